@@ -1,0 +1,165 @@
+package cstr
+
+import (
+	"flag"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"gccost/meter"
+)
+
+// TestMain shortens what testing.Benchmark runs for the tests below; a -bench
+// run keeps the benchtime it was given.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.bench").Value.String() == "" {
+		if err := flag.Set("test.benchtime", "200000x"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func BenchmarkAllocateFree(b *testing.B) {
+	m := meter.Start(b, Count)
+	for i := 0; i < b.N; i++ {
+		p := Allocate()
+		Free(p)
+	}
+	m.Stop()
+}
+
+func BenchmarkAllocateDefer(b *testing.B) {
+	m := meter.Start(b, Count)
+	for i := 0; i < b.N; i++ {
+		AllocateDefer()
+	}
+	m.Stop()
+}
+
+func BenchmarkAllocateHeapFree(b *testing.B) {
+	m := meter.Start(b, Count)
+	for i := 0; i < b.N; i++ {
+		p := AllocateHeap()
+		FreeHeap(p)
+	}
+	m.Stop()
+}
+
+func BenchmarkAllocateAuto(b *testing.B) {
+	m := meter.Start(b, Count)
+	for i := 0; i < b.N; i++ {
+		AllocateAuto()
+	}
+	m.Stop()
+}
+
+func BenchmarkAllocateDummy(b *testing.B) {
+	m := meter.Start(b, Count)
+	for i := 0; i < b.N; i++ {
+		AllocateDummy()
+	}
+	m.Stop()
+}
+
+// variant is what a benchmark must be seen to do.
+type variant struct {
+	benchmark func(*testing.B)
+	allocs    []int64 // Go allocations per operation, where releases differ all of them
+	leaks     bool    // by design
+}
+
+var variants = map[string]variant{
+	"AllocateFree":     {benchmark: BenchmarkAllocateFree, allocs: []int64{0}},
+	"AllocateDefer":    {benchmark: BenchmarkAllocateDefer, allocs: []int64{0}},
+	"AllocateHeapFree": {benchmark: BenchmarkAllocateHeapFree, allocs: []int64{1}},
+	"AllocateAuto":     {benchmark: BenchmarkAllocateAuto, allocs: []int64{1}},
+	"AllocateDummy":    {benchmark: BenchmarkAllocateDummy, allocs: []int64{1}, leaks: true},
+}
+
+// tolerance is how many blocks may stay unfreed after a drain: stock Go leaves
+// a cleanup unrun now and then, and the last handle may stand on the stack.
+const tolerance = 8
+
+// TestVariants holds every benchmark to what it claims: as many C blocks as
+// operations, all of them freed once (but for the one that leaks by design),
+// and its Go allocations. An operation that the compiler removed would show.
+func TestVariants(t *testing.T) {
+	for name, v := range variants {
+		v := v
+		t.Run(name, func(t *testing.T) {
+			r := testing.Benchmark(v.benchmark)
+			if got := int64(r.Extra["c-allocated"]); got != int64(r.N) {
+				t.Errorf("%d C blocks in %d operations, want one each", got, r.N)
+			}
+			known := false
+			for _, allocs := range v.allocs {
+				known = known || allocs == r.AllocsPerOp()
+			}
+			if !known {
+				t.Errorf("%d Go allocations per operation, want %d", r.AllocsPerOp(), v.allocs)
+			}
+			if got := r.Extra["c-misfreed"]; got != 0 {
+				t.Errorf("%v frees of blocks that were not allocated", got)
+			}
+			left := int(r.Extra["c-unfreed-drained"])
+			if v.leaks {
+				if freed := r.Extra["c-freed"]; freed != 0 || left != r.N {
+					t.Errorf("%v freed and %d left of %d blocks, want all of them leaked", freed, left, r.N)
+				}
+			} else if left > tolerance {
+				t.Errorf("%d of %d blocks unfreed after the drain", left, r.N)
+			}
+		})
+	}
+}
+
+// TestManualFreesAtOnce: what is freed by hand is freed when the loop ends.
+func TestManualFreesAtOnce(t *testing.T) {
+	for _, name := range []string{"AllocateFree", "AllocateDefer", "AllocateHeapFree"} {
+		r := testing.Benchmark(variants[name].benchmark)
+		if left := r.Extra["c-unfreed-loop"]; left != 0 {
+			t.Errorf("%s leaves %v blocks for later", name, left)
+		}
+	}
+}
+
+// TestGCTakesPart: the automatic variants free inside the loop, not only after
+// it, once the loop is long enough for the GC to run.
+func TestGCTakesPart(t *testing.T) {
+	before := Count().Freed
+	var start, now runtime.MemStats
+	runtime.ReadMemStats(&start)
+	for i := 0; i < 5_000_000 && Count().Freed == before; i++ {
+		AllocateAuto()
+	}
+	runtime.ReadMemStats(&now)
+	if now.NumGC == start.NumGC || Count().Freed == before {
+		t.Error("five million handles were dropped and the GC freed none of them")
+	}
+}
+
+func TestAMisfreeIsSeen(t *testing.T) {
+	p := Allocate()
+	Free(p)
+	before := Count()
+	Free(p) // finds the allocator's own data where the mark was
+	if got := Count().Misfreed - before.Misfreed; got != 1 {
+		t.Errorf("a block freed twice counts as %d misfrees, want 1", got)
+	}
+}
+
+// TestMetrics: a plain go test -bench prints what the samples record.
+func TestMetrics(t *testing.T) {
+	line := testing.Benchmark(BenchmarkAllocateAuto).String()
+	for _, unit := range []string{
+		"ns/op", "cpu-ns/op", "settled-ns/op", "settled-cpu-ns/op", "gc-cycles", "faults",
+		"peak-rss-bytes", "c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-misfreed",
+	} {
+		if !strings.Contains(line, " "+unit) {
+			t.Errorf("no %s in %q", unit, line)
+		}
+	}
+}

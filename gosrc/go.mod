@@ -1,0 +1,3 @@
+module gccost
+
+go 1.18

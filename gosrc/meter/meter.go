@@ -1,0 +1,150 @@
+// Package meter reads a benchmark's clocks and counters around its timed loop
+// and reports them as metrics, so that a plain `go test -bench` prints what the
+// measured samples record.
+//
+// A benchmark calls [Start] before its loop and [Meter.Stop] after it:
+//
+//	m := meter.Start(b, blocks)
+//	for i := 0; i < b.N; i++ {
+//		...
+//	}
+//	m.Stop()
+//
+// Metrics, beside ns/op, B/op and allocs/op:
+//
+//	cpu-ns/op           user and system time of the whole process, all threads
+//	settled-ns/op       wall time of the loop and of the drain after it
+//	settled-cpu-ns/op   CPU time of the loop and of the drain after it
+//	gc-cycles           GC cycles completed during the loop
+//	faults              minor page faults during the loop
+//	peak-rss-bytes      largest resident set of the process so far
+//	c-allocated         C blocks allocated by the loop
+//	c-freed             C blocks freed by the end of the loop
+//	c-unfreed-loop      C blocks still held when the loop ended
+//	c-unfreed-drained   C blocks still held after the drain
+//	c-misfreed          frees of a block that was not allocated at the time
+//
+// A drain collects until every block is freed or GC cycles free no more of them,
+// so that what the loop left undone is paid for: a variant that frees late is
+// otherwise compared with one that has already freed.
+package meter
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+// Blocks counts what the C side did since the process started.
+type Blocks struct {
+	Allocated int64 // blocks handed out
+	Freed     int64 // blocks taken back
+	Misfreed  int64 // frees of a block that was not allocated at the time
+}
+
+func (b Blocks) held() int64 { return b.Allocated - b.Freed }
+
+// Meter holds the readings taken at the start of a timed loop.
+type Meter struct {
+	b      *testing.B
+	count  func() Blocks
+	blocks Blocks
+	mem    runtime.MemStats
+	usage  usage
+	start  time.Time
+}
+
+// Start resets b's timer and takes the readings of the loop's start.
+// A nil count means that the benchmark allocates no C blocks.
+func Start(b *testing.B, count func() Blocks) *Meter {
+	if count == nil {
+		count = func() Blocks { return Blocks{} }
+	}
+	m := &Meter{b: b, count: count, blocks: count()}
+	b.ReportAllocs()
+	runtime.ReadMemStats(&m.mem)
+	b.ResetTimer()
+	m.usage = readUsage()
+	m.start = time.Now()
+	return m
+}
+
+// Stop stops b's timer, takes the readings of the loop's end, drains, and
+// reports the metrics.
+func (m *Meter) Stop() {
+	wall := time.Since(m.start)
+	usage := readUsage()
+	m.b.StopTimer()
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	loop := m.count()
+
+	// The drain's cost is counted from here: the readings above are not its.
+	drainStart, drainUsage := time.Now(), readUsage()
+	drained := m.drain()
+	drainWall, drainCPU := time.Since(drainStart), readUsage().cpu-drainUsage.cpu
+
+	per := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / float64(m.b.N) }
+	cpu := usage.cpu - m.usage.cpu
+	report := m.b.ReportMetric
+	report(per(cpu), "cpu-ns/op")
+	report(per(wall+drainWall), "settled-ns/op")
+	report(per(cpu+drainCPU), "settled-cpu-ns/op")
+	report(float64(mem.NumGC-m.mem.NumGC), "gc-cycles")
+	report(float64(usage.faults-m.usage.faults), "faults")
+	report(float64(readUsage().peakRSS), "peak-rss-bytes")
+	report(float64(loop.Allocated-m.blocks.Allocated), "c-allocated")
+	report(float64(loop.Freed-m.blocks.Freed), "c-freed")
+	report(float64(loop.held()-m.blocks.held()), "c-unfreed-loop")
+	report(float64(drained.held()-m.blocks.held()), "c-unfreed-drained")
+	report(float64(drained.Misfreed), "c-misfreed")
+}
+
+// fruitless is how many GC cycles in a row may free nothing before a drain
+// gives up: an object with a finalizer needs two to be gone, and stock Go now
+// and then leaves a cleanup for a later one.
+const fruitless = 3
+
+func (m *Meter) drain() Blocks {
+	blocks := m.count()
+	for idle := 0; blocks.held() > m.blocks.held() && idle < fruitless; {
+		before := blocks
+		queuesRan()
+		if blocks = m.count(); blocks.Freed == before.Freed {
+			idle++
+		} else {
+			idle = 0
+		}
+	}
+	return blocks
+}
+
+// sentinels arm a fresh object with each mechanism that this release offers;
+// each closes its channel when it is run.
+var sentinels = []func(done chan struct{}){
+	func(done chan struct{}) {
+		runtime.SetFinalizer(&sentinel{done}, func(s *sentinel) { close(s.done) })
+	},
+}
+
+// sentinel holds a pointer, which keeps it out of the tiny allocator: that
+// would batch it with objects that may live on.
+type sentinel struct{ done chan struct{} }
+
+// queuesRan collects until a finalizer (and a cleanup) armed now has run: those
+// that were already being run have then been run too.
+func queuesRan() {
+	for _, arm := range sentinels {
+		done := make(chan struct{})
+		arm(done)
+		for ran := false; !ran; {
+			runtime.GC()
+			select {
+			case <-done:
+				ran = true
+			case <-time.After(100 * time.Millisecond):
+				// A stale copy of its pointer may have kept the sentinel: collect again.
+			}
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package meter
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// held is a Go object that stands for a C block: its finalizer counts it freed.
+type held struct{ p *int }
+
+func TestDrainFreesWhatTheLoopLeft(t *testing.T) {
+	const n = 1000
+	var freed int64
+	count := func() Blocks { return Blocks{Allocated: n, Freed: atomic.LoadInt64(&freed)} }
+	for i := 0; i < n; i++ {
+		runtime.SetFinalizer(&held{new(int)}, func(*held) { atomic.AddInt64(&freed, 1) })
+	}
+	m := &Meter{count: count}
+	if left := m.drain().held(); left > 1 { // one may still stand on this stack
+		t.Errorf("%d of %d objects are not freed after the drain", left, n)
+	}
+}
+
+func TestDrainGivesUpOnALeak(t *testing.T) {
+	calls := 0
+	m := &Meter{count: func() Blocks { calls++; return Blocks{Allocated: 1} }}
+	if left := m.drain().held(); left != 1 {
+		t.Errorf("a leaked block counts as %d held, want 1", left)
+	}
+	if want := 1 + fruitless; calls != want {
+		t.Errorf("the drain looked %d times, want %d: once and after each fruitless cycle", calls, want)
+	}
+}
+
+func TestDrainLeavesNothingToDoAlone(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	(&Meter{count: func() Blocks { return Blocks{Allocated: 5, Freed: 5} }}).drain()
+	runtime.ReadMemStats(&after)
+	if after.NumGC != before.NumGC {
+		t.Error("a drain with nothing to free collected")
+	}
+}
+
+func TestUsageCountsCPUAndMemory(t *testing.T) {
+	before := readUsage()
+	for start := time.Now(); readUsage().cpu == before.cpu; {
+		if time.Since(start) > time.Minute {
+			t.Fatal("a minute's spinning shows no CPU time")
+		}
+	}
+	if rss := readUsage().peakRSS; rss < 1<<20 || rss > 1<<40 {
+		t.Errorf("peak resident set of %d bytes: wrong unit?", rss)
+	}
+}
