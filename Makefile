@@ -1,0 +1,76 @@
+# Everything is reached from here; `make` alone lists it.
+#
+#   BUDGET=tiny|quick|standard|thorough   how long `report` and `measure` measure
+#   ONLY=<experiment>                     one experiment instead of all
+#   GCCOST_RUNS=<folder>                  where the runs are kept (data/runs)
+#   PYTHON=<command>                      the Python to make .venv with
+
+python := .venv/bin/python
+gccost := $(python) -m gccost
+
+ifdef BUDGET
+export GCCOST_BUDGET := $(BUDGET)
+endif
+ifdef ONLY
+export GCCOST_ONLY := $(ONLY)
+endif
+
+.PHONY: help
+help: # this list
+	@sed -n 's/^\([a-z]*\):[^#]*# \(.*\)/  make \1|\2/p' Makefile | \
+		awk -F '|' '{ printf "%-16s %s\n", $$1, $$2 }'
+
+.PHONY: report
+report: setup # measure what is missing, and write report/index.html
+	$(gccost) report
+
+.PHONY: replay
+replay: setup # the same from the recorded runs: no compiler, no measuring
+	$(gccost) replay
+
+.PHONY: measure
+measure: setup # measure only: fill or resume a run in data/runs
+	$(gccost) measure
+
+.PHONY: html
+html: setup # write the report anew from what was executed last
+	$(gccost) html
+
+.PHONY: lab
+lab: setup # the notebooks in JupyterLab
+	$(python) -m jupyter lab --ip=127.0.0.1 notebooks/00-results.ipynb
+
+.PHONY: doctor
+doctor: setup # what was found, what is missing, what that costs, what mends it
+	@$(gccost) doctor
+
+.PHONY: test
+test: setup-for-tests # style, types and tests
+	$(python) -m ruff check
+	$(python) -m ruff format --check
+	$(python) -m mypy
+	$(python) -m pytest
+
+.PHONY: versions
+versions: setup # what is pinned: packages, compilers
+	@grep -h == *.lock | sed 's/ *[;\\].*//' | sort -u
+	@$(python) -c 'from gccost.measuring.toolchains import GO_RELEASES; \
+		print(*(f"go=={release}" for release in GO_RELEASES), sep="\n")'
+
+.PHONY: docker
+docker: # build the image that Binder would
+	docker build --tag gccost .
+
+.PHONY: clean
+clean: # remove what was made: .venv, caches, report/; never data/runs
+	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis report
+	find . -path ./data -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) \
+		-prune -exec rm -rf {} +
+
+.PHONY: setup
+setup:
+	@scripts/setup
+
+.PHONY: setup-for-tests
+setup-for-tests:
+	@scripts/setup test

@@ -1,0 +1,3 @@
+from gccost.cli import main
+
+main(prog_name="gccost")

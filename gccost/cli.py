@@ -1,0 +1,264 @@
+"""The command line: the same door as the notebooks', for a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from gccost import doctor as examination
+from gccost import places, rounding, stats, study
+from gccost.errors import GccostError, MissingTool
+from gccost.judging import ledger
+from gccost.judging.recording import Recording
+from gccost.measuring import measure as measuring
+from gccost.measuring import runs
+from gccost.measuring.experiments import BUDGETS, EXPERIMENTS, Experiment, budget, experiment
+from gccost.measuring.runs import Run
+from gccost.showing.execute import Mode, execute
+from gccost.showing.report import write_report
+
+TITLE = "What automatic cleanup costs"
+PURPOSE = (
+    "Published claims about finalizers, cleanups and the garbage collector in Go and Java, "
+    "measured again and judged by stated rules."
+)
+
+PICTURE = ("lemire", "lemire-cost")  # the README's: experiment and chart
+
+Command = Callable[..., Any]
+
+
+class _Commands(click.Group):
+    """Turns our errors into one paragraph on stderr and an exit code of 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except GccostError as error:
+            click.echo(f"gccost: {error}", err=True)
+            sys.exit(1)
+
+
+def _budget(command: Command) -> Command:
+    return click.option(
+        "--budget",
+        "budget_name",
+        envvar="GCCOST_BUDGET",
+        default="quick",
+        show_default=True,
+        help=f"How long to measure: {', '.join(BUDGETS)}.",
+    )(command)
+
+
+def _only(command: Command) -> Command:
+    return click.option(
+        "--only",
+        envvar="GCCOST_ONLY",
+        help=f"One experiment instead of all: {', '.join(EXPERIMENTS)}.",
+    )(command)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """What automatic cleanup costs in Go and Java, measured and judged.
+
+    Runs are kept in data/runs (GCCOST_RUNS names another folder); a run that
+    was broken off is taken up where it ended.
+    """
+
+
+@main.command()
+@_budget
+@_only
+def measure(budget_name: str, only: str | None) -> None:
+    """Measure what your newest run lacks.
+
+    An experiment that is complete at this budget, from the same sources,
+    toolchains and machine, is not measured again.
+    """
+    _measure(budget_name, _chosen(only))
+
+
+@main.command()
+@_budget
+@_only
+def report(budget_name: str, only: str | None) -> None:
+    """Measure what is missing, run the notebooks, and write report/index.html."""
+    chosen = _chosen(only)
+    # For the kernels, which inherit it, and for the ledger that is written at the end.
+    os.environ |= {
+        "GCCOST_MODE": "measure",
+        "GCCOST_BUDGET": budget_name,
+        "GCCOST_ONLY": only or "",
+    }
+    with runs.exclusive(places.report(), "writing the report"):
+        _measure(budget_name, chosen)
+        _write(_execute(_notebooks(chosen), places.report() / "notebooks", "measure"))
+
+
+@main.command()
+def replay() -> None:
+    """Run the notebooks from the recorded runs, and write the report.
+
+    Needs neither Go nor a C compiler. The notebooks in notebooks/ are written
+    anew, and are the same to the byte as long as nothing has changed.
+    """
+    os.environ |= {"GCCOST_MODE": "replay", "GCCOST_ONLY": ""}
+    with runs.exclusive(places.report(), "writing the report"):
+        notebooks = _notebooks(list(EXPERIMENTS.values()))
+        _write(_execute(notebooks, places.NOTEBOOKS, "replay"))
+        name, chart = PICTURE
+        (places.NOTEBOOKS / f"{chart}.png").write_bytes(study.open_study(name).chart(chart).png)
+
+
+@main.command()
+def doctor() -> None:
+    """Say what was found, what is missing, what that costs, and what mends it."""
+    findings = examination.examine()
+    click.echo(examination.render(findings))
+
+
+@main.command()
+@click.argument("first", type=click.Path(path_type=Path))
+@click.argument("second", type=click.Path(path_type=Path))
+def compare(first: Path, second: Path) -> None:
+    """Set two run folders side by side: each claim's figure in both.
+
+    The runs are never pooled. The last column is the chance of a difference
+    like this one between two runs that measure the same thing.
+    """
+    one, other = Run(first), Run(second)
+    for name, fact in _differences(one, other):
+        click.echo(f"{name} differs: {fact}")
+    rows = [_rows_of(one), _rows_of(other)]
+    click.echo(f"{'claim':<6} {'release':<12} {one.name:>26} {other.name:>26} {'p':>8}")
+    for key in rows[0]:
+        if key not in rows[1]:
+            continue
+        pair = [rows[0][key], rows[1][key]]
+        shown = [rounding.interval(r.estimate, r.unit) for r in pair]
+        chance = stats.heterogeneity([r.estimate for r in pair])
+        click.echo(
+            f"{key[0]:<6} {key[1]:<12} {shown[0]:>26} {shown[1]:>26} {rounding.plain(chance):>8}"
+        )
+
+
+def _rows_of(run: Run) -> dict[tuple[str, str], ledger.Row]:
+    recordings = {
+        name: Recording.load(of, run)
+        for name, of in EXPERIMENTS.items()
+        if run.results(name).exists()
+    }
+    if not recordings:
+        raise GccostError("the run holds no experiment that is known here", str(run.folder))
+    rows = ledger.rows(recordings)
+    return {(r.claim.id, r.toolchain): r for r in rows if r.estimate.samples}
+
+
+def _differences(one: Run, other: Run) -> Iterator[tuple[str, str]]:
+    machines = [run.manifest().get("machine", {}) for run in (one, other)]
+    for name in sorted(set(machines[0]) & set(machines[1])):
+        if name in ("load", "memory_available", "swap_used"):
+            continue
+        if machines[0][name] != machines[1][name]:
+            yield name, f"{machines[0][name]} and {machines[1][name]}"
+
+
+def _chosen(only: str | None) -> list[Experiment]:
+    return [experiment(only)] if only else list(EXPERIMENTS.values())
+
+
+def _measure(budget_name: str, chosen: list[Experiment]) -> None:
+    """Measure experiments one after the other; one that cannot be is said and left out."""
+    limit = budget(budget_name)
+    for of in chosen:
+        plan = measuring.plan(of, limit, _say)
+        for go, why in plan.missing.items():
+            click.echo(f"{of.name}: Go {go} is left out. {why}", err=True)
+        try:
+            with _progress(of.name) as progress:
+                run = measuring.measure(plan, progress)
+        except MissingTool as error:
+            click.echo(f"{of.name}: a recorded run is shown instead. {error}", err=True)
+            continue
+        summary = run.experiment(of.name)["finished"]
+        done = summary.get(limit.name) or list(summary.values())[-1]
+        click.echo(
+            f"{of.name}: {done['rounds']} rounds, {done['samples']} samples in "
+            f"{rounding.plain(done['seconds'])} s, {rounding.percent(done['share_in_loops'])} "
+            f"of it inside timed loops ({done['because']}); kept in {run.name}"
+        )
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[measuring.Progress]:
+    """A bar in seconds of measuring, with the time left; a line a round where no one watches."""
+    bar: tqdm[Any] | None = None
+    said = ""
+
+    def progress(done: float, total: float, doing: str) -> None:
+        nonlocal bar, said
+        if not sys.stderr.isatty():
+            what = doing.partition(":")[0]
+            if what != said:
+                left = max(total - done, 0)
+                click.echo(f"{name}: {what}, at most {left:.0f} s of measuring left", err=True)
+                said = what
+            return
+        if bar is None:
+            bar = tqdm(total=round(total), desc=name, unit="s", leave=False)
+        bar.total = round(max(total, done))
+        bar.n = round(done)
+        bar.set_postfix_str(doing)
+
+    try:
+        yield progress
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _notebooks(chosen: list[Experiment]) -> list[Path]:
+    """The results first, then the chapters of the chosen experiments, in order."""
+    chapters = {of.chapter for of in chosen} | {"00-results"}
+    return [p for p in sorted(places.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
+
+
+def _execute(notebooks: list[Path], into: Path, mode: Mode) -> list[Path]:
+    """Run notebooks: the results last, for they need what the chapters measured."""
+    executed = {}
+    for notebook in sorted(notebooks, key=lambda p: p.stem == "00-results"):
+        click.echo(f"running {notebook.stem} ({mode})", err=True)
+        target = into / notebook.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        executed[notebook] = execute(
+            notebook, target, mode=mode, environment={}, on_stderr=_to_stderr
+        ).path
+    return [executed[notebook] for notebook in notebooks]
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _to_stderr(text: str) -> None:
+    sys.stderr.write(text)
+
+
+def _write(executed: list[Path]) -> None:
+    rows = study.open_results().rows
+    index = write_report(
+        executed,
+        places.report(),
+        title=TITLE,
+        purpose=PURPOSE,
+        ledger_csv=ledger.table(rows).to_csv(index=False, lineterminator="\n"),
+    )
+    click.echo(f"the report is {os.path.relpath(index)}")

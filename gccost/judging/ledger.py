@@ -1,0 +1,129 @@
+"""The ledger: every claim on every release, its published figure, ours, the verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from gccost import rounding, stats
+from gccost.judging import published
+from gccost.judging.claims import CLAIMS, Claim, Label, Verdict
+from gccost.judging.recording import Recording
+from gccost.measuring.experiments import Ratio
+from gccost.measuring.toolchains import DOCUMENT_GO
+from gccost.stats import Estimate
+
+
+@dataclass(frozen=True)
+class Row:
+    """A claim on one release: what was published, what was measured, the verdict.
+
+    `estimate` carries the 95 % interval; the verdict is judged on `judged`, whose
+    interval is corrected for the number of claims on the ledger.
+    """
+
+    claim: Claim
+    words: str
+    figure: str
+    unit: str
+    go: str
+    published: float
+    estimate: Estimate
+    judged: Estimate
+    beside: Estimate
+    verdict: Verdict
+    procs: int
+
+    @property
+    def toolchain(self) -> str:
+        return f"Go {self.go}"
+
+    @property
+    def whose(self) -> str:
+        """Whether the release is the document's or today's."""
+        return "the document's" if self.go == DOCUMENT_GO else "today's"
+
+
+def judged_claims() -> int:
+    """How many verdicts the ledger gives: what the intervals are corrected for."""
+    return sum(len(claim.releases) for claim in CLAIMS.values())
+
+
+def rows(recordings: Mapping[str, Recording], claims: Iterable[Claim] | None = None) -> list[Row]:
+    """The ledger's rows for the claims (all, if not given), from the experiments recorded."""
+    words = published.claims().to_dict("index")
+    return [
+        _row(claim, go, words[claim.id], recordings.get(claim.experiment))
+        for claim in (CLAIMS.values() if claims is None else claims)
+        for go in claim.releases
+    ]
+
+
+def _row(claim: Claim, go: str, words: Mapping[Hashable, Any], recording: Recording | None) -> Row:
+    nothing = stats.amount([], [])
+    estimate = judged = beside = nothing
+    value, procs = float(words["value"]), 0
+    if recording is None:
+        verdict = Verdict(Label.UNMEASURED, "no run holds it")
+    else:
+        estimate = recording.estimate(claim.quantity, go)
+        confidence = stats.corrected(0.95, judged_claims())
+        judged = recording.estimate(claim.quantity, go, confidence)
+        if claim.beside is not None:
+            beside = recording.estimate(claim.beside, go)
+        verdict = _judge(claim, go, judged, value, recording)
+        procs = _procs(recording, go)
+    return Row(
+        claim=claim,
+        words=str(words["claim"]),
+        figure=str(words["figure"]),
+        unit=str(words["unit"]),
+        go=go,
+        published=value,
+        estimate=estimate,
+        judged=judged,
+        beside=beside,
+        verdict=verdict,
+        procs=procs,
+    )
+
+
+def _judge(
+    claim: Claim, go: str, judged: Estimate, published_value: float, recording: Recording
+) -> Verdict:
+    if judged.samples == 0 or math.isnan(judged.value):
+        missing = recording.entry.get("missing", {}).get(go)
+        return Verdict(Label.UNMEASURED, missing or "the run holds no samples of it")
+    floor = recording.noise_floor if isinstance(claim.quantity, Ratio) else 0.0
+    return claim.rule.judge(judged, published_value, floor)
+
+
+def _procs(recording: Recording, go: str) -> int:
+    """The GOMAXPROCS of the release's samples in the published setting."""
+    frame = recording.frame
+    chosen = frame[(frame["go"] == go) & (frame["setting"] == "published")]
+    return int(chosen["procs"].max()) if len(chosen) else 0
+
+
+def table(ledger: Iterable[Row]) -> pd.DataFrame:
+    """The ledger for programs: a row per claim and toolchain."""
+    return pd.DataFrame(
+        [
+            {
+                "id": row.claim.id,
+                "toolchain": row.toolchain,
+                "published": rounding.written(row.published),
+                "estimate": rounding.written(row.estimate.value),
+                "low": rounding.written(row.estimate.low),
+                "high": rounding.written(row.estimate.high),
+                "samples": row.estimate.samples,
+                "unit": row.unit,
+                "verdict": str(row.verdict),
+            }
+            for row in ledger
+        ]
+    )

@@ -1,0 +1,167 @@
+"""What one run holds of one experiment, and the estimates drawn from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gccost import stats
+from gccost.errors import GccostError
+from gccost.judging.claims import CLAIMS, Claim, Quantity, Share
+from gccost.measuring import benchfmt, frames
+from gccost.measuring.experiments import Arm, Experiment, Ratio
+from gccost.measuring.profiles import Profile
+from gccost.measuring.profiles import read as read_profile
+from gccost.measuring.runs import Run
+from gccost.stats import Estimate
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The samples and profiles of an experiment in one run.
+
+    `frame` has a row a sample; `problems` are the lines that could not be used.
+    """
+
+    experiment: Experiment
+    run: Run
+    frame: pd.DataFrame
+    problems: tuple[str, ...]
+
+    @classmethod
+    def load(cls, experiment: Experiment, run: Run) -> Recording:
+        """Read an experiment's samples from a run.
+
+        Raises GccostError if the run holds none.
+        """
+        path = run.results(experiment.name)
+        if not path.exists():
+            raise GccostError(
+                f"the run holds no samples of {experiment.name}",
+                run.name,
+                f"make measure ONLY={experiment.name}",
+            )
+        reading = benchfmt.read(path)
+        scale = float(run.manifest().get("scale", 1.0))
+        cases = [replace(c, n=max(1, round(c.n * scale))) for c in experiment.cases]
+        frame = frames.of_cases(reading.frame, cases)
+        return cls(experiment, run, frame, tuple(str(problem) for problem in reading.errors))
+
+    @cached_property
+    def entry(self) -> dict[str, Any]:
+        """What the run's manifest says of the experiment."""
+        return self.run.experiment(self.experiment.name)
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """The releases with samples, in the experiment's order."""
+        measured = set(self.frame["go"]) if len(self.frame) else set()
+        return tuple(go for go in self.experiment.releases if go in measured)
+
+    def samples(self, arm: Arm, go: str) -> pd.DataFrame:
+        """The samples of an arm on a release, indexed by round."""
+        return frames.of_arm(self.frame, arm, go)
+
+    def level(self, arm: Arm, go: str, metric: str = "ns/op") -> Estimate:
+        """An arm's own level of a metric that is never 0, in the metric's unit."""
+        values = self._values(arm, go, metric)
+        return stats.level(values.to_numpy(dtype=float), values.index.to_numpy())
+
+    def amount(self, arm: Arm, go: str, metric: str) -> Estimate:
+        """An arm's amount of a metric that may be 0 (a count), in the metric's unit."""
+        values = self._values(arm, go, metric)
+        return stats.amount(values.to_numpy(dtype=float), values.index.to_numpy())
+
+    def _values(self, arm: Arm, go: str, metric: str) -> pd.Series:
+        samples = self.samples(arm, go)
+        return samples[metric].dropna() if metric in samples else pd.Series(dtype=float)
+
+    def pairs(self, ratio: Ratio, go: str) -> pd.DataFrame:
+        """The samples of a ratio paired by round: columns numerator, denominator."""
+        return frames.pairs(self.frame, ratio, go)
+
+    def ratio(self, ratio: Ratio, go: str, confidence: float = 0.95) -> Estimate:
+        """The median of the ratios paired within rounds, with its interval."""
+        pairs = self.pairs(ratio, go)
+        return stats.paired_ratio(
+            pairs["numerator"].to_numpy(dtype=float),
+            pairs["denominator"].to_numpy(dtype=float),
+            pairs.index.to_numpy(),
+            confidence,
+        )
+
+    def added(self, ratio: Ratio, go: str) -> Estimate:
+        """Numerator minus denominator, paired within rounds, in the metric's unit."""
+        pairs = self.pairs(ratio, go)
+        return stats.difference(
+            pairs["numerator"].to_numpy(dtype=float),
+            pairs["denominator"].to_numpy(dtype=float),
+            pairs.index.to_numpy(),
+        )
+
+    def shares(self, share: Share, go: str) -> pd.Series:
+        """The share (0 to 1) in each round's profile, indexed by round."""
+        return pd.Series(
+            {
+                round_: profile.share(share.functions)
+                for round_, profile in self.profiles(share.arm.benchmark, go).items()
+            },
+            dtype=float,
+        ).dropna()
+
+    def share(self, share: Share, go: str, confidence: float = 0.95) -> Estimate:
+        """The share (0 to 1) over the rounds' profiles, with its interval."""
+        shares = self.shares(share, go)
+        return stats.amount(shares.to_numpy(), shares.index.to_numpy(), confidence)
+
+    def profiles(self, benchmark: str, go: str) -> dict[int, Profile]:
+        """The CPU profiles of a benchmark on a release, by round."""
+        key = (benchmark, go)
+        if key not in self._profiles:
+            found = self.run.profiles(self.experiment.name, benchmark, go)
+            self._profiles[key] = {n: read_profile(path) for n, path in found.items()}
+        return self._profiles[key]
+
+    @cached_property
+    def _profiles(self) -> dict[tuple[str, str], dict[int, Profile]]:
+        return {}
+
+    def estimate(self, quantity: Quantity, go: str, confidence: float = 0.95) -> Estimate:
+        """The quantity of a claim on a release."""
+        if isinstance(quantity, Share):
+            return self.share(quantity, go, confidence)
+        return self.ratio(quantity, go, confidence)
+
+    def single_values(self, quantity: Quantity, go: str) -> np.ndarray:
+        """The single values behind an estimate: a paired ratio or share per round."""
+        if isinstance(quantity, Share):
+            return self.shares(quantity, go).to_numpy()
+        pairs = self.pairs(quantity, go)
+        return (pairs["numerator"] / pairs["denominator"]).to_numpy()
+
+    def controls(self, metric: str = "ns/op") -> Iterator[tuple[Arm, str, Estimate]]:
+        """The A/A ratios: each twin against the arm that it is identical to."""
+        for control, go in self.experiment.controls:
+            estimate = self.ratio(replace(control, metric=metric), go)
+            if estimate.samples:
+                yield control.numerator, go, estimate
+
+    @cached_property
+    def noise_floor(self) -> float:
+        """The log ratio below which no difference is called one; 0 without controls."""
+        controls = [estimate for _, _, estimate in self.controls()]
+        return stats.noise_floor(controls) if controls else 0.0
+
+    def differs(self, ratio: Estimate) -> bool:
+        """Whether a ratio differs from 1 by more than identical programs do."""
+        return stats.differs(ratio, self.noise_floor)
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims that this experiment tests."""
+        return tuple(c for c in CLAIMS.values() if c.experiment == self.experiment.name)

@@ -1,0 +1,81 @@
+"""Building the measured programs, anew for every round.
+
+Where code and data come to lie in a binary moves a benchmark by a percent or
+so, and it moves all samples of one binary alike. So each round links its own
+binaries with a layout of its own, and the spread between rounds holds that
+effect too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+from gccost import places
+from gccost.errors import GccostError
+from gccost.measuring.toolchains import CCompiler, Toolchain
+
+BUILD_SECONDS = 600  # after which a build counts as hung
+
+
+def sources(program: str) -> list[Path]:
+    """The files whose content decides what a program measures, in order."""
+    folders = (places.GOSRC / "meter", places.GOSRC / program)
+    files = [f for folder in folders for f in folder.iterdir() if f.suffix in (".go", ".c", ".h")]
+    return [places.GOSRC / "go.mod", *sorted(files)]
+
+
+def source_hash(programs: list[str]) -> str:
+    """A hash over the sources of these programs; hex."""
+    digest = hashlib.sha256()
+    for program in sorted(programs):
+        for path in sources(program):
+            digest.update(path.relative_to(places.GOSRC).as_posix().encode() + b"\0")
+            digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def shuffles_layout(toolchain: Toolchain) -> bool:
+    """Whether its linker can place functions in random order (Go 1.22 and later)."""
+    major, minor = toolchain.version.split(".")[:2]
+    return (int(major), int(minor)) >= (1, 22)
+
+
+def build(program: str, toolchain: Toolchain, compiler: CCompiler, layout: int, into: Path) -> Path:
+    """Build a program's test binary with the given layout; returns its path.
+
+    Before Go 1.22 the linker has no random layout: there the C code alone is
+    shifted, by a padding of the given size.
+    """
+    environment = toolchain.environment()
+    command = [str(toolchain.go), "test", "-c", "-trimpath"]
+    if shuffles_layout(toolchain):
+        command.append(f"-ldflags=-randlayout={layout}")
+    else:
+        environment["CGO_CFLAGS"] = f"-O2 -g -DGCCOST_PADDING={layout % 64}"
+    binary = into / f"{program}-go{toolchain.version}-{layout}.test"
+    command += ["-o", str(binary), f"./{program}"]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=places.GOSRC,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise GccostError(
+            f"the build took over {BUILD_SECONDS} s and was ended",
+            f"gosrc/{program} with Go {toolchain.version}",
+            f"run it by hand: cd gosrc && go test -c ./{program}",
+        ) from None
+    if done.returncode != 0 or not binary.exists():
+        raise GccostError(
+            "the build failed:\n" + (done.stderr or done.stdout).strip(),
+            f"gosrc/{program} with Go {toolchain.version} and {compiler.version}",
+            "make doctor shows the toolchains that were found",
+        )
+    return binary

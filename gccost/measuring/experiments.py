@@ -1,0 +1,232 @@
+"""What is measured: arms, cases, experiments and budgets, as data.
+
+An **arm** is a way to run a benchmark; a **case** is an arm on one Go release
+with a fixed number of operations N; an **experiment** is a named list of cases
+and the paired ratios that matter in it. To add one is to add it here; nothing
+else branches on their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeVar
+
+from gccost.errors import GccostError
+from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+
+T = TypeVar("T")
+
+SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "published": "wall clock, GOMAXPROCS at its default, not pinned: as the documents measured",
+        "precise": "CPU clock, GOMAXPROCS=1, pinned to one CPU: as repeatable as can be had",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long an experiment may be measured, and when it is precise enough."""
+
+    name: str
+    seconds: float  # of measuring, per experiment
+    min_rounds: int
+    half_width: float  # relative 95 % half-width aimed at for each headline ratio
+    scale: float = 1.0  # of every N: below 1 for tests only, and never pooled with the rest
+
+    def reaches(self, tier: str) -> bool:
+        """Whether this budget measures what is declared `since` tier."""
+        names = list(BUDGETS)
+        return names.index(self.name) >= names.index(tier)
+
+
+BUDGETS: Mapping[str, Budget] = MappingProxyType(
+    {
+        b.name: b
+        for b in (
+            Budget("tiny", seconds=0.0, min_rounds=4, half_width=1.0, scale=1 / 200),
+            Budget("quick", seconds=72.0, min_rounds=4, half_width=0.02),
+            Budget("standard", seconds=300.0, min_rounds=6, half_width=0.01),
+            Budget("thorough", seconds=1800.0, min_rounds=12, half_width=0.005),
+        )
+    }
+)
+
+
+def budget(name: str) -> Budget:
+    """The budget of that name; GccostError with the valid ones if there is none."""
+    return _named(BUDGETS, name, "budget")
+
+
+# Lemire's empty finalizer: what it was given to free, nothing frees.
+LEAKS_BY_DESIGN = frozenset({"AllocateDummy"})
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A benchmark and the circumstances that name it, but for the Go release.
+
+    `twin` makes it an A/A control of the arm without one: "same" runs the same
+    binary again, "relinked" one that was linked anew with another layout.
+    `profile` is "cpu" for a run under the CPU profiler, whose times are not used.
+    """
+
+    benchmark: str
+    gogc: str = "100"
+    setting: str = "published"
+    twin: str = ""
+    profile: str = ""
+
+    def keys(self) -> dict[str, str]:
+        """What names the arm in a result beside the benchmark and the release."""
+        named = {"gogc": self.gogc, "setting": self.setting}
+        if self.twin:
+            named["twin"] = self.twin
+        if self.profile:
+            named["profile"] = self.profile
+        return named
+
+
+@dataclass(frozen=True)
+class Case:
+    """An arm of a program (a package of gosrc/) on one Go release, with a fixed N."""
+
+    program: str
+    arm: Arm
+    go: str
+    n: int
+    since: str = "tiny"  # the least budget that measures it
+
+    @property
+    def leaks(self) -> bool:
+        """Whether it never frees its C blocks, by design."""
+        return self.arm.benchmark in LEAKS_BY_DESIGN
+
+    @property
+    def name(self) -> str:
+        """The name of its samples, without the GOMAXPROCS suffix."""
+        keys = {"go": self.go, **self.arm.keys()}
+        return self.arm.benchmark + "".join(f"/{k}={v}" for k, v in keys.items())
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Two arms compared by one metric, sample by sample within a round."""
+
+    numerator: Arm
+    denominator: Arm
+    metric: str = "ns/op"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A named list of cases, and the ratios whose intervals say when to stop."""
+
+    name: str
+    chapter: str  # the notebook that tells it
+    question: str
+    cases: tuple[Case, ...]
+    headline: tuple[Ratio, ...]
+
+    def within(self, limit: Budget) -> tuple[Case, ...]:
+        """The cases that a budget measures, each with the N of that budget."""
+        return tuple(
+            replace(c, n=max(1, round(c.n * limit.scale)))
+            for c in self.cases
+            if limit.reaches(c.since)
+        )
+
+    @property
+    def controls(self) -> tuple[tuple[Ratio, str], ...]:
+        """The A/A ratios and their releases: each twin against its identical arm."""
+        return tuple(
+            (Ratio(c.arm, replace(c.arm, twin="")), c.go) for c in self.cases if c.arm.twin
+        )
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(c.go for c in self.cases))
+
+
+# --- Lemire -----------------------------------------------------------------
+
+# Near the N of the documents' own runs: a second at 650 ns is about 1.8 million,
+# the Go issue's finalizer ran 1,739,244. Less than half a million runs no GC.
+_AS_PUBLISHED = 1_600_000
+# What is freed by hand costs the same at any N; a sample under half a second
+# would be at the mercy of the first thing that disturbs it.
+_BY_HAND = {"AllocateFree": 5_000_000, "AllocateDefer": 3_200_000, "AllocateHeapFree": 3_200_000}
+# Where N is ours to choose, the GC runs at least eight times.
+_EIGHT_CYCLES = 6_000_000
+# Enough for a hundred stacks at the profiler's 100 a second.
+_PROFILED = 800_000
+
+FREE = Arm("AllocateFree")
+AUTO = Arm("AllocateAuto")
+
+
+def _lemire() -> Iterator[Case]:
+    for go in (DOCUMENT_GO, TODAY_GO):
+        for arm in (
+            FREE,
+            Arm("AllocateFree", gogc="off"),
+            Arm("AllocateDefer"),
+            Arm("AllocateHeapFree"),
+            AUTO,
+            Arm("AllocateAuto", gogc="off"),
+            Arm("AllocateDummy"),
+        ):
+            yield Case("cstr", arm, go, _BY_HAND.get(arm.benchmark, _AS_PUBLISHED))
+        yield Case("cstr", Arm("AllocateAuto", profile="cpu"), go, _PROFILED)
+        for name in ("AllocateFree", "AllocateHeapFree", "AllocateAuto"):
+            yield Case("cstr", Arm(name, setting="precise"), go, _EIGHT_CYCLES, since="standard")
+        for arm in (
+            Arm("AllocateFree", gogc="off", setting="precise"),
+            Arm("AllocateAuto", gogc="off", setting="precise"),
+            Arm("AllocateDummy", setting="precise"),
+        ):
+            # Nothing is freed in these: memory caps their N.
+            yield Case("cstr", arm, go, _AS_PUBLISHED, since="standard")
+    yield Case("cstr", Arm("AllocateCleanup"), TODAY_GO, _AS_PUBLISHED, since="standard")
+    precise = Arm("AllocateCleanup", setting="precise")
+    yield Case("cstr", precise, TODAY_GO, _EIGHT_CYCLES, since="standard")
+    for name in ("AllocateFree", "AllocateAuto"):
+        # A twin linked anew bears the noise of one that is not, and more: at the
+        # quick budget it stands for both where a sample is dear.
+        since = "tiny" if name == "AllocateFree" else "standard"
+        n = _BY_HAND.get(name, _AS_PUBLISHED)
+        yield Case("cstr", Arm(name, twin="same"), TODAY_GO, n, since=since)
+        yield Case("cstr", Arm(name, twin="relinked"), TODAY_GO, n)
+
+
+EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
+    {
+        e.name: e
+        for e in (
+            Experiment(
+                name="lemire",
+                chapter="01-lemire",
+                question="Is a finalizer ten times dearer than freeing by hand?",
+                cases=tuple(_lemire()),
+                headline=(
+                    Ratio(AUTO, FREE),
+                    Ratio(Arm("AllocateAuto", gogc="off"), Arm("AllocateFree", gogc="off")),
+                    Ratio(Arm("AllocateDummy"), AUTO),
+                ),
+            ),
+        )
+    }
+)
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of that name; GccostError with the valid ones if there is none."""
+    return _named(EXPERIMENTS, name, "experiment")
+
+
+def _named(known: Mapping[str, T], name: str, kind: str) -> T:
+    if name not in known:
+        raise GccostError(f"there is no {kind} {name!r}", mend=f"name one of {', '.join(known)}")
+    return known[name]

@@ -1,0 +1,57 @@
+"""Choosing samples from a frame: those of a case, those of an arm, those in pairs.
+
+A frame has a row a sample, as `benchfmt.read` makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from gccost.measuring.experiments import Arm, Case, Ratio
+
+KEYS = ("gogc", "setting", "twin", "profile")
+
+
+def of_cases(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
+    """The samples that belong to the cases and have their N, with a column `name`."""
+    if not len(frame):
+        return frame.assign(name=pd.Series(dtype=str), round=pd.Series(dtype=float))
+    wanted = {c.name: c.n for c in cases}
+    names = _names(frame)
+    return frame.assign(name=names)[names.map(wanted).eq(frame["n"])]
+
+
+def _names(frame: pd.DataFrame) -> pd.Series:
+    names = frame["benchmark"].astype(str)
+    for key in ("go", *KEYS):
+        if key in frame:
+            values = frame[key].astype(str)
+            names = names + values.map(lambda v, k=key: f"/{k}={v}" if v else "")
+    return names
+
+
+def of_arm(frame: pd.DataFrame, arm: Arm, go: str) -> pd.DataFrame:
+    """The samples of an arm on one release, indexed by round, in order."""
+    chosen = (frame["benchmark"] == arm.benchmark) & (frame["go"] == go)
+    for key in KEYS:
+        wanted = arm.keys().get(key, "")
+        if key in frame:
+            chosen &= frame[key] == wanted
+        elif wanted:
+            return frame.iloc[:0].set_index("round") if "round" in frame else frame.iloc[:0]
+    return frame[chosen].set_index("round").sort_index()
+
+
+def pairs(frame: pd.DataFrame, ratio: Ratio, go: str) -> pd.DataFrame:
+    """The samples of a ratio's two arms paired by round.
+
+    Indexed by round, with columns `numerator` and `denominator`, in the
+    metric's unit; a round that lacks one of the two is left out.
+    """
+    sides = {
+        side: of_arm(frame, arm, go).get(ratio.metric, pd.Series(dtype=float))
+        for side, arm in (("numerator", ratio.numerator), ("denominator", ratio.denominator))
+    }
+    return pd.DataFrame(sides).dropna()

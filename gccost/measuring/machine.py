@@ -1,0 +1,319 @@
+"""The machine that a run was measured on: what it is, and what is wrong with it.
+
+A description travels with each run and may be published, so it names no host,
+no user and no path. What cannot be read is left empty rather than guessed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from gccost import places
+from gccost.measuring.toolchains import find_c_compiler
+
+COMPARABLE: Final = (
+    "cpu",
+    "architecture",
+    "logical_cpus",
+    "allowed_cpus",
+    "cpu_quota",
+    "system",
+    "virtualisation",
+)
+"""What must be the same for two runs' results to be set side by side."""
+
+_SYSTEM = Path("/sys/devices/system/cpu")
+_CGROUPS = Path("/sys/fs/cgroup")
+_GIB = 2**30
+
+
+def describe() -> dict[str, Any]:
+    """This machine, now, as plain JSON.
+
+    Sizes are in bytes, `cpu_quota` in CPUs, `load` the mean number of runnable
+    processes over 1, 5 and 15 minutes. None, or an empty string, stands for
+    what is not set or cannot be read.
+    """
+    memory, swap = psutil.virtual_memory(), psutil.swap_memory()
+    compiler = find_c_compiler()
+    commit, dirty = _commit()
+    return {
+        "cpu": _cpu(),
+        "architecture": platform.machine(),
+        "physical_cores": psutil.cpu_count(logical=False),
+        "logical_cpus": psutil.cpu_count(),
+        "allowed_cpus": _allowed_cpus(),
+        "cpu_quota": _cpu_quota(),
+        "smt": _smt(),
+        "governor": _governor(),
+        "turbo": _turbo(),
+        "virtualisation": _virtualisation(),
+        "container": _container(),
+        "load": [round(load, 2) for load in os.getloadavg()],
+        "memory": memory.total,
+        "memory_available": memory.available,
+        "memory_limit": _memory_limit(),
+        "swap": swap.total,
+        "swap_used": swap.used,
+        "transparent_huge_pages": _huge_pages(),
+        "system": platform.system(),
+        "release": _release(),
+        "kernel": platform.release(),
+        "libc": " ".join(platform.libc_ver()).strip(),
+        "c_compiler": compiler.version if compiler else "",
+        "c_compiler_source": compiler.source if compiler else "",
+        "python": platform.python_version(),
+        "commit": commit,
+        "dirty": dirty,
+    }
+
+
+def fingerprint(description: Mapping[str, Any]) -> str:
+    """12 hex digits that are the same where results may be set side by side.
+
+    Over the processor, how much of it may be used, the kind of system and of
+    hypervisor; not over what changes by the week or by the minute: patch
+    levels, load, free memory.
+    """
+    comparable = {name: description.get(name) for name in COMPARABLE}
+    return hashlib.sha256(json.dumps(comparable, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def warnings(description: Mapping[str, Any]) -> list[str]:
+    """What makes results from this machine less trustworthy, a sentence each."""
+    return list(_warnings(description))
+
+
+def _warnings(of: Mapping[str, Any]) -> Iterator[str]:
+    cpus = of.get("allowed_cpus") or 1
+    if kind := of.get("virtualisation"):
+        yield (
+            f"This is a virtual machine ({kind}): its host may take the CPU away at any time, so "
+            "wall-clock times spread more than they would on a machine of its own."
+        )
+    if cpus < 4:
+        yield (
+            f"Only {_count(cpus, 'CPU')} may be used: the garbage collector works beside the "
+            "program less than it did on the documents' machines, so wall-clock times hold more "
+            "of its work."
+        )
+    if (quota := of.get("cpu_quota")) and quota < cpus:
+        yield (
+            f"A quota of {quota:g} CPUs is set over {_count(cpus, 'CPU')}: what uses more is "
+            "stopped for a while, which makes variants with a concurrent collector look slower."
+        )
+    if (load := (of.get("load") or [0.0])[0]) > 0.5 * cpus:
+        yield (
+            f"The machine was busy before measuring began (load {load:g} on "
+            f"{_count(cpus, 'CPU')}): wall-clock times are too high and spread more."
+        )
+    governor = of.get("governor")
+    if governor and governor != "performance":
+        yield (
+            f"The CPU's clock is governed by “{governor}”, not “performance”: it changes while "
+            "measuring, so times of early and late samples differ."
+        )
+    if of.get("smt"):
+        yield (
+            "Two threads share each core (SMT): a sample runs slower while the other thread is "
+            "busy, the garbage collector's own threads included."
+        )
+    known = [size for size in (of.get("memory_available"), of.get("memory_limit")) if size]
+    if known and (free := min(known)) < 2 * _GIB:
+        yield (
+            f"Only {free / _GIB:.1f} GiB of memory are free: variants that keep garbage may be "
+            "slowed by paging, or be killed."
+        )
+    if (swapped := of.get("swap_used") or 0) > 64 * 2**20:
+        yield (
+            f"{swapped / _GIB:.1f} GiB are swapped out: a sample that waits for the disk is slower "
+            "by far, and stands out."
+        )
+    if of.get("dirty"):
+        yield (
+            "The clone holds changes that are not committed: nobody else can measure exactly "
+            "what was measured here."
+        )
+
+
+def _count(number: int, of: str) -> str:
+    return f"{number} {of}" if number == 1 else f"{number} {of}s"
+
+
+# --- what is asked of the system --------------------------------------------
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _say(*command: str) -> str:
+    """What a command prints; nothing when it is missing or fails."""
+    try:
+        said = subprocess.run(
+            command,
+            env={**os.environ, "LC_ALL": "C"},
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return said.stdout.strip()
+
+
+def _field(text: str, name: str) -> str:
+    """The value of the first `name : value` line."""
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return " ".join(value.split())
+    return ""
+
+
+def _cpu() -> str:
+    if sys.platform == "darwin":
+        return _say("sysctl", "-n", "machdep.cpu.brand_string")
+    # /proc/cpuinfo has no name on arm64, where lscpu works it out.
+    named = _field(_read(Path("/proc/cpuinfo")), "model name")
+    return named or _field(_say("lscpu"), "Model name") or platform.processor()
+
+
+def _allowed_cpus() -> int:
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return psutil.cpu_count() or 1
+
+
+def _own_cgroups(controller: str) -> Iterator[Path]:
+    """The folders of our control group and of those above it.
+
+    A limit on any of them holds. In a container the path may be one that only
+    the host can see: what does not exist is then passed over.
+    """
+    for line in _read(Path("/proc/self/cgroup")).splitlines():
+        _, controllers, inside = line.split(":", 2)
+        if not controllers:
+            top = _CGROUPS
+        elif controller in controllers.split(","):
+            top = _CGROUPS / controller
+        else:
+            continue
+        folder = top / inside.lstrip("/")
+        yield folder
+        yield from (above for above in folder.parents if above == top or top in above.parents)
+
+
+def _cpu_quota() -> float | None:
+    """How many CPUs' time may be used; None when that is not limited."""
+    quotas = []
+    for group in _own_cgroups("cpu"):
+        # Version 2 writes "200000 100000" or "max 100000", version 1 two files.
+        pair = _read(group / "cpu.max").split() or [
+            _read(group / "cpu.cfs_quota_us"),
+            _read(group / "cpu.cfs_period_us"),
+        ]
+        with contextlib.suppress(ValueError, ZeroDivisionError):
+            quotas.append(int(pair[0]) / int(pair[1]))
+    return min((quota for quota in quotas if quota > 0), default=None)
+
+
+def _memory_limit() -> int | None:
+    """Bytes that may be used; None when that is less than the machine has."""
+    limits = []
+    for group in _own_cgroups("memory"):
+        with contextlib.suppress(ValueError):
+            limits.append(
+                int(_read(group / "memory.max") or _read(group / "memory.limit_in_bytes"))
+            )
+    # Version 1 says "no limit" by a number that no machine has.
+    return min((limit for limit in limits if limit < psutil.virtual_memory().total), default=None)
+
+
+def _smt() -> bool:
+    if active := _read(_SYSTEM / "smt" / "active"):
+        return active == "1"
+    physical = psutil.cpu_count(logical=False)
+    return physical is not None and (psutil.cpu_count() or 1) > physical
+
+
+def _governor() -> str:
+    governors = {_read(path) for path in _SYSTEM.glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    return ", ".join(sorted(governors - {""}))
+
+
+def _turbo() -> bool | None:
+    if no_turbo := _read(_SYSTEM / "intel_pstate" / "no_turbo"):
+        return no_turbo == "0"
+    if boost := _read(_SYSTEM / "cpufreq" / "boost"):
+        return boost == "1"
+    return None
+
+
+def _virtualisation() -> str:
+    """The kind of hypervisor below; empty when there seems to be none."""
+    if sys.platform == "darwin":
+        return "hypervisor" if _say("sysctl", "-n", "kern.hv_vmm_present") == "1" else ""
+    if "microsoft" in platform.release().lower():
+        return "wsl"
+    # lscpu first: unlike systemd's tool it is in small containers too, and one
+    # machine should have one fingerprint.
+    if vendor := _field(_say("lscpu"), "Hypervisor vendor"):
+        return vendor.lower()
+    if (detected := _say("systemd-detect-virt", "--vm")) not in ("", "none"):
+        return detected
+    flags = _field(_read(Path("/proc/cpuinfo")), "flags").split()
+    return "hypervisor" if "hypervisor" in flags else ""
+
+
+def _container() -> str:
+    detected = _say("systemd-detect-virt", "--container")
+    if detected not in ("", "none", "wsl"):
+        return detected
+    for mark, kind in (("/.dockerenv", "docker"), ("/run/.containerenv", "podman")):
+        if Path(mark).exists():
+            return kind
+    return os.environ.get("container", "")  # noqa: SIM112  # written so by systemd
+
+
+def _huge_pages() -> str:
+    """always, madvise or never: the one in brackets."""
+    choices = _read(Path("/sys/kernel/mm/transparent_hugepage/enabled"))
+    return choices.partition("[")[2].partition("]")[0]
+
+
+def _release() -> str:
+    if sys.platform == "darwin":
+        return f"macOS {platform.mac_ver()[0]}"
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "")
+    except OSError:
+        return ""
+
+
+def _commit() -> tuple[str, bool]:
+    """The commit of the clone, and whether it holds other changes.
+
+    Empty where the package does not stand in a clone of its own.
+    """
+    git = ("git", "-C", str(places.ROOT))
+    top = _say(*git, "rev-parse", "--show-toplevel")
+    if not top or Path(top).resolve() != places.ROOT:
+        return "", False
+    commit = _say(*git, "rev-parse", "--verify", "--quiet", "HEAD")
+    return commit, bool(_say(*git, "status", "--porcelain"))

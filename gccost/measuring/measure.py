@@ -1,0 +1,467 @@
+"""Measuring an experiment: interleaved rounds of fresh processes, until precise.
+
+A round builds the programs anew, then runs every case once, each in a process
+of its own, in an order drawn from the run's seed. After each round the headline
+ratios' intervals say whether to go on, within the budget. Everything is kept as
+it is measured, so measuring can be ended at any moment and taken up again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from gccost import places
+from gccost.errors import GccostError, MissingTool
+from gccost.measuring import benchfmt, builds, frames, machine, runs, toolchains
+from gccost.measuring.experiments import BUDGETS, Budget, Case, Experiment
+from gccost.measuring.runs import Run
+from gccost.stats import Estimate, paired_ratio, precise_enough
+
+SAMPLE_SECONDS = 120.0  # after which a sample counts as hung
+# A go.mod that says go 1.18 gives new toolchains old defaults: these are the
+# ones that bear on what is measured, at the value that today's programs have.
+GODEBUG = "containermaxprocs=1,updatemaxprocs=1"
+# Stock Go leaves a cleanup unrun now and then; more than this is a finding.
+UNFREED_SHARE = 1e-4
+GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}  # as Go names what the kernel names
+
+Progress = Callable[[float, float, str], None]
+"""Called with the seconds measured, the seconds there will be at most, and what is next."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment at a budget on this machine: what can be measured, and what cannot."""
+
+    experiment: Experiment
+    budget: Budget
+    fingerprint: str
+    key: str
+    found: Mapping[str, toolchains.Toolchain]
+    compiler: toolchains.CCompiler | None
+    missing: Mapping[str, str]  # release -> why it cannot be had
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        return tuple(c for c in self.experiment.within(self.budget) if c.go in self.found)
+
+
+def plan(
+    experiment: Experiment, budget: Budget, say: Callable[[str], None] = toolchains.silent
+) -> Plan:
+    """Look for the tools that an experiment needs, fetching what can be fetched.
+
+    Before a download `say` is told what and how much it is.
+    """
+    found: dict[str, toolchains.Toolchain] = {}
+    missing: dict[str, str] = {}
+    compiler = None
+    try:
+        compiler = toolchains.c_compiler(say)
+        for go in experiment.releases:
+            try:
+                found[go] = toolchains.fetch(go, say)
+            except MissingTool as error:
+                missing[go] = str(error)
+    except MissingTool as error:
+        missing = dict.fromkeys(experiment.releases, str(error))
+    fingerprint = machine.fingerprint(machine.describe())
+    parts = [
+        builds.source_hash(sorted({c.program for c in experiment.cases})),
+        *experiment.releases,
+        compiler.version if compiler else "",
+        fingerprint,
+        f"{budget.scale:g}",
+    ]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return Plan(experiment, budget, fingerprint, key, found, compiler, missing)
+
+
+def finished(run: Run, plan: Plan) -> bool:
+    """Whether a run holds this experiment at the plan's budget or a larger one."""
+    entry = run.experiment(plan.experiment.name)
+    done = entry.get("finished", {})
+    return entry.get("key") == plan.key and any(
+        name in done for name, b in BUDGETS.items() if b.reaches(plan.budget.name)
+    )
+
+
+def find(plan: Plan) -> Run | None:
+    """The newest of your runs whose samples of this experiment are not stale."""
+    name = plan.experiment.name
+    for run in reversed(runs.all_runs(places.runs())):
+        if run.experiment(name).get("key") == plan.key:
+            return run
+    return None
+
+
+def measure(plan: Plan, progress: Progress | None = None) -> Run:
+    """Measure what a run lacks of an experiment; returns the run.
+
+    Raises GccostError if nothing can be measured or the disk refuses a write.
+    A case that fails is noted in the run and left out; the rest goes on.
+    """
+    name = plan.experiment.name
+    if not plan.cases:
+        reasons = "; ".join(dict.fromkeys(plan.missing.values()))
+        raise MissingTool(f"nothing can be measured: {reasons}", f"experiment {name}")
+    run = find(plan)
+    if run is not None and finished(run, plan):
+        return run
+    with runs.exclusive(places.runs(), "measuring"):
+        run = find(plan) or _begin(plan)
+        run.drop_unfinished_line(name)
+        _Session(run, plan, progress or (lambda done, total, what: None)).rounds()
+        return run
+
+
+def _begin(plan: Plan) -> Run:
+    """A run for an experiment: the newest on this machine without it, or a new one."""
+    description = machine.describe()
+    open_runs = [
+        run
+        for run in runs.all_runs(places.runs())
+        if run.manifest().get("fingerprint") == plan.fingerprint
+        and not run.experiment(plan.experiment.name)
+        and run.manifest().get("scale") == plan.budget.scale
+    ]
+    run = (
+        open_runs[-1]
+        if open_runs
+        else runs.create(
+            places.runs(),
+            machine=description,
+            fingerprint=plan.fingerprint,
+            warnings=machine.warnings(description),
+            scale=plan.budget.scale,
+        )
+    )
+    run.update(
+        plan.experiment.name,
+        key=plan.key,
+        seed=random.SystemRandom().randrange(2**31),
+        sources=builds.source_hash(sorted({c.program for c in plan.experiment.cases})),
+        godebug=GODEBUG,
+        compiler=plan.compiler.version if plan.compiler else "",
+        toolchains={go: t.source for go, t in plan.found.items()},
+        random_layout={go: builds.shuffles_layout(t) for go, t in plan.found.items()},
+        missing=dict(plan.missing),
+    )
+    run.append(
+        plan.experiment.name,
+        [
+            f"gccost-format: {runs.FORMAT}",
+            f"experiment: {plan.experiment.name}",
+            f"goos: {str(description['system']).lower()}",
+            f"goarch: {GOARCH.get(description['architecture'], description['architecture'])}",
+            f"cpu: {description['cpu']}",
+            f"key: {plan.key}",
+        ],
+    )
+    return run
+
+
+class SampleFailed(GccostError):
+    """A process that did not give one good sample."""
+
+
+class _Session:
+    """One stretch of measuring, from here to the end or to where it is broken off."""
+
+    def __init__(self, run: Run, plan: Plan, progress: Progress) -> None:
+        self.run, self.plan, self.progress = run, plan, progress
+        self.name = plan.experiment.name
+        self.entry = run.experiment(self.name)
+        self.seed: int = self.entry["seed"]
+        self.troubles: list[str] = list(self.entry.get("troubles", []))
+        self.failures: dict[str, int] = {}
+        self.cases = plan.cases
+
+    def rounds(self) -> None:
+        """Measure rounds until they are precise enough or the budget is spent."""
+        frame = self._frame()
+        number = int(frame["round"].max()) if len(frame) else 0
+        if number and self.entry.get("round_budget") != self.plan.budget.name:
+            number += 1  # the last round belongs to another budget: leave it as it is
+        number = max(number, 1)
+        self.run.update(self.name, round_budget=self.plan.budget.name)
+        self._warm_up()
+        while True:
+            self._round(number, frame)
+            frame = self._frame()
+            because = self._enough(frame)
+            if because:
+                self._finish(frame, because)
+                return
+            number += 1
+
+    def _warm_up(self) -> None:
+        """Build once before the clock runs: the first build compiles what later ones only link."""
+        self.progress(0.0, self.plan.budget.seconds, "first builds")
+        with tempfile.TemporaryDirectory(prefix="gccost-") as scratch:
+            self._build(list(self.cases), 0, Path(scratch))
+
+    def _frame(self) -> pd.DataFrame:
+        """The samples so far of the cases that this plan measures."""
+        path = self.run.results(self.name)
+        return frames.of_cases(benchfmt.read(path).frame, self.cases)
+
+    def _round(self, number: int, frame: pd.DataFrame) -> None:
+        order = list(self.cases)
+        random.Random(f"{self.seed} {number}").shuffle(order)
+        done = set(frame.loc[frame["round"] == number, "name"]) if len(frame) else set()
+        left = [c for c in order if c.name not in done and self.failures.get(c.name, 0) < 2]
+        if not left:
+            return
+        spent, total = _spent(frame), self._total(frame)
+        with tempfile.TemporaryDirectory(prefix="gccost-") as scratch:
+            start = time.monotonic()
+            self.progress(spent, total, f"round {number}: building")
+            binaries = self._build(left, number, Path(scratch))
+            building = time.monotonic() - start
+            for case in left:
+                self.progress(spent, total, f"round {number}: {case.name}")
+                try:
+                    sample = self._sample(case, binaries, number, Path(scratch))
+                except SampleFailed as failure:
+                    self._note_failure(case, failure)
+                    continue
+                if building:
+                    sample = sample.with_metrics({"build-s": round(building, 3)})
+                    building = 0.0
+                sample = sample.with_metrics(
+                    {"round": float(number), "unix-s": round(time.time(), 3)}
+                )
+                self.run.append(self.name, [benchfmt.format_line(sample)])
+                spent += sample.metrics["elapsed-s"]
+
+    def _build(
+        self, cases: list[Case], number: int, into: Path
+    ) -> dict[tuple[str, str, bool], Path]:
+        """A binary per program, release and layout: the round's, and its twin's."""
+        assert self.plan.compiler is not None
+        draw = random.Random(f"{self.seed} layout {number}")
+        layouts = {relinked: draw.randrange(1, 2**31) for relinked in (False, True)}
+        wanted = dict.fromkeys((c.program, c.go, c.arm.twin == "relinked") for c in cases)
+        return {
+            (program, go, relinked): builds.build(
+                program, self.plan.found[go], self.plan.compiler, layouts[relinked], into
+            )
+            for program, go, relinked in wanted
+        }
+
+    def _sample(
+        self,
+        case: Case,
+        binaries: Mapping[tuple[str, str, bool], Path],
+        number: int,
+        scratch: Path,
+    ) -> benchfmt.Sample:
+        binary = binaries[case.program, case.go, case.arm.twin == "relinked"]
+        profile = scratch / "cpu.pb.gz" if case.arm.profile else None
+        sample = run_sample(binary, case, scratch, profile=profile)
+        if profile is not None:
+            kept = self.run.profile(self.name, case.arm.benchmark, case.go, number)
+            with runs.writing(kept):
+                kept.parent.mkdir(exist_ok=True)
+                shutil.copyfile(profile, kept)
+        self._note_losses(case, sample)
+        return sample
+
+    def _note_losses(self, case: Case, sample: benchfmt.Sample) -> None:
+        left = sample.metrics.get("c-unfreed-drained", 0.0)
+        if not case.leaks and left > max(8.0, UNFREED_SHARE * sample.n):
+            self._trouble(f"{case.name}: {left:.0f} of {sample.n} C blocks were never freed")
+
+    def _note_failure(self, case: Case, failure: SampleFailed) -> None:
+        self.failures[case.name] = self.failures.get(case.name, 0) + 1
+        given_up = "; it is left out from here on" if self.failures[case.name] == 2 else ""
+        self._trouble(f"{case.name}: {failure.thing}{given_up}")
+
+    def _trouble(self, what: str) -> None:
+        self.troubles.append(what)
+        self.run.update(self.name, troubles=self.troubles)
+
+    def _enough(self, frame: pd.DataFrame) -> str:
+        """Why measuring is done; empty if it is not."""
+        if len(self.failures) and all(self.failures.get(c.name, 0) >= 2 for c in self.cases):
+            raise GccostError(
+                "no case of it can be measured: " + "; ".join(dict.fromkeys(self.troubles)),
+                f"experiment {self.name}",
+                "make doctor shows the toolchains that were found",
+            )
+        budget, count = self.plan.budget, int(frame["round"].nunique()) if len(frame) else 0
+        tries = max(count, *self.failures.values(), 0) if self.failures else count
+        if tries < budget.min_rounds:
+            return ""
+        widths = [precise_enough(e, budget.half_width) for e in self._headline(frame)]
+        if widths and all(widths):
+            return "every headline ratio is as precise as aimed at"
+        if _spent(frame) + _spent(frame) / max(count, 1) > budget.seconds:
+            return "the budget is spent"
+        return ""
+
+    def _headline(self, frame: pd.DataFrame) -> Iterator[Estimate]:
+        """The ratios that must be precise: the headline's, and the A/A controls'.
+
+        The controls are among them because a difference is only called beyond
+        what they differ by, so that must be known as finely.
+        """
+        experiment = self.plan.experiment
+        headline = ((ratio, go) for go in self.plan.found for ratio in experiment.headline)
+        for ratio, go in (*headline, *experiment.controls):
+            pairs = frames.pairs(frame, ratio, go)
+            if len(pairs):
+                over, under = pairs["numerator"].to_numpy(), pairs["denominator"].to_numpy()
+                yield paired_ratio(over, under, pairs.index.to_numpy())
+
+    def _total(self, frame: pd.DataFrame) -> float:
+        """The seconds of measuring that there will be at most, as far as can be told."""
+        count = int(frame["round"].nunique()) if len(frame) else 0
+        least = self.plan.budget.min_rounds * _spent(frame) / count if count else 0.0
+        return max(self.plan.budget.seconds, least)
+
+    def _finish(self, frame: pd.DataFrame, because: str) -> None:
+        spent = _spent(frame)
+        in_loops = float((frame["ns/op"] * frame["n"]).sum()) / 1e9
+        done = dict(self.run.experiment(self.name).get("finished", {}))
+        done[self.plan.budget.name] = {
+            "because": because,
+            "rounds": int(frame["round"].nunique()),
+            "samples": len(frame),
+            "seconds": round(spent, 1),
+            "share_in_loops": round(in_loops / spent, 3) if spent else 0.0,
+            "date": runs.now(),
+        }
+        self.run.update(self.name, finished=done, missing=dict(self.plan.missing))
+        self.progress(spent, spent, because)
+
+
+def _spent(frame: pd.DataFrame) -> float:
+    """The seconds that the samples took, their builds included."""
+    if not len(frame):
+        return 0.0
+    columns = [c for c in ("elapsed-s", "build-s") if c in frame]
+    return float(frame[columns].sum().sum())
+
+
+def run_sample(
+    binary: Path,
+    case: Case,
+    scratch: Path,
+    *,
+    profile: Path | None = None,
+    limit: float = SAMPLE_SECONDS,
+) -> benchfmt.Sample:
+    """One fresh process of a case, as a sample named by the case.
+
+    Raises SampleFailed if the process fails, hangs (over `limit` seconds), or
+    does not print exactly one good line for the case's N.
+    """
+    command = [
+        str(binary),
+        "-test.run=^$",
+        f"-test.bench=^Benchmark{case.arm.benchmark}$",
+        f"-test.benchtime={case.n}x",
+    ]
+    if profile is not None:
+        command.append(f"-test.cpuprofile={profile}")
+    precise = case.arm.setting == "precise"
+    start = time.monotonic()
+    with _affinity(_last_cpu() if precise else None):
+        code, output, errors = _run(command, _environment(case), scratch, limit)
+    elapsed = time.monotonic() - start
+    if code != 0:
+        last = (errors.strip() or output.strip() or "no output").splitlines()
+        raise SampleFailed(f"the program {_ended(code)}: {last[0][:200]}", case.name)
+    results = benchfmt.results(output)
+    if len(results) != 1:
+        raise SampleFailed(f"the program printed {len(results)} results, not one", case.name)
+    sample = results[0]
+    if not isinstance(sample, benchfmt.Sample):
+        raise SampleFailed(f"the program's line cannot be read: {sample.why}", case.name)
+    if sample.n != case.n:
+        raise SampleFailed(f"the program ran {sample.n} operations, not {case.n}", case.name)
+    if sample.metrics.get("c-misfreed", 0.0) != 0:
+        raise SampleFailed("a C block was freed that was not allocated", case.name)
+    keys = {"go": case.go, **case.arm.keys()}
+    return sample.with_keys(keys).with_metrics({"elapsed-s": round(elapsed, 4)})
+
+
+def _environment(case: Case) -> dict[str, str]:
+    """The little of our environment that a measured process sees."""
+    kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR", "LANG")}
+    kept |= {"GOGC": case.arm.gogc, "GODEBUG": GODEBUG}
+    if case.arm.setting == "precise":
+        kept["GOMAXPROCS"] = "1"
+    return kept
+
+
+def _last_cpu() -> int | None:
+    """The CPU to pin to: the last, which the kernel's own work prefers least."""
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    return max(os.sched_getaffinity(0))
+
+
+@contextmanager
+def _affinity(cpu: int | None) -> Iterator[None]:
+    """Let processes started inside run on one CPU only, where the system can."""
+    if cpu is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cpu})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _run(
+    command: list[str], environment: dict[str, str], cwd: Path, limit: float
+) -> tuple[int, str, str]:
+    with subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        process_group=0,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            raise SampleFailed(f"the program hung: it was ended after {limit:g} s") from None
+        except BaseException:  # an interrupt too: no process of ours stays behind
+            _kill(process)
+            raise
+    return process.returncode, output, errors
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _ended(code: int) -> str:
+    if code < 0:
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"failed with exit code {code}"

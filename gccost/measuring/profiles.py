@@ -1,0 +1,121 @@
+"""Reading the CPU profiles that Go writes (pprof's profile.proto, gzipped).
+
+The wire format is decoded by the protobuf library; `_SCHEMA` names the fields
+that are used, with their numbers in profile.proto. The raw profiles are kept in
+the run, so `go tool pprof` reads the same ones.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
+
+from gccost.errors import GccostError
+
+# message -> field -> (number in profile.proto, type, repeated)
+_SCHEMA: dict[str, dict[str, tuple[int, str, bool]]] = {
+    "ValueType": {"type": (1, "int64", False), "unit": (2, "int64", False)},
+    "Sample": {"location_id": (1, "uint64", True), "value": (2, "int64", True)},
+    "Line": {"function_id": (1, "uint64", False), "line": (2, "int64", False)},
+    "Location": {"id": (1, "uint64", False), "line": (4, "Line", True)},
+    "Function": {"id": (1, "uint64", False), "name": (2, "int64", False)},
+    "Profile": {
+        "sample_type": (1, "ValueType", True),
+        "sample": (2, "Sample", True),
+        "location": (4, "Location", True),
+        "function": (5, "Function", True),
+        "string_table": (6, "string", True),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A CPU profile: stacks of function names, the outermost first, with their time in ns."""
+
+    stacks: tuple[tuple[tuple[str, ...], int], ...]
+
+    @property
+    def total(self) -> int:
+        """All the time sampled, in ns."""
+        return sum(value for _, value in self.stacks)
+
+    def share(self, functions: Iterable[str]) -> float:
+        """The share of the time whose stack holds any of the functions; 0 to 1.
+
+        NaN if the profile holds no samples.
+        """
+        wanted = frozenset(functions)
+        inside = sum(value for stack, value in self.stacks if wanted.intersection(stack))
+        return inside / self.total if self.total else float("nan")
+
+    def flat(self) -> dict[str, float]:
+        """The share of the time spent in each function itself, largest first."""
+        times: dict[str, int] = {}
+        for stack, value in self.stacks:
+            times[stack[-1]] = times.get(stack[-1], 0) + value
+        largest = sorted(times.items(), key=lambda item: (-item[1], item[0]))
+        return {name: value / self.total for name, value in largest}
+
+
+def read(path: Path) -> Profile:
+    """Read a profile; GccostError if the file is no CPU profile."""
+    message = _message()()
+    try:
+        message.ParseFromString(gzip.decompress(path.read_bytes()))
+        return Profile(tuple(_stacks(message)))
+    except (OSError, EOFError, DecodeError, KeyError, IndexError, ValueError) as error:
+        raise GccostError(
+            f"this is not a CPU profile that Go wrote: {error}",
+            str(path),
+            "remove the file; the next measuring makes another",
+        ) from None
+
+
+def _stacks(message: Any) -> Iterator[tuple[tuple[str, ...], int]]:
+    text = list(message.string_table)
+    functions = {f.id: text[f.name] for f in message.function}
+    # A location's lines run from the innermost inlined call outwards, and a
+    # sample's locations from the leaf to the root.
+    locations = {
+        loc.id: [functions[line.function_id] for line in loc.line] for loc in message.location
+    }
+    units = [text[kind.unit] for kind in message.sample_type]
+    if "nanoseconds" not in units:
+        raise ValueError(f"its values are in {units}, none in nanoseconds")
+    column = units.index("nanoseconds")
+    for sample in message.sample:
+        inward = [name for loc in sample.location_id for name in locations[loc]]
+        if inward:
+            yield tuple(reversed(inward)), sample.value[column]
+
+
+@cache
+def _message() -> type[Any]:
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(
+        name="gccost/profile.proto", package="gccost.pprof", syntax="proto3"
+    )
+    for message, fields in _SCHEMA.items():
+        declared = file.message_type.add(name=message)
+        for name, (number, kind, repeated) in fields.items():
+            field = declared.field.add(
+                name=name,
+                number=number,
+                label=kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL,
+            )
+            if kind in _SCHEMA:
+                field.type, field.type_name = kinds.TYPE_MESSAGE, f".gccost.pprof.{kind}"
+            else:
+                field.type = kinds.Type.Value(f"TYPE_{kind.upper()}")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    found = pool.FindMessageTypeByName("gccost.pprof.Profile")
+    return message_factory.GetMessageClass(found)

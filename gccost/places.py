@@ -1,0 +1,36 @@
+"""Where things stand in a clone, and the settings that move them.
+
+`GCCOST_RUNS`, `GCCOST_REFERENCE` and `GCCOST_REPORT` name other places for your
+own runs, the recorded ones and the report.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GOSRC = ROOT / "gosrc"
+NOTEBOOKS = ROOT / "notebooks"
+PUBLISHED = ROOT / "data" / "published"
+CACHE = ROOT / ".cache"
+
+
+def runs() -> Path:
+    """The folder of your own runs."""
+    return _place("GCCOST_RUNS", ROOT / "data" / "runs")
+
+
+def reference() -> Path:
+    """The folder of the recorded runs that replay shows."""
+    return _place("GCCOST_REFERENCE", ROOT / "data" / "reference")
+
+
+def report() -> Path:
+    """The folder that the report is written to."""
+    return _place("GCCOST_REPORT", ROOT / "report")
+
+
+def _place(variable: str, default: Path) -> Path:
+    named = os.environ.get(variable)
+    return Path(named).expanduser().resolve() if named else default

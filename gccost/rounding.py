@@ -1,0 +1,79 @@
+"""The one way that a number is rounded, before it is printed, plotted or written.
+
+Three significant digits are what the measuring can carry; and a figure that is
+rounded before it is drawn gives the same bytes on every machine.
+"""
+
+from __future__ import annotations
+
+import math
+
+from gccost.stats import Estimate
+
+PRINTED = 3  # significant digits in prose and tables
+WRITTEN = 6  # significant digits in charts and CSV files
+
+
+def rounded(x: float, digits: int = WRITTEN) -> float:
+    """x to so many significant digits; NaN and infinities as they are."""
+    if not math.isfinite(x) or x == 0:
+        return x
+    return float(f"{x:.{digits - 1}e}")
+
+
+def plain(x: float, digits: int = PRINTED) -> str:
+    """x for reading: "1,150", "60.6", "0.0121"; "–" where there is none."""
+    if math.isnan(x):
+        return "–"
+    if math.isinf(x):
+        return "∞" if x > 0 else "−∞"
+    x = rounded(x, digits)
+    if x == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(x))))
+    return f"{x:,.{decimals}f}".replace("-", "−")
+
+
+def written(x: float) -> str:
+    """x for a CSV file: shortest form of six significant digits; empty for NaN."""
+    return "" if math.isnan(x) else repr(rounded(x)).removesuffix(".0")
+
+
+def times(x: float) -> str:
+    """A ratio: "18.4×"."""
+    return plain(x) + "×"
+
+
+def percent(x: float) -> str:
+    """A share (0 to 1) as "70.2 %"."""
+    return plain(100 * x) + " %"
+
+
+def nanoseconds(x: float) -> str:
+    """A duration in ns: "1,150 ns"."""
+    return plain(x) + " ns"
+
+
+def count(x: float) -> str:
+    """A whole number: "1,600,000"."""
+    return "–" if math.isnan(x) else f"{x:,.0f}"
+
+
+def mebibytes(x: float) -> str:
+    """Bytes as "165 MiB"."""
+    return plain(x / 2**20) + " MiB"
+
+
+FORMATS = {"ratio": times, "share": percent, "ns": nanoseconds, "count": count}
+
+
+def value(x: float, unit: str) -> str:
+    """A number with its unit ("ratio", "share", "ns", "count")."""
+    return FORMATS[unit](x)
+
+
+def interval(estimate: Estimate, unit: str) -> str:
+    """An estimate with its interval: "18.4× (18.1 to 18.8)"."""
+    scale = 100.0 if unit == "share" else 1.0
+    low, high = plain(scale * estimate.low), plain(scale * estimate.high)
+    return f"{value(estimate.value, unit)} ({low} to {high})"

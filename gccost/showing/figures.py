@@ -1,0 +1,120 @@
+"""What every chart has: its style, its alt text, its data, and how it is shown.
+
+A chart is shown as SVG whose inks follow the page (light or dark), as PNG where
+an SVG is not trusted, as its alt text where neither is, and with its data as CSV.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from gccost import rounding
+
+INK, MUTED, GRID = "#1f2328", "#59636e", "#d1d9e0"
+_PAGE_COLOURS = {INK: f"var(--ink, {INK})", MUTED: f"var(--muted, {MUTED})"}
+_PAGE_COLOURS[GRID] = f"var(--grid, {GRID})"
+
+# Okabe and Ito's colours that stand out on white and on black alike.
+BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#aa4499"
+
+STYLE: Mapping[str, Any] = {
+    "axes.edgecolor": MUTED,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.labelcolor": INK,
+    "axes.spines.left": False,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "figure.facecolor": "none",
+    "figure.dpi": 110,
+    "font.family": ["DejaVu Sans"],
+    "font.size": 10,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "gccost",
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.color": MUTED,
+    "ytick.labelcolor": INK,
+    "ytick.left": False,
+}
+WIDTH = 6.8  # inches: the narrowest that a phone can still show readably
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A finished chart: its name, the finding as its title, alt text, and data."""
+
+    name: str
+    title: str
+    alt: str
+    data: pd.DataFrame
+    svg: str
+    png: bytes
+
+    def csv(self) -> str:
+        """The data as CSV, every number rounded as all are."""
+        written = self.data.copy()
+        for column in written.select_dtypes("number"):
+            written[column] = [rounding.written(float(x)) for x in written[column]]
+        return str(written.to_csv(index=False, lineterminator="\n"))
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        bundle = {
+            "image/svg+xml": self.svg,
+            "image/png": base64.b64encode(self.png).decode(),
+            "text/plain": self.alt,
+            "text/csv": self.csv(),
+        }
+        return bundle, {"gccost": {"chart": self.name, "title": self.title}}
+
+
+def style() -> Any:
+    """A context in which a chart is drawn."""
+    settings: dict[Any, Any] = {**sns.axes_style("whitegrid"), **STYLE}
+    return mpl.rc_context(settings)
+
+
+def finish(figure: Figure, *, name: str, title: str, alt: str, data: pd.DataFrame) -> Chart:
+    """Make a chart of a drawn figure."""
+    vector, raster = io.StringIO(), io.BytesIO()
+    with style():
+        figure.savefig(vector, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(raster, format="png", facecolor="white", metadata={"Software": None})
+    return Chart(
+        name,
+        title,
+        f"{title}. {alt}",
+        data,
+        _for_a_page(vector.getvalue(), name),
+        raster.getvalue(),
+    )
+
+
+def _for_a_page(svg: str, name: str) -> str:
+    """The SVG element alone, its ids its own, its inks those of the page it stands in."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r"url\(#", f"url(#{name}-", svg)
+    svg = re.sub(r'href="#', f'href="#{name}-', svg)
+    for colour, variable in _PAGE_COLOURS.items():
+        svg = re.sub(rf"(?<=[:\s]){colour}", variable, svg)
+    return svg

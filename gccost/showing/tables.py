@@ -1,0 +1,156 @@
+"""Tables as plain HTML that can be copied, read aloud and printed."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gccost import rounding
+from gccost.judging.claims import Label
+from gccost.judging.ledger import Row
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.stats import Estimate
+
+# The class that the report's style sheet knows each verdict by.
+VERDICT_CLASSES = {
+    Label.HOLDS: "holds",
+    Label.STRONGER: "stronger",
+    Label.WEAKER: "weaker",
+    Label.FAILS: "fails",
+    Label.UNDECIDED: "undecided",
+    Label.UNMEASURED: "unmeasured",
+    Label.UNTESTABLE: "untestable",
+}
+
+
+@dataclass(frozen=True)
+class Markup:
+    """HTML for a notebook to show, with a plain text for where HTML is not."""
+
+    html: str
+    text: str
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/html": self.html, "text/plain": self.text}
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Markdown for a notebook to show."""
+
+    markdown: str
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/markdown": self.markdown, "text/plain": self.markdown}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell with a note in small print below its text."""
+
+    text: str
+    note: str = ""
+
+    @property
+    def html(self) -> str:
+        note = f"<br><small>{html.escape(self.note)}</small>" if self.note else ""
+        return html.escape(self.text) + note
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.note})" if self.note else self.text
+
+
+def estimate(of: Estimate, unit: str) -> Cell:
+    """An estimate with its interval below it; a dash if nothing was measured."""
+    if not of.samples:
+        return Cell("–")
+    shown, _, interval = rounding.interval(of, unit).partition(" (")
+    return Cell(shown, interval.removesuffix(")"))
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]], caption: str = "") -> Markup:
+    """A table; the first cell of each row is its heading."""
+    lines = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
+    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
+    body = "".join(
+        f'<tr><th scope="row">{first.html}</th>'
+        + "".join(f"<td>{cell.html}</td>" for cell in rest)
+        + "</tr>"
+        for first, *rest in lines
+    )
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    markup = f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return Markup(markup, _plain([list(header), *([str(c) for c in row] for row in lines)]))
+
+
+def warnings(items: Iterable[str], heading: str) -> Markup:
+    """A box of warnings, each a sentence; nothing where there are none."""
+    items = list(items)
+    if not items:
+        return Markup("", "")
+    listed = "".join(f"<li>{html.escape(item)}</li>" for item in items)
+    markup = f'<aside class="warning"><p>{html.escape(heading)}</p><ul>{listed}</ul></aside>'
+    return Markup(markup, "\n".join([heading, *(f"- {item}" for item in items)]))
+
+
+def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
+    """The ledger: a line per claim and release, with a link to where it is shown."""
+    header = ("claim", "", "release", "published", "measured", "precise", "verdict")
+    lines, plain, previous = [], [list(header)], ""
+    for row in rows:
+        first = row.claim.id != previous
+        previous = row.claim.id
+        measured = estimate(row.estimate, row.unit)
+        beside = estimate(row.beside, row.unit)
+        published = rounding.value(row.published, row.unit)
+        verdict = verdict_badge(row)
+        plain.append(
+            [row.claim.id, row.words if first else "", row.toolchain, published]
+            + [str(measured), str(beside), f"{row.verdict}: {row.verdict.reason}"]
+        )
+        cells = ""
+        if first:
+            span = sum(r.claim.id == row.claim.id for r in rows)
+            name = html.escape(row.claim.id)
+            if links:
+                chapter = EXPERIMENTS[row.claim.experiment].chapter + ".ipynb"
+                name = f'<a href="{chapter}#{row.claim.anchor}">{name}</a>'
+            cells = (
+                f'<th scope="rowgroup" rowspan="{span}">{name}</th>'
+                f'<td class="words" rowspan="{span}">{html.escape(row.words)}</td>'
+            )
+        release = Cell(row.toolchain, row.whose)
+        lines.append(
+            f"<tr>{cells}<td>{release.html}</td><td>{published}</td>"
+            f"<td>{measured.html}</td><td>{beside.html}</td><td>{verdict}</td></tr>"
+        )
+    head = "".join(f'<th scope="col">{cell}</th>' for cell in header)
+    markup = (
+        f'<table class="ledger"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table>"
+    )
+    return Markup(markup, _plain(plain))
+
+
+def verdict_badge(row: Row) -> str:
+    """A verdict as HTML: its label as a badge, the factor, and the reason as a title."""
+    label = row.verdict.label
+    factor = ""
+    if label in (Label.STRONGER, Label.WEAKER):
+        factor = f" <small>{rounding.times(row.verdict.factor)} the published figure</small>"
+    elif not label.decided:
+        factor = f" <small>{html.escape(row.verdict.reason)}</small>"
+    kind = VERDICT_CLASSES[label]
+    reason = html.escape(row.verdict.reason, quote=True)
+    name = html.escape(label.value)
+    return f'<span class="verdict {kind}" title="{reason}">{name}</span>{factor}'
+
+
+def _plain(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )

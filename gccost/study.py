@@ -1,0 +1,394 @@
+"""The door: what a notebook calls.
+
+    study = gccost.open_study("lemire")
+
+opens an experiment: it measures what your run lacks, or replays the recorded one
+(`GCCOST_MODE=replay`, a Binder machine, or no toolchain), and then gives frames,
+estimates, verdicts, tables and charts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import pandas as pd
+from IPython.display import display
+from tqdm.auto import tqdm
+
+from gccost import places, rounding
+from gccost.errors import GccostError, MissingTool
+from gccost.judging import ledger
+from gccost.judging.claims import Share
+from gccost.judging.ledger import Row
+from gccost.judging.recording import Recording
+from gccost.measuring import builds, measure, runs, toolchains
+from gccost.measuring.experiments import (
+    EXPERIMENTS,
+    Arm,
+    Budget,
+    Experiment,
+    Ratio,
+    budget,
+    experiment,
+)
+from gccost.measuring.runs import Run
+from gccost.showing import charts, tables
+from gccost.showing.figures import Chart
+from gccost.showing.tables import Cell, Markup, Prose
+from gccost.stats import Estimate
+
+Mode = Literal["measure", "replay"]
+
+
+def mode() -> Mode:
+    """Whether this session measures or replays."""
+    named = os.environ.get("GCCOST_MODE", "")
+    if named not in ("", "measure", "replay"):
+        raise GccostError(f"there is no mode {named!r}", "GCCOST_MODE", "name measure or replay")
+    if named:
+        return "replay" if named == "replay" else "measure"
+    return "replay" if any(name.startswith("BINDER_") for name in os.environ) else "measure"
+
+
+def chosen_budget() -> Budget:
+    """The budget that `BUDGET=` or `GCCOST_BUDGET` names; quick if none does."""
+    return budget(os.environ.get("GCCOST_BUDGET") or "quick")
+
+
+def reference(of: Experiment) -> Run:
+    """The newest recorded run that holds an experiment."""
+    for run in reversed(runs.all_runs(places.reference())):
+        if run.results(of.name).exists():
+            return run
+    raise GccostError(
+        f"no recorded run holds {of.name}", str(places.reference()), f"make measure ONLY={of.name}"
+    )
+
+
+@dataclass(frozen=True)
+class Study:
+    """An experiment, opened: what was recorded of it, and ways to show it."""
+
+    mode: Mode
+    recording: Recording
+    notices: tuple[str, ...]  # why this run is shown and not another
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.recording.experiment
+
+    @property
+    def run(self) -> Run:
+        return self.recording.run
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row a sample; see data/README.md for the columns."""
+        return self.recording.frame
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """The Go releases that were measured."""
+        return self.recording.releases
+
+    def level(self, arm: Arm, go: str, metric: str = "ns/op") -> Estimate:
+        """An arm's own level of a metric."""
+        return self.recording.level(arm, go, metric)
+
+    def ratio(self, over: Arm, under: Arm, go: str, metric: str = "ns/op") -> Estimate:
+        """The ratio of two arms, paired within rounds."""
+        return self.recording.ratio(Ratio(over, under, metric), go)
+
+    def added(self, over: Arm, under: Arm, go: str, metric: str = "ns/op") -> Estimate:
+        """What one arm costs more than another, paired within rounds."""
+        return self.recording.added(Ratio(over, under, metric), go)
+
+    def share(self, arm: Arm, go: str, *functions: str) -> Estimate:
+        """The share of an arm's CPU profile whose stacks hold any of the functions."""
+        return self.recording.share(Share(arm, functions), go)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The ledger's rows of this experiment's claims."""
+        return ledger.rows({self.experiment.name: self.recording}, self.recording.claims)
+
+    def row(self, claim: str, go: str) -> Row:
+        """A claim's row on one release."""
+        return next(row for row in self.rows if row.claim.id == claim and row.go == go)
+
+    def verdicts(self) -> Markup:
+        """The ledger's lines of this experiment's claims."""
+        return tables.ledger(self.rows, links=False)
+
+    def judged(self, claim: str) -> Prose:
+        """A claim's verdicts, a line per release."""
+        lines = [
+            f"- **{row.claim.id} on Go {row.go}**: "
+            + (rounding.interval(row.estimate, row.unit) if row.estimate.samples else "–")
+            + f", published {rounding.value(row.published, row.unit)}: "
+            + f"**{row.verdict}** ({row.verdict.reason})."
+            for row in self.rows
+            if row.claim.id == claim
+        ]
+        return Prose("\n".join(lines))
+
+    def chart(self, name: str) -> Chart:
+        """A chart by name."""
+        if name not in charts.CHARTS:
+            raise GccostError(
+                f"there is no chart {name!r}", mend=f"name one of {', '.join(charts.CHARTS)}"
+            )
+        return charts.CHARTS[name](self.recording)
+
+    def notice(self) -> Markup:
+        """Which run is shown, how it was measured, and what makes it less trustworthy."""
+        return _notice(self)
+
+    def costs(self, *arms: Arm, under: Arm) -> Markup:
+        """What arms cost, a table per release: time, against `under`, memory, what is left."""
+        header = (
+            "variant",
+            "wall ns/op",
+            f"against {charts.NAMES[under.benchmark]}",
+            "added per object",
+            "CPU ns/op",
+            "settled ns/op",
+            "allocs/op",
+            "GC cycles",
+            "blocks left by the loop, the drain",
+            "peak RSS",
+        )
+        parts = [
+            tables.table(header, self._cost_lines(arms, under, go), caption=f"Go {go}")
+            for go in self.releases
+        ]
+        return Markup("".join(p.html for p in parts), "\n\n".join(p.text for p in parts))
+
+    def _cost_lines(
+        self, arms: tuple[Arm, ...], under: Arm, go: str
+    ) -> Iterator[tuple[str | Cell, ...]]:
+        for arm in arms:
+            if not len(self.recording.samples(arm, go)):
+                continue
+            allocs, cycles, loop, drained = (
+                rounding.count(self.recording.amount(arm, go, unit).value)
+                for unit in ("allocs/op", "gc-cycles", "c-unfreed-loop", "c-unfreed-drained")
+            )
+            ratio, added = self.ratio(arm, under, go), self.added(arm, under, go)
+            yield (
+                charts.NAMES[arm.benchmark] + (", GC off" if arm.gogc == "off" else ""),
+                rounding.plain(self.level(arm, go).value),
+                Cell("1") if arm == under else tables.estimate(ratio, "ratio"),
+                Cell("–") if arm == under else tables.estimate(added, "ns"),
+                rounding.plain(self.level(arm, go, "cpu-ns/op").value),
+                rounding.plain(self.level(arm, go, "settled-ns/op").value),
+                allocs,
+                cycles,
+                Cell(loop, drained),
+                rounding.mebibytes(self.level(arm, go, "peak-rss-bytes").value),
+            )
+
+    def changed(self, ratio: Estimate, less: str, more: str) -> str:
+        """A ratio as a change in words, if it is more than noise.
+
+        `less` and `more` are the verbs: "saves 12.3 %", "costs 12.3 %".
+        """
+        if not self.recording.differs(ratio):
+            return "makes no difference that the measuring can tell from noise"
+        verb = less if ratio.value < 1 else more
+        return f"{verb} {rounding.percent(abs(1 - ratio.value))}"
+
+    def shell(self, name: str, command: str) -> Prose:
+        """Run a plain command in gosrc/ with today's Go, and show what it prints.
+
+        It runs once a run, and its output is kept there; replay shows what was kept.
+        """
+        kept = self.run.manifest().get("shell", {}).get(name)
+        if self.mode == "measure" and (kept is None or kept["command"] != command):
+            self.run.keep_shell(name, command, _shell(command))
+            kept = self.run.manifest()["shell"][name]
+        if kept is None:
+            return Prose(f"```\n$ {command}\n```\nThe recorded run does not hold its output.")
+        return Prose(
+            f"```\n$ cd gosrc && {kept['command']}\n{kept['output'].rstrip()}\n```\n"
+            f"*Run on {kept['date'][:10]}.*"
+        )
+
+
+def open_study(name: str) -> Study:
+    """Open an experiment; measures what is missing unless this session replays."""
+    of = experiment(name)
+    if mode() == "replay":
+        return _replayed(of, ())
+    try:
+        plan = measure.plan(of, chosen_budget())
+        with _bar(f"{of.name}, {plan.budget.name} budget") as progress:
+            run = measure.measure(plan, progress)
+        notices = tuple(f"Go {go} was not measured. {why}" for go, why in plan.missing.items())
+        return Study("measure", Recording.load(of, run), notices)
+    except MissingTool as error:
+        return _replayed(
+            of, (f"Nothing could be measured here, so a recorded run is shown. {error}",)
+        )
+
+
+def _replayed(of: Experiment, notices: tuple[str, ...]) -> Study:
+    run = reference(of)
+    recorded = run.experiment(of.name).get("sources")
+    if recorded != builds.source_hash(sorted({c.program for c in of.cases})):
+        notices += ("The measured programs have changed since this run was recorded.",)
+    return Study("replay", Recording.load(of, run), notices)
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[measure.Progress]:
+    """A progress bar in seconds of measuring; it appears with the first thing to do."""
+    bar: Any = None
+
+    def progress(done: float, total: float, doing: str) -> None:
+        nonlocal bar
+        if bar is None:
+            bar = tqdm(
+                total=round(total),
+                desc=what,
+                unit="s",
+                leave=False,
+                bar_format="{desc}: {percentage:3.0f} %|{bar}| {elapsed} of about "
+                "{total} s of measuring{postfix}",
+            )
+        bar.total = round(max(total, done))
+        bar.n = round(done)
+        bar.set_postfix_str(doing)
+
+    try:
+        yield progress
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _shell(command: str) -> str:
+    toolchain = toolchains.fetch(toolchains.TODAY_GO)
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=places.GOSRC,
+        env=toolchain.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if done.returncode:
+        raise GccostError(
+            f"the command failed:\n{done.stdout.strip()}", shlex.join(["sh", "-c", command])
+        )
+    return done.stdout
+
+
+def _notice(study: Study) -> Markup:
+    manifest, entry = study.run.manifest(), study.recording.entry
+    machine = manifest["machine"]
+    done = entry.get("finished", {})
+    budget_name = list(done)[-1] if done else ""
+    summary = done.get(budget_name, {})
+    procs = machine.get("allowed_cpus")
+    lines = [
+        (
+            "run",
+            f"{study.run.name}, "
+            + ("recorded" if study.mode == "replay" else "your own")
+            + f", begun {manifest['created'][:10]}",
+        ),
+        ("machine", f"{machine['cpu']}, {procs} CPUs, {machine['release']}"),
+        ("releases", ", ".join(f"Go {go}" for go in study.releases)),
+        ("C compiler", str(entry.get("compiler", ""))),
+    ]
+    if summary:
+        lines.append(
+            (
+                "measured",
+                f"{summary['rounds']} rounds, {summary['samples']} samples in "
+                f"{rounding.plain(summary['seconds'])} s "
+                f"({rounding.percent(summary['share_in_loops'])} of it inside timed loops), "
+                f"{budget_name} budget; it ended because {summary['because']}",
+            )
+        )
+    facts = tables.table(("what", "which"), lines)
+    doubts = [
+        *study.notices,
+        *manifest.get("warnings", []),
+        *entry.get("troubles", []),
+        *(f"A line could not be used: {problem}" for problem in study.recording.problems),
+    ]
+    box = tables.warnings(doubts, "What makes these results less trustworthy")
+    return Markup(facts.html + box.html, facts.text + "\n" + box.text)
+
+
+def source(path: str, *functions: str) -> Prose:
+    """Functions of a file of gosrc/, shown as they stand there, comments included."""
+    text = (places.GOSRC / path).read_text(encoding="utf-8")
+    parts = []
+    for name in functions:
+        # Its comment lines, its first line, and what follows up to a brace in the first column.
+        pattern = rf"(?:^//.*\n)*^func {re.escape(name)}\(.*(?:\}}|(?:\n(?:[\t ].*)?)+\n\}})$"
+        found = re.search(pattern, text, re.MULTILINE)
+        if found is None:
+            raise GccostError(f"there is no function {name}", f"gosrc/{path}")
+        parts.append(found.group(0))
+    return Prose("\n".join(("```go", f"// gosrc/{path}", "", "\n\n".join(parts), "```")))
+
+
+def say(*paragraphs: str) -> None:
+    """Show prose that was filled in from the data."""
+    prose = Prose("\n\n".join(" ".join(text.split()) for text in paragraphs))
+    display(prose)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Every experiment that was recorded, for the results notebook."""
+
+    studies: tuple[Study, ...]
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The whole ledger."""
+        return ledger.rows({s.experiment.name: s.recording for s in self.studies})
+
+    def ledger(self) -> Markup:
+        """The whole ledger as a table."""
+        return tables.ledger(self.rows)
+
+    def chart(self) -> Chart:
+        """Every verdict in one chart."""
+        return charts.verdicts(self.rows)
+
+    def notice(self) -> Iterator[Markup]:
+        """What was run, a table per experiment."""
+        return (study.notice() for study in self.studies)
+
+
+def open_results() -> Results:
+    """Open every experiment that there is a run of; measures nothing."""
+    only = os.environ.get("GCCOST_ONLY")
+    chosen = [experiment(only)] if only else EXPERIMENTS.values()
+    return Results(tuple(_as_it_stands(of) for of in chosen))
+
+
+def _as_it_stands(of: Experiment) -> Study:
+    if mode() == "replay":
+        return _replayed(of, ())
+    run = measure.find(measure.plan(of, chosen_budget()))
+    if run is None:
+        return _replayed(of, ("It was not measured here, so a recorded run is shown.",))
+    return Study("measure", Recording.load(of, run), ())

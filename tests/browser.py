@@ -1,0 +1,299 @@
+"""A real browser for the tests: what a reader of a page would meet.
+
+The `browser` fixture starts a headless Chromium once a session. It lives in a
+thread of its own, because Playwright keeps an event loop running in the thread
+it is used from, where nothing else could run one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import pytest
+from playwright.sync_api import Browser as PlaywrightBrowser
+from playwright.sync_api import Page, Request, sync_playwright
+
+CANDIDATES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+MISSING = "no Chromium on this machine: apt-get install chromium (macOS: brew install chromium)"
+
+Scheme = Literal["light", "dark"]
+Media = Literal["screen", "print"]
+T = TypeVar("T")
+
+DESKTOP = (1280, 900)
+PHONE = (390, 844)
+
+# For every text of the page: the ratio of its colour to what lies behind it, as
+# WCAG defines it. Text in an SVG is filled, other text is coloured.
+_CONTRASTS = r"""
+() => {
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 1;
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  const parse = (colour) => {
+    context.clearRect(0, 0, 1, 1);
+    context.fillStyle = colour;
+    context.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = context.getImageData(0, 0, 1, 1).data;
+    return { r, g, b, a: a / 255 };
+  };
+  const over = (top, under) => ({
+    r: top.r * top.a + under.r * (1 - top.a),
+    g: top.g * top.a + under.g * (1 - top.a),
+    b: top.b * top.a + under.b * (1 - top.a),
+    a: 1,
+  });
+  const luminance = ({ r, g, b }) => {
+    const [x, y, z] = [r, g, b].map((c) => {
+      c /= 255;
+      return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const behind = (element) => {
+    const layers = [];
+    for (let at = element; at; at = at.parentElement) {
+      layers.push(parse(getComputedStyle(at).backgroundColor));
+    }
+    const dark = matchMedia("screen and (prefers-color-scheme: dark)").matches;
+    const base = dark ? { r: 18, g: 18, b: 18, a: 1 } : { r: 255, g: 255, b: 255, a: 1 };
+    return layers.reverse().reduce((under, top) => over(top, under), base);
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const text = node.textContent.trim();
+    const element = node.parentElement;
+    if (!text || ["STYLE", "TITLE", "title"].includes(element.tagName)) continue;
+    const drawn = element.closest("svg") !== null;
+    const style = getComputedStyle(element);
+    const ground = behind(element);
+    const ink = over(parse(drawn ? style.fill : style.color), ground);
+    const [a, b] = [luminance(ink), luminance(ground)].sort((x, y) => y - x);
+    const kind = drawn ? "chart" : element.closest("pre") ? "code" : "text";
+    found.push({ kind, ratio: (a + 0.05) / (b + 0.05), text: text.slice(0, 60) });
+  }
+  return found;
+}
+"""
+
+# What is wider than the window although nothing around it scrolls.
+_STICKING_OUT = r"""
+() => [...document.body.querySelectorAll("*")]
+  .filter((element) => {
+    const box = element.getBoundingClientRect();
+    if (box.width === 0 || box.right <= innerWidth + 1 || box.left < -innerWidth) return false;
+    for (let at = element.parentElement; at; at = at.parentElement) {
+      if (["auto", "scroll", "hidden"].includes(getComputedStyle(at).overflowX)) return false;
+    }
+    return true;
+  })
+  .map((element) => element.outerHTML.slice(0, 80))
+"""
+
+_FACTS = r"""
+() => {
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const ids = all("[id]").map((element) => element.id);
+  return {
+    title: document.title,
+    scroll_width: document.documentElement.scrollWidth,
+    inner_width: innerWidth,
+    duplicate_ids: ids.filter((id, at) => ids.indexOf(id) !== at),
+    dangling: all("a[href^='#']")
+      .map((link) => decodeURIComponent(link.getAttribute("href").slice(1)))
+      .filter((id) => document.getElementById(id) === null),
+    undescribed: all("img, svg")
+      .filter((e) => !e.closest("[aria-hidden=true]"))
+      .filter((e) => !(e.getAttribute("alt") || e.getAttribute("aria-label") || "").trim())
+      .map((e) => e.outerHTML.slice(0, 80)),
+    broken: all("img").filter((e) => e.naturalWidth === 0).map((e) => e.outerHTML.slice(0, 80)),
+    charts: all("figure").length,
+    empty_charts: all("figure svg, figure img").filter((e) => {
+      const box = e.getBoundingClientRect();
+      return box.width < 50 || box.height < 30;
+    }).length,
+    tables: all("main table").length,
+    scripts: document.scripts.length,
+  };
+}
+"""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """How a text stands out: `ratio` as WCAG defines it, from 1 to 21.
+
+    `kind` is "text", "code" (in a <pre>) or "chart" (in an SVG).
+    """
+
+    kind: str
+    ratio: float
+    text: str
+
+
+@dataclass(frozen=True)
+class PageInfo:
+    """What was seen of a page.
+
+    `requests` are the URLs that it asked for beyond itself, data: and blob:
+    aside; `problems` what it wrote to the console as error or warning, and
+    uncaught errors. Lengths are in CSS pixels.
+    """
+
+    title: str
+    requests: tuple[str, ...]
+    problems: tuple[str, ...]
+    scroll_width: int
+    inner_width: int
+    sticking_out: tuple[str, ...]
+    duplicate_ids: tuple[str, ...]
+    dangling: tuple[str, ...]
+    undescribed: tuple[str, ...]
+    broken: tuple[str, ...]
+    charts: int
+    empty_charts: int
+    tables: int
+    scripts: int
+    contrasts: tuple[Contrast, ...]
+
+    def weakest(self, kind: str) -> Contrast:
+        """The text of a kind that stands out least."""
+        return min((one for one in self.contrasts if one.kind == kind), key=lambda one: one.ratio)
+
+
+class Browser:
+    """A headless Chromium that opens pages and tells what it saw."""
+
+    def __init__(self, chromium: PlaywrightBrowser, thread: ThreadPoolExecutor) -> None:
+        self._chromium = chromium
+        self._thread = thread
+
+    def visit(
+        self,
+        page: Path | str,
+        look: Callable[[Page], T],
+        *,
+        window: tuple[int, int] = DESKTOP,
+        scheme: Scheme = "light",
+        media: Media = "screen",
+    ) -> tuple[T, tuple[str, ...], tuple[str, ...]]:
+        """Open a file or URL and `look` at it; what it returned, requests, problems.
+
+        `look` runs in the browser's thread and is given Playwright's page.
+        Nothing gets out: a request to another machine is recorded and refused.
+        """
+        return self._thread.submit(self._visit, page, look, window, scheme, media).result()
+
+    def open_report(
+        self,
+        page: Path | str,
+        *,
+        window: tuple[int, int] = DESKTOP,
+        scheme: Scheme = "light",
+        media: Media = "screen",
+        picture: Path | None = None,
+    ) -> PageInfo:
+        """Open a page and take stock of it; with `picture`, a screenshot of all of it too."""
+
+        def look(at: Page) -> dict[str, object]:
+            if picture is not None:
+                at.screenshot(path=picture, full_page=True)
+            facts: dict[str, object] = at.evaluate(_FACTS)
+            facts["sticking_out"] = at.evaluate(_STICKING_OUT)
+            facts["contrasts"] = [Contrast(**one) for one in at.evaluate(_CONTRASTS)]
+            return facts
+
+        facts, requests, problems = self.visit(
+            page, look, window=window, scheme=scheme, media=media
+        )
+        fixed = {name: tuple(v) if isinstance(v, list) else v for name, v in facts.items()}
+        return PageInfo(requests=requests, problems=problems, **fixed)
+
+    def _visit(
+        self,
+        page: Path | str,
+        look: Callable[[Page], T],
+        window: tuple[int, int],
+        scheme: Scheme,
+        media: Media,
+    ) -> tuple[T, tuple[str, ...], tuple[str, ...]]:
+        url = page.resolve().as_uri() if isinstance(page, Path) else page
+        requests: list[str] = []
+        problems: list[str] = []
+
+        def on_request(request: Request) -> None:
+            if request.url != url and not request.url.startswith(("data:", "blob:")):
+                requests.append(request.url)
+
+        width, height = window
+        context = self._chromium.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme
+        )
+        try:
+            if isinstance(page, Path):
+                context.route(lambda to: to.startswith("http"), lambda route: route.abort())
+            at = context.new_page()
+            at.on("request", on_request)
+            at.on("pageerror", lambda error: problems.append(str(error)))
+            at.on(
+                "console",
+                lambda said: (
+                    problems.append(said.text) if said.type in ("error", "warning") else None
+                ),
+            )
+            at.emulate_media(media=media, color_scheme=scheme)
+            at.goto(url, wait_until="load")
+            return look(at), tuple(requests), tuple(problems)
+        finally:
+            context.close()
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A running browser.
+
+    Where there is none the test is skipped with the mend, except with CI=true,
+    where a browser that is missing is a failure.
+    """
+    path = next(filter(None, map(shutil.which, CANDIDATES)), None)
+    if path is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(MISSING)
+        pytest.skip(MISSING)
+    with ThreadPoolExecutor(1, thread_name_prefix="browser") as thread:
+        playwright = thread.submit(sync_playwright().start).result()
+        try:
+            started = thread.submit(
+                playwright.chromium.launch, executable_path=path, args=list(FLAGS)
+            ).result()
+            try:
+                yield Browser(started, thread)
+            finally:
+                thread.submit(started.close).result()
+        finally:
+            thread.submit(playwright.stop).result()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The session's browser."""
+    with chromium() as running:
+        yield running

@@ -1,0 +1,68 @@
+"""What several tests share: programs that stand in for the measured ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from browser import browser  # noqa: F401 - the session's browser, a fixture
+
+from gccost.errors import MissingTool
+from gccost.measuring import builds, toolchains
+from gccost.measuring.toolchains import CCompiler, Toolchain
+
+# A program that answers as a Go test binary does: one line for the benchmark
+# and N that it is asked for. `$ns` is its time per operation.
+PROGRAM = """#!/bin/sh
+for arg; do
+  case $arg in
+    -test.benchtime=*) n=${arg#*=}; n=${n%x} ;;
+    -test.bench=*) name=${arg#*^}; name=${name%\\$} ;;
+    -test.cpuprofile=*) : > "${arg#*=}" ;;
+  esac
+done
+ns=10
+line() {
+  printf '%s-2\\t%s\\t%s ns/op\\t%s cpu-ns/op' "$1" "$n" "$ns" "$ns"
+  printf '\\t%s settled-ns/op\\t0 gc-cycles' "$ns"
+  printf '\\t%s c-allocated\\t0 c-misfreed\\t0 c-unfreed-drained\\t0 B/op\\t0 allocs/op\\n' "$n"
+}
+"""
+
+
+@dataclass
+class FakeMachine:
+    """Go releases that are there or not, and what their programs do."""
+
+    behaviour: str = 'line "$name"'
+    missing: set[str] = field(default_factory=set)
+    built: list[Path] = field(default_factory=list)
+
+    def fetch(self, version: str, say: Callable[[str], None] = print) -> Toolchain:
+        if version in self.missing:
+            raise MissingTool(f"Go {version} cannot be fetched", mend="go online")
+        return Toolchain(version, Path("/nowhere"), "system")
+
+    def build(
+        self, program: str, toolchain: Toolchain, compiler: CCompiler, layout: int, into: Path
+    ) -> Path:
+        binary = into / f"{program}-{toolchain.version}-{layout}.test"
+        binary.write_text(PROGRAM + self.behaviour + "\n")
+        binary.chmod(0o755)
+        self.built.append(binary)
+        return binary
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeMachine:
+    """A machine on which every sample takes milliseconds; its runs are in tmp_path."""
+    fake = FakeMachine()
+    monkeypatch.setattr(toolchains, "fetch", fake.fetch)
+    compiler = CCompiler(("cc",), "cc 1.0", "system")
+    monkeypatch.setattr(toolchains, "c_compiler", lambda say=print: compiler)
+    monkeypatch.setattr(builds, "build", fake.build)
+    monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("GCCOST_BUDGET", "tiny")
+    return fake

@@ -1,0 +1,249 @@
+"""Two small notebooks with everything that the report must be able to show.
+
+They are written as a chapter would be, run for real, and need nothing of the
+package: what they display is the form that the package's charts and tables have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+
+from gccost.showing.execute import execute
+from gccost.showing.report import write_report
+
+# What a chapter's own charts do: inks that follow the page, ids of their own.
+SHOW = """\
+import base64, io
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+mpl.rcParams.update(
+    {"svg.fonttype": "none", "svg.hashsalt": "fixture", "figure.facecolor": "none",
+     "axes.facecolor": "none", "text.color": "#1f2328", "axes.labelcolor": "#1f2328",
+     "xtick.color": "#59636e", "ytick.color": "#59636e", "axes.edgecolor": "#d1d9e0",
+     "font.family": ["DejaVu Sans"]}
+)
+INKS = {"#1f2328": "var(--ink, #1f2328)", "#59636e": "var(--muted, #59636e)",
+        "#d1d9e0": "var(--grid, #d1d9e0)"}
+
+
+class Chart:
+    def __init__(self, name, title, alt, rows, svg=True, png=True):
+        figure = Figure(figsize=(6.8, 2.4), layout="constrained")
+        axes = figure.subplots()
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
+        labels = [label for label, _ in rows]
+        values = [value for _, value in rows]
+        axes.hlines(range(len(rows)), 0, values, color="#d1d9e0")
+        axes.scatter(values, range(len(rows)), color="#0072b2", zorder=3)
+        for at, value in enumerate(values):
+            axes.annotate(f"{value} ns", (value, at), xytext=(9, 0),
+                          textcoords="offset points", va="center")
+        axes.set_yticks(range(len(rows)), labels)
+        axes.set_xlim(0, max(values) * 1.15)
+        axes.set_xlabel("ns per object")
+        clip = axes.fill_between([0, values[0]], -0.5, len(rows) - 0.5, alpha=0.1, linewidth=0)
+        vector, raster = io.StringIO(), io.BytesIO()
+        figure.savefig(vector, format="svg", metadata={"Date": None})
+        figure.savefig(raster, format="png", metadata={"Software": None})
+        text = vector.getvalue()
+        for colour, ink in INKS.items():
+            text = text.replace(colour, ink)
+        self.data = {
+            "text/plain": f"{title}. {alt}",
+            "text/csv": "arm,ns\\n" + "".join(f"{label},{value}\\n" for label, value in rows),
+        }
+        if svg:
+            self.data["image/svg+xml"] = text
+        if png:
+            self.data["image/png"] = base64.b64encode(raster.getvalue()).decode()
+        self.about = {"gccost": {"chart": name, "title": title}}
+
+    def _repr_mimebundle_(self, **_):
+        return self.data, self.about
+"""
+
+LEDGER = """\
+from IPython.display import HTML, Markdown, display
+
+verdicts = [("holds", "holds"), ("stronger", "holds, stronger"), ("weaker", "holds, weaker"),
+            ("fails", "does not hold"), ("undecided", "undecided"),
+            ("unmeasured", "not measured"), ("untestable", "cannot be tested on this machine")]
+lines = "".join(
+    f'<tr><th scope="rowgroup" rowspan="2"><a href="01-lemire.ipynb#the-gap">L{n}</a></th>'
+    f'<td class="words" rowspan="2">freeing C memory from a finalizer is nearly ten times slower'
+    f' than freeing it by hand</td><td>1.20 <small>the document\\'s</small></td><td>8.67×</td>'
+    f'<td>{9 + n}.4× ({9 + n}.1 to {9 + n}.8)</td>'
+    f'<td><span class="verdict {kind}" title="why">{words}</span></td></tr>'
+    f"<tr><td>1.27.4 <small>today\\'s</small></td><td>8.67×</td><td>–</td>"
+    f'<td><span class="verdict {kind}">{words}</span> <small>1.7× the figure</small></td></tr>'
+    for n, (kind, words) in enumerate(verdicts, start=1)
+)
+head = "".join(f'<th scope="col">{name}</th>'
+               for name in ("claim", "", "release", "published", "measured (95 %)", "verdict"))
+HTML(f'<table class="ledger"><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>')
+"""
+
+QUESTION = """\
+# Is a finalizer ten times dearer than freeing by hand?
+
+Daniel Lemire measured, in May 2023, that freeing C memory from a **finalizer** costs nearly
+ten times what freeing it by hand costs: 650 ns against 75 ns
+([the document](https://example.org/lemire)). This chapter repeats the experiment on the
+document's Go release and on today's, and says how sure it is. It needs
+[the results](00-results.ipynb#The-ledger), [what comes next](02-siebenmann.ipynb) and
+[the code](../gosrc/cstr/cstr.go).
+
+## The code under test
+
+The handle holds a pointer to 100 bytes of C memory; `runtime.SetFinalizer` frees it.
+
+```go
+// AllocateAuto allocates a C string that its finalizer frees.
+func AllocateAuto() *Cstr {
+	handle := &Cstr{cpointer: C.allocate()}
+	runtime.SetFinalizer(handle, func(h *Cstr) {
+		C.free_allocated(h.cpointer)
+	})
+	return handle
+}
+```
+
+| variant | allocs/op | ns/op | against freeing by hand |
+|---|---|---:|---|
+| AllocateFree | 0 | 60.6 | 1× |
+| AllocateAuto | 1 | 1,150 | 18.4× (18.1 to 18.8) |
+| AllocateCleanup | 4 | 611 | – |
+"""
+
+GAP = """\
+## The gap
+
+What follows is drawn from the samples, and [the cell that ran them](#measured) shows them all.
+
+- a **round** runs every case once, in a seeded random order;
+- a *sample* is one fresh process.
+
+> The denominator is a toy and has shrunk.
+
+### What else was seen
+
+See [the ledger](00-results.ipynb#cell-id=ledger).
+"""
+
+
+def code(source: str, cell_id: str, *tags: str) -> NotebookNode:
+    """A code cell."""
+    metadata = {"tags": list(tags)} if tags else {}
+    return nbformat.v4.new_code_cell(source, id=cell_id, metadata=metadata)
+
+
+def prose(source: str, cell_id: str) -> NotebookNode:
+    """A markdown cell."""
+    return nbformat.v4.new_markdown_cell(source, id=cell_id)
+
+
+def write(path: Path, cells: Iterable[NotebookNode]) -> Path:
+    """A notebook of these cells, unexecuted, as JupyterLab would save it."""
+    metadata = {
+        "kernelspec": {"name": "some-other-kernel", "display_name": "Other", "language": "python"},
+        "language_info": {"name": "python", "version": "3.12.1"},
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nbformat.v4.new_notebook(cells=list(cells), metadata=metadata), path)
+    return path
+
+
+def write_all(folder: Path) -> Sequence[Path]:
+    """The two notebooks, unexecuted: the results, and a chapter."""
+    results = [
+        prose("# Results\n\nEvery claim of the document, and what became of it.", "title"),
+        code(
+            "from IPython.display import HTML\n"
+            'HTML(\'<aside class="warning"><p>What makes this run less trustworthy</p>'
+            "<ul><li>the machine is virtual: other guests may take its time</li></ul></aside>')",
+            "warnings",
+            "hide",
+        ),
+        prose("## The ledger", "ledger-title"),
+        code(LEDGER, "ledger"),
+        code(SHOW, "show", "hide"),
+        code(
+            'Chart("verdicts", "Three of four claims hold",\n'
+            '      "On Go 1.20 L1 is at 9.4 times, on 1.27 at 18.4.",\n'
+            '      [("L1", 650), ("L2", 580), ("L3", 70)])',
+            "verdicts",
+        ),
+    ]
+    chapter = [
+        prose(QUESTION, "question"),
+        code(SHOW, "show", "hide"),
+        code(
+            "import sys\n\n"
+            "print('BenchmarkAllocateFree/go=1.27.4/gogc=100  1600000  60.61 ns/op  62.4 B/op')\n"
+            "for line in range(2):\n"
+            "    print('a second line, and a word that is long:', 'x' * 40)",
+            "measured",
+        ),
+        prose(GAP, "the-gap"),
+        code(
+            "from IPython.display import Markdown, display\n\n"
+            'gap = Chart("lemire-gap", "A finalizer costs 18.4 times freeing by hand",\n'
+            '            "By hand 61 ns, by finalizer 1,150 ns.",\n'
+            '            [("freed by hand", 61), ("AddCleanup", 611), ("finalizer", 1150)])\n'
+            "display(gap)\n"
+            'display(Markdown("The gap is **18.4×** (18.1 to 18.8)."))',
+            "gap-chart",
+        ),
+        code(
+            'Chart("lemire-raster", "The same, as a picture",\n'
+            '      "By hand 61 ns, by finalizer 1,150 ns.",\n'
+            '      [("freed by hand", 61), ("finalizer", 1150)], svg=False)',
+            "raster",
+        ),
+        code("18.4 * 61", "result"),
+    ]
+    return [
+        write(folder / "00-results.ipynb", results),
+        write(folder / "01-lemire.ipynb", chapter),
+    ]
+
+
+TITLE = "What automatic clean-up costs"
+PURPOSE = "Published claims about finalizers, cleanups and cleaners, measured again and judged."
+BANNER = (
+    "<dl><dt>machine</dt><dd>2 cores, virtual, Linux</dd>"
+    '<dt>verdicts</dt><dd><a href="00-results.ipynb#ledger">in the ledger</a></dd></dl>'
+)
+LEDGER_CSV = "id,toolchain,published,estimate\nL1,1.27.4,8.67,18.4\n"
+
+
+@pytest.fixture(scope="session")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
+    """The two notebooks, run for real, once for all modules that import this."""
+    folder = tmp_path_factory.getbasetemp() / "fixture"
+    if (folder / "executed").exists():
+        return sorted((folder / "executed").glob("*.ipynb"))
+    return [
+        execute(path, folder / "executed" / path.name, mode="replay", environment={}).path
+        for path in write_all(folder / "notebooks")
+    ]
+
+
+@pytest.fixture(scope="session")
+def report(executed: Sequence[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of their report."""
+    return write_fixture_report(executed, tmp_path_factory.mktemp("report"))
+
+
+def write_fixture_report(executed: Sequence[Path], out: Path) -> Path:
+    """Write the report of executed notebooks under a title; its folder."""
+    write_report(executed, out, title=TITLE, purpose=PURPOSE, banner=BANNER, ledger_csv=LEDGER_CSV)
+    return out

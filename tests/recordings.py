@@ -1,0 +1,87 @@
+"""Made-up recordings: a run folder whose figures a test knows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+from test_profiles import write as write_profile
+
+from gccost.measuring import benchfmt, runs
+from gccost.measuring.experiments import BUDGETS, EXPERIMENTS, Case
+
+NS = {
+    "AllocateFree": 80.0,
+    "AllocateDefer": 82.0,
+    "AllocateHeapFree": 95.0,
+    "AllocateAuto": 700.0,
+    "AllocateDummy": 690.0,
+    "AllocateCleanup": 400.0,
+}
+STACKS = [
+    (["main", "runtime.SetFinalizer", "runtime.addspecial"], 60),
+    (["main", "runtime.cgocall"], 25),
+    (["runtime.gcBgMarkWorker"], 15),
+]
+
+
+def record(folder: Path, ns: Mapping[str, float] = NS, rounds: int = 8) -> runs.Run:
+    """A run of lemire at the standard budget, made up, with 1 % of noise."""
+    machine = {"cpu": "Made-up CPU", "allowed_cpus": 2, "release": "Test OS"}
+    run = runs.create(folder, machine=machine, fingerprint="0" * 12, warnings=["It is made up."])
+    noise = random.Random(1)
+    cases = EXPERIMENTS["lemire"].within(BUDGETS["standard"])
+    lines = ["experiment: lemire"]
+    for number in range(1, rounds + 1):
+        for case in cases:
+            lines.append(benchfmt.format_line(_sample(case, ns, number, noise)))
+            if case.arm.profile:
+                path = run.profile("lemire", case.arm.benchmark, case.go, number)
+                path.parent.mkdir(exist_ok=True)
+                stacks = [(stack, ns_ * 10**7 + number) for stack, ns_ in STACKS]
+                write_profile(path, stacks)
+    run.append("lemire", lines)
+    finished = {
+        "because": "it was made up",
+        "rounds": rounds,
+        "samples": rounds * len(cases),
+        "seconds": 10.0,
+        "share_in_loops": 0.8,
+        "date": "2026-01-01T00:00:00Z",
+    }
+    run.update("lemire", key="made-up", compiler="cc 1.0", finished={"standard": finished})
+    return run
+
+
+def _sample(
+    case: Case, ns: Mapping[str, float], number: int, noise: random.Random
+) -> benchfmt.Sample:
+    time = ns[case.arm.benchmark] * noise.gauss(1, 0.01) * (0.85 if case.arm.gogc == "off" else 1)
+    left = case.n if case.leaks or case.arm.gogc == "off" else 0
+    metrics = {
+        "ns/op": time,
+        "cpu-ns/op": time * 1.05,
+        "settled-ns/op": time * (1.3 if left else 1.05),
+        "settled-cpu-ns/op": time * 1.1,
+        "gc-cycles": 3,
+        "faults": 1000,
+        "peak-rss-bytes": 1e8,
+        "c-allocated": case.n,
+        "c-freed": case.n - left,
+        "c-unfreed-loop": left,
+        "c-unfreed-drained": case.n if case.leaks else 0,
+        "c-misfreed": 0,
+        "allocs/op": 1,
+        "B/op": 8,
+        "round": number,
+        "unix-s": 1e9 + number,
+        "elapsed-s": 1,
+    }
+    return benchfmt.Sample(
+        name=case.arm.benchmark,
+        n=case.n,
+        metrics=metrics,
+        keys={"go": case.go, **case.arm.keys()},
+        procs=1 if case.arm.setting == "precise" else 2,
+    )

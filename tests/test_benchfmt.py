@@ -1,0 +1,417 @@
+"""What the reader and writer of the Go benchmark format promise."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from math import inf, nan
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gccost.errors import GccostError
+from gccost.measuring.benchfmt import (
+    Reading,
+    Sample,
+    SyntaxProblem,
+    format_config,
+    format_line,
+    parse_line,
+    read,
+    results,
+)
+
+# How many cases hypothesis tries of each property that takes files.
+thorough = settings(
+    max_examples=int(os.environ.get("GCCOST_EXAMPLES", "500")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+GOOD = "BenchmarkAllocateFree/go=1.27.4/gogc=100/setting=default\t1600000\t60.61 ns/op\t3 round"
+
+
+def read_text(folder: Path, text: str | bytes) -> Reading:
+    """What is read from a file that holds the text."""
+    path = folder / "lemire.txt"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read(path)
+
+
+def told(reading: Reading) -> list[tuple[int, str]]:
+    """Line and reason of each problem."""
+    return [(problem.line, problem.why) for problem in reading.errors]
+
+
+# One line.
+
+
+def test_a_programs_own_line_becomes_a_named_sample() -> None:
+    own = parse_line("BenchmarkAllocateAuto-2 \t 1600000\t      1100 ns/op\t       8 B/op\n")
+    assert own == Sample("AllocateAuto", 1_600_000, {"ns/op": 1100.0, "B/op": 8.0}, procs=2)
+    assert isinstance(own, Sample)
+    named = replace(own.with_keys({"go": "1.27.4"}), procs=1).with_metrics({"round": 3.0})
+    assert format_line(named) == (
+        "BenchmarkAllocateAuto/go=1.27.4\t1600000\t1100 ns/op\t8 B/op\t3 round"
+    )
+
+
+def test_keys_procs_and_parts_of_the_name_are_told_apart() -> None:
+    sample = parse_line("BenchmarkSign/P256/k=a=b/empty=/=odd-8 5 1 ns/op")
+    assert sample == Sample("Sign/P256/=odd", 5, {"ns/op": 1.0}, {"k": "a=b", "empty": ""}, 8)
+
+
+@pytest.mark.parametrize("end", ["published-2", "x-0", "2024-01", "-", "a-b"])
+@pytest.mark.parametrize("procs", [1, 2, 166])
+def test_the_end_of_a_name_is_not_mistaken_for_procs(end: str, procs: int) -> None:
+    sample = Sample("X", 1, {"ns/op": 1.0}, {"setting": end}, procs)
+    assert parse_line(format_line(sample)) == sample
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("PASS", "does not begin with Benchmark"),
+        ("", "does not begin with Benchmark"),
+        ("Benchmark 1 2 ns/op", "no name"),
+        ("BenchmarkX", "no count"),
+        ("BenchmarkX 100", "no values"),
+        ("BenchmarkX 100 60.6", "the value 60.6 has no unit"),
+        ("BenchmarkX 100 60.6 ns/op 3", "the value 3 has no unit"),
+        ("BenchmarkX 100 60.6 62.4", "a number stands where a unit should: 62.4"),
+        ("BenchmarkX 100 ns/op 60.6", "the value is no number: ns/op"),
+        ("BenchmarkX 100 1,5 ns/op", "the value is no number: 1,5"),
+        ("BenchmarkX 100 1_5 ns/op", "the value is no number: 1_5"),
+        ("BenchmarkX 100 ٣ ns/op", "the value is no number: ٣"),
+        ("BenchmarkX 100 NaN ns/op", "not between 0 and 1e+18: NaN"),
+        ("BenchmarkX 100 -1 ns/op", "not between 0 and 1e+18: -1"),
+        ("BenchmarkX 100 +Inf ns/op", "not between 0 and 1e+18: +Inf"),
+        ("BenchmarkX 100 1.1e18 ns/op", "not between 0 and 1e+18: 1.1e18"),
+        ("BenchmarkX 1 1 ns/op 2 ns/op", "the unit ns/op stands twice"),
+        ("BenchmarkX/k=1/k=2 1 1 ns/op", "the key k stands twice"),
+        ("BenchmarkX 1e6 1 ns/op", "count of iterations is no whole number: 1e6"),
+        ("BenchmarkX -5 1 ns/op", "count of iterations is no whole number: -5"),
+        ("BenchmarkX ² 1 ns/op", "count of iterations is no whole number"),
+        (f"BenchmarkX {10**18} 1 ns/op", "count of iterations is no whole number"),
+        (f"BenchmarkX {'9' * 5000} 1 ns/op", "count of iterations is no whole number"),
+        ("BenchmarkX 0 1 ns/op", "no iterations"),
+        ("Benchmark\x00X 1 1 ns/op", "not text"),
+        ("BenchmarkX 1 1 ns\udce9/op", "not text"),
+    ],
+)
+def test_a_malformed_line_is_told_with_its_reason(line: str, why: str) -> None:
+    problem = parse_line(line, "lemire.txt", 7)
+    assert isinstance(problem, SyntaxProblem)
+    assert why in problem.why
+    assert str(problem).startswith("lemire.txt:7: ")
+    str(problem).encode()  # so it can be printed
+    assert len(str(problem)) < 250
+
+
+def test_the_results_are_found_in_what_a_program_prints() -> None:
+    output = f"goos: linux\r\n{GOOD}\r\nBenchmarkCrash \nsome noise\nPASS\nok  \tcstr\t1.2s\n"
+    sample, crash = results(output)
+    assert sample == parse_line(GOOD)
+    assert isinstance(crash, SyntaxProblem)
+    assert crash.line == 3
+
+
+word = st.text(
+    st.characters(exclude_categories=["Z", "C"], exclude_characters="/="), min_size=1, max_size=8
+)
+unit = st.one_of(
+    st.sampled_from(["ns/op", "B/op", "round", "n", "line", "file", "go", "k"]),
+    st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=8),
+)
+sample_parts = st.builds(
+    Sample,
+    name=word,
+    n=st.integers(1, 10**18 - 1),
+    metrics=st.dictionaries(unit, st.floats(0, 1e18), min_size=1, max_size=5),
+    keys=st.dictionaries(st.one_of(st.sampled_from(["go", "k", "n", "round"]), word), word),
+    procs=st.integers(1, 10**9 - 1),
+)
+
+
+def writable(sample: Sample) -> bool:
+    """Whether no unit looks like a number, which is all that is wrong with these."""
+    return isinstance(
+        parse_line(f"BenchmarkX 1 {' '.join(f'1 {u}' for u in sample.metrics)}"), Sample
+    )
+
+
+samples = sample_parts.filter(writable)
+# Samples whose units and keys cannot be taken for one another or for another column.
+samples_apart = st.builds(
+    lambda sample: replace(
+        sample,
+        metrics={f"{u}/op": value for u, value in sample.metrics.items()},
+        keys={f"{k}-key": value for k, value in sample.keys.items()},
+    ),
+    samples,
+)
+
+
+@given(samples)
+def test_a_sample_is_read_back_exactly(sample: Sample) -> None:
+    assert parse_line(format_line(sample)) == sample
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        Sample("", 1, {"ns/op": 1.0}),
+        Sample("two words", 1, {"ns/op": 1.0}),
+        Sample("X/k=v", 1, {"ns/op": 1.0}),
+        Sample("X", 0, {"ns/op": 1.0}),
+        Sample("X", 1, {}),
+        Sample("X", 1, {"ns/op": nan}),
+        Sample("X", 1, {"ns/op": -1.0}),
+        Sample("X", 1, {"ns per op": 1.0}),
+        Sample("X", 1, {"ns/op": 1.0}, {"path": "a/b"}),
+        Sample("X", 1, {"ns/op": 1.0}, {"a=b": "c"}),
+        Sample("X", 1, {"ns/op": 1.0}, {"k": "line\nbreak"}),
+        Sample("X", 1, {"ns/op": 1.0}, procs=0),
+    ],
+    ids=str,
+)
+def test_what_no_line_can_hold_is_not_written(sample: Sample) -> None:
+    with pytest.raises(ValueError, match="cannot be written as a line"):
+        format_line(sample)
+
+
+def test_configuration_is_read_back(tmp_path: Path) -> None:
+    config = {"goos": "linux", "cpu": "Some: CPU @ 3 GHz", "note": ""}
+    assert read_text(tmp_path, format_config(config)).config == {
+        str(tmp_path / "lemire.txt"): config
+    }
+
+
+@pytest.mark.parametrize(
+    "config", [{"Key": "v"}, {"a b": "v"}, {"": "v"}, {"k": "two\nlines"}, {"k": " v"}, {"k:": "v"}]
+)
+def test_what_no_configuration_line_can_hold_is_not_written(config: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="cannot be written as a configuration line"):
+        format_config(config)
+
+
+# The frame.
+
+
+def test_the_frame_has_a_row_a_sample_and_a_column_a_key_and_unit(tmp_path: Path) -> None:
+    reading = read_text(
+        tmp_path,
+        "goos: linux\n"
+        "Unit ns/op better=lower\n"
+        "\n"
+        "BenchmarkAllocateFree/go=1.27.4-2  100  60.61 ns/op  0 B/op\n"
+        "BenchmarkAllocateAuto/go=1.20.14/gogc=off  200  650 ns/op  3 round\n"
+        "PASS\n"
+        "ok  \tgccost/cstr\t1.2s\n",
+    )
+    file = str(tmp_path / "lemire.txt")
+    pd.testing.assert_frame_equal(
+        reading.frame,
+        pd.DataFrame(
+            {
+                "benchmark": ["AllocateFree", "AllocateAuto"],
+                "go": ["1.27.4", "1.20.14"],
+                "gogc": ["", "off"],
+                "procs": [2, 1],
+                "n": [100, 200],
+                "ns/op": [60.61, 650.0],
+                "B/op": [0.0, nan],
+                "round": [nan, 3.0],
+                "file": [file, file],
+                "line": [4, 5],
+            }
+        ),
+    )
+    assert reading.config == reading.frame.attrs["config"] == {file: {"goos": "linux"}}
+    assert reading.errors == []
+
+
+def test_several_files_are_read_in_order_and_keep_their_configurations(tmp_path: Path) -> None:
+    paths = [tmp_path / "b.txt", tmp_path / "a.txt"]
+    for i, path in enumerate(paths):
+        path.write_text(f"run: {i}\nBenchmarkX 1 {i} ns/op\nBenchmarkX 1 {i}.5 s/op\n")
+    reading = read(paths)
+    assert list(reading.frame["file"]) == [str(path) for path in paths for _ in range(2)]
+    assert list(reading.frame["line"]) == [2, 3, 2, 3]
+    assert reading.config == {str(path): {"run": str(i)} for i, path in enumerate(paths)}
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "goos: linux\n", "PASS\n", "\ufeff"])
+def test_a_file_without_results_is_an_empty_frame(tmp_path: Path, text: str) -> None:
+    frame = read_text(tmp_path, text).frame
+    assert list(frame.columns) == ["benchmark", "procs", "n", "file", "line"]
+    assert frame.empty
+    assert read([]).frame.empty
+
+
+def test_names_that_clash_lose_no_sample(tmp_path: Path) -> None:
+    reading = read_text(tmp_path, "BenchmarkX/round=a/n=b/k=c 1 2 round 3 n 4 line\n")
+    assert reading.frame.iloc[0].drop("file").to_dict() == {
+        **{"benchmark": "X", "procs": 1, "n": 1, "line": 1},
+        **{"round": 2.0, "/n": 3.0, "/line": 4.0},
+        **{"/round": "a", "//n": "b", "k": "c"},
+    }
+
+
+# Faults, each with the good lines around it kept.
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ("BenchmarkX 100 60.6 ns/op 3", "has no unit"),
+        (GOOD.replace("60.61", "NaN"), "not between"),
+        (GOOD.replace("60.61", "-60.61"), "not between"),
+        (GOOD.replace("60.61", "1e300"), "not between"),
+        (GOOD.replace("60.61", "6_0"), "no number"),
+        (GOOD.replace("60.61", "sixty"), "no number"),
+        (GOOD.replace("60.61 ns/op", "60.61"), "has no unit"),
+        (GOOD.replace("1600000", "0"), "no iterations"),
+        (GOOD.replace("1600000", "1.6e6"), "no whole number"),
+        (GOOD.replace("1600000", "9" * 30), "no whole number"),
+        (GOOD[:-6] + GOOD, "no number"),  # a write that was cut short, then gone on with
+        ("\x00\x00\x00\x00", "not text"),
+        (b"caf\xe9 au lait", "not text"),
+        (b"cpu: Intel\xae", "not text"),
+        (b"BenchmarkCaf\xe9 1 1 ns/op", "not text"),
+        ("goos: plan9", "the file says goos: linux before this"),
+    ],
+)
+def test_a_bad_line_is_reported_and_the_rest_is_used(
+    tmp_path: Path, bad: str | bytes, why: str
+) -> None:
+    middle = bad if isinstance(bad, bytes) else bad.encode()
+    good = GOOD.encode()
+    reading = read_text(tmp_path, b"\n".join([b"goos: linux", good, middle, good, b""]))
+    assert list(reading.frame["line"]) == [2, 4]
+    [problem] = reading.errors
+    assert (problem.file, problem.line) == (str(tmp_path / "lemire.txt"), 3)
+    assert why in problem.why
+    str(problem).encode()
+
+
+def test_a_line_without_its_newline_was_not_written_to_its_end(tmp_path: Path) -> None:
+    reading = read_text(tmp_path, f"{GOOD}\n{GOOD}")
+    assert len(reading.frame) == 1
+    assert told(reading) == [(2, "an unfinished line: its end is missing")]
+
+
+def test_line_ends_and_byte_order_marks_of_windows_do_not_matter(tmp_path: Path) -> None:
+    reading = read_text(tmp_path, f"\ufeffgoos: windows\r\n{GOOD}\r\n\ufeff{GOOD}\r\n")
+    assert list(reading.frame["line"]) == [2, 3]
+    assert [*reading.config.values()] == [{"goos": "windows"}]
+    assert reading.errors == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_file_in_utf_16_is_one_problem_with_its_mend(tmp_path: Path, encoding: str) -> None:
+    reading = read_text(tmp_path, f"{GOOD}\n{GOOD}\n".encode(encoding))
+    assert reading.frame.empty
+    [problem] = reading.errors
+    assert "UTF-16" in problem.why
+    assert "iconv" in problem.why
+
+
+def test_a_file_in_latin_1_loses_only_the_lines_that_are_not_ascii(tmp_path: Path) -> None:
+    text = f"cpu: Intel®\n{GOOD}\n# métrique\n{GOOD}\n".encode("latin-1")
+    reading = read_text(tmp_path, text)
+    assert len(reading.frame) == 2
+    assert [line for line, _ in told(reading)] == [1, 3]
+
+
+def test_a_configuration_that_is_only_repeated_is_no_problem(tmp_path: Path) -> None:
+    reading = read_text(tmp_path, "goos: linux\npkg: a\n\ngoos: linux\nGoos: x\na b: c\nd:e\n")
+    assert [*reading.config.values()] == [{"goos": "linux", "pkg": "a"}]
+    assert reading.errors == []
+
+
+def test_units_and_names_never_seen_before_are_kept(tmp_path: Path) -> None:
+    reading = read_text(tmp_path, "BenchmarkÜber/größe=8µm 1 2 L1-miss-µs/op 3 %%<>&\n")
+    assert reading.frame.iloc[0].to_dict() == {
+        **{"benchmark": "Über", "größe": "8µm", "procs": 1, "n": 1},
+        **{"L1-miss-µs/op": 2.0, "%%<>&": 3.0},
+        **{"file": str(tmp_path / "lemire.txt"), "line": 1},
+    }
+
+
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing.txt", tmp_path):
+        with pytest.raises(GccostError, match=r"cannot be read .*To mend it"):
+            read(path)
+
+
+def test_many_samples_are_all_counted(tmp_path: Path) -> None:
+    """20,000 lines of 18 metrics in two shapes, with a bad line in every thousand."""
+    units = [f"metric-{i}" for i in range(18)]
+    lines = []
+    for row in range(20_000):
+        first = "NaN" if row % 1000 == 500 else str(row)
+        values = " ".join(f"{row}.{i} {u}" for i, u in enumerate(units[1:], 1))
+        extra = " 1 extra" if row % 3 == 0 else ""
+        lines.append(
+            f"BenchmarkX{row % 7}/go=1.{row % 5}-2 {row + 1} {first} metric-0 {values}{extra}"
+        )
+    reading = read_text(tmp_path, "\n".join([*lines, ""]))
+    kept = np.array([row for row in range(20_000) if row % 1000 != 500])
+    assert reading.frame.shape == (19_980, 5 + 1 + 19)
+    assert [problem.line for problem in reading.errors] == list(range(501, 20_000, 1000))
+    np.testing.assert_array_equal(reading.frame["n"], kept + 1)
+    np.testing.assert_array_equal(reading.frame["metric-0"], kept)
+    np.testing.assert_allclose(reading.frame["metric-17"], kept + 0.17)
+    np.testing.assert_array_equal(reading.frame["extra"].notna(), kept % 3 == 0)
+    assert list(reading.frame["benchmark"]) == [f"X{row % 7}" for row in kept]
+    assert list(reading.frame["go"]) == [f"1.{row % 5}" for row in kept]
+
+
+# Anything at all.
+
+
+@thorough
+@given(content=st.binary(max_size=400))
+def test_no_bytes_bring_the_reader_down(tmp_path: Path, content: bytes) -> None:
+    reading = read_text(tmp_path, content)
+    for problem in reading.errors:
+        str(problem).encode()
+
+
+@thorough
+@given(text=st.text(max_size=200))
+def test_no_text_brings_the_parser_down(text: str) -> None:
+    found = parse_line(f"Benchmark{text}")
+    assert isinstance(found, Sample | SyntaxProblem)
+    if isinstance(found, Sample):
+        assert all(0 <= value < inf for value in found.metrics.values())
+
+
+garbage = st.one_of(
+    st.binary(max_size=60),
+    st.binary(max_size=60).map(lambda junk: b"BenchmarkJunk " + junk),
+    st.sampled_from(
+        [GOOD.replace("60.61", x).encode() for x in ("NaN", "-1", "inf", "1e99", "", "x", "1_0")]
+    ),
+).map(lambda junk: junk.replace(b"\n", b" "))
+
+
+@thorough
+@given(lines=st.lists(st.one_of(samples_apart, garbage), max_size=12))
+def test_no_good_line_is_lost_among_bad_ones(tmp_path: Path, lines: list[Sample | bytes]) -> None:
+    texts = [line if isinstance(line, bytes) else format_line(line).encode() for line in lines]
+    frame = read_text(tmp_path, b"".join(text + b"\n" for text in texts)).frame
+    rows = {row["line"]: row for row in frame.to_dict("records")}
+    for number, line in enumerate(lines, 1):
+        if isinstance(line, Sample):
+            row = rows[number]
+            assert (row["benchmark"], row["n"], row["procs"]) == (line.name, line.n, line.procs)
+            for name in frame.columns[frame.columns.str.endswith("-key")]:
+                assert row[name] == line.keys.get(name, "")
+            for name in frame.columns[frame.columns.str.endswith("/op")]:
+                assert row[name] == pytest.approx(line.metrics.get(name, nan), 0, 0, nan_ok=True)

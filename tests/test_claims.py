@@ -1,0 +1,119 @@
+"""The rules of judging, and the claims that they are applied to."""
+
+import math
+
+import pytest
+
+from gccost.judging import ledger, published
+from gccost.judging.claims import CLAIMS, Banded, Label, Same, Share
+from gccost.measuring.experiments import EXPERIMENTS, Ratio
+from gccost.stats import Estimate
+
+
+def interval(low: float, high: float) -> Estimate:
+    return Estimate(math.sqrt(low * high), low, high, 6, 6, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "label"),
+    [
+        (8.0, 9.0, Label.HOLDS),
+        (8.0 / 1.25, 8.0 * 1.25, Label.HOLDS),
+        (10.1, 12.0, Label.STRONGER),
+        (2.0, 6.0, Label.WEAKER),
+        (0.5, 0.9, Label.FAILS),
+        (1.005, 1.015, Label.FAILS),  # inside the noise floor
+        (6.0, 7.0, Label.UNDECIDED),
+        (9.0, 11.0, Label.UNDECIDED),
+        (0.9, 3.0, Label.UNDECIDED),
+        (0.0, math.inf, Label.UNDECIDED),
+    ],
+)
+def test_a_ratio_of_eight_is_judged_by_its_interval(low: float, high: float, label: Label) -> None:
+    assert Banded().judge(interval(low, high), 8.0, floor=0.02).label is label
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "label"),
+    [
+        (0.45, 0.55, Label.HOLDS),
+        (0.1, 0.3, Label.STRONGER),
+        (0.7, 0.9, Label.WEAKER),
+        (1.1, 1.3, Label.FAILS),
+    ],
+)
+def test_a_ratio_below_one_is_stronger_when_it_is_smaller(
+    low: float, high: float, label: Label
+) -> None:
+    assert Banded().judge(interval(low, high), 0.5, floor=0.02).label is label
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "label"),
+    [
+        (0.65, 0.75, Label.HOLDS),
+        (0.89, 0.95, Label.STRONGER),
+        (0.51, 0.55, Label.WEAKER),
+        (0.05, 0.15, Label.FAILS),
+        (0.45, 0.55, Label.UNDECIDED),
+    ],
+)
+def test_a_share_is_judged_by_whether_it_is_most(low: float, high: float, label: Label) -> None:
+    assert Banded(pivot=0.5).judge(interval(low, high), 0.7, floor=0.0).label is label
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "label"),
+    [
+        (0.9, 1.1, Label.HOLDS),
+        (1.3, 1.4, Label.FAILS),
+        (0.5, 0.7, Label.FAILS),
+        (1.2, 1.3, Label.UNDECIDED),
+    ],
+)
+def test_the_same_means_within_the_band(low: float, high: float, label: Label) -> None:
+    assert Same().judge(interval(low, high), 1.0, floor=0.02).label is label
+
+
+def test_a_verdict_carries_how_far_off_the_figure_is() -> None:
+    assert Banded().judge(interval(16, 16), 8.0, floor=0.0).factor == pytest.approx(2)
+
+
+def test_every_claim_has_its_published_row_and_the_other_way_round() -> None:
+    assert set(CLAIMS) == set(published.claims().index)
+
+
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda c: c.id)
+def test_every_claim_is_measured_by_its_experiment_on_every_release(claim) -> None:
+    cases = EXPERIMENTS[claim.experiment].cases
+    for quantity in filter(None, (claim.quantity, claim.beside)):
+        arms = (
+            [quantity.arm]
+            if isinstance(quantity, Share)
+            else [quantity.numerator, quantity.denominator]
+        )
+        for arm in arms:
+            measured = {c.go for c in cases if c.arm == arm}
+            assert measured >= set(claim.releases), f"{claim.id} needs {arm}"
+
+
+def test_published_ratios_are_those_of_the_published_figures() -> None:
+    rows = published.table("lemire-timings").set_index(["variant", "gogc"])["ns_per_op"]
+    claims = published.claims()["value"]
+    for claim, gogc in (("L1", "100"), ("L2", "off")):
+        ratio = rows["AllocateAuto", gogc] / rows["AllocateFree", gogc]
+        assert claims[claim] == pytest.approx(ratio, abs=5e-4)
+    profile = published.table("lemire-profile").set_index("function")
+    assert claims["L3"] == profile.loc["runtime.cgocall", "cum_percent"] / 100
+
+
+def test_without_a_run_every_claim_is_not_measured() -> None:
+    rows = ledger.rows({})
+    assert len(rows) == ledger.judged_claims()
+    assert {row.verdict.label for row in rows} == {Label.UNMEASURED}
+
+
+def test_the_document_judged_wall_time() -> None:
+    judged = [c.quantity for c in CLAIMS.values() if isinstance(c.quantity, Ratio)]
+    assert {q.metric for q in judged} == {"ns/op"}
+    assert {q.numerator.setting for q in judged} == {"published"}

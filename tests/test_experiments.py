@@ -1,0 +1,103 @@
+"""Experiments are data: what they declare must fit together."""
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from gccost import places
+from gccost.errors import GccostError
+from gccost.measuring.experiments import (
+    BUDGETS,
+    EXPERIMENTS,
+    LEAKS_BY_DESIGN,
+    SETTINGS,
+    Experiment,
+    budget,
+    experiment,
+)
+
+every_experiment = pytest.mark.parametrize("of", EXPERIMENTS.values(), ids=lambda e: e.name)
+
+
+@every_experiment
+def test_no_two_cases_have_one_name(of: Experiment) -> None:
+    names = [c.name for c in of.cases]
+    assert len(set(names)) == len(names)
+
+
+@every_experiment
+def test_headline_ratios_are_measured_at_every_budget(of: Experiment) -> None:
+    for limit in BUDGETS.values():
+        arms = {(c.arm, c.go) for c in of.within(limit)}
+        for ratio in of.headline:
+            for go in of.releases:
+                assert {(ratio.numerator, go), (ratio.denominator, go)} <= arms
+
+
+@every_experiment
+def test_what_the_gc_bears_on_does_the_same_number_of_operations(of: Experiment) -> None:
+    by_hand = {"AllocateFree", "AllocateDefer", "AllocateHeapFree"}
+    ns = {
+        (c.arm.setting, c.arm.gogc): c.n
+        for c in of.cases
+        if c.arm.benchmark not in by_hand and not c.arm.profile and not c.leaks
+    }
+    for case in of.cases:
+        if case.arm.benchmark in by_hand:
+            assert case.n >= ns[case.arm.setting, case.arm.gogc]
+        elif not case.arm.profile and not case.leaks:
+            assert case.n == ns[case.arm.setting, case.arm.gogc]
+
+
+@every_experiment
+def test_a_twin_is_its_arm_in_all_but_the_name(of: Experiment) -> None:
+    n = {(c.arm, c.go): c.n for c in of.cases}
+    for case in of.cases:
+        if case.arm.twin:
+            assert case.n == n[replace(case.arm, twin=""), case.go]
+
+
+@every_experiment
+def test_the_baseline_and_the_dearest_arm_have_twins_of_both_kinds(of: Experiment) -> None:
+    twins: dict[str, set[str]] = {}
+    for case in of.cases:
+        if case.arm.twin:
+            twins.setdefault(case.arm.benchmark, set()).add(case.arm.twin)
+    assert len(twins) >= 2
+    assert set(map(frozenset, twins.values())) == {frozenset({"same", "relinked"})}
+
+
+@every_experiment
+def test_every_benchmark_stands_in_its_program(of: Experiment) -> None:
+    for case in of.cases:
+        text = "".join(p.read_text() for p in (places.GOSRC / case.program).glob("*_test.go"))
+        assert re.search(rf"^func Benchmark{case.arm.benchmark}\(", text, re.MULTILINE)
+        assert case.arm.setting in SETTINGS
+
+
+@every_experiment
+def test_a_leaking_case_fits_in_memory(of: Experiment) -> None:
+    for case in of.cases:
+        keeps = case.arm.benchmark in LEAKS_BY_DESIGN or case.arm.gogc == "off"
+        if keeps:
+            assert case.n * 250 < 4 * 2**30, f"{case.name} keeps about 250 B an operation"
+
+
+@every_experiment
+def test_its_chapter_stands(of: Experiment) -> None:
+    assert (places.NOTEBOOKS / f"{of.chapter}.ipynb").exists()
+
+
+def test_a_larger_budget_measures_all_that_a_smaller_one_does() -> None:
+    for of in EXPERIMENTS.values():
+        sizes = [{c.name for c in of.within(limit)} for limit in BUDGETS.values()]
+        assert all(a <= b for a, b in pairwise(sizes))
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(GccostError, match="tiny, quick, standard, thorough"):
+        budget("quik")
+    with pytest.raises(GccostError, match=r"no experiment 'lemur'.*lemire"):
+        experiment("lemur")

@@ -1,0 +1,62 @@
+"""The Go programs: formatted, vetted, and tested on the document's release and today's."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from gccost import places
+from gccost.measuring import builds, toolchains
+from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+
+releases = pytest.mark.parametrize("version", [DOCUMENT_GO, TODAY_GO])
+
+
+def go(version: str, *arguments: str, program: str = "go") -> str:
+    toolchain = toolchains.fetch(version)
+    done = subprocess.run(
+        [str(toolchain.goroot / "bin" / program), *arguments],
+        cwd=places.GOSRC,
+        env=toolchain.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_every_file_is_formatted() -> None:
+    assert go(TODAY_GO, "-l", ".", program="gofmt") == ""
+
+
+@releases
+def test_vet_finds_nothing(version: str) -> None:
+    go(version, "vet", "./...")
+
+
+@releases
+def test_go_tests_pass(version: str) -> None:
+    print(go(version, "test", "./..."))
+
+
+@releases
+def test_a_plain_go_test_bench_prints_every_metric(version: str) -> None:
+    lines = go(version, "test", "-run=^$", "-bench=.", "-benchtime=1000x", "./cstr").splitlines()
+    benchmarks = [line for line in lines if line.startswith("Benchmark")]
+    assert len(benchmarks) >= 5
+    for line in benchmarks:
+        for unit in ("cpu-ns/op", "settled-ns/op", "gc-cycles", "c-unfreed-drained", "allocs/op"):
+            assert f" {unit}" in line
+
+
+@pytest.mark.parametrize("version", [DOCUMENT_GO, TODAY_GO])
+def test_each_layout_gives_another_binary(version: str, tmp_path) -> None:
+    toolchain, compiler = toolchains.fetch(version), toolchains.c_compiler()
+    one, same, other = (
+        builds.build("cstr", toolchain, compiler, layout, tmp_path / str(i)).read_bytes()
+        for i, layout in enumerate((7, 7, 8))
+    )
+    assert one == same
+    assert one != other

@@ -1,0 +1,191 @@
+"""The machine's description: true, comparable, and fit to be published."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gccost import places
+from gccost.measuring import machine
+
+QUIET = {
+    "cpu": "Some CPU",
+    "architecture": "x86_64",
+    "logical_cpus": 8,
+    "allowed_cpus": 8,
+    "cpu_quota": None,
+    "smt": False,
+    "governor": "performance",
+    "virtualisation": "",
+    "system": "Linux",
+    "load": [0.2, 0.1, 0.1],
+    "memory": 32 * 2**30,
+    "memory_available": 30 * 2**30,
+    "memory_limit": None,
+    "swap_used": 0,
+    "kernel": "6.1.0-13",
+    "dirty": False,
+}
+
+
+def test_a_description_is_json_and_says_the_same_read_back():
+    described = machine.describe()
+    assert json.loads(json.dumps(described)) == described
+
+
+def test_a_description_can_be_published():
+    text = json.dumps(machine.describe())
+    assert str(Path.home()) not in text
+    assert str(places.ROOT) not in text
+    if len(platform.node()) > 6:
+        assert platform.node() not in text
+
+
+def test_a_machine_that_tells_nothing_is_still_described(monkeypatch):
+    monkeypatch.setattr(machine, "_read", lambda _: "")
+    monkeypatch.setattr(machine, "_say", lambda *_: "")
+    described = machine.describe()
+    assert described["governor"] == ""
+    assert described["turbo"] is None
+    assert machine.fingerprint(described)
+    machine.warnings(described)
+
+
+# --- what may be compared -------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", machine.COMPARABLE)
+def test_another_machine_has_another_fingerprint(name):
+    assert machine.fingerprint({**QUIET, name: "other"}) != machine.fingerprint(QUIET)
+
+
+@pytest.mark.parametrize("name", ["kernel", "load", "memory_available", "commit"])
+def test_what_changes_by_the_week_leaves_the_fingerprint(name):
+    assert machine.fingerprint({**QUIET, name: "other"}) == machine.fingerprint(QUIET)
+
+
+def test_a_fingerprint_is_12_hex_digits():
+    assert len(machine.fingerprint(QUIET)) == 12
+    int(machine.fingerprint(QUIET), 16)
+
+
+# --- warnings -------------------------------------------------------------------
+
+
+def test_a_quiet_machine_gives_no_warning():
+    assert machine.warnings(QUIET) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"virtualisation": "kvm"}, "virtual machine (kvm)"),
+        ({"allowed_cpus": 2}, "Only 2 CPUs may be used"),
+        ({"allowed_cpus": 1}, "Only 1 CPU may be used"),
+        ({"cpu_quota": 1.5}, "quota of 1.5 CPUs"),
+        ({"load": [4.1, 0, 0]}, "busy before measuring began (load 4.1"),
+        ({"governor": "powersave"}, "“powersave”"),
+        ({"smt": True}, "SMT"),
+        ({"memory_available": 2**30}, "Only 1.0 GiB"),
+        ({"memory_limit": 2**30}, "Only 1.0 GiB"),
+        ({"swap_used": 2**30}, "1.0 GiB are swapped out"),
+        ({"dirty": True}, "not committed"),
+    ],
+)
+def test_each_trouble_gives_one_sentence(change, says):
+    (warning,) = machine.warnings({**QUIET, **change})
+    assert says in warning
+    assert warning.endswith(".")
+
+
+def test_a_description_by_an_older_version_can_be_judged():
+    machine.warnings({})
+    machine.fingerprint({})
+
+
+# --- limits on a container --------------------------------------------------------
+
+
+def limits(monkeypatch, files: dict[str, str]) -> tuple[float | None, int | None]:
+    """The CPU quota and memory limit that the files of a control group set."""
+    monkeypatch.setattr(machine, "_read", lambda path: files.get(str(path), ""))
+    return machine._cpu_quota(), machine._memory_limit()
+
+
+def test_a_limit_holds_when_it_is_set_on_a_group_above(monkeypatch):
+    assert limits(
+        monkeypatch,
+        {
+            "/proc/self/cgroup": "0::/outer/inner",
+            "/sys/fs/cgroup/outer/inner/cpu.max": "max 100000",
+            "/sys/fs/cgroup/outer/cpu.max": "150000 100000",
+            "/sys/fs/cgroup/outer/inner/memory.max": "max",
+            "/sys/fs/cgroup/memory.max": "1073741824",
+        },
+    ) == (1.5, 2**30)
+
+
+def test_limits_of_version_1_are_read(monkeypatch):
+    assert limits(
+        monkeypatch,
+        {
+            "/proc/self/cgroup": "5:memory:/m\n4:cpu,cpuacct:/c\n0::/",
+            "/sys/fs/cgroup/cpu/c/cpu.cfs_quota_us": "50000",
+            "/sys/fs/cgroup/cpu/c/cpu.cfs_period_us": "100000",
+            "/sys/fs/cgroup/memory/m/memory.limit_in_bytes": "1073741824",
+        },
+    ) == (0.5, 2**30)
+
+
+@pytest.mark.parametrize("quota", ["max 100000", "-1 100000", ""])
+def test_no_limit_is_no_limit(monkeypatch, quota):
+    assert limits(
+        monkeypatch,
+        {
+            "/proc/self/cgroup": "0::/",
+            "/sys/fs/cgroup/cpu.max": quota,
+            "/sys/fs/cgroup/memory.max": "9223372036854771712",
+        },
+    ) == (None, None)
+
+
+# --- the clone --------------------------------------------------------------------
+
+
+@pytest.fixture
+def clone(monkeypatch, tmp_path):
+    """A clone with one commit, in the package's place; returns a runner of git."""
+    monkeypatch.setattr(places, "ROOT", tmp_path)
+
+    def git(*arguments: str) -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+        return subprocess.run(
+            ["git", "-C", tmp_path, *who, *arguments], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    git("init", "--quiet")
+    (tmp_path / "file").write_text("one")
+    git("add", "file")
+    git("commit", "--quiet", "--no-verify", "--message", "one")
+    return git
+
+
+def test_the_commit_of_the_clone_is_named(clone):
+    assert machine._commit() == (clone("rev-parse", "HEAD"), False)
+
+
+def test_a_change_that_is_not_committed_is_told(clone):
+    (places.ROOT / "file").write_text("two")
+    assert machine._commit() == (clone("rev-parse", "HEAD"), True)
+
+
+@pytest.mark.usefixtures("clone")
+def test_the_commit_of_a_repository_around_the_package_is_not_taken(monkeypatch):
+    inside = places.ROOT / "vendored"
+    inside.mkdir()
+    monkeypatch.setattr(places, "ROOT", inside)
+    assert machine._commit() == ("", False)

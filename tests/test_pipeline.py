@@ -1,0 +1,156 @@
+"""The main job, for real: measure at the tiny budget, run the notebooks, read the report."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from browser import DESKTOP, PHONE, Browser
+from playwright.sync_api import Page
+
+from gccost import places
+from gccost.measuring import benchfmt
+from gccost.measuring.experiments import BUDGETS, EXPERIMENTS
+from gccost.measuring.runs import all_runs
+
+
+@dataclass(frozen=True)
+class Made:
+    """What one `gccost report` left, and what it said."""
+
+    report: Path
+    runs: Path
+    said: str
+
+
+def gccost(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gccost", *arguments],
+        cwd=places.ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("pipeline")
+    report, runs = folder / "report", folder / "runs"
+    before = {p: p.read_bytes() for p in places.NOTEBOOKS.glob("*.ipynb")}
+    done = gccost(
+        "report",
+        "--budget=tiny",
+        GCCOST_REPORT=str(report),
+        GCCOST_RUNS=str(runs),
+        GCCOST_MODE="measure",
+    )
+    assert done.returncode == 0, done.stderr
+    after = {p: p.read_bytes() for p in places.NOTEBOOKS.glob("*.ipynb")}
+    assert before == after, "only replay writes into notebooks/"
+    return Made(report, runs, done.stdout)
+
+
+def test_every_case_was_measured_and_every_sample_is_sound(made: Made) -> None:
+    (run,) = all_runs(made.runs)
+    for name, of in EXPERIMENTS.items():
+        reading = benchfmt.read(run.results(name))
+        assert reading.errors == []
+        frame = reading.frame
+        cases = of.within(BUDGETS["tiny"])
+        rounds = frame["round"].nunique()
+        assert rounds >= BUDGETS["tiny"].min_rounds
+        assert len(frame) == rounds * len(cases)
+        assert (frame["c-misfreed"] == 0).all()
+        leaks = frame["benchmark"].isin({c.arm.benchmark for c in cases if c.leaks})
+        assert (frame.loc[~leaks, "c-unfreed-drained"] <= 8).all()
+        assert (frame["c-allocated"] == frame["n"]).all()
+
+
+def test_it_says_how_much_of_the_measuring_was_inside_timed_loops(made: Made) -> None:
+    assert "of it inside timed loops" in made.said
+    assert "the report is" in made.said
+
+
+def test_the_ledger_for_programs(made: Made) -> None:
+    with (made.report / "ledger.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["id"] for row in rows} >= {"L1", "L2", "L3", "L4"}
+    for row in rows:
+        if row["id"] != "L3":  # a profile of milliseconds may hold no sample
+            assert float(row["low"]) <= float(row["estimate"]) <= float(row["high"])
+            assert row["verdict"] != "not measured"
+
+
+def test_a_second_report_measures_nothing_again(made: Made) -> None:
+    (run,) = all_runs(made.runs)
+    before = run.results("lemire").read_bytes()
+    done = gccost("measure", "--budget=tiny", GCCOST_RUNS=str(made.runs))
+    assert done.returncode == 0, done.stderr
+    assert run.results("lemire").read_bytes() == before
+    assert [r.name for r in all_runs(made.runs)] == [run.name]
+
+
+def test_the_plain_command_really_ran_and_its_output_was_kept(made: Made) -> None:
+    (run,) = all_runs(made.runs)
+    kept = run.manifest()["shell"]["lemire-plain"]
+    assert "BenchmarkAllocateAuto" in kept["output"]
+    assert "BenchmarkAllocateAuto" in (made.report / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("window", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_report_in_a_browser(browser: Browser, made: Made, window: tuple[int, int]) -> None:
+    seen = browser.open_report(made.report / "index.html", window=window)
+    assert seen.requests == ()
+    assert seen.problems == ()
+    assert seen.scroll_width <= seen.inner_width
+    assert seen.undescribed == seen.broken == seen.dangling == seen.duplicate_ids == ()
+    assert seen.charts >= 6
+    assert seen.empty_charts == 0
+
+
+def test_the_ledger_and_its_chart_come_first(browser: Browser, made: Made) -> None:
+    def look(page: Page) -> None:
+        first = page.get_by_role("table").first
+        assert first.get_by_role("link", name="L1").is_visible()
+        assert page.locator("figure svg").first.is_visible()
+        first.get_by_role("link", name="L1").click()
+        assert page.get_by_role("heading", name="Ten times dearer", exact=True).is_visible()
+
+    browser.visit(made.report / "index.html", look)
+
+
+def test_the_page_is_light_enough_to_mail(made: Made) -> None:
+    assert (made.report / "index.html").stat().st_size < 5_000_000
+
+
+def test_bad_names_are_answered_with_the_good_ones() -> None:
+    for arguments, expected in (
+        (("measure", "--budget=quik"), "tiny, quick, standard, thorough"),
+        (("measure", "--only=lemur"), "lemire"),
+        (("compare", "nowhere", "nowhere"), "name a run folder"),
+    ):
+        done = gccost(*arguments)
+        assert done.returncode == 1
+        assert expected in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_two_runs_are_compared_and_never_pooled(made: Made) -> None:
+    (run,) = all_runs(made.runs)
+    done = gccost("compare", str(run.folder), str(run.folder))
+    assert done.returncode == 0, done.stderr
+    assert "L1" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["measure", "report", "replay", "doctor", "compare"])
+def test_every_command_explains_itself(command: str) -> None:
+    done = gccost(command, "--help")
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) > 5

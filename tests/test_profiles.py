@@ -1,0 +1,74 @@
+"""CPU profiles are read as Go writes them."""
+
+import gzip
+import math
+from pathlib import Path
+
+import pytest
+
+from gccost.errors import GccostError
+from gccost.measuring import profiles
+
+
+def write(path: Path, stacks: list[tuple[list[str], int]], unit: str = "nanoseconds") -> Path:
+    """A profile.proto of stacks (outermost first), one location a function."""
+    message = profiles._message()()
+    strings = ["", "samples", "count", "cpu", unit]
+    message.sample_type.add(type=1, unit=2)
+    message.sample_type.add(type=3, unit=4)
+    ids: dict[str, int] = {}
+    for stack, value in stacks:
+        for name in stack:
+            if name not in ids:
+                ids[name] = len(ids) + 1
+                strings.append(name)
+                message.function.add(id=ids[name], name=len(strings) - 1)
+                message.location.add(id=ids[name]).line.add(function_id=ids[name])
+        message.sample.add(location_id=[ids[n] for n in reversed(stack)], value=[1, value])
+    message.string_table.extend(strings)
+    path.write_bytes(gzip.compress(message.SerializeToString()))
+    return path
+
+
+def test_shares_are_of_the_stacks_that_hold_a_function(tmp_path: Path) -> None:
+    path = write(tmp_path / "p", [(["main", "a", "b"], 30), (["main", "a"], 20), (["gc"], 50)])
+    profile = profiles.read(path)
+    assert profile.total == 100
+    assert profile.share(["a"]) == 0.5
+    assert profile.share(["b", "gc"]) == 0.8
+    assert profile.share(["main", "a"]) == 0.5  # a stack that holds both counts once
+    assert profile.flat() == {"gc": 0.5, "b": 0.3, "a": 0.2}
+
+
+def test_inlined_calls_are_part_of_the_stack(tmp_path: Path) -> None:
+    message = profiles._message()()
+    message.sample_type.add(type=1, unit=2)
+    message.string_table.extend(["", "cpu", "nanoseconds", "caller", "inlined"])
+    message.function.add(id=1, name=3)
+    message.function.add(id=2, name=4)
+    location = message.location.add(id=7)
+    location.line.add(function_id=2)  # the innermost comes first
+    location.line.add(function_id=1)
+    message.sample.add(location_id=[7], value=[10])
+    path = tmp_path / "p"
+    path.write_bytes(gzip.compress(message.SerializeToString()))
+    assert profiles.read(path).stacks == ((("caller", "inlined"), 10),)
+
+
+def test_a_profile_without_samples_has_no_shares(tmp_path: Path) -> None:
+    profile = profiles.read(write(tmp_path / "p", []))
+    assert math.isnan(profile.share(["a"]))
+    assert profile.flat() == {}
+
+
+@pytest.mark.parametrize("data", [b"", b"garbage", gzip.compress(b"\xff" * 40), b"\x1f\x8b\x08"])
+def test_what_is_no_profile_is_named(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "not-a-profile"
+    path.write_bytes(data)
+    with pytest.raises(GccostError, match="not-a-profile: this is not a CPU profile"):
+        profiles.read(path)
+
+
+def test_a_profile_in_another_unit_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(GccostError, match="none in nanoseconds"):
+        profiles.read(write(tmp_path / "p", [(["a"], 1)], unit="bytes"))

@@ -1,0 +1,168 @@
+"""From a run folder to estimates, the ledger, tables and charts: the data decide everything."""
+
+from __future__ import annotations
+
+import io
+import math
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import recordings
+
+from gccost.errors import GccostError
+from gccost.judging import ledger
+from gccost.judging.claims import CLAIMS, Label
+from gccost.judging.recording import Recording
+from gccost.measuring.experiments import AUTO, EXPERIMENTS, FREE, Arm, Ratio
+from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+from gccost.showing import charts, tables
+
+LEMIRE = EXPERIMENTS["lemire"]
+
+
+def recorded(folder: Path, **more) -> Recording:
+    return Recording.load(LEMIRE, recordings.record(folder, **more))
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    return recorded(tmp_path_factory.mktemp("runs"))
+
+
+def test_estimates_are_those_of_the_samples(recording: Recording) -> None:
+    assert recording.level(FREE, TODAY_GO).value == pytest.approx(80, rel=0.02)
+    ratio = recording.ratio(Ratio(AUTO, FREE), TODAY_GO)
+    assert ratio.contains(700 / 80)
+    assert recording.added(Ratio(AUTO, FREE), TODAY_GO).contains(620)
+    assert recording.amount(Arm("AllocateDummy"), TODAY_GO, "c-unfreed-drained").value == 1_600_000
+    claim = CLAIMS["L3"].quantity
+    assert recording.estimate(claim, TODAY_GO).value == pytest.approx(0.25, rel=1e-3)
+
+
+def test_the_noise_floor_comes_from_the_twins(recording: Recording) -> None:
+    assert 0 < recording.noise_floor < 0.05
+    assert len(list(recording.controls())) == 4
+
+
+def test_verdicts_follow_the_figures(tmp_path: Path) -> None:
+    def labels(name: str, **ns: float) -> dict[str, Label]:
+        rows = ledger.rows({"lemire": recorded(tmp_path / name, ns={**recordings.NS, **ns})})
+        return {r.claim.id: r.verdict.label for r in rows if r.go == TODAY_GO}
+
+    assert labels("a") == {
+        "L1": Label.HOLDS,
+        "L2": Label.HOLDS,
+        "L3": Label.FAILS,
+        "L4": Label.HOLDS,
+    }
+    assert labels("b", AllocateAuto=1600)["L1"] is Label.STRONGER
+    assert labels("c", AllocateAuto=300)["L1"] is Label.WEAKER
+    assert labels("d", AllocateAuto=40)["L1"] is Label.FAILS
+    assert labels("e", AllocateAuto=80)["L1"] is Label.FAILS
+    assert labels("f", AllocateDummy=1400)["L4"] is Label.FAILS
+    assert labels("g", AllocateAuto=867)["L1"] is Label.UNDECIDED
+
+
+def test_verdicts_are_judged_on_wider_intervals_than_those_shown(recording: Recording) -> None:
+    for row in ledger.rows({"lemire": recording}):
+        assert row.judged.low <= row.estimate.low
+        assert row.estimate.high <= row.judged.high
+        assert row.judged.confidence > row.estimate.confidence == 0.95
+
+
+def test_the_ledger_for_programs_has_a_row_per_claim_and_toolchain(recording: Recording) -> None:
+    table = ledger.table(ledger.rows({"lemire": recording}))
+    assert list(table.columns) == [
+        "id",
+        "toolchain",
+        "published",
+        "estimate",
+        "low",
+        "high",
+        "samples",
+        "unit",
+        "verdict",
+    ]
+    assert len(table) == ledger.judged_claims()
+    assert not table.duplicated(["id", "toolchain"]).any()
+
+
+def test_a_release_that_was_not_measured_is_said_not_guessed(recording: Recording) -> None:
+    only_today = replace(recording, frame=recording.frame.query(f"go == '{TODAY_GO}'"))
+    rows = {r.claim.id: r for r in ledger.rows({"lemire": only_today}) if r.go == DOCUMENT_GO}
+    assert rows["L1"].verdict.label is Label.UNMEASURED
+    assert math.isnan(rows["L1"].estimate.value)
+
+
+def test_the_ledger_links_to_headings_that_exist(recording: Recording) -> None:
+    rows = ledger.rows({"lemire": recording})
+    shown = tables.ledger(rows).html
+    for row in rows:
+        assert f'href="01-lemire.ipynb#{row.claim.anchor}"' in shown
+
+
+def test_a_run_without_the_experiment_says_so(tmp_path: Path) -> None:
+    run = recordings.record(tmp_path)
+    run.results("lemire").unlink()
+    with pytest.raises(GccostError, match="holds no samples of lemire"):
+        Recording.load(LEMIRE, run)
+
+
+def test_lines_that_cannot_be_used_travel_with_the_rest(tmp_path: Path) -> None:
+    run = recordings.record(tmp_path)
+    with run.results("lemire").open("a") as file:
+        file.write("BenchmarkAllocateFree/go=1.27.4 none 3 ns/op\n")
+    recording = Recording.load(LEMIRE, run)
+    assert len(recording.problems) == 1
+    assert "lemire.txt" in recording.problems[0]
+
+
+# --- charts -------------------------------------------------------------------
+
+every_chart = pytest.mark.parametrize("name", charts.CHARTS)
+
+
+@every_chart
+def test_every_chart_is_complete(recording: Recording, name: str) -> None:
+    chart = charts.CHARTS[name](recording)
+    assert chart.title in chart.alt
+    assert len(chart.alt) > len(chart.title) + 40
+    data = pd.read_csv(io.StringIO(chart.csv()))
+    assert len(data) == len(chart.data) > 0
+    ET.fromstring(chart.svg)  # noqa: S314 - our own
+    assert chart.png.startswith(b"\x89PNG")
+    assert "#1f2328" not in chart.svg.replace("var(--ink, #1f2328)", "")
+
+
+@every_chart
+def test_every_chart_is_the_same_to_the_byte_each_time(recording: Recording, name: str) -> None:
+    one, other = (charts.CHARTS[name](recording) for _ in range(2))
+    assert (one.svg, one.png, one.alt) == (other.svg, other.png, other.alt)
+
+
+@every_chart
+def test_every_chart_says_in_its_alt_text_what_it_draws(recording: Recording, name: str) -> None:
+    chart = charts.CHARTS[name](recording)
+    for value in chart.data.select_dtypes("number").get("estimate", []):
+        shown = charts.rounding.plain(float(value))
+        assert shown in chart.alt, f"{shown} is drawn and not said"
+
+
+def test_charts_follow_the_data(recording: Recording, tmp_path: Path) -> None:
+    scaled = recorded(tmp_path, ns={**recordings.NS, "AllocateAuto": 1050.0})
+    for name in ("lemire-cost", "lemire-gc-off"):
+        one, other = charts.CHARTS[name](recording), charts.CHARTS[name](scaled)
+        assert one.alt != other.alt
+        assert one.csv() != other.csv()
+        assert one.svg != other.svg
+    rows, other_rows = (ledger.rows({"lemire": r}) for r in (recording, scaled))
+    assert charts.verdicts(rows).csv() != charts.verdicts(other_rows).csv()
+
+
+def test_a_chart_of_one_release_alone_can_be_drawn(recording: Recording) -> None:
+    only_today = replace(recording, frame=recording.frame.query(f"go == '{TODAY_GO}'"))
+    for draw in charts.CHARTS.values():
+        draw(only_today)

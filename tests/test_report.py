@@ -1,0 +1,519 @@
+"""What executed notebooks and the report promise, without a browser."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Mapping, Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import nbformat
+import psutil
+import pytest
+from nbformat import NotebookNode
+from notebooks_fixture import (
+    LEDGER_CSV,
+    code,
+    executed,
+    prose,
+    report,
+    write,
+    write_fixture_report,
+)
+
+from gccost.errors import GccostError
+from gccost.showing import report as reporting
+from gccost.showing.execute import ExecutedNotebook, execute
+
+__all__ = ["executed", "report"]  # fixtures, for pytest to find
+
+PLACEHOLDER = "No description has been provided for this image"
+
+
+# Running notebooks
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., NotebookNode]:
+    """Runs code cells in replay and gives the notebook that was written."""
+
+    def run(*sources: str, **options: object) -> NotebookNode:
+        cells = [code(source, f"cell-{at}") for at, source in enumerate(sources, start=1)]
+        notebook = write(tmp_path / "notebooks" / "08-try.ipynb", cells)
+        into = tmp_path / "out" / "08-try.ipynb"
+        options = {"mode": "replay", "environment": {}, **options}
+        return nbformat.read(execute(notebook, into, **options).path, as_version=4)  # type: ignore[arg-type]
+
+    return run
+
+
+def texts(node: NotebookNode) -> list[str]:
+    return [output.text for cell in node.cells for output in cell.outputs if "text" in output]
+
+
+def test_a_notebook_runs_in_this_interpreter_in_its_own_folder(
+    run: Callable[..., NotebookNode], tmp_path: Path
+) -> None:
+    node = run(
+        "import os, sys\nprint(sys.executable, os.getcwd(), os.environ['GCCOST_MODE'],"
+        " os.environ['GCCOST_BUDGET'], sep='\\n')",
+        mode="measure",
+        environment={"GCCOST_BUDGET": "tiny"},
+    )
+    told = [sys.executable, str(tmp_path / "notebooks"), "measure", "tiny"]
+    assert texts(node) == ["\n".join(told) + "\n"]
+
+
+def test_nothing_of_the_occasion_is_written(run: Callable[..., NotebookNode]) -> None:
+    node = run(
+        "import sys\nprint('a')\nprint('warned', file=sys.stderr)\nprint('b')",
+        "",
+        "from ipywidgets import IntSlider\ndisplay(IntSlider(description='n'))\n2 + 2",
+        "!printf 'one\\ntwo\\n'",
+        "print('10 %\\r20 %\\rdone')",
+    )
+    assert set(node.metadata) == {"kernelspec", "language_info"}
+    assert set(node.metadata.language_info) == {"name", "pygments_lexer", "file_extension"}
+    assert node.metadata.kernelspec.name == "python3"
+    assert [cell.id for cell in node.cells] == [f"cell-{n}" for n in range(1, 6)]
+    assert [cell.execution_count for cell in node.cells] == [1, None, 2, 3, 4]
+    assert all(cell.metadata == {} for cell in node.cells)
+    assert texts(node) == ["a\nb\n", "warned\n", "one\ntwo\n", "done\n"]
+    assert "widget" not in str(node.cells[2].outputs[0].data.keys())
+
+
+def test_two_runs_write_the_same_bytes(executed: Sequence[Path], tmp_path: Path) -> None:
+    source = executed[1].parent.parent / "notebooks" / executed[1].name
+    again = execute(source, tmp_path / source.name, mode="replay", environment={})
+    assert again.path.read_bytes() == executed[1].read_bytes()
+    assert again.path.read_bytes().endswith(b"}\n")
+
+
+def test_running_an_executed_notebook_in_place_changes_nothing(executed: Sequence[Path]) -> None:
+    before = executed[0].read_bytes()
+    seen: list[tuple[int, int]] = []
+    done = execute(
+        executed[0],
+        executed[0],
+        mode="replay",
+        environment={},
+        on_cell=lambda n, of: seen.append((n, of)),
+    )
+    assert executed[0].read_bytes() == before
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert isinstance(done, ExecutedNotebook)
+    assert done.cells == 4
+    assert done.seconds > 0
+
+
+def test_standard_error_can_be_followed_instead_of_kept(run: Callable[..., NotebookNode]) -> None:
+    said: list[str] = []
+    node = run(
+        "import sys\nprint('3 s left', file=sys.stderr)\nprint('kept')", on_stderr=said.append
+    )
+    assert "".join(said) == "3 s left\n"
+    assert texts(node) == ["kept\n"]
+
+
+def test_a_failing_cell_is_named_with_the_kernels_own_words(
+    run: Callable[..., NotebookNode], tmp_path: Path
+) -> None:
+    with pytest.raises(GccostError) as caught:
+        run("x = 1", "def half(n):\n    return n / 0\n\nhalf(x)")
+    assert caught.value.place == "08-try.ipynb, cell 2, line 2"
+    assert caught.value.thing == "ZeroDivisionError: division by zero"
+    assert "make lab" in caught.value.mend
+    assert not (tmp_path / "out" / "08-try.ipynb").exists()
+
+
+def test_an_error_of_ours_in_a_cell_is_passed_on_as_it_is(run: Callable[..., NotebookNode]) -> None:
+    with pytest.raises(GccostError) as caught:
+        run(
+            "from gccost.errors import MissingTool\n"
+            "raise MissingTool('no Go', 'PATH', 'apt-get install golang')",
+            environment={"PYTHONPATH": str(Path(reporting.__file__).parents[2])},
+        )
+    assert str(caught.value) == (
+        "08-try.ipynb, cell 1: PATH: no Go. To mend it: apt-get install golang"
+    )
+
+
+def test_a_kernel_that_dies_is_told(run: Callable[..., NotebookNode]) -> None:
+    with pytest.raises(GccostError, match=r"cell 2: the kernel died, ended by SIGKILL"):
+        run("1", "import os\nos.kill(os.getpid(), 9)")
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_no_process_behind(tmp_path: Path, sent: signal.Signals) -> None:
+    body = "import subprocess\nprint('at work')\nsubprocess.run(['sleep', '600'])"
+    notebook = write(tmp_path / "long.ipynb", [code(body, "long")])
+    program = textwrap.dedent(
+        """
+        import sys
+        from pathlib import Path
+        from gccost.showing.execute import execute
+        execute(Path(sys.argv[1]), Path(sys.argv[1]), mode="measure", environment={})
+        """
+    )
+    root = str(Path(reporting.__file__).parents[2])
+    started = subprocess.Popen(
+        [sys.executable, "-c", program, str(notebook)],
+        env={**os.environ, "PYTHONPATH": root},
+        stderr=subprocess.PIPE,
+    )
+    with started:
+        own = psutil.Process(started.pid)
+        family: list[psutil.Process] = []
+        deadline = time.monotonic() + 120
+        while not any(one.name() == "sleep" for one in family):
+            assert time.monotonic() < deadline, "the notebook did not get to work"
+            time.sleep(0.1)
+            family = own.children(recursive=True)
+        started.send_signal(sent)
+        assert started.wait(60) != 0
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert alive == []
+    assert "at work" not in notebook.read_text().split('"outputs"')[1].split('"source"')[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "there is no such notebook"),
+        ("not json", "this is not a Jupyter notebook"),
+        ('{"nbformat": 4, "nbformat_minor": 5}', "this is not a Jupyter notebook"),
+        (
+            '{"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells":'
+            ' [{"cell_type": "markdown", "metadata": {}, "source": []}]}',
+            "do not each have an id",
+        ),
+    ],
+)
+def test_what_is_no_notebook_is_told(tmp_path: Path, text: str | None, told: str) -> None:
+    notebook = tmp_path / "x.ipynb"
+    if text is not None:
+        notebook.write_text(text)
+    with pytest.raises(GccostError, match=told) as caught:
+        execute(notebook, notebook, mode="replay", environment={})
+    assert caught.value.place == str(notebook)
+
+
+# The pages
+
+
+class Page(HTMLParser):
+    """A page taken apart; that its elements are closed in order is checked on the way."""
+
+    VOID = frozenset({"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "wbr"})
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.open: list[str] = []
+        self.text = path.read_text(encoding="utf-8")
+        self.feed(self.text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names)), f"an attribute twice in {self.get_starttag_text()}"
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag, f"line {self.getpos()[0]}"
+
+    def all(self, *tags: str) -> list[dict[str, str]]:
+        return [attributes for tag, attributes in self.elements if tag in tags]
+
+    def ids(self) -> list[str]:
+        return [attributes["id"] for _, attributes in self.elements if "id" in attributes]
+
+
+@pytest.fixture(scope="session")
+def pages(report: Path) -> Mapping[str, Page]:
+    return {path.name: Page(path) for path in sorted(report.glob("*.html"))}
+
+
+@pytest.fixture(scope="session")
+def index(pages: Mapping[str, Page]) -> Page:
+    return pages["index.html"]
+
+
+def test_there_is_a_page_of_all_and_one_of_each_notebook(pages: Mapping[str, Page]) -> None:
+    assert list(pages) == ["00-results.html", "01-lemire.html", "index.html"]
+    for page in pages.values():
+        assert page.text.startswith('<!DOCTYPE html>\n<html lang="en">')
+        assert len(page.all("title")) >= 1
+        assert len(page.all("h1")) == 1
+        assert len(page.all("main")) == 1
+        described = [meta for meta in page.all("meta") if meta.get("name") == "description"]
+        assert described[0]["content"]
+
+
+def test_ids_are_unique_and_begin_with_the_notebooks_name(pages: Mapping[str, Page]) -> None:
+    for page in pages.values():
+        assert len(page.ids()) == len(set(page.ids()))
+        own = [one for one in page.ids() if one not in ("top", "content")]
+        assert all(re.match(r"(00-results|01-lemire)(--|$)", one) for one in own)
+
+
+def test_every_link_leads_somewhere(pages: Mapping[str, Page]) -> None:
+    for name, page in pages.items():
+        for link in page.all("a"):
+            file, _, fragment = link["href"].partition("#")
+            if file.startswith("https://"):
+                continue
+            target = pages[file or name]
+            assert not fragment or unquote(fragment) in target.ids(), link
+
+
+def test_links_between_notebooks_follow_them_onto_the_page(pages: Mapping[str, Page]) -> None:
+    hrefs = {name: [a["href"] for a in page.all("a")] for name, page in pages.items()}
+    assert "#01-lemire--the-gap" in hrefs["index.html"]
+    assert "#00-results--the-ledger" in hrefs["index.html"]
+    assert "#01-lemire--measured" in hrefs["index.html"]
+    assert "01-lemire.html#01-lemire--the-gap" in hrefs["00-results.html"]
+    assert "#01-lemire--measured" in hrefs["01-lemire.html"]
+    # The banner's link, and one by the id of the cell.
+    assert hrefs["index.html"].count("#00-results--ledger") == 2
+
+
+def test_what_is_not_in_the_report_is_not_a_link(index: Page) -> None:
+    assert "what comes next" in index.text
+    assert "siebenmann" not in index.text
+    assert "the code (<code>gosrc/cstr/cstr.go</code>)" in index.text
+
+
+def test_nothing_would_be_fetched_and_no_script_run(pages: Mapping[str, Page]) -> None:
+    loading = ("src", "srcset", "poster", "data", "action", "xlink:href")
+    for page in pages.values():
+        assert page.all("script", "link", "iframe", "object", "embed", "form") == []
+        for tag, attributes in page.elements:
+            assert not [name for name in attributes if name.startswith("on")]
+            for name in loading:
+                assert attributes.get(name, "data:").startswith("data:")
+            if tag != "a":
+                assert attributes.get("href", "#").startswith("#")
+        assert re.findall(r"url\((?!#)[^)]*\)|@import", page.text) == []
+
+
+def test_every_picture_says_what_it_shows(index: Page) -> None:
+    pictures = index.all("svg", "img")
+    assert len(pictures) == 3
+    said = [one.get("aria-label", one.get("alt")) for one in pictures]
+    assert said == [
+        "Three of four claims hold. On Go 1.20 L1 is at 9.4 times, on 1.27 at 18.4.",
+        "A finalizer costs 18.4 times freeing by hand. By hand 61 ns, by finalizer 1,150 ns.",
+        "The same, as a picture. By hand 61 ns, by finalizer 1,150 ns.",
+    ]
+    assert all(one["role"] == "img" for one in index.all("svg"))
+    assert f"<title>{said[0]}</title>" in index.text
+    assert PLACEHOLDER not in index.text
+    assert "DOCTYPE svg" not in index.text
+    assert "<metadata" not in index.text
+
+
+def test_charts_do_not_reach_beyond_themselves(index: Page) -> None:
+    """A style sheet inside an SVG, or an id twice, would change another chart."""
+    assert len(index.all("style")) == 1
+    drawn = [one for one in index.ids() if "--p" in one]
+    assert drawn
+    for used in re.findall(r'(?:url\(#|<use[^>]* href="#)([^")]+)', index.text):
+        assert used in drawn
+
+
+def test_every_chart_has_its_data_in_the_page_and_beside_it(report: Path, index: Page) -> None:
+    files = sorted(path.name for path in (report / "data").iterdir())
+    assert files == ["lemire-gap.csv", "lemire-raster.csv", "verdicts.csv"]
+    written = (report / "data" / "lemire-gap.csv").read_text()
+    assert written == "arm,ns\nfreed by hand,61\nAddCleanup,611\nfinalizer,1150\n"
+    assert '<td>AddCleanup</td><td class="num">611</td>' in index.text
+    assert (report / "ledger.csv").read_text() == LEDGER_CSV
+
+
+def test_figures_in_tables_are_aligned_and_words_are_not(index: Page) -> None:
+    aligned = re.findall(r'<t[dh][^>]*class="num"[^>]*>([^<]*)', index.text)
+    assert {"60.6", "1,150", "18.4× (18.1 to 18.8)", "8.67×", "–", "allocs/op"} <= set(aligned)
+    assert not {"AllocateFree", "1.20 ", "1.27.4 ", "release", "verdict"} & set(aligned)
+
+
+def test_wide_content_scrolls_in_a_box_that_the_keyboard_reaches(index: Page) -> None:
+    boxes = [one for one in index.all("div") if one.get("class") == "table"]
+    assert len(boxes) == len(index.all("table")) == 5
+    assert all(one["tabindex"] == "0" and one["aria-label"] for one in boxes)
+
+
+def test_code_is_folded_and_highlighted_by_its_language(index: Page) -> None:
+    assert '<span class="kd">func</span>' in index.text  # the Go fence
+    assert '<span class="kn">import</span>' in index.text  # Python, in a cell
+    folded = [one for one in index.all("details") if one.get("class") == "code"]
+    assert len(folded) == 6
+    assert "class Chart" not in re.sub("<[^>]+>", "", index.text)  # tagged `hide`
+    assert "What makes this run less trustworthy" in index.text  # what it displays is not
+
+
+def test_headings_descend_step_by_step(pages: Mapping[str, Page]) -> None:
+    for page in pages.values():
+        levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch("h[1-6]", tag)]
+        assert levels[0] == 1
+        for above, below in itertools.pairwise(levels):
+            assert below <= above + 1
+
+
+def test_the_same_notebooks_give_the_same_bytes(
+    executed: Sequence[Path], report: Path, tmp_path: Path
+) -> None:
+    again = write_fixture_report(executed, tmp_path)
+    names = sorted(path.relative_to(report) for path in report.rglob("*") if path.is_file())
+    assert names == sorted(p.relative_to(again) for p in again.rglob("*") if p.is_file())
+    for name in names:
+        assert (again / name).read_bytes() == (report / name).read_bytes()
+
+
+# What the report refuses
+
+
+PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(8) + b"\0\0\0\1\0\0\0\1").decode()
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9pt" height="9pt">%s</svg>'
+
+
+def shown(**data: str) -> NotebookNode:
+    """A cell that displayed these, by their MIME types (`image_png` for image/png)."""
+    kinds = {"svg": "image/svg+xml"}
+    bundle = {kinds.get(kind, kind.replace("_", "/")): value for kind, value in data.items()}
+    cell = code("show()", "the-cell")
+    cell.execution_count = 3
+    about = {"gccost": {"chart": "a-chart", "title": "A chart"}} if "text_csv" in data else {}
+    cell.outputs = [nbformat.v4.new_output("display_data", data=bundle, metadata=about)]
+    return cell
+
+
+def page_of(tmp_path: Path, *cells: NotebookNode) -> str:
+    notebook = write(tmp_path / "07-why.ipynb", [prose("# Why", "title"), *cells])
+    write_fixture_report_of_one(notebook, tmp_path / "report")
+    return (tmp_path / "report" / "index.html").read_text()
+
+
+def write_fixture_report_of_one(notebook: Path, out: Path) -> None:
+    reporting.write_report([notebook], out, title="T", purpose="P.")
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        (shown(image_png=PIXEL), "no alt text"),
+        (shown(image_png=PIXEL, text_plain="<Figure size 640x480 with 1 Axes>"), "no alt text"),
+        (shown(svg=SVG % "", text_plain=" "), "no alt text"),
+        (shown(svg=SVG % "", text_plain="A.", text_csv=" "), "without its data"),
+        (shown(svg=SVG % "<script/>", text_plain="A."), "holds <script>"),
+        (shown(svg=SVG % "<style>g {fill: red}</style>", text_plain="A."), "style sheet"),
+        (shown(svg=SVG % '<image href="https://a.b/c.png"/>', text_plain="A."), "would fetch"),
+        (shown(svg=SVG % '<g style="fill: url(https://a.b)"/>', text_plain="A."), "would fetch"),
+        (shown(svg="<svg", text_plain="A."), "cannot be read"),
+        (shown(text_html="<script>alert(1)</script>"), "holds <script>"),
+        (shown(text_html="<iframe src='https://a.b'></iframe>"), "holds <iframe>"),
+        (shown(text_html="<img alt='a' src='https://a.b/c.png'>"), "have to be fetched"),
+        (shown(text_html="<img alt='a' src='//a.b/c.png'>"), "have to be fetched"),
+        (shown(text_html="<p style='background: url(https://a.b)'>"), "have to be fetched"),
+        (shown(text_html=f"<img src='data:image/png;base64,{PIXEL}'>"), "no alt text"),
+        (shown(text_html="<a href='javascript:alert(1)'>x</a>"), "cannot be followed"),
+        (shown(text_html="<a href='#no-such-place'>x</a>"), "leads nowhere"),
+    ],
+)
+def test_what_breaks_a_promise_is_told_with_its_cell(
+    tmp_path: Path, cell: NotebookNode, told: str
+) -> None:
+    with pytest.raises(GccostError, match=told) as caught:
+        page_of(tmp_path, cell)
+    assert caught.value.place == "07-why.ipynb, cell 3"
+
+
+def test_what_breaks_a_promise_in_the_prose_is_told_too(tmp_path: Path) -> None:
+    with pytest.raises(GccostError, match="have to be fetched") as caught:
+        page_of(tmp_path, shown(text_plain="1"), prose("![a map](map.png)", "map"))
+    assert caught.value.place == "07-why.ipynb, after cell 3"
+
+
+def test_two_charts_of_one_name_must_be_one_chart(tmp_path: Path) -> None:
+    one, other = (shown(svg=SVG % "", text_plain="A.", text_csv=f"x\n{n}\n") for n in (1, 2))
+    other.id = "another-cell"
+    again = nbformat.from_dict({**one, "id": "again"})
+    page_of(tmp_path, one, again)
+    with pytest.raises(GccostError, match="two charts are called a-chart"):
+        page_of(tmp_path, one, other)
+
+
+def test_a_page_that_weighs_too_much_names_the_heaviest_chart(tmp_path: Path) -> None:
+    points = "".join(f'<path d="M {n} 0"/>' for n in range(300_000))
+    heavy = shown(svg=SVG % points, text_plain="Many points.", text_csv="x\n1\n")
+    with pytest.raises(GccostError, match=r"weighs \d\.\d MB, more than 5") as caught:
+        page_of(tmp_path, heavy)
+    assert "a-chart" in caught.value.mend
+
+
+# Details that readers would miss
+
+
+def test_a_long_chart_keeps_its_first_rows_on_the_page_and_all_in_the_file(tmp_path: Path) -> None:
+    rows = "x\n" + "".join(f"{n}\n" for n in range(1000))
+    page = page_of(tmp_path, shown(svg=SVG % "", text_plain="A.", text_csv=rows))
+    assert page.count('<td class="num">') == 300
+    assert "where 700 more rows stand" in page
+    assert (tmp_path / "report" / "data" / "a-chart.csv").read_text() == rows
+
+
+def test_headings_alike_get_anchors_of_their_own(tmp_path: Path) -> None:
+    page = page_of(
+        tmp_path, prose("## So what?\n\n[down](#So-what-2)", "a"), prose("## So what?", "b")
+    )
+    assert '<h3 id="07-why--so-what">' in page
+    assert '<h3 id="07-why--so-what-2">' in page
+    assert '<a href="#07-why--so-what-2">down</a>' in page
+
+
+def test_text_outputs_are_text(tmp_path: Path) -> None:
+    cell = shown(text_plain="<b> & 1 < 2")
+    stream = nbformat.v4.new_output("stream", name="stdout", text="\x1b[31mred\x1b[0m <i>\n")
+    cell.outputs.append(stream)
+    page = page_of(tmp_path, cell)
+    assert "&lt;b&gt; &amp; 1 &lt; 2</pre>" in page
+    assert "red &lt;i&gt;</pre>" in page
+
+
+def test_what_a_library_styles_by_itself_is_left_to_the_page(tmp_path: Path) -> None:
+    page = page_of(
+        tmp_path,
+        shown(
+            text_html="<div><style scoped>td {color: #000}</style><!-- x -->"
+            '<table border="1" class="dataframe"><thead><tr style="text-align: right;"><th></th>'
+            '<th onclick="alert(1)">ns</th></tr></thead><tbody><tr><th>0</th><td>61</td></tr>'
+            "</tbody></table></div>"
+        ),
+    )
+    body = page[page.index("<main") :]
+    assert '<th class="num" scope="col">ns</th>' in body
+    assert '<th class="num" scope="row">0</th>' in body
+    for gone in ("<style", "border=", "onclick", "text-align", "<!--"):
+        assert gone not in body
+
+
+def test_a_picture_attached_to_the_prose_stands_in_the_page(tmp_path: Path) -> None:
+    cell = prose("![a pixel](attachment:dot.png)", "picture")
+    cell.attachments = {"dot.png": {"image/png": PIXEL}}
+    assert f'alt="a pixel" src="data:image/png;base64,{PIXEL}"' in page_of(tmp_path, cell)

