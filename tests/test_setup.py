@@ -28,7 +28,11 @@ LOCKS = sorted(ROOT.glob("requirements*.lock"))
 SUPPORTED = ["3.11", "3.12", "3.13", "3.14"]
 
 # Where conda-forge names a package otherwise than the Python index does.
-CONDA_NAMES = {"matplotlib": "matplotlib-base", "nbconvert": "nbconvert-core"}
+CONDA_NAMES = {
+    "jupyter-client": "jupyter_client",
+    "matplotlib": "matplotlib-base",
+    "nbconvert": "nbconvert-core",
+}
 # What conda brings and the lock does not: the compilers, and what installs the clone.
 CONDA_ONLY = {"python", "go", "c-compiler", "pip", "setuptools"}
 
