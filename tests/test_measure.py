@@ -16,6 +16,7 @@ from gccost.measuring.measure import SampleFailed, run_sample
 
 LEMIRE = EXPERIMENTS["lemire"]
 TINY = BUDGETS["tiny"]
+REPEATS = {c.name: c.repeats for c in LEMIRE.within(TINY)}
 CASE = Case("cstr", Arm("AllocateFree"), "1.27.4", n=1000)
 
 
@@ -96,12 +97,11 @@ def test_the_users_go_settings_do_not_reach_a_sample(
 # --- a run --------------------------------------------------------------------
 
 
-def test_every_round_holds_every_case_once(machine: FakeMachine) -> None:
+def test_every_round_holds_every_case_as_often_as_declared(machine: FakeMachine) -> None:
     run = measure.measure(measure.plan(LEMIRE, TINY))
     frame = measured(run)
-    names = {c.name for c in LEMIRE.within(TINY)}
     for _, round_ in frame.groupby("round"):
-        assert sorted(round_["name"]) == sorted(names)
+        assert round_["name"].value_counts().to_dict() == REPEATS
     assert frame["round"].nunique() >= TINY.min_rounds
 
 
@@ -139,7 +139,7 @@ def test_a_changed_source_makes_results_stale(
     assert first.results("lemire").exists()
 
 
-@pytest.mark.parametrize("at", [1, 5, 17, 40])
+@pytest.mark.parametrize("at", [1, 5, 17, 60])
 def test_a_run_that_is_broken_off_goes_on_from_there(machine: FakeMachine, at: int) -> None:
     plan = measure.plan(LEMIRE, TINY)
     seen = 0
@@ -160,9 +160,8 @@ def test_a_run_that_is_broken_off_goes_on_from_there(machine: FakeMachine, at: i
         file.write(b"BenchmarkAllocateAuto/go=1.27.4/gogc=100/setting=published-2\t8000\t11")
     assert measure.measure(measure.plan(LEMIRE, TINY)) == run
     assert path.read_bytes().startswith(before)
-    counts = measured(run).groupby(["round", "name"]).size()
-    assert (counts == 1).all()
-    assert len(counts) % len(plan.cases) == 0
+    for _, round_ in measured(run).groupby("round"):
+        assert round_["name"].value_counts().to_dict() == REPEATS
 
 
 def test_a_case_that_fails_is_left_out_and_the_rest_goes_on(machine: FakeMachine) -> None:

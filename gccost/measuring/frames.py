@@ -45,13 +45,18 @@ def of_arm(frame: pd.DataFrame, arm: Arm, go: str) -> pd.DataFrame:
 
 
 def pairs(frame: pd.DataFrame, ratio: Ratio, go: str) -> pd.DataFrame:
-    """The samples of a ratio's two arms paired by round.
+    """A ratio's two arms paired by round, each by the median of its samples there.
 
     Indexed by round, with columns `numerator` and `denominator`, in the
     metric's unit; a round that lacks one of the two is left out.
     """
-    sides = {
-        side: of_arm(frame, arm, go).get(ratio.metric, pd.Series(dtype=float))
-        for side, arm in (("numerator", ratio.numerator), ("denominator", ratio.denominator))
-    }
-    return pd.DataFrame(sides).dropna()
+    sides = {"numerator": ratio.numerator, "denominator": ratio.denominator}
+    return pd.DataFrame(
+        {side: _by_round(of_arm(frame, arm, go), ratio.metric) for side, arm in sides.items()}
+    ).dropna()
+
+
+def _by_round(samples: pd.DataFrame, metric: str) -> pd.Series:
+    if metric not in samples:
+        return pd.Series(dtype=float)
+    return samples[metric].groupby(level=0).median()

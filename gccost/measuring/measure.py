@@ -16,7 +16,9 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,7 @@ from gccost.measuring.experiments import BUDGETS, Budget, Case, Experiment
 from gccost.measuring.runs import Run
 from gccost.stats import Estimate, paired_ratio, precise_enough
 
+GIVE_UP = 2  # failures after which a case is left out
 SAMPLE_SECONDS = 120.0  # after which a sample counts as hung
 # A go.mod that says go 1.18 gives new toolchains old defaults: these are the
 # ones that bear on what is measured, at the value that today's programs have.
@@ -220,10 +223,15 @@ class _Session:
         return frames.of_cases(benchfmt.read(path).frame, self.cases)
 
     def _round(self, number: int, frame: pd.DataFrame) -> None:
-        order = list(self.cases)
+        order = [case for case in self.cases for _ in range(case.repeats)]
         random.Random(f"{self.seed} {number}").shuffle(order)
-        done = set(frame.loc[frame["round"] == number, "name"]) if len(frame) else set()
-        left = [c for c in order if c.name not in done and self.failures.get(c.name, 0) < 2]
+        done = Counter(frame.loc[frame["round"] == number, "name"]) if len(frame) else Counter()
+        left = []
+        for case in order:
+            if done[case.name]:
+                done[case.name] -= 1
+            else:
+                left.append(case)
         if not left:
             return
         spent, total = _spent(frame), self._total(frame)
@@ -233,6 +241,8 @@ class _Session:
             binaries = self._build(left, number, Path(scratch))
             building = time.monotonic() - start
             for case in left:
+                if self.failures.get(case.name, 0) == GIVE_UP:
+                    continue
                 self.progress(spent, total, f"round {number}: {case.name}")
                 try:
                     sample = self._sample(case, binaries, number, Path(scratch))
@@ -255,13 +265,17 @@ class _Session:
         assert self.plan.compiler is not None
         draw = random.Random(f"{self.seed} layout {number}")
         layouts = {relinked: draw.randrange(1, 2**31) for relinked in (False, True)}
+        compiler, found = self.plan.compiler, self.plan.found
         wanted = dict.fromkeys((c.program, c.go, c.arm.twin == "relinked") for c in cases)
-        return {
-            (program, go, relinked): builds.build(
-                program, self.plan.found[go], self.plan.compiler, layouts[relinked], into
-            )
-            for program, go, relinked in wanted
-        }
+        # All at once: a link uses one core, and nothing is being measured meanwhile.
+        with ThreadPoolExecutor() as pool:
+            made = {
+                key: pool.submit(
+                    builds.build, key[0], found[key[1]], compiler, layouts[key[2]], into
+                )
+                for key in wanted
+            }
+            return {key: future.result() for key, future in made.items()}
 
     def _sample(
         self,
@@ -288,7 +302,7 @@ class _Session:
 
     def _note_failure(self, case: Case, failure: SampleFailed) -> None:
         self.failures[case.name] = self.failures.get(case.name, 0) + 1
-        given_up = "; it is left out from here on" if self.failures[case.name] == 2 else ""
+        given_up = "; it is left out from here on" if self.failures[case.name] == GIVE_UP else ""
         self._trouble(f"{case.name}: {failure.thing}{given_up}")
 
     def _trouble(self, what: str) -> None:
@@ -297,7 +311,7 @@ class _Session:
 
     def _enough(self, frame: pd.DataFrame) -> str:
         """Why measuring is done; empty if it is not."""
-        if len(self.failures) and all(self.failures.get(c.name, 0) >= 2 for c in self.cases):
+        if len(self.failures) and all(self.failures.get(c.name, 0) == GIVE_UP for c in self.cases):
             raise GccostError(
                 "no case of it can be measured: " + "; ".join(dict.fromkeys(self.troubles)),
                 f"experiment {self.name}",
