@@ -75,7 +75,8 @@ class Banded:
             further = (low > published) == above
             label = Label.STRONGER if further else Label.WEAKER
             return Verdict(label, "on the same side, outside the band", factor)
-        return Verdict(Label.UNDECIDED, "the interval straddles a boundary", factor)
+        reason = "it holds, how far is undecided" if same_side else "even the side is undecided"
+        return Verdict(Label.UNDECIDED, reason, factor)
 
 
 @dataclass(frozen=True)

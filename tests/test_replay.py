@@ -1,0 +1,93 @@
+"""Replay: every page is made from the recorded run, the same to the byte each time."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from gccost import places
+from gccost.showing.execute import execute
+
+CHAPTERS = sorted(places.NOTEBOOKS.glob("*.ipynb"))
+
+
+def replayed(folder: Path, reference: Path | None = None) -> dict[str, str]:
+    """Every notebook executed in replay; name to text."""
+    environment = {"GCCOST_ONLY": ""}
+    if reference is not None:
+        environment["GCCOST_REFERENCE"] = str(reference)
+    folder.mkdir()
+    return {
+        notebook.stem: execute(
+            notebook, folder / notebook.name, mode="replay", environment=environment
+        ).path.read_text(encoding="utf-8")
+        for notebook in CHAPTERS
+    }
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return replayed(tmp_path_factory.mktemp("replay") / "one")
+
+
+def test_the_committed_notebooks_are_what_replay_writes(shown: dict[str, str]) -> None:
+    for notebook in CHAPTERS:
+        committed = notebook.read_text(encoding="utf-8")
+        assert shown[notebook.stem] == committed, f"{notebook.name} is stale: run make replay"
+
+
+def test_replay_gives_the_same_bytes_again(shown: dict[str, str], tmp_path: Path) -> None:
+    assert replayed(tmp_path / "again") == shown
+
+
+def test_replay_needs_no_toolchain(shown: dict[str, str], tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GOMODCACHE", str(tmp_path))
+    assert replayed(tmp_path / "bare") == shown
+
+
+def outputs(text: str, kind: str) -> list[str]:
+    """Every output of a kind in an executed notebook, in order."""
+    cells = nbformat.reads(text, as_version=4).cells
+    return [
+        output["data"][kind]
+        for cell in cells
+        for output in cell.get("outputs", [])
+        if kind in output.get("data", {})
+    ]
+
+
+def test_scaled_data_change_numbers_prose_charts_and_verdicts(
+    shown: dict[str, str], tmp_path: Path
+) -> None:
+    shutil.copytree(places.reference(), tmp_path / "reference")
+    for file in (tmp_path / "reference").glob("*/lemire.txt"):
+        scaled = [
+            re.sub(
+                r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?) ((?:\w+-)*ns/op)",
+                lambda m: f"{float(m[1]) * 1.5!r} {m[2]}",
+                line,
+            )
+            if line.startswith("BenchmarkAllocateAuto/")
+            else line
+            for line in file.read_text().splitlines()
+        ]
+        file.write_text("\n".join(scaled) + "\n")
+    other = replayed(tmp_path / "scaled", tmp_path / "reference")
+
+    def of(pages: dict[str, str], kind: str) -> list[str]:
+        return [text for page in pages.values() for text in outputs(page, kind)]
+
+    for kind in ("text/markdown", "image/svg+xml", "text/csv", "text/html"):
+        before, after = of(shown, kind), of(other, kind)
+        assert len(before) == len(after)
+        assert sum(a != b for a, b in zip(before, after, strict=True)) >= 2, kind
+    pattern = re.compile(r'<span class="verdict (\w+)"')
+    ledgers = [pattern.findall(outputs(p["00-results"], "text/html")[0]) for p in (shown, other)]
+    assert len(ledgers[0]) == len(ledgers[1]) > 0
+    assert ledgers[0] != ledgers[1]
