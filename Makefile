@@ -32,6 +32,10 @@ replay: setup # the same from the recorded runs: no compiler, no measuring
 measure: setup # measure only: fill or resume a run in data/runs
 	$(gccost) measure
 
+.PHONY: precision
+precision: setup # how well independent measurements agree, by our method and others': half an hour
+	$(gccost) precision
+
 .PHONY: html
 html: setup # write the report anew from what was executed last
 	$(gccost) html

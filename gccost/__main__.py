@@ -1,3 +1,11 @@
-from gccost.cli import main
+import signal
 
+# Until all is imported nothing needs to be put in order: Ctrl-C simply ends it.
+interrupted = signal.getsignal(signal.SIGINT)
+if interrupted is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+from gccost.cli import main  # noqa: E402
+
+signal.signal(signal.SIGINT, interrupted)
 main(prog_name="gccost")

@@ -1,28 +1,42 @@
-"""The command line: the same door as the notebooks', for a terminal."""
+"""The command line: the same door as the notebooks', for a terminal.
+
+What draws charts and runs notebooks is imported where it is used: it takes
+seconds to load, and measuring does without it.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 from tqdm import tqdm
 
 from gccost import doctor as examination
-from gccost import places, rounding, stats, study
-from gccost.errors import GccostError, MissingTool
+from gccost import places, rounding, stats
+from gccost.errors import GccostError, MissingTool, refused
 from gccost.judging import ledger
 from gccost.judging.recording import Recording
 from gccost.measuring import measure as measuring
 from gccost.measuring import runs
-from gccost.measuring.experiments import BUDGETS, EXPERIMENTS, Experiment, budget, experiment
+from gccost.measuring.experiments import (
+    BUDGETS,
+    EXPERIMENTS,
+    LOADS,
+    MEASUREMENTS,
+    METHODS,
+    Experiment,
+    budget,
+    experiment,
+)
+from gccost.measuring.precision import SECONDS
+from gccost.measuring.precision import measure as measure_precision
 from gccost.measuring.runs import Run
-from gccost.showing.execute import Mode, execute
-from gccost.showing.report import write_report
 
 TITLE = "What automatic cleanup costs"
 PURPOSE = (
@@ -30,20 +44,61 @@ PURPOSE = (
     "measured again and judged by stated rules."
 )
 
+TERMINATED = 128 + signal.SIGTERM  # the exit code, as shells have it
+
 PICTURE = ("lemire", "lemire-cost")  # the README's: experiment and chart
 
 Command = Callable[..., Any]
 
 
-class _Commands(click.Group):
-    """Turns our errors into one paragraph on stderr and an exit code of 1."""
+class _Command(click.Command):
+    """Turns what ends it early into one paragraph on stderr and the exit code for it."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _termination_exits():
+                return super().invoke(ctx)
         except GccostError as error:
-            click.echo(f"gccost: {error}", err=True)
-            sys.exit(1)
+            said, code = str(error), 1
+        except BrokenPipeError:  # who read our output has gone: click ends silently
+            raise
+        except OSError as error:
+            said, code = str(refused(error)), 1
+        except UnicodeError as error:
+            said, code = str(error), 1
+        except KeyboardInterrupt:
+            said, code = _stopped(ctx), 128 + signal.SIGINT
+        except SystemExit as ended:
+            if ended.code != TERMINATED:
+                raise
+            said, code = _stopped(ctx), TERMINATED
+        if code > 1:  # all is put in order: a second Ctrl-C has nothing more to end
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        click.echo(f"gccost: {said}", err=True)
+        sys.exit(code)
+
+
+class _Commands(click.Group):
+    command_class = _Command
+
+
+@contextmanager
+def _termination_exits() -> Iterator[None]:
+    """Let SIGTERM put things in order as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stopped(ctx: click.Context) -> str:
+    """What a signal ended, and the command that goes on."""
+    if "budget_name" not in ctx.params:
+        return "stopped"
+    settings = {"BUDGET": ctx.params["budget_name"], "ONLY": ctx.params.get("only")}
+    words = ["make", str(ctx.info_name), *(f"{k}={v}" for k, v in settings.items() if v)]
+    return f"stopped. What was measured is kept. To go on: {' '.join(words)}"
 
 
 def _budget(command: Command) -> Command:
@@ -83,7 +138,8 @@ def measure(budget_name: str, only: str | None) -> None:
     An experiment that is complete at this budget, from the same sources,
     toolchains and machine, is not measured again.
     """
-    _measure(budget_name, _chosen(only))
+    if not _measure(budget_name, _chosen(only)):
+        sys.exit(1)
 
 
 @main.command()
@@ -99,8 +155,31 @@ def report(budget_name: str, only: str | None) -> None:
         "GCCOST_ONLY": only or "",
     }
     with runs.exclusive(places.report(), "writing the report"):
-        _measure(budget_name, chosen)
+        if not _measure(budget_name, chosen):
+            _say("what is not measured is shown from a recorded run")
         _write(_execute(_notebooks(chosen), places.report() / "notebooks", "measure"))
+
+
+@main.command()
+@click.option(
+    "--seconds",
+    default=SECONDS,
+    show_default=True,
+    help=f"For each of {len(METHODS) * len(LOADS) * len(MEASUREMENTS)} measurements.",
+)
+@_budget
+def precision(seconds: float, budget_name: str) -> None:
+    """Measure how well independent measurements agree, by our method and others'.
+
+    Four measurements of two ratios by each of three methods, on a quiet machine
+    and with another process keeping a core busy: about half an hour.
+    """
+    plan = measuring.plan(experiment("precision"), budget(budget_name), _say)
+    if not plan.cases:
+        raise MissingTool("; ".join(plan.missing.values()), "precision")
+    with _progress("precision") as progress:
+        run = measure_precision(plan, progress, seconds)
+    click.echo(f"kept in {run.name}; make report shows it")
 
 
 @main.command()
@@ -114,8 +193,19 @@ def replay() -> None:
     with runs.exclusive(places.report(), "writing the report"):
         notebooks = _notebooks(list(EXPERIMENTS.values()))
         _write(_execute(notebooks, places.NOTEBOOKS, "replay"))
+        from gccost import study
+
         name, chart = PICTURE
         (places.NOTEBOOKS / f"{chart}.png").write_bytes(study.open_study(name).chart(chart).png)
+
+
+@main.command()
+def html() -> None:
+    """Write the report anew from the notebooks that were executed last."""
+    measured = sorted((places.report() / "notebooks").glob("*.ipynb"))
+    os.environ |= {"GCCOST_MODE": "measure" if measured else "replay"}
+    with runs.exclusive(places.report(), "writing the report"):
+        _write(measured or sorted(places.NOTEBOOKS.glob("*.ipynb")))
 
 
 @main.command()
@@ -175,10 +265,18 @@ def _chosen(only: str | None) -> list[Experiment]:
     return [experiment(only)] if only else list(EXPERIMENTS.values())
 
 
-def _measure(budget_name: str, chosen: list[Experiment]) -> None:
-    """Measure experiments one after the other; one that cannot be is said and left out."""
-    limit = budget(budget_name)
+def _measure(budget_name: str, chosen: list[Experiment]) -> bool:
+    """Measure experiments one after the other; whether each could be.
+
+    One that cannot, as its tools are missing, is said and left out.
+    """
+    limit, all_measured = budget(budget_name), True
+    for what in runs.passed_over(places.runs()):
+        _say(what)
     for of in chosen:
+        if of.apart:
+            _say(f"{of.name}: measured by itself, with {of.apart}; the newest run is shown")
+            continue
         plan = measuring.plan(of, limit, _say)
         for go, why in plan.missing.items():
             click.echo(f"{of.name}: Go {go} is left out. {why}", err=True)
@@ -186,7 +284,8 @@ def _measure(budget_name: str, chosen: list[Experiment]) -> None:
             with _progress(of.name) as progress:
                 run = measuring.measure(plan, progress)
         except MissingTool as error:
-            click.echo(f"{of.name}: a recorded run is shown instead. {error}", err=True)
+            _say(f"{of.name} is not measured. {error}")
+            all_measured = False
             continue
         summary = run.experiment(of.name)["finished"]
         done = summary.get(limit.name) or list(summary.values())[-1]
@@ -195,6 +294,7 @@ def _measure(budget_name: str, chosen: list[Experiment]) -> None:
             f"{rounding.plain(done['seconds'])} s, {rounding.percent(done['share_in_loops'])} "
             f"of it inside timed loops ({done['because']}); kept in {run.name}"
         )
+    return all_measured
 
 
 @contextmanager
@@ -231,8 +331,10 @@ def _notebooks(chosen: list[Experiment]) -> list[Path]:
     return [p for p in sorted(places.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
 
 
-def _execute(notebooks: list[Path], into: Path, mode: Mode) -> list[Path]:
+def _execute(notebooks: list[Path], into: Path, mode: Literal["measure", "replay"]) -> list[Path]:
     """Run notebooks: the results last, for they need what the chapters measured."""
+    from gccost.showing.execute import execute
+
     executed = {}
     for notebook in sorted(notebooks, key=lambda p: p.stem == "00-results"):
         click.echo(f"running {notebook.stem} ({mode})", err=True)
@@ -253,6 +355,9 @@ def _to_stderr(text: str) -> None:
 
 
 def _write(executed: list[Path]) -> None:
+    from gccost import study
+    from gccost.showing.report import write_report
+
     rows = study.open_results().rows
     index = write_report(
         executed,

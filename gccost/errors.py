@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 class GccostError(Exception):
     """Something that the user can mend.
@@ -24,3 +26,26 @@ class GccostError(Exception):
 
 class MissingTool(GccostError):
     """A compiler, toolchain or runtime that is not on this machine."""
+
+
+_FREE = "and start again: what was measured is kept"
+_WRITABLE = "make it writable, or name another folder (GCCOST_RUNS for runs, GCCOST_REPORT)"
+_MENDS = {
+    errno.ENOSPC: f"free some disk space {_FREE}",
+    errno.EDQUOT: f"free some of your quota {_FREE}",
+    errno.EFBIG: f"raise the limit on the size of files (ulimit -f) {_FREE}",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.ENOMEM: f"free some memory {_FREE}",
+    errno.EROFS: _WRITABLE,
+    errno.EACCES: _WRITABLE,
+    errno.EPERM: _WRITABLE,
+    errno.EEXIST: "move away what is in its place",
+    errno.ENOTDIR: "move away what is in its place",
+    errno.EISDIR: "move away what is in its place",
+}
+
+
+def refused(error: OSError, thing: str = "", place: str = "") -> GccostError:
+    """What the system refused, with the mend where there is one."""
+    thing = thing or error.strerror or str(error)
+    return GccostError(thing, place or str(error.filename or ""), _MENDS.get(error.errno or 0, ""))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from gccost.errors import GccostError
+
 ROOT = Path(__file__).resolve().parent.parent
 GOSRC = ROOT / "gosrc"
 NOTEBOOKS = ROOT / "notebooks"
@@ -33,4 +35,7 @@ def report() -> Path:
 
 def _place(variable: str, default: Path) -> Path:
     named = os.environ.get(variable)
-    return Path(named).expanduser().resolve() if named else default
+    try:
+        return Path(named).expanduser().resolve() if named else default
+    except (OSError, RuntimeError) as error:  # no such user's home, or links in a circle
+        raise GccostError(str(error), f"{variable}={named}", "name another folder") from None

@@ -13,7 +13,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +23,7 @@ import pandas as pd
 from IPython.display import display
 from tqdm.auto import tqdm
 
-from gccost import places, rounding
+from gccost import places, processes, rounding
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
 from gccost.judging.claims import Share
@@ -44,6 +44,9 @@ from gccost.showing import charts, tables
 from gccost.showing.figures import Chart
 from gccost.showing.tables import Cell, Markup, Prose
 from gccost.stats import Estimate
+
+SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
+SHOWN_PROBLEMS = 5  # lines that could not be used, by name: of a spoiled file they are many
 
 Mode = Literal["measure", "replay"]
 
@@ -228,11 +231,14 @@ def open_study(name: str) -> Study:
     of = experiment(name)
     if mode() == "replay":
         return _replayed(of, ())
+    if of.apart:
+        return _as_it_stands(of)
     try:
         plan = measure.plan(of, chosen_budget())
         with _bar(f"{of.name}, {plan.budget.name} budget") as progress:
             run = measure.measure(plan, progress)
         notices = tuple(f"Go {go} was not measured. {why}" for go, why in plan.missing.items())
+        notices += runs.passed_over(places.runs())
         return Study("measure", Recording.load(of, run), notices)
     except MissingTool as error:
         return _replayed(
@@ -242,6 +248,7 @@ def open_study(name: str) -> Study:
 
 def _replayed(of: Experiment, notices: tuple[str, ...]) -> Study:
     run = reference(of)
+    notices += runs.passed_over(places.reference())
     recorded = run.experiment(of.name).get("sources")
     if recorded != builds.source_hash(sorted({c.program for c in of.cases})):
         notices += ("The measured programs have changed since this run was recorded.",)
@@ -277,21 +284,19 @@ def _bar(what: str) -> Iterator[measure.Progress]:
 
 def _shell(command: str) -> str:
     toolchain = toolchains.fetch(toolchains.TODAY_GO)
-    done = subprocess.run(
-        ["/bin/sh", "-c", command],
-        cwd=places.GOSRC,
-        env=toolchain.environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    if done.returncode:
-        raise GccostError(
-            f"the command failed:\n{done.stdout.strip()}", shlex.join(["sh", "-c", command])
+    place = shlex.join(["sh", "-c", command])
+    try:
+        done = processes.run(
+            ["/bin/sh", "-c", command],
+            cwd=places.GOSRC,
+            env=toolchain.environment(),
+            stderr=subprocess.STDOUT,
+            limit=SHELL_SECONDS,
         )
+    except subprocess.TimeoutExpired:
+        raise GccostError(f"it took over {SHELL_SECONDS} s and was ended", place) from None
+    if done.returncode:
+        raise GccostError(f"the command failed:\n{done.stdout.strip()}", place)
     return done.stdout
 
 
@@ -309,7 +314,7 @@ def _notice(study: Study) -> Markup:
             + ("recorded" if study.mode == "replay" else "your own")
             + f", begun {manifest['created'][:10]}",
         ),
-        ("machine", f"{machine['cpu']}, {procs} CPUs, {machine['release']}"),
+        ("machine", f"{machine.get('cpu')}, {procs} CPUs, {machine.get('release')}"),
         ("releases", ", ".join(f"Go {go}" for go in study.releases)),
         ("C compiler", str(entry.get("compiler", ""))),
     ]
@@ -328,10 +333,17 @@ def _notice(study: Study) -> Markup:
         *study.notices,
         *manifest.get("warnings", []),
         *entry.get("troubles", []),
-        *(f"A line could not be used: {problem}" for problem in study.recording.problems),
+        *_unused(study.recording.problems),
     ]
     box = tables.warnings(doubts, "What makes these results less trustworthy")
     return Markup(facts.html + box.html, facts.text + "\n" + box.text)
+
+
+def _unused(problems: Sequence[str]) -> Iterator[str]:
+    for problem in problems[:SHOWN_PROBLEMS]:
+        yield f"A line could not be used: {problem}"
+    if more := len(problems[SHOWN_PROBLEMS:]):
+        yield f"{more} more lines of that file could not be used."
 
 
 def source(path: str, *functions: str) -> Prose:
@@ -390,5 +402,6 @@ def _as_it_stands(of: Experiment) -> Study:
         return _replayed(of, ())
     run = measure.find(measure.plan(of, chosen_budget()))
     if run is None:
-        return _replayed(of, ("It was not measured here, so a recorded run is shown.",))
-    return Study("measure", Recording.load(of, run), ())
+        how = of.apart or f"make measure ONLY={of.name}"
+        return _replayed(of, (f"It was not measured here ({how}): a recorded run is shown.",))
+    return Study("measure", Recording.load(of, run), runs.passed_over(places.runs()))

@@ -16,17 +16,19 @@ from gccost.measuring.toolchains import CCompiler, Toolchain
 # A program that answers as a Go test binary does: one line for the benchmark
 # and N that it is asked for. `$ns` is its time per operation.
 PROGRAM = """#!/bin/sh
+n=1000
+ns=10
 for arg; do
   case $arg in
     -test.benchtime=*) n=${arg#*=}; n=${n%x} ;;
-    -test.bench=*) name=${arg#*^}; name=${name%\\$} ;;
-    -test.cpuprofile=*) : > "${arg#*=}" ;;
+    -test.bench=*) name=${arg#*(}; name=Benchmark${name%)*} ;;
+    -test.cpuprofile=*) profile=${arg#*=}; : > "$profile" ;;
   esac
 done
-ns=10
 line() {
   printf '%s-2\\t%s\\t%s ns/op\\t%s cpu-ns/op' "$1" "$n" "$ns" "$ns"
-  printf '\\t%s settled-ns/op\\t0 gc-cycles' "$ns"
+  printf '\\t%s settled-ns/op\\t%s settled-cpu-ns/op\\t0 gc-cycles' "$ns" "$ns"
+  printf '\\t1e6 peak-rss-bytes\\t0 faults\\t%s c-freed\\t0 c-unfreed-loop' "$n"
   printf '\\t%s c-allocated\\t0 c-misfreed\\t0 c-unfreed-drained\\t0 B/op\\t0 allocs/op\\n' "$n"
 }
 """
@@ -46,7 +48,13 @@ class FakeMachine:
         return Toolchain(version, Path("/nowhere"), "system")
 
     def build(
-        self, program: str, toolchain: Toolchain, compiler: CCompiler, layout: int, into: Path
+        self,
+        program: str,
+        toolchain: Toolchain,
+        compiler: CCompiler,
+        layout: int,
+        into: Path,
+        run: object = None,
     ) -> Path:
         binary = into / f"{program}-{toolchain.version}-{layout}.test"
         binary.write_text(PROGRAM + self.behaviour + "\n")

@@ -5,7 +5,16 @@ import math
 import pytest
 
 from gccost.judging import ledger, published
-from gccost.judging.claims import CLAIMS, Banded, Label, Same, Share
+from gccost.judging.claims import (
+    CLAIMS,
+    Agreement,
+    Agrees,
+    Banded,
+    Label,
+    Same,
+    Share,
+    Spread,
+)
 from gccost.measuring.experiments import EXPERIMENTS, Ratio
 from gccost.stats import Estimate
 
@@ -75,6 +84,17 @@ def test_the_same_means_within_the_band(low: float, high: float, label: Label) -
     assert Same().judge(interval(low, high), 1.0, floor=0.02).label is label
 
 
+@pytest.mark.parametrize(
+    ("spread", "chance", "label"),
+    [(1.02, 0.4, Label.HOLDS), (1.05, 0.4, Label.FAILS), (1.02, 0.001, Label.FAILS)],
+)
+def test_agreement_needs_closeness_and_no_more_than_chance(
+    spread: float, chance: float, label: Label
+) -> None:
+    measured = Spread(spread, spread, spread, 8, 8, 1.0, chance)
+    assert Agrees().judge(measured, 1.03, floor=0.0).label is label
+
+
 def test_a_verdict_carries_how_far_off_the_figure_is() -> None:
     assert Banded().judge(interval(16, 16), 8.0, floor=0.0).factor == pytest.approx(2)
 
@@ -87,11 +107,11 @@ def test_every_claim_has_its_published_row_and_the_other_way_round() -> None:
 def test_every_claim_is_measured_by_its_experiment_on_every_release(claim) -> None:
     cases = EXPERIMENTS[claim.experiment].cases
     for quantity in filter(None, (claim.quantity, claim.beside)):
-        arms = (
-            [quantity.arm]
-            if isinstance(quantity, Share)
-            else [quantity.numerator, quantity.denominator]
-        )
+        if isinstance(quantity, Share):
+            arms = [quantity.arm]
+        else:
+            groups = quantity.groups if isinstance(quantity, Agreement) else [[quantity]]
+            arms = [a for group in groups for r in group for a in (r.numerator, r.denominator)]
         for arm in arms:
             measured = {c.go for c in cases if c.arm == arm}
             assert measured >= set(claim.releases), f"{claim.id} needs {arm}"

@@ -19,6 +19,9 @@ from gccost.measuring.experiments import (
 )
 
 every_experiment = pytest.mark.parametrize("of", EXPERIMENTS.values(), ids=lambda e: e.name)
+in_rounds = pytest.mark.parametrize(
+    "of", [e for e in EXPERIMENTS.values() if not e.apart], ids=lambda e: e.name
+)
 
 
 @every_experiment
@@ -55,7 +58,7 @@ def test_a_twin_is_its_arm_in_all_but_the_name(of: Experiment) -> None:
             assert case.n == n[replace(case.arm, twin=""), case.go]
 
 
-@every_experiment
+@in_rounds
 def test_the_baseline_and_the_dearest_arm_have_twins_of_both_kinds(of: Experiment) -> None:
     twins: dict[str, set[str]] = {}
     for case in of.cases:

@@ -12,7 +12,7 @@ from gccost import places
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring import benchfmt, frames, measure, runs
 from gccost.measuring.experiments import BUDGETS, EXPERIMENTS, Arm, Case, experiment
-from gccost.measuring.measure import SampleFailed, run_sample
+from gccost.measuring.samples import SampleFailed, run_sample
 
 LEMIRE = EXPERIMENTS["lemire"]
 TINY = BUDGETS["tiny"]

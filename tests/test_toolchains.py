@@ -175,6 +175,7 @@ def test_offline_a_missing_release_is_named_with_its_mend(monkeypatch, tmp_path)
         pytest.skip("no Go on this machine")
     monkeypatch.setenv("GOPROXY", "off")
     monkeypatch.setenv("GOMODCACHE", str(tmp_path))
+    monkeypatch.setattr(toolchains, "GO_RELEASES", {"1.2.3": {}})
     toolchains._kept_settings.cache_clear()
     told = []
     with pytest.raises(MissingTool, match=r"Go 1\.2\.3: cannot be fetched .*make measure"):

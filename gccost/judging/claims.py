@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 
-from gccost.measuring.experiments import AUTO, FREE, Arm, Ratio
+from gccost.measuring.experiments import AUTO, FREE, LOADS, Arm, Ratio, independent
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.stats import Estimate
 
@@ -101,8 +101,43 @@ class Share:
     functions: tuple[str, ...]
 
 
-Quantity = Ratio | Share
-Rule = Banded | Same
+@dataclass(frozen=True)
+class Agreement:
+    """How far independent measurements lie apart: of each group the largest over the smallest.
+
+    Its estimate is the widest group's, with the least chance, over the groups,
+    of such differences between measurements of one thing.
+    """
+
+    groups: tuple[tuple[Ratio, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread(Estimate):
+    """The estimate of an Agreement; `chance` is the p of the heterogeneity test."""
+
+    chance: float
+
+
+@dataclass(frozen=True)
+class Agrees:
+    """Measurements that lie within the published factor, and differ no more than by chance."""
+
+    chance: float = 0.01
+
+    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
+        """Judge a Spread; `floor` is not used."""
+        assert isinstance(measured, Spread)
+        factor = measured.value / published
+        if measured.value > published:
+            return Verdict(Label.FAILS, "they lie further apart", factor)
+        if measured.chance <= self.chance:
+            return Verdict(Label.FAILS, "they differ by more than their intervals say", factor)
+        return Verdict(Label.HOLDS, "they lie within it and agree", factor)
+
+
+Quantity = Ratio | Share | Agreement
+Rule = Banded | Same | Agrees
 
 
 @dataclass(frozen=True)
@@ -157,6 +192,20 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
                 anchor="a-finalizer-that-does-nothing",
                 quantity=Ratio(Arm("AllocateDummy"), AUTO),
                 rule=Same(),
+            ),
+            Claim(
+                "X9",
+                experiment="precision",
+                anchor="the-same-again",
+                quantity=Agreement(
+                    tuple(
+                        independent(benchmark, "rounds", load)
+                        for benchmark in ("AllocateAuto", "AllocateCleanup")
+                        for load in LOADS
+                    )
+                ),
+                rule=Agrees(),
+                releases=(TODAY_GO,),
             ),
         )
     }

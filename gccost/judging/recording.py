@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +13,7 @@ import pandas as pd
 
 from gccost import stats
 from gccost.errors import GccostError
-from gccost.judging.claims import CLAIMS, Claim, Quantity, Share
+from gccost.judging.claims import CLAIMS, Agreement, Claim, Quantity, Share, Spread
 from gccost.measuring import benchfmt, frames
 from gccost.measuring.experiments import Arm, Experiment, Ratio
 from gccost.measuring.profiles import Profile
@@ -48,7 +49,7 @@ class Recording:
             )
         reading = benchfmt.read(path)
         scale = float(run.manifest().get("scale", 1.0))
-        cases = [replace(c, n=max(1, round(c.n * scale))) for c in experiment.cases]
+        cases = [case.scaled(scale) for case in experiment.cases]
         frame = frames.of_cases(reading.frame, cases)
         return cls(experiment, run, frame, tuple(str(problem) for problem in reading.errors))
 
@@ -135,9 +136,22 @@ class Recording:
         """The quantity of a claim on a release."""
         if isinstance(quantity, Share):
             return self.share(quantity, go, confidence)
+        if isinstance(quantity, Agreement):
+            return self.spread(quantity, go)
         return self.ratio(quantity, go, confidence)
 
-    def single_values(self, quantity: Quantity, go: str) -> np.ndarray:
+    def spread(self, agreement: Agreement, go: str) -> Spread:
+        """How far independent measurements of the same ratios lie apart."""
+        groups = [[self.ratio(ratio, go) for ratio in group] for group in agreement.groups]
+        measured = [[e for e in group if e.samples] for group in groups]
+        if not all(len(group) > 1 for group in measured):
+            return Spread(math.nan, -math.inf, math.inf, 0, 0, 1.0, math.nan)
+        widest = max(max(e.value for e in g) / min(e.value for e in g) for g in measured)
+        chance = min(stats.heterogeneity(group) for group in measured)
+        count = sum(len(group) for group in measured)
+        return Spread(widest, widest, widest, count, count, 1.0, chance)
+
+    def single_values(self, quantity: Ratio | Share, go: str) -> np.ndarray:
         """The single values behind an estimate: a paired ratio or share per round."""
         if isinstance(quantity, Share):
             return self.shares(quantity, go).to_numpy()

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
-from gccost import places
+from gccost import places, processes
 from gccost.errors import GccostError
 from gccost.measuring.toolchains import CCompiler, Toolchain
 
@@ -42,13 +43,21 @@ def shuffles_layout(toolchain: Toolchain) -> bool:
     return (int(major), int(minor)) >= (1, 22)
 
 
-def build(program: str, toolchain: Toolchain, compiler: CCompiler, layout: int, into: Path) -> Path:
+def build(
+    program: str,
+    toolchain: Toolchain,
+    compiler: CCompiler,
+    layout: int,
+    into: Path,
+    run: Callable[..., subprocess.CompletedProcess[str]] = processes.run,
+) -> Path:
     """Build a program's test binary with the given layout; returns its path.
 
     Before Go 1.22 the linker has no random layout: there the C code alone is
-    shifted, by a padding of the given size.
+    shifted, by a padding of the given size. `run` runs the command.
     """
-    environment = toolchain.environment()
+    # What the compilers write on their way goes with `into`, also when they are killed.
+    environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
     command = [str(toolchain.go), "test", "-c", "-trimpath"]
     if shuffles_layout(toolchain):
         command.append(f"-ldflags=-randlayout={layout}")
@@ -57,15 +66,7 @@ def build(program: str, toolchain: Toolchain, compiler: CCompiler, layout: int, 
     binary = into / f"{program}-go{toolchain.version}-{layout}.test"
     command += ["-o", str(binary), f"./{program}"]
     try:
-        done = subprocess.run(
-            command,
-            cwd=places.GOSRC,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=BUILD_SECONDS,
-            check=False,
-        )
+        done = run(command, cwd=places.GOSRC, env=environment, limit=BUILD_SECONDS)
     except subprocess.TimeoutExpired:
         raise GccostError(
             f"the build took over {BUILD_SECONDS} s and was ended",

@@ -71,6 +71,7 @@ class Arm:
     `twin` makes it an A/A control of the arm without one: "same" runs the same
     binary again, "relinked" one that was linked anew with another layout.
     `profile` is "cpu" for a run under the CPU profiler, whose times are not used.
+    `more` holds keys that only one experiment knows.
     """
 
     benchmark: str
@@ -78,6 +79,7 @@ class Arm:
     setting: str = "published"
     twin: str = ""
     profile: str = ""
+    more: tuple[tuple[str, str], ...] = ()
 
     def keys(self) -> dict[str, str]:
         """What names the arm in a result beside the benchmark and the release."""
@@ -86,12 +88,19 @@ class Arm:
             named["twin"] = self.twin
         if self.profile:
             named["profile"] = self.profile
-        return named
+        return named | dict(self.more)
+
+    def on(self, go: str) -> str:
+        """The name of its samples on a release, without the GOMAXPROCS suffix."""
+        keys = {"go": go, **self.keys()}
+        return self.benchmark + "".join(f"/{k}={v}" for k, v in keys.items())
 
 
 @dataclass(frozen=True)
 class Case:
     """An arm of a program (a package of gosrc/) on one Go release, with a fixed N.
+
+    An N of 0 leaves it to `go test`, which fits it to the clock.
 
     A round takes `repeats` samples of it, spread over the round, and their
     median stands for the round: where a sample is short and cheap, that keeps
@@ -105,6 +114,10 @@ class Case:
     repeats: int = 1
     since: str = "tiny"  # the least budget that measures it
 
+    def scaled(self, scale: float) -> Case:
+        """The same case at a budget that scales every N."""
+        return replace(self, n=max(1, round(self.n * scale)) if self.n else 0)
+
     @property
     def leaks(self) -> bool:
         """Whether it never frees its C blocks, by design."""
@@ -113,8 +126,7 @@ class Case:
     @property
     def name(self) -> str:
         """The name of its samples, without the GOMAXPROCS suffix."""
-        keys = {"go": self.go, **self.arm.keys()}
-        return self.arm.benchmark + "".join(f"/{k}={v}" for k, v in keys.items())
+        return self.arm.on(self.go)
 
 
 @dataclass(frozen=True)
@@ -128,21 +140,21 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A named list of cases, and the ratios whose intervals say when to stop."""
+    """A named list of cases, and the ratios whose intervals say when to stop.
+
+    `apart` is the command that measures it, where that is not `make report`.
+    """
 
     name: str
     chapter: str  # the notebook that tells it
     question: str
     cases: tuple[Case, ...]
     headline: tuple[Ratio, ...]
+    apart: str = ""
 
     def within(self, limit: Budget) -> tuple[Case, ...]:
         """The cases that a budget measures, each with the N of that budget."""
-        return tuple(
-            replace(c, n=max(1, round(c.n * limit.scale)))
-            for c in self.cases
-            if limit.reaches(c.since)
-        )
+        return tuple(c.scaled(limit.scale) for c in self.cases if limit.reaches(c.since))
 
     @property
     def controls(self) -> tuple[tuple[Ratio, str], ...]:
@@ -204,6 +216,63 @@ def _lemire() -> Iterator[Case]:
     yield case(Arm("AllocateAuto", twin="same"), TODAY_GO, since="standard")
 
 
+# --- How precise the measuring is ---------------------------------------------
+
+METHODS: Mapping[str, str] = MappingProxyType(
+    {
+        "count": "go test -count=10, as people run it",
+        "matched": "go test -count, our clock, procs, pinning and N",
+        "rounds": "fresh processes in paired rounds",
+    }
+)
+LOADS: Mapping[str, str] = MappingProxyType(
+    {"quiet": "quiet", "busy": "another process keeps a core busy"}
+)
+MEASUREMENTS = ("1", "2", "3", "4")
+_COMPARED = ("AllocateFree", "AllocateAuto", "AllocateCleanup")
+# Long enough for the GC's own rhythm to show in sixteen laps.
+_DRIFTED = 8_000_000
+
+
+def measured_by(benchmark: str, method: str, load: str, measurement: str) -> Arm:
+    """An arm of one of the independent measurements of the precision experiment."""
+    setting = "published" if method == "count" else "precise"
+    more = (("method", method), ("load", load), ("measurement", measurement))
+    return Arm(benchmark, setting=setting, more=more)
+
+
+def precision_clock(method: str) -> str:
+    """The metric that a method compares."""
+    return "ns/op" if method == "count" else "cpu-ns/op"
+
+
+def independent(benchmark: str, method: str, load: str) -> tuple[Ratio, ...]:
+    """The independent measurements of one ratio to the baseline."""
+    return tuple(
+        Ratio(
+            measured_by(benchmark, method, load, measurement),
+            measured_by("AllocateFree", method, load, measurement),
+            precision_clock(method),
+        )
+        for measurement in MEASUREMENTS
+    )
+
+
+DRIFT = Arm("AllocateAutoLaps")
+
+
+def _precision() -> Iterator[Case]:
+    for method in METHODS:
+        n = 0 if method == "count" else _AS_PUBLISHED
+        for load in LOADS:
+            for measurement in MEASUREMENTS:
+                for benchmark in _COMPARED:
+                    arm = measured_by(benchmark, method, load, measurement)
+                    repeats = _REPEATS.get(benchmark, 1) if method == "rounds" else 1
+                    yield Case("cstr", arm, TODAY_GO, n, repeats=repeats)
+    yield Case("cstr", DRIFT, TODAY_GO, _DRIFTED)
+
+
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
     {
         e.name: e
@@ -218,6 +287,14 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
                     Ratio(Arm("AllocateAuto", gogc="off"), Arm("AllocateFree", gogc="off")),
                     Ratio(Arm("AllocateDummy"), AUTO),
                 ),
+            ),
+            Experiment(
+                name="precision",
+                chapter="09-how-sure",
+                question="Does the measuring give the same figure again?",
+                cases=tuple(_precision()),
+                headline=(),
+                apart="make precision",
             ),
         )
     }

@@ -11,21 +11,26 @@ import pandas as pd
 
 from gccost.measuring.experiments import Arm, Case, Ratio
 
-KEYS = ("gogc", "setting", "twin", "profile")
+MOST_ROUNDS = 1_000_000  # a larger number is no round's
+# What names a case, in the order in which it does.
+KEYS = ("go", "gogc", "setting", "twin", "profile", "method", "load", "measurement")
 
 
 def of_cases(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
-    """The samples that belong to the cases and have their N, with a column `name`."""
-    if not len(frame):
-        return frame.assign(name=pd.Series(dtype=str), round=pd.Series(dtype=float))
+    """The samples of a round that belong to the cases and have their N, with a column `name`."""
+    if not len(frame) or "round" not in frame:
+        return frame.iloc[:0].assign(name=pd.Series(dtype=str), round=pd.Series(dtype=float))
     wanted = {c.name: c.n for c in cases}
     names = _names(frame)
-    return frame.assign(name=names)[names.map(wanted).eq(frame["n"])]
+    n = names.map(wanted)
+    in_round = frame["round"].between(1, MOST_ROUNDS)
+    return frame.assign(name=names)[(n.eq(frame["n"]) | n.eq(0)) & in_round]
 
 
 def _names(frame: pd.DataFrame) -> pd.Series:
+    """The name of each sample's case."""
     names = frame["benchmark"].astype(str)
-    for key in ("go", *KEYS):
+    for key in KEYS:
         if key in frame:
             values = frame[key].astype(str)
             names = names + values.map(lambda v, k=key: f"/{k}={v}" if v else "")
@@ -34,14 +39,7 @@ def _names(frame: pd.DataFrame) -> pd.Series:
 
 def of_arm(frame: pd.DataFrame, arm: Arm, go: str) -> pd.DataFrame:
     """The samples of an arm on one release, indexed by round, in order."""
-    chosen = (frame["benchmark"] == arm.benchmark) & (frame["go"] == go)
-    for key in KEYS:
-        wanted = arm.keys().get(key, "")
-        if key in frame:
-            chosen &= frame[key] == wanted
-        elif wanted:
-            return frame.iloc[:0].set_index("round") if "round" in frame else frame.iloc[:0]
-    return frame[chosen].set_index("round").sort_index()
+    return frame[frame["name"] == arm.on(go)].set_index("round").sort_index(kind="stable")
 
 
 def pairs(frame: pd.DataFrame, ratio: Ratio, go: str) -> pd.DataFrame:

@@ -9,11 +9,8 @@ it is measured, so measuring can be ended at any moment and taken up again.
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import shutil
-import signal
-import subprocess
 import tempfile
 import time
 from collections import Counter
@@ -27,16 +24,15 @@ import pandas as pd
 
 from gccost import places
 from gccost.errors import GccostError, MissingTool
+from gccost.files import write_whole, writing
 from gccost.measuring import benchfmt, builds, frames, machine, runs, toolchains
 from gccost.measuring.experiments import BUDGETS, Budget, Case, Experiment
 from gccost.measuring.runs import Run
+from gccost.measuring.samples import GODEBUG, SampleFailed, run_sample
+from gccost.processes import Leash
 from gccost.stats import Estimate, paired_ratio, precise_enough
 
 GIVE_UP = 2  # failures after which a case is left out
-SAMPLE_SECONDS = 120.0  # after which a sample counts as hung
-# A go.mod that says go 1.18 gives new toolchains old defaults: these are the
-# ones that bear on what is measured, at the value that today's programs have.
-GODEBUG = "containermaxprocs=1,updatemaxprocs=1"
 # Stock Go leaves a cleanup unrun now and then; more than this is a finding.
 UNFREED_SHARE = 1e-4
 GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}  # as Go names what the kernel names
@@ -124,14 +120,14 @@ def measure(plan: Plan, progress: Progress | None = None) -> Run:
     run = find(plan)
     if run is not None and finished(run, plan):
         return run
-    with runs.exclusive(places.runs(), "measuring"):
-        run = find(plan) or _begin(plan)
+    with runs.exclusive(places.runs(), "measuring"), runs.scratch(places.runs()) as scratch:
+        run = find(plan) or begin(plan)
         run.drop_unfinished_line(name)
-        _Session(run, plan, progress or (lambda done, total, what: None)).rounds()
+        _Session(run, plan, scratch, progress or (lambda done, total, what: None)).rounds()
         return run
 
 
-def _begin(plan: Plan) -> Run:
+def begin(plan: Plan) -> Run:
     """A run for an experiment: the newest on this machine without it, or a new one."""
     description = machine.describe()
     open_runs = [
@@ -177,15 +173,11 @@ def _begin(plan: Plan) -> Run:
     return run
 
 
-class SampleFailed(GccostError):
-    """A process that did not give one good sample."""
-
-
 class _Session:
     """One stretch of measuring, from here to the end or to where it is broken off."""
 
-    def __init__(self, run: Run, plan: Plan, progress: Progress) -> None:
-        self.run, self.plan, self.progress = run, plan, progress
+    def __init__(self, run: Run, plan: Plan, scratch: Path, progress: Progress) -> None:
+        self.run, self.plan, self.scratch, self.progress = run, plan, scratch, progress
         self.name = plan.experiment.name
         self.entry = run.experiment(self.name)
         self.seed: int = self.entry["seed"]
@@ -214,8 +206,18 @@ class _Session:
     def _warm_up(self) -> None:
         """Build once before the clock runs: the first build compiles what later ones only link."""
         self.progress(0.0, self.plan.budget.seconds, "first builds")
-        with tempfile.TemporaryDirectory(prefix="gccost-") as scratch:
-            self._build(list(self.cases), 0, Path(scratch))
+        with self._folder() as scratch:
+            self._build(list(self.cases), 0, scratch)
+
+    @contextmanager
+    def _folder(self) -> Iterator[Path]:
+        """A folder for a round's programs."""
+        with writing(self.scratch):
+            folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _frame(self) -> pd.DataFrame:
         """The samples so far of the cases that this plan measures."""
@@ -235,17 +237,17 @@ class _Session:
         if not left:
             return
         spent, total = _spent(frame), self._total(frame)
-        with tempfile.TemporaryDirectory(prefix="gccost-") as scratch:
+        with self._folder() as scratch:
             start = time.monotonic()
             self.progress(spent, total, f"round {number}: building")
-            binaries = self._build(left, number, Path(scratch))
+            binaries = self._build(left, number, scratch)
             building = time.monotonic() - start
             for case in left:
                 if self.failures.get(case.name, 0) == GIVE_UP:
                     continue
                 self.progress(spent, total, f"round {number}: {case.name}")
                 try:
-                    sample = self._sample(case, binaries, number, Path(scratch))
+                    sample = self._sample(case, binaries, number, scratch)
                 except SampleFailed as failure:
                     self._note_failure(case, failure)
                     continue
@@ -253,7 +255,7 @@ class _Session:
                     sample = sample.with_metrics({"build-s": round(building, 3)})
                     building = 0.0
                 sample = sample.with_metrics(
-                    {"round": float(number), "unix-s": round(time.time(), 3)}
+                    {"round": float(number), "unix-s": round(max(time.time(), 0), 3)}
                 )
                 self.run.append(self.name, [benchfmt.format_line(sample)])
                 spent += sample.metrics["elapsed-s"]
@@ -268,10 +270,11 @@ class _Session:
         compiler, found = self.plan.compiler, self.plan.found
         wanted = dict.fromkeys((c.program, c.go, c.arm.twin == "relinked") for c in cases)
         # All at once: a link uses one core, and nothing is being measured meanwhile.
-        with ThreadPoolExecutor() as pool:
+        # What breaks off the wait ends the builds first, and then no thread waits for them.
+        with ThreadPoolExecutor() as pool, Leash() as leash:
             made = {
                 key: pool.submit(
-                    builds.build, key[0], found[key[1]], compiler, layouts[key[2]], into
+                    builds.build, key[0], found[key[1]], compiler, layouts[key[2]], into, leash.run
                 )
                 for key in wanted
             }
@@ -288,10 +291,10 @@ class _Session:
         profile = scratch / "cpu.pb.gz" if case.arm.profile else None
         sample = run_sample(binary, case, scratch, profile=profile)
         if profile is not None:
+            if not profile.exists():
+                raise SampleFailed("the program wrote no profile", case.name)
             kept = self.run.profile(self.name, case.arm.benchmark, case.go, number)
-            with runs.writing(kept):
-                kept.parent.mkdir(exist_ok=True)
-                shutil.copyfile(profile, kept)
+            write_whole(kept, profile.read_bytes())
         self._note_losses(case, sample)
         return sample
 
@@ -370,112 +373,3 @@ def _spent(frame: pd.DataFrame) -> float:
         return 0.0
     columns = [c for c in ("elapsed-s", "build-s") if c in frame]
     return float(frame[columns].sum().sum())
-
-
-def run_sample(
-    binary: Path,
-    case: Case,
-    scratch: Path,
-    *,
-    profile: Path | None = None,
-    limit: float = SAMPLE_SECONDS,
-) -> benchfmt.Sample:
-    """One fresh process of a case, as a sample named by the case.
-
-    Raises SampleFailed if the process fails, hangs (over `limit` seconds), or
-    does not print exactly one good line for the case's N.
-    """
-    command = [
-        str(binary),
-        "-test.run=^$",
-        f"-test.bench=^Benchmark{case.arm.benchmark}$",
-        f"-test.benchtime={case.n}x",
-    ]
-    if profile is not None:
-        command.append(f"-test.cpuprofile={profile}")
-    precise = case.arm.setting == "precise"
-    start = time.monotonic()
-    with _affinity(_last_cpu() if precise else None):
-        code, output, errors = _run(command, _environment(case), scratch, limit)
-    elapsed = time.monotonic() - start
-    if code != 0:
-        last = (errors.strip() or output.strip() or "no output").splitlines()
-        raise SampleFailed(f"the program {_ended(code)}: {last[0][:200]}", case.name)
-    results = benchfmt.results(output)
-    if len(results) != 1:
-        raise SampleFailed(f"the program printed {len(results)} results, not one", case.name)
-    sample = results[0]
-    if not isinstance(sample, benchfmt.Sample):
-        raise SampleFailed(f"the program's line cannot be read: {sample.why}", case.name)
-    if sample.n != case.n:
-        raise SampleFailed(f"the program ran {sample.n} operations, not {case.n}", case.name)
-    if sample.metrics.get("c-misfreed", 0.0) != 0:
-        raise SampleFailed("a C block was freed that was not allocated", case.name)
-    keys = {"go": case.go, **case.arm.keys()}
-    return sample.with_keys(keys).with_metrics({"elapsed-s": round(elapsed, 4)})
-
-
-def _environment(case: Case) -> dict[str, str]:
-    """The little of our environment that a measured process sees."""
-    kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR", "LANG")}
-    kept |= {"GOGC": case.arm.gogc, "GODEBUG": GODEBUG}
-    if case.arm.setting == "precise":
-        kept["GOMAXPROCS"] = "1"
-    return kept
-
-
-def _last_cpu() -> int | None:
-    """The CPU to pin to: the last, which the kernel's own work prefers least."""
-    if not hasattr(os, "sched_getaffinity"):
-        return None
-    return max(os.sched_getaffinity(0))
-
-
-@contextmanager
-def _affinity(cpu: int | None) -> Iterator[None]:
-    """Let processes started inside run on one CPU only, where the system can."""
-    if cpu is None:
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {cpu})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-def _run(
-    command: list[str], environment: dict[str, str], cwd: Path, limit: float
-) -> tuple[int, str, str]:
-    with subprocess.Popen(
-        command,
-        cwd=cwd,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        process_group=0,
-    ) as process:
-        try:
-            output, errors = process.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            _kill(process)
-            raise SampleFailed(f"the program hung: it was ended after {limit:g} s") from None
-        except BaseException:  # an interrupt too: no process of ours stays behind
-            _kill(process)
-            raise
-    return process.returncode, output, errors
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _ended(code: int) -> str:
-    if code < 0:
-        return f"was ended by {signal.Signals(-code).name}"
-    return f"failed with exit code {code}"

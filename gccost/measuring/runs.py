@@ -11,8 +11,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,8 +22,34 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from gccost.errors import GccostError
+from gccost.files import write_whole, writing
 
 FORMAT = 1  # of run.json: a newer one is refused, an older one read
+
+# What run.json must be like, as far as it is read: a type; a list of such; or
+# names with their values, where "*" is any name and one with "?" may be missing.
+_SUMMARY = {"because": str, "rounds": int, "samples": int, "seconds": float}
+_SHAPE = {
+    "created": str,
+    "fingerprint": str,
+    "machine": {"cpu?": str, "release?": str},
+    "warnings": [str],
+    "scale?": float,
+    "experiments": {
+        "*": {
+            "key?": str,
+            "seed?": int,
+            "sources?": str,
+            "compiler?": str,
+            "troubles?": [str],
+            "missing?": {"*": str},
+            "finished?": {"*": {**_SUMMARY, "share_in_loops": float}},
+        }
+    },
+    "shell?": {"*": {"command": str, "output": str, "date": str}},
+}
+_KINDS = {str: "text", int: "a whole number", float: "a number", list: "a list", dict: "an object"}
+_RESTORE = "restore the file, or move the run folder away and measure again"
 
 
 @dataclass(frozen=True)
@@ -40,35 +67,33 @@ class Run:
         path = self.folder / "run.json"
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
+            json.dumps(manifest, ensure_ascii=False).encode()  # half a surrogate cannot be shown
         except OSError as error:
             raise GccostError(
                 f"the run cannot be read: {error.strerror}", str(path), "name a run folder"
             ) from None
-        except ValueError as error:
-            raise GccostError(
-                f"this is not JSON: {error}",
-                str(path),
-                "restore the file, or move the run folder away and measure again",
-            ) from None
+        except (ValueError, RecursionError) as error:
+            raise GccostError(f"this is not JSON: {error}", str(path), _RESTORE) from None
         if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
-            raise GccostError("this is not the description of a run", str(path))
+            raise GccostError("this is not the description of a run", str(path), _RESTORE)
         if manifest["format"] > FORMAT:
             raise GccostError(
                 f"the run has format {manifest['format']}, this gccost reads up to {FORMAT}",
                 str(path),
                 "read it with the gccost that wrote it, or a newer one",
             )
+        if misfit := next(_misfits(manifest, _SHAPE, "it"), ""):
+            raise GccostError(f"this describes no run: {misfit}", str(path), _RESTORE)
         return manifest
 
     def experiment(self, name: str) -> dict[str, Any]:
         """What the manifest says of one experiment; empty if it was not measured."""
-        entry = self.manifest().get("experiments", {}).get(name, {})
-        return dict(entry) if isinstance(entry, dict) else {}
+        return dict(self.manifest()["experiments"].get(name, {}))
 
     def update(self, experiment: str, **facts: Any) -> None:
         """Add facts on an experiment to the manifest."""
         manifest = self.manifest()
-        manifest.setdefault("experiments", {}).setdefault(experiment, {}).update(facts)
+        manifest["experiments"].setdefault(experiment, {}).update(facts)
         self._write(manifest)
 
     def keep_shell(self, name: str, command: str, output: str) -> None:
@@ -83,10 +108,7 @@ class Run:
 
     def _write(self, manifest: dict[str, Any]) -> None:
         text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-        unfinished = self.folder / "run.json.new"
-        with writing(unfinished):
-            unfinished.write_text(text, encoding="utf-8")
-            unfinished.replace(self.folder / "run.json")
+        write_whole(self.folder / "run.json", text.encode())
 
     def results(self, experiment: str) -> Path:
         """The file with the samples of an experiment; it may not exist yet."""
@@ -115,7 +137,8 @@ class Run:
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                     os.fsync(handle)
                 except OSError:
-                    os.ftruncate(handle, end)  # no half a line stays
+                    with suppress(OSError):
+                        os.ftruncate(handle, end)  # no half a line stays
                     raise
             finally:
                 os.close(handle)
@@ -136,26 +159,57 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn what a disk refuses into an error that names the file and the mend."""
-    try:
-        yield
-    except OSError as error:
-        mend = {
-            errno.ENOSPC: "free some disk space and start again: what was measured is kept",
-            errno.EDQUOT: "free some of your quota and start again: what was measured is kept",
-            errno.EROFS: "name a writable folder in GCCOST_RUNS",
-            errno.EACCES: "make the folder writable, or name another in GCCOST_RUNS",
-        }.get(error.errno or 0, "")
-        raise GccostError(f"cannot be written: {error.strerror}", str(path), mend) from None
-
-
 def all_runs(folder: Path) -> list[Run]:
-    """The runs in a folder, oldest first by name; none if there is no such folder."""
+    """The runs in a folder that can be read, oldest first by name."""
+    return [run for run, fault in _look_at(folder) if fault is None]
+
+
+def passed_over(folder: Path) -> tuple[str, ...]:
+    """A sentence on each run in a folder that cannot be read."""
+    return tuple(
+        f"The run {run.name} is passed over: {fault.thing}. To mend it: {fault.mend}."
+        for run, fault in _look_at(folder)
+        if fault is not None
+    )
+
+
+def _look_at(folder: Path) -> Iterator[tuple[Run, GccostError | None]]:
+    """Every run in a folder, with what is wrong with its description."""
     if not folder.is_dir():
-        return []
-    return [Run(p.parent) for p in sorted(folder.glob("*/run.json"))]
+        return
+    for path in sorted(folder.glob("*/run.json")):
+        run = Run(path.parent)
+        try:
+            run.manifest()
+        except GccostError as fault:
+            yield run, fault
+        else:
+            yield run, None
+
+
+def _misfits(value: Any, shape: Any, name: str) -> Iterator[str]:
+    """What in a value is not of a shape (see _SHAPE)."""
+    kind = type(shape) if isinstance(shape, list | dict) else shape
+    fits = isinstance(value, kind) if kind is not float else _is_amount(value)
+    if not fits:
+        yield f"{name} is not {_KINDS[kind]}"
+    elif kind is list:
+        for entry in value:
+            yield from _misfits(entry, shape[0], f"an entry of {name}")
+    elif kind is dict:
+        for key, of in shape.items():
+            known = key.removesuffix("?")
+            if key == "*":
+                for each, entry in value.items():
+                    yield from _misfits(entry, of, each)
+            elif known in value:
+                yield from _misfits(value[known], of, known)
+            elif known == key:
+                yield f"{name} has no {key}"
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= 1e18
 
 
 def create(
@@ -211,3 +265,19 @@ def exclusive(folder: Path, doing: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def scratch(folder: Path) -> Iterator[Path]:
+    """A place for what is not kept, in a folder that this process holds (see `exclusive`).
+
+    Nowhere else, so that what a killed process left there is found again and removed.
+    """
+    place = folder / ".scratch"
+    shutil.rmtree(place, ignore_errors=True)
+    with writing(place):
+        place.mkdir()
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)

@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -31,7 +32,7 @@ from typing import Final
 
 from filelock import FileLock
 
-from gccost import places
+from gccost import places, processes
 from gccost.errors import GccostError, MissingTool
 
 DOCUMENT_GO: Final = "1.20.14"
@@ -154,13 +155,16 @@ def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
     `say` is told before a download starts. Raises `MissingTool` when it cannot
     be had: offline, or a release that was never made for this platform.
     """
+    if version not in GO_RELEASES:
+        known = ", ".join(GO_RELEASES)
+        raise GccostError(f"there is no Go release {version!r} here", mend=f"name one of {known}")
     if found := find(version):
         return found
     by = driver(say)
     say(f"Go {version}: about 100 MB to download, 350 MB on disk")
     module = f"golang.org/toolchain@{_module_version(version)}"
-    download = subprocess.run(
-        [by.go, "mod", "download", "-json", module],
+    download = processes.run(
+        [str(by.go), "mod", "download", "-json", module],
         # Away from any go.mod, whose sums would be written to.
         cwd=Path(os.sep),
         env={
@@ -172,9 +176,6 @@ def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
             "GOTOOLCHAIN": "local",
             "GOWORK": "off",
         },
-        capture_output=True,
-        text=True,
-        check=False,
     )
     try:
         answer = json.loads(download.stdout)
@@ -328,15 +329,16 @@ def _kept_settings() -> Mapping[str, str]:
     """Go's settings of place and network, those of `go env -w` included."""
     kept = {name: os.environ[name] for name in _KEPT if os.environ.get(name)}
     if on_path := shutil.which("go"):
-        # GOTOOLCHAIN, as a go.mod nearby could ask for another Go.
-        asked = subprocess.run(
-            [on_path, "env", "-json", *_KEPT],
-            env={**os.environ, "GOTOOLCHAIN": "local"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if asked.returncode == 0:
+        # A command of that name that does not answer so is no Go.
+        with suppress(OSError, ValueError, subprocess.CalledProcessError):
+            asked = subprocess.run(
+                [on_path, "env", "-json", *_KEPT],
+                # GOTOOLCHAIN, as a go.mod nearby could ask for another Go.
+                env={**os.environ, "GOTOOLCHAIN": "local"},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             kept |= {name: value for name, value in json.loads(asked.stdout).items() if value}
     return MappingProxyType(kept)
 
@@ -435,15 +437,12 @@ def _install(name: str, what: str, say: Callable[[str], None]) -> None:
         # Into a folder beside it first: a half-made one is never used.
         with tempfile.TemporaryDirectory(dir=_STAND_INS) as scratch:
             made = Path(scratch, name)
-            install = subprocess.run(
+            install = processes.run(
                 [
                     *(sys.executable, "-m", "pip", "install", "--quiet"),
                     *("--disable-pip-version-check", "--no-deps", "--require-hashes"),
-                    *("--target", made, "--requirement", lock),
-                ],
-                capture_output=True,
-                text=True,
-                check=False,
+                    *("--target", str(made), "--requirement", str(lock)),
+                ]
             )
             if install.returncode != 0:
                 raise MissingTool(

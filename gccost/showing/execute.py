@@ -32,6 +32,7 @@ from nbconvert.filters import strip_ansi
 from nbformat import NotebookNode
 
 from gccost.errors import GccostError
+from gccost.files import write_whole
 
 Mode = Literal["measure", "replay"]
 
@@ -117,7 +118,7 @@ def execute(
         except asyncio.CancelledError:
             raise SystemExit(128 + signal.SIGTERM) from None
     _normalise(node)
-    _write(node, into)
+    write_whole(into, f"{nbformat.writes(node)}\n".encode())
     return ExecutedNotebook(into, cells, time.monotonic() - started)
 
 
@@ -338,18 +339,6 @@ def _coalesced(outputs: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
             text = re.sub(r"^.*\r", "", text.replace("\r\n", "\n"), flags=re.MULTILINE)
             if text:
                 yield nbformat.v4.new_output("stream", name=name, text=text)
-
-
-def _write(node: NotebookNode, into: Path) -> None:
-    """Write the notebook so that `into` holds either all of it or what it held."""
-    into.parent.mkdir(parents=True, exist_ok=True)
-    half = into.with_name(f".{into.name}.half")
-    try:
-        with half.open("w", encoding="utf-8", newline="\n") as file:
-            nbformat.write(node, file)
-        half.replace(into)
-    finally:
-        half.unlink(missing_ok=True)
 
 
 def _first_line(text: str) -> str:

@@ -34,6 +34,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 
 from gccost.errors import GccostError
+from gccost.files import write_whole
 from gccost.showing.execute import read_notebook
 
 # A page stays light enough to be mailed and to open on a phone.
@@ -112,11 +113,11 @@ def write_report(
         pages[chapter.stem] = _across_pages(html, chapter.stem, stems)
     for stem, html in pages.items():
         _check_weight(html, out / f"{stem}.html", charts)
-        _write(out / f"{stem}.html", html)
+        write_whole(out / f"{stem}.html", html.encode())
     for name, chart in charts.items():
-        _write(out / "data" / f"{name}.csv", chart.csv)
+        write_whole(out / "data" / f"{name}.csv", chart.csv.encode())
     if ledger_csv:
-        _write(out / "ledger.csv", ledger_csv)
+        write_whole(out / "ledger.csv", ledger_csv.encode())
     return out / "index.html"
 
 
@@ -695,8 +696,3 @@ def _environment() -> Environment:
 def _made(html: str) -> Markup:
     """HTML that this module has made or tidied, and that is not to be escaped again."""
     return Markup(html)  # noqa: S704
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", newline="\n")

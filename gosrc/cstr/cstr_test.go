@@ -2,10 +2,12 @@ package cstr
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"gccost/meter"
 )
@@ -54,6 +56,32 @@ func BenchmarkAllocateAuto(b *testing.B) {
 		AllocateAuto()
 	}
 	m.Stop()
+}
+
+// laps is how many stretches BenchmarkAllocateAutoLaps tells apart.
+const laps = 16
+
+// BenchmarkAllocateAutoLaps is AllocateAuto with the time per operation of each
+// sixteenth of the loop, as lap01-ns/op to lap16-ns/op: with the GC on, the cost
+// of an operation depends on how many came before it.
+func BenchmarkAllocateAutoLaps(b *testing.B) {
+	var ends [laps]time.Duration
+	m := meter.Start(b, Count)
+	start := time.Now()
+	for lap := 0; lap < laps; lap++ {
+		for i := b.N * lap / laps; i < b.N*(lap+1)/laps; i++ {
+			AllocateAuto()
+		}
+		ends[lap] = time.Since(start)
+	}
+	m.Stop()
+	for lap, before := 0, time.Duration(0); lap < laps; lap++ {
+		n := b.N*(lap+1)/laps - b.N*lap/laps
+		if n > 0 {
+			b.ReportMetric(float64((ends[lap]-before).Nanoseconds())/float64(n), fmt.Sprintf("lap%02d-ns/op", lap+1))
+		}
+		before = ends[lap]
+	}
 }
 
 func BenchmarkAllocateDummy(b *testing.B) {
@@ -148,6 +176,18 @@ func TestAMisfreeIsSeen(t *testing.T) {
 	Free(p) // finds the allocator's own data where the mark was
 	if got := Count().Misfreed - before.Misfreed; got != 1 {
 		t.Errorf("a block freed twice counts as %d misfrees, want 1", got)
+	}
+}
+
+// TestLaps: the laps' times add up to the loop's.
+func TestLaps(t *testing.T) {
+	r := testing.Benchmark(BenchmarkAllocateAutoLaps)
+	var sum float64
+	for lap := 1; lap <= laps; lap++ {
+		sum += r.Extra[fmt.Sprintf("lap%02d-ns/op", lap)] / laps
+	}
+	if loop := float64(r.T.Nanoseconds()) / float64(r.N); sum < 0.5*loop || sum > 1.5*loop {
+		t.Errorf("the laps make %.0f ns/op, the loop %.0f", sum, loop)
 	}
 }
 

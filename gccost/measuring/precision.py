@@ -1,0 +1,136 @@
+"""How precise the measuring is: the same ratios, measured several times over.
+
+Each method measures the same arms four times, on a quiet machine and with
+another process keeping a core busy, each time for the same number of seconds
+and apart from the other times. Only the method decides how well the four agree.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gccost import places
+from gccost.measuring import benchfmt, builds, runs
+from gccost.measuring.experiments import DRIFT, LOADS, MEASUREMENTS, METHODS, Case
+from gccost.measuring.measure import Plan, Progress, begin, find
+from gccost.measuring.runs import Run
+from gccost.measuring.samples import run_count, run_sample
+
+SECONDS = 60.0  # of each measurement
+AS_PEOPLE_RUN_IT = 10  # go test -count
+# One pass over the compared benchmarks at their N takes about this long: it
+# sets how often go test -count runs them to fill its seconds.
+_PASS_SECONDS = 3.5
+
+
+def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
+    """Measure what a run lacks of the precision experiment; returns the run.
+
+    A measurement is recorded when it is complete: one that is broken off is
+    measured again, whole, for it must be of one piece.
+    """
+    name = plan.experiment.name
+    with runs.exclusive(places.runs(), "measuring"):
+        run = find(plan) or begin(plan)
+        run.drop_unfinished_line(name)
+        done = list(run.experiment(name).get("done", []))
+        todo = [
+            (measurement, load, method)
+            for measurement in MEASUREMENTS
+            for load in LOADS
+            for method in METHODS
+        ]
+        total = seconds * len(todo)
+        for i, (measurement, load, method) in enumerate(todo):
+            what = f"{method}, {load}, measurement {measurement}"
+            if what in done:
+                continue
+            progress(i * seconds, total, what)
+            samples = _measurement(plan, measurement, load, method, seconds)
+            run.append(name, [benchfmt.format_line(sample) for sample in samples])
+            done.append(what)
+            run.update(name, done=done)
+        run.update(name, finished={plan.budget.name: _summary(run, name, seconds)})
+        progress(total, total, "done")
+    return run
+
+
+def _measurement(
+    plan: Plan, measurement: str, load: str, method: str, seconds: float
+) -> list[benchfmt.Sample]:
+    """One measurement by one method: about `seconds` of it, as samples."""
+    wanted = {"method": method, "load": load, "measurement": measurement}
+    cases = [c for c in plan.cases if dict(c.arm.more) == wanted]
+    drift = [c for c in plan.cases if c.arm == DRIFT]
+    with tempfile.TemporaryDirectory(prefix="gccost-") as scratch:
+        folder = Path(scratch)
+        with _load() if load == "busy" else _quiet():
+            if method == "rounds":
+                samples = list(_rounds(plan, cases, folder, seconds))
+            else:
+                count = max(2, int(seconds / _PASS_SECONDS))
+                if method == "count" and seconds >= SECONDS:
+                    count = AS_PEOPLE_RUN_IT
+                binary = _build(plan, cases[0], 0, folder)
+                samples = run_count(binary, cases, count, folder, limit=20 * seconds + 60)
+        if method == "rounds" and load == "quiet":
+            # The drift needs a process or two: it rides along.
+            sample = run_sample(_build(plan, drift[0], 0, folder), drift[0], folder)
+            samples.append(sample.with_metrics({"round": float(measurement)}))
+    return [sample.with_metrics({"unix-s": round(time.time(), 3)}) for sample in samples]
+
+
+def _rounds(
+    plan: Plan, cases: list[Case], folder: Path, seconds: float
+) -> Iterator[benchfmt.Sample]:
+    """Paired rounds of fresh processes, each round built anew, for so many seconds."""
+    chance = random.SystemRandom()
+    start, number = time.monotonic(), 0
+    while number < 2 or time.monotonic() - start < seconds:
+        number += 1
+        binary = _build(plan, cases[0], chance.randrange(1, 2**31), folder)
+        order = [case for case in cases for _ in range(case.repeats)]
+        chance.shuffle(order)
+        for case in order:
+            yield run_sample(binary, case, folder).with_metrics({"round": float(number)})
+        binary.unlink()
+
+
+def _build(plan: Plan, case: Case, layout: int, folder: Path) -> Path:
+    assert plan.compiler is not None
+    return builds.build(case.program, plan.found[case.go], plan.compiler, layout, folder)
+
+
+@contextmanager
+def _load() -> Iterator[None]:
+    """Another process keeps a core busy meanwhile."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+        try:
+            yield
+        finally:
+            other.kill()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    yield
+
+
+def _summary(run: Run, name: str, seconds: float) -> dict[str, object]:
+    frame = benchfmt.read(run.results(name)).frame
+    total = seconds * len(METHODS) * len(LOADS) * len(MEASUREMENTS)
+    return {
+        "because": f"each of the {len(MEASUREMENTS)} measurements a method and load was made",
+        "rounds": len(MEASUREMENTS),
+        "samples": len(frame),
+        "seconds": total,
+        "share_in_loops": round(float((frame["ns/op"] * frame["n"]).sum()) / 1e9 / total, 3),
+        "date": runs.now(),
+    }

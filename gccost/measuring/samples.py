@@ -1,0 +1,150 @@
+"""Samples: fresh processes of a measured program, and what they print.
+
+A process sees little of our environment, runs pinned where its case says so,
+and is ended when it hangs or when we are.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from gccost import processes
+from gccost.errors import GccostError
+from gccost.measuring import benchfmt
+from gccost.measuring.experiments import Case
+
+SAMPLE_SECONDS = 120.0  # after which a sample counts as hung
+# A go.mod that says go 1.18 gives new toolchains old defaults: these are the
+# ones that bear on what is measured, at the value that today's programs have.
+GODEBUG = "containermaxprocs=1,updatemaxprocs=1"
+
+
+class SampleFailed(GccostError):
+    """A process that did not give one good sample."""
+
+
+def run_sample(
+    binary: Path,
+    case: Case,
+    scratch: Path,
+    *,
+    profile: Path | None = None,
+    limit: float = SAMPLE_SECONDS,
+) -> benchfmt.Sample:
+    """One fresh process of a case, as a sample named by the case.
+
+    Raises SampleFailed if the process fails, hangs (over `limit` seconds), or
+    does not print exactly one good line for the case's N.
+    """
+    extra = [] if profile is None else [f"-test.cpuprofile={profile}"]
+    start = time.monotonic()
+    results = _results(binary, [case], extra, scratch, limit)
+    elapsed = time.monotonic() - start
+    if len(results) != 1:
+        raise SampleFailed(f"the program printed {len(results)} results, not one", case.name)
+    return results[0].with_metrics({"elapsed-s": round(elapsed, 4)})
+
+
+def run_count(
+    binary: Path, cases: Sequence[Case], count: int, scratch: Path, limit: float
+) -> list[benchfmt.Sample]:
+    """One process that runs each case `count` times in a row, as `go test -count` does.
+
+    The cases have one program, setting and N. Each sample's `round` is its place
+    among those of its case. Raises SampleFailed as `run_sample` does.
+    """
+    samples = _results(binary, cases, [f"-test.count={count}"], scratch, limit)
+    numbered = []
+    for case in cases:
+        own = [s for s in samples if s.name == case.arm.benchmark]
+        if len(own) != count:
+            raise SampleFailed(f"the program printed {len(own)} results, not {count}", case.name)
+        numbered += [s.with_metrics({"round": float(i)}) for i, s in enumerate(own, 1)]
+    return numbered
+
+
+def _results(
+    binary: Path, cases: Sequence[Case], extra: list[str], scratch: Path, limit: float
+) -> list[benchfmt.Sample]:
+    """What one process prints for the cases, each sample named by its case."""
+    by_name = {case.arm.benchmark: case for case in cases}
+    first = cases[0]
+    command = [str(binary), "-test.run=^$", f"-test.bench=^Benchmark({'|'.join(by_name)})$", *extra]
+    if first.n:
+        command.append(f"-test.benchtime={first.n}x")
+    with _affinity(_last_cpu() if first.arm.setting == "precise" else None):
+        output = _run(command, _environment(first), scratch, limit, first.name)
+    samples = []
+    for sample in benchfmt.results(output):
+        if not isinstance(sample, benchfmt.Sample):
+            raise SampleFailed(f"the program's line cannot be read: {sample.why}", first.name)
+        case = by_name.get(sample.name)
+        if case is None:
+            raise SampleFailed(f"the program ran {sample.name}", first.name)
+        if case.n and sample.n != case.n:
+            raise SampleFailed(f"the program ran {sample.n} operations, not {case.n}", case.name)
+        if "ns/op" not in sample.metrics:
+            raise SampleFailed("the program printed no ns/op", case.name)
+        if sample.metrics.get("c-misfreed", 0.0) != 0:
+            raise SampleFailed("a C block was freed that was not allocated", case.name)
+        samples.append(sample.with_keys({"go": case.go, **case.arm.keys()}))
+    return samples
+
+
+def _environment(case: Case) -> dict[str, str]:
+    """The little of our environment that a measured process sees."""
+    kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR", "LANG")}
+    kept |= {"GOGC": case.arm.gogc, "GODEBUG": GODEBUG}
+    if case.arm.setting == "precise":
+        kept["GOMAXPROCS"] = "1"
+    return kept
+
+
+def _last_cpu() -> int | None:
+    """The CPU to pin to: the last, which the kernel's own work prefers least."""
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    return max(os.sched_getaffinity(0))
+
+
+@contextmanager
+def _affinity(cpu: int | None) -> Iterator[None]:
+    """Let processes started inside run on one CPU only, where the system can."""
+    if cpu is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cpu})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _run(
+    command: list[str], environment: dict[str, str], cwd: Path, limit: float, name: str
+) -> str:
+    """What the program prints; SampleFailed, with the case's name, if it does not come to that."""
+    try:
+        done = processes.run(command, cwd=cwd, env=environment, limit=limit)
+    except subprocess.TimeoutExpired:
+        raise SampleFailed(f"the program hung: it was ended after {limit:g} s", name) from None
+    except OSError as error:
+        raise SampleFailed(f"the program did not start: {error.strerror}", name) from None
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
+        raise SampleFailed(f"the program {_ended(done.returncode)}: {said[0][:200]}", name)
+    return done.stdout
+
+
+def _ended(code: int) -> str:
+    if code < 0:
+        named = {each.value: each.name for each in signal.Signals}
+        return f"was ended by {named.get(-code, f'signal {-code}')}"
+    return f"failed with exit code {code}"
