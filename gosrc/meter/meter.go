@@ -17,7 +17,7 @@
 //	settled-cpu-ns/op   CPU time of the loop and of the drain after it
 //	gc-cycles           GC cycles completed during the loop
 //	faults              minor page faults during the loop
-//	peak-rss-bytes      largest resident set of the process so far
+//	peak-rss-bytes      largest resident set of the program so far
 //	c-allocated         C blocks allocated by the loop
 //	c-freed             C blocks freed by the end of the loop
 //	c-unfreed-loop      C blocks still held when the loop ended
@@ -73,11 +73,10 @@ func Start(b *testing.B, count func() Blocks) *Meter {
 // reports the metrics.
 func (m *Meter) Stop() {
 	wall := time.Since(m.start)
-	usage := readUsage()
+	usage, loop := readUsage(), m.count()
 	m.b.StopTimer()
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
-	loop := m.count()
 
 	// The drain's cost is counted from here: the readings above are not its.
 	drainStart, drainUsage := time.Now(), readUsage()
@@ -92,12 +91,12 @@ func (m *Meter) Stop() {
 	report(per(cpu+drainCPU), "settled-cpu-ns/op")
 	report(float64(mem.NumGC-m.mem.NumGC), "gc-cycles")
 	report(float64(usage.faults-m.usage.faults), "faults")
-	report(float64(readUsage().peakRSS), "peak-rss-bytes")
+	report(float64(peakRSS()), "peak-rss-bytes")
 	report(float64(loop.Allocated-m.blocks.Allocated), "c-allocated")
 	report(float64(loop.Freed-m.blocks.Freed), "c-freed")
 	report(float64(loop.held()-m.blocks.held()), "c-unfreed-loop")
 	report(float64(drained.held()-m.blocks.held()), "c-unfreed-drained")
-	report(float64(drained.Misfreed), "c-misfreed")
+	report(float64(drained.Misfreed-m.blocks.Misfreed), "c-misfreed")
 }
 
 // fruitless is how many GC cycles in a row may free nothing before a drain
@@ -131,20 +130,31 @@ var sentinels = []func(done chan struct{}){
 // would batch it with objects that may live on.
 type sentinel struct{ done chan struct{} }
 
-// queuesRan collects until a finalizer (and a cleanup) armed now has run: those
-// that were already being run have then been run too.
+// queuesRan collects, and waits until what the cycle queued is being run: a
+// finalizer and a cleanup armed now have run by then. Others of the same cycle
+// may run after them, for neither queue keeps an order, so the drain looks again
+// until a cycle frees nothing more.
 func queuesRan() {
-	for _, arm := range sentinels {
-		done := make(chan struct{})
-		arm(done)
-		for ran := false; !ran; {
-			runtime.GC()
+	waiting := make([]chan struct{}, len(sentinels))
+	for i, arm := range sentinels {
+		waiting[i] = make(chan struct{})
+		arm(waiting[i])
+	}
+	for {
+		runtime.GC()
+		again := time.After(100 * time.Millisecond)
+		for len(waiting) > 0 {
 			select {
-			case <-done:
-				ran = true
-			case <-time.After(100 * time.Millisecond):
-				// A stale copy of its pointer may have kept the sentinel: collect again.
+			case <-waiting[0]:
+				waiting = waiting[1:]
+				continue
+			case <-again:
+				// A stale copy of its pointer may have kept the sentinel.
 			}
+			break
+		}
+		if len(waiting) == 0 {
+			return
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package meter
 
 import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -51,7 +55,38 @@ func TestUsageCountsCPUAndMemory(t *testing.T) {
 			t.Fatal("a minute's spinning shows no CPU time")
 		}
 	}
-	if rss := readUsage().peakRSS; rss < 1<<20 || rss > 1<<40 {
+	if rss := peakRSS(); rss < 1<<20 || rss > 1<<40 {
 		t.Errorf("peak resident set of %d bytes: wrong unit?", rss)
+	}
+}
+
+// TestPeakRSSIsTheProgramsOwn starts this binary from a parent that is large: the
+// child must not be given its parent's peak.
+func TestPeakRSSIsTheProgramsOwn(t *testing.T) {
+	if os.Getenv("GCCOST_PRINT_RSS") != "" {
+		fmt.Printf("peak=%d\n", peakRSS())
+		return
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("getrusage is all there is here")
+	}
+	const large = 300 << 20
+	block := make([]byte, large)
+	for i := 0; i < large; i += 4096 {
+		block[i] = 1
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestPeakRSSIsTheProgramsOwn$", "-test.v")
+	child.Env = append(os.Environ(), "GCCOST_PRINT_RSS=1")
+	out, err := child.Output()
+	runtime.KeepAlive(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var peak int64
+	if _, err := fmt.Sscanf(string(out[bytes.Index(out, []byte("peak=")):]), "peak=%d", &peak); err != nil {
+		t.Fatalf("%v in %q", err, out)
+	}
+	if peak >= large/2 || peakRSS() < large {
+		t.Errorf("the child's peak is %d bytes, its parent's %d", peak, peakRSS())
 	}
 }

@@ -3,29 +3,54 @@
 package meter
 
 import (
+	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
 
 type usage struct {
-	cpu     time.Duration // user + system, all threads
-	faults  int64         // minor page faults
-	peakRSS int64         // bytes
+	cpu    time.Duration // user + system, all threads
+	faults int64         // minor page faults
 }
 
 func readUsage() usage {
+	r := getrusage()
+	return usage{
+		cpu:    time.Duration(r.Utime.Nano() + r.Stime.Nano()),
+		faults: int64(r.Minflt),
+	}
+}
+
+func getrusage() syscall.Rusage {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
 		panic("meter: getrusage: " + err.Error())
 	}
-	rss := int64(r.Maxrss)
+	return r
+}
+
+// peakRSS returns the program's largest resident set so far, in bytes.
+//
+// Linux keeps the maximum that getrusage tells over fork and exec, so that it is
+// the parent's where that was larger; the kernel's own high-water mark of this
+// address space starts anew at exec.
+func peakRSS() int64 {
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		for _, line := range strings.Split(string(status), "\n") {
+			fields := strings.Fields(line)
+			if len(fields) >= 2 && fields[0] == "VmHWM:" {
+				if kilobytes, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
+					return kilobytes * 1024
+				}
+			}
+		}
+	}
+	rss := int64(getrusage().Maxrss)
 	if runtime.GOOS != "darwin" { // kilobytes everywhere else
 		rss *= 1024
 	}
-	return usage{
-		cpu:     time.Duration(r.Utime.Nano() + r.Stime.Nano()),
-		faults:  int64(r.Minflt),
-		peakRSS: rss,
-	}
+	return rss
 }
