@@ -40,8 +40,7 @@ from gccost.measuring.runs import Run
 
 TITLE = "What automatic cleanup costs"
 PURPOSE = (
-    "Published claims about finalizers, cleanups and the garbage collector in Go and Java, "
-    "measured again and judged by stated rules."
+    "Published claims about finalizers and cleanups, measured again and judged by stated rules."
 )
 
 TERMINATED = 128 + signal.SIGTERM  # the exit code, as shells have it
@@ -122,7 +121,7 @@ def _only(command: Command) -> Command:
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """What automatic cleanup costs in Go and Java, measured and judged.
+    """What automatic cleanup costs, measured and judged.
 
     Runs are kept in data/runs (GCCOST_RUNS names another folder); a run that
     was broken off is taken up where it ended.
@@ -326,8 +325,13 @@ def _progress(name: str) -> Iterator[measuring.Progress]:
 
 
 def _notebooks(chosen: list[Experiment]) -> list[Path]:
-    """The results first, then the chapters of the chosen experiments, in order."""
-    chapters = {of.chapter for of in chosen} | {"00-results"}
+    """The results first, then the chapters that have something to show, in order."""
+    from gccost import study
+
+    for of in chosen:
+        if not study.shown(of):
+            _say(f"{of.chapter} is left out: {of.apart} measures it")
+    chapters = {of.chapter for of in chosen if study.shown(of)} | {"00-results"}
     return [p for p in sorted(places.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
 
 

@@ -13,7 +13,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -125,7 +125,11 @@ class Study:
 
     def row(self, claim: str, go: str) -> Row:
         """A claim's row on one release."""
-        return next(row for row in self.rows if row.claim.id == claim and row.go == go)
+        rows = {(row.claim.id, row.go): row for row in self.rows}
+        if (claim, go) not in rows:
+            known = ", ".join(f"{name} on {release}" for name, release in rows)
+            raise GccostError(f"there is no claim {claim} on Go {go}", mend=f"name one of {known}")
+        return rows[claim, go]
 
     def verdicts(self) -> Markup:
         """The ledger's lines of this experiment's claims."""
@@ -137,7 +141,7 @@ class Study:
             f"- **{row.claim.id} on Go {row.go}**: "
             + (rounding.interval(row.estimate, row.unit) if row.estimate.samples else "–")
             + f", published {rounding.value(row.published, row.unit)}: "
-            + f"**{row.verdict}** ({row.verdict.reason})."
+            + f"**{row.verdict}** ({row.why})."
             for row in self.rows
             if row.claim.id == claim
         ]
@@ -167,6 +171,7 @@ class Study:
             "allocs/op",
             "GC cycles",
             "blocks left by the loop, the drain",
+            "page faults",
             "peak RSS",
         )
         parts = [
@@ -196,27 +201,28 @@ class Study:
                 allocs,
                 cycles,
                 Cell(loop, drained),
+                rounding.count(self.recording.amount(arm, go, "faults").value),
                 rounding.mebibytes(self.level(arm, go, "peak-rss-bytes").value),
             )
 
-    def changed(self, ratio: Estimate, less: str, more: str) -> str:
+    def changed(self, ratio: Ratio, go: str, less: str, more: str) -> str:
         """A ratio as a change in words, if it is more than noise.
 
         `less` and `more` are the verbs: "saves 12.3 %", "costs 12.3 %".
         """
-        if not self.recording.differs(ratio):
+        if not self.recording.differs(ratio, go):
             return "makes no difference that the measuring can tell from noise"
-        verb = less if ratio.value < 1 else more
-        return f"{verb} {rounding.percent(abs(1 - ratio.value))}"
+        value = self.recording.ratio(ratio, go).value
+        return f"{less if value < 1 else more} {rounding.percent(abs(1 - value))}"
 
     def shell(self, name: str, command: str) -> Prose:
-        """Run a plain command in gosrc/ with today's Go, and show what it prints.
+        """Run a plain command in gosrc/ with the newest Go measured, and show what it prints.
 
         It runs once a run, and its output is kept there; replay shows what was kept.
         """
         kept = self.run.manifest().get("shell", {}).get(name)
         if self.mode == "measure" and (kept is None or kept["command"] != command):
-            self.run.keep_shell(name, command, _shell(command))
+            self.run.keep_shell(name, command, _shell(command, self.releases[-1]))
             kept = self.run.manifest()["shell"][name]
         if kept is None:
             return Prose(f"```\n$ {command}\n```\nThe recorded run does not hold its output.")
@@ -282,8 +288,8 @@ def _bar(what: str) -> Iterator[measure.Progress]:
             bar.close()
 
 
-def _shell(command: str) -> str:
-    toolchain = toolchains.fetch(toolchains.TODAY_GO)
+def _shell(command: str, go: str) -> str:
+    toolchain = toolchains.fetch(go)
     place = shlex.join(["sh", "-c", command])
     try:
         done = processes.run(
@@ -302,7 +308,8 @@ def _shell(command: str) -> str:
 
 def _notice(study: Study) -> Markup:
     manifest, entry = study.run.manifest(), study.recording.entry
-    machine = manifest["machine"]
+    machine = entry.get("machine", manifest["machine"])
+    frame = study.frame
     done = entry.get("finished", {})
     budget_name = list(done)[-1] if done else ""
     summary = done.get(budget_name, {})
@@ -322,7 +329,7 @@ def _notice(study: Study) -> Markup:
         lines.append(
             (
                 "measured",
-                f"{summary['rounds']} rounds, {summary['samples']} samples in "
+                f"{summary['rounds']} rounds or more of every case, {len(frame)} samples in "
                 f"{rounding.plain(summary['seconds'])} s "
                 f"({rounding.percent(summary['share_in_loops'])} of it inside timed loops), "
                 f"{budget_name} budget; it ended because {summary['because']}",
@@ -331,12 +338,30 @@ def _notice(study: Study) -> Markup:
     facts = tables.table(("what", "which"), lines)
     doubts = [
         *study.notices,
-        *manifest.get("warnings", []),
+        *_broken_off(summary, frame),
+        *_fixed_layout(entry),
+        *entry.get("warnings", manifest["warnings"]),
         *entry.get("troubles", []),
         *_unused(study.recording.problems),
     ]
     box = tables.warnings(doubts, "What makes these results less trustworthy")
     return Markup(facts.html + box.html, facts.text + "\n" + box.text)
+
+
+def _broken_off(summary: Mapping[str, Any], frame: pd.DataFrame) -> Iterator[str]:
+    if not summary:
+        yield "This run was broken off before any budget was met."
+    elif len(frame) != summary["samples"]:
+        yield "This run was taken up again after that, and broken off."
+
+
+def _fixed_layout(entry: Mapping[str, Any]) -> Iterator[str]:
+    for go, random in entry.get("random_layout", {}).items():
+        if not random:
+            yield (
+                f"Go {go} has no random layout: its rounds move the C code alone, so what the "
+                "layout of the Go code does to these times is in none of the intervals."
+            )
 
 
 def _unused(problems: Sequence[str]) -> Iterator[str]:
@@ -393,8 +418,19 @@ class Results:
 def open_results() -> Results:
     """Open every experiment that there is a run of; measures nothing."""
     only = os.environ.get("GCCOST_ONLY")
-    chosen = [experiment(only)] if only else EXPERIMENTS.values()
+    chosen = [experiment(only)] if only else [of for of in EXPERIMENTS.values() if shown(of)]
     return Results(tuple(_as_it_stands(of) for of in chosen))
+
+
+def shown(of: Experiment) -> bool:
+    """Whether there is something to show of an experiment, or it can be measured.
+
+    One that is measured apart has nothing until its command was run.
+    """
+    if not of.apart:
+        return True
+    folders = [places.reference()] if mode() == "replay" else [places.reference(), places.runs()]
+    return any(run.results(of.name).exists() for f in folders for run in runs.all_runs(f))
 
 
 def _as_it_stands(of: Experiment) -> Study:

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from browser import browser  # noqa: F401 - the session's browser, a fixture
+from hypothesis import HealthCheck, settings
 
 from gccost.errors import MissingTool
 from gccost.measuring import builds, toolchains
 from gccost.measuring.toolchains import CCompiler, Toolchain
+
+# How many examples hypothesis tries of what people and disks may do to a run;
+# GCCOST_EXAMPLES=10 tries ten times as many.
+EXAMPLES = {
+    "a sample": 400,
+    "a line": 4500,
+    "a file": 1000,
+    "good lines among bad ones": 400,
+    "a description": 2700,
+    "a run": 1000,
+}
+
+
+def tried(what: str) -> settings:
+    """How thoroughly a property is tried."""
+    return settings(
+        max_examples=EXAMPLES[what] * int(os.environ.get("GCCOST_EXAMPLES", "1")),
+        deadline=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+    )
+
 
 # A program that answers as a Go test binary does: one line for the benchmark
 # and N that it is asked for. `$ns` is its time per operation.

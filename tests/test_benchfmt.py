@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
@@ -10,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from conftest import tried
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gccost.errors import GccostError
@@ -23,13 +23,6 @@ from gccost.measuring.benchfmt import (
     parse_line,
     read,
     results,
-)
-
-# How many cases hypothesis tries of each property that takes files.
-thorough = settings(
-    max_examples=int(os.environ.get("GCCOST_EXAMPLES", "500")),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 GOOD = "BenchmarkAllocateFree/go=1.27.4/gogc=100/setting=default\t1600000\t60.61 ns/op\t3 round"
@@ -156,6 +149,7 @@ samples_apart = st.builds(
 )
 
 
+@tried("a sample")
 @given(samples)
 def test_a_sample_is_read_back_exactly(sample: Sample) -> None:
     assert parse_line(format_line(sample)) == sample
@@ -375,7 +369,7 @@ def test_many_samples_are_all_counted(tmp_path: Path) -> None:
 # Anything at all.
 
 
-@thorough
+@tried("a file")
 @given(content=st.binary(max_size=400))
 def test_no_bytes_bring_the_reader_down(tmp_path: Path, content: bytes) -> None:
     reading = read_text(tmp_path, content)
@@ -383,7 +377,7 @@ def test_no_bytes_bring_the_reader_down(tmp_path: Path, content: bytes) -> None:
         str(problem).encode()
 
 
-@thorough
+@tried("a line")
 @given(text=st.text(max_size=200))
 def test_no_text_brings_the_parser_down(text: str) -> None:
     found = parse_line(f"Benchmark{text}")
@@ -401,7 +395,7 @@ garbage = st.one_of(
 ).map(lambda junk: junk.replace(b"\n", b" "))
 
 
-@thorough
+@tried("good lines among bad ones")
 @given(lines=st.lists(st.one_of(samples_apart, garbage), max_size=12))
 def test_no_good_line_is_lost_among_bad_ones(tmp_path: Path, lines: list[Sample | bytes]) -> None:
     texts = [line if isinstance(line, bytes) else format_line(line).encode() for line in lines]

@@ -42,6 +42,14 @@ def test_a_ratio_of_eight_is_judged_by_its_interval(low: float, high: float, lab
     assert Banded().judge(interval(low, high), 8.0, floor=0.02).label is label
 
 
+@pytest.mark.parametrize("floor", [math.inf, 0.5, math.log(1.25)])
+def test_a_machine_too_noisy_to_tell_is_no_reason_to_say_that_it_does_not_hold(
+    floor: float,
+) -> None:
+    for measured in (interval(1e-9, math.inf), interval(0.7, 1.4)):
+        assert Banded().judge(measured, 8.0, floor).label is Label.UNDECIDED
+
+
 @pytest.mark.parametrize(
     ("low", "high", "label"),
     [

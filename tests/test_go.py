@@ -54,9 +54,11 @@ def test_a_plain_go_test_bench_prints_every_metric(version: str) -> None:
 @pytest.mark.parametrize("version", [DOCUMENT_GO, TODAY_GO])
 def test_each_layout_gives_another_binary(version: str, tmp_path) -> None:
     toolchain, compiler = toolchains.fetch(version), toolchains.c_compiler()
-    one, same, other = (
-        builds.build("cstr", toolchain, compiler, layout, tmp_path / str(i)).read_bytes()
-        for i, layout in enumerate((7, 7, 8))
-    )
+    built = []
+    for i, layout in enumerate((7, 7, 8)):
+        into = tmp_path / str(i)
+        into.mkdir()
+        built.append(builds.build("cstr", toolchain, compiler, layout, into).read_bytes())
+    one, same, other = built
     assert one == same
     assert one != other

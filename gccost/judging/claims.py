@@ -64,10 +64,13 @@ class Banded:
         low, high, factor = measured.low, measured.high, measured.value / published
         above = published > self.pivot
         noise = math.exp(floor)
-        if self.pivot / noise <= low and high <= self.pivot * noise:
+        # A floor as wide as the band says that the machine was too noisy, not that
+        # there is no difference.
+        if noise < BAND and self.pivot / noise <= low and high <= self.pivot * noise:
             return Verdict(Label.FAILS, "no difference beyond the noise floor", factor)
         if (high <= self.pivot) if above else (low >= self.pivot):
-            return Verdict(Label.FAILS, f"on the other side of {self.pivot:g}", factor)
+            other = f"it is {'less' if above else 'more'} than {self.pivot:g}"
+            return Verdict(Label.FAILS, other, factor)
         if published / BAND <= low and high <= published * BAND:
             return Verdict(Label.HOLDS, "within the band of the published figure", factor)
         same_side = low > self.pivot if above else high < self.pivot

@@ -43,6 +43,14 @@ class Row:
         return f"Go {self.go}"
 
     @property
+    def why(self) -> str:
+        """The verdict's reason; where it is undecided, with the wider interval it rests on."""
+        if self.verdict.label is not Label.UNDECIDED:
+            return self.verdict.reason
+        low, high = (rounding.value(x, self.unit) for x in (self.judged.low, self.judged.high))
+        return f"{self.verdict.reason}: judged on {low} to {high}"
+
+    @property
     def whose(self) -> str:
         """Whether the release is the document's or today's."""
         return "the document's" if self.go == DOCUMENT_GO else "today's"
@@ -98,7 +106,7 @@ def _judge(
     if judged.samples == 0 or math.isnan(judged.value):
         missing = recording.entry.get("missing", {}).get(go)
         return Verdict(Label.UNMEASURED, missing or "the run holds no samples of it")
-    floor = recording.noise_floor if isinstance(claim.quantity, Ratio) else 0.0
+    floor = recording.noise_floor(claim.quantity) if isinstance(claim.quantity, Ratio) else 0.0
     return claim.rule.judge(judged, published_value, floor)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,16 @@ from gccost.stats import Estimate
 class Recording:
     """The samples and profiles of an experiment in one run.
 
-    `frame` has a row a sample; `problems` are the lines that could not be used.
+    `frame` has a row a sample; `cpu_profiles` holds the profiles by benchmark and
+    release, then by round; `problems` are the lines and profiles that could not be
+    used.
     """
 
     experiment: Experiment
     run: Run
     frame: pd.DataFrame
     problems: tuple[str, ...]
+    cpu_profiles: Mapping[tuple[str, str], Mapping[int, Profile]]
 
     @classmethod
     def load(cls, experiment: Experiment, run: Run) -> Recording:
@@ -51,7 +55,13 @@ class Recording:
         scale = float(run.manifest().get("scale", 1.0))
         cases = [case.scaled(scale) for case in experiment.cases]
         frame = frames.of_cases(reading.frame, cases)
-        return cls(experiment, run, frame, tuple(str(problem) for problem in reading.errors))
+        problems = [str(problem) for problem in reading.errors]
+        cpu_profiles: dict[tuple[str, str], dict[int, Profile]] = {}
+        for case in experiment.cases:
+            if case.arm.profile:
+                key = (case.arm.benchmark, case.go)
+                cpu_profiles[key] = dict(_readable(run.profiles(experiment.name, *key), problems))
+        return cls(experiment, run, frame, tuple(problems), cpu_profiles)
 
     @cached_property
     def entry(self) -> dict[str, Any]:
@@ -120,17 +130,9 @@ class Recording:
         shares = self.shares(share, go)
         return stats.amount(shares.to_numpy(), shares.index.to_numpy(), confidence)
 
-    def profiles(self, benchmark: str, go: str) -> dict[int, Profile]:
+    def profiles(self, benchmark: str, go: str) -> Mapping[int, Profile]:
         """The CPU profiles of a benchmark on a release, by round."""
-        key = (benchmark, go)
-        if key not in self._profiles:
-            found = self.run.profiles(self.experiment.name, benchmark, go)
-            self._profiles[key] = {n: read_profile(path) for n, path in found.items()}
-        return self._profiles[key]
-
-    @cached_property
-    def _profiles(self) -> dict[tuple[str, str], dict[int, Profile]]:
-        return {}
+        return self.cpu_profiles.get((benchmark, go), {})
 
     def estimate(self, quantity: Quantity, go: str, confidence: float = 0.95) -> Estimate:
         """The quantity of a claim on a release."""
@@ -165,17 +167,33 @@ class Recording:
             if estimate.samples:
                 yield control.numerator, go, estimate
 
-    @cached_property
-    def noise_floor(self) -> float:
-        """The log ratio below which no difference is called one; 0 without controls."""
-        controls = [estimate for _, _, estimate in self.controls()]
-        return stats.noise_floor(controls) if controls else 0.0
+    def noise_floor(self, ratio: Ratio | None = None) -> float:
+        """The log ratio below which no difference is called one; infinite without controls.
 
-    def differs(self, ratio: Estimate) -> bool:
+        For a ratio it is that of the twins of its own arms, where they have some:
+        a short sample's noise says nothing of a long one's.
+        """
+        controls = list(self.controls())
+        if ratio is not None:
+            compared = {ratio.numerator.benchmark, ratio.denominator.benchmark}
+            own = [control for control in controls if control[0].benchmark in compared]
+            controls = own or controls
+        return stats.noise_floor([estimate for _, _, estimate in controls])
+
+    def differs(self, ratio: Ratio, go: str) -> bool:
         """Whether a ratio differs from 1 by more than identical programs do."""
-        return stats.differs(ratio, self.noise_floor)
+        return stats.differs(self.ratio(ratio, go), self.noise_floor(ratio))
 
     @property
     def claims(self) -> tuple[Claim, ...]:
         """The claims that this experiment tests."""
         return tuple(c for c in CLAIMS.values() if c.experiment == self.experiment.name)
+
+
+def _readable(found: Mapping[int, Path], problems: list[str]) -> Iterator[tuple[int, Profile]]:
+    """The profiles that can be read; what is wrong with the others goes to `problems`."""
+    for round_, path in found.items():
+        try:
+            yield round_, read_profile(path)
+        except GccostError as error:
+            problems.append(str(error))

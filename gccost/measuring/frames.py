@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from gccost.measuring.experiments import Arm, Case, Ratio
 
@@ -18,6 +19,7 @@ KEYS = ("go", "gogc", "setting", "twin", "profile", "method", "load", "measureme
 
 def of_cases(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
     """The samples of a round that belong to the cases and have their N, with a column `name`."""
+    frame = _tidy(frame)
     if not len(frame) or "round" not in frame:
         return frame.iloc[:0].assign(name=pd.Series(dtype=str), round=pd.Series(dtype=float))
     wanted = {c.name: c.n for c in cases}
@@ -25,6 +27,22 @@ def of_cases(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
     n = names.map(wanted)
     in_round = frame["round"].between(1, MOST_ROUNDS)
     return frame.assign(name=names)[(n.eq(frame["n"]) | n.eq(0)) & in_round]
+
+
+def _tidy(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with our keys as text and all else as numbers.
+
+    A line that is none of ours may have a metric that is called like one of our
+    keys, or a key like one of our metrics: see `benchfmt.Reading`.
+    """
+    numbers = {column for column in frame if is_numeric_dtype(frame[column])}
+    texts = {
+        key: next((c for c in (key, f"/{key}", f"//{key}") if c in frame and c not in numbers), "")
+        for key in KEYS
+    }
+    kept = {key: column for key, column in texts.items() if column}
+    order = [c for c in frame if c in numbers - set(KEYS) or c in ("benchmark", "file")]
+    return frame[order].assign(**{key: frame[column] for key, column in kept.items()})
 
 
 def _names(frame: pd.DataFrame) -> pd.Series:

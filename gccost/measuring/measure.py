@@ -187,7 +187,7 @@ class _Session:
         self.run, self.plan, self.scratch, self.progress = run, plan, scratch, progress
         self.name = plan.experiment.name
         self.entry = run.experiment(self.name)
-        self.seed: int = self.entry["seed"]
+        self.seed: int = self.entry.get("seed", 0)
         self.troubles: list[str] = list(self.entry.get("troubles", []))
         self.failures: dict[str, int] = {}
         self.cases = plan.cases

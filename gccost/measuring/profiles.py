@@ -56,14 +56,6 @@ class Profile:
         inside = sum(value for stack, value in self.stacks if wanted.intersection(stack))
         return inside / self.total if self.total else float("nan")
 
-    def flat(self) -> dict[str, float]:
-        """The share of the time spent in each function itself, largest first."""
-        times: dict[str, int] = {}
-        for stack, value in self.stacks:
-            times[stack[-1]] = times.get(stack[-1], 0) + value
-        largest = sorted(times.items(), key=lambda item: (-item[1], item[0]))
-        return {name: value / self.total for name, value in largest}
-
 
 def read(path: Path) -> Profile:
     """Read a profile; GccostError if the file is no CPU profile."""

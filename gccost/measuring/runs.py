@@ -8,7 +8,6 @@ keeps what it recorded and goes on from there.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -28,27 +27,39 @@ FORMAT = 1  # of run.json: a newer one is refused, an older one read
 
 # What run.json must be like, as far as it is read: a type; a list of such; or
 # names with their values, where "*" is any name and one with "?" may be missing.
-_SUMMARY = {"because": str, "rounds": int, "samples": int, "seconds": float}
+_SUMMARY = {"because": str, "cases?": [str], "rounds": int, "samples": int, "seconds": float}
+_MACHINE = {"cpu?": str, "release?": str}
 _SHAPE = {
     "created": str,
     "fingerprint": str,
-    "machine": {"cpu?": str, "release?": str},
+    "machine": _MACHINE,
     "warnings": [str],
     "scale?": float,
     "experiments": {
         "*": {
             "key?": str,
+            "machine?": _MACHINE,
+            "warnings?": [str],
             "seed?": int,
             "sources?": str,
             "compiler?": str,
             "troubles?": [str],
+            "done?": [str],
             "missing?": {"*": str},
+            "random_layout?": {"*": bool},
             "finished?": {"*": {**_SUMMARY, "share_in_loops": float}},
         }
     },
     "shell?": {"*": {"command": str, "output": str, "date": str}},
 }
-_KINDS = {str: "text", int: "a whole number", float: "a number", list: "a list", dict: "an object"}
+_KINDS = {
+    bool: "true or false",
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+}
 _RESTORE = "restore the file, or move the run folder away and measure again"
 
 
@@ -121,7 +132,8 @@ class Run:
     def profiles(self, experiment: str, benchmark: str, go: str) -> dict[int, Path]:
         """The profiles of a case by round, in order."""
         found = self.folder.glob(f"profiles/{experiment}-{benchmark}-go{go}-*.pb.gz")
-        return {int(p.name.removesuffix(".pb.gz").rpartition("-")[2]): p for p in sorted(found)}
+        rounds = {p.name.removesuffix(".pb.gz").rpartition("-")[2]: p for p in sorted(found)}
+        return {int(number): path for number, path in rounds.items() if number.isdecimal()}
 
     def append(self, experiment: str, lines: Iterable[str]) -> None:
         """Add whole lines to an experiment's results, safely on disk when it returns."""
@@ -132,9 +144,8 @@ class Run:
             try:
                 end = os.fstat(handle).st_size
                 try:
-                    written = os.write(handle, data)
-                    if written != len(data):
-                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    while data:  # of a disk that is all but full, a write takes a part
+                        data = data[os.write(handle, data) :]
                     os.fsync(handle)
                 except OSError:
                     with suppress(OSError):

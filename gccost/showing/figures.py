@@ -115,6 +115,8 @@ def _for_a_page(svg: str, name: str) -> str:
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r"url\(#", f"url(#{name}-", svg)
     svg = re.sub(r'href="#', f'href="#{name}-', svg)
+    # Where nothing says what the page's paper is, a dark page must not show through.
+    svg = svg.replace("<svg ", '<svg style="background: var(--paper, #ffffff)" ', 1)
     for colour, variable in _PAGE_COLOURS.items():
         svg = re.sub(rf"(?<=[:\s]){colour}", variable, svg)
     return svg

@@ -121,7 +121,7 @@ def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
                 f'<th scope="rowgroup" rowspan="{span}">{name}</th>'
                 f'<td class="words" rowspan="{span}">{html.escape(row.words)}</td>'
             )
-        release = Cell(row.toolchain, row.whose)
+        release = Cell(row.toolchain, f"{row.whose}, {row.procs} procs" if row.procs else row.whose)
         lines.append(
             f"<tr>{cells}<td>{release.html}</td><td>{published}</td>"
             f"<td>{measured.html}</td><td>{beside.html}</td><td>{verdict}</td></tr>"
@@ -141,7 +141,7 @@ def verdict_badge(row: Row) -> str:
     if label in (Label.STRONGER, Label.WEAKER):
         factor = f" <small>{rounding.times(row.verdict.factor)} the published figure</small>"
     elif not label.decided:
-        factor = f" <small>{html.escape(row.verdict.reason)}</small>"
+        factor = f" <small>{html.escape(row.why)}</small>"
     kind = VERDICT_CLASSES[label]
     reason = html.escape(row.verdict.reason, quote=True)
     name = html.escape(label.value)

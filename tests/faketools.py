@@ -1,0 +1,196 @@
+"""A machine whose compilers are scripts, for a `gccost` in a process of its own.
+
+They lie where gccost looks for real ones: the Go releases in Go's module cache,
+the C compiler in CC. What they do can be changed between two starts.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import PROGRAM
+from recordings import STACKS
+from test_profiles import write as write_profile
+
+from gccost import places
+from gccost.measuring import toolchains
+from gccost.measuring.runs import Run, all_runs
+
+GO = """#!/bin/sh
+here='{folder}'
+if [ "$1 $2" = 'test -c' ]; then
+  while [ $# -gt 0 ]; do
+    [ "$1" = -o ] && binary=$2
+    shift
+  done
+  . "$here/build"
+  cp "$here/program" "$binary"
+else
+  . "$here/shell"
+  echo 'BenchmarkAllocateAuto-2 1000 70 ns/op'
+fi
+"""
+SAMPLE = """
+here='{folder}'
+[ -z "$profile" ] || cp "$here/cpu.pb.gz" "$profile"
+case $name in *Auto | *Dummy) ns=70 ;; esac
+. "$here/sample"
+line "$name"
+"""
+# Works as real compilers do: in a child, for minutes.
+AT_WORK = 'sleep 600 & : > "{folder}/reached"; wait'
+
+
+@dataclass(frozen=True)
+class FakeTools:
+    """The compilers in a folder, and the environment in which gccost finds them."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        for name in ("home", "tmp", "mod"):
+            (self.folder / name).mkdir(parents=True)
+        write_profile(self.folder / "cpu.pb.gz", [(stack, ns * 10**6) for stack, ns in STACKS])
+        self._script("cc", '[ "$1" != --version ] || echo "cc 1.0"')
+        self._script("program", PROGRAM.removeprefix("#!/bin/sh\n") + self.here(SAMPLE))
+        platform = toolchains._platform()
+        for version, sums in toolchains.GO_RELEASES.items():
+            module = toolchains._module_version(version)
+            self._script(
+                f"mod/golang.org/toolchain@{module}/bin/go",
+                self.here(GO).removeprefix("#!/bin/sh\n"),
+            )
+            record = self.folder / f"mod/cache/download/golang.org/toolchain/@v/{module}.ziphash"
+            record.parent.mkdir(parents=True, exist_ok=True)
+            record.write_text(sums.get(platform, "h1:"))
+        self.do()
+
+    def here(self, text: str) -> str:
+        """A script, with this folder's path filled in."""
+        return text.replace("{folder}", str(self.folder))
+
+    def _script(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def do(self, *, build: str = "", sample: str = "", shell: str = "") -> None:
+        """What building, a measured program and any other `go` command do first."""
+        (self.folder / "reached").unlink(missing_ok=True)
+        for name, text in (("build", build), ("sample", sample), ("shell", shell)):
+            (self.folder / name).write_text(text)
+
+    def from_the(self, number: int, of: str, what: str = AT_WORK) -> None:
+        """Do something first at the nth build, sample or other command, and at all after it."""
+        count = self.folder / f"{of}-count"
+        count.unlink(missing_ok=True)
+        this = f'echo >> "{count}"; [ "$(wc -l < "{count}")" -lt {number} ] || {{ {what}; }}'
+        self.do(**{of: self.here(this)})
+
+    @property
+    def runs(self) -> Path:
+        return self.folder / "runs"
+
+    @property
+    def report(self) -> Path:
+        return self.folder / "report"
+
+    def the_run(self) -> Run:
+        """The one run that there is."""
+        (run,) = all_runs(self.runs)
+        return run
+
+    def environment(self) -> dict[str, str]:
+        """Nothing of the user's, and no network."""
+        home = self.folder / "home"
+        return {
+            "PATH": os.defpath,
+            "HOME": str(home),
+            "TMPDIR": str(self.folder / "tmp"),
+            "CC": str(self.folder / "cc"),
+            "GOMODCACHE": str(self.folder / "mod"),
+            "GOPROXY": "off",
+            "PIP_NO_INDEX": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "GCCOST_RUNS": str(self.runs),
+            "GCCOST_REPORT": str(self.report),
+            "GCCOST_BUDGET": "tiny",
+            "GCCOST_ONLY": "lemire",
+        }
+
+    def start(
+        self, *arguments: str, program: str = "", under: Sequence[str] = (), **more: str
+    ) -> subprocess.Popen[str]:
+        """Start gccost, or a Python program, in a process group of its own as a shell does.
+
+        `under` is a command that is given it to run; `more` is more environment.
+        """
+        python = [sys.executable, *(("-c", program) if program else ("-m", "gccost"))]
+        return subprocess.Popen(
+            [*under, *python, *arguments],
+            cwd=places.ROOT,
+            env={**self.environment(), **more},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        )
+
+    def gccost(
+        self, *arguments: str, under: Sequence[str] = (), **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run gccost to its end; see `start`."""
+        with self.start(*arguments, under=under, **more) as process:
+            said, complaint = process.communicate(timeout=120)
+        return subprocess.CompletedProcess(arguments, process.returncode, said, complaint)
+
+    def wait_until_at_work(self, started: subprocess.Popen[str]) -> None:
+        """Wait until something is AT_WORK."""
+        reached = self.folder / "reached"
+        wait_for(lambda: reached.exists() or started.poll() is not None)
+        if not reached.exists():
+            self.end()
+            pytest.fail(f"it did not come to that: {started.communicate()}")
+
+    def stop(self, started: subprocess.Popen[str], sent: signal.Signals) -> tuple[int, str]:
+        """Send a signal to its whole group, as Ctrl-C does; its exit code and what it said."""
+        os.killpg(started.pid, sent)
+        _, complaint = started.communicate(timeout=20)
+        return started.returncode, complaint
+
+    def end(self) -> None:
+        """End what a failed test would leave behind."""
+        for process in self.processes():
+            process.kill()
+
+    def processes(self) -> list[psutil.Process]:
+        """Every process that descends from a start of gccost here, told by its HOME."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get("HOME") == str(self.folder / "home"):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> bool:
+    """Whether a condition comes true within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True

@@ -1,0 +1,106 @@
+"""The door that notebooks come in by: what they are given when something is missing."""
+
+from __future__ import annotations
+
+import pytest
+import recordings
+from conftest import FakeMachine
+
+from gccost import study
+from gccost.errors import GccostError
+from gccost.judging.recording import Recording
+from gccost.measuring.experiments import AUTO, EXPERIMENTS, FREE, Arm, Ratio
+from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+from gccost.showing import charts
+
+LEMIRE = [name for name in charts.CHARTS if not name.startswith("precision")]
+
+
+@pytest.fixture
+def reference(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
+    monkeypatch.delenv("GCCOST_ONLY", raising=False)
+    monkeypatch.setenv("GCCOST_MODE", "measure")
+    return recordings.record(tmp_path / "reference")
+
+
+@pytest.mark.parametrize("missing", [DOCUMENT_GO, TODAY_GO])
+def test_with_one_release_missing_the_chapter_shows_the_other(
+    machine: FakeMachine, reference, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.missing = {missing}
+    asked: list[str] = []
+    monkeypatch.setattr(study, "_shell", lambda command, go: asked.append(go) or "printed\n")
+    opened = study.open_study("lemire")
+    assert opened.mode == "measure"
+    assert missing not in opened.releases
+    assert any(missing in notice for notice in opened.notices)
+    assert "cannot be fetched" in opened.notice().text
+    assert opened.shell("plain", "go version").markdown
+    assert asked == list(opened.releases)
+    for name in LEMIRE:
+        opened.chart(name)
+    assert "not measured" in opened.verdicts().text
+    assert opened.costs(FREE, AUTO, under=FREE).text
+
+
+def test_a_release_that_comes_back_is_measured_then(machine: FakeMachine, reference) -> None:
+    machine.missing = {DOCUMENT_GO}
+    assert study.open_study("lemire").releases == (TODAY_GO,)
+    machine.missing = set()
+    assert study.open_study("lemire").releases == (DOCUMENT_GO, TODAY_GO)
+
+
+def test_with_no_release_at_all_the_recorded_run_is_shown(machine: FakeMachine, reference) -> None:
+    machine.missing = {DOCUMENT_GO, TODAY_GO}
+    opened = study.open_study("lemire")
+    assert opened.mode == "replay"
+    assert opened.run.name == reference.name
+    assert "Nothing could be measured here" in opened.notice().text
+
+
+def test_replay_shows_the_recorded_run_and_says_when_the_programs_have_changed(
+    reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GCCOST_MODE", "replay")
+    opened = study.open_study("lemire")
+    assert opened.mode == "replay"
+    assert "have changed since this run was recorded" in opened.notice().text
+
+
+def test_a_run_that_was_broken_off_says_so(machine: FakeMachine, reference) -> None:
+    opened = study.open_study("lemire")
+    assert "broken off" not in opened.notice().text
+    opened.run.update("lemire", finished={})
+    again = study.Study("measure", Recording.load(EXPERIMENTS["lemire"], opened.run), ())
+    assert "was broken off before any budget was met" in again.notice().text
+
+
+def test_changes_are_only_said_where_they_are_more_than_noise(reference, monkeypatch) -> None:
+    monkeypatch.setenv("GCCOST_MODE", "replay")
+    opened = study.open_study("lemire")
+    off = Ratio(Arm("AllocateAuto", gogc="off"), AUTO)
+    assert opened.changed(off, TODAY_GO, "saves", "costs").startswith("saves 1")
+    same = Ratio(Arm("AllocateAuto", twin="same"), AUTO)
+    assert "no difference" in opened.changed(same, TODAY_GO, "saves", "costs")
+
+
+def test_unknown_names_are_answered_with_the_known_ones(reference, monkeypatch) -> None:
+    monkeypatch.setenv("GCCOST_MODE", "replay")
+    with pytest.raises(GccostError, match="lemire-cost"):
+        study.open_study("lemire").chart("nothing")
+    with pytest.raises(GccostError, match=", ".join(EXPERIMENTS)):
+        study.open_study("nothing")
+    monkeypatch.setenv("GCCOST_MODE", "guess")
+    with pytest.raises(GccostError, match="measure or replay"):
+        study.open_study("lemire")
+
+
+def test_source_shows_functions_as_they_stand_there() -> None:
+    shown = study.source("cstr/cstr.go", "Free", "AllocateAuto").markdown
+    assert shown.startswith("```go\n// gosrc/cstr/cstr.go\n")
+    assert "// Free frees a block" in shown
+    assert "func Free(c *C.char) { C.cstr_free(c) }" in shown
+    assert shown.rstrip().endswith("return answer\n}\n```")
+    with pytest.raises(GccostError, match="no function Nothing"):
+        study.source("cstr/cstr.go", "Nothing")
