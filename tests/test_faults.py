@@ -563,7 +563,8 @@ def test_a_clock_that_jumps_bends_neither_budget_nor_resuming(
     monkeypatch.setattr(time, "time", lambda: next(clock))
     monkeypatch.setattr(runs, "now", lambda: next(dates))
     # Never precise enough: the budget alone ends it.
-    plan = measure.plan(LEMIRE, Budget("tiny", 1.5, min_rounds=1, half_width=-1.0, scale=TINY.scale))
+    never = Budget("tiny", 1.5, min_rounds=1, half_width=-1.0, scale=TINY.scale)
+    plan = measure.plan(LEMIRE, never)
     with pytest.raises(KeyboardInterrupt):
         measure.measure(plan, after(30))
     run = measure.find(plan)
@@ -693,7 +694,7 @@ def test_an_unknown_claim_release_or_chart_is_answered_with_the_known_ones(
     shown = study.Study("replay", recorded, ())
     with pytest.raises(GccostError, match=f"name one of L1 on .*L4 on {TODAY_GO}"):
         shown.row("L1", "1.99")
-    with pytest.raises(GccostError, match="name one of .*lemire-cost"):
+    with pytest.raises(GccostError, match=r"name one of .*lemire-cost"):
         shown.chart("lemire-coast")
 
 
