@@ -19,6 +19,7 @@ from gccost.measuring.experiments import (
     TODAY_GO,
     independent,
 )
+from gccost.measuring.runs import Run
 from gccost.showing import charts
 
 PRECISION = EXPERIMENTS["precision"]
@@ -83,6 +84,26 @@ def test_a_measurement_that_was_broken_off_is_made_again_whole(plan: measure.Pla
     keys = ["benchmark", "method", "load", "measurement", "round"]
     repeats = frame[frame["method"] != ""].groupby(keys).size()
     assert set(repeats) <= {1, 3}  # the baseline is sampled three times a round
+
+
+def test_a_measurement_that_was_written_and_not_yet_counted_is_not_doubled(
+    plan: measure.Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = Run.update
+
+    def killed(run: Run, experiment: str, **facts: object) -> None:
+        if len(facts.get("done", [])) == 3:  # type: ignore[arg-type]
+            raise KeyboardInterrupt
+        update(run, experiment, **facts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "update", killed)
+        with pytest.raises(KeyboardInterrupt):
+            precision.measure(plan, nothing, seconds=0.1)
+    run = precision.measure(plan, nothing, seconds=0.1)
+    keys = ["benchmark", "method", "load", "measurement", "round"]
+    frame = benchfmt.read(run.results("precision")).frame
+    assert set(frame[frame["method"] != ""].groupby(keys).size()) <= {1, 3}
 
 
 def test_measurements_that_agree_hold_and_others_do_not(plan: measure.Plan, tmp_path) -> None:

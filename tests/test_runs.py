@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 from pathlib import Path
 
@@ -11,6 +12,12 @@ import pytest
 
 from gccost.errors import GccostError
 from gccost.measuring import runs
+
+
+def described(**more: object) -> str:
+    """A run's description with something else in it."""
+    sound = {"format": 1, "created": "", "fingerprint": "", "machine": {}, "warnings": []}
+    return json.dumps({**sound, "experiments": {}, **more})
 
 
 @pytest.fixture
@@ -59,8 +66,17 @@ def test_two_runs_in_one_second_are_two_folders(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ("{", "this is not JSON"),
+        ("", "this is not JSON"),
+        ("\0\0\0", "this is not JSON"),
+        ("[" * 100_000, "this is not JSON"),
+        ('{"format": 1, "warnings": ["\\ud800"]}', "this is not JSON"),
         ("[]", "not the description of a run"),
         ('{"format": 99}', "format 99"),
+        ('{"format": 1}', "it has no created"),
+        (described(warnings=[3]), "an entry of warnings is not text"),
+        (described(experiments=[]), "experiments is not an object"),
+        (described(experiments={"x": {"seed": "1"}}), "seed is not a whole number"),
+        (described(scale=math.nan), "scale is not a number"),
     ],
 )
 def test_a_description_that_cannot_be_used_is_named(run: runs.Run, text: str, why: str) -> None:

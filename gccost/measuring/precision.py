@@ -8,7 +8,6 @@ and apart from the other times. Only the method decides how well the four agree.
 from __future__ import annotations
 
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ from gccost.measuring.experiments import DRIFT, LOADS, MEASUREMENTS, METHODS, Ca
 from gccost.measuring.measure import Plan, Progress, begin, find
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import run_count, run_sample
+from gccost.processes import Leash
 
 SECONDS = 60.0  # of each measurement
 AS_PEOPLE_RUN_IT = 10  # go test -count
@@ -37,10 +37,12 @@ def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
     measured again, whole, for it must be of one piece.
     """
     name = plan.experiment.name
-    with runs.exclusive(places.runs(), "measuring"):
+    with runs.exclusive(places.runs(), "measuring"), runs.scratch(places.runs()) as scratch:
         run = find(plan) or begin(plan)
-        run.drop_unfinished_line(name)
-        done = list(run.experiment(name).get("done", []))
+        entry = run.experiment(name)
+        done = list(entry.get("done", []))
+        run.cut_off(name, entry.get("recorded", run.size(name)))
+        run.update(name, recorded=run.size(name))
         todo = [
             (measurement, load, method)
             for measurement in MEASUREMENTS
@@ -53,24 +55,24 @@ def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
             if what in done:
                 continue
             progress(i * seconds, total, what)
-            samples = _measurement(plan, measurement, load, method, seconds)
+            samples = _measurement(plan, measurement, load, method, seconds, scratch)
             run.append(name, [benchfmt.format_line(sample) for sample in samples])
             done.append(what)
-            run.update(name, done=done)
+            run.update(name, done=done, recorded=run.size(name))
         run.update(name, finished={plan.budget.name: _summary(run, name, seconds)})
         progress(total, total, "done")
     return run
 
 
 def _measurement(
-    plan: Plan, measurement: str, load: str, method: str, seconds: float
+    plan: Plan, measurement: str, load: str, method: str, seconds: float, scratch: Path
 ) -> list[benchfmt.Sample]:
     """One measurement by one method: about `seconds` of it, as samples."""
     wanted = {"method": method, "load": load, "measurement": measurement}
     cases = [c for c in plan.cases if dict(c.arm.more) == wanted]
     drift = [c for c in plan.cases if c.arm == DRIFT]
-    with tempfile.TemporaryDirectory(prefix="gccost-") as scratch:
-        folder = Path(scratch)
+    with tempfile.TemporaryDirectory(dir=scratch) as name:
+        folder = Path(name)
         with _load() if load == "busy" else _quiet():
             if method == "rounds":
                 samples = list(_rounds(plan, cases, folder, seconds))
@@ -111,7 +113,7 @@ def _build(plan: Plan, case: Case, layout: int, folder: Path) -> Path:
 @contextmanager
 def _load() -> Iterator[None]:
     """Another process keeps a core busy meanwhile."""
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+    with Leash() as leash, leash.start([sys.executable, "-c", "while True: pass"]) as other:
         try:
             yield
         finally:

@@ -45,6 +45,7 @@ _SHAPE = {
             "compiler?": str,
             "troubles?": [str],
             "done?": [str],
+            "recorded?": int,
             "missing?": {"*": str},
             "random_layout?": {"*": bool},
             "finished?": {"*": {**_SUMMARY, "share_in_loops": float}},
@@ -153,6 +154,16 @@ class Run:
                     raise
             finally:
                 os.close(handle)
+
+    def size(self, experiment: str) -> int:
+        """How many bytes an experiment's results are."""
+        return self.results(experiment).stat().st_size
+
+    def cut_off(self, experiment: str, size: int) -> None:
+        """Cut off the results that a killed run wrote after its last complete measurement."""
+        if self.size(experiment) > size >= 0:
+            with writing(self.results(experiment)):
+                os.truncate(self.results(experiment), size)
 
     def drop_unfinished_line(self, experiment: str) -> None:
         """Cut off a last line that a killed run had not finished writing."""
