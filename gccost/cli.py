@@ -330,7 +330,8 @@ def _notebooks(chosen: list[Experiment]) -> list[Path]:
 
     for of in chosen:
         if not study.shown(of):
-            _say(f"{of.chapter} is left out: {of.apart} measures it")
+            how = of.apart or f"make measure ONLY={of.name}"
+            _say(f"{of.chapter} is left out: {how} measures it")
     chapters = {of.chapter for of in chosen if study.shown(of)} | {"00-results"}
     return [p for p in sorted(places.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
 

@@ -64,7 +64,24 @@ def mebibytes(x: float) -> str:
     return plain(x / 2**20) + " MiB"
 
 
-FORMATS = {"ratio": times, "share": percent, "ns": nanoseconds, "count": count}
+def allocations(x: float) -> str:
+    """Allocations per operation more than another version's: "1.00 more"."""
+    return plain(x) + " more"
+
+
+def cycles(x: float) -> str:
+    """GC cycles: "2.00 cycles"."""
+    return plain(x) + " cycles"
+
+
+FORMATS = {
+    "ratio": times,
+    "share": percent,
+    "ns": nanoseconds,
+    "count": count,
+    "allocations": allocations,
+    "cycles": cycles,
+}
 
 
 def value(x: float, unit: str) -> str:

@@ -114,9 +114,23 @@ class Study:
         """What one arm costs more than another, paired within rounds."""
         return self.recording.added(Ratio(over, under, metric), go)
 
-    def share(self, arm: Arm, go: str, *functions: str) -> Estimate:
-        """The share of an arm's CPU profile whose stacks hold any of the functions."""
-        return self.recording.share(Share(arm, functions), go)
+    def amount(self, arm: Arm, go: str, metric: str) -> Estimate:
+        """An arm's amount of a metric that may be 0, such as a count."""
+        return self.recording.amount(arm, go, metric)
+
+    def share(
+        self,
+        arm: Arm,
+        go: str,
+        *functions: str,
+        within: tuple[str, ...] = (),
+        of: tuple[str, ...] = (),
+    ) -> Estimate:
+        """The share of an arm's CPU profile whose stacks hold any of the functions.
+
+        See `Share` for `within` and `of`.
+        """
+        return self.recording.share(Share(arm, functions, within, of), go)
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -187,7 +201,7 @@ class Study:
             if not len(self.recording.samples(arm, go)):
                 continue
             allocs, cycles, loop, drained = (
-                rounding.count(self.recording.amount(arm, go, unit).value)
+                rounding.count(self.amount(arm, go, unit).value)
                 for unit in ("allocs/op", "gc-cycles", "c-unfreed-loop", "c-unfreed-drained")
             )
             ratio, added = self.ratio(arm, under, go), self.added(arm, under, go)
@@ -425,9 +439,10 @@ def open_results() -> Results:
 def shown(of: Experiment) -> bool:
     """Whether there is something to show of an experiment, or it can be measured.
 
-    One that is measured apart has nothing until its command was run.
+    One that is measured apart has nothing until its command was run, and in
+    replay none has until it was recorded.
     """
-    if not of.apart:
+    if not of.apart and mode() == "measure":
         return True
     folders = [places.reference()] if mode() == "replay" else [places.reference(), places.runs()]
     return any(run.results(of.name).exists() for f in folders for run in runs.all_runs(f))

@@ -20,8 +20,8 @@ NS = {
     "AllocateCleanup": 400.0,
 }
 STACKS = [
-    (["main", "runtime.SetFinalizer", "runtime.addspecial"], 60),
-    (["main", "runtime.cgocall"], 25),
+    (["cstr.BenchmarkAllocateAuto", "runtime.SetFinalizer", "runtime.addspecial"], 60),
+    (["cstr.BenchmarkAllocateAuto", "runtime.cgocall"], 25),
     (["runtime.gcBgMarkWorker"], 15),
 ]
 
@@ -37,7 +37,7 @@ def record(folder: Path, ns: Mapping[str, float] = NS, rounds: int = 8) -> runs.
         for case in cases:
             lines.append(benchfmt.format_line(_sample(case, ns, number, noise)))
             if case.arm.profile:
-                path = run.profile("lemire", case.arm.benchmark, case.go, number)
+                path = run.profile("lemire", case.name, number)
                 path.parent.mkdir(exist_ok=True)
                 stacks = [(stack, ns_ * 10**7 + number) for stack, ns_ in STACKS]
                 write_profile(path, stacks)

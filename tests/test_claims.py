@@ -7,13 +7,16 @@ import pytest
 from gccost.judging import ledger, published
 from gccost.judging.claims import (
     CLAIMS,
-    Agreement,
+    About,
     Agrees,
+    AtLeast,
     Banded,
+    Exactly,
     Label,
     Same,
-    Share,
     Spread,
+    UShaped,
+    Valley,
 )
 from gccost.measuring.experiments import EXPERIMENTS, Ratio
 from gccost.stats import Estimate
@@ -115,12 +118,7 @@ def test_every_claim_has_its_published_row_and_the_other_way_round() -> None:
 def test_every_claim_is_measured_by_its_experiment_on_every_release(claim) -> None:
     cases = EXPERIMENTS[claim.experiment].cases
     for quantity in filter(None, (claim.quantity, claim.beside)):
-        if isinstance(quantity, Share):
-            arms = [quantity.arm]
-        else:
-            groups = quantity.groups if isinstance(quantity, Agreement) else [[quantity]]
-            arms = [a for group in groups for r in group for a in (r.numerator, r.denominator)]
-        for arm in arms:
+        for arm in quantity.arms:
             measured = {c.go for c in cases if c.arm == arm}
             assert measured >= set(claim.releases), f"{claim.id} needs {arm}"
 
@@ -133,6 +131,26 @@ def test_published_ratios_are_those_of_the_published_figures() -> None:
         assert claims[claim] == pytest.approx(ratio, abs=5e-4)
     profile = published.table("lemire-profile").set_index("function")
     assert claims["L3"] == profile.loc["runtime.cgocall", "cum_percent"] / 100
+    issue = published.table("addcleanup-timings").set_index(["machine", "variant"])["ns_per_op"]
+    laptop, server = issue["MacBook Pro M1"], issue["Linux VM"]
+    for claim, ratio in (
+        ("M1", laptop["AllocateCleanup"] / laptop["AllocateFree"]),
+        ("M2", laptop["AllocateAuto"] / laptop["AllocateCleanup"]),
+        ("M3", laptop["AllocateDefer"] / laptop["AllocateFree"]),
+        ("M4", server["AllocateCleanup"] / server["AllocateFree"]),
+    ):
+        assert claims[claim] == pytest.approx(ratio, abs=5e-4)
+    sizes = published.table("siebenmann-sizes").pivot(
+        index="words", columns="variant", values="ns_per_op"
+    )
+    added = sizes["Finalize"] - sizes["Allocate"]
+    assert claims["S8"] == pytest.approx(added[1] / added.min(), abs=5e-4)
+    assert 8 * added.idxmin() == 256
+    shares = published.table("siebenmann-profile").set_index("share")["percent"] / 100
+    assert claims["S3"] == shares["SetFinalizer"]
+    assert claims["S4"] == shares["GC"]
+    assert claims["S5"] == shares["processing and running finalizers"]
+    assert claims["S6"] == shares["runtime.lock2"] + shares["runtime.unlock2"]
 
 
 def test_without_a_run_every_claim_is_not_measured() -> None:
@@ -145,3 +163,59 @@ def test_the_document_judged_wall_time() -> None:
     judged = [c.quantity for c in CLAIMS.values() if isinstance(c.quantity, Ratio)]
     assert {q.metric for q in judged} == {"ns/op"}
     assert {q.numerator.setting for q in judged} == {"published"}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "label"),
+    [
+        (0.25, 0.30, Label.HOLDS),
+        (0.05, 0.15, Label.FAILS),
+        (0.40, 0.45, Label.FAILS),
+        (0.15, 0.25, Label.UNDECIDED),
+    ],
+)
+def test_a_figure_that_takes_no_side_is_met_or_not(low: float, high: float, label: Label) -> None:
+    assert About().judge(interval(low, high), 0.27, floor=0.0).label is label
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "label"),
+    [
+        (0.51, 0.90, Label.HOLDS),
+        (0.10, 0.49, Label.FAILS),
+        (0.40, 0.60, Label.UNDECIDED),
+    ],
+)
+def test_a_bound_is_met_by_the_whole_interval(low: float, high: float, label: Label) -> None:
+    assert AtLeast().judge(interval(low, high), 0.5, floor=0.0).label is label
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "label"),
+    [
+        (2.0, 2.0, Label.HOLDS),
+        (1.0, 1.0, Label.FAILS),
+        (1.2, 2.3, Label.UNDECIDED),
+    ],
+)
+def test_a_whole_number_is_hit_or_not(low: float, high: float, label: Label) -> None:
+    assert Exactly().judge(interval(low, high), 2.0, floor=0.0).label is label
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "least", "label"),
+    [
+        ((4.0, 4.5), (1.3, 1.6), 5, Label.HOLDS),
+        ((6.0, 7.0), (1.3, 1.6), 5, Label.STRONGER),
+        ((2.0, 3.0), (1.3, 1.6), 5, Label.WEAKER),
+        ((4.0, 4.5), (0.9, 1.6), 5, Label.UNDECIDED),
+        ((0.9, 4.5), (1.3, 1.6), 5, Label.UNDECIDED),
+        ((1.0, 1.0), (2.0, 2.5), 0, Label.FAILS),
+        ((4.0, 4.5), (0.7, 0.9), 5, Label.FAILS),
+    ],
+)
+def test_a_curve_dips_when_both_its_ends_rise(
+    first: tuple[float, float], last: tuple[float, float], least: int, label: Label
+) -> None:
+    valley = Valley(math.sqrt(first[0] * first[1]), *first, 6, 6, 0.95, *last, least)
+    assert UShaped().judge(valley, 4.25, floor=0.0).label is label

@@ -11,12 +11,15 @@ from gccost.errors import GccostError
 from gccost.measuring.experiments import (
     BUDGETS,
     EXPERIMENTS,
-    LEAKS_BY_DESIGN,
     SETTINGS,
+    Arm,
+    Case,
     Experiment,
     budget,
     experiment,
+    sized,
 )
+from gccost.measuring.machine import MOST_BYTES
 
 every_experiment = pytest.mark.parametrize("of", EXPERIMENTS.values(), ids=lambda e: e.name)
 in_rounds = pytest.mark.parametrize(
@@ -79,9 +82,10 @@ def test_every_benchmark_stands_in_its_program(of: Experiment) -> None:
 @every_experiment
 def test_a_leaking_case_fits_in_memory(of: Experiment) -> None:
     for case in of.cases:
-        keeps = case.arm.benchmark in LEAKS_BY_DESIGN or case.arm.gogc == "off"
-        if keeps:
-            assert case.n * 250 < 4 * 2**30, f"{case.name} keeps about 250 B an operation"
+        frees = case.arm.benchmark in ("AllocateFree", "AllocateDefer")
+        keeps = case.leaks or (case.arm.gogc == "off" and not frees)
+        assert bool(case.kept) == keeps, f"{case.name}: what an operation keeps is not declared"
+        assert case.n * case.kept < MOST_BYTES
 
 
 @every_experiment
@@ -100,3 +104,21 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
         budget("quik")
     with pytest.raises(GccostError, match=r"no experiment 'lemur'.*lemire"):
         experiment("lemur")
+
+
+def test_a_release_without_cleanups_is_not_asked_for_their_curve() -> None:
+    with pytest.raises(GccostError, match=r"Go 1.20.14 has no runtime.AddCleanup.*1.24 or later"):
+        Case("objects", sized("Cleanup", 8), "1.20.14", 1000)
+
+
+def test_memory_caps_what_a_case_keeps_and_nothing_else() -> None:
+    keeps = Case("objects", sized("Finalize", 512, gogc="off"), "1.27.4", 1000, kept=5000)
+    frees = Case("objects", sized("Finalize", 512), "1.27.4", 1000)
+    assert keeps.capped(10_000).n == 2
+    assert keeps.capped(10**9) == keeps
+    assert frees.capped(10_000) == frees
+
+
+def test_a_case_of_every_second_round_is_due_in_the_first() -> None:
+    case = Case("cstr", Arm("AllocateAuto"), "1.27.4", 1000, every=2)
+    assert [case.due(number) for number in (1, 2, 3, 4)] == [True, False, True, False]

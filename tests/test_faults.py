@@ -824,7 +824,7 @@ def test_no_description_of_a_run_brings_anything_down(
     (fault,) = runs.passed_over(tmp_path) or ("",)
     assert runs.all_runs(tmp_path) == ([] if fault else [run])
     if not fault:
-        plan = measure.Plan(LEMIRE, TINY, "0" * 12, "made-up", {}, None, {})
+        plan = measure.Plan(LEMIRE, TINY, "0" * 12, "made-up", {}, None, {}, cpus=2, memory=2**40)
         assert measure.finished(run, plan) in (True, False)
         page_of(replace(recorded, run=run)).encode()
         run.update("lemire", troubles=["another"])

@@ -1,4 +1,4 @@
-"""The Go programs: formatted, vetted, and tested on the document's release and today's."""
+"""The Go programs: formatted, vetted, and tested on the releases that differ for them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 from gccost import places
 from gccost.measuring import builds, toolchains
-from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, TODAY_GO
 
-releases = pytest.mark.parametrize("version", [DOCUMENT_GO, TODAY_GO])
+releases = pytest.mark.parametrize("version", [DOCUMENT_GO, CLEANUP_GO, TODAY_GO])
 
 
 def go(version: str, *arguments: str, program: str = "go") -> str:
@@ -49,6 +49,14 @@ def test_a_plain_go_test_bench_prints_every_metric(version: str) -> None:
     for line in benchmarks:
         for unit in ("cpu-ns/op", "settled-ns/op", "gc-cycles", "c-unfreed-drained", "allocs/op"):
             assert f" {unit}" in line
+
+
+def test_a_size_that_the_runtime_batches_is_refused() -> None:
+    benchmark = ("test", "-run=^$", "-bench=FinalizeBytes", "-benchtime=100x", "-v", "./objects")
+    said = go(TODAY_GO, *benchmark)
+    for size in (8, 16):
+        assert f"an object of {size} bytes without pointers may share its block" in said
+    assert "BenchmarkFinalizeBytes/bytes=24" in said
 
 
 @pytest.mark.parametrize("version", [DOCUMENT_GO, TODAY_GO])

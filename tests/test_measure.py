@@ -10,8 +10,17 @@ from conftest import PROGRAM, FakeMachine
 
 from gccost import places
 from gccost.errors import GccostError, MissingTool
-from gccost.measuring import benchfmt, frames, measure, runs
-from gccost.measuring.experiments import BUDGETS, EXPERIMENTS, Arm, Case, experiment
+from gccost.judging.recording import Recording
+from gccost.measuring import benchfmt, builds, frames, measure, runs
+from gccost.measuring.experiments import (
+    BUDGETS,
+    EXPERIMENTS,
+    Arm,
+    Case,
+    Experiment,
+    experiment,
+)
+from gccost.measuring.machine import describe, memory_for_a_sample
 from gccost.measuring.samples import SampleFailed, run_sample
 
 LEMIRE = EXPERIMENTS["lemire"]
@@ -92,6 +101,24 @@ def test_the_users_go_settings_do_not_reach_a_sample(
     run_sample(program(tmp_path, f'env > "{tmp_path}/env"; line "$name"'), CASE, tmp_path)
     variables = dict(v.split("=", 1) for v in (tmp_path / "env").read_text().splitlines())
     assert "9" not in variables.values()
+
+
+def test_a_sub_benchmark_is_asked_for_and_known_by_its_keys(tmp_path: Path) -> None:
+    sized = replace(CASE, arm=Arm("Finalize", sub=(("words", "8"),)))
+    asked = f'echo "$@" > "{tmp_path}/asked"; '
+    sample = run_sample(
+        program(tmp_path, asked + "line BenchmarkFinalize/words=8"), sized, tmp_path
+    )
+    assert sample.keys["words"] == "8"
+    assert "-test.bench=^Benchmark(Finalize)$/^words=8$" in (tmp_path / "asked").read_text()
+    with pytest.raises(SampleFailed, match="ran Finalize"):
+        run_sample(program(tmp_path, "line BenchmarkFinalize/words=16"), sized, tmp_path)
+
+
+def test_a_benchmark_that_refuses_says_why(tmp_path: Path) -> None:
+    refuses = "printf -- '--- SKIP: BenchmarkX\\n    x_test.go:7: it may never run\\n'"
+    with pytest.raises(SampleFailed, match="the program skipped it: it may never run"):
+        run_sample(program(tmp_path, refuses), CASE, tmp_path)
 
 
 # --- a run --------------------------------------------------------------------
@@ -230,3 +257,44 @@ def test_two_at_once_in_one_place(machine: FakeMachine) -> None:
 def test_an_unknown_experiment_is_named() -> None:
     with pytest.raises(GccostError, match="lemire"):
         experiment("nothing")
+
+
+# --- what is measured less often, or not here ---------------------------------
+
+
+def seldom(machine: FakeMachine, **facts) -> Experiment:
+    """Lemire's first two cases, the second with other facts."""
+    first, second = LEMIRE.cases[0], replace(LEMIRE.cases[4], **facts)
+    return replace(LEMIRE, cases=(first, second), headline=())
+
+
+def test_a_case_of_every_second_round_is_measured_in_every_second(machine: FakeMachine) -> None:
+    of = seldom(machine, every=2)
+    run = measure.measure(measure.plan(of, TINY))
+    frame = frames.of_cases(benchfmt.read(run.results("lemire")).frame, of.within(TINY))
+    rounds = {name: sorted(set(own["round"])) for name, own in frame.groupby("name")}
+    assert rounds[of.cases[0].name] == [1, 2, 3, 4]
+    assert rounds[of.cases[1].name] == [1, 3]
+
+
+def test_a_case_for_many_cpus_is_left_out_on_few(machine: FakeMachine) -> None:
+    of = seldom(machine, cpus=10_000)
+    plan = measure.plan(of, TINY)
+    assert [case.name for case in plan.cases] == [of.cases[0].name]
+    assert measure.finished(measure.measure(plan), plan)
+
+
+def test_a_case_too_large_for_the_memory_is_capped_and_says_so(machine: FakeMachine) -> None:
+    whole = LEMIRE.within(TINY)[4]
+    of = seldom(machine, kept=memory_for_a_sample(describe()) // (whole.n // 2))
+    run = measure.measure(measure.plan(of, TINY))
+    assert "this machine's memory allows" in run.experiment("lemire")["troubles"][0]
+    loaded = Recording.load(of, run)
+    capped = loaded.samples(of.cases[1].arm, of.cases[1].go)
+    assert len(capped) == 4
+    assert set(capped["n"]) == {whole.n // 2}
+
+
+def test_a_program_is_its_own_sources_and_those_that_it_imports() -> None:
+    folders = {path.parent.name for path in builds.sources("parallel")}
+    assert folders == {"gosrc", "parallel", "cstr", "meter"}

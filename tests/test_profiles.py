@@ -70,3 +70,25 @@ def test_what_is_no_profile_is_named(tmp_path: Path, data: bytes) -> None:
 def test_a_profile_in_another_unit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(GccostError, match="none in nanoseconds"):
         profiles.read(write(tmp_path / "p", [(["a"], 1)], unit="bytes"))
+
+
+def test_a_share_may_ask_for_two_functions_and_be_of_a_part(tmp_path: Path) -> None:
+    stacks = [
+        (["loop", "malloc", "sweep"], 10),
+        (["loop", "link"], 30),
+        (["background", "sweep"], 60),
+    ]
+    profile = profiles.read(write(tmp_path / "p", stacks))
+    assert profile.share(["sweep"]) == 0.7
+    assert profile.share(["sweep"], within=["malloc"]) == 0.1
+    assert profile.share(["link"], of=["loop"]) == 0.75
+    assert profile.share(["sweep"], within=["malloc"], of=["loop"]) == 0.25
+    assert math.isnan(profile.share(["link"], of=["elsewhere"]))
+    assert profile.share(["mall*", "li*"]) == 0.4
+    assert profile.share(["(*"]) == 0
+
+
+def test_a_profile_is_known_by_the_benchmark_on_its_stacks(tmp_path: Path) -> None:
+    profile = profiles.read(write(tmp_path / "p", [(["testing.run", "x/y.BenchmarkThis"], 1)]))
+    assert profile.holds(".BenchmarkThis")
+    assert not profile.holds(".BenchmarkThat")

@@ -13,13 +13,14 @@ import nbformat
 import pandas as pd
 import pytest
 import recordings
+from test_profiles import write as write_profile
 
 from gccost import places
 from gccost.errors import GccostError
 from gccost.judging import ledger
 from gccost.judging.claims import CLAIMS, Label
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import AUTO, EXPERIMENTS, FREE, Arm, Ratio
+from gccost.measuring.experiments import AUTO, EXPERIMENTS, FREE, Arm, Ratio, profiled
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.showing import charts, tables
 
@@ -144,8 +145,27 @@ def test_lines_that_cannot_be_used_travel_with_the_rest(tmp_path: Path) -> None:
 
 # --- charts -------------------------------------------------------------------
 
-LEMIRE_CHARTS = [name for name in charts.CHARTS if not name.startswith("precision")]
+LEMIRE_CHARTS = [name for name in charts.CHARTS if name.startswith("lemire") or name == "control"]
 every_chart = pytest.mark.parametrize("name", LEMIRE_CHARTS)
+
+
+@pytest.mark.parametrize(
+    ("stacks", "why"),
+    [
+        ([], "the profile holds no samples"),
+        ([(["other.BenchmarkOther", "a"], 1)], "no BenchmarkAllocateAuto"),
+    ],
+)
+def test_a_profile_that_is_empty_or_of_another_program_is_left_out(
+    tmp_path: Path, stacks: list[tuple[list[str], int]], why: str
+) -> None:
+    run = recordings.record(tmp_path)
+    arm = profiled("AllocateAuto")
+    path = run.profile("lemire", arm.on(TODAY_GO), 3)
+    write_profile(path, stacks)
+    loaded = Recording.load(LEMIRE, run)
+    assert sorted(loaded.profiles(arm, TODAY_GO)) == [1, 2, 4, 5, 6, 7, 8]
+    assert any(str(path) in problem and why in problem for problem in loaded.problems)
 
 
 @every_chart

@@ -8,13 +8,26 @@ add its row there and its entry here.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import MappingProxyType
 
-from gccost.measuring.experiments import AUTO, FREE, LOADS, Arm, Ratio, independent
-from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+from gccost.measuring.experiments import (
+    AUTO,
+    CLEANUP,
+    DEFER,
+    FREE,
+    LOADS,
+    SIZES,
+    Arm,
+    Ratio,
+    independent,
+    profiled,
+    sized,
+    until_free,
+)
+from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, ISSUE_GO, TODAY_GO
 from gccost.stats import Estimate
 
 BAND = 1.25  # a figure within this factor of the published one is the same figure
@@ -98,10 +111,70 @@ class Same:
 
 @dataclass(frozen=True)
 class Share:
-    """The share of an arm's CPU profile whose stacks hold any of these functions."""
+    """The share of an arm's CPU profile whose stacks hold any of these functions.
+
+    Where `within` is given the stacks must hold any of those too; where `of` is
+    given, the share is of the stacks that hold any of those.
+    """
 
     arm: Arm  # with profile="cpu"
     functions: tuple[str, ...]
+    within: tuple[str, ...] = ()
+    of: tuple[str, ...] = ()
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return (self.arm,)
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much of a metric an arm shows: a count, say."""
+
+    arm: Arm
+    metric: str
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return (self.arm,)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a ratio's numerator shows more than its denominator, in the metric's unit."""
+
+    ratio: Ratio
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return self.ratio.arms
+
+
+@dataclass(frozen=True)
+class Dip:
+    """How deep a curve dips: its first point over its least.
+
+    A point is what a ratio's numerator takes more than its denominator.
+    """
+
+    curve: tuple[Ratio, ...]
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return tuple(arm for ratio in self.curve for arm in ratio.arms)
+
+
+@dataclass(frozen=True, slots=True)
+class Valley(Estimate):
+    """The estimate of a Dip: the first point over the least; and the last point's interval."""
+
+    last_low: float
+    last_high: float
+    least: int  # the place of the least point on the curve
 
 
 @dataclass(frozen=True)
@@ -113,6 +186,11 @@ class Agreement:
     """
 
     groups: tuple[tuple[Ratio, ...], ...]
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return tuple(arm for group in self.groups for ratio in group for arm in ratio.arms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +217,66 @@ class Agrees:
         return Verdict(Label.HOLDS, "they lie within it and agree", factor)
 
 
-Quantity = Ratio | Share | Agreement
-Rule = Banded | Same | Agrees
+@dataclass(frozen=True)
+class About:
+    """A figure that takes no side: it is the published one within the band, or it is not."""
+
+    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
+        """Judge an interval; `floor` is not used."""
+        low, high, factor = measured.low, measured.high, measured.value / published
+        if published / BAND <= low and high <= published * BAND:
+            return Verdict(Label.HOLDS, "within the band of the published figure", factor)
+        if low > published * BAND or high < published / BAND:
+            more = "more" if measured.value > published else "less"
+            return Verdict(Label.FAILS, f"it is {more}, outside the band", factor)
+        return Verdict(Label.UNDECIDED, "the interval straddles the band's edge", factor)
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """A figure that was published as a bound: "over half"."""
+
+    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
+        """Judge an interval; `floor` is not used."""
+        factor = measured.value / published
+        if measured.low > published:
+            return Verdict(Label.HOLDS, "all of the interval is over it", factor)
+        if measured.high < published:
+            return Verdict(Label.FAILS, "all of the interval is under it", factor)
+        return Verdict(Label.UNDECIDED, "the interval holds the bound", factor)
+
+
+@dataclass(frozen=True)
+class Exactly:
+    """A whole number, to be hit within a tenth."""
+
+    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
+        """Judge an interval; `floor` is not used."""
+        factor = measured.value / published
+        if published - 0.1 <= measured.low and measured.high <= published + 0.1:
+            return Verdict(Label.HOLDS, "exactly so", factor)
+        if measured.low > published + 0.1 or measured.high < published - 0.1:
+            return Verdict(Label.FAILS, "another number", factor)
+        return Verdict(Label.UNDECIDED, "it is not always the same number", factor)
+
+
+@dataclass(frozen=True)
+class UShaped:
+    """A curve whose both ends lie above its least point; then, how deep it dips."""
+
+    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
+        """Judge a Valley; `floor` is not used."""
+        assert isinstance(measured, Valley)
+        factor = measured.value / published
+        if measured.high < 1 or measured.last_high < 1 or measured.least == 0:
+            return Verdict(Label.FAILS, "it is least at an end", factor)
+        if measured.low <= 1 or measured.last_low <= 1:
+            return Verdict(Label.UNDECIDED, "whether both ends rise is undecided", factor)
+        return Banded().judge(measured, published, floor=0.0)
+
+
+Quantity = Ratio | Share | Agreement | Amount | Difference | Dip
+Rule = Banded | Same | Agrees | About | AtLeast | Exactly | UShaped
 
 
 @dataclass(frozen=True)
@@ -156,8 +292,146 @@ class Claim:
     releases: tuple[str, ...] = (DOCUMENT_GO, TODAY_GO)
 
 
+# --- How the stacks of a CPU profile are sorted --------------------------------
+#
+# A share is that of the stacks that hold any of the functions anywhere, so shares
+# overlap and need not add up. Names changed between releases; all are listed.
+
+SETTING = ("runtime.SetFinalizer",)
+LINKING_IN = ("runtime.addspecial",)
+SPLICE_POINT = ("runtime.(*mspan).specialFindSplicePoint",)
+# What a stack holds that is there because the program allocates.
+# From Go 1.27 on the compiler calls a variant for the object's size by itself.
+ALLOCATING = ("runtime.mallocgc*", "runtime.newobject")
+SWEEPING = (
+    "runtime.(*sweepLocked).sweep",
+    "runtime.(*mspan).sweep",
+    "runtime.sweepone",
+    "runtime.bgsweep",
+    "runtime.deductSweepCredit",
+)
+MARKING = (
+    "runtime.gcBgMarkWorker",
+    "runtime.gcAssistAlloc",
+    "runtime.gcAssistAlloc1",
+    "runtime.gcStart",
+    "runtime.gcMarkDone",
+    "runtime.gcMarkTermination",
+    "runtime.gcDrain",
+)
+# Finding what has a finalizer, queueing it, and calling it.
+FINALIZING = (
+    "runtime.freeSpecial",
+    "runtime.freespecial",
+    "runtime.queuefinalizer",
+    "runtime.markrootSpans",
+    "runtime.gcScanFinalizer",
+    "runtime.gcScanCleanup",
+    "runtime.runfinq",
+    "runtime.runFinalizers",
+    "runtime.runCleanups",
+)
+COLLECTING = (*SWEEPING, *MARKING, *FINALIZING)
+LOCKING = ("runtime.lock2", "runtime.unlock2")
+CALLING_C = ("runtime.cgocall",)
+
+
 def _precise(benchmark: str, gogc: str = "100") -> Arm:
     return Arm(benchmark, gogc=gogc, setting="precise")
+
+
+def _siebenmann() -> Iterator[Claim]:
+    claims: tuple[tuple[str, str, Quantity, Rule, Quantity | None], ...] = (
+        (
+            "S1",
+            "the-factor-of-ten",
+            Ratio(AUTO, FREE),
+            Banded(),
+            Ratio(_precise("AllocateAuto"), _precise("AllocateFree"), "cpu-ns/op"),
+        ),
+        (
+            "S2",
+            "heap-or-stack",
+            Difference(Ratio(AUTO, FREE, "allocs/op")),
+            Exactly(),
+            None,
+        ),
+        *(
+            (
+                name,
+                "where-the-time-goes",
+                Share(profiled("EmptyFinalizer"), functions),
+                rule,
+                Share(profiled("EmptyFinalizer", "precise"), functions),
+            )
+            for name, functions, rule in (
+                ("S3", SETTING, AtLeast()),
+                ("S4", COLLECTING, About()),
+                ("S5", FINALIZING, About()),
+                ("S6", LOCKING, About()),
+            )
+        ),
+        (
+            "S7",
+            "two-cycles-or-one",
+            Amount(until_free("Finalizer"), "gc-cycles-to-free"),
+            Exactly(),
+            None,
+        ),
+        (
+            "S8",
+            "how-the-size-matters",
+            Dip(tuple(Ratio(sized("Finalize", w), sized("Allocate", w)) for w in SIZES)),
+            UShaped(),
+            None,
+        ),
+    )
+    for name, anchor, quantity, rule, beside in claims:
+        yield Claim(name, "siebenmann", anchor, quantity, rule, beside)
+
+
+def _addcleanup() -> Iterator[Claim]:
+    off = replace(CLEANUP, gogc="off")
+    free, cleanup, auto = (_precise(b) for b in ("AllocateFree", "AllocateCleanup", "AllocateAuto"))
+    claims: tuple[tuple[str, str, Quantity, Rule, Quantity | None], ...] = (
+        (
+            "M1",
+            "five-times-dearer",
+            Ratio(CLEANUP, FREE),
+            Banded(),
+            Ratio(cleanup, free, "cpu-ns/op"),
+        ),
+        (
+            "M2",
+            "five-times-dearer",
+            Ratio(AUTO, CLEANUP),
+            Banded(),
+            Ratio(auto, cleanup, "cpu-ns/op"),
+        ),
+        ("M3", "five-times-dearer", Ratio(DEFER, FREE), Same(), None),
+        (
+            "M4",
+            "five-times-dearer",
+            Ratio(CLEANUP, FREE),
+            Banded(),
+            Ratio(cleanup, free, "cpu-ns/op"),
+        ),
+        (
+            "M5",
+            "the-profile",
+            Share(
+                profiled("AllocateCleanup", gogc="off"),
+                SPLICE_POINT,
+                of=("gccost/cstr.AllocateCleanup",),
+            ),
+            AtLeast(),
+            None,
+        ),
+        ("M6", "with-the-gc-off", Ratio(off, CLEANUP), Same(), None),
+    )
+    for name, anchor, quantity, rule, beside in claims:
+        releases = (CLEANUP_GO, ISSUE_GO, TODAY_GO)
+        yield Claim(name, "addcleanup", anchor, quantity, rule, beside, releases)
 
 
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
@@ -186,7 +460,7 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
                 "L3",
                 experiment="lemire",
                 anchor="the-profile",
-                quantity=Share(Arm("AllocateAuto", profile="cpu"), ("runtime.cgocall",)),
+                quantity=Share(profiled("AllocateAuto"), CALLING_C),
                 rule=Banded(pivot=0.5),
             ),
             Claim(
@@ -196,6 +470,8 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
                 quantity=Ratio(Arm("AllocateDummy"), AUTO),
                 rule=Same(),
             ),
+            *_siebenmann(),
+            *_addcleanup(),
             Claim(
                 "X9",
                 experiment="precision",

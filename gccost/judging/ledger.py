@@ -13,8 +13,8 @@ from gccost import rounding, stats
 from gccost.judging import published
 from gccost.judging.claims import CLAIMS, Claim, Label, Verdict
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import Ratio
-from gccost.measuring.toolchains import DOCUMENT_GO
+from gccost.measuring.experiments import EXPERIMENTS, Ratio
+from gccost.measuring.toolchains import TODAY_GO
 from gccost.stats import Estimate
 
 
@@ -52,8 +52,9 @@ class Row:
 
     @property
     def whose(self) -> str:
-        """Whether the release is the document's or today's."""
-        return "the document's" if self.go == DOCUMENT_GO else "today's"
+        """Whether the release is the document's or today's; empty for one between."""
+        documents = EXPERIMENTS[self.claim.experiment].document
+        return {documents: "the document's", TODAY_GO: "today's"}.get(self.go, "")
 
 
 def judged_claims() -> int:
@@ -106,7 +107,9 @@ def _judge(
     if judged.samples == 0 or math.isnan(judged.value):
         missing = recording.entry.get("missing", {}).get(go)
         return Verdict(Label.UNMEASURED, missing or "the run holds no samples of it")
-    floor = recording.noise_floor(claim.quantity) if isinstance(claim.quantity, Ratio) else 0.0
+    floor = 0.0
+    if isinstance(claim.quantity, Ratio):  # an interval is set beside a floor as sure as it is
+        floor = recording.noise_floor(claim.quantity, judged.confidence)
     return claim.rule.judge(judged, published_value, floor)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +14,21 @@ import pandas as pd
 
 from gccost import stats
 from gccost.errors import GccostError
-from gccost.judging.claims import CLAIMS, Agreement, Claim, Quantity, Share, Spread
+from gccost.judging.claims import (
+    CLAIMS,
+    Agreement,
+    Amount,
+    Claim,
+    Difference,
+    Dip,
+    Quantity,
+    Share,
+    Spread,
+    Valley,
+)
 from gccost.measuring import benchfmt, frames
 from gccost.measuring.experiments import Arm, Experiment, Ratio
+from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.profiles import Profile
 from gccost.measuring.profiles import read as read_profile
 from gccost.measuring.runs import Run
@@ -27,16 +39,15 @@ from gccost.stats import Estimate
 class Recording:
     """The samples and profiles of an experiment in one run.
 
-    `frame` has a row a sample; `cpu_profiles` holds the profiles by benchmark and
-    release, then by round; `problems` are the lines and profiles that could not be
-    used.
+    `frame` has a row a sample; `cpu_profiles` holds the profiles by the case's name,
+    then by round; `problems` are the lines and profiles that could not be used.
     """
 
     experiment: Experiment
     run: Run
     frame: pd.DataFrame
     problems: tuple[str, ...]
-    cpu_profiles: Mapping[tuple[str, str], Mapping[int, Profile]]
+    cpu_profiles: Mapping[str, Mapping[int, Profile]]
 
     @classmethod
     def load(cls, experiment: Experiment, run: Run) -> Recording:
@@ -53,14 +64,18 @@ class Recording:
             )
         reading = benchfmt.read(path)
         scale = float(run.manifest().get("scale", 1.0))
-        cases = [case.scaled(scale) for case in experiment.cases]
+        measured_on = run.experiment(experiment.name).get("machine", run.manifest()["machine"])
+        memory = memory_for_a_sample(measured_on)
+        cases = [case.scaled(scale).capped(memory) for case in experiment.cases]
         frame = frames.of_cases(reading.frame, cases)
         problems = [str(problem) for problem in reading.errors]
-        cpu_profiles: dict[tuple[str, str], dict[int, Profile]] = {}
-        for case in experiment.cases:
-            if case.arm.profile:
-                key = (case.arm.benchmark, case.go)
-                cpu_profiles[key] = dict(_readable(run.profiles(experiment.name, *key), problems))
+        cpu_profiles = {
+            case.name: dict(
+                _usable(run.profiles(experiment.name, case.name), case.arm.benchmark, problems)
+            )
+            for case in experiment.cases
+            if case.arm.profile
+        }
         return cls(experiment, run, frame, tuple(problems), cpu_profiles)
 
     @cached_property
@@ -83,10 +98,10 @@ class Recording:
         values = self._values(arm, go, metric)
         return stats.level(values.to_numpy(dtype=float), values.index.to_numpy())
 
-    def amount(self, arm: Arm, go: str, metric: str) -> Estimate:
+    def amount(self, arm: Arm, go: str, metric: str, confidence: float = 0.95) -> Estimate:
         """An arm's amount of a metric that may be 0 (a count), in the metric's unit."""
         values = self._values(arm, go, metric)
-        return stats.amount(values.to_numpy(dtype=float), values.index.to_numpy())
+        return stats.amount(values.to_numpy(dtype=float), values.index.to_numpy(), confidence)
 
     def _values(self, arm: Arm, go: str, metric: str) -> pd.Series:
         samples = self.samples(arm, go)
@@ -106,21 +121,46 @@ class Recording:
             confidence,
         )
 
-    def added(self, ratio: Ratio, go: str) -> Estimate:
+    def added(self, ratio: Ratio, go: str, confidence: float = 0.95) -> Estimate:
         """Numerator minus denominator, paired within rounds, in the metric's unit."""
         pairs = self.pairs(ratio, go)
         return stats.difference(
             pairs["numerator"].to_numpy(dtype=float),
             pairs["denominator"].to_numpy(dtype=float),
             pairs.index.to_numpy(),
+            confidence,
         )
+
+    def over_sizes(self, curve: Sequence[Ratio], go: str) -> pd.DataFrame:
+        """What each ratio's numerator takes more than its denominator, in the metric's unit.
+
+        Indexed by round, a column per entry of the curve that was measured, by its place.
+        """
+        pairs = {i: self.pairs(ratio, go) for i, ratio in enumerate(curve)}
+        return pd.DataFrame(
+            {i: p["numerator"] - p["denominator"] for i, p in pairs.items() if len(p)}
+        ).dropna()
+
+    def dip(self, dip: Dip, go: str, confidence: float = 0.95) -> Valley:
+        """How deep a curve dips: its first and its last point over its least."""
+        added = self.over_sizes(dip.curve, go)
+        if not len(added):
+            return Valley(math.nan, -math.inf, math.inf, 0, 0, confidence, math.nan, math.nan, -1)
+        least = int(added.columns.to_numpy(dtype=int)[added.median().to_numpy().argmin()])
+        rounds = added.index.to_numpy()
+        first, last = (
+            stats.paired_ratio(added[end].to_numpy(), added[least].to_numpy(), rounds, confidence)
+            for end in (added.columns[0], added.columns[-1])
+        )
+        values = (first.value, first.low, first.high, first.samples, first.blocks, confidence)
+        return Valley(*values, last.low, last.high, least)
 
     def shares(self, share: Share, go: str) -> pd.Series:
         """The share (0 to 1) in each round's profile, indexed by round."""
         return pd.Series(
             {
-                round_: profile.share(share.functions)
-                for round_, profile in self.profiles(share.arm.benchmark, go).items()
+                round_: profile.share(share.functions, share.within, share.of)
+                for round_, profile in self.profiles(share.arm, go).items()
             },
             dtype=float,
         ).dropna()
@@ -130,9 +170,9 @@ class Recording:
         shares = self.shares(share, go)
         return stats.amount(shares.to_numpy(), shares.index.to_numpy(), confidence)
 
-    def profiles(self, benchmark: str, go: str) -> Mapping[int, Profile]:
-        """The CPU profiles of a benchmark on a release, by round."""
-        return self.cpu_profiles.get((benchmark, go), {})
+    def profiles(self, arm: Arm, go: str) -> Mapping[int, Profile]:
+        """The CPU profiles of an arm on a release, by round."""
+        return self.cpu_profiles.get(arm.on(go), {})
 
     def estimate(self, quantity: Quantity, go: str, confidence: float = 0.95) -> Estimate:
         """The quantity of a claim on a release."""
@@ -140,6 +180,12 @@ class Recording:
             return self.share(quantity, go, confidence)
         if isinstance(quantity, Agreement):
             return self.spread(quantity, go)
+        if isinstance(quantity, Amount):
+            return self.amount(quantity.arm, go, quantity.metric, confidence)
+        if isinstance(quantity, Difference):
+            return self.added(quantity.ratio, go, confidence)
+        if isinstance(quantity, Dip):
+            return self.dip(quantity, go, confidence)
         return self.ratio(quantity, go, confidence)
 
     def spread(self, agreement: Agreement, go: str) -> Spread:
@@ -160,20 +206,22 @@ class Recording:
         pairs = self.pairs(quantity, go)
         return (pairs["numerator"] / pairs["denominator"]).to_numpy()
 
-    def controls(self, metric: str = "ns/op") -> Iterator[tuple[Arm, str, Estimate]]:
+    def controls(
+        self, metric: str = "ns/op", confidence: float = 0.95
+    ) -> Iterator[tuple[Arm, str, Estimate]]:
         """The A/A ratios: each twin against the arm that it is identical to."""
         for control, go in self.experiment.controls:
-            estimate = self.ratio(replace(control, metric=metric), go)
+            estimate = self.ratio(replace(control, metric=metric), go, confidence)
             if estimate.samples:
                 yield control.numerator, go, estimate
 
-    def noise_floor(self, ratio: Ratio | None = None) -> float:
+    def noise_floor(self, ratio: Ratio | None = None, confidence: float = 0.95) -> float:
         """The log ratio below which no difference is called one; infinite without controls.
 
         For a ratio it is that of the twins of its own arms, where they have some:
         a short sample's noise says nothing of a long one's.
         """
-        controls = list(self.controls())
+        controls = list(self.controls(confidence=confidence))
         if ratio is not None:
             compared = {ratio.numerator.benchmark, ratio.denominator.benchmark}
             own = [control for control in controls if control[0].benchmark in compared]
@@ -190,10 +238,19 @@ class Recording:
         return tuple(c for c in CLAIMS.values() if c.experiment == self.experiment.name)
 
 
-def _readable(found: Mapping[int, Path], problems: list[str]) -> Iterator[tuple[int, Profile]]:
-    """The profiles that can be read; what is wrong with the others goes to `problems`."""
+def _usable(
+    found: Mapping[int, Path], benchmark: str, problems: list[str]
+) -> Iterator[tuple[int, Profile]]:
+    """The profiles that can be used; what is wrong with the others goes to `problems`."""
     for round_, path in found.items():
         try:
-            yield round_, read_profile(path)
+            profile = read_profile(path)
         except GccostError as error:
             problems.append(str(error))
+            continue
+        if not profile.total:
+            problems.append(f"{path}: the profile holds no samples")
+        elif not profile.holds(f".Benchmark{benchmark}"):
+            problems.append(f"{path}: the profile is of another program: no Benchmark{benchmark}")
+        else:
+            yield round_, profile

@@ -9,6 +9,7 @@ effect too.
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -17,13 +18,19 @@ from gccost import places, processes
 from gccost.errors import GccostError
 from gccost.measuring.toolchains import CCompiler, Toolchain
 
+_IMPORT = re.compile(r'^\s*(?:import )?"gccost/([a-z0-9/]+)"$', re.MULTILINE)
 BUILD_SECONDS = 600  # after which a build counts as hung
 
 
 def sources(program: str) -> list[Path]:
     """The files whose content decides what a program measures, in order."""
-    folders = (places.GOSRC / "meter", places.GOSRC / program)
-    files = [f for folder in folders for f in folder.iterdir() if f.suffix in (".go", ".c", ".h")]
+    files: list[Path] = []
+    packages = [program]
+    for package in packages:  # grows by what the packages import of this module
+        own = [f for f in (places.GOSRC / package).iterdir() if f.suffix in (".go", ".c", ".h")]
+        files += own
+        text = "".join(f.read_text(encoding="utf-8") for f in sorted(own))
+        packages += [p for p in _IMPORT.findall(text) if p not in packages]
     return [places.GOSRC / "go.mod", *sorted(files)]
 
 

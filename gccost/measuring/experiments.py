@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from gccost.errors import GccostError
-from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, ISSUE_GO, TODAY_GO, number
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
         b.name: b
         for b in (
             Budget("tiny", seconds=0.0, min_rounds=4, half_width=1.0, scale=1 / 200),
-            Budget("quick", seconds=72.0, min_rounds=4, half_width=0.02),
+            Budget("quick", seconds=82.0, min_rounds=4, half_width=0.02),
             Budget("standard", seconds=300.0, min_rounds=6, half_width=0.01),
             Budget("thorough", seconds=1800.0, min_rounds=12, half_width=0.005),
         )
@@ -60,8 +60,11 @@ def budget(name: str) -> Budget:
     return _named(BUDGETS, name, "budget")
 
 
-# Lemire's empty finalizer: what it was given to free, nothing frees.
-LEAKS_BY_DESIGN = frozenset({"AllocateDummy"})
+# Lemire's empty finalizer, and a loop that only allocates: what they were given
+# to free, nothing frees.
+LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly"})
+# What calls runtime.AddCleanup; the other benchmarks run on every release.
+NEEDS_CLEANUP = frozenset({"AllocateCleanup", "Cleanup", "ParallelCleanup", "UntilFreeCleanup"})
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ class Arm:
     `twin` makes it an A/A control of the arm without one: "same" runs the same
     binary again, "relinked" one that was linked anew with another layout.
     `profile` is "cpu" for a run under the CPU profiler, whose times are not used.
-    `more` holds keys that only one experiment knows.
+    `sub` names a sub-benchmark of the program, such as words=8; `more` holds keys
+    that only one experiment knows, and no program.
     """
 
     benchmark: str
@@ -79,6 +83,7 @@ class Arm:
     setting: str = "published"
     twin: str = ""
     profile: str = ""
+    sub: tuple[tuple[str, str], ...] = ()
     more: tuple[tuple[str, str], ...] = ()
 
     def keys(self) -> dict[str, str]:
@@ -93,7 +98,12 @@ class Arm:
     def on(self, go: str) -> str:
         """The name of its samples on a release, without the GOMAXPROCS suffix."""
         keys = {"go": go, **self.keys()}
-        return self.benchmark + "".join(f"/{k}={v}" for k, v in keys.items())
+        return self.printed + "".join(f"/{k}={v}" for k, v in keys.items())
+
+    @property
+    def printed(self) -> str:
+        """The name that the program itself gives its samples."""
+        return self.benchmark + "".join(f"/{k}={v}" for k, v in self.sub)
 
 
 @dataclass(frozen=True)
@@ -104,7 +114,11 @@ class Case:
 
     A round takes `repeats` samples of it, spread over the round, and their
     median stands for the round: where a sample is short and cheap, that keeps
-    the first thing that disturbs one out of every ratio.
+    the first thing that disturbs one out of every ratio. With `every` 2 it is
+    measured in every other round only: what no ratio that matters rests on.
+
+    `kept` is how many bytes an operation keeps until the loop ends, where it
+    does: memory then caps N.
     """
 
     program: str
@@ -112,11 +126,31 @@ class Case:
     go: str
     n: int
     repeats: int = 1
+    every: int = 1
     since: str = "tiny"  # the least budget that measures it
+    cpus: int = 1  # the fewest on which it is measured
+    kept: int = 0
+
+    def __post_init__(self) -> None:
+        if self.arm.benchmark in NEEDS_CLEANUP and number(self.go) < number("1.24"):
+            raise GccostError(
+                f"Go {self.go} has no runtime.AddCleanup",
+                f"case {self.arm.benchmark}",
+                "name Go 1.24 or later",
+            )
 
     def scaled(self, scale: float) -> Case:
         """The same case at a budget that scales every N."""
         return replace(self, n=max(1, round(self.n * scale)) if self.n else 0)
+
+    def due(self, round_: int) -> bool:
+        """Whether a round (from 1) measures it."""
+        return (round_ - 1) % self.every == 0
+
+    def capped(self, memory: int) -> Case:
+        """The same case with an N whose kept bytes fit into so many bytes of memory."""
+        fits = memory // self.kept if self.kept else self.n
+        return replace(self, n=max(1, min(self.n, fits)))
 
     @property
     def leaks(self) -> bool:
@@ -128,6 +162,11 @@ class Case:
         """The name of its samples, without the GOMAXPROCS suffix."""
         return self.arm.on(self.go)
 
+    @property
+    def sized_name(self) -> str:
+        """Its name and N: samples of another N are another case's."""
+        return f"{self.name} {self.n}"
+
 
 @dataclass(frozen=True)
 class Ratio:
@@ -137,12 +176,18 @@ class Ratio:
     denominator: Arm
     metric: str = "ns/op"
 
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return (self.numerator, self.denominator)
+
 
 @dataclass(frozen=True)
 class Experiment:
     """A named list of cases, and the ratios whose intervals say when to stop.
 
-    `apart` is the command that measures it, where that is not `make report`.
+    `document` is the release of the figures that it tests; `apart` is the command
+    that measures it, where that is not `make report`.
     """
 
     name: str
@@ -150,6 +195,7 @@ class Experiment:
     question: str
     cases: tuple[Case, ...]
     headline: tuple[Ratio, ...]
+    document: str = DOCUMENT_GO
     apart: str = ""
 
     def within(self, limit: Budget) -> tuple[Case, ...]:
@@ -176,8 +222,13 @@ _AS_PUBLISHED = 1_600_000
 # A sample of the baseline takes a tenth of a second, and every ratio rests on it:
 # one alone would be at the mercy of whatever disturbs it.
 _REPEATS = {"AllocateFree": 3}
-# Where N is ours to choose, it is large enough for the GC to run eight times.
+# Where N is ours to choose, it is large enough for the GC to run about eight times,
+# or half as often where that would leave too few rounds.
 _EIGHT_CYCLES = 8_000_000
+_FOUR_CYCLES = 4_000_000
+# What an object that nothing collects keeps: itself, if it is small, the record of
+# its finalizer or cleanup, and what AddCleanup allocates or C holds.
+_RECORD = 250
 # Enough for a hundred stacks at the profiler's 100 a second.
 _PROFILED = 800_000
 
@@ -187,7 +238,11 @@ AUTO = Arm("AllocateAuto")
 
 def _lemire() -> Iterator[Case]:
     def case(arm: Arm, go: str, n: int = _AS_PUBLISHED, since: str = "tiny") -> Case:
-        return Case("cstr", arm, go, n, repeats=_REPEATS.get(arm.benchmark, 1), since=since)
+        keeps = arm.benchmark in LEAKS_BY_DESIGN or arm.gogc == "off"
+        kept = _RECORD if keeps and arm.benchmark != "AllocateFree" else 0
+        repeats = _REPEATS.get(arm.benchmark, 1)
+        every = 2 if arm.setting == "precise" else 1
+        return Case("cstr", arm, go, n, repeats, every, since=since, kept=kept)
 
     for go in (DOCUMENT_GO, TODAY_GO):
         yield case(FREE, go)
@@ -216,6 +271,120 @@ def _lemire() -> Iterator[Case]:
     yield case(Arm("AllocateAuto", twin="same"), TODAY_GO, since="standard")
 
 
+# --- Siebenmann ---------------------------------------------------------------
+
+HEAP_FREE = Arm("AllocateHeapFree")
+# Of the published curve, in pointer words.
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+# Enough for the GC to take part at every size, and for a sample of about a
+# tenth of a second: the larger the object, the fewer.
+_CURVE = dict(
+    zip(SIZES, (800, 800, 600, 600, 400, 400, 300, 200, 100, 80), strict=True)
+)  # thousands
+# The sizes that the quick budget leaves out.
+_BETWEEN = (2, 8, 64, 256)
+# A finalizer's profile is sampled for about a second.
+_PROFILED_LONG = 1_600_000
+# Each operation collects the whole heap a few times.
+_LIFETIMES = 10
+
+
+def sized(benchmark: str, words: int, gogc: str = "100", setting: str = "published") -> Arm:
+    """An arm of the object-size curve: "Allocate", "Finalize" or "Cleanup"."""
+    return Arm(benchmark, gogc, setting, sub=(("words", str(words)),))
+
+
+def profiled(benchmark: str, setting: str = "published", gogc: str = "100") -> Arm:
+    """The arm that profiles a benchmark."""
+    return Arm(benchmark, gogc, setting, profile="cpu")
+
+
+def until_free(what: str) -> Arm:
+    """The arm that counts GC cycles until a dropped object's memory is gone."""
+    return Arm(f"UntilFree{what}", setting="precise")
+
+
+def _siebenmann() -> Iterator[Case]:
+    for go in (DOCUMENT_GO, TODAY_GO):
+        yield Case("cstr", FREE, go, _AS_PUBLISHED, repeats=3)
+        yield Case("cstr", HEAP_FREE, go, _AS_PUBLISHED, repeats=2, every=2)
+        yield Case("cstr", AUTO, go, _AS_PUBLISHED)
+        for setting, since in (("published", "tiny"), ("precise", "standard")):
+            arm = profiled("EmptyFinalizer", setting)
+            yield Case("objects", arm, go, _PROFILED_LONG, since=since)
+        for what in ("Plain", "Finalizer") + (("Cleanup",) if go == TODAY_GO else ()):
+            yield Case("objects", until_free(what), go, _LIFETIMES, every=2)
+        mechanisms = ("Allocate", "Finalize") + (("Cleanup",) if go == TODAY_GO else ())
+        for words in SIZES:
+            n = _CURVE[words] * 1000
+            for mechanism in mechanisms:
+                since = "standard" if words in _BETWEEN else "tiny"
+                yield Case("objects", sized(mechanism, words), go, n, every=2, since=since)
+                # With the GC off every object is kept: memory caps their N.
+                off, kept = sized(mechanism, words, gogc="off"), 10 * words + _RECORD
+                few = min(n, 300_000)
+                yield Case("objects", off, go, few, every=3, since="standard", kept=kept)
+        for benchmark, n in (("AllocateFree", _AS_PUBLISHED), ("AllocateAuto", _FOUR_CYCLES)):
+            arm, repeats = Arm(benchmark, setting="precise"), _REPEATS.get(benchmark, 1)
+            yield Case("cstr", arm, go, n, repeats, every=2, since="standard")
+    yield from _twins("AllocateFree", "AllocateAuto")
+
+
+def _twins(baseline: str, dear: str) -> Iterator[Case]:
+    """The A/A controls: at the quick budget the one that bears more noise stands for both."""
+    for benchmark in (baseline, dear):
+        for twin in ("relinked", "same"):
+            arm, since = Arm(benchmark, twin=twin), "tiny" if twin == "relinked" else "standard"
+            repeats = 3 if benchmark == baseline else 1
+            yield Case("cstr", arm, TODAY_GO, _AS_PUBLISHED, repeats, every=2, since=since)
+
+
+# --- The issue on AddCleanup ---------------------------------------------------
+
+CLEANUP = Arm("AllocateCleanup")
+DEFER = Arm("AllocateDefer")
+GOROUTINES = (1, 2, 4, 8, 16, 32, 64)
+_SHARED = 800_000
+
+
+def shared(benchmark: str, goroutines: int, gogc: str = "100") -> Arm:
+    """An arm that shares its operations among goroutines: "Free", "Auto", "Cleanup", …"""
+    return Arm(f"Parallel{benchmark}", gogc, sub=(("goroutines", str(goroutines)),))
+
+
+ALLOCATE_ONLY = Arm("AllocateOnly")
+
+
+def _addcleanup() -> Iterator[Case]:
+    for go in (CLEANUP_GO, ISSUE_GO, TODAY_GO):
+        # The release of neither the document nor today is measured half as often.
+        every = 2 if go == CLEANUP_GO else 1
+        yield Case("cstr", FREE, go, _AS_PUBLISHED, repeats=3, every=every)
+        yield Case("cstr", DEFER, go, _AS_PUBLISHED, repeats=2, every=every)
+        yield Case("cstr", CLEANUP, go, _AS_PUBLISHED, every=every)
+        yield Case("cstr", AUTO, go, _AS_PUBLISHED, every=every)
+        off = replace(CLEANUP, gogc="off")
+        yield Case("cstr", off, go, _AS_PUBLISHED, every=2, kept=_RECORD)
+        for arm, kept in ((FREE, 0), (DEFER, 0), (AUTO, _RECORD)):
+            off = replace(arm, gogc="off")
+            yield Case("cstr", off, go, _AS_PUBLISHED, every=3, since="standard", kept=kept)
+        profile = profiled("AllocateCleanup", gogc="off")
+        yield Case("cstr", profile, go, _AS_PUBLISHED, every=2, kept=_RECORD)
+        yield Case("parallel", ALLOCATE_ONLY, go, _AS_PUBLISHED, every=2, kept=_RECORD)
+        for benchmark, n in (
+            ("AllocateFree", _AS_PUBLISHED),
+            ("AllocateCleanup", _FOUR_CYCLES),
+            ("AllocateAuto", _FOUR_CYCLES),
+        ):
+            arm, repeats = Arm(benchmark, setting="precise"), _REPEATS.get(benchmark, 1)
+            yield Case("cstr", arm, go, n, repeats, every=2, since="standard")
+    for goroutines in GOROUTINES:
+        for benchmark in ("Free", "Auto", "Cleanup"):
+            arm, cpus = shared(benchmark, goroutines), (goroutines + 1) // 2
+            yield Case("parallel", arm, TODAY_GO, _SHARED, every=3, cpus=cpus)
+    yield from _twins("AllocateFree", "AllocateCleanup")
+
+
 # --- How precise the measuring is ---------------------------------------------
 
 METHODS: Mapping[str, str] = MappingProxyType(
@@ -229,6 +398,8 @@ LOADS: Mapping[str, str] = MappingProxyType(
     {"quiet": "quiet", "busy": "another process keeps a core busy"}
 )
 MEASUREMENTS = ("1", "2", "3", "4")
+# How often a round of ours samples the baseline: its short samples are the noisy ones.
+BASELINE_REPEATS = 8
 _COMPARED = ("AllocateFree", "AllocateAuto", "AllocateCleanup")
 # Long enough for the GC's own rhythm to show in sixteen laps.
 _DRIFTED = 8_000_000
@@ -268,7 +439,8 @@ def _precision() -> Iterator[Case]:
             for measurement in MEASUREMENTS:
                 for benchmark in _COMPARED:
                     arm = measured_by(benchmark, method, load, measurement)
-                    repeats = _REPEATS.get(benchmark, 1) if method == "rounds" else 1
+                    often = method == "rounds" and benchmark == "AllocateFree"
+                    repeats = BASELINE_REPEATS if often else 1
                     yield Case("cstr", arm, TODAY_GO, n, repeats=repeats)
     yield Case("cstr", DRIFT, TODAY_GO, _DRIFTED)
 
@@ -287,6 +459,21 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
                     Ratio(Arm("AllocateAuto", gogc="off"), Arm("AllocateFree", gogc="off")),
                     Ratio(Arm("AllocateDummy"), AUTO),
                 ),
+            ),
+            Experiment(
+                name="siebenmann",
+                chapter="02-siebenmann",
+                question="Where does a finalizer's time go?",
+                cases=tuple(_siebenmann()),
+                headline=(Ratio(AUTO, FREE),),
+            ),
+            Experiment(
+                name="addcleanup",
+                chapter="03-addcleanup",
+                question="Is AddCleanup five times dearer, and twice as cheap as a finalizer?",
+                cases=tuple(_addcleanup()),
+                headline=(Ratio(CLEANUP, FREE), Ratio(AUTO, CLEANUP), Ratio(DEFER, FREE)),
+                document=ISSUE_GO,
             ),
             Experiment(
                 name="precision",

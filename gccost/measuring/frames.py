@@ -14,7 +14,11 @@ from gccost.measuring.experiments import Arm, Case, Ratio
 
 MOST_ROUNDS = 1_000_000  # a larger number is no round's
 # What names a case, in the order in which it does.
-KEYS = ("go", "gogc", "setting", "twin", "profile", "method", "load", "measurement")
+KEYS = (
+    *("words", "goroutines"),
+    *("go", "gogc", "setting", "twin", "profile"),
+    *("method", "load", "measurement"),
+)
 
 
 def of_cases(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:

@@ -33,6 +33,9 @@ COMPARABLE: Final = (
 )
 """What must be the same for two runs' results to be set side by side."""
 
+MOST_BYTES: Final = 4 << 30
+"""What a sample may keep, on however large a machine."""
+
 _SYSTEM = Path("/sys/devices/system/cpu")
 _CGROUPS = Path("/sys/fs/cgroup")
 _GIB = 2**30
@@ -77,6 +80,14 @@ def describe() -> dict[str, Any]:
         "commit": commit,
         "dirty": dirty,
     }
+
+
+def memory_for_a_sample(description: Mapping[str, Any]) -> int:
+    """The bytes that one sample may keep: half of what this machine may use, and no
+    more than `MOST_BYTES` on any."""
+    sizes = (description.get("memory"), description.get("memory_limit"))
+    known = [size for size in sizes if isinstance(size, int) and size > 0]
+    return min([MOST_BYTES, *(size // 2 for size in known)])
 
 
 def fingerprint(description: Mapping[str, Any]) -> str:

@@ -52,10 +52,22 @@ class Plan:
     found: Mapping[str, toolchains.Toolchain]
     compiler: toolchains.CCompiler | None
     missing: Mapping[str, str]  # release -> why it cannot be had
+    cpus: int
+    memory: int  # that a sample may keep, in bytes
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        return tuple(c for c in self.experiment.within(self.budget) if c.go in self.found)
+        return tuple(
+            case.capped(self.memory)
+            for case in self.experiment.within(self.budget)
+            if case.go in self.found and case.cpus <= self.cpus
+        )
+
+    @property
+    def capped(self) -> tuple[Case, ...]:
+        """The cases that this machine's memory is too small for, with the N that fits."""
+        whole = {case.name: case.n for case in self.experiment.within(self.budget)}
+        return tuple(case for case in self.cases if case.n < whole[case.name])
 
 
 def plan(
@@ -77,16 +89,20 @@ def plan(
                 missing[go] = str(error)
     except MissingTool as error:
         missing = dict.fromkeys(experiment.releases, str(error))
-    fingerprint = machine.fingerprint(machine.describe())
+    description = machine.describe()
+    fingerprint = machine.fingerprint(description)
+    memory = machine.memory_for_a_sample(description)
     parts = [
         builds.source_hash(sorted({c.program for c in experiment.cases})),
         *experiment.releases,
         compiler.version if compiler else "",
         fingerprint,
         f"{budget.scale:g}",
+        *(f"{c.name} {c.capped(memory).n}" for c in experiment.cases if c.capped(memory) != c),
     ]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-    return Plan(experiment, budget, fingerprint, key, found, compiler, missing)
+    cpus = description["allowed_cpus"]
+    return Plan(experiment, budget, fingerprint, key, found, compiler, missing, cpus, memory)
 
 
 def finished(run: Run, plan: Plan) -> bool:
@@ -94,7 +110,7 @@ def finished(run: Run, plan: Plan) -> bool:
     entry = run.experiment(plan.experiment.name)
     if entry.get("key") != plan.key:
         return False
-    planned = {case.name for case in plan.cases}
+    planned = {case.sized_name for case in plan.cases}
     done = entry.get("finished", {})
     return any(
         planned <= set(done[name].get("cases", ()))
@@ -153,6 +169,16 @@ def begin(plan: Plan) -> Run:
             scale=plan.budget.scale,
         )
     )
+    # First, so that an experiment that run.json names has its file, whenever we are killed.
+    head = (
+        f"gccost-format: {runs.FORMAT}",
+        f"experiment: {plan.experiment.name}",
+        f"goos: {str(description['system']).lower()}",
+        f"goarch: {GOARCH.get(description['architecture'], description['architecture'])}",
+        f"cpu: {description['cpu']}",
+        f"key: {plan.key}",
+    )
+    write_whole(run.results(plan.experiment.name), "".join(f"{s}\n" for s in head).encode())
     run.update(
         plan.experiment.name,
         key=plan.key,
@@ -165,16 +191,9 @@ def begin(plan: Plan) -> Run:
         toolchains={go: t.source for go, t in plan.found.items()},
         random_layout={go: builds.shuffles_layout(t) for go, t in plan.found.items()},
         missing=dict(plan.missing),
-    )
-    run.append(
-        plan.experiment.name,
-        [
-            f"gccost-format: {runs.FORMAT}",
-            f"experiment: {plan.experiment.name}",
-            f"goos: {str(description['system']).lower()}",
-            f"goarch: {GOARCH.get(description['architecture'], description['architecture'])}",
-            f"cpu: {description['cpu']}",
-            f"key: {plan.key}",
+        troubles=[
+            f"{case.name}: this machine's memory allows {case.n:,} operations only"
+            for case in plan.capped
         ],
     )
     return run
@@ -232,7 +251,7 @@ class _Session:
         return frames.of_cases(benchfmt.read(path).frame, self.cases)
 
     def _round(self, number: int, frame: pd.DataFrame) -> None:
-        order = [case for case in self.cases for _ in range(case.repeats)]
+        order = [c for c in self.cases if c.due(number) for _ in range(c.repeats)]
         random.Random(f"{self.seed} {number}").shuffle(order)
         done = Counter(frame.loc[frame["round"] == number, "name"]) if len(frame) else Counter()
         left = []
@@ -306,7 +325,7 @@ class _Session:
         if profile is not None:
             if not profile.exists():
                 raise SampleFailed("the program wrote no profile", case.name)
-            kept = self.run.profile(self.name, case.arm.benchmark, case.go, number)
+            kept = self.run.profile(self.name, case.name, number)
             write_whole(kept, profile.read_bytes())
         self._note_losses(case, sample)
         return sample
@@ -352,9 +371,11 @@ class _Session:
         return [c for c in self.cases if self.failures.get(c.name, 0) < GIVE_UP]
 
     def _complete_rounds(self, frame: pd.DataFrame) -> int:
-        """How many rounds the case with the fewest has, of those not given up."""
+        """How many rounds the case with the fewest was due in, of those not given up."""
         rounds = frame.groupby("name")["round"].nunique()
-        return min((int(rounds.get(c.name, 0)) for c in self._still_measured()), default=0)
+        return min(
+            (int(rounds.get(c.name, 0)) * c.every for c in self._still_measured()), default=0
+        )
 
     def _headline(self, frame: pd.DataFrame) -> Iterator[Estimate]:
         """The ratios that must be precise: the headline's, and the A/A controls'.
@@ -382,7 +403,7 @@ class _Session:
         done = dict(self.run.experiment(self.name).get("finished", {}))
         done[self.plan.budget.name] = {
             "because": because,
-            "cases": sorted(c.name for c in self._still_measured()),
+            "cases": sorted(c.sized_name for c in self._still_measured()),
             "rounds": self._complete_rounds(frame),
             "samples": len(frame),
             "seconds": round(spent, 1),
@@ -402,5 +423,7 @@ def _spent(frame: pd.DataFrame) -> float:
 
 
 def _last_round(frame: pd.DataFrame) -> float:
-    """The seconds that the last round took: what the next one will, as far as can be told."""
-    return _spent(frame[frame["round"] == frame["round"].max()])
+    """The seconds that the next round will take, as far as can be told: not every round
+    measures every case, so the dearer of the last two."""
+    last = frame["round"].max()
+    return max(_spent(frame[frame["round"] == number]) for number in (last, last - 1))

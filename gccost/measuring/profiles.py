@@ -47,14 +47,38 @@ class Profile:
         """All the time sampled, in ns."""
         return sum(value for _, value in self.stacks)
 
-    def share(self, functions: Iterable[str]) -> float:
+    def share(
+        self, functions: Iterable[str], within: Iterable[str] = (), of: Iterable[str] = ()
+    ) -> float:
         """The share of the time whose stack holds any of the functions; 0 to 1.
 
-        NaN if the profile holds no samples.
+        Where `within` is given the stack must hold any of those too; where `of` is
+        given, the share is of the stacks that hold any of those. NaN if there are none.
+        A name that ends in "*" stands for all that begin so.
         """
-        wanted = frozenset(functions)
-        inside = sum(value for stack, value in self.stacks if wanted.intersection(stack))
-        return inside / self.total if self.total else float("nan")
+        wanted = [self._named(names) for names in map(tuple, (functions, within)) if names]
+        whole = [(frozenset(stack), value) for stack, value in self.stacks]
+        if of := tuple(of):
+            base = self._named(of)
+            whole = [(stack, value) for stack, value in whole if stack & base]
+        inside = sum(value for stack, value in whole if all(stack & names for names in wanted))
+        total = sum(value for _, value in whole)
+        return inside / total if total else float("nan")
+
+    def _named(self, names: Iterable[str]) -> frozenset[str]:
+        """The functions on any stack that these names stand for."""
+        exact = {name for name in names if not name.endswith("*")}
+        starts = tuple(name.removesuffix("*") for name in names if name not in exact)
+        return frozenset(
+            name
+            for stack, _ in self.stacks
+            for name in stack
+            if name in exact or name.startswith(starts)
+        )
+
+    def holds(self, part: str) -> bool:
+        """Whether the name of any function on any stack ends so."""
+        return any(name.endswith(part) for stack, _ in self.stacks for name in stack)
 
 
 def read(path: Path) -> Profile:

@@ -126,13 +126,13 @@ class Run:
         """The file with the samples of an experiment; it may not exist yet."""
         return self.folder / f"{experiment}.txt"
 
-    def profile(self, experiment: str, benchmark: str, go: str, round_: int) -> Path:
+    def profile(self, experiment: str, case: str, round_: int) -> Path:
         """The file for the CPU profile of one sample (pprof's own format)."""
-        return self.folder / "profiles" / f"{experiment}-{benchmark}-go{go}-{round_:03d}.pb.gz"
+        return self.folder / "profiles" / f"{experiment}-{_in_a_file(case)}-{round_:03d}.pb.gz"
 
-    def profiles(self, experiment: str, benchmark: str, go: str) -> dict[int, Path]:
+    def profiles(self, experiment: str, case: str) -> dict[int, Path]:
         """The profiles of a case by round, in order."""
-        found = self.folder.glob(f"profiles/{experiment}-{benchmark}-go{go}-*.pb.gz")
+        found = self.folder.glob(f"profiles/{experiment}-{_in_a_file(case)}-*.pb.gz")
         rounds = {p.name.removesuffix(".pb.gz").rpartition("-")[2]: p for p in sorted(found)}
         return {int(number): path for number, path in rounds.items() if number.isdecimal()}
 
@@ -174,6 +174,11 @@ class Run:
         if data and not data.endswith(b"\n"):
             with writing(path):
                 os.truncate(path, data.rfind(b"\n") + 1)
+
+
+def _in_a_file(case: str) -> str:
+    """A case's name as a part of a file's: AllocateAuto,go=1.27.4,gogc=100,…"""
+    return case.replace("/", ",")
 
 
 def now() -> str:

@@ -7,6 +7,7 @@ and is ended when it hangs or when we are.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -19,6 +20,7 @@ from gccost.errors import GccostError
 from gccost.measuring import benchfmt
 from gccost.measuring.experiments import Case
 
+_SKIPPED = re.compile(r"--- SKIP: .*\n\s+\S+\.go:\d+: (.*)")
 SAMPLE_SECONDS = 120.0  # after which a sample counts as hung
 # A go.mod that says go 1.18 gives new toolchains old defaults: these are the
 # ones that bear on what is measured, at the value that today's programs have.
@@ -73,9 +75,9 @@ def _results(
     binary: Path, cases: Sequence[Case], extra: list[str], scratch: Path, limit: float
 ) -> list[benchfmt.Sample]:
     """What one process prints for the cases, each sample named by its case."""
-    by_name = {case.arm.benchmark: case for case in cases}
+    by_name = {case.arm.printed: case for case in cases}
     first = cases[0]
-    command = [str(binary), "-test.run=^$", f"-test.bench=^Benchmark({'|'.join(by_name)})$", *extra]
+    command = [str(binary), "-test.run=^$", f"-test.bench={_pattern(cases)}", *extra]
     if first.n:
         command.append(f"-test.benchtime={first.n}x")
     with _affinity(_last_cpu() if first.arm.setting == "precise" else None):
@@ -84,7 +86,7 @@ def _results(
     for sample in benchfmt.results(output):
         if not isinstance(sample, benchfmt.Sample):
             raise SampleFailed(f"the program's line cannot be read: {sample.why}", first.name)
-        case = by_name.get(sample.name)
+        case = by_name.get(_printed(sample))
         if case is None:
             raise SampleFailed(f"the program ran {sample.name}", first.name)
         if case.n and sample.n != case.n:
@@ -94,7 +96,20 @@ def _results(
         if sample.metrics.get("c-misfreed", 0.0) != 0:
             raise SampleFailed("a C block was freed that was not allocated", case.name)
         samples.append(sample.with_keys({"go": case.go, **case.arm.keys()}))
+    if not samples and (skipped := _SKIPPED.search(output)):
+        raise SampleFailed(f"the program skipped it: {skipped[1]}", first.name)
     return samples
+
+
+def _pattern(cases: Sequence[Case]) -> str:
+    """What selects the cases' benchmarks, and their sub-benchmark if they name one."""
+    names = "|".join(dict.fromkeys(case.arm.benchmark for case in cases))
+    return "/".join([f"^Benchmark({names})$", *(f"^{k}={v}$" for k, v in cases[0].arm.sub)])
+
+
+def _printed(sample: benchfmt.Sample) -> str:
+    """A sample's name with its keys, as the program printed it."""
+    return sample.name + "".join(f"/{k}={v}" for k, v in sample.keys.items())
 
 
 def _environment(case: Case) -> dict[str, str]:

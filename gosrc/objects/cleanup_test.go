@@ -1,0 +1,52 @@
+//go:build go1.24
+
+package objects
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"gccost/meter"
+)
+
+func init() {
+	untilFreeWants["cleanup"] = untilFreeWant{BenchmarkUntilFreeCleanup, 1}
+}
+
+// BenchmarkCleanup is [BenchmarkFinalize] with a cleanup that does nothing.
+func BenchmarkCleanup(b *testing.B) {
+	for _, c := range []struct {
+		words int
+		bench func(*testing.B)
+	}{
+		{1, cleanups[[1]*byte]}, {2, cleanups[[2]*byte]}, {4, cleanups[[4]*byte]},
+		{8, cleanups[[8]*byte]}, {16, cleanups[[16]*byte]}, {32, cleanups[[32]*byte]},
+		{64, cleanups[[64]*byte]}, {128, cleanups[[128]*byte]}, {256, cleanups[[256]*byte]},
+		{512, cleanups[[512]*byte]},
+	} {
+		b.Run(fmt.Sprintf("words=%d", c.words), c.bench)
+	}
+}
+
+func cleanups[T any](b *testing.B) {
+	m := meter.Start(b, nil)
+	for i := 0; i < b.N; i++ {
+		runtime.AddCleanup(new(T), func(int) {}, 0)
+	}
+	m.Stop()
+}
+
+func BenchmarkUntilFreeCleanup(b *testing.B) {
+	untilFree(b, func(object *large, ran chan<- struct{}) {
+		runtime.AddCleanup(object, func(ran chan<- struct{}) { ran <- struct{}{} }, ran)
+	})
+}
+
+// TestCleanupAllocations: an object, and what AddCleanup allocates with it.
+func TestCleanupAllocations(t *testing.T) {
+	r := testing.Benchmark(cleanups[[8]*byte])
+	if got := r.AllocsPerOp(); got < 2 || got > 4 {
+		t.Errorf("%d allocations per operation, want 2 to 4", got)
+	}
+}
