@@ -80,15 +80,16 @@ def plan(
     found: dict[str, toolchains.Toolchain] = {}
     missing: dict[str, str] = {}
     compiler = None
+    releases = dict.fromkeys(case.go for case in experiment.within(budget))
     try:
         compiler = toolchains.c_compiler(say)
-        for go in experiment.releases:
+        for go in releases:
             try:
                 found[go] = toolchains.fetch(go, say)
             except MissingTool as error:
                 missing[go] = str(error)
     except MissingTool as error:
-        missing = dict.fromkeys(experiment.releases, str(error))
+        missing = dict.fromkeys(releases, str(error))
     description = machine.describe()
     fingerprint = machine.fingerprint(description)
     memory = machine.memory_for_a_sample(description)
@@ -363,7 +364,7 @@ class _Session:
             return ""
         if all(precise_enough(e, budget.half_width) for e in self._headline(frame)):
             return "every ratio that matters is as precise as aimed at"
-        if _spent(frame) + _last_round(frame) > budget.seconds:
+        if _spent(frame) + self._next_round(frame) > budget.seconds:
             return "the budget is spent"
         return ""
 
@@ -395,7 +396,18 @@ class _Session:
     def _total(self, frame: pd.DataFrame) -> float:
         """The seconds of measuring that there will be at most, as far as can be told."""
         lacking = self.plan.budget.min_rounds - self._complete_rounds(frame) if len(frame) else 0
-        return max(self.plan.budget.seconds, _spent(frame) + lacking * _last_round(frame))
+        return max(self.plan.budget.seconds, _spent(frame) + lacking * self._next_round(frame))
+
+    def _next_round(self, frame: pd.DataFrame) -> float:
+        """The seconds that the next round will take, as far as can be told."""
+        if not len(frame):
+            return 0.0
+        number = int(frame["round"].max()) + 1
+        each = frame.groupby("name")["elapsed-s"].mean()
+        due = [case for case in self._still_measured() if case.due(number)]
+        samples = sum(float(each.get(case.name, 0.0)) * case.repeats for case in due)
+        builds = frame.groupby("round")["build-s"].sum() if "build-s" in frame else None
+        return samples + (float(builds.iloc[-1]) if builds is not None else 0.0)
 
     def _finish(self, frame: pd.DataFrame, because: str) -> None:
         spent = _spent(frame)
@@ -420,10 +432,3 @@ def _spent(frame: pd.DataFrame) -> float:
         return 0.0
     columns = [c for c in ("elapsed-s", "build-s") if c in frame]
     return float(frame[columns].sum().sum())
-
-
-def _last_round(frame: pd.DataFrame) -> float:
-    """The seconds that the next round will take, as far as can be told: not every round
-    measures every case, so the dearer of the last two."""
-    last = frame["round"].max()
-    return max(_spent(frame[frame["round"] == number]) for number in (last, last - 1))
