@@ -74,6 +74,11 @@ def cycles(x: float) -> str:
     return plain(x) + " cycles"
 
 
+def blocks(x: float) -> str:
+    """C blocks: "64.0 blocks"."""
+    return plain(x) + " blocks"
+
+
 FORMATS = {
     "ratio": times,
     "share": percent,
@@ -81,6 +86,7 @@ FORMATS = {
     "count": count,
     "allocations": allocations,
     "cycles": cycles,
+    "blocks": blocks,
 }
 
 

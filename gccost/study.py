@@ -219,6 +219,40 @@ class Study:
                 rounding.mebibytes(self.level(arm, go, "peak-rss-bytes").value),
             )
 
+    def choices(self, *arms: Arm, under: Arm, go: str, c_ns: float, per_second: float) -> Markup:
+        """What each arm adds where freeing by hand stands now.
+
+        `c_ns` is what the C work behind an object takes, in ns; `per_second` is how
+        many objects a second there are.
+        """
+        header = (
+            "choice",
+            "added per object",
+            f"to C work of {rounding.nanoseconds(c_ns)}",
+            f"of a core, at {rounding.count(per_second)} a second",
+            "adds 5 % or less from",
+            "C blocks waiting, at most",
+        )
+        lines: list[tuple[str | Cell, ...]] = []
+        for arm in arms:
+            added = self.added(arm, under, go, "settled-ns/op")
+            if not added.samples:
+                continue
+            cpu = self.added(arm, under, go, "settled-cpu-ns/op").value
+            held = self.amount(arm, go, "c-held-peak")
+            waiting = held if held.samples else self.amount(arm, go, "c-unfreed-loop")
+            lines.append(
+                (
+                    charts.called(arm),
+                    tables.estimate(added, "ns"),
+                    rounding.percent(added.value / c_ns),
+                    rounding.percent(cpu * per_second / 1e9),
+                    rounding.nanoseconds(max(added.value, 0) / 0.05),
+                    rounding.count(waiting.value),
+                )
+            )
+        return tables.table(header, lines, caption=f"Go {go}")
+
     def changed(self, ratio: Ratio, go: str, less: str, more: str) -> str:
         """A ratio as a change in words, if it is more than noise.
 
@@ -391,7 +425,8 @@ def source(path: str, *functions: str) -> Prose:
     parts = []
     for name in functions:
         # Its comment lines, its first line, and what follows up to a brace in the first column.
-        pattern = rf"(?:^//.*\n)*^func {re.escape(name)}\(.*(?:\}}|(?:\n(?:[\t ].*)?)+\n\}})$"
+        start = rf"(?:^//.*\n)*^func (?:\([^)]*\) )?{re.escape(name)}\("
+        pattern = start + r".*(?:\}|(?:\n(?:[\t ].*)?)+\n\})$"
         found = re.search(pattern, text, re.MULTILINE)
         if found is None:
             raise GccostError(f"there is no function {name}", f"gosrc/{path}")

@@ -41,6 +41,10 @@ def test_go_tests_pass(version: str) -> None:
     print(go(version, "test", "./..."))
 
 
+def test_what_others_may_import_has_no_race() -> None:
+    print(go(TODAY_GO, "test", "-race", "./slab", "./remedies"))
+
+
 @releases
 def test_a_plain_go_test_bench_prints_every_metric(version: str) -> None:
     lines = go(version, "test", "-run=^$", "-bench=.", "-benchtime=1000x", "./cstr").splitlines()

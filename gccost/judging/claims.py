@@ -20,11 +20,14 @@ from gccost.measuring.experiments import (
     FREE,
     LOADS,
     SIZES,
+    SURVIVORS,
     Arm,
     Ratio,
     independent,
+    living,
     profiled,
     sized,
+    slabs,
     until_free,
 )
 from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, ISSUE_GO, TODAY_GO
@@ -247,6 +250,20 @@ class AtLeast:
 
 
 @dataclass(frozen=True)
+class AtMost:
+    """A figure that was set as a bar not to be passed."""
+
+    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
+        """Judge an interval; `floor` is not used."""
+        factor = measured.value / published
+        if measured.high <= published:
+            return Verdict(Label.HOLDS, "all of the interval is under it", factor)
+        if measured.low > published:
+            return Verdict(Label.FAILS, "all of the interval is over it", factor)
+        return Verdict(Label.UNDECIDED, "the interval holds the bar", factor)
+
+
+@dataclass(frozen=True)
 class Exactly:
     """A whole number, to be hit within a tenth."""
 
@@ -276,7 +293,7 @@ class UShaped:
 
 
 Quantity = Ratio | Share | Agreement | Amount | Difference | Dip
-Rule = Banded | Same | Agrees | About | AtLeast | Exactly | UShaped
+Rule = Banded | Same | Agrees | About | AtLeast | AtMost | Exactly | UShaped
 
 
 @dataclass(frozen=True)
@@ -434,6 +451,34 @@ def _addcleanup() -> Iterator[Claim]:
         yield Claim(name, "addcleanup", anchor, quantity, rule, beside, releases)
 
 
+def _remedies() -> Iterator[Claim]:
+    def settled(over: Arm) -> tuple[Ratio, Ratio]:
+        """An arm against freeing by hand, the rest collected: by the wall and in CPU time."""
+        wall, cpu = (Ratio(over, FREE, f"settled-{clock}/op") for clock in ("ns", "cpu-ns"))
+        return wall, cpu
+
+    def closing(over: Arm) -> tuple[Ratio, Ratio]:
+        """The same in the loop alone, for what is closed by hand there."""
+        return Ratio(over, FREE), Ratio(over, FREE, "cpu-ns/op")
+
+    individual, closed = settled(Arm("LastFirst")), settled(slabs("SlabClose"))
+    slab, live = settled(slabs("Slab")), closing(living("LiveSlab"))
+    stopped = closing(living("LiveCleanup"))
+    better = Ratio(slabs("Slab"), AUTO, "settled-ns/op")
+    held = Amount(SURVIVORS, "c-held/survivor")
+    claims: tuple[tuple[str, str, Quantity, Rule, Quantity | None], ...] = (
+        ("L6", "the-cost", better, AtLeast(), None),
+        ("X6a", "the-cost", slab[0], AtMost(), slab[1]),
+        ("X6b", "the-price-in-memory", held, AtMost(), None),
+        ("X6c", "the-cost", individual[0], AtMost(), individual[1]),
+        ("X7a", "closed-by-hand", closed[0], AtMost(), closed[1]),
+        ("X7b", "closed-by-hand", live[0], AtMost(), live[1]),
+        ("X8", "closed-by-hand", stopped[0], AtLeast(), stopped[1]),
+    )
+    for name, anchor, quantity, rule, beside in claims:
+        yield Claim(name, "remedies", anchor, quantity, rule, beside, (TODAY_GO,))
+
+
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {
         claim.id: claim
@@ -472,6 +517,7 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
             ),
             *_siebenmann(),
             *_addcleanup(),
+            *_remedies(),
             Claim(
                 "X9",
                 experiment="precision",

@@ -15,7 +15,7 @@ from gccost.measuring.experiments import Arm, Case, Ratio
 MOST_ROUNDS = 1_000_000  # a larger number is no round's
 # What names a case, in the order in which it does.
 KEYS = (
-    *("words", "goroutines"),
+    *("words", "goroutines", "handles", "live"),
     *("go", "gogc", "setting", "twin", "profile"),
     *("method", "load", "measurement"),
 )

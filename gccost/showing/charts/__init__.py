@@ -12,12 +12,13 @@ from types import MappingProxyType
 
 from gccost import rounding
 from gccost.judging.recording import Recording
-from gccost.showing.charts import addcleanup, lemire, precision, siebenmann
+from gccost.showing.charts import addcleanup, lemire, precision, remedies, siebenmann
 from gccost.showing.charts.common import NAMES, control, verdicts
 from gccost.showing.charts.lemire import LEMIRE_SHARES
+from gccost.showing.charts.remedies import name as called
 from gccost.showing.figures import Chart
 
-__all__ = ["CHARTS", "LEMIRE_SHARES", "NAMES", "Chart", "rounding", "verdicts"]
+__all__ = ["CHARTS", "LEMIRE_SHARES", "NAMES", "Chart", "called", "rounding", "verdicts"]
 
 CHARTS: Mapping[str, Callable[[Recording], Chart]] = MappingProxyType(
     {
@@ -38,6 +39,11 @@ CHARTS: Mapping[str, Callable[[Recording], Chart]] = MappingProxyType(
         "addcleanup-gc-off": addcleanup.gc_off,
         "addcleanup-profile": addcleanup.profile,
         "addcleanup-parallel": addcleanup.parallel,
+        "remedies-cost": remedies.cost,
+        "remedies-memory": remedies.memory,
+        "remedies-live": remedies.live,
+        "remedies-heap": remedies.heap,
+        "remedies-releases": remedies.releases,
         "precision": precision.precision,
         "precision-drift": precision.drift,
     }

@@ -1,0 +1,294 @@
+"""The charts of chapter 08: what to do instead."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from gccost import rounding
+from gccost.judging.claims import Amount
+from gccost.judging.recording import Recording
+from gccost.measuring.experiments import (
+    AUTO,
+    CLEANUP,
+    FREE,
+    HEAP_FREE,
+    LIVE,
+    LIVE_REMEDIES,
+    REMEDIES,
+    Arm,
+    Ratio,
+    living,
+    slabs,
+)
+from gccost.measuring.toolchains import TODAY_GO
+from gccost.showing.charts.common import (
+    NAMES,
+    Curve,
+    Dots,
+    Timing,
+    below,
+    canvas,
+    dot_plot,
+    draw,
+    headline,
+    name_ends,
+    nothing,
+    plain_ticks,
+    row,
+    ticks_between,
+    timings,
+)
+from gccost.showing.figures import BLUE, GREEN, INK, ORANGE, Chart, finish, style
+from gccost.stats import Estimate
+
+SETTLED = "settled-ns/op"
+# What is closed or freed by hand is blue, what cannot be forgotten green, and the
+# finalizer and the cleanup for each object, which all of them replace, orange.
+_BY_HAND = {"AllocateHeapFree", "Batch", "SlabClose", "Stop"}
+_EACH = {"AllocateCleanup", "AllocateAuto"}
+
+
+def name(arm: Arm) -> str:
+    """How a remedy is called beside its points."""
+    sizes = dict(arm.sub)
+    return NAMES[arm.benchmark] + (f" of {sizes['handles']}" if "handles" in sizes else "")
+
+
+def _colour(arm: Arm) -> str:
+    if arm.benchmark in _EACH:
+        return ORANGE
+    return BLUE if arm.benchmark in _BY_HAND else GREEN
+
+
+def cost(recording: Recording) -> Chart:
+    """What each remedy costs against freeing by hand, the rest collected."""
+    arms = (HEAP_FREE, *REMEDIES, CLEANUP, AUTO)
+    ratios = {arm: recording.ratio(Ratio(arm, FREE, SETTLED), TODAY_GO) for arm in arms}
+    measured = sorted((arm for arm in arms if ratios[arm].samples), key=lambda a: ratios[a].value)
+    if not measured:
+        return nothing("remedies-cost", "None of the remedies was measured")
+    lines, data = [], []
+    for arm in measured:
+        ratio = ratios[arm]
+        values = recording.single_values(Ratio(arm, FREE, SETTLED), TODAY_GO)
+        label = rounding.times(ratio.value)
+        lines.append(Dots(name(arm), list(values), ratio, label, _colour(arm)))
+        data.append(row(name(arm), TODAY_GO, ratio, unit="ratio"))
+    slab, auto = ratios[slabs("Slab")], ratios[AUTO]
+    title = (
+        f"On Go {TODAY_GO} slabs of 64 cost {rounding.times(slab.value)} a manual free, "
+        f"a finalizer for each object {rounding.times(auto.value)}"
+    )
+    with style():
+        figure, (axes,) = dot_plot(
+            {"": lines},
+            title,
+            "settled wall time against freed by hand (ratio, log scale)\n"
+            "blue: closed or freed by hand; green: cannot be forgotten; orange: one for each",
+        )
+        drawn = [v for line in lines for v in (line.estimate.value, *line.points) if v > 0]
+        low, high = min(0.5, *drawn) / 1.15, max(drawn) * 1.3
+        axes.set_xscale("log")
+        axes.set_xlim(low, high)
+        plain_ticks(axes, "x", ticks_between(low, high))
+        axes.axvline(1, color=INK, linewidth=1, zorder=0)
+        plt.close(figure)
+    alt = "A dot plot of the settled cost against freeing by hand: " + "; ".join(
+        f"{line.name} {line.label}" for line in lines
+    )
+    return finish(figure, name="remedies-cost", title=title, alt=alt + ".", data=pd.DataFrame(data))
+
+
+def memory(recording: Recording) -> Chart:
+    """Cost against the C blocks that a surviving handle holds, by the size of a slab."""
+    points = []
+    for handles in (8, 64, 256):
+        ratio = recording.ratio(Ratio(slabs("Slab", handles), FREE, SETTLED), TODAY_GO)
+        survivors = Amount(slabs("SlabSurvivors", handles), "c-held/survivor")
+        held = recording.estimate(survivors, TODAY_GO)
+        if ratio.samples and held.samples:
+            points.append((f"slabs of {handles}", held, ratio, GREEN))
+    for arm in (Arm("LastFirst"), CLEANUP, AUTO):
+        ratio = recording.ratio(Ratio(arm, FREE, SETTLED), TODAY_GO)
+        if ratio.samples:
+            one = Estimate(1.0, 1.0, 1.0, ratio.samples, ratio.blocks, ratio.confidence)
+            points.append((name(arm), one, ratio, _colour(arm)))
+    if not points:
+        return nothing("remedies-memory", "What a survivor holds was not measured")
+    title = "What a slab costs, and what a handle that survives holds: " + ", ".join(
+        f"{rounding.plain(held.value)} blocks at {rounding.times(ratio.value)} with {text}"
+        for text, held, ratio, _ in points
+        if text.startswith("slabs")
+    )
+    with style():
+        figure, (axes,) = canvas([9])
+        for text, held, ratio, ink in points:
+            x, y = rounding.rounded(held.value), rounding.rounded(ratio.value)
+            axes.plot([x, x], [ratio.low, ratio.high], color=ink, linewidth=1.6)
+            axes.scatter([x], [y], s=38, color=ink, zorder=3)
+            axes.annotate(
+                f"{text}, {rounding.times(ratio.value)}",
+                (x, y),
+                xytext=(9, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=9,
+                color=ink,
+            )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlim(0.7, 2000)
+        low, high = axes.get_ylim()
+        axes.set_ylim(min(low, 0.8), high)
+        plain_ticks(axes, "x", (1, 10, 100, 1000))
+        plain_ticks(axes, "y", ticks_between(*axes.get_ylim()))
+        axes.axhline(1, color=INK, linewidth=1, zorder=0)
+        axes.set_xlabel("C blocks held per surviving handle, one in a hundred surviving (log)")
+        axes.set_ylabel("settled, against freed by hand (log)")
+        headline(figure, title)
+        plt.close(figure)
+    data = pd.DataFrame(
+        [row(text, TODAY_GO, ratio, held=held.value) for text, held, ratio, _ in points]
+    )
+    alt = "A scatter plot of cost against memory: " + "; ".join(
+        f"{text} {rounding.times(ratio.value)}, {rounding.plain(held.value)} blocks a survivor"
+        for text, held, ratio, _ in points
+    )
+    return finish(figure, name="remedies-memory", title=title, alt=alt + ".", data=data)
+
+
+_INKS = dict(zip(LIVE_REMEDIES, (BLUE, GREEN, INK, ORANGE), strict=True))
+
+
+def live(recording: Recording) -> Chart:
+    """What closing a handle at random costs, by how many are live."""
+    curves = []
+    for benchmark in LIVE_REMEDIES:
+        xs, estimates, values = [], [], []
+        for count in LIVE:
+            arm = living(benchmark, count)
+            estimate = recording.level(arm, TODAY_GO)
+            if estimate.samples:
+                xs.append(float(count))
+                estimates.append(estimate)
+                values.append(list(recording.samples(arm, TODAY_GO)["ns/op"].dropna()))
+        if xs:
+            curves.append(Curve(NAMES[benchmark], xs, estimates, values, _INKS[benchmark]))
+    if not curves:
+        return nothing("remedies-live", "Handles closed at random were not measured")
+    most = max(curve.xs[-1] for curve in curves)
+    title = f"With {most:,.0f} handles live, closing one at random and opening another costs " + (
+        ", ".join(
+            f"{rounding.nanoseconds(c.estimates[-1].value)} {c.name}"
+            for c in curves
+            if c.xs[-1] == most
+        )
+    )
+    with style():
+        figure, (axes,) = canvas([10])
+        for curve in curves:
+            draw(axes, curve)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlim(LIVE[0] / 1.5, most * 1.5)
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high)
+        places = sorted({x for curve in curves for x in curve.xs})
+        plain_ticks(axes, "x", places)
+        plain_ticks(axes, "y", ticks_between(low, high))
+        axes.set_ylabel("ns per close and open (log)")
+        name_ends(axes, [(c.estimates[-1].value, c.name, c.colour) for c in curves], gap=0.08)
+        below(figure, "handles live (log)")
+        headline(figure, title)
+        plt.close(figure)
+    data = pd.DataFrame(
+        [
+            row(c.name, TODAY_GO, e, live=x, unit="ns/op")
+            for c in curves
+            for x, e in zip(c.xs, c.estimates, strict=True)
+        ]
+    )
+    alt = "A line chart of the time to close and open over the handles live: " + "; ".join(
+        f"{c.name}: "
+        + ", ".join(
+            f"{rounding.nanoseconds(e.value)} at {x:,.0f}"
+            for x, e in zip(c.xs, c.estimates, strict=True)
+        )
+        for c in curves
+    )
+    return finish(figure, name="remedies-live", title=title, alt=alt + ".", data=data)
+
+
+def heap(recording: Recording) -> Chart:
+    """The same beside 100 MB of live Go memory."""
+    by_hand = Arm("HeapManual")
+    lines = [
+        Timing(NAMES[arm.benchmark], arm, SETTLED, None if arm == by_hand else by_hand, ink)
+        for arm, ink in (
+            (by_hand, BLUE),
+            (Arm("HeapSlab"), GREEN),
+            (Arm("HeapCleanup"), ORANGE),
+            (Arm("HeapFinalizer"), ORANGE),
+        )
+    ]
+    slab = recording.ratio(Ratio(Arm("HeapSlab"), by_hand, SETTLED), TODAY_GO)
+    title = (
+        f"Beside 100 MB of live Go memory slabs of 64 cost {rounding.times(slab.value)} "
+        "a manual free"
+    )
+    return timings(
+        recording,
+        "remedies-heap",
+        lines,
+        title if slab.samples else "Remedies beside a large heap were not measured",
+        "settled wall time per operation (ns); in brackets: against freed by hand",
+    )
+
+
+def releases(recording: Recording) -> Chart:
+    """The slab and Close with Stop on every release, against freeing by hand there."""
+    panels: dict[str, list[Dots]] = {}
+    data, said = [], []
+    shown = (
+        (slabs("Slab"), SETTLED, "dropped"),
+        (slabs("SlabClose"), SETTLED, "closed at once"),
+        (living("LiveSlab"), "ns/op", "100,000 live, closed at random"),
+        (living("LiveCleanup"), "ns/op", "100,000 live, closed at random"),
+        (AUTO, SETTLED, "dropped"),
+    )
+    for arm, metric, how in shown:
+        heading = f"{name(arm)}: {how}"
+        for go in recording.releases:
+            ratio = Ratio(arm, FREE, metric)
+            estimate = recording.ratio(ratio, go)
+            if not estimate.samples:
+                continue
+            label = rounding.times(estimate.value)
+            ink = _colour(arm) if arm.benchmark != "LiveCleanup" else ORANGE
+            dots = Dots(f"Go {go}", list(recording.single_values(ratio, go)), estimate, label, ink)
+            panels.setdefault(heading, []).append(dots)
+            data.append(row(heading, go, estimate, unit="ratio", metric=metric))
+            said.append(f"{heading}, Go {go} {label}")
+    if not panels:
+        return nothing("remedies-releases", "The remedies were not measured on any release")
+    of_slab = [line.estimate.value for line in panels.get(f"{name(slabs('Slab'))}: dropped", [])]
+    title = "A slab's cost against freeing by hand was not measured"
+    if of_slab:
+        title = (
+            f"From release to release slabs of 64 cost {rounding.times(min(of_slab))} to "
+            f"{rounding.times(max(of_slab))} a manual free"
+        )
+    with style():
+        figure, all_axes = dot_plot(panels, title, "against freed by hand (ratio, log scale)")
+        high = 1.3 * max(line.estimate.value for lines in panels.values() for line in lines)
+        for axes in all_axes:
+            axes.set_xscale("log")
+            axes.set_xlim(0.7, high)
+            plain_ticks(axes, "x", ticks_between(0.7, high))
+            axes.axvline(1, color=INK, linewidth=1, zorder=0)
+        plt.close(figure)
+    alt = "A dot plot of ratios to freeing by hand, by release: " + "; ".join(said)
+    return finish(
+        figure, name="remedies-releases", title=title, alt=alt + ".", data=pd.DataFrame(data)
+    )

@@ -1,0 +1,290 @@
+package remedies
+
+import (
+	"flag"
+	"fmt"
+	"math/rand"
+	"os"
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"gccost/meter"
+	"gccost/slab"
+)
+
+// TestMain shortens what testing.Benchmark runs for the tests below; a -bench
+// run keeps the benchtime it was given.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.bench").Value.String() == "" {
+		if err := flag.Set("test.benchtime", "200000x"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// flushed counts blocks for the meter. Its drain, from the third call on, flushes
+// the pool: a block that waits for the next allocation is not freed yet.
+func flushed(p *slab.Pool) func() meter.Blocks {
+	calls := 0
+	return func() meter.Blocks {
+		if calls++; calls > 2 {
+			p.Flush()
+		}
+		return Count()
+	}
+}
+
+func get(b *testing.B, p *slab.Pool) *slab.Handle {
+	h, err := p.Get()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return h
+}
+
+// overSlabs runs a benchmark with slabs of several sizes.
+func overSlabs(b *testing.B, config slab.Config, bench func(*testing.B, *slab.Pool)) {
+	for _, handles := range []int{8, 64, 256} {
+		config := config
+		config.Handles = handles
+		b.Run(fmt.Sprintf("handles=%d", handles), func(b *testing.B) { bench(b, slab.New(Blocks{}, config)) })
+	}
+}
+
+// BenchmarkBatch allocates and frees by hand, 256 at a time: what is left of the
+// cost when nothing is automatic and calls into C are shared.
+func BenchmarkBatch(b *testing.B) {
+	var blocks [256]uintptr
+	m := meter.Start(b, Count)
+	for left := b.N; left > 0; left -= len(blocks) {
+		batch := blocks[:]
+		if left < len(batch) {
+			batch = batch[:left]
+		}
+		if err := (Blocks{}).Exchange(nil, batch); err != nil {
+			b.Fatal(err)
+		}
+		if err := (Blocks{}).Exchange(batch, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	m.Stop()
+}
+
+// loop measures an operation, and reports how many blocks are held meanwhile:
+// c-held-peak and c-held-mean. What is held on average over what is freed in a
+// second is how long a block waits to be freed.
+func loop(b *testing.B, count func() meter.Blocks, operation func()) {
+	const every = 1 << 14
+	var peak, sum, looks int64
+	start := Count()
+	m := meter.Start(b, count)
+	for i := 0; i < b.N; i++ {
+		if i%every == every-1 {
+			now := Count()
+			held := (now.Allocated - now.Freed) - (start.Allocated - start.Freed)
+			sum, looks = sum+held, looks+1
+			if held > peak {
+				peak = held
+			}
+		}
+		operation()
+	}
+	m.Stop()
+	if looks > 0 {
+		b.ReportMetric(float64(peak), "c-held-peak")
+		b.ReportMetric(float64(sum)/float64(looks), "c-held-mean")
+	}
+}
+
+func dropped(b *testing.B, p *slab.Pool) { loop(b, flushed(p), func() { get(b, p) }) }
+
+// BenchmarkSlab drops every handle: all blocks are freed by the slabs' cleanups.
+func BenchmarkSlab(b *testing.B) { overSlabs(b, slab.Config{}, dropped) }
+
+// BenchmarkSlabWeighted is the same with Go memory that stands for the blocks.
+func BenchmarkSlabWeighted(b *testing.B) {
+	overSlabs(b, slab.Config{BlockBytes: blockBytes}, dropped)
+}
+
+// BenchmarkReuse drops every handle; the blocks are used again, not freed.
+func BenchmarkReuse(b *testing.B) {
+	var blocks Reusing
+	p := slab.New(&blocks, slab.Config{})
+	count := flushed(p)
+	calls := 0
+	loop(b, func() meter.Blocks {
+		n := count()
+		if calls++; calls > 2 { // the drain
+			if err := blocks.Free(); err != nil {
+				b.Fatal(err)
+			}
+			n = Count()
+		}
+		return n
+	}, func() { get(b, p) })
+}
+
+// BenchmarkSlabClose closes every handle: the slab is a net only.
+func BenchmarkSlabClose(b *testing.B) {
+	overSlabs(b, slab.Config{}, func(b *testing.B, p *slab.Pool) {
+		loop(b, flushed(p), func() {
+			if err := get(b, p).Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	})
+}
+
+// BenchmarkSlabSurvivors drops all handles but every hundredth, and reports how
+// many blocks each of those holds once the rest is collected.
+func BenchmarkSlabSurvivors(b *testing.B) {
+	overSlabs(b, slab.Config{}, func(b *testing.B, p *slab.Pool) {
+		kept := make([]*slab.Handle, 0, b.N/100+1)
+		held := Count()
+		m := meter.Start(b, flushed(p))
+		for i := 0; i < b.N; i++ {
+			if h := get(b, p); i%100 == 0 {
+				kept = append(kept, h)
+			}
+		}
+		m.Stop()
+		now := Count()
+		blocks := (now.Allocated - now.Freed) - (held.Allocated - held.Freed)
+		b.ReportMetric(float64(blocks)/float64(len(kept)), "c-held/survivor")
+		for _, h := range kept {
+			if err := h.Use(func(unsafe.Pointer) {}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// onHeap runs a benchmark beside 100 MB of live Go memory, which every collection
+// must mark: on an empty heap collections are cheap.
+func onHeap(b *testing.B, bench func(*testing.B)) {
+	type node struct {
+		next *node
+		_    [7]uintptr
+	}
+	var list *node
+	for i := 0; i < 100_000_000/64; i++ {
+		list = &node{next: list}
+	}
+	bench(b)
+	runtime.KeepAlive(list)
+}
+
+func BenchmarkHeapSlab(b *testing.B) {
+	onHeap(b, func(b *testing.B) { dropped(b, slab.New(Blocks{}, slab.Config{})) })
+}
+
+func BenchmarkHeapManual(b *testing.B) {
+	onHeap(b, func(b *testing.B) { loop(b, Count, func() { Free(Allocate()) }) })
+}
+
+func BenchmarkHeapFinalizer(b *testing.B) {
+	onHeap(b, func(b *testing.B) { loop(b, Count, func() { NewFinalized() }) })
+}
+
+// closer is a handle that is closed by hand.
+type closer interface{ Close() }
+
+// manual is a handle without a net.
+type manual uintptr
+
+func (m manual) Close() { Free(uintptr(m)) }
+
+// closed makes a slab's handle a closer.
+type closed struct{ *slab.Handle }
+
+func (c closed) Close() {
+	if err := c.Handle.Close(); err != nil {
+		panic(err)
+	}
+}
+
+// live holds so many handles at once, and closes one at random in each
+// operation, to put a new one in its place.
+func live(b *testing.B, count func() meter.Blocks, open func() closer) {
+	for live := 10; live <= 10_000_000; live *= 10 {
+		live := live
+		b.Run(fmt.Sprintf("live=%d", live), func(b *testing.B) {
+			chance := rand.New(rand.NewSource(1))
+			handles := make([]closer, live)
+			for i := range handles {
+				handles[i] = open()
+			}
+			chance.Shuffle(len(handles), func(i, j int) { handles[i], handles[j] = handles[j], handles[i] })
+			m := meter.Start(b, count)
+			for i := 0; i < b.N; i++ {
+				at := chance.Intn(live)
+				handles[at].Close()
+				handles[at] = open()
+			}
+			m.Stop()
+			for _, h := range handles {
+				h.Close()
+			}
+		})
+	}
+}
+
+func openManual() closer { return manual(Allocate()) }
+
+func openFinalized() closer { return NewFinalized() }
+
+func BenchmarkLiveManual(b *testing.B) { live(b, Count, openManual) }
+
+func BenchmarkLiveFinalizer(b *testing.B) { live(b, Count, openFinalized) }
+
+func BenchmarkLiveSlab(b *testing.B) {
+	p := slab.New(Blocks{}, slab.Config{})
+	live(b, Count, func() closer { return closed{get(b, p)} })
+}
+
+var openers = map[string]func() closer{"manual": openManual, "finalizer": openFinalized}
+
+// tolerance is how many blocks may stay unfreed after a drain: slabs that stand on
+// a stack or in a sync.Pool, and what stock Go leaves for a later cycle.
+const tolerance = 4 * 256
+
+// TestConservation: every block is freed once, whichever way.
+func TestConservation(t *testing.T) {
+	for name, benchmark := range map[string]func(*testing.B){
+		"Batch":         BenchmarkBatch,
+		"Slab":          func(b *testing.B) { dropped(b, slab.New(Blocks{}, slab.Config{})) },
+		"Slab weighted": func(b *testing.B) { dropped(b, slab.New(Blocks{}, slab.Config{BlockBytes: blockBytes})) },
+	} {
+		r := testing.Benchmark(benchmark)
+		// A slab's blocks are allocated together, so the last has some to spare.
+		if got := int(r.Extra["c-allocated"]); got < r.N || !racing && got > r.N+tolerance {
+			t.Errorf("%s: %d C blocks in %d operations", name, got, r.N)
+		}
+		if got := r.Extra["c-misfreed"]; got != 0 {
+			t.Errorf("%s: %v blocks were freed twice", name, got)
+		}
+		if got := r.Extra["c-unfreed-drained"]; got > tolerance {
+			t.Errorf("%s: %v blocks are held after the drain", name, got)
+		}
+	}
+}
+
+func TestClosersFreeAtOnce(t *testing.T) {
+	for name, open := range openers {
+		before := Count()
+		for i := 0; i < 1000; i++ {
+			open().Close()
+		}
+		after := Count()
+		if allocated, freed := after.Allocated-before.Allocated, after.Freed-before.Freed; allocated != 1000 || freed != 1000 {
+			t.Errorf("%s: %d blocks allocated and %d freed of 1000", name, allocated, freed)
+		}
+		if after.Misfreed != 0 {
+			t.Errorf("%s: %d blocks were freed twice", name, after.Misfreed)
+		}
+	}
+}

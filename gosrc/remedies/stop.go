@@ -1,0 +1,126 @@
+//go:build go1.24
+
+package remedies
+
+import (
+	"runtime"
+	"weak"
+)
+
+// Stopped is a handle that is closed by hand, with a cleanup as its net, which
+// Close takes away. Most would take it for the cheap way.
+type Stopped struct {
+	block   uintptr
+	cleanup runtime.Cleanup
+}
+
+// NewStopped returns a handle on a new block.
+func NewStopped() *Stopped {
+	h := &Stopped{block: Allocate()}
+	h.cleanup = runtime.AddCleanup(h, Free, h.block)
+	return h
+}
+
+// Close frees the block now, and takes the net away.
+func (h *Stopped) Close() {
+	h.cleanup.Stop()
+	Free(h.block)
+	runtime.KeepAlive(h) // else the cleanup might have freed the block already
+}
+
+// Padded is a handle of a cache line, so that fewer share a span.
+type Padded struct {
+	block uintptr
+	_     [6]uintptr
+	_     *byte // a pointer, as small handles have one
+}
+
+// NewPadded returns a handle whose cleanup frees its block.
+func NewPadded() *Padded {
+	h := &Padded{block: Allocate()}
+	runtime.AddCleanup(h, Free, h.block)
+	return h
+}
+
+// handle is as small as can be: the block's address stands with its cleanup.
+type handle struct{ _ *byte }
+
+// LastFirst hands out handles that were allocated ahead, the last one first: each
+// cleanup is then linked in at the head of its span's list, as long as Go
+// allocates in ascending order, which nothing promises. Every handle is still
+// collected by itself. It is not safe for use by several goroutines.
+type LastFirst struct{ ahead []*handle }
+
+// aheadOf is how many handles are allocated ahead: about a span of them.
+const aheadOf = 1000
+
+// Get returns a handle whose cleanup frees its block, and the block.
+func (l *LastFirst) Get() (any, uintptr) {
+	if len(l.ahead) == 0 {
+		if l.ahead == nil {
+			l.ahead = make([]*handle, 0, aheadOf)
+		}
+		for i := 0; i < aheadOf; i++ {
+			l.ahead = append(l.ahead, new(handle))
+		}
+	}
+	h := l.ahead[len(l.ahead)-1]
+	l.ahead[len(l.ahead)-1] = nil
+	l.ahead = l.ahead[:len(l.ahead)-1]
+	block := Allocate()
+	runtime.AddCleanup(h, Free, block)
+	return h, block
+}
+
+// Registry frees the blocks of handles that are gone whenever it has grown by
+// half since it was swept last. It is not safe for use by several goroutines.
+type Registry struct {
+	entries []entry
+	sweepAt int
+}
+
+type entry struct {
+	handle weak.Pointer[handle]
+	block  uintptr
+}
+
+// leastSweep is how many entries a registry has at least when it is swept.
+const leastSweep = 1 << 16
+
+// Get returns a handle, and the block that is freed once it is gone.
+func (r *Registry) Get() (any, uintptr) {
+	if len(r.entries) >= max(r.sweepAt, leastSweep) {
+		r.Sweep()
+	}
+	h, block := new(handle), Allocate()
+	r.entries = append(r.entries, entry{weak.Make(h), block})
+	return h, block
+}
+
+// Sweep frees the blocks of handles that are gone.
+func (r *Registry) Sweep() {
+	var dead []uintptr
+	kept := r.entries[:0]
+	for _, e := range r.entries {
+		if e.handle.Value() == nil {
+			dead = append(dead, e.block)
+		} else {
+			kept = append(kept, e)
+		}
+	}
+	r.entries = kept
+	r.sweepAt = len(kept) + len(kept)/2
+	if err := (Blocks{}).Exchange(dead, nil); err != nil {
+		panic(err)
+	}
+}
+
+// Pinned calls C with Go memory in place of a block: there is nothing to free.
+func Pinned() *[blockBytes]byte {
+	block := new([blockBytes]byte)
+	var pinner runtime.Pinner
+	pinner.Pin(block)
+	Touch(block)
+	pinner.Unpin()
+	return block
+}

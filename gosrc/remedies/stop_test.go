@@ -1,0 +1,61 @@
+//go:build go1.24
+
+package remedies
+
+import (
+	"testing"
+
+	"gccost/meter"
+)
+
+func init() { openers["cleanup"] = openStopped }
+
+func openStopped() closer { return NewStopped() }
+
+func BenchmarkLiveCleanup(b *testing.B) { live(b, Count, openStopped) }
+
+// BenchmarkStop closes every handle at once, and takes its cleanup away.
+func BenchmarkStop(b *testing.B) { loop(b, Count, func() { NewStopped().Close() }) }
+
+func BenchmarkPadded(b *testing.B) { loop(b, Count, func() { NewPadded() }) }
+
+func BenchmarkHeapCleanup(b *testing.B) {
+	onHeap(b, func(b *testing.B) { loop(b, Count, func() { NewStopped() }) })
+}
+
+func BenchmarkLastFirst(b *testing.B) {
+	var handles LastFirst
+	loop(b, Count, func() { handles.Get() })
+}
+
+func BenchmarkRegistry(b *testing.B) {
+	var registry Registry
+	calls := 0
+	loop(b, func() meter.Blocks {
+		if calls++; calls > 2 { // the drain
+			registry.Sweep()
+		}
+		return Count()
+	}, func() { registry.Get() })
+}
+
+func BenchmarkPinned(b *testing.B) { loop(b, Count, func() { Pinned() }) }
+
+// TestConservationOfCleanups: every block is freed once, whichever way.
+func TestConservationOfCleanups(t *testing.T) {
+	for name, benchmark := range map[string]func(*testing.B){
+		"Stop": BenchmarkStop, "Padded": BenchmarkPadded, "LastFirst": BenchmarkLastFirst,
+		"Registry": BenchmarkRegistry,
+	} {
+		r := testing.Benchmark(benchmark)
+		if got := int(r.Extra["c-allocated"]); got != r.N {
+			t.Errorf("%s: %d C blocks in %d operations", name, got, r.N)
+		}
+		if got := r.Extra["c-misfreed"]; got != 0 {
+			t.Errorf("%s: %v blocks were freed twice", name, got)
+		}
+		if got := r.Extra["c-unfreed-drained"]; got > 8 {
+			t.Errorf("%s: %v blocks are held after the drain", name, got)
+		}
+	}
+}
