@@ -13,9 +13,9 @@ enum {
 /* The first word of a block says whether it is allocated, as in package cstr. */
 static const uint64_t LIVE = 0x6c6976656c697665, DEAD = 0x6465616464656164;
 
-/* One heap for all threads. Go moves its work between threads, and glibc gives each
- * a heap of its own: what one allocated and another frees is dear. As with
- * MALLOC_ARENA_MAX=1. */
+/* One heap for all threads, as with MALLOC_ARENA_MAX=1. Go moves its work between
+ * threads, and glibc gives each a heap of its own: what one has allocated and
+ * another frees is dear. */
 #ifdef M_ARENA_MAX
 __attribute__((constructor)) static void one_heap(void)
 {

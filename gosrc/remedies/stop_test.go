@@ -12,7 +12,7 @@ func init() { openers["cleanup"] = openStopped }
 
 func openStopped() closer { return NewStopped() }
 
-func BenchmarkLiveCleanup(b *testing.B) { live(b, Count, openStopped) }
+func BenchmarkLiveCleanup(b *testing.B) { live(b, openStopped) }
 
 // BenchmarkStop closes every handle at once, and takes its cleanup away.
 func BenchmarkStop(b *testing.B) { loop(b, Count, func() { NewStopped().Close() }) }
