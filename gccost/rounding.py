@@ -64,19 +64,24 @@ def mebibytes(x: float) -> str:
     return plain(x / 2**20) + " MiB"
 
 
+def whole(x: float) -> str:
+    """What is a whole number most of the time, without decimals where it is: "2", "1.33"."""
+    return count(x) if float(x).is_integer() else plain(x)
+
+
 def allocations(x: float) -> str:
-    """Allocations per operation more than another version's: "1.00 more"."""
-    return plain(x) + " more"
+    """Allocations per operation more than another version's: "1 more"."""
+    return whole(x) + " more"
 
 
 def cycles(x: float) -> str:
-    """GC cycles: "2.00 cycles"."""
-    return plain(x) + " cycles"
+    """GC cycles: "2 cycles"."""
+    return whole(x) + " cycles"
 
 
 def blocks(x: float) -> str:
-    """C blocks: "64.0 blocks"."""
-    return plain(x) + " blocks"
+    """C blocks: "64 blocks"."""
+    return whole(x) + " blocks"
 
 
 FORMATS = {
@@ -98,5 +103,6 @@ def value(x: float, unit: str) -> str:
 def interval(estimate: Estimate, unit: str) -> str:
     """An estimate with its interval: "18.4× (18.1 to 18.8)"."""
     scale = 100.0 if unit == "share" else 1.0
-    low, high = plain(scale * estimate.low), plain(scale * estimate.high)
+    end = whole if unit in ("allocations", "cycles", "blocks") else plain
+    low, high = end(scale * estimate.low), end(scale * estimate.high)
     return f"{value(estimate.value, unit)} ({low} to {high})"

@@ -117,6 +117,8 @@ def test_a_release_without_cleanups_is_not_asked_for_their_curve() -> None:
 def test_memory_caps_what_a_case_keeps_and_nothing_else() -> None:
     keeps = Case("objects", sized("Finalize", 512, gogc="off"), "1.27.4", 1000, kept=5000)
     frees = Case("objects", sized("Finalize", 512), "1.27.4", 1000)
+    fitted = Case("cstr", Arm("AllocateFree"), "1.27.4", 0)
+    assert fitted.capped(10_000) == fitted
     assert keeps.capped(10_000).n == 2
     assert keeps.capped(10**9) == keeps
     assert frees.capped(10_000) == frees

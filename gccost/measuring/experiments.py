@@ -155,7 +155,7 @@ class Case:
     def capped(self, memory: int) -> Case:
         """The same case with an N whose kept bytes fit into so many bytes of memory."""
         fits = memory // self.kept if self.kept else self.n
-        return replace(self, n=max(1, min(self.n, fits)))
+        return replace(self, n=max(1, fits)) if fits < self.n else self
 
     @property
     def leaks(self) -> bool:

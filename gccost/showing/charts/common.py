@@ -496,7 +496,7 @@ def plain_ticks(axes: Axes, which: str, values: Iterable[float]) -> None:
     """Ticks of a log axis as plain numbers."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     values = list(values)
-    axis.set_ticks(values, [f"{v:,g}" for v in values])
+    axis.set_ticks(values, [f"{v:,.0f}" if v >= 1000 else f"{v:g}" for v in values])
     axis.set_ticks([], minor=True)
 
 
@@ -574,7 +574,9 @@ def _plain_log(axes: Axes, estimates: Sequence[Estimate]) -> None:
     finite = [x for e in estimates for x in _seen(e) if math.isfinite(x) and x > 0]
     low, high = min([0.7, *finite]), max([1.4, *finite])
     axes.set_xlim(low / 1.15, high * (high / low) ** 0.45)
-    ticks = [t for t in (0.05, 0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 3, 5, 10) if low / 1.15 <= t <= high]
+    wide = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+    steps = wide if high / low > 5 else (0.5, 0.8, 1, 1.25, 2)
+    ticks = [t for t in steps if low / 1.15 <= t <= high]
     axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
     axes.minorticks_off()
 

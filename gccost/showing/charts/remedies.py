@@ -117,7 +117,7 @@ def memory(recording: Recording) -> Chart:
     if not points:
         return nothing("remedies-memory", "What a survivor holds was not measured")
     title = "What a slab costs, and what a handle that survives holds: " + ", ".join(
-        f"{rounding.plain(held.value)} blocks at {rounding.times(ratio.value)} with {text}"
+        f"{rounding.blocks(held.value)} at {rounding.times(ratio.value)} with {text}"
         for text, held, ratio, _ in points
         if text.startswith("slabs")
     )
@@ -152,7 +152,7 @@ def memory(recording: Recording) -> Chart:
         [row(text, TODAY_GO, ratio, held=held.value) for text, held, ratio, _ in points]
     )
     alt = "A scatter plot of cost against memory: " + "; ".join(
-        f"{text} {rounding.times(ratio.value)}, {rounding.plain(held.value)} blocks a survivor"
+        f"{text} {rounding.times(ratio.value)}, {rounding.blocks(held.value)} a survivor"
         for text, held, ratio, _ in points
     )
     return finish(figure, name="remedies-memory", title=title, alt=alt + ".", data=data)
