@@ -29,6 +29,12 @@ func (Blocks) Exchange(dead, fresh []uintptr) error {
 	return nil // the C side aborts where memory is out, as package cstr does
 }
 
+// Free frees one block.
+func (Blocks) Free(block uintptr) error {
+	Free(block)
+	return nil
+}
+
 func first(words []uintptr) *C.uintptr_t {
 	if len(words) == 0 {
 		return nil
@@ -55,6 +61,14 @@ type Reusing struct {
 	free []uintptr
 }
 
+// Free keeps a block.
+func (r *Reusing) Free(block uintptr) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.free = append(r.free, block)
+	return nil
+}
+
 // Exchange keeps the blocks of dead, and puts such or new ones into fresh.
 func (r *Reusing) Exchange(dead, fresh []uintptr) error {
 	r.mu.Lock()
@@ -74,8 +88,8 @@ func (r *Reusing) Exchange(dead, fresh []uintptr) error {
 	return Blocks{}.Exchange(nil, fresh[n:])
 }
 
-// Free frees the blocks that are kept.
-func (r *Reusing) Free() error {
+// Flush frees the blocks that are kept.
+func (r *Reusing) Flush() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := Blocks{}.Exchange(r.free, nil)

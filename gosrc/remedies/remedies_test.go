@@ -119,7 +119,7 @@ func BenchmarkReuse(b *testing.B) {
 	loop(b, func() meter.Blocks {
 		n := count()
 		if calls++; calls > 2 { // the drain
-			if err := blocks.Free(); err != nil {
+			if err := blocks.Flush(); err != nil {
 				b.Fatal(err)
 			}
 			n = Count()
@@ -190,34 +190,17 @@ func BenchmarkHeapFinalizer(b *testing.B) {
 	onHeap(b, func(b *testing.B) { loop(b, Count, func() { NewFinalized() }) })
 }
 
-// closer is a handle that is closed by hand.
-type closer interface{ Close() }
-
-// manual is a handle without a net.
-type manual uintptr
-
-func (m manual) Close() { Free(uintptr(m)) }
-
-// closed makes a slab's handle a closer.
-type closed struct{ *slab.Handle }
-
-func (c closed) Close() {
-	if err := c.Handle.Close(); err != nil {
-		panic(err)
-	}
-}
-
 // live holds so many handles at once, and closes one at random in each
 // operation, to put a new one in its place.
 //
 // No blocks are counted: every operation frees one and allocates one, and which
 // of those that were there before go with a slab is not its doing.
-func live(b *testing.B, open func() closer) {
+func live[T any](b *testing.B, open func() T, close func(T)) {
 	for live := 10; live <= 10_000_000; live *= 10 {
 		live := live
 		b.Run(fmt.Sprintf("live=%d", live), func(b *testing.B) {
 			chance := rand.New(rand.NewSource(1))
-			handles := make([]closer, live)
+			handles := make([]T, live)
 			for i := range handles {
 				handles[i] = open()
 			}
@@ -225,7 +208,7 @@ func live(b *testing.B, open func() closer) {
 			m := meter.Start(b, nil)
 			for i := 0; i < b.N; i++ {
 				at := chance.Intn(live)
-				handles[at].Close()
+				close(handles[at])
 				handles[at] = open()
 			}
 			m.Stop()
@@ -234,20 +217,24 @@ func live(b *testing.B, open func() closer) {
 	}
 }
 
-func openManual() closer { return manual(Allocate()) }
+func BenchmarkLiveManual(b *testing.B) { live(b, Allocate, Free) }
 
-func openFinalized() closer { return NewFinalized() }
-
-func BenchmarkLiveManual(b *testing.B) { live(b, openManual) }
-
-func BenchmarkLiveFinalizer(b *testing.B) { live(b, openFinalized) }
+func BenchmarkLiveFinalizer(b *testing.B) { live(b, NewFinalized, (*Finalized).Close) }
 
 func BenchmarkLiveSlab(b *testing.B) {
 	p := slab.New(Blocks{}, slab.Config{})
-	live(b, func() closer { return closed{get(b, p)} })
+	live(b, func() *slab.Handle { return get(b, p) }, func(h *slab.Handle) {
+		if err := h.Close(); err != nil {
+			b.Fatal(err)
+		}
+	})
 }
 
-var openers = map[string]func() closer{"manual": openManual, "finalizer": openFinalized}
+// closers make a handle and close it.
+var closers = map[string]func(){
+	"manual":    func() { Free(Allocate()) },
+	"finalizer": func() { NewFinalized().Close() },
+}
 
 // tolerance is how many blocks may stay unfreed after a drain: slabs that stand on
 // a stack or in a sync.Pool, and what stock Go leaves for a later cycle.
@@ -275,10 +262,10 @@ func TestConservation(t *testing.T) {
 }
 
 func TestClosersFreeAtOnce(t *testing.T) {
-	for name, open := range openers {
+	for name, makeAndClose := range closers {
 		before := Count()
 		for i := 0; i < 1000; i++ {
-			open().Close()
+			makeAndClose()
 		}
 		after := Count()
 		if allocated, freed := after.Allocated-before.Allocated, after.Freed-before.Freed; allocated != 1000 || freed != 1000 {

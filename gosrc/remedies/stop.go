@@ -4,6 +4,7 @@ package remedies
 
 import (
 	"runtime"
+	"unsafe"
 	"weak"
 )
 
@@ -45,31 +46,43 @@ func NewPadded() *Padded {
 // handle is as small as can be: the block's address stands with its cleanup.
 type handle struct{ _ *byte }
 
-// LastFirst hands out handles that were allocated ahead, the last one first: each
-// cleanup is then linked in at the head of its span's list, as long as Go
-// allocates in ascending order, which nothing promises. Every handle is still
+// LastFirst hands out handles that were allocated ahead, the last one of a span
+// first: each cleanup is then linked in at the head of its span's list, as long as
+// Go allocates in ascending order, which nothing promises. Every handle is still
 // collected by itself. It is not safe for use by several goroutines.
-type LastFirst struct{ ahead []*handle }
+type LastFirst struct {
+	ahead []*handle // of one span
+	next  *handle   // the first of the next
+}
 
-// aheadOf is how many handles are allocated ahead: about a span of them.
-const aheadOf = 1000
+// spanBytes is the size of a span of small objects.
+const spanBytes = 8 << 10
+
+func span(h *handle) uintptr { return uintptr(unsafe.Pointer(h)) / spanBytes }
 
 // Get returns a handle whose cleanup frees its block, and the block.
 func (l *LastFirst) Get() (any, uintptr) {
 	if len(l.ahead) == 0 {
-		if l.ahead == nil {
-			l.ahead = make([]*handle, 0, aheadOf)
-		}
-		for i := 0; i < aheadOf; i++ {
-			l.ahead = append(l.ahead, new(handle))
-		}
+		l.fill()
 	}
-	h := l.ahead[len(l.ahead)-1]
-	l.ahead[len(l.ahead)-1] = nil
-	l.ahead = l.ahead[:len(l.ahead)-1]
+	last := len(l.ahead) - 1
+	h := l.ahead[last]
+	l.ahead[last] = nil
+	l.ahead = l.ahead[:last]
 	block := Allocate()
 	runtime.AddCleanup(h, Free, block)
 	return h, block
+}
+
+func (l *LastFirst) fill() {
+	h := l.next
+	if h == nil {
+		h = new(handle)
+	}
+	for first := h; span(h) == span(first); h = new(handle) {
+		l.ahead = append(l.ahead, h)
+	}
+	l.next = h
 }
 
 // Registry frees the blocks of handles that are gone whenever it has grown by

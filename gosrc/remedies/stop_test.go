@@ -8,11 +8,9 @@ import (
 	"gccost/meter"
 )
 
-func init() { openers["cleanup"] = openStopped }
+func init() { closers["cleanup"] = func() { NewStopped().Close() } }
 
-func openStopped() closer { return NewStopped() }
-
-func BenchmarkLiveCleanup(b *testing.B) { live(b, openStopped) }
+func BenchmarkLiveCleanup(b *testing.B) { live(b, NewStopped, (*Stopped).Close) }
 
 // BenchmarkStop closes every handle at once, and takes its cleanup away.
 func BenchmarkStop(b *testing.B) { loop(b, Count, func() { NewStopped().Close() }) }

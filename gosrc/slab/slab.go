@@ -41,8 +41,11 @@ type Allocator interface {
 	// addresses of new blocks into fresh, whose entries are zero. An entry of dead
 	// that is zero stands for no block. Either may be empty. If a block cannot be
 	// allocated Exchange returns an error; the entries of fresh that are not
-	// zero then are blocks nevertheless, and are freed by another call.
+	// zero then are blocks nevertheless, and are freed by another Exchange.
 	Exchange(dead, fresh []uintptr) error
+
+	// Free frees one block.
+	Free(block uintptr) error
 }
 
 // Config says how a [Pool] trades time for memory; the zero value has defaults.
@@ -258,11 +261,11 @@ func (h *Handle) Close() error {
 	if h == nil {
 		return ErrClosed
 	}
-	block := [1]uintptr{h.slot.Swap(0)}
-	if block[0] == 0 {
+	block := h.slot.Swap(0)
+	if block == 0 {
 		return ErrClosed
 	}
-	err := h.pool.allocator.Exchange(block[:], nil)
+	err := h.pool.allocator.Free(block)
 	runtime.KeepAlive(h) // until here the slab must not be taken for dead
 	return err
 }

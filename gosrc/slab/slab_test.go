@@ -61,6 +61,8 @@ func (h *heap) Exchange(dead, fresh []uintptr) error {
 	return nil
 }
 
+func (h *heap) Free(block uintptr) error { return h.Exchange([]uintptr{block}, nil) }
+
 func (h *heap) held() int {
 	h.Lock()
 	defer h.Unlock()
