@@ -75,9 +75,12 @@ def test_every_case_was_measured_and_every_sample_is_sound(made: Made) -> None:
         assert len(frame) == sum(c.repeats for c in due for number in numbers if c.due(number))
         frame = frame[frame["c-allocated"].gt(0)]  # the others free Go objects only
         assert (frame["c-misfreed"] == 0).all()
+        # A slab's blocks are allocated together, so the last may have some to spare.
+        spare = frame["handles"].ne("") * 1024 if "handles" in frame else 0
+        spare = spare + 1024 * frame["benchmark"].isin(["Reuse", "HeapSlab"])
         leaks = frame["benchmark"].isin({c.arm.benchmark for c in cases if c.leaks})
-        assert (frame.loc[~leaks, "c-unfreed-drained"] <= 8).all()
-        assert (frame["c-allocated"] == frame["n"]).all()
+        assert (frame.loc[~leaks, "c-unfreed-drained"] <= 8 + spare[~leaks]).all()
+        assert frame["c-allocated"].between(frame["n"], frame["n"] + spare).all()
 
 
 def test_it_says_how_much_of_the_measuring_was_inside_timed_loops(made: Made) -> None:
@@ -90,7 +93,17 @@ def test_the_ledger_for_programs(made: Made) -> None:
         rows = list(csv.DictReader(file))
     assert {row["id"] for row in rows} >= {"L1", "L2", "L3", "L4"}
     apart = {c.id for c in CLAIMS.values() if EXPERIMENTS[c.experiment].apart}
+    measured = {
+        (c.id, f"Go {go}")
+        for c in CLAIMS.values()
+        for go in c.releases
+        if {(arm, go) for arm in c.quantity.arms}
+        <= {(k.arm, k.go) for k in EXPERIMENTS[c.experiment].within(BUDGETS["tiny"])}
+    }
     for row in rows:
+        if (row["id"], row["toolchain"]) not in measured:
+            assert row["verdict"] == "not measured" or row["id"] in apart | {"S8"}
+            continue
         profiled = {c.id for c in CLAIMS.values() if isinstance(c.quantity, Share)}
         if row["id"] not in profiled | apart:  # a profile of milliseconds may hold no sample
             assert float(row["low"]) <= float(row["estimate"]) <= float(row["high"])

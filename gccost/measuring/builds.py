@@ -30,7 +30,7 @@ def sources(program: str) -> list[Path]:
         own = [f for f in (places.GOSRC / package).iterdir() if f.suffix in (".go", ".c", ".h")]
         files += own
         text = "".join(f.read_text(encoding="utf-8") for f in sorted(own))
-        packages += [p for p in _IMPORT.findall(text) if p not in packages]
+        packages += [p for p in dict.fromkeys(_IMPORT.findall(text)) if p not in packages]
     return [places.GOSRC / "go.mod", *sorted(files)]
 
 
