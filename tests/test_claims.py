@@ -220,3 +220,8 @@ def test_a_curve_dips_when_both_its_ends_rise(
 ) -> None:
     valley = Valley(math.sqrt(first[0] * first[1]), *first, 6, 6, 0.95, *last, least)
     assert UShaped().judge(valley, 4.25, floor=0.0).label is label
+
+
+def test_what_a_larger_budget_measures_says_so() -> None:
+    assert ledger._waiting(CLAIMS["M1"], "1.24.13") == "it is measured from the standard budget on"
+    assert ledger._waiting(CLAIMS["M1"], "1.27.4") == "the run holds no samples of it"

@@ -13,7 +13,7 @@ from gccost import rounding, stats
 from gccost.judging import published
 from gccost.judging.claims import CLAIMS, Claim, Label, Verdict
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import EXPERIMENTS, Ratio
+from gccost.measuring.experiments import BUDGETS, EXPERIMENTS, Ratio
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.stats import Estimate
 
@@ -106,11 +106,21 @@ def _judge(
 ) -> Verdict:
     if judged.samples == 0 or math.isnan(judged.value):
         missing = recording.entry.get("missing", {}).get(go)
-        return Verdict(Label.UNMEASURED, missing or "the run holds no samples of it")
+        return Verdict(Label.UNMEASURED, missing or _waiting(claim, go))
     floor = 0.0
     if isinstance(claim.quantity, Ratio):  # an interval is set beside a floor as sure as it is
         floor = recording.noise_floor(claim.quantity, judged.confidence)
     return claim.rule.judge(judged, published_value, floor)
+
+
+def _waiting(claim: Claim, go: str) -> str:
+    """Why a run holds no samples of a claim: its budget was too small, as far as is known."""
+    cases = EXPERIMENTS[claim.experiment].cases
+    since = {case.since for case in cases if case.go == go and case.arm in claim.quantity.arms}
+    later = max(since, key=list(BUDGETS).index, default="tiny")
+    if later != "tiny":
+        return f"it is measured from the {later} budget on"
+    return "the run holds no samples of it"
 
 
 def _procs(recording: Recording, go: str) -> int:
