@@ -23,17 +23,10 @@ from gccost.errors import GccostError, MissingTool, refused
 from gccost.judging import ledger
 from gccost.judging.recording import Recording
 from gccost.measuring import measure as measuring
-from gccost.measuring import runs
-from gccost.measuring.experiments import (
-    BUDGETS,
-    EXPERIMENTS,
-    LOADS,
-    MEASUREMENTS,
-    METHODS,
-    Experiment,
-    budget,
-    experiment,
-)
+from gccost.measuring import runs, toolchains
+from gccost.measuring.experiments import EXPERIMENTS, experiment
+from gccost.measuring.experiments.base import BUDGETS, Experiment, budget
+from gccost.measuring.experiments.precision import LOADS, MEASUREMENTS, METHODS
 from gccost.measuring.precision import SECONDS
 from gccost.measuring.precision import measure as measure_precision
 from gccost.measuring.runs import Run
@@ -277,8 +270,8 @@ def _measure(budget_name: str, chosen: list[Experiment]) -> bool:
             _say(f"{of.name}: measured by itself, with {of.apart}; the newest run is shown")
             continue
         plan = measuring.plan(of, limit, _say)
-        for go, why in plan.missing.items():
-            click.echo(f"{of.name}: Go {go} is left out. {why}", err=True)
+        for release, why in plan.missing.items():
+            click.echo(f"{of.name}: {toolchains.title(release)} is left out. {why}", err=True)
         try:
             with _progress(of.name) as progress:
                 run = measuring.measure(plan, progress)

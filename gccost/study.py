@@ -26,19 +26,12 @@ from tqdm.auto import tqdm
 from gccost import places, processes, rounding
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
-from gccost.judging.claims import Share
+from gccost.judging.claims.quantities import Share
 from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
 from gccost.measuring import builds, measure, runs, toolchains
-from gccost.measuring.experiments import (
-    EXPERIMENTS,
-    Arm,
-    Budget,
-    Experiment,
-    Ratio,
-    budget,
-    experiment,
-)
+from gccost.measuring.experiments import EXPERIMENTS, experiment
+from gccost.measuring.experiments.base import Arm, Budget, Experiment, Ratio, budget
 from gccost.measuring.runs import Run
 from gccost.showing import charts, tables
 from gccost.showing.figures import Chart
@@ -139,10 +132,12 @@ class Study:
 
     def row(self, claim: str, go: str) -> Row:
         """A claim's row on one release."""
-        rows = {(row.claim.id, row.go): row for row in self.rows}
+        rows = {(row.claim.id, row.release): row for row in self.rows}
         if (claim, go) not in rows:
             known = ", ".join(f"{name} on {release}" for name, release in rows)
-            raise GccostError(f"there is no claim {claim} on Go {go}", mend=f"name one of {known}")
+            raise GccostError(
+                f"there is no claim {claim} on {toolchains.title(go)}", mend=f"name one of {known}"
+            )
         return rows[claim, go]
 
     def verdicts(self) -> Markup:
@@ -152,7 +147,7 @@ class Study:
     def judged(self, claim: str) -> Prose:
         """A claim's verdicts, a line per release."""
         lines = [
-            f"- **{row.claim.id} on Go {row.go}**: "
+            f"- **{row.claim.id} on {row.toolchain}**: "
             + (rounding.interval(row.estimate, row.unit) if row.estimate.samples else "–")
             + f", published {rounding.value(row.published, row.unit)}: "
             + f"**{row.verdict}** ({row.why})."
@@ -189,7 +184,7 @@ class Study:
             "peak RSS",
         )
         parts = [
-            tables.table(header, self._cost_lines(arms, under, go), caption=f"Go {go}")
+            tables.table(header, self._cost_lines(arms, under, go), caption=toolchains.title(go))
             for go in self.releases
         ]
         return Markup("".join(p.html for p in parts), "\n\n".join(p.text for p in parts))
@@ -251,7 +246,7 @@ class Study:
                     rounding.count(waiting.value),
                 )
             )
-        return tables.table(header, lines, caption=f"Go {go}")
+        return tables.table(header, lines, caption=toolchains.title(go))
 
     def changed(self, ratio: Ratio, go: str, less: str, more: str) -> str:
         """A ratio as a change in words, if it is more than noise.
@@ -291,7 +286,9 @@ def open_study(name: str) -> Study:
         plan = measure.plan(of, chosen_budget())
         with _bar(f"{of.name}, {plan.budget.name} budget") as progress:
             run = measure.measure(plan, progress)
-        notices = tuple(f"Go {go} was not measured. {why}" for go, why in plan.missing.items())
+        notices = tuple(
+            f"{toolchains.title(go)} was not measured. {why}" for go, why in plan.missing.items()
+        )
         notices += runs.passed_over(places.runs())
         return Study("measure", Recording.load(of, run), notices)
     except MissingTool as error:
@@ -370,7 +367,7 @@ def _notice(study: Study) -> Markup:
             + f", begun {manifest['created'][:10]}",
         ),
         ("machine", f"{machine.get('cpu')}, {procs} CPUs, {machine.get('release')}"),
-        ("releases", ", ".join(f"Go {go}" for go in study.releases)),
+        ("releases", ", ".join(map(toolchains.title, study.releases))),
         ("C compiler", str(entry.get("compiler", ""))),
     ]
     if summary:

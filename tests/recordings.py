@@ -9,7 +9,8 @@ from pathlib import Path
 from test_profiles import write as write_profile
 
 from gccost.measuring import benchfmt, runs
-from gccost.measuring.experiments import BUDGETS, EXPERIMENTS, Case
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.experiments.base import BUDGETS, Case
 
 NS = {
     "AllocateFree": 80.0,
@@ -82,6 +83,6 @@ def _sample(
         name=case.arm.benchmark,
         n=case.n,
         metrics=metrics,
-        keys={"go": case.go, **case.arm.keys()},
+        keys={"go": case.release, **case.arm.keys()},
         procs=1 if case.arm.setting == "precise" else 2,
     )

@@ -20,7 +20,8 @@ from gccost.judging import ledger
 from gccost.judging.models import objects_in_span
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, runs
-from gccost.measuring.experiments import BUDGETS, EXPERIMENTS, Case
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.experiments.base import BUDGETS, Case
 from gccost.measuring.profiles import Profile
 from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO
 from gccost.showing import charts
@@ -77,7 +78,7 @@ def time(case: Case) -> float:
     allocating = 8 + 0.17 * size
     added = {"Allocate": 0.0, "Finalize": 160.0, "Cleanup": 190.0}[arm.benchmark]
     each = 0.6 if added else 0.0
-    return allocating + added + each * (objects_in_span(size, case.go) + size / 20)
+    return allocating + added + each * (objects_in_span(size, case.release) + size / 20)
 
 
 def made_up(folder: Path, name: str, rounds: int = 4) -> Recording:
@@ -115,7 +116,7 @@ def sample(case: Case, number: int, noise: float) -> benchfmt.Sample:
     }
     if arm.benchmark in CYCLES:
         metrics["gc-cycles-to-free"] = CYCLES[arm.benchmark]
-    keys = {**dict(arm.sub), "go": case.go, **arm.keys()}
+    keys = {**dict(arm.sub), "go": case.release, **arm.keys()}
     procs = 1 if arm.setting == "precise" else 2
     return benchfmt.Sample(arm.benchmark, n=case.n, metrics=metrics, keys=keys, procs=procs)
 
@@ -234,7 +235,9 @@ def test_which_side_moved_more_is_read_from_the_data(
 
     def title(benchmark: str) -> str:
         frame = recording.frame.copy()
-        frame.loc[(frame["benchmark"] == benchmark) & (frame["go"] == TODAY_GO), "ns/op"] *= 0.6
+        frame.loc[(frame["benchmark"] == benchmark) & (frame["release"] == TODAY_GO), "ns/op"] *= (
+            0.6
+        )
         return charts.CHARTS["addcleanup-why"](replace(recording, frame=frame)).title
 
     assert "freeing by hand moved more" in title("AllocateFree")

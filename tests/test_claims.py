@@ -5,8 +5,9 @@ import math
 import pytest
 
 from gccost.judging import ledger, published
-from gccost.judging.claims import (
-    CLAIMS,
+from gccost.judging.claims import CLAIMS
+from gccost.judging.claims.quantities import Spread, Valley
+from gccost.judging.claims.rules import (
     About,
     Agrees,
     AtLeast,
@@ -14,11 +15,10 @@ from gccost.judging.claims import (
     Exactly,
     Label,
     Same,
-    Spread,
     UShaped,
-    Valley,
 )
-from gccost.measuring.experiments import EXPERIMENTS, Ratio
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.experiments.base import Ratio
 from gccost.stats import Estimate
 
 
@@ -119,7 +119,7 @@ def test_every_claim_is_measured_by_its_experiment_on_every_release(claim) -> No
     cases = EXPERIMENTS[claim.experiment].cases
     for quantity in filter(None, (claim.quantity, claim.beside)):
         for arm in quantity.arms:
-            measured = {c.go for c in cases if c.arm == arm}
+            measured = {c.release for c in cases if c.arm == arm}
             assert measured >= set(claim.releases), f"{claim.id} needs {arm}"
 
 

@@ -8,17 +8,9 @@ import pytest
 
 from gccost import places
 from gccost.errors import GccostError
-from gccost.measuring.experiments import (
-    BUDGETS,
-    EXPERIMENTS,
-    SETTINGS,
-    Arm,
-    Case,
-    Experiment,
-    budget,
-    experiment,
-    sized,
-)
+from gccost.measuring.experiments import EXPERIMENTS, experiment
+from gccost.measuring.experiments.base import BUDGETS, SETTINGS, Arm, Case, Experiment, budget
+from gccost.measuring.experiments.siebenmann import sized
 from gccost.measuring.machine import MOST_BYTES
 from gccost.measuring.toolchains import TODAY_GO
 
@@ -37,7 +29,7 @@ def test_no_two_cases_have_one_name(of: Experiment) -> None:
 @every_experiment
 def test_headline_ratios_are_measured_at_every_budget(of: Experiment) -> None:
     for limit in BUDGETS.values():
-        arms = {(c.arm, c.go) for c in of.within(limit)}
+        arms = {(c.arm, c.release) for c in of.within(limit)}
         releases = {go for _, go in arms}
         assert releases >= {of.document, TODAY_GO}
         for ratio in of.headline:
@@ -50,7 +42,7 @@ def test_what_the_gc_bears_on_is_compared_at_the_same_n(of: Experiment) -> None:
     for ratio in of.headline:
         for go in of.releases:
             over, under = (
-                next(c for c in of.cases if (c.arm, c.go) == (arm, go))
+                next(c for c in of.cases if (c.arm, c.release) == (arm, go))
                 for arm in (ratio.numerator, ratio.denominator)
             )
             assert over.n == under.n
@@ -58,10 +50,10 @@ def test_what_the_gc_bears_on_is_compared_at_the_same_n(of: Experiment) -> None:
 
 @every_experiment
 def test_a_twin_is_its_arm_in_all_but_the_name(of: Experiment) -> None:
-    n = {(c.arm, c.go): c.n for c in of.cases}
+    n = {(c.arm, c.release): c.n for c in of.cases}
     for case in of.cases:
         if case.arm.twin:
-            assert case.n == n[replace(case.arm, twin=""), case.go]
+            assert case.n == n[replace(case.arm, twin=""), case.release]
 
 
 @in_rounds

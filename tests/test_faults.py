@@ -29,7 +29,8 @@ from gccost import cli, files, places, study
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, builds, frames, measure, runs, toolchains
-from gccost.measuring.experiments import AUTO, BUDGETS, EXPERIMENTS, FREE, Budget
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.experiments.base import AUTO, BUDGETS, FREE, Budget
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
 
@@ -569,7 +570,7 @@ def test_a_program_that_cannot_be_started_is_left_out(
 
     monkeypatch.setattr(builds, "build", not_executable)
     run = measure.measure(measure.plan(LEMIRE, TINY))
-    assert set(Recording.load(LEMIRE, run).frame["go"]) == {TODAY_GO}
+    assert set(Recording.load(LEMIRE, run).frame["release"]) == {TODAY_GO}
     assert "did not start: Permission denied" in run.experiment("lemire")["troubles"][0]
 
 
@@ -641,7 +642,7 @@ def test_a_release_that_cannot_be_fetched_leaves_the_others(tools: FakeTools) ->
     done = tools.gccost("measure")
     assert done.returncode == 0
     assert "lemire: Go 1.20.14 is left out. Go 1.20.14: cannot be fetched" in done.stderr
-    assert set(benchfmt.read(tools.the_run().results("lemire")).frame["go"]) == {TODAY_GO}
+    assert set(benchfmt.read(tools.the_run().results("lemire")).frame["release"]) == {TODAY_GO}
 
 
 def test_once_all_is_there_measuring_takes_no_network(tmp_path: Path) -> None:
@@ -655,12 +656,13 @@ def test_once_all_is_there_measuring_takes_no_network(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from gccost.measuring import builds, measure
-from gccost.measuring.experiments import BUDGETS, EXPERIMENTS
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.experiments.base import BUDGETS
 plan = measure.plan(EXPERIMENTS["lemire"], BUDGETS["tiny"], say=sys.exit)
 assert not plan.missing, plan.missing
 for case in plan.cases[:1]:
     folder = Path(sys.argv[1])
-    binary = builds.build(case.program, plan.found[case.go], plan.compiler, 7, folder)
+    binary = builds.build(case.program, plan.found[case.release], plan.compiler, 7, folder)
     print(measure.run_sample(binary, case, folder).n)
 """
     alone = ["unshare", "--net", "--map-root-user"]

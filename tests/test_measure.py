@@ -12,14 +12,8 @@ from gccost import places
 from gccost.errors import GccostError, MissingTool
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, builds, frames, measure, runs
-from gccost.measuring.experiments import (
-    BUDGETS,
-    EXPERIMENTS,
-    Arm,
-    Case,
-    Experiment,
-    experiment,
-)
+from gccost.measuring.experiments import EXPERIMENTS, experiment
+from gccost.measuring.experiments.base import BUDGETS, Arm, Case, Experiment
 from gccost.measuring.machine import describe, memory_for_a_sample
 from gccost.measuring.samples import SampleFailed, run_sample
 
@@ -218,7 +212,7 @@ def test_blocks_that_stay_unfreed_are_a_trouble_unless_by_design(machine: FakeMa
 def test_a_missing_release_leaves_out_its_cases(machine: FakeMachine) -> None:
     machine.missing = {"1.20.14"}
     run = measure.measure(measure.plan(LEMIRE, TINY))
-    assert set(measured(run)["go"]) == {"1.27.4"}
+    assert set(measured(run)["release"]) == {"1.27.4"}
     assert "cannot be fetched" in run.experiment("lemire")["missing"]["1.20.14"]
 
 
@@ -290,7 +284,7 @@ def test_a_case_too_large_for_the_memory_is_capped_and_says_so(machine: FakeMach
     run = measure.measure(measure.plan(of, TINY))
     assert "this machine's memory allows" in run.experiment("lemire")["troubles"][0]
     loaded = Recording.load(of, run)
-    capped = loaded.samples(of.cases[1].arm, of.cases[1].go)
+    capped = loaded.samples(of.cases[1].arm, of.cases[1].release)
     assert len(capped) == 4
     assert set(capped["n"]) == {whole.n // 2}
 

@@ -14,9 +14,11 @@ from browser import DESKTOP, PHONE, Browser
 from playwright.sync_api import Page
 
 from gccost import places
-from gccost.judging.claims import CLAIMS, Share
+from gccost.judging.claims import CLAIMS
+from gccost.judging.claims.quantities import Share
 from gccost.measuring import benchfmt
-from gccost.measuring.experiments import BUDGETS, EXPERIMENTS
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.experiments.base import BUDGETS
 from gccost.measuring.runs import all_runs
 
 
@@ -98,7 +100,7 @@ def test_the_ledger_for_programs(made: Made) -> None:
         for c in CLAIMS.values()
         for go in c.releases
         if {(arm, go) for arm in c.quantity.arms}
-        <= {(k.arm, k.go) for k in EXPERIMENTS[c.experiment].within(BUDGETS["tiny"])}
+        <= {(k.arm, k.release) for k in EXPERIMENTS[c.experiment].within(BUDGETS["tiny"])}
     }
     for row in rows:
         if (row["id"], row["toolchain"]) not in measured:

@@ -6,21 +6,22 @@ import pytest
 from conftest import FakeMachine
 
 from gccost.judging import ledger
-from gccost.judging.claims import Agreement, Label
+from gccost.judging.claims.quantities import Agreement
+from gccost.judging.claims.rules import Label
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, measure, precision
-from gccost.measuring.experiments import (
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.experiments.base import BUDGETS
+from gccost.measuring.experiments.precision import (
     BASELINE_REPEATS,
-    BUDGETS,
     DRIFT,
-    EXPERIMENTS,
     LOADS,
     MEASUREMENTS,
     METHODS,
-    TODAY_GO,
     independent,
 )
 from gccost.measuring.runs import Run
+from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import charts
 
 PRECISION = EXPERIMENTS["precision"]

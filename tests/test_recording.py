@@ -18,9 +18,11 @@ from test_profiles import write as write_profile
 from gccost import places
 from gccost.errors import GccostError
 from gccost.judging import ledger
-from gccost.judging.claims import CLAIMS, Label
+from gccost.judging.claims import CLAIMS
+from gccost.judging.claims.rules import Label
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import AUTO, EXPERIMENTS, FREE, Arm, Ratio, profiled
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.experiments.base import AUTO, FREE, Arm, Ratio, profiled
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.showing import charts, tables
 
@@ -55,7 +57,7 @@ def test_verdicts_follow_the_figures(tmp_path: Path) -> None:
     def labels(name: str, **ns: float) -> dict[str, Label]:
         made = recorded(tmp_path / name, ns={**recordings.NS, **ns})
         rows = ledger.rows({"lemire": made}, made.claims)
-        return {r.claim.id: r.verdict.label for r in rows if r.go == TODAY_GO}
+        return {r.claim.id: r.verdict.label for r in rows if r.release == TODAY_GO}
 
     assert labels("a") == {
         "L1": Label.HOLDS,
@@ -97,7 +99,7 @@ def test_the_ledger_for_programs_has_a_row_per_claim_and_toolchain(recording: Re
 
 def test_a_release_that_was_not_measured_is_said_not_guessed(recording: Recording) -> None:
     only_today = replace(recording, frame=recording.frame.query(f"go == '{TODAY_GO}'"))
-    rows = {r.claim.id: r for r in ledger.rows({"lemire": only_today}) if r.go == DOCUMENT_GO}
+    rows = {r.claim.id: r for r in ledger.rows({"lemire": only_today}) if r.release == DOCUMENT_GO}
     assert rows["L1"].verdict.label is Label.UNMEASURED
     assert math.isnan(rows["L1"].estimate.value)
 

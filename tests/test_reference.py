@@ -8,7 +8,8 @@ from gccost import places
 from gccost.judging.claims import CLAIMS
 from gccost.judging.recording import Recording
 from gccost.measuring import builds
-from gccost.measuring.experiments import BUDGETS, EXPERIMENTS
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.experiments.base import BUDGETS
 from gccost.measuring.machine import MOST_BYTES
 from gccost.study import reference
 

@@ -11,9 +11,13 @@ import pandas as pd
 
 from gccost import rounding, stats
 from gccost.judging import published
-from gccost.judging.claims import CLAIMS, Claim, Label, Verdict
+from gccost.judging.claims import CLAIMS
+from gccost.judging.claims.base import Claim
+from gccost.judging.claims.rules import Label, Verdict
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import BUDGETS, EXPERIMENTS, Ratio
+from gccost.measuring import toolchains
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.experiments.base import BUDGETS, Ratio
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.stats import Estimate
 
@@ -30,7 +34,7 @@ class Row:
     words: str
     figure: str
     unit: str
-    go: str
+    release: str
     published: float
     estimate: Estimate
     judged: Estimate
@@ -40,7 +44,7 @@ class Row:
 
     @property
     def toolchain(self) -> str:
-        return f"Go {self.go}"
+        return toolchains.title(self.release)
 
     @property
     def why(self) -> str:
@@ -54,7 +58,7 @@ class Row:
     def whose(self) -> str:
         """Whether the release is the document's or today's; empty for one between."""
         documents = EXPERIMENTS[self.claim.experiment].document
-        return {documents: "the document's", TODAY_GO: "today's"}.get(self.go, "")
+        return {documents: "the document's", TODAY_GO: "today's"}.get(self.release, "")
 
 
 def judged_claims() -> int:
@@ -66,32 +70,34 @@ def rows(recordings: Mapping[str, Recording], claims: Iterable[Claim] | None = N
     """The ledger's rows for the claims (all, if not given), from the experiments recorded."""
     words = published.claims().to_dict("index")
     return [
-        _row(claim, go, words[claim.id], recordings.get(claim.experiment))
+        _row(claim, release, words[claim.id], recordings.get(claim.experiment))
         for claim in (CLAIMS.values() if claims is None else claims)
-        for go in claim.releases
+        for release in claim.releases
     ]
 
 
-def _row(claim: Claim, go: str, words: Mapping[Hashable, Any], recording: Recording | None) -> Row:
+def _row(
+    claim: Claim, release: str, words: Mapping[Hashable, Any], recording: Recording | None
+) -> Row:
     nothing = stats.amount([], [])
     estimate = judged = beside = nothing
     value, procs = float(words["value"]), 0
     if recording is None:
         verdict = Verdict(Label.UNMEASURED, "no run holds it")
     else:
-        estimate = recording.estimate(claim.quantity, go)
+        estimate = recording.estimate(claim.quantity, release)
         confidence = stats.corrected(0.95, judged_claims())
-        judged = recording.estimate(claim.quantity, go, confidence)
+        judged = recording.estimate(claim.quantity, release, confidence)
         if claim.beside is not None:
-            beside = recording.estimate(claim.beside, go)
-        verdict = _judge(claim, go, judged, value, recording)
-        procs = _procs(recording, go)
+            beside = recording.estimate(claim.beside, release)
+        verdict = _judge(claim, release, judged, value, recording)
+        procs = _procs(recording, release)
     return Row(
         claim=claim,
         words=str(words["claim"]),
         figure=str(words["figure"]),
         unit=str(words["unit"]),
-        go=go,
+        release=release,
         published=value,
         estimate=estimate,
         judged=judged,
@@ -102,31 +108,33 @@ def _row(claim: Claim, go: str, words: Mapping[Hashable, Any], recording: Record
 
 
 def _judge(
-    claim: Claim, go: str, judged: Estimate, published_value: float, recording: Recording
+    claim: Claim, release: str, judged: Estimate, published_value: float, recording: Recording
 ) -> Verdict:
     if judged.samples == 0 or math.isnan(judged.value):
-        missing = recording.entry.get("missing", {}).get(go)
-        return Verdict(Label.UNMEASURED, missing or _waiting(claim, go))
+        missing = recording.entry.get("missing", {}).get(release)
+        return Verdict(Label.UNMEASURED, missing or _waiting(claim, release))
     floor = 0.0
     if isinstance(claim.quantity, Ratio):  # an interval is set beside a floor as sure as it is
         floor = recording.noise_floor(claim.quantity, judged.confidence)
     return claim.rule.judge(judged, published_value, floor)
 
 
-def _waiting(claim: Claim, go: str) -> str:
+def _waiting(claim: Claim, release: str) -> str:
     """Why a run holds no samples of a claim: its budget was too small, as far as is known."""
     cases = EXPERIMENTS[claim.experiment].cases
-    since = {case.since for case in cases if case.go == go and case.arm in claim.quantity.arms}
+    since = {
+        case.since for case in cases if case.release == release and case.arm in claim.quantity.arms
+    }
     later = max(since, key=list(BUDGETS).index, default="tiny")
     if later != "tiny":
         return f"it is measured from the {later} budget on"
     return "the run holds no samples of it"
 
 
-def _procs(recording: Recording, go: str) -> int:
+def _procs(recording: Recording, release: str) -> int:
     """The GOMAXPROCS of the release's samples in the published setting."""
     frame = recording.frame
-    chosen = frame[(frame["go"] == go) & (frame["setting"] == "published")]
+    chosen = frame[(frame["release"] == release) & (frame["setting"] == "published")]
     return int(chosen["procs"].max()) if len(chosen) else 0
 
 

@@ -14,11 +14,11 @@ import pandas as pd
 
 from gccost import stats
 from gccost.errors import GccostError
-from gccost.judging.claims import (
-    CLAIMS,
+from gccost.judging.claims import CLAIMS
+from gccost.judging.claims.base import Claim
+from gccost.judging.claims.quantities import (
     Agreement,
     Amount,
-    Claim,
     Difference,
     Dip,
     Quantity,
@@ -27,7 +27,7 @@ from gccost.judging.claims import (
     Valley,
 )
 from gccost.measuring import benchfmt, frames
-from gccost.measuring.experiments import Arm, Experiment, Ratio
+from gccost.measuring.experiments.base import Arm, Experiment, Ratio
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.profiles import Profile
 from gccost.measuring.profiles import read as read_profile
@@ -86,34 +86,34 @@ class Recording:
     @property
     def releases(self) -> tuple[str, ...]:
         """The releases with samples, in the experiment's order."""
-        measured = set(self.frame["go"]) if len(self.frame) else set()
-        return tuple(go for go in self.experiment.releases if go in measured)
+        measured = set(self.frame["release"]) if len(self.frame) else set()
+        return tuple(release for release in self.experiment.releases if release in measured)
 
-    def samples(self, arm: Arm, go: str) -> pd.DataFrame:
+    def samples(self, arm: Arm, release: str) -> pd.DataFrame:
         """The samples of an arm on a release, indexed by round."""
-        return frames.of_arm(self.frame, arm, go)
+        return frames.of_arm(self.frame, arm, release)
 
-    def level(self, arm: Arm, go: str, metric: str = "ns/op") -> Estimate:
+    def level(self, arm: Arm, release: str, metric: str = "ns/op") -> Estimate:
         """An arm's own level of a metric that is never 0, in the metric's unit."""
-        values = self._values(arm, go, metric)
+        values = self._values(arm, release, metric)
         return stats.level(values.to_numpy(dtype=float), values.index.to_numpy())
 
-    def amount(self, arm: Arm, go: str, metric: str, confidence: float = 0.95) -> Estimate:
+    def amount(self, arm: Arm, release: str, metric: str, confidence: float = 0.95) -> Estimate:
         """An arm's amount of a metric that may be 0 (a count), in the metric's unit."""
-        values = self._values(arm, go, metric)
+        values = self._values(arm, release, metric)
         return stats.amount(values.to_numpy(dtype=float), values.index.to_numpy(), confidence)
 
-    def _values(self, arm: Arm, go: str, metric: str) -> pd.Series:
-        samples = self.samples(arm, go)
+    def _values(self, arm: Arm, release: str, metric: str) -> pd.Series:
+        samples = self.samples(arm, release)
         return samples[metric].dropna() if metric in samples else pd.Series(dtype=float)
 
-    def pairs(self, ratio: Ratio, go: str) -> pd.DataFrame:
+    def pairs(self, ratio: Ratio, release: str) -> pd.DataFrame:
         """The samples of a ratio paired by round: columns numerator, denominator."""
-        return frames.pairs(self.frame, ratio, go)
+        return frames.pairs(self.frame, ratio, release)
 
-    def ratio(self, ratio: Ratio, go: str, confidence: float = 0.95) -> Estimate:
+    def ratio(self, ratio: Ratio, release: str, confidence: float = 0.95) -> Estimate:
         """The median of the ratios paired within rounds, with its interval."""
-        pairs = self.pairs(ratio, go)
+        pairs = self.pairs(ratio, release)
         return stats.paired_ratio(
             pairs["numerator"].to_numpy(dtype=float),
             pairs["denominator"].to_numpy(dtype=float),
@@ -121,9 +121,9 @@ class Recording:
             confidence,
         )
 
-    def added(self, ratio: Ratio, go: str, confidence: float = 0.95) -> Estimate:
+    def added(self, ratio: Ratio, release: str, confidence: float = 0.95) -> Estimate:
         """Numerator minus denominator, paired within rounds, in the metric's unit."""
-        pairs = self.pairs(ratio, go)
+        pairs = self.pairs(ratio, release)
         return stats.difference(
             pairs["numerator"].to_numpy(dtype=float),
             pairs["denominator"].to_numpy(dtype=float),
@@ -131,19 +131,19 @@ class Recording:
             confidence,
         )
 
-    def over_sizes(self, curve: Sequence[Ratio], go: str) -> pd.DataFrame:
+    def over_sizes(self, curve: Sequence[Ratio], release: str) -> pd.DataFrame:
         """What each ratio's numerator takes more than its denominator, in the metric's unit.
 
         Indexed by round, a column per entry of the curve that was measured, by its place.
         """
-        pairs = {i: self.pairs(ratio, go) for i, ratio in enumerate(curve)}
+        pairs = {i: self.pairs(ratio, release) for i, ratio in enumerate(curve)}
         return pd.DataFrame(
             {i: p["numerator"] - p["denominator"] for i, p in pairs.items() if len(p)}
         ).dropna()
 
-    def dip(self, dip: Dip, go: str, confidence: float = 0.95) -> Valley:
+    def dip(self, dip: Dip, release: str, confidence: float = 0.95) -> Valley:
         """How deep a curve dips: its first and its last point over its least."""
-        added = self.over_sizes(dip.curve, go)
+        added = self.over_sizes(dip.curve, release)
         if not len(added):
             return Valley(math.nan, -math.inf, math.inf, 0, 0, confidence, math.nan, math.nan, -1)
         least = int(added.columns.to_numpy(dtype=int)[added.median().to_numpy().argmin()])
@@ -155,42 +155,42 @@ class Recording:
         values = (first.value, first.low, first.high, first.samples, first.blocks, confidence)
         return Valley(*values, last.low, last.high, least)
 
-    def shares(self, share: Share, go: str) -> pd.Series:
+    def shares(self, share: Share, release: str) -> pd.Series:
         """The share (0 to 1) in each round's profile, indexed by round."""
         return pd.Series(
             {
                 round_: profile.share(share.functions, share.within, share.of)
-                for round_, profile in self.profiles(share.arm, go).items()
+                for round_, profile in self.profiles(share.arm, release).items()
             },
             dtype=float,
         ).dropna()
 
-    def share(self, share: Share, go: str, confidence: float = 0.95) -> Estimate:
+    def share(self, share: Share, release: str, confidence: float = 0.95) -> Estimate:
         """The share (0 to 1) over the rounds' profiles, with its interval."""
-        shares = self.shares(share, go)
+        shares = self.shares(share, release)
         return stats.amount(shares.to_numpy(), shares.index.to_numpy(), confidence)
 
-    def profiles(self, arm: Arm, go: str) -> Mapping[int, Profile]:
+    def profiles(self, arm: Arm, release: str) -> Mapping[int, Profile]:
         """The CPU profiles of an arm on a release, by round."""
-        return self.cpu_profiles.get(arm.on(go), {})
+        return self.cpu_profiles.get(arm.on(release), {})
 
-    def estimate(self, quantity: Quantity, go: str, confidence: float = 0.95) -> Estimate:
+    def estimate(self, quantity: Quantity, release: str, confidence: float = 0.95) -> Estimate:
         """The quantity of a claim on a release."""
         if isinstance(quantity, Share):
-            return self.share(quantity, go, confidence)
+            return self.share(quantity, release, confidence)
         if isinstance(quantity, Agreement):
-            return self.spread(quantity, go)
+            return self.spread(quantity, release)
         if isinstance(quantity, Amount):
-            return self.amount(quantity.arm, go, quantity.metric, confidence)
+            return self.amount(quantity.arm, release, quantity.metric, confidence)
         if isinstance(quantity, Difference):
-            return self.added(quantity.ratio, go, confidence)
+            return self.added(quantity.ratio, release, confidence)
         if isinstance(quantity, Dip):
-            return self.dip(quantity, go, confidence)
-        return self.ratio(quantity, go, confidence)
+            return self.dip(quantity, release, confidence)
+        return self.ratio(quantity, release, confidence)
 
-    def spread(self, agreement: Agreement, go: str) -> Spread:
+    def spread(self, agreement: Agreement, release: str) -> Spread:
         """How far independent measurements of the same ratios lie apart."""
-        groups = [[self.ratio(ratio, go) for ratio in group] for group in agreement.groups]
+        groups = [[self.ratio(ratio, release) for ratio in group] for group in agreement.groups]
         measured = [[e for e in group if e.samples] for group in groups]
         if not all(len(group) > 1 for group in measured):
             return Spread(math.nan, -math.inf, math.inf, 0, 0, 1.0, math.nan)
@@ -199,21 +199,21 @@ class Recording:
         count = sum(len(group) for group in measured)
         return Spread(widest, widest, widest, count, count, 1.0, chance)
 
-    def single_values(self, quantity: Ratio | Share, go: str) -> np.ndarray:
+    def single_values(self, quantity: Ratio | Share, release: str) -> np.ndarray:
         """The single values behind an estimate: a paired ratio or share per round."""
         if isinstance(quantity, Share):
-            return self.shares(quantity, go).to_numpy()
-        pairs = self.pairs(quantity, go)
+            return self.shares(quantity, release).to_numpy()
+        pairs = self.pairs(quantity, release)
         return (pairs["numerator"] / pairs["denominator"]).to_numpy()
 
     def controls(
         self, metric: str = "ns/op", confidence: float = 0.95
     ) -> Iterator[tuple[Arm, str, Estimate]]:
         """The A/A ratios: each twin against the arm that it is identical to."""
-        for control, go in self.experiment.controls:
-            estimate = self.ratio(replace(control, metric=metric), go, confidence)
+        for control, release in self.experiment.controls:
+            estimate = self.ratio(replace(control, metric=metric), release, confidence)
             if estimate.samples:
-                yield control.numerator, go, estimate
+                yield control.numerator, release, estimate
 
     def noise_floor(self, ratio: Ratio | None = None, confidence: float = 0.95) -> float:
         """The log ratio below which no difference is called one; infinite without controls.
@@ -228,9 +228,9 @@ class Recording:
             controls = own or controls
         return stats.noise_floor([estimate for _, _, estimate in controls])
 
-    def differs(self, ratio: Ratio, go: str) -> bool:
+    def differs(self, ratio: Ratio, release: str) -> bool:
         """Whether a ratio differs from 1 by more than identical programs do."""
-        return stats.differs(self.ratio(ratio, go), self.noise_floor(ratio))
+        return stats.differs(self.ratio(ratio, release), self.noise_floor(ratio))
 
     @property
     def claims(self) -> tuple[Claim, ...]:

@@ -10,27 +10,33 @@ from collections.abc import Iterable
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from gccost.measuring.experiments import Arm, Case, Ratio
+from gccost.measuring.experiments.base import Arm, Case, Ratio
 
 MOST_ROUNDS = 1_000_000  # a larger number is no round's
+# What names a release: the key of each language.
+RELEASES = ("go",)
 # What names a case, in the order in which it does.
 KEYS = (
     *("words", "goroutines", "handles", "live"),
-    *("go", "gogc", "setting", "twin", "profile"),
+    *(*RELEASES, "gogc", "setting", "twin", "profile"),
     *("method", "load", "measurement"),
 )
 
 
 def of_cases(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
-    """The samples of a round that belong to the cases and have their N, with a column `name`."""
+    """The samples of a round that belong to the cases and have their N, with
+    columns `name` and `release`."""
     frame = _tidy(frame)
     if not len(frame) or "round" not in frame:
-        return frame.iloc[:0].assign(name=pd.Series(dtype=str), round=pd.Series(dtype=float))
+        return frame.iloc[:0].assign(
+            name=pd.Series(dtype=str), release=pd.Series(dtype=str), round=pd.Series(dtype=float)
+        )
     wanted = {c.name: c.n for c in cases}
     names = _names(frame)
     n = names.map(wanted)
     in_round = frame["round"].between(1, MOST_ROUNDS)
-    return frame.assign(name=names)[(n.eq(frame["n"]) | n.eq(0)) & in_round]
+    frame = frame.assign(name=names, release=_releases(frame))
+    return frame[(n.eq(frame["n"]) | n.eq(0)) & in_round]
 
 
 def _tidy(frame: pd.DataFrame) -> pd.DataFrame:
@@ -49,6 +55,15 @@ def _tidy(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[order].assign(**{key: frame[column] for key, column in kept.items()})
 
 
+def _releases(frame: pd.DataFrame) -> pd.Series:
+    """The release of each sample's toolchain; empty where it names none."""
+    releases = pd.Series("", index=frame.index)
+    for key in RELEASES:
+        if key in frame:
+            releases = releases.where(releases != "", frame[key].astype(str))
+    return releases
+
+
 def _names(frame: pd.DataFrame) -> pd.Series:
     """The name of each sample's case."""
     names = frame["benchmark"].astype(str)
@@ -59,12 +74,12 @@ def _names(frame: pd.DataFrame) -> pd.Series:
     return names
 
 
-def of_arm(frame: pd.DataFrame, arm: Arm, go: str) -> pd.DataFrame:
+def of_arm(frame: pd.DataFrame, arm: Arm, release: str) -> pd.DataFrame:
     """The samples of an arm on one release, indexed by round, in order."""
-    return frame[frame["name"] == arm.on(go)].set_index("round").sort_index(kind="stable")
+    return frame[frame["name"] == arm.on(release)].set_index("round").sort_index(kind="stable")
 
 
-def pairs(frame: pd.DataFrame, ratio: Ratio, go: str) -> pd.DataFrame:
+def pairs(frame: pd.DataFrame, ratio: Ratio, release: str) -> pd.DataFrame:
     """A ratio's two arms paired by round, each by the median of its samples there.
 
     Indexed by round, with columns `numerator` and `denominator`, in the
@@ -72,7 +87,7 @@ def pairs(frame: pd.DataFrame, ratio: Ratio, go: str) -> pd.DataFrame:
     """
     sides = {"numerator": ratio.numerator, "denominator": ratio.denominator}
     return pd.DataFrame(
-        {side: _by_round(of_arm(frame, arm, go), ratio.metric) for side, arm in sides.items()}
+        {side: _by_round(of_arm(frame, arm, release), ratio.metric) for side, arm in sides.items()}
     ).dropna()
 
 

@@ -26,7 +26,7 @@ from gccost import places
 from gccost.errors import GccostError, MissingTool
 from gccost.files import write_whole, writing
 from gccost.measuring import benchfmt, builds, frames, machine, runs, toolchains
-from gccost.measuring.experiments import BUDGETS, Budget, Case, Experiment
+from gccost.measuring.experiments.base import BUDGETS, Budget, Case, Experiment
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import GODEBUG, SampleFailed, run_sample
 from gccost.processes import Leash
@@ -60,8 +60,13 @@ class Plan:
         return tuple(
             case.capped(self.memory)
             for case in self.experiment.within(self.budget)
-            if case.go in self.found and case.cpus <= self.cpus
+            if case.release in self.found and case.cpus <= self.cpus
         )
+
+    @property
+    def seconds(self) -> float:
+        """How long it may be measured."""
+        return self.budget.seconds * self.experiment.pace
 
     @property
     def capped(self) -> tuple[Case, ...]:
@@ -80,7 +85,7 @@ def plan(
     found: dict[str, toolchains.Toolchain] = {}
     missing: dict[str, str] = {}
     compiler = None
-    releases = dict.fromkeys(case.go for case in experiment.within(budget))
+    releases = dict.fromkeys(case.release for case in experiment.within(budget))
     try:
         compiler = toolchains.c_compiler(say)
         for go in releases:
@@ -232,7 +237,7 @@ class _Session:
 
     def _warm_up(self) -> None:
         """Build once before the clock runs: the first build compiles what later ones only link."""
-        self.progress(0.0, self.plan.budget.seconds, "first builds")
+        self.progress(0.0, self.plan.seconds, "first builds")
         with self._folder() as scratch:
             self._build(list(self.cases), 0, scratch)
 
@@ -295,7 +300,7 @@ class _Session:
         draw = random.Random(f"{self.seed} layout {number}")
         layouts = {relinked: draw.randrange(1, 2**31) for relinked in (False, True)}
         compiler, found = self.plan.compiler, self.plan.found
-        wanted = dict.fromkeys((c.program, c.go, c.arm.twin == "relinked") for c in cases)
+        wanted = dict.fromkeys((c.program, c.release, c.arm.twin == "relinked") for c in cases)
         # All at once: a link uses one core, and nothing is being measured meanwhile.
         # What breaks off the wait ends the builds first, and then no thread waits for them.
         with ThreadPoolExecutor() as pool, Leash() as leash:
@@ -320,7 +325,7 @@ class _Session:
         number: int,
         scratch: Path,
     ) -> benchfmt.Sample:
-        binary = binaries[case.program, case.go, case.arm.twin == "relinked"]
+        binary = binaries[case.program, case.release, case.arm.twin == "relinked"]
         profile = scratch / "cpu.pb.gz" if case.arm.profile else None
         sample = run_sample(binary, case, scratch, profile=profile)
         if profile is not None:
@@ -343,7 +348,7 @@ class _Session:
 
     def _note_unbuilt(self, key: tuple[str, str, bool], error: GccostError) -> None:
         for case in self.cases:
-            if (case.program, case.go, case.arm.twin == "relinked") == key:
+            if (case.program, case.release, case.arm.twin == "relinked") == key:
                 self.failures[case.name] = GIVE_UP
         self._trouble(f"{error}; what it would have run is left out from here on")
 
@@ -364,7 +369,7 @@ class _Session:
             return ""
         if all(precise_enough(e, budget.half_width) for e in self._headline(frame)):
             return "every ratio that matters is as precise as aimed at"
-        if _spent(frame) + self._next_round(frame) > budget.seconds:
+        if _spent(frame) + self._next_round(frame) > self.plan.seconds:
             return "the budget is spent"
         return ""
 
@@ -385,7 +390,7 @@ class _Session:
         what they differ by, so that must be known as finely.
         """
         experiment = self.plan.experiment
-        measured = {(case.arm, case.go) for case in self._still_measured()}
+        measured = {(case.arm, case.release) for case in self._still_measured()}
         headline = ((ratio, go) for go in self.plan.found for ratio in experiment.headline)
         for ratio, go in (*headline, *experiment.controls):
             if {(ratio.numerator, go), (ratio.denominator, go)} <= measured:
@@ -396,7 +401,7 @@ class _Session:
     def _total(self, frame: pd.DataFrame) -> float:
         """The seconds of measuring that there will be at most, as far as can be told."""
         lacking = self.plan.budget.min_rounds - self._complete_rounds(frame) if len(frame) else 0
-        return max(self.plan.budget.seconds, _spent(frame) + lacking * self._next_round(frame))
+        return max(self.plan.seconds, _spent(frame) + lacking * self._next_round(frame))
 
     def _next_round(self, frame: pd.DataFrame) -> float:
         """The seconds that the next round will take, as far as can be told."""

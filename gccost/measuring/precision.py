@@ -17,7 +17,8 @@ from pathlib import Path
 
 from gccost import places
 from gccost.measuring import benchfmt, builds, runs
-from gccost.measuring.experiments import DRIFT, LOADS, MEASUREMENTS, METHODS, Case
+from gccost.measuring.experiments.base import Case
+from gccost.measuring.experiments.precision import DRIFT, LOADS, MEASUREMENTS, METHODS
 from gccost.measuring.measure import Plan, Progress, begin, find
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import run_count, run_sample
@@ -107,7 +108,7 @@ def _rounds(
 
 def _build(plan: Plan, case: Case, layout: int, folder: Path) -> Path:
     assert plan.compiler is not None
-    return builds.build(case.program, plan.found[case.go], plan.compiler, layout, folder)
+    return builds.build(case.program, plan.found[case.release], plan.compiler, layout, folder)
 
 
 @contextmanager

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from gccost import processes
 from gccost.errors import GccostError
-from gccost.measuring import benchfmt
-from gccost.measuring.experiments import Case
+from gccost.measuring import benchfmt, toolchains
+from gccost.measuring.experiments.base import Case
 
 _SKIPPED = re.compile(r"--- SKIP: .*\n\s+\S+\.go:\d+: (.*)")
 SAMPLE_SECONDS = 120.0  # after which a sample counts as hung
@@ -95,7 +95,9 @@ def _results(
             raise SampleFailed("the program printed no ns/op", case.name)
         if sample.metrics.get("c-misfreed", 0.0) != 0:
             raise SampleFailed("a C block was freed that was not allocated", case.name)
-        samples.append(sample.with_keys({"go": case.go, **case.arm.keys()}))
+        samples.append(
+            sample.with_keys({toolchains.key(case.release): case.release, **case.arm.keys()})
+        )
     if not samples and (skipped := _SKIPPED.search(output)):
         raise SampleFailed(f"the program skipped it: {skipped[1]}", first.name)
     return samples

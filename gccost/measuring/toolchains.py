@@ -357,6 +357,16 @@ def _without_go(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def key(release: str) -> str:
+    """The key that names a release in the name of a sample."""
+    return "go"
+
+
+def title(release: str) -> str:
+    """A release in words: "Go 1.27.4"."""
+    return f"Go {release}"
+
+
 def number(version: str) -> tuple[int, ...]:
     """ "1.27.4" as (1, 27, 4), to compare; of "1.28rc1" what comes first."""
     numbers = re.match(r"\d+(\.\d+)*", version)

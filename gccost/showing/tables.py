@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gccost import rounding
-from gccost.judging.claims import Label
+from gccost.judging.claims.rules import Label
 from gccost.judging.ledger import Row
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.stats import Estimate

@@ -10,19 +10,19 @@ import pandas as pd
 
 from gccost import rounding, stats
 from gccost.judging import published
-from gccost.judging.claims import ALLOCATING, CALLING_C, LINKING_IN, SPLICE_POINT, Share
+from gccost.judging.claims.quantities import Share
+from gccost.judging.claims.stacks import ALLOCATING, CALLING_C, LINKING_IN, SPLICE_POINT
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import (
+from gccost.measuring.experiments.addcleanup import GOROUTINES, shared
+from gccost.measuring.experiments.base import (
     ALLOCATE_ONLY,
     AUTO,
     CLEANUP,
     DEFER,
     FREE,
-    GOROUTINES,
     Arm,
     Ratio,
     profiled,
-    shared,
 )
 from gccost.measuring.toolchains import ISSUE_GO, TODAY_GO
 from gccost.showing.charts.common import (

@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gccost import rounding
-from gccost.judging.claims import BAND, Label
+from gccost.judging.claims.rules import BAND, Label
 from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import Arm, Ratio
+from gccost.measuring.experiments.base import Arm, Ratio
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing.figures import (
     BLUE,
@@ -513,7 +513,7 @@ def ticks_between(low: float, high: float) -> list[float]:
 def verdicts(ledger: Sequence[Row]) -> Chart:
     """Every measured claim: ours over the published figure, the band, the verdict."""
     drawn = [row for row in ledger if row.estimate.samples]
-    labels = [f"{row.claim.id}  Go {row.go}" for row in drawn]
+    labels = [f"{row.claim.id}  Go {row.release}" for row in drawn]
     with style():
         figure, (axes,) = canvas([max(len(drawn), 1) + 1])
         axes.axvspan(1 / BAND, BAND, color=BLUE, alpha=0.10, linewidth=0)
@@ -552,7 +552,7 @@ def verdicts(ledger: Sequence[Row]) -> Chart:
         [
             row(
                 r.claim.id,
-                r.go,
+                r.release,
                 r.estimate,
                 published=r.published,
                 unit=r.unit,
@@ -563,7 +563,8 @@ def verdicts(ledger: Sequence[Row]) -> Chart:
     ).rename(columns={"arm": "claim"})
     alt = "A dot plot, a line per claim and Go release, of the measured over the published figure: "
     alt += "; ".join(
-        f"{r.claim.id} on Go {r.go} {rounding.times(r.estimate.value / r.published)}, {r.verdict}"
+        f"{r.claim.id} on {r.toolchain} {rounding.times(r.estimate.value / r.published)}, "
+        f"{r.verdict}"
         for r in drawn
     )
     return finish(figure, name="verdicts", title=title, alt=alt + ".", data=data)

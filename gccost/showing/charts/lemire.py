@@ -7,9 +7,9 @@ import pandas as pd
 
 from gccost import rounding
 from gccost.judging import published
-from gccost.judging.claims import Share
+from gccost.judging.claims.quantities import Share
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import AUTO, FREE, Arm, Ratio, profiled
+from gccost.measuring.experiments.base import AUTO, FREE, Arm, Ratio, profiled
 from gccost.showing.charts.common import (
     NAMES,
     Dots,

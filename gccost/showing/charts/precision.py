@@ -10,9 +10,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from gccost import rounding
-from gccost.judging.claims import Agreement
+from gccost.judging.claims.quantities import Agreement
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import DRIFT, LOADS, METHODS, independent
+from gccost.measuring.experiments.precision import DRIFT, LOADS, METHODS, independent
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing.charts.common import canvas, headline, lines_down, row
 from gccost.showing.figures import BLUE, ORANGE, Chart, finish, style

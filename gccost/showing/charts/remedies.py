@@ -6,21 +6,10 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from gccost import rounding
-from gccost.judging.claims import Amount
+from gccost.judging.claims.quantities import Amount
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import (
-    AUTO,
-    CLEANUP,
-    FREE,
-    HEAP_FREE,
-    LIVE,
-    LIVE_REMEDIES,
-    REMEDIES,
-    Arm,
-    Ratio,
-    living,
-    slabs,
-)
+from gccost.measuring.experiments.base import AUTO, CLEANUP, FREE, HEAP_FREE, Arm, Ratio
+from gccost.measuring.experiments.remedies import LIVE, LIVE_REMEDIES, REMEDIES, living, slabs
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing.charts.common import (
     NAMES,

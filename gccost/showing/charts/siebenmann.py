@@ -13,7 +13,8 @@ from matplotlib.patches import Rectangle
 
 from gccost import rounding
 from gccost.judging import published
-from gccost.judging.claims import (
+from gccost.judging.claims.quantities import Share
+from gccost.judging.claims.stacks import (
     ALLOCATING,
     CALLING_C,
     COLLECTING,
@@ -21,21 +22,11 @@ from gccost.judging.claims import (
     LINKING_IN,
     LOCKING,
     SETTING,
-    Share,
 )
 from gccost.judging.models import Line, line, objects_in_span
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import (
-    AUTO,
-    FREE,
-    HEAP_FREE,
-    SIZES,
-    Arm,
-    Ratio,
-    profiled,
-    sized,
-    until_free,
-)
+from gccost.measuring.experiments.base import AUTO, FREE, HEAP_FREE, Arm, Ratio, profiled
+from gccost.measuring.experiments.siebenmann import SIZES, sized, until_free
 from gccost.measuring.profiles import Profile
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing.charts.common import (

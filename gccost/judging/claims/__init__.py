@@ -1,0 +1,22 @@
+"""The claims: what is compared with each published figure, and the rule that judges it.
+
+A claim's words and its published figure stand in data/published/claims.csv; here
+stand, as data, the quantity that tests it and the rule, in a module for each
+experiment. To add a claim is to add its row there and its entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from gccost.judging.claims import addcleanup, lemire, precision, remedies, siebenmann
+from gccost.judging.claims.base import Claim
+
+CLAIMS: Mapping[str, Claim] = MappingProxyType(
+    {
+        claim.id: claim
+        for group in (lemire, siebenmann, addcleanup, remedies, precision)
+        for claim in group.CLAIMS
+    }
+)

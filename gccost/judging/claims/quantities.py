@@ -1,0 +1,102 @@
+"""The quantities that test a claim, and the estimates that are more than an interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gccost.measuring.experiments.base import Arm, Ratio
+from gccost.stats import Estimate
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of an arm's CPU profile whose stacks hold any of these functions.
+
+    Where `within` is given the stacks must hold any of those too; where `of` is
+    given, the share is of the stacks that hold any of those.
+    """
+
+    arm: Arm  # with profile="cpu"
+    functions: tuple[str, ...]
+    within: tuple[str, ...] = ()
+    of: tuple[str, ...] = ()
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return (self.arm,)
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much of a metric an arm shows: a count, say."""
+
+    arm: Arm
+    metric: str
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return (self.arm,)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a ratio's numerator shows more than its denominator, in the metric's unit."""
+
+    ratio: Ratio
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return self.ratio.arms
+
+
+@dataclass(frozen=True)
+class Dip:
+    """How deep a curve dips: its first point over its least.
+
+    A point is what a ratio's numerator takes more than its denominator.
+    """
+
+    curve: tuple[Ratio, ...]
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return tuple(arm for ratio in self.curve for arm in ratio.arms)
+
+
+@dataclass(frozen=True, slots=True)
+class Valley(Estimate):
+    """The estimate of a Dip: the first point over the least; and the last point's interval."""
+
+    last_low: float
+    last_high: float
+    least: int  # the place of the least point on the curve
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far independent measurements lie apart: of each group the largest over the smallest.
+
+    Its estimate is the widest group's, with the least chance, over the groups,
+    of such differences between measurements of one thing.
+    """
+
+    groups: tuple[tuple[Ratio, ...], ...]
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return tuple(arm for group in self.groups for ratio in group for arm in ratio.arms)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread(Estimate):
+    """The estimate of an Agreement; `chance` is the p of the heterogeneity test."""
+
+    chance: float
+
+
+Quantity = Ratio | Share | Agreement | Amount | Difference | Dip

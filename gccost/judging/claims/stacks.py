@@ -1,0 +1,45 @@
+"""How the stacks of a CPU profile are sorted.
+
+A share is that of the stacks that hold any of the functions anywhere, so shares
+overlap and need not add up. Names changed between releases; all are listed.
+"""
+
+from __future__ import annotations
+
+SETTING = ("runtime.SetFinalizer",)
+LINKING_IN = ("runtime.addspecial",)
+SPLICE_POINT = ("runtime.(*mspan).specialFindSplicePoint",)
+# What a stack holds that is there because the program allocates.
+# From Go 1.27 on the compiler calls a variant for the object's size by itself.
+ALLOCATING = ("runtime.mallocgc*", "runtime.newobject")
+SWEEPING = (
+    "runtime.(*sweepLocked).sweep",
+    "runtime.(*mspan).sweep",
+    "runtime.sweepone",
+    "runtime.bgsweep",
+    "runtime.deductSweepCredit",
+)
+MARKING = (
+    "runtime.gcBgMarkWorker",
+    "runtime.gcAssistAlloc",
+    "runtime.gcAssistAlloc1",
+    "runtime.gcStart",
+    "runtime.gcMarkDone",
+    "runtime.gcMarkTermination",
+    "runtime.gcDrain",
+)
+# Finding what has a finalizer, queueing it, and calling it.
+FINALIZING = (
+    "runtime.freeSpecial",
+    "runtime.freespecial",
+    "runtime.queuefinalizer",
+    "runtime.markrootSpans",
+    "runtime.gcScanFinalizer",
+    "runtime.gcScanCleanup",
+    "runtime.runfinq",
+    "runtime.runFinalizers",
+    "runtime.runCleanups",
+)
+COLLECTING = (*SWEEPING, *MARKING, *FINALIZING)
+LOCKING = ("runtime.lock2", "runtime.unlock2")
+CALLING_C = ("runtime.cgocall",)

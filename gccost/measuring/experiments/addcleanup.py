@@ -1,0 +1,75 @@
+"""The Go issue on AddCleanup: against freeing by hand, a finalizer, with the GC off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gccost.measuring.experiments.base import (
+    ALLOCATE_ONLY,
+    AS_PUBLISHED,
+    AUTO,
+    CLEANUP,
+    DEFER,
+    FOUR_CYCLES,
+    FREE,
+    RECORD,
+    REPEATS,
+    Arm,
+    Case,
+    Experiment,
+    Ratio,
+    profiled,
+    twins,
+)
+from gccost.measuring.toolchains import CLEANUP_GO, ISSUE_GO, TODAY_GO
+
+GOROUTINES = (1, 2, 4, 8, 16, 32, 64)
+_SHARED = 800_000
+
+
+def shared(benchmark: str, goroutines: int, gogc: str = "100") -> Arm:
+    """An arm that shares its operations among goroutines: "Free", "Auto", "Cleanup", …"""
+    return Arm(f"Parallel{benchmark}", gogc, sub=(("goroutines", str(goroutines)),))
+
+
+def _addcleanup() -> Iterator[Case]:
+    for go in (CLEANUP_GO, ISSUE_GO, TODAY_GO):
+        # The release of neither the document nor today waits for the standard budget.
+        since = "standard" if go == CLEANUP_GO else "tiny"
+        yield Case("cstr", FREE, go, AS_PUBLISHED, repeats=3, since=since)
+        yield Case("cstr", DEFER, go, AS_PUBLISHED, repeats=2, since=since)
+        yield Case("cstr", CLEANUP, go, AS_PUBLISHED, since=since)
+        yield Case("cstr", AUTO, go, AS_PUBLISHED, since=since)
+        off = replace(CLEANUP, gogc="off")
+        yield Case("cstr", off, go, AS_PUBLISHED, since=since, kept=RECORD)
+        for arm, kept in ((FREE, 0), (DEFER, 0), (AUTO, RECORD)):
+            off = replace(arm, gogc="off")
+            yield Case("cstr", off, go, AS_PUBLISHED, every=3, since="standard", kept=kept)
+        profile = profiled("AllocateCleanup", gogc="off")
+        yield Case("cstr", profile, go, AS_PUBLISHED, since=since, kept=RECORD)
+        only = Case("parallel", ALLOCATE_ONLY, go, AS_PUBLISHED, every=2, kept=RECORD)
+        yield replace(only, since=since)
+        for benchmark, n in (
+            ("AllocateFree", AS_PUBLISHED),
+            ("AllocateCleanup", FOUR_CYCLES),
+            ("AllocateAuto", FOUR_CYCLES),
+        ):
+            arm, repeats = Arm(benchmark, setting="precise"), REPEATS.get(benchmark, 1)
+            yield Case("cstr", arm, go, n, repeats, every=2, since="standard")
+    for goroutines in GOROUTINES:
+        for benchmark in ("Free", "Auto", "Cleanup"):
+            arm, cpus = shared(benchmark, goroutines), (goroutines + 1) // 2
+            case = Case("parallel", arm, TODAY_GO, _SHARED, every=3, cpus=cpus)
+            yield replace(case, since="standard")
+    yield from twins("AllocateFree", "AllocateCleanup")
+
+
+EXPERIMENT = Experiment(
+    name="addcleanup",
+    chapter="03-addcleanup",
+    question="Is AddCleanup five times dearer, and twice as cheap as a finalizer?",
+    cases=tuple(_addcleanup()),
+    headline=(Ratio(CLEANUP, FREE), Ratio(AUTO, CLEANUP), Ratio(DEFER, FREE)),
+    document=ISSUE_GO,
+)

@@ -1,0 +1,265 @@
+"""What is measured, as data: arms, cases, experiments and budgets.
+
+An **arm** is a way to run a benchmark; a **case** is an arm on one Go release
+with a fixed number of operations N; an **experiment** is a named list of cases
+and the paired ratios that matter in it. To add one is to add it here; nothing
+else branches on their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeVar
+
+from gccost.errors import GccostError
+from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, key, number
+
+T = TypeVar("T")
+
+SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "published": "wall clock, GOMAXPROCS at its default, not pinned: as the documents measured",
+        "precise": "CPU clock, GOMAXPROCS=1, pinned to one CPU: as repeatable as can be had",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long an experiment may be measured, and when it is precise enough."""
+
+    name: str
+    seconds: float  # of measuring, per experiment
+    min_rounds: int
+    half_width: float  # relative 95 % half-width aimed at for each headline ratio
+    scale: float = 1.0  # of every N: below 1 for tests only, and never pooled with the rest
+
+    def reaches(self, tier: str) -> bool:
+        """Whether this budget measures what is declared `since` tier."""
+        names = list(BUDGETS)
+        return names.index(self.name) >= names.index(tier)
+
+
+BUDGETS: Mapping[str, Budget] = MappingProxyType(
+    {
+        b.name: b
+        for b in (
+            Budget("tiny", seconds=0.0, min_rounds=4, half_width=1.0, scale=1 / 200),
+            Budget("quick", seconds=82.0, min_rounds=4, half_width=0.02),
+            Budget("standard", seconds=300.0, min_rounds=6, half_width=0.01),
+            Budget("thorough", seconds=1800.0, min_rounds=12, half_width=0.005),
+        )
+    }
+)
+
+
+def budget(name: str) -> Budget:
+    """The budget of that name; GccostError with the valid ones if there is none."""
+    return named(BUDGETS, name, "budget")
+
+
+def named(known: Mapping[str, T], name: str, kind: str) -> T:
+    if name not in known:
+        raise GccostError(f"there is no {kind} {name!r}", mend=f"name one of {', '.join(known)}")
+    return known[name]
+
+
+# Lemire's empty finalizer, a loop that only allocates, and slabs of which some
+# handles survive: what they were given to free, nothing frees.
+LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly", "SlabSurvivors"})
+# What calls runtime.AddCleanup; the other benchmarks run on every release.
+NEEDS_CLEANUP = frozenset(
+    {
+        *("AllocateCleanup", "Cleanup", "ParallelCleanup", "UntilFreeCleanup"),
+        *("LiveCleanup", "HeapCleanup", "Stop", "Padded", "LastFirst", "Registry", "Pinned"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A benchmark and the circumstances that name it, but for the Go release.
+
+    `twin` makes it an A/A control of the arm without one: "same" runs the same
+    binary again, "relinked" one that was linked anew with another layout.
+    `profile` is "cpu" for a run under the CPU profiler, whose times are not used.
+    `sub` names a sub-benchmark of the program, such as words=8; `more` holds keys
+    that only one experiment knows, and no program.
+    """
+
+    benchmark: str
+    gogc: str = "100"
+    setting: str = "published"
+    twin: str = ""
+    profile: str = ""
+    sub: tuple[tuple[str, str], ...] = ()
+    more: tuple[tuple[str, str], ...] = ()
+
+    def keys(self) -> dict[str, str]:
+        """What names the arm in a result beside the benchmark and the release."""
+        named = {"gogc": self.gogc, "setting": self.setting}
+        if self.twin:
+            named["twin"] = self.twin
+        if self.profile:
+            named["profile"] = self.profile
+        return named | dict(self.more)
+
+    def on(self, release: str) -> str:
+        """The name of its samples on a release, without the GOMAXPROCS suffix."""
+        keys = {key(release): release, **self.keys()}
+        return self.printed + "".join(f"/{k}={v}" for k, v in keys.items())
+
+    @property
+    def printed(self) -> str:
+        """The name that the program itself gives its samples."""
+        return self.benchmark + "".join(f"/{k}={v}" for k, v in self.sub)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An arm of a program (a package of gosrc/) on one Go release, with a fixed N.
+
+    An N of 0 leaves it to `go test`, which fits it to the clock.
+
+    A round takes `repeats` samples of it, spread over the round, and their
+    median stands for the round: where a sample is short and cheap, that keeps
+    the first thing that disturbs one out of every ratio. With `every` 2 it is
+    measured in every other round only: what no ratio that matters rests on.
+
+    `kept` is how many bytes an operation keeps until the loop ends, where it
+    does: memory then caps N.
+    """
+
+    program: str
+    arm: Arm
+    release: str
+    n: int
+    repeats: int = 1
+    every: int = 1
+    since: str = "tiny"  # the least budget that measures it
+    cpus: int = 1  # the fewest on which it is measured
+    kept: int = 0
+
+    def __post_init__(self) -> None:
+        if self.arm.benchmark in NEEDS_CLEANUP and number(self.release) < number("1.24"):
+            raise GccostError(
+                f"Go {self.release} has no runtime.AddCleanup",
+                f"case {self.arm.benchmark}",
+                "name Go 1.24 or later",
+            )
+
+    def scaled(self, scale: float) -> Case:
+        """The same case at a budget that scales every N."""
+        return replace(self, n=max(1, round(self.n * scale)) if self.n else 0)
+
+    def due(self, round_: int) -> bool:
+        """Whether a round (from 1) measures it."""
+        return (round_ - 1) % self.every == 0
+
+    def capped(self, memory: int) -> Case:
+        """The same case with an N whose kept bytes fit into so many bytes of memory."""
+        fits = memory // self.kept if self.kept else self.n
+        return replace(self, n=max(1, fits)) if fits < self.n else self
+
+    @property
+    def leaks(self) -> bool:
+        """Whether it never frees its C blocks, by design."""
+        return self.arm.benchmark in LEAKS_BY_DESIGN
+
+    @property
+    def name(self) -> str:
+        """The name of its samples, without the GOMAXPROCS suffix."""
+        return self.arm.on(self.release)
+
+    @property
+    def sized_name(self) -> str:
+        """Its name and N: samples of another N are another case's."""
+        return f"{self.name} {self.n}"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Two arms compared by one metric, sample by sample within a round."""
+
+    numerator: Arm
+    denominator: Arm
+    metric: str = "ns/op"
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return (self.numerator, self.denominator)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A named list of cases, and the ratios whose intervals say when to stop.
+
+    `document` is the release of the figures that it tests; `pace` is how much of a
+    budget's seconds it takes; `apart` is the command that measures it, where that is
+    not `make report`.
+    """
+
+    name: str
+    chapter: str  # the notebook that tells it
+    question: str
+    cases: tuple[Case, ...]
+    headline: tuple[Ratio, ...]
+    document: str = DOCUMENT_GO
+    pace: float = 1.0
+    apart: str = ""
+
+    def within(self, limit: Budget) -> tuple[Case, ...]:
+        """The cases that a budget measures, each with the N of that budget."""
+        return tuple(c.scaled(limit.scale) for c in self.cases if limit.reaches(c.since))
+
+    @property
+    def controls(self) -> tuple[tuple[Ratio, str], ...]:
+        """The A/A ratios and their releases: each twin against its identical arm."""
+        return tuple(
+            (Ratio(c.arm, replace(c.arm, twin="")), c.release) for c in self.cases if c.arm.twin
+        )
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(c.release for c in self.cases))
+
+
+# --- What several experiments share ---
+
+# Near the N of the documents' own runs: a second at 650 ns is about 1.8 million,
+# the Go issue's finalizer ran 1,739,244. Less than half a million runs no GC.
+AS_PUBLISHED = 1_600_000
+# A sample of the baseline takes a tenth of a second, and every ratio rests on it:
+# one alone would be at the mercy of whatever disturbs it.
+REPEATS = {"AllocateFree": 3}
+# Where N is ours to choose, it is large enough for the GC to run about eight times,
+# or half as often where that would leave too few rounds.
+EIGHT_CYCLES = 8_000_000
+FOUR_CYCLES = 4_000_000
+# What an object that nothing collects keeps: itself, if it is small, the record of
+# its finalizer or cleanup, and what AddCleanup allocates or C holds.
+RECORD = 250
+
+FREE = Arm("AllocateFree")
+AUTO = Arm("AllocateAuto")
+HEAP_FREE = Arm("AllocateHeapFree")
+CLEANUP = Arm("AllocateCleanup")
+DEFER = Arm("AllocateDefer")
+ALLOCATE_ONLY = Arm("AllocateOnly")
+
+
+def profiled(benchmark: str, setting: str = "published", gogc: str = "100") -> Arm:
+    """The arm that profiles a benchmark."""
+    return Arm(benchmark, gogc, setting, profile="cpu")
+
+
+def twins(baseline: str, dear: str) -> Iterator[Case]:
+    """The A/A controls: at the quick budget the one that bears more noise stands for both."""
+    for benchmark in (baseline, dear):
+        for twin in ("relinked", "same"):
+            arm, since = Arm(benchmark, twin=twin), "tiny" if twin == "relinked" else "standard"
+            repeats = 3 if benchmark == baseline else 1
+            yield Case("cstr", arm, TODAY_GO, AS_PUBLISHED, repeats, every=2, since=since)

@@ -1,0 +1,94 @@
+"""What to do instead: the remedies against freeing by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gccost.measuring.experiments.base import (
+    AS_PUBLISHED,
+    AUTO,
+    CLEANUP,
+    FREE,
+    HEAP_FREE,
+    RECORD,
+    Arm,
+    Case,
+    Experiment,
+    Ratio,
+    twins,
+)
+from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, ISSUE_GO, TODAY_GO
+
+
+def slabs(benchmark: str, handles: int = 64) -> Arm:
+    """An arm with slabs of so many handles: "Slab", "SlabClose", "Reuse", …"""
+    return Arm(benchmark, sub=(("handles", str(handles)),))
+
+
+def living(benchmark: str, live: int = 100_000) -> Arm:
+    """An arm that closes one of so many live handles at random: "LiveSlab", …"""
+    return Arm(benchmark, sub=(("live", str(live)),))
+
+
+LIVE = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+LIVE_REMEDIES = ("LiveManual", "LiveSlab", "LiveCleanup", "LiveFinalizer")
+HEAP_REMEDIES = ("HeapManual", "HeapSlab", "HeapCleanup", "HeapFinalizer")
+# What is decided between, beside what they are measured against.
+REMEDIES: tuple[Arm, ...] = (
+    Arm("Batch"),
+    Arm("Reuse"),
+    *(slabs("Slab", handles) for handles in (256, 64, 8)),
+    slabs("SlabWeighted"),
+    slabs("SlabClose"),
+    Arm("Pinned"),
+    Arm("Stop"),
+    Arm("LastFirst"),
+    Arm("Padded"),
+    Arm("Registry"),
+)
+SURVIVORS = slabs("SlabSurvivors")
+_CLOSED_AT_RANDOM = 200_000
+
+
+def _remedies() -> Iterator[Case]:
+    for go in (DOCUMENT_GO, CLEANUP_GO, ISSUE_GO, TODAY_GO):
+        since = "tiny" if go == TODAY_GO else "standard"
+        yield Case("cstr", FREE, go, AS_PUBLISHED, repeats=3, since=since)
+        yield Case("cstr", AUTO, go, AS_PUBLISHED, every=2, since=since)
+        for arm in (slabs("Slab"), slabs("SlabClose")):
+            yield Case("remedies", arm, go, AS_PUBLISHED, since=since)
+        yield Case("remedies", living("LiveSlab"), go, _CLOSED_AT_RANDOM, since=since)
+        if go == DOCUMENT_GO:
+            continue
+        yield Case("remedies", living("LiveCleanup"), go, _CLOSED_AT_RANDOM, since=since)
+    go = TODAY_GO
+    yield Case("cstr", HEAP_FREE, go, AS_PUBLISHED)
+    yield Case("cstr", CLEANUP, go, AS_PUBLISHED)
+    for arm in REMEDIES:
+        if arm not in (slabs("Slab"), slabs("SlabClose")):
+            every = 2 if arm == Arm("Registry") else 1
+            yield Case("remedies", arm, go, AS_PUBLISHED, every=every)
+    for handles in (8, 64, 256):
+        survivors = slabs("SlabSurvivors", handles)
+        yield Case("remedies", survivors, go, AS_PUBLISHED, every=2, kept=RECORD)
+    for live in LIVE:
+        for benchmark in LIVE_REMEDIES:
+            arm = living(benchmark, live)
+            if arm in (living("LiveSlab"), living("LiveCleanup")):
+                continue
+            tier = {100_000: "tiny", 10_000_000: "thorough"}.get(live, "standard")
+            every = 1 if live == 100_000 else 2
+            yield Case("remedies", arm, go, _CLOSED_AT_RANDOM, every=every, since=tier)
+    for benchmark in HEAP_REMEDIES:
+        yield Case("remedies", Arm(benchmark), go, AS_PUBLISHED, every=2)
+    yield from twins("AllocateFree", "AllocateAuto")
+
+
+EXPERIMENT = Experiment(
+    name="remedies",
+    chapter="08-instead",
+    question="What to do instead of a finalizer or cleanup for each object?",
+    cases=tuple(_remedies()),
+    headline=(Ratio(slabs("Slab"), FREE, "settled-ns/op"),),
+    document=TODAY_GO,
+)
