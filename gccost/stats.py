@@ -31,6 +31,20 @@ labelled apart but use the same builds by twos, threes or fives, 95 % intervals 
 ±1.5 % cover 91, 88 and 81 % at noise 1 % and 92, 92 and 89 % at noise 2 %. So build anew
 for every block, or label the blocks as they were built.
 
+**Peers.** Four or five blocks say little of their own spread: at the confidence of a
+verdict, which shares its error with dozens of others, Student's t is then 9 to 13
+standard errors wide, most of it doubt about the spread. But the ratios of one experiment
+are measured in the same rounds, by like samples, and scatter alike. `peers` draws from
+them what variance to expect and how sure that is (Smyth's moderated t, with its degrees
+of freedom held to 10), and the interval that a verdict is judged on uses both: the mean of
+its own variance and that of its peers, weighted by their degrees of freedom, and the
+degrees of both. A ratio that scatters more than its peers keeps its own variance. With
+four or five blocks that takes 0.4 to 0.55 of the width at the same coverage (99.85 % or
+more where 99.94 % is asked for, over all ratios, whether they scatter alike or have
+variances that differ as an inverse chi square of three degrees does). A single ratio that
+scatters three times as much as all its peers is covered 99.1 % of the time at worst.
+The 95 % intervals that are shown use no peers.
+
 **Differences.** `noise_floor` bounds what A/A twins differ by: identical programs
 measured in the same rounds. `differs` calls a difference when the interval excludes 1 and
 the estimate lies beyond the floor. To ask that the whole interval lie beyond it would
@@ -42,18 +56,21 @@ measured to ±1.5 or 2 %, 94 or more in 100 are called, and 1 in 1,000 equal pro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, isnan, log, nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from scipy import optimize, special
 
 Floats = NDArray[np.float64]
 
 TRIM = 10  # one block figure in this many is trimmed at each end
 WIDENING = 1.15  # what stopping at a narrow interval costs: see above
+MOST_FREEDOM = 10.0  # that peers may add: they are alike, not the same
+FEWEST_PEERS = 4  # with fewer, how alike they are cannot be told
 MIN_BLOCKS = 4  # with fewer, no interval is precise enough to stop at
 
 
@@ -90,8 +107,23 @@ class Estimate:
         return self.low <= x <= self.high
 
 
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """What other ratios of the same rounds say of a ratio's noise.
+
+    The variance of a block's log ratio, and the degrees of freedom that it counts for.
+    """
+
+    variance: float
+    freedom: float
+
+
 def paired_ratio(
-    numerator: ArrayLike, denominator: ArrayLike, block: ArrayLike, confidence: float = 0.95
+    numerator: ArrayLike,
+    denominator: ArrayLike,
+    block: ArrayLike,
+    confidence: float = 0.95,
+    peers: Peers | None = None,
 ) -> Estimate:
     """The ratio of two quantities that were measured in the same rounds.
 
@@ -99,7 +131,33 @@ def paired_ratio(
     missing (NaN) or not positive is left out.
     """
     over, under = _floats(numerator), _floats(denominator)
-    return _on_log_scale(_log(over) - _log(under), block, confidence)
+    return _on_log_scale(_log(over) - _log(under), block, confidence, peers)
+
+
+def peers(ratios: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]]) -> Peers | None:
+    """What ratios of the same rounds, each as `paired_ratio` takes it, say of their noise.
+
+    None where they are too few to tell. By Smyth's moments of the log variances.
+    """
+    found: list[tuple[float, int]] = []
+    for numerator, denominator, block in ratios:
+        logs = _log(_floats(numerator)) - _log(_floats(denominator))
+        figures = _figures(*_usable(logs, block))
+        if figures.size > 1 and (spread := float(_variance(figures))) > 0:
+            found.append((spread, _freedom(figures.size)))
+    if len(found) < FEWEST_PEERS:
+        return None
+    variance, own = (np.array(column, dtype=float) for column in zip(*found, strict=True))
+    levels = np.log(variance) - special.digamma(own / 2) + np.log(own / 2)
+    # How much more they differ than samples of one variance would.
+    excess = float(levels.var(ddof=1) - special.polygamma(1, own / 2).mean())
+    if excess <= 0:
+        return Peers(float(np.exp(levels.mean())), MOST_FREEDOM)
+    freedom = 2 * float(
+        optimize.brentq(lambda half: float(special.polygamma(1, half)) - excess, 1e-3, 1e9)
+    )
+    shift = float(special.digamma(freedom / 2)) - log(freedom / 2)
+    return Peers(float(np.exp(levels.mean() + shift)), min(freedom, MOST_FREEDOM))
 
 
 def level(values: ArrayLike, block: ArrayLike, confidence: float = 0.95) -> Estimate:
@@ -174,54 +232,79 @@ def heterogeneity(ratios: Sequence[Estimate]) -> float:
     return float(special.fdtrc(others, 1 / (3 * lack), f))
 
 
-def intervals(figures: Floats, confidence: float) -> tuple[Floats, Floats]:
+def intervals(
+    figures: Floats, confidence: float, peers: Peers | None = None
+) -> tuple[Floats, Floats]:
     """Low and high end of the interval of each row of block figures (..., blocks)."""
     blocks = figures.shape[-1]
     if blocks < 2:
         edge = np.full(figures.shape[:-1], inf)
         return -edge, edge
-    trimmed = blocks // TRIM
-    kept = blocks - 2 * trimmed
-    figures = np.sort(figures, axis=-1)
-    middle = figures[..., trimmed : trimmed + kept]
-    centre = middle.mean(axis=-1)
-    # Winsorised: the trimmed figures count as the outermost that were kept.
-    pinned = np.clip(figures, middle[..., :1], middle[..., -1:])
-    error = pinned.std(axis=-1, ddof=1) * np.sqrt((blocks - 1) / (kept * (kept - 1)))
-    half = _multiplier(blocks, confidence) * error
+    centre = _middle(np.sort(figures, axis=-1)).mean(axis=-1)
+    variance, freedom = _variance(figures), float(_freedom(blocks))
+    if peers is not None:
+        shared = (freedom * variance + peers.freedom * peers.variance) / (freedom + peers.freedom)
+        variance, freedom = np.maximum(variance, shared), freedom + peers.freedom
+    times = WIDENING * float(special.stdtrit(freedom, (1 + confidence) / 2))
+    half = times * np.sqrt(variance / blocks)
     return centre - half, centre + half
 
 
-def _estimate(values: Floats, block: ArrayLike, confidence: float) -> Estimate:
-    """The estimate from values, one a round; what is missing (NaN) is left out."""
+def _middle(ordered: Floats) -> Floats:
+    """What trimming keeps of each row of ordered figures."""
+    trimmed = ordered.shape[-1] // TRIM
+    return ordered[..., trimmed : ordered.shape[-1] - trimmed]
+
+
+def _variance(figures: Floats) -> Floats:
+    """The variance of each row of block figures, as if none had been trimmed."""
+    blocks = figures.shape[-1]
+    middle = _middle(np.sort(figures, axis=-1))
+    kept = middle.shape[-1]
+    # Winsorised: the trimmed figures count as the outermost that were kept.
+    pinned = np.clip(figures, middle[..., :1], middle[..., -1:])
+    scale = blocks * (blocks - 1) / (kept * (kept - 1))
+    return np.asarray(pinned.var(axis=-1, ddof=1) * scale)
+
+
+def _usable(values: Floats, block: ArrayLike) -> tuple[Floats, NDArray[Any]]:
+    """The values that are there (not NaN) and their blocks, in the order of the blocks."""
     labels = np.asarray(block)
     usable = ~np.isnan(values) & (labels == labels)  # a NaN label is not equal to itself
     values, labels = values[usable], labels[usable]
+    order = np.argsort(labels, kind="stable")
+    return values[order], labels[order]
+
+
+def _figures(values: Floats, labels: NDArray[Any]) -> Floats:
+    """One figure a block, its median, of what `_usable` gives."""
+    starts = np.flatnonzero(labels[1:] != labels[:-1]) + 1
+    if starts.size >= values.size - 1:
+        return values
+    return np.array([np.median(part) for part in np.split(values, starts)])
+
+
+def _estimate(
+    values: Floats, block: ArrayLike, confidence: float, peers: Peers | None = None
+) -> Estimate:
+    """The estimate from values, one a round; what is missing (NaN) is left out."""
+    values, labels = _usable(values, block)
     if not values.size:
         return Estimate(nan, -inf, inf, 0, 0, confidence)
-    order = np.argsort(labels, kind="stable")
-    values, labels = values[order], labels[order]
-    starts = np.flatnonzero(labels[1:] != labels[:-1]) + 1
-    if starts.size == values.size - 1:
-        figures = values
-    else:
-        figures = np.array([np.median(part) for part in np.split(values, starts)])
+    figures = _figures(values, labels)
     value = float(np.median(values))
-    low, high = (float(end) for end in intervals(figures, confidence))
+    low, high = (float(end) for end in intervals(figures, confidence, peers))
     low, high = min(low, value), max(high, value)
     return Estimate(value, low, high, values.size, figures.size, confidence)
 
 
-def _on_log_scale(logs: Floats, block: ArrayLike, confidence: float) -> Estimate:
-    found = _estimate(logs, block, confidence)
+def _on_log_scale(
+    logs: Floats, block: ArrayLike, confidence: float, peers: Peers | None = None
+) -> Estimate:
+    found = _estimate(logs, block, confidence, peers)
     with np.errstate(over="ignore"):  # few blocks: an upper end beyond all floats is infinite
         value, low, high = (float(x) for x in np.exp([found.value, found.low, found.high]))
     return Estimate(value, low, high, found.samples, found.blocks, confidence)
-
-
-def _multiplier(blocks: int, confidence: float) -> float:
-    """The half-width in standard errors."""
-    return WIDENING * float(special.stdtrit(_freedom(blocks), (1 + confidence) / 2))
 
 
 def _freedom(blocks: int) -> int:

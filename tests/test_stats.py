@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from gccost.stats import (
     MIN_BLOCKS,
+    MOST_FREEDOM,
     Estimate,
+    Peers,
     amount,
     corrected,
     difference,
@@ -23,6 +25,7 @@ from gccost.stats import (
     level,
     noise_floor,
     paired_ratio,
+    peers,
     precise_enough,
 )
 
@@ -223,6 +226,62 @@ def test_heterogeneity_tells_scattered_ratios_from_agreeing_ones() -> None:
 
     assert np.mean([p(0.0) < 0.01 for _ in range(2000)]) <= 0.01
     assert np.mean([p(0.05) < 0.01 for _ in range(400)]) >= 0.9
+
+
+# What the ratios of one experiment say of one another's noise.
+
+
+def scattered(
+    rng: np.random.Generator, sds: Floats, blocks: int = 5
+) -> list[tuple[Floats, Floats, Floats]]:
+    """A ratio of 1 for each standard deviation of its log, as `peers` takes it."""
+    ones, rounds = np.ones(blocks), np.arange(blocks, dtype=float)
+    return [(np.exp(rng.normal(0, sd, blocks)), ones, rounds) for sd in sds]
+
+
+def test_too_few_ratios_say_nothing_of_one_another() -> None:
+    rng = np.random.default_rng(1)
+    constant = (np.ones(5), np.ones(5), np.arange(5.0))
+    assert peers(scattered(rng, np.full(3, 0.02))) is None
+    assert peers([*scattered(rng, np.full(3, 0.02)), constant]) is None
+    assert peers(scattered(rng, np.full(4, 0.02))) is not None
+
+
+def test_ratios_that_scatter_alike_say_more_than_ratios_that_do_not() -> None:
+    rng = np.random.default_rng(2)
+    alike = peers(scattered(rng, np.full(400, 0.03)))
+    unlike = peers(scattered(rng, 0.03 * np.sqrt(3 / rng.chisquare(3, 4000))))
+    assert alike is not None
+    assert unlike is not None
+    assert alike.freedom == MOST_FREEDOM
+    assert alike.variance == pytest.approx(0.03**2, rel=0.1)
+    assert unlike.freedom == pytest.approx(3, rel=0.15)
+    assert unlike.variance == pytest.approx(0.03**2, rel=0.15)
+
+
+def test_peers_narrow_an_interval_but_never_below_what_its_own_spread_says() -> None:
+    known = Peers(0.02**2, 10.0)
+    for sd in (0.02, 0.2):
+        over, under, block = scattered(np.random.default_rng(3), np.array([sd]))[0]
+        alone, moderated = (paired_ratio(over, under, block, 0.999, p) for p in (None, known))
+        own = intervals(np.log(over), 0.999, Peers(0.0, 10.0))
+        assert alone.low < moderated.low < moderated.value < moderated.high < alone.high
+        assert moderated.low <= exp(own[0])
+        assert moderated.high >= exp(own[1])
+
+
+@pytest.mark.parametrize(("blocks", "freedom"), [(4, inf), (5, inf), (5, 3.0), (8, 5.0)])
+def test_intervals_that_heed_their_peers_hold_the_truth_as_often(
+    blocks: int, freedom: float
+) -> None:
+    rng = np.random.default_rng(5)
+    confidence, missed, runs, ratios = 0.99, 0, 600, 12
+    for _ in range(runs):
+        varied = 1.0 if freedom == inf else np.sqrt(freedom / rng.chisquare(freedom, ratios))
+        measured = scattered(rng, 0.03 * varied * np.ones(ratios), blocks)
+        known = peers(measured)
+        missed += sum(not paired_ratio(*m, confidence, known).contains(1) for m in measured)
+    assert missed / (runs * ratios) <= 1 - confidence
 
 
 # Whole measurements, simulated through the stopping rule.

@@ -87,7 +87,7 @@ def _row(
     else:
         estimate = recording.estimate(claim.quantity, release)
         confidence = stats.corrected(0.95, judged_claims())
-        judged = recording.estimate(claim.quantity, release, confidence)
+        judged = recording.judged(claim.quantity, release, confidence)
         if claim.beside is not None:
             beside = recording.estimate(claim.beside, release)
         verdict = _judge(claim, release, judged, value, recording)

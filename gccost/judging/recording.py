@@ -111,25 +111,43 @@ class Recording:
         """The samples of a ratio paired by round: columns numerator, denominator."""
         return frames.pairs(self.frame, ratio, release)
 
-    def ratio(self, ratio: Ratio, release: str, confidence: float = 0.95) -> Estimate:
+    def ratio(
+        self,
+        ratio: Ratio,
+        release: str,
+        confidence: float = 0.95,
+        peers: stats.Peers | None = None,
+    ) -> Estimate:
         """The median of the ratios paired within rounds, with its interval."""
+        return stats.paired_ratio(*self._sides(ratio, release), confidence, peers)
+
+    def _sides(self, ratio: Ratio, release: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """A ratio's numerator, denominator and round, an entry a round."""
         pairs = self.pairs(ratio, release)
-        return stats.paired_ratio(
-            pairs["numerator"].to_numpy(dtype=float),
-            pairs["denominator"].to_numpy(dtype=float),
-            pairs.index.to_numpy(),
-            confidence,
-        )
+        over, under = (pairs[side].to_numpy(dtype=float) for side in ("numerator", "denominator"))
+        return over, under, pairs.index.to_numpy()
+
+    @cached_property
+    def peers(self) -> stats.Peers | None:
+        """What the ratios that are judged say of one another's noise."""
+        tested = {
+            (quantity, release): None
+            for claim in self.claims
+            for quantity in (claim.quantity, claim.beside)
+            if isinstance(quantity, Ratio)
+            for release in claim.releases
+        }
+        return stats.peers(self._sides(ratio, release) for ratio, release in tested)
+
+    def judged(self, quantity: Quantity, release: str, confidence: float) -> Estimate:
+        """The quantity with the interval that a verdict rests on."""
+        if isinstance(quantity, Ratio):
+            return self.ratio(quantity, release, confidence, self.peers)
+        return self.estimate(quantity, release, confidence)
 
     def added(self, ratio: Ratio, release: str, confidence: float = 0.95) -> Estimate:
         """Numerator minus denominator, paired within rounds, in the metric's unit."""
-        pairs = self.pairs(ratio, release)
-        return stats.difference(
-            pairs["numerator"].to_numpy(dtype=float),
-            pairs["denominator"].to_numpy(dtype=float),
-            pairs.index.to_numpy(),
-            confidence,
-        )
+        return stats.difference(*self._sides(ratio, release), confidence)
 
     def over_sizes(self, curve: Sequence[Ratio], release: str) -> pd.DataFrame:
         """What each ratio's numerator takes more than its denominator, in the metric's unit.
