@@ -13,6 +13,7 @@ from gccost.errors import GccostError
 
 ROOT = Path(__file__).resolve().parent.parent
 GOSRC = ROOT / "gosrc"
+JAVASRC = ROOT / "javasrc"
 NOTEBOOKS = ROOT / "notebooks"
 PUBLISHED = ROOT / "data" / "published"
 CACHE = ROOT / ".cache"

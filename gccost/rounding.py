@@ -84,6 +84,16 @@ def blocks(x: float) -> str:
     return whole(x) + " blocks"
 
 
+def registrations(x: float) -> str:
+    """Registrations per object more than another version's: "1 more"."""
+    return whole(x) + " more"
+
+
+def places(x: float) -> str:
+    """Places at which something happens: "5 places"."""
+    return whole(x) + (" place" if x == 1 else " places")
+
+
 FORMATS = {
     "ratio": times,
     "share": percent,
@@ -92,7 +102,12 @@ FORMATS = {
     "allocations": allocations,
     "cycles": cycles,
     "blocks": blocks,
+    "registrations": registrations,
+    "places": places,
 }
+
+
+WHOLE = ("allocations", "cycles", "blocks", "registrations", "places")
 
 
 def value(x: float, unit: str) -> str:
@@ -103,6 +118,6 @@ def value(x: float, unit: str) -> str:
 def interval(estimate: Estimate, unit: str) -> str:
     """An estimate with its interval: "18.4× (18.1 to 18.8)"."""
     scale = 100.0 if unit == "share" else 1.0
-    end = whole if unit in ("allocations", "cycles", "blocks") else plain
+    end = whole if unit in WHOLE else plain
     low, high = end(scale * estimate.low), end(scale * estimate.high)
     return f"{value(estimate.value, unit)} ({low} to {high})"

@@ -29,7 +29,7 @@ from gccost.judging import ledger
 from gccost.judging.claims.quantities import Share
 from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
-from gccost.measuring import builds, measure, runs, toolchains
+from gccost.measuring import languages, measure, runs, toolchains
 from gccost.measuring.experiments import EXPERIMENTS, experiment
 from gccost.measuring.experiments.base import Arm, Budget, Experiment, Ratio, budget
 from gccost.measuring.runs import Run
@@ -301,7 +301,7 @@ def _replayed(of: Experiment, notices: tuple[str, ...]) -> Study:
     run = reference(of)
     notices += runs.passed_over(places.reference())
     recorded = run.experiment(of.name).get("sources")
-    if recorded != builds.source_hash(sorted({c.program for c in of.cases})):
+    if recorded != languages.source_hash(of):
         notices += ("The measured programs have changed since this run was recorded.",)
     return Study("replay", Recording.load(of, run), notices)
 

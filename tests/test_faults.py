@@ -655,7 +655,7 @@ def test_once_all_is_there_measuring_takes_no_network(tmp_path: Path) -> None:
     program = """
 import sys
 from pathlib import Path
-from gccost.measuring import builds, measure
+from gccost.measuring import builds, measure, samples
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import BUDGETS
 plan = measure.plan(EXPERIMENTS["lemire"], BUDGETS["tiny"], say=sys.exit)
@@ -663,7 +663,7 @@ assert not plan.missing, plan.missing
 for case in plan.cases[:1]:
     folder = Path(sys.argv[1])
     binary = builds.build(case.program, plan.found[case.release], plan.compiler, 7, folder)
-    print(measure.run_sample(binary, case, folder).n)
+    print(samples.run_sample(binary, case, folder).n)
 """
     alone = ["unshare", "--net", "--map-root-user"]
     if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:

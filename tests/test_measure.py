@@ -153,7 +153,7 @@ def test_a_changed_source_makes_results_stale(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = measure.measure(measure.plan(LEMIRE, TINY))
-    monkeypatch.setattr(measure.builds, "source_hash", lambda programs: "another")
+    monkeypatch.setattr(builds, "source_hash", lambda programs: "another")
     plan = measure.plan(LEMIRE, TINY)
     assert measure.find(plan) is None
     assert measure.measure(plan) != first

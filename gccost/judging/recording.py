@@ -19,11 +19,15 @@ from gccost.judging.claims.base import Claim
 from gccost.judging.claims.quantities import (
     Agreement,
     Amount,
+    Between,
     Difference,
     Dip,
+    Places,
     Quantity,
+    Range,
     Share,
     Spread,
+    Tally,
     Valley,
 )
 from gccost.measuring import benchfmt, frames
@@ -204,6 +208,10 @@ class Recording:
             return self.added(quantity.ratio, release, confidence)
         if isinstance(quantity, Dip):
             return self.dip(quantity, release, confidence)
+        if isinstance(quantity, Places):
+            return self.tally(quantity, release)
+        if isinstance(quantity, Between):
+            return self.range(quantity, release, confidence)
         return self.ratio(quantity, release, confidence)
 
     def spread(self, agreement: Agreement, release: str) -> Spread:
@@ -216,6 +224,30 @@ class Recording:
         chance = min(stats.heterogeneity(group) for group in measured)
         count = sum(len(group) for group in measured)
         return Spread(widest, widest, widest, count, count, 1.0, chance)
+
+    def shows(self, arm: Arm, release: str, metric: str) -> bool | None:
+        """Whether any sample of an arm shows a thing; None if there are none."""
+        values = self._values(arm, release, metric)
+        return bool((values > 0).any()) if len(values) else None
+
+    def tally(self, places: Places, release: str) -> Tally:
+        """At how many places one arm shows what no other does."""
+        found = []
+        for shown, *others in zip(places.shown, *places.others, strict=True):
+            each = [self.shows(arm, release, places.metric) for arm in (shown, *others)]
+            if None not in each:
+                found.append((bool(each[0]), any(each[1:])))
+        count = float(sum(one and not other for one, other in found)) if found else math.nan
+        elsewhere = sum(other for _, other in found)
+        return Tally(count, count, count, len(found), len(found), 1.0, len(found), elsewhere)
+
+    def range(self, between: Between, release: str, confidence: float = 0.95) -> Range:
+        """Two ratios as one range."""
+        one, other = (self.ratio(r, release, confidence) for r in (between.over, between.other))
+        value = math.sqrt(one.value * other.value)
+        low, high = min(one.low, other.low), max(one.high, other.high)
+        samples, blocks = min(one.samples, other.samples), min(one.blocks, other.blocks)
+        return Range(value, low, high, samples, blocks, confidence, one, other)
 
     def single_values(self, quantity: Ratio | Share, release: str) -> np.ndarray:
         """The single values behind an estimate: a paired ratio or share per round."""

@@ -10,16 +10,18 @@ from collections.abc import Iterable
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from gccost.measuring import toolchains
 from gccost.measuring.experiments.base import Arm, Case, Ratio
 
 MOST_ROUNDS = 1_000_000  # a larger number is no round's
 # What names a release: the key of each language.
-RELEASES = ("go",)
+RELEASES = ("go", "jdk")
 # What names a case, in the order in which it does.
 KEYS = (
-    *("words", "goroutines", "handles", "live"),
+    *("words", "goroutines", "handles", "live", "remaining"),
     *(*RELEASES, "gogc", "setting", "twin", "profile"),
     *("method", "load", "measurement"),
+    *("gc", "heap", "escape", "finalization", "gcthreads"),
 )
 
 
@@ -60,7 +62,8 @@ def _releases(frame: pd.DataFrame) -> pd.Series:
     releases = pd.Series("", index=frame.index)
     for key in RELEASES:
         if key in frame:
-            releases = releases.where(releases != "", frame[key].astype(str))
+            named = frame[key].astype(str).map(lambda v, k=key: toolchains.from_name(k, v))
+            releases = releases.where(releases != "", named)
     return releases
 
 

@@ -19,16 +19,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from gccost import places
 from gccost.errors import GccostError, MissingTool
 from gccost.files import write_whole, writing
-from gccost.measuring import benchfmt, builds, frames, machine, runs, toolchains
+from gccost.measuring import benchfmt, frames, languages, machine, runs, toolchains
 from gccost.measuring.experiments.base import BUDGETS, Budget, Case, Experiment
 from gccost.measuring.runs import Run
-from gccost.measuring.samples import GODEBUG, SampleFailed, run_sample
+from gccost.measuring.samples import GODEBUG, SampleFailed
 from gccost.processes import Leash
 from gccost.stats import Estimate, paired_ratio, precise_enough
 
@@ -49,8 +50,8 @@ class Plan:
     budget: Budget
     fingerprint: str
     key: str
-    found: Mapping[str, toolchains.Toolchain]
-    compiler: toolchains.CCompiler | None
+    found: Mapping[str, Any]  # the releases' toolchains
+    compiler: languages.Compiler | None
     missing: Mapping[str, str]  # release -> why it cannot be had
     cpus: int
     memory: int  # that a sample may keep, in bytes
@@ -82,33 +83,23 @@ def plan(
 
     Before a download `say` is told what and how much it is.
     """
-    found: dict[str, toolchains.Toolchain] = {}
-    missing: dict[str, str] = {}
-    compiler = None
     releases = dict.fromkeys(case.release for case in experiment.within(budget))
-    try:
-        compiler = toolchains.c_compiler(say)
-        for go in releases:
-            try:
-                found[go] = toolchains.fetch(go, say)
-            except MissingTool as error:
-                missing[go] = str(error)
-    except MissingTool as error:
-        missing = dict.fromkeys(releases, str(error))
+    tools = languages.tools(experiment, releases, say)
     description = machine.describe()
     fingerprint = machine.fingerprint(description)
     memory = machine.memory_for_a_sample(description)
     parts = [
-        builds.source_hash(sorted({c.program for c in experiment.cases})),
+        languages.source_hash(experiment),
         *experiment.releases,
-        compiler.version if compiler else "",
+        tools.compiler.version if tools.compiler else "",
         fingerprint,
         f"{budget.scale:g}",
         *(f"{c.name} {c.capped(memory).n}" for c in experiment.cases if c.capped(memory) != c),
     ]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     cpus = description["allowed_cpus"]
-    return Plan(experiment, budget, fingerprint, key, found, compiler, missing, cpus, memory)
+    has = (tools.found, tools.compiler, tools.missing)
+    return Plan(experiment, budget, fingerprint, key, *has, cpus, memory)
 
 
 def finished(run: Run, plan: Plan) -> bool:
@@ -189,13 +180,16 @@ def begin(plan: Plan) -> Run:
         plan.experiment.name,
         key=plan.key,
         seed=random.SystemRandom().randrange(2**31),
-        sources=builds.source_hash(sorted({c.program for c in plan.experiment.cases})),
+        sources=languages.source_hash(plan.experiment),
         machine=description,
         warnings=machine.warnings(description),
         godebug=GODEBUG,
         compiler=plan.compiler.version if plan.compiler else "",
         toolchains={go: t.source for go, t in plan.found.items()},
-        random_layout={go: builds.shuffles_layout(t) for go, t in plan.found.items()},
+        random_layout={
+            release: languages.of(plan.experiment).random_layout(toolchain)
+            for release, toolchain in plan.found.items()
+        },
         missing=dict(plan.missing),
         troubles=[
             f"{case.name}: this machine's memory allows {case.n:,} operations only"
@@ -216,6 +210,7 @@ class _Session:
         self.troubles: list[str] = list(self.entry.get("troubles", []))
         self.failures: dict[str, int] = {}
         self.cases = plan.cases
+        self.language = languages.of(plan.experiment)
 
     def rounds(self) -> None:
         """Measure rounds until they are precise enough or the budget is spent."""
@@ -306,7 +301,8 @@ class _Session:
         with ThreadPoolExecutor() as pool, Leash() as leash:
             made = {
                 key: pool.submit(
-                    builds.build, key[0], found[key[1]], compiler, layouts[key[2]], into, leash.run
+                    self.language.build,
+                    *(key[0], found[key[1]], compiler, layouts[key[2]], into, leash.run),
                 )
                 for key in wanted
             }
@@ -327,7 +323,8 @@ class _Session:
     ) -> benchfmt.Sample:
         binary = binaries[case.program, case.release, case.arm.twin == "relinked"]
         profile = scratch / "cpu.pb.gz" if case.arm.profile else None
-        sample = run_sample(binary, case, scratch, profile=profile)
+        toolchain = self.plan.found[case.release]
+        sample = self.language.run_sample(binary, toolchain, case, scratch, profile)
         if profile is not None:
             if not profile.exists():
                 raise SampleFailed("the program wrote no profile", case.name)

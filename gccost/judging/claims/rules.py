@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-from gccost.judging.claims.quantities import Spread, Valley
+from gccost.judging.claims.quantities import Range, Spread, Tally, Valley
 from gccost.stats import Estimate
 
 BAND = 1.25  # a figure within this factor of the published one is the same figure
@@ -177,4 +177,36 @@ class UShaped:
         return Banded().judge(measured, published, floor=0.0)
 
 
-Rule = Banded | Same | Agrees | About | AtLeast | AtMost | Exactly | UShaped
+@dataclass(frozen=True)
+class Somewhere:
+    """What is said to happen at some places to one and not to the others."""
+
+    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
+        """Judge a Tally; `floor` is not used."""
+        assert isinstance(measured, Tally)
+        factor = measured.value / published
+        where = f"at {measured.value:.0f} of {measured.looked_at} places"
+        if measured.value < published:
+            return Verdict(Label.FAILS, where, factor)
+        others = "the others nowhere"
+        if measured.elsewhere:
+            others = f"the others at {measured.elsewhere}"
+        return Verdict(Label.HOLDS, f"{where}; {others}", factor)
+
+
+@dataclass(frozen=True)
+class Stable:
+    """A ratio that must be one figure, whatever baseline it is taken against; then, how large."""
+
+    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
+        """Judge a Range; `floor` is not used."""
+        assert isinstance(measured, Range)
+        factor = measured.value / published
+        low, high = sorted((measured.one, measured.other), key=lambda e: e.value)
+        if high.low > low.high * BAND:
+            told = f"{low.value:,.3g} against one baseline, {high.value:,.3g} against the other"
+            return Verdict(Label.FAILS, f"it is no stable quantity: {told}", factor)
+        return Banded().judge(measured, published, floor=0.0)
+
+
+Rule = Banded | Same | Agrees | About | AtLeast | AtMost | Exactly | UShaped | Somewhere | Stable

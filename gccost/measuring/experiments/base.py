@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from gccost.errors import GccostError
-from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, key, number
+from gccost.measuring import toolchains
+from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, number
 
 T = TypeVar("T")
 
@@ -80,13 +81,14 @@ NEEDS_CLEANUP = frozenset(
 
 @dataclass(frozen=True)
 class Arm:
-    """A benchmark and the circumstances that name it, but for the Go release.
+    """A benchmark and the circumstances that name it, but for the release.
 
     `twin` makes it an A/A control of the arm without one: "same" runs the same
     binary again, "relinked" one that was linked anew with another layout.
     `profile` is "cpu" for a run under the CPU profiler, whose times are not used.
     `sub` names a sub-benchmark of the program, such as words=8; `more` holds keys
-    that only one experiment knows, and no program.
+    that only one experiment knows, and no program. A Java arm has no `gogc`; its
+    `more` holds the JVM's settings (see `java.FLAGS`).
     """
 
     benchmark: str
@@ -99,7 +101,8 @@ class Arm:
 
     def keys(self) -> dict[str, str]:
         """What names the arm in a result beside the benchmark and the release."""
-        named = {"gogc": self.gogc, "setting": self.setting}
+        named = {"gogc": self.gogc} if self.gogc else {}
+        named["setting"] = self.setting
         if self.twin:
             named["twin"] = self.twin
         if self.profile:
@@ -108,7 +111,7 @@ class Arm:
 
     def on(self, release: str) -> str:
         """The name of its samples on a release, without the GOMAXPROCS suffix."""
-        keys = {key(release): release, **self.keys()}
+        keys = toolchains.named(release) | self.keys()
         return self.printed + "".join(f"/{k}={v}" for k, v in keys.items())
 
     @property
@@ -119,9 +122,9 @@ class Arm:
 
 @dataclass(frozen=True)
 class Case:
-    """An arm of a program (a package of gosrc/) on one Go release, with a fixed N.
+    """An arm of a program (a package of gosrc/ or javasrc/) on one release, with a fixed N.
 
-    An N of 0 leaves it to `go test`, which fits it to the clock.
+    An N of 0 leaves it to `go test` or JMH, which fit it to the clock.
 
     A round takes `repeats` samples of it, spread over the round, and their
     median stands for the round: where a sample is short and cheap, that keeps

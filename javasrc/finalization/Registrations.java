@@ -1,0 +1,99 @@
+package finalization;
+
+import java.lang.management.ManagementFactory;
+import java.util.function.Supplier;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+
+/**
+ * Counts what the JVM still holds of handles that were closed: their registrations and the handles
+ * themselves.
+ *
+ * <p>It serves claim W4. The JVM's histogram of live objects is taken right after a full collection, in the same
+ * pause: what a finalizer must still have is then found and queued, but not yet finalized. So the
+ * first histogram counts what closing left, the second what is left when the finalizer thread has
+ * had its turn. The heap must be large enough for the loop to run without a collection.
+ */
+final class Registrations {
+  private static final String[] REGISTRATIONS = {
+    "java.lang.ref.Finalizer", "jdk.internal.ref.CleanerImpl$PhantomCleanableRef"
+  };
+
+  private Registrations() {}
+
+  /** Opens and closes so many handles, and prints what is held of them then, and in the end. */
+  static void count(String benchmark, int count, Supplier<Handle> source) throws Exception {
+    // What the JVM and the first handle register for themselves is not the loop's.
+    Main.openAndClose(source);
+    collect();
+    Held before = held();
+    long start = System.nanoTime();
+    for (int i = 0; i < count; i++) {
+      Main.openAndClose(source);
+    }
+    long took = System.nanoTime() - start;
+    Held closed = held().minus(before);
+    collect();
+    Held drained = held().minus(before);
+    Result.print(
+        benchmark,
+        count,
+        took,
+        per(closed.registrations, count) + " registered/op",
+        per(closed.handles, count) + " held/op",
+        per(drained.registrations, count) + " registered-drained/op",
+        per(drained.handles, count) + " held-drained/op");
+  }
+
+  /** Has everything collected and finalized that can be. */
+  @SuppressWarnings({"deprecation", "removal"})
+  private static void collect() {
+    for (int i = 0; i < 3; i++) {
+      System.gc();
+      System.runFinalization();
+    }
+  }
+
+  private static double per(long held, int count) {
+    return Math.max(held, 0) / (double) count;
+  }
+
+  /** What the JVM holds after a full collection. */
+  private static Held held() throws Exception {
+    MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+    Object answer =
+        server.invoke(
+            new ObjectName("com.sun.management:type=DiagnosticCommand"),
+            "gcClassHistogram",
+            new Object[] {new String[0]},
+            new String[] {String[].class.getName()});
+    Held held = new Held();
+    // A line is: place, instances, bytes, class, module.
+    for (String line : answer.toString().split("\n")) {
+      String[] fields = line.trim().split("\\s+");
+      if (fields.length < 4 || !fields[0].endsWith(":")) {
+        continue;
+      }
+      long instances = Long.parseLong(fields[1]);
+      for (String registration : REGISTRATIONS) {
+        held.registrations += fields[3].equals(registration) ? instances : 0;
+      }
+      if (fields[3].startsWith("finalization.") && fields[3].endsWith("Handle")) {
+        held.handles += instances;
+      }
+    }
+    return held;
+  }
+
+  private static final class Held {
+    long registrations;
+    long handles;
+
+    Held minus(Held other) {
+      Held difference = new Held();
+      difference.registrations = registrations - other.registrations;
+      difference.handles = handles - other.handles;
+      return difference;
+    }
+  }
+}

@@ -1,0 +1,79 @@
+package jmh;
+
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.results.BenchmarkResult;
+import org.openjdk.jmh.results.IterationResult;
+import org.openjdk.jmh.results.RunResult;
+import org.openjdk.jmh.runner.Runner;
+import org.openjdk.jmh.runner.format.OutputFormatFactory;
+import org.openjdk.jmh.runner.options.Options;
+import org.openjdk.jmh.runner.options.OptionsBuilder;
+import org.openjdk.jmh.runner.options.TimeValue;
+import org.openjdk.jmh.runner.options.VerboseMode;
+
+/**
+ * Runs one benchmark of {@link CreateAndDestroy} by JMH, in a JVM of its own, and prints its result as
+ * a line of the Go benchmark format.
+ *
+ * <p>It serves claim L5. Arguments: the benchmark, and how often, which is left to JMH. No iteration is
+ * a warm-up to JMH: each is a lap of the line, and its time per operation is the mean of the
+ * second half of them, so that the line holds its own warm-up curve.
+ */
+public final class Main {
+  private static final int LAPS = 10;
+  private static final TimeValue LAP = TimeValue.milliseconds(50);
+
+  private Main() {}
+
+  public static void main(String[] arguments) throws Exception {
+    String benchmark = arguments[0];
+    String method = benchmark.substring(0, 1).toLowerCase() + benchmark.substring(1);
+    Options options =
+        new OptionsBuilder()
+            .include("^" + CreateAndDestroy.class.getName() + "\\." + method + "$")
+            .mode(Mode.AverageTime)
+            .timeUnit(TimeUnit.NANOSECONDS)
+            .forks(1)
+            .threads(1)
+            .warmupIterations(0)
+            .measurementIterations(LAPS)
+            .measurementTime(LAP)
+            .build();
+    PrintStream nowhere = new PrintStream(OutputStream.nullOutputStream());
+    Collection<RunResult> results =
+        new Runner(options, OutputFormatFactory.createFormatInstance(nowhere, VerboseMode.SILENT))
+            .run();
+    List<Double> laps = new ArrayList<>();
+    long operations = 0;
+    for (RunResult result : results) {
+      for (BenchmarkResult each : result.getBenchmarkResults()) {
+        operations += each.getMetadata().getMeasurementOps();
+        for (IterationResult lap : each.getIterationResults()) {
+          laps.add(lap.getPrimaryResult().getScore());
+        }
+      }
+    }
+    print(benchmark, operations, laps);
+  }
+
+  private static void print(String benchmark, long operations, List<Double> laps) {
+    double settled =
+        laps.stream().skip(laps.size() / 2).mapToDouble(Double::doubleValue).average().getAsDouble();
+    StringBuilder line = new StringBuilder("Benchmark").append(benchmark);
+    int processors = Runtime.getRuntime().availableProcessors();
+    if (processors > 1) {
+      line.append('-').append(processors);
+    }
+    line.append('\t').append(operations).append('\t').append(settled).append(" ns/op");
+    for (int i = 0; i < laps.size(); i++) {
+      line.append(String.format("\t%s lap%02d-ns/op", laps.get(i), i + 1));
+    }
+    System.out.println(line);
+  }
+}

@@ -1,0 +1,172 @@
+package leak;
+
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.lang.ref.Cleaner;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * What happens to a native resource when the heap has only so many bytes left while its handle is
+ * made.
+ *
+ * <p>It serves claim W6. The first argument is {@code LeakNaive/remaining=48}, {@code
+ * LeakRegisterFirst/remaining=48} or {@code LeakTryCatch/remaining=48}: how the handle is made, and
+ * how many bytes of the heap are left, a multiple of 8. The second, how often, is 1. The outcome is
+ * the same each time where nothing else allocates: with {@code -XX:+UseEpsilonGC}, which never
+ * collects, {@code -XX:-UseTLAB} and {@code -Xint}. The resource is a count; nothing that follows
+ * the filling of the heap may allocate, so what is printed is made beforehand.
+ */
+public final class Main {
+  private static final Cleaner CLEANER = Cleaner.create();
+  // What byte[0] takes.
+  private static final int HEADER = 16;
+  private static final int CHUNK = 1 << 20;
+
+  private static int allocated;
+  private static int freed;
+  private static byte[][] ballast;
+
+  private Main() {}
+
+  /** The native resource: allocated by hand, freed by the cleaner or by hand. */
+  private static final class Resource implements Runnable {
+    private boolean open;
+
+    void allocate() {
+      open = true;
+      allocated++;
+    }
+
+    @Override
+    public void run() {
+      if (open) {
+        open = false;
+        freed++;
+      }
+    }
+  }
+
+  private abstract static class Handle {
+    Cleaner.Cleanable registration;
+
+    abstract Handle open();
+
+    void close() {
+      registration.clean();
+    }
+  }
+
+  /** Allocates, then registers: as the document's example does. */
+  private static final class Naive extends Handle {
+    @Override
+    Handle open() {
+      Resource resource = new Resource();
+      resource.allocate();
+      registration = CLEANER.register(this, resource);
+      return this;
+    }
+  }
+
+  /** Registers a resource that is not there yet, then allocates it. */
+  private static final class RegisterFirst extends Handle {
+    @Override
+    Handle open() {
+      Resource resource = new Resource();
+      registration = CLEANER.register(this, resource);
+      resource.allocate();
+      return this;
+    }
+  }
+
+  /** Frees what it allocated if it cannot be registered. */
+  private static final class TryCatch extends Handle {
+    @Override
+    Handle open() {
+      Resource resource = new Resource();
+      resource.allocate();
+      try {
+        registration = CLEANER.register(this, resource);
+      } catch (Throwable failure) {
+        resource.run();
+        throw failure;
+      }
+      return this;
+    }
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    String benchmark = arguments[0];
+    String kind = benchmark.substring("Leak".length(), benchmark.indexOf('/'));
+    int remaining = Integer.parseInt(benchmark.substring(benchmark.indexOf('=') + 1));
+    // Whatever is loaded or made the first time is loaded and made now.
+    for (String each : new String[] {"Naive", "RegisterFirst", "TryCatch"}) {
+      make(each).close();
+    }
+    Class.forName("java.lang.Shutdown");
+    byte[][] lines = new byte[8][];
+    for (int outcome = 0; outcome < lines.length; outcome++) {
+      lines[outcome] = line(benchmark, outcome);
+    }
+    FileOutputStream out = new FileOutputStream(FileDescriptor.out);
+    Runtime runtime = Runtime.getRuntime();
+    ballast = new byte[(int) (runtime.maxMemory() / CHUNK) + 2][];
+    allocated = 0;
+    freed = 0;
+    fill(remaining);
+    boolean opened = attempt(kind);
+    out.write(lines[(opened ? 4 : 0) + 2 * allocated + freed]);
+    runtime.halt(0);
+  }
+
+  /** Whether a handle could be opened; it is closed again. */
+  private static boolean attempt(String kind) {
+    Handle handle;
+    try {
+      handle = make(kind);
+    } catch (OutOfMemoryError full) {
+      return false;
+    }
+    handle.close();
+    return true;
+  }
+
+  private static Handle make(String kind) {
+    switch (kind) {
+      case "Naive":
+        return new Naive().open();
+      case "RegisterFirst":
+        return new RegisterFirst().open();
+      case "TryCatch":
+        return new TryCatch().open();
+      default:
+        throw new IllegalArgumentException(
+            kind + " is none of Naive, RegisterFirst and TryCatch");
+    }
+  }
+
+  /** Fills the heap until exactly so many bytes are left. */
+  private static void fill(int remaining) {
+    Runtime runtime = Runtime.getRuntime();
+    int i = 0;
+    while (runtime.freeMemory() > remaining + 2L * CHUNK) {
+      ballast[i++] = new byte[CHUNK - HEADER];
+    }
+    ballast[i++] = new byte[(int) (runtime.freeMemory() - remaining - CHUNK) - HEADER];
+    ballast[i] = new byte[(int) (runtime.freeMemory() - remaining) - HEADER];
+    if (runtime.freeMemory() != remaining) {
+      Runtime.getRuntime().halt(4);
+    }
+  }
+
+  /** The line to print for an outcome: 4 if the handle opened, 2 if allocated, 1 if freed. */
+  private static byte[] line(String benchmark, int outcome) {
+    int opened = outcome >> 2;
+    int wasAllocated = outcome >> 1 & 1;
+    int wasFreed = outcome & 1;
+    String text =
+        String.format(
+            "Benchmark%s\t1\t%d opened\t%d native-allocated\t%d native-freed\t%d leaked\n",
+            benchmark, opened, wasAllocated, wasFreed, Math.max(wasAllocated - wasFreed, 0));
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+}
