@@ -92,7 +92,7 @@ class Study:
 
     @property
     def releases(self) -> tuple[str, ...]:
-        """The Go releases that were measured."""
+        """The releases that were measured."""
         return self.recording.releases
 
     def level(self, arm: Arm, go: str, metric: str = "ns/op") -> Estimate:
@@ -214,6 +214,61 @@ class Study:
                 rounding.mebibytes(self.level(arm, go, "peak-rss-bytes").value),
             )
 
+    def processes(self, *arms: Arm, nothing: Arm) -> Markup:
+        """What the system counted of whole processes, a table per release, as `time` prints it.
+
+        `nothing` is the process that does no work: it is taken off what an object costs.
+        """
+        header = (
+            "variant",
+            "objects",
+            "user s",
+            "system s",
+            "elapsed s",
+            "CPU",
+            "peak RSS",
+            "page faults",
+            "collections",
+            "paused ms",
+            "CPU ns per object",
+        )
+        parts = [
+            tables.table(
+                header,
+                self._process_lines(arms, nothing, release),
+                caption=toolchains.title(release),
+            )
+            for release in self.releases
+        ]
+        return Markup("".join(p.html for p in parts), "\n\n".join(p.text for p in parts))
+
+    def _process_lines(
+        self, arms: tuple[Arm, ...], nothing: Arm, release: str
+    ) -> Iterator[tuple[str | Cell, ...]]:
+        for arm in arms:
+            samples = self.recording.samples(arm, release)
+            if not len(samples):
+                continue
+            user, system, elapsed, paused, share, faults, cycles = (
+                self.amount(arm, release, unit).value
+                for unit in (
+                    *("user-s", "sys-s", "elapsed-s", "gc-pause-s"),
+                    *("cpu-share", "faults", "gc-cycles"),
+                )
+            )
+            added = charts.per_object(self.recording, arm, release)[1]
+            yield (
+                charts.on_a_jvm(arm),
+                "–" if arm == nothing else rounding.count(float(samples["n"].iloc[0])),
+                *map(rounding.plain, (user, system, elapsed)),
+                rounding.percent(share),
+                rounding.mebibytes(self.level(arm, release, "peak-rss-bytes").value),
+                rounding.count(faults),
+                rounding.count(cycles),
+                rounding.plain(1000 * paused),
+                Cell("–") if arm == nothing else tables.estimate(added, "ns"),
+            )
+
     def choices(self, *arms: Arm, under: Arm, go: str, c_ns: float, per_second: float) -> Markup:
         """What each arm adds where freeing by hand stands now.
 
@@ -259,18 +314,21 @@ class Study:
         return f"{less if value < 1 else more} {rounding.percent(abs(1 - value))}"
 
     def shell(self, name: str, command: str) -> Prose:
-        """Run a plain command in gosrc/ with the newest Go measured, and show what it prints.
+        """Run a plain command where the programs are, with the newest release measured, and
+        show what it prints.
 
         It runs once a run, and its output is kept there; replay shows what was kept.
         """
         kept = self.run.manifest().get("shell", {}).get(name)
         if self.mode == "measure" and (kept is None or kept["command"] != command):
-            self.run.keep_shell(name, command, _shell(command, self.releases[-1]))
+            printed = _shell(command, languages.of(self.experiment), self.releases[-1])
+            self.run.keep_shell(name, command, printed)
             kept = self.run.manifest()["shell"][name]
         if kept is None:
             return Prose(f"```\n$ {command}\n```\nThe recorded run does not hold its output.")
+        folder = languages.of(self.experiment).folder.name
         return Prose(
-            f"```\n$ cd gosrc && {kept['command']}\n{kept['output'].rstrip()}\n```\n"
+            f"```\n$ cd {folder} && {kept['command']}\n{kept['output'].rstrip()}\n```\n"
             f"*Run on {kept['date'][:10]}.*"
         )
 
@@ -333,14 +391,14 @@ def _bar(what: str) -> Iterator[measure.Progress]:
             bar.close()
 
 
-def _shell(command: str, go: str) -> str:
-    toolchain = toolchains.fetch(go)
+def _shell(command: str, language: languages.Language, release: str) -> str:
+    toolchain = language.fetch(release, toolchains.silent)
     place = shlex.join(["sh", "-c", command])
     try:
         done = processes.run(
             ["/bin/sh", "-c", command],
-            cwd=places.GOSRC,
-            env=toolchain.environment(),
+            cwd=language.folder,
+            env=language.environment(toolchain),
             stderr=subprocess.STDOUT,
             limit=SHELL_SECONDS,
         )
@@ -368,7 +426,7 @@ def _notice(study: Study) -> Markup:
         ),
         ("machine", f"{machine.get('cpu')}, {procs} CPUs, {machine.get('release')}"),
         ("releases", ", ".join(map(toolchains.title, study.releases))),
-        ("C compiler", str(entry.get("compiler", ""))),
+        (languages.of(study.experiment).compiles_with, str(entry.get("compiler", ""))),
     ]
     if summary:
         lines.append(
@@ -404,8 +462,8 @@ def _fixed_layout(entry: Mapping[str, Any]) -> Iterator[str]:
     for go, random in entry.get("random_layout", {}).items():
         if not random:
             yield (
-                f"Go {go} has no random layout: its rounds move the C code alone, so what the "
-                "layout of the Go code does to these times is in none of the intervals."
+                f"{toolchains.title(go)} has no random layout: its rounds move the C code alone, "
+                "so what the layout of the Go code does to these times is in none of the intervals."
             )
 
 
@@ -429,6 +487,13 @@ def source(path: str, *functions: str) -> Prose:
             raise GccostError(f"there is no function {name}", f"gosrc/{path}")
         parts.append(found.group(0))
     return Prose("\n".join(("```go", f"// gosrc/{path}", "", "\n\n".join(parts), "```")))
+
+
+def listing(path: str) -> Prose:
+    """A file of javasrc/, shown as it stands there but for its package and imports."""
+    text = (places.JAVASRC / path).read_text(encoding="utf-8")
+    kept = re.sub(r"^(?:package|import) .*;\n+", "", text, flags=re.MULTILINE)
+    return Prose("\n".join(("```java", f"// javasrc/{path}", "", kept.strip(), "```")))
 
 
 def say(*paragraphs: str) -> None:
@@ -455,6 +520,10 @@ class Results:
     def chart(self) -> Chart:
         """Every verdict in one chart."""
         return charts.verdicts(self.rows)
+
+    def beside(self) -> Chart:
+        """Java beside Go: what a safety net costs as a multiple of manual."""
+        return charts.beside({s.experiment.name: s.recording for s in self.studies})
 
     def notice(self) -> Iterator[Markup]:
         """What was run, a table per experiment."""

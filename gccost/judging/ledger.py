@@ -18,7 +18,6 @@ from gccost.judging.recording import Recording
 from gccost.measuring import toolchains
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import BUDGETS, Ratio
-from gccost.measuring.toolchains import TODAY_GO
 from gccost.stats import Estimate
 
 
@@ -58,7 +57,9 @@ class Row:
     def whose(self) -> str:
         """Whether the release is the document's or today's; empty for one between."""
         documents = EXPERIMENTS[self.claim.experiment].document
-        return {documents: "the document's", TODAY_GO: "today's"}.get(self.release, "")
+        return {documents: "the document's", toolchains.today(documents): "today's"}.get(
+            self.release, ""
+        )
 
 
 def judged_claims() -> int:

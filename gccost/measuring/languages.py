@@ -6,6 +6,7 @@ branches on it.
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from gccost import places
 from gccost.errors import MissingTool
 from gccost.measuring import benchfmt, builds, java, jdks, samples, toolchains
 from gccost.measuring.experiments.base import Case, Experiment
-from gccost.measuring.toolchains import TODAY_GO, TODAY_JDK
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Say = Callable[[str], None]
@@ -50,7 +50,10 @@ class Language(Protocol):
     """How programs of a language are found, built and run."""
 
     folder: Path  # of its programs
-    today: str  # the newest release that is measured
+    compiles_with: str  # the compiler's kind, in words
+
+    def environment(self, toolchain: Any) -> dict[str, str]:
+        """The environment to type a command of a release in."""
 
     def fetch(self, release: str, say: Say) -> Any:
         """The toolchain of a release; MissingTool if it cannot be had."""
@@ -77,7 +80,10 @@ class Language(Protocol):
 
 class _Go:
     folder = places.GOSRC
-    today = TODAY_GO
+    compiles_with = "C compiler"
+
+    def environment(self, toolchain: toolchains.Toolchain) -> dict[str, str]:
+        return toolchain.environment()
 
     def fetch(self, release: str, say: Say) -> toolchains.Toolchain:
         return toolchains.fetch(release, say)
@@ -115,7 +121,13 @@ class _Go:
 
 class _Java:
     folder = places.JAVASRC
-    today = TODAY_JDK
+    compiles_with = "javac"
+
+    def environment(self, toolchain: jdks.Jdk) -> dict[str, str]:
+        # The compiler is not always the release's own: a wheel has none.
+        tools = [toolchain.java.parent, jdks.javac().command.parent]
+        path = [*map(str, tools), os.environ.get("PATH", os.defpath)]
+        return {**jdks.environment(), "PATH": os.pathsep.join(path)}
 
     def fetch(self, release: str, say: Say) -> jdks.Jdk:
         return jdks.fetch(release, say)

@@ -386,9 +386,9 @@ def title(release: str) -> str:
     return {"jdk": "JDK", "go": "Go"}[key(release)] + f" {release.removeprefix(_JDK)}"
 
 
-def language(release: str) -> str:
-    """The language of a release."""
-    return {"jdk": "Java", "go": "Go"}[key(release)]
+def today(release: str) -> str:
+    """The newest release that is measured of the same language."""
+    return {"jdk": TODAY_JDK, "go": TODAY_GO}[key(release)]
 
 
 def number(version: str) -> tuple[int, ...]:

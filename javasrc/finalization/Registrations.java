@@ -25,6 +25,7 @@ final class Registrations {
   static void count(String benchmark, int count, Supplier<Handle> source) throws Exception {
     // What the JVM and the first handle register for themselves is not the loop's.
     Main.openAndClose(source);
+    held();
     collect();
     Held before = held();
     long start = System.nanoTime();

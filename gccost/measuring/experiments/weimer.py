@@ -59,8 +59,9 @@ REGISTERED_PLAIN, REGISTERED_CLEANER, REGISTERED_FINALIZE = (
 def _weimer() -> Iterator[Case]:
     for release in RELEASES:
         # What stands for neither the document nor today waits for the standard budget.
-        since = "tiny" if release in (DOCUMENT_JDK, TODAY_JDK) else "standard"
-        for case in _on(release):
+        judged = release in (DOCUMENT_JDK, TODAY_JDK)
+        since = "tiny" if judged else "standard"
+        for case in _on(release, judged):
             yield replace(case, since=since) if case.since == "tiny" else case
     twin = replace(CLEANER, twin="same")
     yield Case("finalization", twin, TODAY_JDK, AS_WEIMER, every=2)
@@ -68,7 +69,7 @@ def _weimer() -> Iterator[Case]:
     yield Case("finalization", twin, TODAY_JDK, AS_WEIMER, every=2, since="standard")
 
 
-def _on(release: str) -> Iterator[Case]:
+def _on(release: str, judged: bool) -> Iterator[Case]:
     yield Case("finalization", NOTHING, release, 1, repeats=2)
     yield Case("finalization", PLAIN, release, PLAIN_AS_WEIMER, repeats=2)
     yield Case("finalization", CLEANER, release, AS_WEIMER)
@@ -84,12 +85,13 @@ def _on(release: str) -> Iterator[Case]:
     for heap in HEAPS:
         since = "standard" if heap in _MORE_HEAPS else "tiny"
         for benchmark in ("Cleaner", "Finalize"):
-            arm = small(benchmark, heap)
-            yield Case("finalization", arm, release, _SMALL_HEAP, every=2, since=since)
+            arm, every = small(benchmark, heap), 2 if judged else 4
+            yield Case("finalization", arm, release, _SMALL_HEAP, every=every, since=since)
+    # The same each time: once says all.
     for remaining in REMAINING:
         since = "tiny" if remaining in _FEW_REMAINING else "standard"
         for benchmark in ("LeakNaive", *LEAK_REMEDIES):
-            yield Case("leak", leak(benchmark, remaining), release, 1, every=4, since=since)
+            yield Case("leak", leak(benchmark, remaining), release, 1, every=8, since=since)
     for gc in COLLECTORS[1:]:
         for benchmark in ("Plain", "Cleaner", "Finalize"):
             arm = jvm(benchmark, gc=gc)
@@ -112,6 +114,9 @@ def _jmh() -> Iterator[Case]:
         for arm in (JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED):
             every = 2 if arm == JMH_CLEANED else 1
             yield Case("jmh", arm, release, 0, every=every, since=since)
+    for arm in (JMH_ESCAPING, JMH_FINALIZED):
+        twin = replace(arm, twin="same")
+        yield Case("jmh", twin, TODAY_JDK, 0, every=2, since="standard")
 
 
 EXPERIMENT = Experiment(

@@ -12,13 +12,26 @@ from types import MappingProxyType
 
 from gccost import rounding
 from gccost.judging.recording import Recording
-from gccost.showing.charts import addcleanup, lemire, precision, remedies, siebenmann
+from gccost.showing.charts import addcleanup, lemire, precision, remedies, siebenmann, weimer
 from gccost.showing.charts.common import NAMES, control, verdicts
 from gccost.showing.charts.lemire import LEMIRE_SHARES
 from gccost.showing.charts.remedies import name as called
+from gccost.showing.charts.weimer import beside, per_object
+from gccost.showing.charts.weimer import name as on_a_jvm
 from gccost.showing.figures import Chart
 
-__all__ = ["CHARTS", "LEMIRE_SHARES", "NAMES", "Chart", "called", "rounding", "verdicts"]
+__all__ = [
+    "CHARTS",
+    "LEMIRE_SHARES",
+    "NAMES",
+    "Chart",
+    "beside",
+    "called",
+    "on_a_jvm",
+    "per_object",
+    "rounding",
+    "verdicts",
+]
 
 CHARTS: Mapping[str, Callable[[Recording], Chart]] = MappingProxyType(
     {
@@ -44,6 +57,15 @@ CHARTS: Mapping[str, Callable[[Recording], Chart]] = MappingProxyType(
         "remedies-live": remedies.live,
         "remedies-heap": remedies.heap,
         "remedies-releases": remedies.releases,
+        "weimer-cost": weimer.cost,
+        "weimer-memory": weimer.memory,
+        "weimer-removed": weimer.removed,
+        "weimer-collectors": weimer.collectors,
+        "weimer-registered": weimer.registered,
+        "weimer-heaps": weimer.heaps,
+        "weimer-leak": weimer.leaks,
+        "jmh-ratio": weimer.effective,
+        "jmh-warm-up": weimer.warm_up,
         "precision": precision.precision,
         "precision-drift": precision.drift,
     }

@@ -17,8 +17,9 @@ from gccost import rounding
 from gccost.judging.claims.rules import BAND, Label
 from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
+from gccost.measuring import toolchains
 from gccost.measuring.experiments.base import Arm, Ratio
-from gccost.measuring.toolchains import TODAY_GO
+from gccost.measuring.toolchains import DOCUMENT_JDK
 from gccost.showing.figures import (
     BLUE,
     GREEN,
@@ -70,6 +71,16 @@ NAMES = {
     "HeapSlab": "slabs of 64",
     "HeapCleanup": "AddCleanup frees",
     "HeapFinalizer": "finalizer frees",
+    "Nothing": "a JVM that does nothing",
+    "Plain": "plain",
+    "Cleaner": "Cleaner",
+    "LeakNaive": "allocate, then register",
+    "LeakRegisterFirst": "register first",
+    "LeakTryCatch": "free if it fails",
+    "Removed": "plain, removed by the compiler",
+    "Escaping": "plain, escapes",
+    "Cleaned": "with a Cleaner",
+    "Finalized": "with a finalizer",
 }
 VERDICT_COLOURS = {
     Label.HOLDS: BLUE,
@@ -140,10 +151,12 @@ def nothing(name: str, title: str) -> Chart:
     return finish(figure, name=name, title=title, alt="An empty chart.", data=data)
 
 
-def release(recording: Recording, go: str) -> str:
+def release(recording: Recording, on: str) -> str:
     """A panel's heading."""
-    whose = {recording.experiment.document: "the document's toolchain", TODAY_GO: "today's"}
-    return f"Go {go}" + (f", {whose[go]}" if go in whose else "")
+    document = recording.experiment.document
+    whose = {document: "the document's toolchain", toolchains.today(document): "today's"}
+    whose |= {DOCUMENT_JDK: "which stands for the document's 9"}
+    return toolchains.title(on) + (f", {whose[on]}" if on in whose else "")
 
 
 def row(arm: str, go: str, estimate: Estimate, **more: object) -> dict[str, object]:
