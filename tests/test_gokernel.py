@@ -128,7 +128,7 @@ def test_a_cell_that_panics_shows_why(kernel: Path, tmp_path: Path) -> None:
 def test_without_the_kernel_one_line_says_how_to_get_it(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(gokernel, "find", lambda: None)
     notebook = written_in_go(tmp_path / "go-x.ipynb", "1")
-    with pytest.raises(MissingTool, match="the Go kernel: is not built.*make kernel"):
+    with pytest.raises(MissingTool, match=r"the Go kernel: is not built.*make kernel"):
         execute(notebook, tmp_path / "ran.ipynb", mode="measure", environment={})
 
 
