@@ -42,7 +42,16 @@ html: setup # write the report anew from what was executed last
 
 .PHONY: lab
 lab: setup # the notebooks in JupyterLab
+	@$(gccost) kernel || echo "JupyterLab opens without the Go kernel" >&2
 	$(python) -m jupyter lab --ip=127.0.0.1 notebooks/00-results.ipynb
+
+.PHONY: kernel
+kernel: setup # the Go kernel for JupyterLab: built and registered in .venv
+	$(gccost) kernel
+
+.PHONY: live
+live: setup # run the Go notebooks anew and keep their output
+	$(gccost) live
 
 .PHONY: doctor
 doctor: setup # what was found, what is missing, what that costs, what mends it

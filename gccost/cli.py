@@ -18,8 +18,9 @@ import click
 from tqdm import tqdm
 
 from gccost import doctor as examination
-from gccost import places, rounding, stats
+from gccost import gokernel, places, rounding, stats
 from gccost.errors import GccostError, MissingTool, refused
+from gccost.files import write_whole
 from gccost.judging import ledger
 from gccost.judging.recording import Recording
 from gccost.measuring import measure as measuring
@@ -201,6 +202,19 @@ def html() -> None:
 
 
 @main.command()
+def kernel() -> None:
+    """Build the Go kernel and register it for JupyterLab, once."""
+    click.echo(f"the Go kernel is in {os.path.relpath(gokernel.make(_say))}")
+
+
+@main.command()
+def live() -> None:
+    """Run the Go notebooks anew and keep their output, which a replay shows as it is."""
+    gokernel.make(_say)
+    _execute(_go_notebooks(), places.NOTEBOOKS, "measure")
+
+
+@main.command()
 def doctor() -> None:
     """Say what was found, what is missing, what that costs, and what mends it."""
     findings = examination.examine()
@@ -326,18 +340,36 @@ def _notebooks(chosen: list[Experiment]) -> list[Path]:
             how = of.apart or f"make measure ONLY={of.name}"
             _say(f"{of.chapter} is left out: {how} measures it")
     chapters = {of.chapter for of in chosen if study.shown(of)} | {"00-results"}
-    return [p for p in sorted(places.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
+    found = [p for p in sorted(places.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
+    return found + (_go_notebooks() if len(chosen) == len(EXPERIMENTS) else [])
+
+
+def _go_notebooks() -> list[Path]:
+    return sorted(places.NOTEBOOKS.glob("go-*.ipynb"))
 
 
 def _execute(notebooks: list[Path], into: Path, mode: Literal["measure", "replay"]) -> list[Path]:
-    """Run notebooks: the results last, for they need what the chapters measured."""
+    """Run notebooks: the results last, for they need what the chapters measured.
+
+    What the Go notebooks show is of the moment, so in replay, and where there is
+    no Go kernel, they stay as they are.
+    """
     from gccost.showing.execute import execute
 
     executed = {}
+    as_they_are = set(_go_notebooks())
+    if mode == "measure" and gokernel.find() is not None:
+        as_they_are = set()
     for notebook in sorted(notebooks, key=lambda p: p.stem == "00-results"):
-        click.echo(f"running {notebook.stem} ({mode})", err=True)
         target = into / notebook.name
         target.parent.mkdir(parents=True, exist_ok=True)
+        if notebook in as_they_are:
+            if target != notebook:
+                _say(f"{notebook.stem} is shown as it was recorded: make kernel lets it run")
+                write_whole(target, notebook.read_bytes())
+            executed[notebook] = target
+            continue
+        click.echo(f"running {notebook.stem} ({mode})", err=True)
         executed[notebook] = execute(
             notebook, target, mode=mode, environment={}, on_stderr=_to_stderr
         ).path

@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 from packaging.requirements import Requirement
 
-from gccost import places
+from gccost import gokernel, places
 from gccost.errors import GccostError
 from gccost.measuring import machine, toolchains
 from gccost.measuring.experiments import EXPERIMENTS
@@ -62,6 +62,7 @@ def examine() -> list[Finding]:
         _looked_for("C compiler", _c_compiler),
         _disk(),
         _memory(),
+        _go_kernel(),
         _browser(),
         *_machine(),
     ]
@@ -224,6 +225,18 @@ def _memory() -> Finding:
         found,
         "Variants that keep garbage may be slowed by paging, or be killed.",
         "close other programs",
+    )
+
+
+def _go_kernel() -> Finding:
+    if found := gokernel.find():
+        return Finding("Go kernel", State.OK, found.resource_dir)
+    return Finding(
+        "Go kernel",
+        State.NOTE,
+        "not built",
+        "The Go notebooks are shown as they were recorded.",
+        "make kernel",
     )
 
 

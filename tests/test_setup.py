@@ -303,7 +303,32 @@ def test_what_uv_was_told_itself_holds(clone):
     assert clone.synced["UV_DEFAULT_INDEX"] == "https://uv.invalid/simple"
 
 
-@pytest.mark.skipif(sys.prefix != str(ROOT / ".venv"), reason="not in the clone's own .venv")
+def test_an_environment_that_is_linked_to_is_never_emptied(clone, tmp_path):
+    other = tmp_path / "another clone's"
+    other.mkdir()
+    (other / "kept").touch()
+    (clone.folder / ".venv").symlink_to(other)
+    done = clone.setup("test")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.endswith("remove the link (rm .venv)")
+    assert clone.asked == ""
+    assert [path.name for path in other.iterdir()] == ["kept"]
+
+
+def own_environment() -> bool:
+    """Whether these tests run in a .venv that was set up here, and for this clone."""
+    venv = ROOT / ".venv"
+    stamp = venv / "gccost-setup"
+    return (
+        sys.prefix == str(venv)
+        and not venv.is_symlink()
+        and stamp.is_file()
+        and stamp.read_text().startswith(f"{ROOT} ")
+    )
+
+
+@pytest.mark.skipif(not own_environment(), reason="not in the clone's own .venv")
 def test_set_up_takes_no_time_when_there_is_nothing_to_do():
     start = time.perf_counter()
     subprocess.run([ROOT / "scripts" / "setup", "test"], check=True)

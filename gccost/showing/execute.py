@@ -1,9 +1,10 @@
 """Running a notebook, so that the same data give the same file.
 
 A notebook runs in a fresh kernel of the very interpreter that runs this module,
-whatever kernels the machine knows by the same name. What is written holds the
-cells and their outputs and nothing of the occasion: no time, no widget state,
-no version of the language. Two runs that compute the same are the same bytes.
+whatever kernels the machine knows by the same name; a Go notebook in the Go kernel
+that is registered in its environment. What is written holds the cells and their
+outputs and nothing of the occasion: no time, no widget state, no version of the
+language. Two runs that compute the same are the same bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, ClassVar, Literal
 
 import nbformat
 from ipykernel.kernelspec import get_kernel_dict
@@ -31,15 +32,16 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbconvert.filters import strip_ansi
 from nbformat import NotebookNode
 
-from gccost.errors import GccostError
+from gccost import gokernel
+from gccost.errors import GccostError, MissingTool
 from gccost.files import write_whole
 
 Mode = Literal["measure", "replay"]
 
 # What the written notebook says of its kernel: enough for JupyterLab to choose
 # one and for a forge to highlight the code, and nothing that changes with a
-# release of Python.
-_METADATA = {
+# release of the language.
+_PYTHON = {
     "kernelspec": {
         "display_name": "Python 3 (ipykernel)",
         "language": "python",
@@ -50,6 +52,10 @@ _METADATA = {
         "name": "python",
         "pygments_lexer": "ipython3",
     },
+}
+_GO = {
+    "kernelspec": {"display_name": "Go", "language": "go", "name": gokernel.NAME},
+    "language_info": {"file_extension": ".go", "name": "go", "pygments_lexer": "go"},
 }
 _CELL_METADATA = ("gccost", "jupyter", "tags")
 _WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -162,9 +168,24 @@ def read_notebook(path: Path) -> NotebookNode:
 class _ThisPython(AsyncKernelManager):
     """A kernel manager that knows one kernel: the interpreter that runs this."""
 
+    options: ClassVar = ["--HistoryManager.hist_file=:memory:"]
+
     @property
     def kernel_spec(self) -> KernelSpec:
         return KernelSpec(**get_kernel_dict())
+
+
+class _ThisGo(AsyncKernelManager):
+    """A kernel manager that knows one kernel: the Go kernel that this clone built."""
+
+    options: ClassVar[list[str]] = []
+
+    @property
+    def kernel_spec(self) -> KernelSpec:
+        spec = gokernel.find()
+        if spec is None:
+            raise MissingTool("is not built", "the Go kernel", "make kernel")
+        return spec
 
 
 class _Client(NotebookClient):
@@ -191,7 +212,7 @@ async def _run(
     on_stderr: Callable[[str], None] | None,
 ) -> int:
     """Run every code cell of `node` in place; how many they were."""
-    manager = _ThisPython()
+    manager = _ThisGo() if gokernel.is_go(node) else _ThisPython()
     client = _Client(
         node, km=manager, timeout=None, iopub_timeout=_LAST_OUTPUT, raise_on_iopub_timeout=True
     )
@@ -208,7 +229,7 @@ async def _run(
                 cwd=str(notebook.parent.resolve()),
                 env=environment,
                 stderr=last_words,
-                extra_arguments=["--HistoryManager.hist_file=:memory:"],
+                extra_arguments=manager.options,
             )
             client.kc = manager.client()
             client.kc.start_channels()
@@ -276,7 +297,9 @@ def _cell_failed(notebook: Path, number: int, error: CellExecutionError) -> Gcco
     place = f"{notebook.name}, cell {number}"
     if error.ename in ("GccostError", "MissingTool"):
         return GccostError(str(error.evalue), place)
-    line = re.findall(rf"Cell In\s*\[{number}\], line (\d+)", strip_ansi(error.traceback))
+    # Of an error in Go there is no more than what it says, with the line in that.
+    trace = strip_ansi(error.traceback or "")
+    line = re.findall(rf"Cell In\s*\[{number}\], line (\d+)", trace)
     if line:
         place += f", line {line[-1]}"
     said = f"{error.ename}: {error.evalue}" if error.evalue else error.ename
@@ -303,7 +326,10 @@ def _kernel_failed(
 
 def _normalise(node: NotebookNode) -> None:
     """Take out of an executed notebook all that is of the occasion."""
-    node.metadata = nbformat.from_dict(_METADATA)
+    if gokernel.is_go(node):
+        node.metadata = nbformat.from_dict({**_GO, "gccost": gokernel.stamp(node)})
+    else:
+        node.metadata = nbformat.from_dict(_PYTHON)
     node.nbformat, node.nbformat_minor = 4, 5
     count = itertools.count(1)
     for cell in node.cells:

@@ -33,8 +33,10 @@ from nbconvert.filters import Highlight2HTML, strip_ansi
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 
+from gccost import gokernel
 from gccost.errors import GccostError
 from gccost.files import write_whole
+from gccost.showing import tables
 from gccost.showing.execute import read_notebook
 
 # A page stays light enough to be mailed and to open on a phone.
@@ -217,7 +219,7 @@ def _chapter(path: Path, stems: Sequence[str]) -> _Chapter:
         else:
             fragments.anchors.discard(anchor)
     titles = [section.title for section in fragments.sections if section.level == 1]
-    body = _environment().get_template("chapter.html").render(cells=cells)
+    body = _environment().get_template("chapter.html").render(cells=cells, note=_note(node))
     return _Chapter(
         stem=path.stem,
         title=titles[0] if titles else path.stem,
@@ -229,6 +231,15 @@ def _chapter(path: Path, stems: Sequence[str]) -> _Chapter:
         anchors=frozenset(fragments.anchors),
         links=tuple(fragments.links),
     )
+
+
+def _note(node: NotebookNode) -> Markup:
+    """Of a notebook whose output is kept and not made anew each time: of when it is."""
+    if not gokernel.is_go(node):
+        return Markup()
+    when, stale = gokernel.kept(node)
+    box = tables.warnings([stale] if stale else [], "This output is stale")
+    return _made(f"<p>{escape(when)}</p>{box.html}")
 
 
 def _output(

@@ -1,0 +1,164 @@
+"""The Go kernel of JupyterLab: gophernotes, built here and registered in this environment.
+
+`gokernel/go.mod` and `go.sum` pin what it is built from. It belongs to the Go
+release that built it: packages of gosrc/ are compiled as plugins of it, so that
+release stands first on its PATH. It is interpreted: nothing is ever timed in it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import inspect
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from jupyter_client.kernelspec import KernelSpec
+from nbformat import NotebookNode
+
+from gccost import places, processes
+from gccost.errors import GccostError, MissingTool
+from gccost.files import write_whole
+from gccost.measuring import builds, toolchains
+from gccost.measuring.toolchains import TODAY_GO
+
+NAME: Final = "gophernotes"
+MODULE: Final = places.ROOT / "gokernel"
+SECONDS: Final = 900  # after which a build counts as hung
+
+# How a cell names a package of gosrc/: in an import, or to the go command.
+_PACKAGE = re.compile(r'"(?:\.\./gosrc|\.)/([a-z0-9/]+)"')
+
+# Each kernel gets a GOPATH of its own, as the interpreter empties the one that it
+# finds; its number is the kernel's process. Nobody is told when a kernel ends, so
+# the next one clears up.
+_START: Final = """\
+#!/bin/sh
+here=$(dirname "$0")
+for left in "$here"/gopath/*; do
+    kill -0 "${left##*/}" 2>/dev/null || rm -rf "$left"
+done
+GOPATH=$here/gopath/$$
+mkdir -p "$GOPATH"
+export GOPATH
+unset GODEBUG GOGC GOMEMLIMIT GOMAXPROCS
+exec "$here/gophernotes" "$1" >&2 # what it says of itself: a cell's output comes otherwise
+"""
+
+
+def folder() -> Path:
+    """Where the kernel is registered: in the environment that runs this."""
+    return Path(sys.prefix) / "share" / "jupyter" / "kernels" / NAME
+
+
+def find() -> KernelSpec | None:
+    """The kernel, if it is registered and as this clone would build it."""
+    try:
+        spec = KernelSpec.from_resource_dir(str(folder()))
+    except (OSError, ValueError):
+        return None
+    fits = spec.metadata.get("gccost") == _recipe() and (folder() / NAME).is_file()
+    return spec if fits else None
+
+
+def make(say: Callable[[str], None] = toolchains.silent) -> Path:
+    """Build the kernel and register it, unless that is done; its folder.
+
+    `say` is told beforehand what it takes. Raises MissingTool when a compiler
+    or a source cannot be had, GccostError when the build fails.
+    """
+    if find() is not None:
+        return folder()
+    go = toolchains.fetch(TODAY_GO, say)
+    environment = {**go.environment(), "GOFLAGS": "-mod=readonly"}
+    say(f"the Go kernel: about 15 MB to download, 50 MB on disk, a minute to build (Go {TODAY_GO})")
+    _go(go, environment, "download", "mod", "download")
+    folder().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder(), prefix="build-") as scratch:
+        built = Path(scratch, NAME)
+        _go(
+            *(go, environment, "build", "build", "-trimpath", "-buildvcs=false"),
+            *("-o", str(built), f"github.com/gopherdata/{NAME}"),
+        )
+        built.replace(folder() / NAME)
+    start = folder() / "start"
+    write_whole(start, _START.encode())
+    start.chmod(0o755)
+    spec = {
+        "argv": ["{resource_dir}/start", "{connection_file}"],
+        "display_name": "Go",
+        "language": "go",
+        "env": {
+            "CC": environment["CC"],
+            "CGO_ENABLED": "1",
+            "GOENV": "off",
+            "GOFLAGS": "-trimpath",
+            "GOPROXY": "off",
+            "GOROOT": "",
+            "GOTOOLCHAIN": "local",
+            "GOWORK": "off",
+            "PATH": f"{go.goroot / 'bin'}:${{PATH}}",
+        },
+        "metadata": {"gccost": _recipe()},
+    }
+    write_whole(folder() / "kernel.json", f"{json.dumps(spec, indent=1)}\n".encode())
+    return folder()
+
+
+def is_go(node: NotebookNode) -> bool:
+    """Whether a notebook is written in Go."""
+    return bool(node.metadata.get("kernelspec", {}).get("name") == NAME)
+
+
+def sources(node: NotebookNode) -> str:
+    """A hash over a Go notebook's cells and the packages that they name; hex."""
+    cells = "\0".join(cell.source for cell in node.cells if cell.cell_type == "code")
+    programs = builds.source_hash(sorted(set(_PACKAGE.findall(cells))))
+    return hashlib.sha256(f"{cells}\0{programs}".encode()).hexdigest()[:16]
+
+
+def stamp(node: NotebookNode) -> dict[str, str]:
+    """What a Go notebook that has just run keeps, as its output is kept: see `kept`."""
+    return {"go": TODAY_GO, "date": f"{datetime.date.today()}", "sources": sources(node)}
+
+
+def kept(node: NotebookNode) -> tuple[str, str]:
+    """When and with what a Go notebook's output was made, and what makes it stale, if it is."""
+    stamped = node.metadata.get("gccost", {})
+    if not stamped:
+        return "It has not been run yet.", ""
+    stale = (
+        ""
+        if stamped["sources"] == sources(node)
+        else (
+            "Its cells or the programs that they run have changed since: its output is not theirs."
+        )
+    )
+    return f"Run with Go {stamped['go']} on {stamped['date']}.", stale
+
+
+def _go(go: toolchains.Toolchain, environment: dict[str, str], what: str, *command: str) -> None:
+    done = processes.run([str(go.go), *command], cwd=MODULE, env=environment, limit=SECONDS)
+    if done.returncode == 0:
+        return
+    said = (done.stderr or done.stdout).strip()
+    if what == "download":
+        why = said.splitlines()[-1] if said else "no reason is given"
+        raise MissingTool(
+            f"its sources cannot be fetched ({why})",
+            "the Go kernel",
+            "run `make kernel` when online",
+        )
+    raise GccostError(f"the build failed:\n{said}", "gokernel/go.mod", "make doctor")
+
+
+def _recipe() -> str:
+    """A hash over all that decides what is built and how it is registered."""
+    parts = [TODAY_GO, inspect.getsource(make), _START]
+    parts += [(MODULE / name).read_text(encoding="utf-8") for name in ("go.mod", "go.sum")]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,209 @@
+package watch
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// GC is one line of GODEBUG=gctrace=1.
+type GC struct {
+	At     float64 // seconds after the start
+	Before int     // MiB when the cycle began
+	Live   int     // MiB that were live at its end
+	Goal   int     // MiB at which it was to end; 0 if none was set
+}
+
+var gcLine = regexp.MustCompile(`^gc \d+ @(\S+)s .* (\d+)->\d+->(\d+) MB, (\d+) MB goal`)
+
+// Trace reads the lines that a program under gctrace printed; others are left out.
+func Trace(printed string) []GC {
+	var cycles []GC
+	for _, line := range strings.Split(printed, "\n") {
+		m := gcLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		at, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			continue
+		}
+		numbers := make([]int, 3)
+		for i := range numbers {
+			if numbers[i], err = strconv.Atoi(m[i+2]); err != nil {
+				numbers[i] = 0 // a goal too large for an int is none
+			}
+		}
+		if numbers[2] > 1<<20 {
+			numbers[2] = 0 // with GOGC=off the goal is beyond any machine
+		}
+		cycles = append(cycles, GC{at, numbers[0], numbers[1], numbers[2]})
+	}
+	return cycles
+}
+
+// Run is a program's trace under a setting, such as "GOGC=100".
+type Run struct {
+	Setting string
+	Cycles  []GC
+}
+
+// Chart is a drawing of runs, a panel each, with a title that states what was found.
+type Chart struct {
+	Name, Title string
+	Runs        []Run
+}
+
+// Data is the chart in each form that a notebook may show.
+func (c Chart) Data() map[string]interface{} {
+	return map[string]interface{}{
+		"image/svg+xml": c.svg(),
+		"text/csv":      c.csv(),
+		"text/plain":    c.alt(),
+	}
+}
+
+// Metadata names the chart, for the report.
+func (c Chart) Metadata() map[string]interface{} {
+	return map[string]interface{}{
+		"gccost": map[string]interface{}{"chart": c.Name, "title": c.Title},
+	}
+}
+
+func (c Chart) alt() string {
+	text := c.Title + "."
+	for _, run := range c.Runs {
+		text += fmt.Sprintf(" %s: %d GC cycles, the heap reached %d MB.", run.Setting, len(run.Cycles), run.most())
+	}
+	return text
+}
+
+func (c Chart) csv() string {
+	text := "setting,seconds,before_mb,live_mb,goal_mb\n"
+	for _, run := range c.Runs {
+		for _, gc := range run.Cycles {
+			text += fmt.Sprintf("%s,%g,%d,%d,%d\n", run.Setting, gc.At, gc.Before, gc.Live, gc.Goal)
+		}
+	}
+	return text
+}
+
+func (r Run) most() int {
+	most := 0
+	for _, gc := range r.Cycles {
+		if gc.Before > most {
+			most = gc.Before
+		}
+	}
+	return most
+}
+
+// The page's own inks, and the colours of the other charts.
+const (
+	ink    = "var(--ink, #1f2328)"
+	muted  = "var(--muted, #59636e)"
+	grid   = "var(--grid, #d1d9e0)"
+	paper  = "var(--paper, #ffffff)"
+	orange = "#d55e00"
+	blue   = "#0072b2"
+)
+
+// Of the drawing, in pixels.
+const (
+	width, left, right = 720, 60, 150
+	above, panel, gap  = 64, 110, 40
+	letters            = 84 // of the title, on a line
+)
+
+func (c Chart) svg() string {
+	var b strings.Builder
+	height := above + len(c.Runs)*(panel+gap) + 24
+	seconds := 0.0
+	for _, run := range c.Runs {
+		for _, gc := range run.Cycles {
+			seconds = math.Max(seconds, gc.At)
+		}
+	}
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" `+
+		`style="background: %s" font-family="DejaVu Sans" font-size="13">`, width, height, width, height, paper)
+	for i, line := range wrapped(c.Title) {
+		text(&b, 8, float64(20+18*i), ink, "start", `font-weight="bold" font-size="14"`, line)
+	}
+	for i, run := range c.Runs {
+		panelOf(&b, run, above+i*(panel+gap), seconds)
+	}
+	text(&b, left, float64(height-6), ink, "start", "", "seconds after the program's start")
+	b.WriteString("</svg>")
+	return b.String()
+}
+
+// wrapped breaks a title into lines.
+func wrapped(title string) []string {
+	lines := []string{""}
+	for _, word := range strings.Fields(title) {
+		last := &lines[len(lines)-1]
+		if *last != "" && len(*last)+1+len(word) > letters {
+			lines = append(lines, word)
+		} else {
+			*last = strings.TrimSpace(*last + " " + word)
+		}
+	}
+	return lines
+}
+
+// panelOf draws one run: the heap as it falls to what is live and grows again, and
+// the goal of each cycle. All panels have the same seconds.
+func panelOf(b *strings.Builder, run Run, top int, seconds float64) {
+	most := run.most()
+	for _, gc := range run.Cycles {
+		if gc.Goal > most && gc.Goal < 4*run.most() {
+			most = gc.Goal
+		}
+	}
+	x := func(s float64) float64 { return left + s/math.Max(seconds, 1e-3)*(width-left-right) }
+	y := func(mb int) float64 {
+		return float64(top) + panel*(1-float64(mb)/math.Max(float64(most), 1))
+	}
+	text(b, left, float64(top-8), ink, "start", `font-weight="bold"`, run.Setting)
+	for _, mb := range []int{0, most} {
+		fmt.Fprintf(b, `<path d="M%d %.1fH%d" stroke="%s"/>`, left, y(mb), width-right, grid)
+		text(b, left-8, y(mb)+4, ink, "end", "", strconv.Itoa(mb)+" MB")
+	}
+	for _, s := range []float64{0, seconds} {
+		text(b, x(s), float64(top+panel+16), ink, "middle", "", fmt.Sprintf("%.2g", s))
+	}
+	if len(run.Cycles) == 0 {
+		text(b, left+8, float64(top+panel/2), muted, "start", "", "no GC cycle")
+		return
+	}
+	path, goals := "", ""
+	for i, gc := range run.Cycles {
+		to := "L"
+		if i == 0 {
+			to = "M"
+		}
+		path += fmt.Sprintf("%s%.1f %.1fL%.1f %.1f", to, x(gc.At), y(gc.Before), x(gc.At), y(gc.Live))
+		if gc.Goal > 0 && gc.Goal <= most {
+			goals += fmt.Sprintf("M%.1f %.1fh4", x(gc.At)-2, y(gc.Goal))
+		}
+	}
+	fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="1.3"/>`, path, orange)
+	if goals != "" {
+		fmt.Fprintf(b, `<path d="%s" stroke="%s" stroke-width="2.5"/>`, goals, blue)
+	}
+	last := run.Cycles[len(run.Cycles)-1]
+	at := math.Min(math.Max(y((last.Before+last.Live)/2), float64(top+10)), float64(top+panel-24))
+	text(b, width-right+8, at, ink, "start", "", fmt.Sprintf("heap (%d cycles)", len(run.Cycles)))
+	if goals != "" {
+		text(b, width-right+8, at+18, ink, "start", "", "– the cycle's goal")
+	}
+}
+
+var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+func text(b *strings.Builder, x, y float64, fill, anchor, more, said string) {
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" fill="%s" text-anchor="%s" %s>%s</text>`,
+		x, y, fill, anchor, more, escaped.Replace(said))
+}

@@ -1,0 +1,176 @@
+"""The Go kernel: built from what is pinned, and every Go notebook runs in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+from notebooks_fixture import code, prose
+
+from gccost import cli, gokernel, places
+from gccost.errors import GccostError, MissingTool
+from gccost.measuring.toolchains import TODAY_GO
+from gccost.showing.execute import execute
+from gccost.showing.report import write_report
+
+NOTEBOOKS = sorted(places.NOTEBOOKS.glob("go-*.ipynb"))
+NAMES = [path.stem for path in NOTEBOOKS]
+
+
+@pytest.fixture(scope="session")
+def kernel() -> Path:
+    """The kernel's folder; it is built if it is not there."""
+    try:
+        return gokernel.make(print)
+    except MissingTool as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+def written_in_go(path: Path, *cells: str) -> Path:
+    """A notebook of these cells, for the Go kernel."""
+    node = nbformat.v4.new_notebook(
+        cells=[prose("# Go", "title"), *(code(text, f"c{i}") for i, text in enumerate(cells, 1))],
+        metadata={"kernelspec": {"name": gokernel.NAME, "display_name": "Go", "language": "go"}},
+    )
+    nbformat.write(node, path)
+    return path
+
+
+def read(path: Path) -> NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+# --- the kernel -----------------------------------------------------------------------
+
+
+def test_it_is_registered_in_this_environment_with_the_go_that_built_it(kernel: Path) -> None:
+    spec = gokernel.find()
+    assert spec is not None
+    assert Path(spec.resource_dir) == kernel
+    assert spec.env["GOROOT"] == ""
+    assert spec.env["GOPROXY"] == "off"
+    first, _, rest = spec.env["PATH"].partition(os.pathsep)
+    version = (Path(first).parent / "VERSION").read_text().split()[0]
+    assert (version, rest) == (f"go{TODAY_GO}", "${PATH}")
+    assert f"go{TODAY_GO}".encode() in (kernel / gokernel.NAME).read_bytes()
+
+
+def test_it_is_not_built_twice(kernel: Path) -> None:
+    before = (kernel / gokernel.NAME).stat().st_mtime_ns
+    said: list[str] = []
+    assert gokernel.make(said.append) == kernel
+    assert (said, (kernel / gokernel.NAME).stat().st_mtime_ns) == ([], before)
+
+
+def test_another_source_asks_for_another_build(kernel: Path, monkeypatch, tmp_path: Path) -> None:
+    for name in ("go.mod", "go.sum"):
+        (tmp_path / name).write_bytes((gokernel.MODULE / name).read_bytes() + b"\n// other\n")
+    monkeypatch.setattr(gokernel, "MODULE", tmp_path)
+    assert gokernel.find() is None
+
+
+def test_everything_it_is_built_from_is_pinned_and_has_a_sum() -> None:
+    sums = (gokernel.MODULE / "go.sum").read_text()
+    pinned = [
+        line.removeprefix("require ").split()[:2]
+        for line in (gokernel.MODULE / "go.mod").read_text().splitlines()
+        if line.endswith("// indirect")
+    ]
+    assert len(pinned) >= 10
+    for module, version in pinned:
+        assert f"{module} {version}/go.mod h1:" in sums
+
+
+# --- the notebooks --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
+def test_it_runs_and_says_what_the_committed_one_says_of_itself(
+    kernel: Path, notebook: Path, tmp_path: Path
+) -> None:
+    ran = read(execute(notebook, tmp_path / "ran.ipynb", mode="measure", environment={}).path)
+    for cell in ran.cells:
+        kinds = [output.output_type for output in cell.get("outputs", [])]
+        assert "error" not in kinds
+        # An import that failed may do so in silence, and then nothing else is said.
+        assert not [output for output in cell.get("outputs", []) if output.get("name") == "stderr"]
+    committed = read(notebook)
+    assert ran.metadata.gccost.sources == committed.metadata.gccost.sources
+    assert [len(c.get("outputs", [])) for c in ran.cells] == [
+        len(c.get("outputs", [])) for c in committed.cells
+    ]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
+def test_its_committed_output_is_of_these_cells_and_programs(notebook: Path) -> None:
+    _, stale = gokernel.kept(read(notebook))
+    assert stale == "", f"{notebook.name}: run make live"
+
+
+def test_a_cell_that_does_not_compile_shows_why(kernel: Path, tmp_path: Path) -> None:
+    notebook = written_in_go(tmp_path / "go-bad.ipynb", "x := 1", "y := x + lost")
+    with pytest.raises(GccostError, match="undefined identifier: lost") as caught:
+        execute(notebook, tmp_path / "ran.ipynb", mode="measure", environment={})
+    assert caught.value.place == "go-bad.ipynb, cell 2"
+
+
+def test_a_cell_that_panics_shows_why(kernel: Path, tmp_path: Path) -> None:
+    notebook = written_in_go(tmp_path / "go-bad.ipynb", 'panic("out of " + "handles")')
+    with pytest.raises(GccostError, match="out of handles"):
+        execute(notebook, tmp_path / "ran.ipynb", mode="measure", environment={})
+
+
+def test_without_the_kernel_one_line_says_how_to_get_it(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(gokernel, "find", lambda: None)
+    notebook = written_in_go(tmp_path / "go-x.ipynb", "1")
+    with pytest.raises(MissingTool, match=r"the Go kernel: is not built.*make kernel"):
+        execute(notebook, tmp_path / "ran.ipynb", mode="measure", environment={})
+
+
+# --- replay and the report ------------------------------------------------------------
+
+
+def test_a_replay_keeps_what_is_committed(tmp_path: Path) -> None:
+    before = [path.read_bytes() for path in NOTEBOOKS]
+    assert cli._execute(NOTEBOOKS, places.NOTEBOOKS, "replay") == NOTEBOOKS
+    assert [path.read_bytes() for path in NOTEBOOKS] == before
+
+
+def test_a_report_without_the_kernel_shows_what_is_committed(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(gokernel, "find", lambda: None)
+    shown = cli._execute(NOTEBOOKS, tmp_path / "notebooks", "measure")
+    assert [path.read_bytes() for path in shown] == [path.read_bytes() for path in NOTEBOOKS]
+    assert {path.parent for path in shown} == {tmp_path / "notebooks"}
+
+
+def page(notebook: Path, out: Path) -> str:
+    write_report([notebook], out, title="t", purpose="p")
+    return (out / f"{notebook.stem}.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
+def test_the_page_highlights_go_and_says_when_it_ran(notebook: Path, tmp_path: Path) -> None:
+    html = page(notebook, tmp_path)
+    assert '<span class="kd">func</span>' in html
+    assert f"Run with Go {read(notebook).metadata.gccost.go} on " in html
+    assert "This output is stale" not in html
+
+
+def test_a_page_whose_programs_have_changed_since_says_so(tmp_path: Path) -> None:
+    node = read(NOTEBOOKS[0])
+    node.cells[-2].source += "\n// changed"
+    nbformat.write(node, tmp_path / NOTEBOOKS[0].name)
+    assert "This output is stale" in page(tmp_path / NOTEBOOKS[0].name, tmp_path / "out")
+
+
+def test_a_changed_program_makes_the_notebooks_that_name_it_stale(monkeypatch) -> None:
+    node = read(NOTEBOOKS[0])
+    hashed: list[list[str]] = []
+    monkeypatch.setattr(gokernel.builds, "source_hash", lambda p: hashed.append(p) or "other")
+    assert gokernel.kept(node)[1] != ""
+    assert hashed == [["watch"]]
