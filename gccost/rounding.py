@@ -84,6 +84,11 @@ def blocks(x: float) -> str:
     return whole(x) + " blocks"
 
 
+def frequency(x: float) -> str:
+    """How often a second: "679/s"."""
+    return plain(x) + "/s"
+
+
 FORMATS = {
     "ratio": times,
     "share": percent,
@@ -92,6 +97,7 @@ FORMATS = {
     "allocations": allocations,
     "cycles": cycles,
     "blocks": blocks,
+    "frequency": frequency,
 }
 
 

@@ -17,8 +17,8 @@ MOST_ROUNDS = 1_000_000  # a larger number is no round's
 RELEASES = ("go",)
 # What names a case, in the order in which it does.
 KEYS = (
-    *("words", "goroutines", "handles", "live"),
-    *(*RELEASES, "gogc", "setting", "twin", "profile"),
+    *("words", "goroutines", "handles", "live", "mib"),
+    *(*RELEASES, "gogc", "gomemlimit", "gomaxprocs", "setting", "twin", "profile"),
     *("method", "load", "measurement"),
 )
 
