@@ -94,6 +94,11 @@ def places(x: float) -> str:
     return whole(x) + (" place" if x == 1 else " places")
 
 
+def frequency(x: float) -> str:
+    """How often a second: "679/s"."""
+    return plain(x) + "/s"
+
+
 FORMATS = {
     "ratio": times,
     "share": percent,
@@ -104,6 +109,7 @@ FORMATS = {
     "blocks": blocks,
     "registrations": registrations,
     "places": places,
+    "frequency": frequency,
 }
 
 

@@ -111,6 +111,9 @@ def _row(
 def _judge(
     claim: Claim, release: str, judged: Estimate, published_value: float, recording: Recording
 ) -> Verdict:
+    if claim.cpus > recording.cpus:
+        needs = f"it needs {claim.cpus} CPUs, there were {recording.cpus}"
+        return Verdict(Label.UNTESTABLE, needs)
     if judged.samples == 0 or math.isnan(judged.value):
         missing = recording.entry.get("missing", {}).get(release)
         return Verdict(Label.UNMEASURED, missing or _waiting(claim, release))

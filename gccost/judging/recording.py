@@ -88,10 +88,20 @@ class Recording:
         return self.run.experiment(self.experiment.name)
 
     @property
+    def cpus(self) -> int:
+        """How many CPUs the machine gave to what was measured."""
+        machine = self.entry.get("machine", self.run.manifest()["machine"])
+        return int(machine.get("allowed_cpus", 1))
+
+    @property
     def releases(self) -> tuple[str, ...]:
         """The releases with samples, in the experiment's order."""
         measured = set(self.frame["release"]) if len(self.frame) else set()
         return tuple(release for release in self.experiment.releases if release in measured)
+
+    def failures(self, arm: Arm, release: str) -> list[str]:
+        """How the samples of an arm on a release ended that gave no figures."""
+        return list(self.entry.get("failed", {}).get(arm.on(release), []))
 
     def samples(self, arm: Arm, release: str) -> pd.DataFrame:
         """The samples of an arm on a release, indexed by round."""
@@ -288,6 +298,10 @@ class Recording:
         return tuple(c for c in CLAIMS.values() if c.experiment == self.experiment.name)
 
 
+# What runs a benchmark's operations on goroutines of their own, where not the benchmark.
+GOROUTINES = "gccost/rates.Measure.func1"
+
+
 def _usable(
     found: Mapping[int, Path], benchmark: str, problems: list[str]
 ) -> Iterator[tuple[int, Profile]]:
@@ -300,7 +314,7 @@ def _usable(
             continue
         if not profile.total:
             problems.append(f"{path}: the profile holds no samples")
-        elif not profile.holds(f".Benchmark{benchmark}"):
+        elif not profile.holds(f".Benchmark{benchmark}") and not profile.holds(GOROUTINES):
             problems.append(f"{path}: the profile is of another program: no Benchmark{benchmark}")
         else:
             yield round_, profile

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 from gccost import places, processes
 from gccost.errors import GccostError
-from gccost.measuring.toolchains import CCompiler, Toolchain
+from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, number
 
 _IMPORT = re.compile(r'^\s*(?:import )?"gccost/([a-z0-9/]+)"$', re.MULTILINE)
 BUILD_SECONDS = 600  # after which a build counts as hung
@@ -46,8 +47,7 @@ def source_hash(programs: list[str]) -> str:
 
 def shuffles_layout(toolchain: Toolchain) -> bool:
     """Whether its linker can place functions in random order (Go 1.22 and later)."""
-    major, minor = toolchain.version.split(".")[:2]
-    return (int(major), int(minor)) >= (1, 22)
+    return number(toolchain.version) >= (1, 22)
 
 
 def build(
@@ -61,11 +61,17 @@ def build(
     """Build a program's test binary with the given layout; returns its path.
 
     Before Go 1.22 the linker has no random layout: there the C code alone is
-    shifted, by a padding of the given size. `run` runs the command.
+    shifted, by a padding of the given size. A release that cannot build the module
+    builds a copy of the program's packages in a GOPATH. `run` runs the command.
     """
     # What the compilers write on their way goes with `into`, also when they are killed.
     environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
-    command = [str(toolchain.go), "test", "-c", "-trimpath"]
+    place, command = places.GOSRC, [str(toolchain.go), "test", "-c"]
+    if number(toolchain.version) < OLDEST_DRIVER:
+        place = _gopath_copy(program, into / f"{program}-{layout}-gopath")
+        environment |= {"GO111MODULE": "off", "GOPATH": str(place.parent.parent)}
+    else:
+        command.append("-trimpath")
     if shuffles_layout(toolchain):
         command.append(f"-ldflags=-randlayout={layout}")
     else:
@@ -73,7 +79,7 @@ def build(
     binary = into / f"{program}-go{toolchain.version}-{layout}.test"
     command += ["-o", str(binary), f"./{program}"]
     try:
-        done = run(command, cwd=places.GOSRC, env=environment, limit=BUILD_SECONDS)
+        done = run(command, cwd=place, env=environment, limit=BUILD_SECONDS)
     except subprocess.TimeoutExpired:
         raise GccostError(
             f"the build took over {BUILD_SECONDS} s and was ended",
@@ -87,3 +93,13 @@ def build(
             "make doctor shows the toolchains that were found",
         )
     return binary
+
+
+def _gopath_copy(program: str, gopath: Path) -> Path:
+    """Copies a program's packages to where a release without modules looks; their folder."""
+    module = gopath / "src" / "gccost"
+    for path in sources(program):
+        copy = module / path.relative_to(places.GOSRC)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    return module

@@ -18,8 +18,8 @@ MOST_ROUNDS = 1_000_000  # a larger number is no round's
 RELEASES = ("go", "jdk")
 # What names a case, in the order in which it does.
 KEYS = (
-    *("words", "goroutines", "handles", "live", "remaining"),
-    *(*RELEASES, "gogc", "setting", "twin", "profile"),
+    *("words", "goroutines", "handles", "live", "mib", "remaining"),
+    *(*RELEASES, "gogc", "gomemlimit", "gomaxprocs", "setting", "twin", "profile"),
     *("method", "load", "measurement"),
     *("gc", "heap", "escape", "finalization", "gcthreads"),
 )

@@ -8,6 +8,7 @@ it is measured, so measuring can be ended at any moment and taken up again.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import random
 import shutil
@@ -29,7 +30,7 @@ from gccost.files import write_whole, writing
 from gccost.measuring import benchfmt, frames, languages, machine, runs, toolchains
 from gccost.measuring.experiments.base import BUDGETS, Budget, Case, Experiment
 from gccost.measuring.runs import Run
-from gccost.measuring.samples import GODEBUG, SampleFailed
+from gccost.measuring.samples import GODEBUG, TRACE, SampleFailed
 from gccost.processes import Leash
 from gccost.stats import Estimate, paired_ratio, precise_enough
 
@@ -330,6 +331,9 @@ class _Session:
                 raise SampleFailed("the program wrote no profile", case.name)
             kept = self.run.profile(self.name, case.name, number)
             write_whole(kept, profile.read_bytes())
+        if case.traced and not (kept := self.run.gctrace(self.name, case.name)).exists():
+            # No time in it: the same text makes the same file.
+            write_whole(kept, gzip.compress((scratch / TRACE).read_bytes(), mtime=0))
         self._note_losses(case, sample)
         return sample
 
@@ -341,6 +345,9 @@ class _Session:
     def _note_failure(self, case: Case, failure: SampleFailed) -> None:
         self.failures[case.name] = self.failures.get(case.name, 0) + 1
         given_up = "; it is left out from here on" if self.failures[case.name] == GIVE_UP else ""
+        failed = dict(self.run.experiment(self.name).get("failed", {}))
+        failed[case.name] = [*failed.get(case.name, []), failure.thing]
+        self.run.update(self.name, failed=failed)
         self._trouble(f"{case.name}: {failure.thing}{given_up}")
 
     def _note_unbuilt(self, key: tuple[str, str, bool], error: GccostError) -> None:

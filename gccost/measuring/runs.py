@@ -47,6 +47,7 @@ _SHAPE = {
             "done?": [str],
             "recorded?": int,
             "missing?": {"*": str},
+            "failed?": {"*": [str]},
             "random_layout?": {"*": bool},
             "finished?": {"*": {**_SUMMARY, "share_in_loops": float}},
         }
@@ -135,6 +136,10 @@ class Run:
         found = self.folder.glob(f"profiles/{experiment}-{_in_a_file(case)}-*.pb.gz")
         rounds = {p.name.removesuffix(".pb.gz").rpartition("-")[2]: p for p in sorted(found)}
         return {int(number): path for number, path in rounds.items() if number.isdecimal()}
+
+    def gctrace(self, experiment: str, case: str) -> Path:
+        """The file for what a case's first sample wrote with gctrace=1 (gzipped)."""
+        return self.folder / "gctraces" / f"{experiment}-{_in_a_file(case)}.txt.gz"
 
     def append(self, experiment: str, lines: Iterable[str]) -> None:
         """Add whole lines to an experiment's results, safely on disk when it returns."""

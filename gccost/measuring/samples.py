@@ -17,10 +17,12 @@ from pathlib import Path
 
 from gccost import processes
 from gccost.errors import GccostError
-from gccost.measuring import benchfmt, toolchains
+from gccost.files import writing
+from gccost.measuring import benchfmt, gctrace, toolchains
 from gccost.measuring.experiments.base import Case
 
 _SKIPPED = re.compile(r"--- SKIP: .*\n\s+\S+\.go:\d+: (.*)")
+TRACE = "gctrace.txt"  # what a traced case's last sample wrote, in its scratch folder
 SAMPLE_SECONDS = 120.0  # after which a sample counts as hung
 # A go.mod that says go 1.18 gives new toolchains old defaults: these are the
 # ones that bear on what is measured, at the value that today's programs have.
@@ -74,14 +76,22 @@ def run_count(
 def _results(
     binary: Path, cases: Sequence[Case], extra: list[str], scratch: Path, limit: float
 ) -> list[benchfmt.Sample]:
-    """What one process prints for the cases, each sample named by its case."""
+    """What one process prints for the cases, each sample named by its case.
+
+    Where they are traced the samples hold what their gctrace says, and `scratch` its text.
+    """
     by_name = {case.arm.printed: case for case in cases}
     first = cases[0]
     command = [str(binary), "-test.run=^$", f"-test.bench={_pattern(cases)}", *extra]
     if first.n:
         command.append(f"-test.benchtime={first.n}x")
     with _affinity(_last_cpu() if first.arm.setting == "precise" else None):
-        output = _run(command, _environment(first), scratch, limit, first.name)
+        output, said = _run(command, _environment(first), scratch, limit, first.name)
+    traced: dict[str, float] = {}
+    if first.traced:
+        traced = gctrace.metrics(gctrace.parse(said))
+        with writing(scratch / TRACE):
+            (scratch / TRACE).write_text(said, encoding="utf-8")
     samples = []
     for sample in benchfmt.results(output):
         if not isinstance(sample, benchfmt.Sample):
@@ -95,7 +105,8 @@ def _results(
             raise SampleFailed("the program printed no ns/op", case.name)
         if sample.metrics.get("c-misfreed", 0.0) != 0:
             raise SampleFailed("a C block was freed that was not allocated", case.name)
-        samples.append(sample.with_keys(toolchains.named(case.release) | case.arm.keys()))
+        keys = toolchains.named(case.release) | case.arm.keys()
+        samples.append(sample.with_keys(keys).with_metrics(traced))
     if not samples and (skipped := _SKIPPED.search(output)):
         raise SampleFailed(f"the program skipped it: {skipped[1]}", first.name)
     return samples
@@ -115,9 +126,12 @@ def printed(sample: benchfmt.Sample) -> str:
 def _environment(case: Case) -> dict[str, str]:
     """The little of our environment that a measured process sees."""
     kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR", "LANG")}
-    kept |= {"GOGC": case.arm.gogc, "GODEBUG": GODEBUG}
-    if case.arm.setting == "precise":
-        kept["GOMAXPROCS"] = "1"
+    debug = f"{GODEBUG},gctrace=1" if case.traced else GODEBUG
+    kept |= {"GOGC": case.arm.gogc, "GODEBUG": debug}
+    if case.arm.limit:
+        kept["GOMEMLIMIT"] = case.arm.limit
+    if procs := case.arm.procs or ("1" if case.arm.setting == "precise" else ""):
+        kept["GOMAXPROCS"] = procs
     return kept
 
 
@@ -144,8 +158,11 @@ def _affinity(cpu: int | None) -> Iterator[None]:
 
 def _run(
     command: list[str], environment: dict[str, str], cwd: Path, limit: float, name: str
-) -> str:
-    """What the program prints; SampleFailed, with the case's name, if it does not come to that."""
+) -> tuple[str, str]:
+    """What the program writes to stdout and stderr.
+
+    SampleFailed, with the case's name, if it does not come to that.
+    """
     try:
         done = processes.run(command, cwd=cwd, env=environment, limit=limit)
     except subprocess.TimeoutExpired:
@@ -153,9 +170,10 @@ def _run(
     except OSError as error:
         raise SampleFailed(f"the program did not start: {error.strerror}", name) from None
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
+        told = "\n".join(gctrace.parse(done.stderr).foreign)
+        said = (told.strip() or done.stdout.strip() or "no output").splitlines()
         raise SampleFailed(f"the program {ended(done.returncode)}: {said[0][:200]}", name)
-    return done.stdout
+    return done.stdout, done.stderr
 
 
 def ended(code: int) -> str:

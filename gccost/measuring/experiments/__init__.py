@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from gccost.measuring.experiments import (
     addcleanup,
+    cloudflare,
     lemire,
     precision,
     remedies,
@@ -25,6 +26,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             lemire.EXPERIMENT,
             siebenmann.EXPERIMENT,
             addcleanup.EXPERIMENT,
+            cloudflare.EXPERIMENT,
             weimer.EXPERIMENT,
             weimer.JMH,
             remedies.EXPERIMENT,

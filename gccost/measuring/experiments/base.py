@@ -86,6 +86,7 @@ class Arm:
     `twin` makes it an A/A control of the arm without one: "same" runs the same
     binary again, "relinked" one that was linked anew with another layout.
     `profile` is "cpu" for a run under the CPU profiler, whose times are not used.
+    `procs` is GOMAXPROCS where the setting's own is not meant, `limit` GOMEMLIMIT.
     `sub` names a sub-benchmark of the program, such as words=8; `more` holds keys
     that only one experiment knows, and no program. A Java arm has no `gogc`; its
     `more` holds the JVM's settings (see `java.FLAGS`).
@@ -96,18 +97,22 @@ class Arm:
     setting: str = "published"
     twin: str = ""
     profile: str = ""
+    procs: str = ""
+    limit: str = ""
     sub: tuple[tuple[str, str], ...] = ()
     more: tuple[tuple[str, str], ...] = ()
 
     def keys(self) -> dict[str, str]:
         """What names the arm in a result beside the benchmark and the release."""
-        named = {"gogc": self.gogc} if self.gogc else {}
-        named["setting"] = self.setting
-        if self.twin:
-            named["twin"] = self.twin
-        if self.profile:
-            named["profile"] = self.profile
-        return named | dict(self.more)
+        named = {
+            "gogc": self.gogc,
+            "gomemlimit": self.limit,
+            "gomaxprocs": self.procs,
+            "setting": self.setting,
+            "twin": self.twin,
+            "profile": self.profile,
+        }
+        return {key: value for key, value in named.items() if value} | dict(self.more)
 
     def on(self, release: str) -> str:
         """The name of its samples on a release, without the GOMAXPROCS suffix."""
@@ -132,7 +137,7 @@ class Case:
     measured in every other round only: what no ratio that matters rests on.
 
     `kept` is how many bytes an operation keeps until the loop ends, where it
-    does: memory then caps N.
+    does: memory then caps N. A case that is `traced` runs with gctrace=1.
     """
 
     program: str
@@ -144,6 +149,7 @@ class Case:
     since: str = "tiny"  # the least budget that measures it
     cpus: int = 1  # the fewest on which it is measured
     kept: int = 0
+    traced: bool = False
 
     def __post_init__(self) -> None:
         if self.arm.benchmark in NEEDS_CLEANUP and number(self.release) < number("1.24"):

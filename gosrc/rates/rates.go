@@ -1,0 +1,128 @@
+// Package rates runs an operation on many goroutines at once and reads the
+// clocks and counters around it: how many operations a second, at what cost.
+//
+// It serves the programs of chapter 04 (C1 to C8, Cloudflare), one source for
+// Go 1.10, which knows no modules and whose benchmarks cannot report metrics, and
+// for today's. There a benchmark is
+//
+//	func BenchmarkSign(b *testing.B) { rates.Bench(b, Sign) }
+//
+// and TestMain calls [Main], which does the same on Go 1.10 when a number of
+// operations is asked for (-test.benchtime=1000x).
+//
+// Metrics, all of the loop alone but for the last two:
+//
+//	ns/op               wall time over operations
+//	op/s                operations per second of wall time
+//	cpu-ns/op           user and system time of the whole process, all threads
+//	op/cpu-s            operations per second of CPU time
+//	cpus-busy           CPU time over wall time
+//	B/op, allocs/op     bytes allocated, and in how many pieces
+//	gc-cycles           GC cycles completed
+//	gc-cycles/s         the same per second of wall time
+//	gc-cycle-op         operations per GC cycle; not there without a cycle
+//	gc-cycle-bytes      bytes allocated per GC cycle; not there without a cycle
+//	gc-pause-ns/op      wall time for which the world stood still
+//	faults              minor page faults
+//	gc-share-classes    CPU time of the GC by runtime/metrics over all CPU time (from Go 1.20)
+//	gc-share-memstats   MemStats.GCCPUFraction: of the whole process so far, over all its Ps
+//	peak-rss-bytes      largest resident set of the program so far
+package rates
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Worker prepares what one goroutine needs, and returns its operation.
+type Worker func() (operation func())
+
+// Metric is a figure with its unit, as a benchmark's line prints them.
+type Metric struct {
+	Value float64
+	Unit  string
+}
+
+type reading struct {
+	mem   runtime.MemStats
+	gcCPU float64 // seconds
+	usage usage
+	time  time.Time
+}
+
+// Measure does n operations altogether, on so many goroutines, and returns the
+// metrics of that.
+func Measure(n, goroutines int, worker Worker) []Metric {
+	var ready, done sync.WaitGroup
+	ready.Add(goroutines)
+	done.Add(goroutines)
+	start := make(chan struct{})
+	left := int64(n)
+	for g := 0; g < goroutines; g++ {
+		go func() {
+			defer done.Done()
+			operation := worker()
+			ready.Done()
+			<-start
+			// Who is faster does more: none waits for a goroutine that got no turn.
+			for atomic.AddInt64(&left, -1) >= 0 {
+				operation()
+			}
+		}()
+	}
+	ready.Wait()
+	var before, after reading
+	runtime.ReadMemStats(&before.mem)
+	before.gcCPU = gcCPU()
+	before.usage = readUsage()
+	before.time = time.Now()
+	close(start)
+	done.Wait()
+	wall := time.Since(before.time)
+	after.usage = readUsage()
+	after.gcCPU = gcCPU()
+	runtime.ReadMemStats(&after.mem)
+	return summary(float64(n), wall, before, after)
+}
+
+func summary(n float64, wall time.Duration, before, after reading) []Metric {
+	cpu := after.usage.cpu - before.usage.cpu
+	cycles := float64(after.mem.NumGC - before.mem.NumGC)
+	bytes := float64(after.mem.TotalAlloc - before.mem.TotalAlloc)
+	found := []Metric{
+		{float64(wall.Nanoseconds()) / n, "ns/op"},
+		{n / wall.Seconds(), "op/s"},
+		{float64(cpu.Nanoseconds()) / n, "cpu-ns/op"},
+		{cpu.Seconds() / wall.Seconds(), "cpus-busy"},
+		{bytes / n, "B/op"},
+		{float64(after.mem.Mallocs-before.mem.Mallocs) / n, "allocs/op"},
+		{cycles, "gc-cycles"},
+		{cycles / wall.Seconds(), "gc-cycles/s"},
+		{float64(after.mem.PauseTotalNs-before.mem.PauseTotalNs) / n, "gc-pause-ns/op"},
+		{float64(after.usage.faults - before.usage.faults), "faults"},
+		{after.mem.GCCPUFraction, "gc-share-memstats"},
+		{float64(peakRSS()), "peak-rss-bytes"},
+	}
+	if cycles > 0 {
+		found = append(found, Metric{n / cycles, "gc-cycle-op"}, Metric{bytes / cycles, "gc-cycle-bytes"})
+	}
+	if cpu > 0 { // the kernel may count in ticks of milliseconds
+		found = append(found, Metric{n / cpu.Seconds(), "op/cpu-s"})
+		if hasClasses {
+			share := (after.gcCPU - before.gcCPU) / cpu.Seconds()
+			found = append(found, Metric{share, "gc-share-classes"})
+		}
+	}
+	return found
+}
+
+// Goroutines are the numbers of goroutines that [Bench] offers as sub-benchmarks:
+// all of the document's sweep, and beyond.
+var Goroutines = func() (all []int) {
+	for g := 1; g <= 48; g++ {
+		all = append(all, g)
+	}
+	return append(all, 64, 96, 128, 192, 256)
+}()
