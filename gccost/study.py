@@ -301,7 +301,7 @@ def _replayed(of: Experiment, notices: tuple[str, ...]) -> Study:
     run = reference(of)
     notices += runs.passed_over(places.reference())
     recorded = run.experiment(of.name).get("sources")
-    if recorded != builds.source_hash(sorted({c.program for c in of.cases})):
+    if recorded != builds.source_hash(of.packages):
         notices += ("The measured programs have changed since this run was recorded.",)
     return Study("replay", Recording.load(of, run), notices)
 

@@ -26,7 +26,7 @@ from gccost import places
 from gccost.errors import GccostError, MissingTool
 from gccost.files import write_whole, writing
 from gccost.measuring import benchfmt, builds, frames, machine, runs, toolchains
-from gccost.measuring.experiments.base import BUDGETS, Budget, Case, Experiment
+from gccost.measuring.experiments.base import BUDGETS, Budget, Build, Case, Experiment
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import GODEBUG, SampleFailed, run_sample
 from gccost.processes import Leash
@@ -99,7 +99,7 @@ def plan(
     fingerprint = machine.fingerprint(description)
     memory = machine.memory_for_a_sample(description)
     parts = [
-        builds.source_hash(sorted({c.program for c in experiment.cases})),
+        builds.source_hash(experiment.packages),
         *experiment.releases,
         compiler.version if compiler else "",
         fingerprint,
@@ -189,7 +189,7 @@ def begin(plan: Plan) -> Run:
         plan.experiment.name,
         key=plan.key,
         seed=random.SystemRandom().randrange(2**31),
-        sources=builds.source_hash(sorted({c.program for c in plan.experiment.cases})),
+        sources=builds.source_hash(plan.experiment.packages),
         machine=description,
         warnings=machine.warnings(description),
         godebug=GODEBUG,
@@ -292,23 +292,28 @@ class _Session:
                 self.run.append(self.name, [benchfmt.format_line(sample)])
                 spent += sample.metrics["elapsed-s"]
 
-    def _build(
-        self, cases: list[Case], number: int, into: Path
-    ) -> dict[tuple[str, str, bool], Path]:
+    def _build(self, cases: list[Case], number: int, into: Path) -> dict[Build, Path]:
         """A binary per program, release and layout: the round's, and its twin's."""
         assert self.plan.compiler is not None
         draw = random.Random(f"{self.seed} layout {number}")
         layouts = {relinked: draw.randrange(1, 2**31) for relinked in (False, True)}
         compiler, found = self.plan.compiler, self.plan.found
-        wanted = dict.fromkeys((c.program, c.release, c.arm.twin == "relinked") for c in cases)
+        wanted = dict.fromkeys(c.build for c in cases)
         # All at once: a link uses one core, and nothing is being measured meanwhile.
         # What breaks off the wait ends the builds first, and then no thread waits for them.
         with ThreadPoolExecutor() as pool, Leash() as leash:
             made = {
-                key: pool.submit(
-                    builds.build, key[0], found[key[1]], compiler, layouts[key[2]], into, leash.run
+                build: pool.submit(
+                    builds.build,
+                    build.program,
+                    found[build.release],
+                    compiler,
+                    layouts[build.relinked],
+                    into,
+                    leash.run,
+                    build.runtime,
                 )
-                for key in wanted
+                for build in wanted
             }
             built = {}
             for key, future in made.items():
@@ -321,11 +326,11 @@ class _Session:
     def _sample(
         self,
         case: Case,
-        binaries: Mapping[tuple[str, str, bool], Path],
+        binaries: Mapping[Build, Path],
         number: int,
         scratch: Path,
     ) -> benchfmt.Sample:
-        binary = binaries[case.program, case.release, case.arm.twin == "relinked"]
+        binary = binaries[case.build]
         profile = scratch / "cpu.pb.gz" if case.arm.profile else None
         sample = run_sample(binary, case, scratch, profile=profile)
         if profile is not None:
@@ -346,9 +351,9 @@ class _Session:
         given_up = "; it is left out from here on" if self.failures[case.name] == GIVE_UP else ""
         self._trouble(f"{case.name}: {failure.thing}{given_up}")
 
-    def _note_unbuilt(self, key: tuple[str, str, bool], error: GccostError) -> None:
+    def _note_unbuilt(self, build: Build, error: GccostError) -> None:
         for case in self.cases:
-            if (case.program, case.release, case.arm.twin == "relinked") == key:
+            if case.build == build:
                 self.failures[case.name] = GIVE_UP
         self._trouble(f"{error}; what it would have run is left out from here on")
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gccost.judging.claims import addcleanup, lemire, precision, remedies, siebenmann
+from gccost.judging.claims import addcleanup, lemire, precision, remedies, siebenmann, why
 from gccost.judging.claims.base import Claim
 
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {
         claim.id: claim
-        for group in (lemire, siebenmann, addcleanup, remedies, precision)
+        for group in (lemire, siebenmann, addcleanup, why, remedies, precision)
         for claim in group.CLAIMS
     }
 )

@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gccost.measuring.experiments import addcleanup, lemire, precision, remedies, siebenmann
+from gccost.measuring.experiments import (
+    addcleanup,
+    lemire,
+    precision,
+    remedies,
+    runtime,
+    siebenmann,
+    why,
+)
 from gccost.measuring.experiments.base import Experiment, named
 
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
@@ -18,6 +26,8 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             lemire.EXPERIMENT,
             siebenmann.EXPERIMENT,
             addcleanup.EXPERIMENT,
+            why.EXPERIMENT,
+            runtime.EXPERIMENT,
             remedies.EXPERIMENT,
             precision.EXPERIMENT,
         )

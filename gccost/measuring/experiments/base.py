@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from gccost.errors import GccostError
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, key, number
@@ -66,6 +66,9 @@ def named(known: Mapping[str, T], name: str, kind: str) -> T:
     return known[name]
 
 
+# The package of gosrc/ that writes another runtime.
+OVERLAY = "overlay"
+
 # Lemire's empty finalizer, a loop that only allocates, and slabs of which some
 # handles survive: what they were given to free, nothing frees.
 LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly", "SlabSurvivors"})
@@ -74,6 +77,8 @@ NEEDS_CLEANUP = frozenset(
     {
         *("AllocateCleanup", "Cleanup", "ParallelCleanup", "UntilFreeCleanup"),
         *("LiveCleanup", "HeapCleanup", "Stop", "Padded", "LastFirst", "Registry", "Pinned"),
+        *("AttachCleanup", "ScatteredCleanup", "ScatteredStop", "LoopCleanup"),
+        *("ProgramCleanup", "ProgramLists"),
     }
 )
 
@@ -85,6 +90,8 @@ class Arm:
     `twin` makes it an A/A control of the arm without one: "same" runs the same
     binary again, "relinked" one that was linked anew with another layout.
     `profile` is "cpu" for a run under the CPU profiler, whose times are not used.
+    `runtime` names a variant of the Go runtime that the program is built with (see
+    gosrc/overlay); without one it is the release's own.
     `sub` names a sub-benchmark of the program, such as words=8; `more` holds keys
     that only one experiment knows, and no program.
     """
@@ -94,6 +101,7 @@ class Arm:
     setting: str = "published"
     twin: str = ""
     profile: str = ""
+    runtime: str = ""
     sub: tuple[tuple[str, str], ...] = ()
     more: tuple[tuple[str, str], ...] = ()
 
@@ -104,6 +112,8 @@ class Arm:
             named["twin"] = self.twin
         if self.profile:
             named["profile"] = self.profile
+        if self.runtime:
+            named["runtime"] = self.runtime
         return named | dict(self.more)
 
     def on(self, release: str) -> str:
@@ -115,6 +125,15 @@ class Arm:
     def printed(self) -> str:
         """The name that the program itself gives its samples."""
         return self.benchmark + "".join(f"/{k}={v}" for k, v in self.sub)
+
+
+class Build(NamedTuple):
+    """What a binary of a round is built from; its layout depends on `relinked`."""
+
+    program: str
+    release: str
+    runtime: str
+    relinked: bool
 
 
 @dataclass(frozen=True)
@@ -162,6 +181,11 @@ class Case:
         """The same case with an N whose kept bytes fit into so many bytes of memory."""
         fits = memory // self.kept if self.kept else self.n
         return replace(self, n=max(1, fits)) if fits < self.n else self
+
+    @property
+    def build(self) -> Build:
+        """What its samples of a round are built from."""
+        return Build(self.program, self.release, self.arm.runtime, self.arm.twin == "relinked")
 
     @property
     def leaks(self) -> bool:
@@ -225,6 +249,12 @@ class Experiment:
     @property
     def releases(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(c.release for c in self.cases))
+
+    @property
+    def packages(self) -> list[str]:
+        """The packages of gosrc/ whose sources decide what is measured."""
+        patched = {OVERLAY} if any(c.arm.runtime for c in self.cases) else set()
+        return sorted({c.program for c in self.cases} | patched)
 
 
 # --- What several experiments share ---
