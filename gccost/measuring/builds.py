@@ -68,7 +68,7 @@ def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Pat
     written, link = folder / "overlay.json", folder / _GOROOT
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_suffix(".lock")):
+    with FileLock(folder.with_name(f"{name}.lock")):
         # It is written last: where it stands, the rest does, unless Go was moved since.
         if written.exists() and link.resolve() == toolchain.goroot.resolve():
             return written

@@ -7,7 +7,6 @@ import (
 	"math/rand"
 	"runtime"
 	"runtime/debug"
-	"sort"
 	"testing"
 	"unsafe"
 
@@ -46,7 +45,7 @@ func BenchmarkAttachCleanup(b *testing.B) {
 	overOrders(b, func(b *testing.B, c class, order Order) {
 		clean := cleaned[indexOf(c)]
 		spans := prepared(b, c, b.N, order)
-		overSpans(b, spans, growing, func(span, from, to int) { clean(spans[span][from:to]) })
+		overSpans(b, spans, growing, asItIs, func(span, from, to int) { clean(spans[span][from:to]) })
 		runtime.KeepAlive(spans)
 	})
 }
@@ -69,10 +68,8 @@ func BenchmarkStop(b *testing.B) {
 			spans := prepared(b, classes[0], b.N, Descending)
 			cleanups := make([][]runtime.Cleanup, len(spans))
 			draw := rand.New(rand.NewSource(seed))
-			for i, span := range spans {
-				cleanups[i] = arranged(span, stoppable(span), order, draw)
-			}
-			overSpans(b, spans, shrinking, func(span, from, to int) {
+			ready := func(i int) { cleanups[i] = arranged(spans[i], stoppable(spans[i]), order, draw) }
+			overSpans(b, spans, shrinking, ready, func(span, from, to int) {
 				for _, cleanup := range cleanups[span][from:to] {
 					cleanup.Stop()
 				}
@@ -89,7 +86,7 @@ func arranged(span []unsafe.Pointer, cleanups []runtime.Cleanup, order Order, dr
 	for i, object := range span {
 		of[object] = cleanups[i]
 	}
-	sort.Slice(span, func(i, j int) bool { return uintptr(span[i]) < uintptr(span[j]) })
+	ascend(span)
 	order.Arrange(span, draw)
 	for i, object := range span {
 		cleanups[i] = of[object]

@@ -19,6 +19,7 @@ ORDERS = ("ascending", "shuffled", "descending")
 # The sizes of objects whose spans are one page, in bytes.
 BYTES = (8, 16, 32, 48, 64, 128, 256, 512)
 SMALL = 8  # bytes of the handles of the documents
+CACHED = 16  # bytes of objects the records of whose span fit into a first-level cache
 APART = 48  # bytes of a handle that shares no span with what AddCleanup allocates
 DUMMIES = (0, 1, 2, 3)
 LIVE = (10_000, 100_000, 1_000_000, 10_000_000)
@@ -95,6 +96,8 @@ def _releases() -> Iterator[Case]:
         for order in ORDERS:
             for kind in kinds:
                 yield registering(attach(f"Attach{kind}", order), go, since)
+                if kind == "Finalizer":
+                    yield registering(attach("AttachFinalizer", order, CACHED), go, since)
             if "Cleanup" in kinds:
                 yield registering(attach("Stop", order), go, since, every)
             if today:
@@ -111,9 +114,11 @@ def _why() -> Iterator[Case]:
     go = TODAY_GO
     for bytes_ in BYTES:
         for benchmark in ("AttachFinalizer", "AttachCleanup"):
-            if bytes_ not in (SMALL, APART):
+            known = (SMALL, APART, CACHED) if benchmark == "AttachFinalizer" else (SMALL, APART)
+            if bytes_ not in known:
                 yield registering(attach(benchmark, bytes_=bytes_), go)
-            for order in ORDERS[1:] if bytes_ != SMALL else ():
+            between = bytes_ != SMALL and (bytes_, benchmark) != (CACHED, "AttachFinalizer")
+            for order in ORDERS[1:] if between else ():
                 yield registering(attach(benchmark, order, bytes_), go, "standard", every=3)
     for dummies in DUMMIES[2:]:
         yield looping(looped("LoopFinalizer", dummies=dummies), go, "standard", every=2)
