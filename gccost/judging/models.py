@@ -7,12 +7,14 @@ it costs to enter an object may depend on how many objects share a span.
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
@@ -42,6 +44,24 @@ def line(x: ArrayLike, y: ArrayLike) -> Line:
         return Line(0.0, float(ys[known][0]), 1.0)
     fit = stats.linregress(xs[known], ys[known])
     return Line(float(fit.slope), float(fit.intercept), float(fit.rvalue) ** 2)
+
+
+_AT = re.compile(r"at-([0-9.]+)-records-ns")
+
+
+def walked(sample: pd.Series) -> tuple[list[float], list[float]]:
+    """What a call took in a sample, in ns, by how many records its list held: both, sorted."""
+    found = sorted(
+        (float(match[1]), float(ns))
+        for metric, ns in sample.items()
+        if (match := _AT.fullmatch(str(metric))) and math.isfinite(ns)
+    )
+    return [records for records, _ in found], [ns for _, ns in found]
+
+
+def walk(sample: pd.Series) -> Line:
+    """The straight line through what a call took by how many records its list held."""
+    return line(*walked(sample))
 
 
 # The size classes up to 4,864 bytes and their spans, both in bytes, as the table of

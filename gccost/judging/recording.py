@@ -25,11 +25,15 @@ from gccost.judging.claims.quantities import (
     Places,
     Quantity,
     Range,
+    Saved,
     Share,
     Spread,
+    Steepness,
+    Straightness,
     Tally,
     Valley,
 )
+from gccost.judging.models import walk
 from gccost.measuring import benchfmt, frames
 from gccost.measuring.experiments.base import Arm, Experiment, Ratio
 from gccost.measuring.machine import memory_for_a_sample
@@ -222,7 +226,45 @@ class Recording:
             return self.tally(quantity, release)
         if isinstance(quantity, Between):
             return self.range(quantity, release, confidence)
+        if isinstance(quantity, Straightness):
+            return _amount(self.walks(quantity.arm, release)["r2"], confidence)
+        if isinstance(quantity, Steepness):
+            return _amount(self.steepness(quantity, release), confidence)
+        if isinstance(quantity, Saved):
+            return _amount(self.saved(quantity, release), confidence)
         return self.ratio(quantity, release, confidence)
+
+    def walks(self, arm: Arm, release: str) -> pd.DataFrame:
+        """The straight line of each round through what a call costs by the list's length.
+
+        Indexed by round, with columns `slope` (ns a record), `intercept` (ns) and `r2`.
+        """
+        fits = {
+            round_: vars(walk(samples)) for round_, samples in self.samples(arm, release).iterrows()
+        }
+        return pd.DataFrame.from_dict(
+            fits, orient="index", columns=["slope", "intercept", "r2"], dtype=float
+        ).dropna()
+
+    def slope(self, arm: Arm, release: str, confidence: float = 0.95) -> Estimate:
+        """What a record in the list costs a call, in ns."""
+        return _amount(self.walks(arm, release)["slope"], confidence)
+
+    def intercept(self, arm: Arm, release: str, confidence: float = 0.95) -> Estimate:
+        """What a call costs with an empty list, in ns."""
+        return _amount(self.walks(arm, release)["intercept"], confidence)
+
+    def steepness(self, quantity: Steepness, release: str) -> pd.Series:
+        """The ratio of two slopes in each round, indexed by round."""
+        over, under = (self.walks(arm, release)["slope"] for arm in quantity.arms)
+        return (over / under).dropna()
+
+    def saved(self, quantity: Saved, release: str) -> pd.Series:
+        """The share saved in each round, indexed by round."""
+        before, after, baseline = (
+            frames.by_round(self.samples(arm, release), quantity.metric) for arm in quantity.arms
+        )
+        return ((before - after) / (before - baseline)).dropna()
 
     def spread(self, agreement: Agreement, release: str) -> Spread:
         """How far independent measurements of the same ratios lie apart."""
@@ -296,6 +338,12 @@ class Recording:
     def claims(self) -> tuple[Claim, ...]:
         """The claims that this experiment tests."""
         return tuple(c for c in CLAIMS.values() if c.experiment == self.experiment.name)
+
+
+def _amount(by_round: pd.Series, confidence: float) -> Estimate:
+    """The estimate from a figure per round that may be 0 or less."""
+    values = by_round[np.isfinite(by_round.to_numpy(dtype=float))]
+    return stats.amount(values.to_numpy(dtype=float), values.index.to_numpy(), confidence)
 
 
 # What runs a benchmark's operations on goroutines of their own, where not the benchmark.

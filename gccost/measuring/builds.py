@@ -15,11 +15,18 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from filelock import FileLock
+
 from gccost import places, processes
 from gccost.errors import GccostError
+from gccost.files import writing
+from gccost.measuring.experiments.base import OVERLAY
 from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, number
 
+Run = Callable[..., subprocess.CompletedProcess[str]]
+_GOROOT = "goroot"  # what the link to the toolchain is called
 _IMPORT = re.compile(r'^\s*(?:import )?"gccost/([a-z0-9/]+)"$', re.MULTILINE)
+_SUFFIXES = (".go", ".c", ".h", ".txt")
 BUILD_SECONDS = 600  # after which a build counts as hung
 
 
@@ -28,7 +35,7 @@ def sources(program: str) -> list[Path]:
     files: list[Path] = []
     packages = [program]
     for package in packages:  # grows by what the packages import of this module
-        own = [f for f in (places.GOSRC / package).iterdir() if f.suffix in (".go", ".c", ".h")]
+        own = [f for f in (places.GOSRC / package).rglob("*") if f.suffix in _SUFFIXES]
         files += own
         text = "".join(f.read_text(encoding="utf-8") for f in sorted(own))
         packages += [p for p in dict.fromkeys(_IMPORT.findall(text)) if p not in packages]
@@ -50,42 +57,91 @@ def shuffles_layout(toolchain: Toolchain) -> bool:
     return number(toolchain.version) >= (1, 22)
 
 
+def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Path:
+    """The -overlay file that gives a toolchain another runtime, written if it is not there.
+
+    Beside it stands a link to the toolchain, by whose name Go is run with it: see
+    gosrc/overlay. Raises GccostError where the toolchain's source is not known there.
+    """
+    name = f"go{toolchain.version}-{variant}-{source_hash([OVERLAY])[:12]}"
+    folder = places.CACHE / "overlays" / name
+    written, link = folder / "overlay.json", folder / _GOROOT
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_name(f"{name}.lock")):
+        # It is written last: where it stands, the rest does, unless Go was moved since.
+        if written.exists() and link.resolve() == toolchain.goroot.resolve():
+            return written
+        arguments = ["-o", str(folder), "-variant", variant]
+        command = [str(toolchain.go), "run", f"./{OVERLAY}", *arguments]
+        place = f"gosrc/{OVERLAY} with Go {toolchain.version}"
+        done = _limited(run, command, toolchain.environment(), place, " ".join(command[1:]))
+    if done.returncode != 0 or not written.exists():
+        raise GccostError(
+            "the other runtime could not be written:\n" + (done.stderr or done.stdout).strip(),
+            place,
+            "the releases that it is known for stand in gosrc/overlay",
+        )
+    return written
+
+
+def _limited(
+    run: Run,
+    command: list[str],
+    environment: dict[str, str],
+    place: str,
+    by_hand: str,
+    folder: Path = places.GOSRC,
+) -> subprocess.CompletedProcess[str]:
+    """Run a build in gosrc/; GccostError if it hangs."""
+    try:
+        return run(command, cwd=folder, env=environment, limit=BUILD_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise GccostError(
+            f"the build took over {BUILD_SECONDS} s and was ended",
+            place,
+            f"run it by hand: cd gosrc && go {by_hand.removeprefix('go ')}",
+        ) from None
+
+
 def build(
     program: str,
     toolchain: Toolchain,
     compiler: CCompiler,
     layout: int,
     into: Path,
-    run: Callable[..., subprocess.CompletedProcess[str]] = processes.run,
+    run: Run = processes.run,
+    runtime: str = "",
 ) -> Path:
     """Build a program's test binary with the given layout; returns its path.
 
-    Before Go 1.22 the linker has no random layout: there the C code alone is
-    shifted, by a padding of the given size. A release that cannot build the module
-    builds a copy of the program's packages in a GOPATH. `run` runs the command.
+    `runtime` names a variant of the Go runtime to build it with; `run` runs the
+    command. Before Go 1.22 the linker has no random layout: there the C code alone
+    is shifted, by a padding of the given size. A release that cannot build the module
+    builds a copy of the program's packages in a GOPATH.
     """
     # What the compilers write on their way goes with `into`, also when they are killed.
     environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
-    place, command = places.GOSRC, [str(toolchain.go), "test", "-c"]
+    folder, command = places.GOSRC, [str(toolchain.go), "test", "-c"]
     if number(toolchain.version) < OLDEST_DRIVER:
-        place = _gopath_copy(program, into / f"{program}-{layout}-gopath")
-        environment |= {"GO111MODULE": "off", "GOPATH": str(place.parent.parent)}
+        folder = _gopath_copy(program, into / f"{program}-{layout}-gopath")
+        environment |= {"GO111MODULE": "off", "GOPATH": str(folder.parent.parent)}
     else:
         command.append("-trimpath")
     if shuffles_layout(toolchain):
         command.append(f"-ldflags=-randlayout={layout}")
     else:
         environment["CGO_CFLAGS"] = f"-O2 -g -DGCCOST_PADDING={layout % 64}"
-    binary = into / f"{program}-go{toolchain.version}-{layout}.test"
+    if runtime:
+        replaced = overlay(toolchain, runtime, run)
+        command.append(f"-overlay={replaced}")
+        environment["GOROOT"] = str(replaced.with_name(_GOROOT))
+    named = f"{program}-go{toolchain.version}" + (f"-{runtime}" if runtime else "")
+    binary = into / f"{named}-{layout}.test"
     command += ["-o", str(binary), f"./{program}"]
-    try:
-        done = run(command, cwd=place, env=environment, limit=BUILD_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise GccostError(
-            f"the build took over {BUILD_SECONDS} s and was ended",
-            f"gosrc/{program} with Go {toolchain.version}",
-            f"run it by hand: cd gosrc && go test -c ./{program}",
-        ) from None
+    by_hand = f"go test -c ./{program}"
+    place = f"gosrc/{program} with Go {toolchain.version}"
+    done = _limited(run, command, environment, place, by_hand, folder)
     if done.returncode != 0 or not binary.exists():
         raise GccostError(
             "the build failed:\n" + (done.stderr or done.stdout).strip(),

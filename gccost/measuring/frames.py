@@ -19,7 +19,8 @@ RELEASES = ("go", "jdk")
 # What names a case, in the order in which it does.
 KEYS = (
     *("words", "goroutines", "handles", "live", "mib", "remaining"),
-    *(*RELEASES, "gogc", "gomemlimit", "gomaxprocs", "setting", "twin", "profile"),
+    *("order", "bytes", "dummies", "others"),
+    *(*RELEASES, "gogc", "gomemlimit", "gomaxprocs", "setting", "twin", "profile", "runtime"),
     *("method", "load", "measurement"),
     *("gc", "heap", "escape", "finalization", "gcthreads"),
 )
@@ -90,11 +91,12 @@ def pairs(frame: pd.DataFrame, ratio: Ratio, release: str) -> pd.DataFrame:
     """
     sides = {"numerator": ratio.numerator, "denominator": ratio.denominator}
     return pd.DataFrame(
-        {side: _by_round(of_arm(frame, arm, release), ratio.metric) for side, arm in sides.items()}
+        {side: by_round(of_arm(frame, arm, release), ratio.metric) for side, arm in sides.items()}
     ).dropna()
 
 
-def _by_round(samples: pd.DataFrame, metric: str) -> pd.Series:
+def by_round(samples: pd.DataFrame, metric: str) -> pd.Series:
+    """The median of each round's samples, indexed by round."""
     if metric not in samples:
         return pd.Series(dtype=float)
     return samples[metric].groupby(level=0).median()

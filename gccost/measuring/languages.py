@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from gccost import places
 from gccost.errors import MissingTool
 from gccost.measuring import benchfmt, builds, java, jdks, samples, toolchains
-from gccost.measuring.experiments.base import Case, Experiment
+from gccost.measuring.experiments.base import Build, Case, Experiment
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Say = Callable[[str], None]
@@ -68,7 +68,7 @@ class Language(Protocol):
         """Whether what it builds is laid out anew each time."""
 
     def build(
-        self, program: str, toolchain: Any, compiler: Any, layout: int, into: Path, run: Run
+        self, what: Build, toolchain: Any, compiler: Any, layout: int, into: Path, run: Run
     ) -> Path:
         """Build a program; returns what `run_sample` runs."""
 
@@ -99,14 +99,15 @@ class _Go:
 
     def build(
         self,
-        program: str,
+        what: Build,
         toolchain: toolchains.Toolchain,
         compiler: toolchains.CCompiler,
         layout: int,
         into: Path,
         run: Run,
     ) -> Path:
-        return builds.build(program, toolchain, compiler, layout, into, run)
+        place = (toolchain, compiler, layout, into, run)
+        return builds.build(what.program, *place, runtime=what.runtime)
 
     def run_sample(
         self,
@@ -146,14 +147,14 @@ class _Java:
 
     def build(
         self,
-        program: str,
+        what: Build,
         toolchain: jdks.Jdk,
         compiler: jdks.Javac,
         layout: int,
         into: Path,
         run: Run,
     ) -> Path:
-        return java.build(program, compiler, run)
+        return java.build(what.program, compiler, run)
 
     def run_sample(
         self,
@@ -176,7 +177,7 @@ def of(experiment: Experiment) -> Language:
 
 def source_hash(experiment: Experiment) -> str:
     """A hash over the sources of an experiment's programs."""
-    return of(experiment).source_hash(sorted({case.program for case in experiment.cases}))
+    return of(experiment).source_hash(experiment.packages)
 
 
 def tools(experiment: Experiment, releases: Iterable[str], say: Say) -> Tools:

@@ -28,7 +28,7 @@ from gccost import places
 from gccost.errors import GccostError, MissingTool
 from gccost.files import write_whole, writing
 from gccost.measuring import benchfmt, frames, languages, machine, runs, toolchains
-from gccost.measuring.experiments.base import BUDGETS, Budget, Case, Experiment
+from gccost.measuring.experiments.base import BUDGETS, Budget, Build, Case, Experiment
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import GODEBUG, TRACE, SampleFailed
 from gccost.processes import Leash
@@ -288,24 +288,23 @@ class _Session:
                 self.run.append(self.name, [benchfmt.format_line(sample)])
                 spent += sample.metrics["elapsed-s"]
 
-    def _build(
-        self, cases: list[Case], number: int, into: Path
-    ) -> dict[tuple[str, str, bool], Path]:
+    def _build(self, cases: list[Case], number: int, into: Path) -> dict[Build, Path]:
         """A binary per program, release and layout: the round's, and its twin's."""
         assert self.plan.compiler is not None
         draw = random.Random(f"{self.seed} layout {number}")
         layouts = {relinked: draw.randrange(1, 2**31) for relinked in (False, True)}
         compiler, found = self.plan.compiler, self.plan.found
-        wanted = dict.fromkeys((c.program, c.release, c.arm.twin == "relinked") for c in cases)
+        wanted = dict.fromkeys(c.build for c in cases)
         # All at once: a link uses one core, and nothing is being measured meanwhile.
         # What breaks off the wait ends the builds first, and then no thread waits for them.
         with ThreadPoolExecutor() as pool, Leash() as leash:
             made = {
-                key: pool.submit(
+                build: pool.submit(
                     self.language.build,
-                    *(key[0], found[key[1]], compiler, layouts[key[2]], into, leash.run),
+                    *(build, found[build.release], compiler, layouts[build.relinked]),
+                    *(into, leash.run),
                 )
-                for key in wanted
+                for build in wanted
             }
             built = {}
             for key, future in made.items():
@@ -318,11 +317,11 @@ class _Session:
     def _sample(
         self,
         case: Case,
-        binaries: Mapping[tuple[str, str, bool], Path],
+        binaries: Mapping[Build, Path],
         number: int,
         scratch: Path,
     ) -> benchfmt.Sample:
-        binary = binaries[case.program, case.release, case.arm.twin == "relinked"]
+        binary = binaries[case.build]
         profile = scratch / "cpu.pb.gz" if case.arm.profile else None
         toolchain = self.plan.found[case.release]
         sample = self.language.run_sample(binary, toolchain, case, scratch, profile)
@@ -350,9 +349,9 @@ class _Session:
         self.run.update(self.name, failed=failed)
         self._trouble(f"{case.name}: {failure.thing}{given_up}")
 
-    def _note_unbuilt(self, key: tuple[str, str, bool], error: GccostError) -> None:
+    def _note_unbuilt(self, build: Build, error: GccostError) -> None:
         for case in self.cases:
-            if (case.program, case.release, case.arm.twin == "relinked") == key:
+            if case.build == build:
                 self.failures[case.name] = GIVE_UP
         self._trouble(f"{error}; what it would have run is left out from here on")
 

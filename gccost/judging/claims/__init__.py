@@ -18,13 +18,17 @@ from gccost.judging.claims import (
     remedies,
     siebenmann,
     weimer,
+    why,
 )
 from gccost.judging.claims.base import Claim
 
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {
         claim.id: claim
-        for group in (lemire, siebenmann, addcleanup, cloudflare, weimer, remedies, precision)
+        for group in (
+            *(lemire, siebenmann, addcleanup, cloudflare, weimer),
+            *(why, remedies, precision),
+        )
         for claim in group.CLAIMS
     }
 )

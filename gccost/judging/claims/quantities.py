@@ -149,4 +149,56 @@ class Range(Estimate):
     other: Estimate
 
 
-Quantity = Ratio | Share | Agreement | Amount | Difference | Dip | Places | Between
+@dataclass(frozen=True)
+class Straightness:
+    """How much of what varies a straight line in the list's length explains: its r²."""
+
+    arm: Arm
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return (self.arm,)
+
+
+@dataclass(frozen=True)
+class Steepness:
+    """What each record in the list costs a call, over what it costs another."""
+
+    over: Arm
+    under: Arm
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return (self.over, self.under)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """Of what an arm costs more than a baseline, the share that a change saves."""
+
+    before: Arm
+    after: Arm
+    baseline: Arm
+    metric: str = "ns/op"
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+        return (self.before, self.after, self.baseline)
+
+
+Quantity = (
+    Ratio
+    | Share
+    | Agreement
+    | Amount
+    | Difference
+    | Dip
+    | Places
+    | Between
+    | Straightness
+    | Steepness
+    | Saved
+)

@@ -149,6 +149,23 @@ class AtMost:
 
 
 @dataclass(frozen=True)
+class Between:
+    """A figure that was set with bounds on both sides."""
+
+    low: float
+    high: float
+
+    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
+        """Judge an interval; `floor` is not used."""
+        factor = measured.value / published
+        if self.low <= measured.low and measured.high <= self.high:
+            return Verdict(Label.HOLDS, "all of the interval is between the bounds", factor)
+        if measured.high < self.low or measured.low > self.high:
+            return Verdict(Label.FAILS, "all of the interval is outside the bounds", factor)
+        return Verdict(Label.UNDECIDED, "the interval holds a bound", factor)
+
+
+@dataclass(frozen=True)
 class Exactly:
     """A whole number, to be hit within a tenth."""
 
@@ -209,4 +226,16 @@ class Stable:
         return Banded().judge(measured, published, floor=0.0)
 
 
-Rule = Banded | Same | Agrees | About | AtLeast | AtMost | Exactly | UShaped | Somewhere | Stable
+Rule = (
+    Banded
+    | Same
+    | Agrees
+    | About
+    | AtLeast
+    | AtMost
+    | Between
+    | Exactly
+    | UShaped
+    | Somewhere
+    | Stable
+)

@@ -14,8 +14,10 @@ from gccost.measuring.experiments import (
     lemire,
     precision,
     remedies,
+    runtime,
     siebenmann,
     weimer,
+    why,
 )
 from gccost.measuring.experiments.base import Experiment, named
 
@@ -29,6 +31,8 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
             cloudflare.EXPERIMENT,
             weimer.EXPERIMENT,
             weimer.JMH,
+            why.EXPERIMENT,
+            runtime.EXPERIMENT,
             remedies.EXPERIMENT,
             precision.EXPERIMENT,
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from gccost.errors import GccostError
 from gccost.measuring import toolchains
@@ -67,6 +67,9 @@ def named(known: Mapping[str, T], name: str, kind: str) -> T:
     return known[name]
 
 
+# The package of gosrc/ that writes another runtime.
+OVERLAY = "overlay"
+
 # Lemire's empty finalizer, a loop that only allocates, and slabs of which some
 # handles survive: what they were given to free, nothing frees.
 LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly", "SlabSurvivors"})
@@ -75,6 +78,8 @@ NEEDS_CLEANUP = frozenset(
     {
         *("AllocateCleanup", "Cleanup", "ParallelCleanup", "UntilFreeCleanup"),
         *("LiveCleanup", "HeapCleanup", "Stop", "Padded", "LastFirst", "Registry", "Pinned"),
+        *("AttachCleanup", "ScatteredCleanup", "ScatteredStop", "LoopCleanup"),
+        *("ProgramCleanup", "ProgramLists"),
     }
 )
 
@@ -87,6 +92,8 @@ class Arm:
     binary again, "relinked" one that was linked anew with another layout.
     `profile` is "cpu" for a run under the CPU profiler, whose times are not used.
     `procs` is GOMAXPROCS where the setting's own is not meant, `limit` GOMEMLIMIT.
+    `runtime` names a variant of the Go runtime that the program is built with (see
+    gosrc/overlay); without one it is the release's own.
     `sub` names a sub-benchmark of the program, such as words=8; `more` holds keys
     that only one experiment knows, and no program. A Java arm has no `gogc`; its
     `more` holds the JVM's settings (see `java.FLAGS`).
@@ -99,6 +106,7 @@ class Arm:
     profile: str = ""
     procs: str = ""
     limit: str = ""
+    runtime: str = ""
     sub: tuple[tuple[str, str], ...] = ()
     more: tuple[tuple[str, str], ...] = ()
 
@@ -111,6 +119,7 @@ class Arm:
             "setting": self.setting,
             "twin": self.twin,
             "profile": self.profile,
+            "runtime": self.runtime,
         }
         return {key: value for key, value in named.items() if value} | dict(self.more)
 
@@ -123,6 +132,15 @@ class Arm:
     def printed(self) -> str:
         """The name that the program itself gives its samples."""
         return self.benchmark + "".join(f"/{k}={v}" for k, v in self.sub)
+
+
+class Build(NamedTuple):
+    """What a binary of a round is built from; its layout depends on `relinked`."""
+
+    program: str
+    release: str
+    runtime: str
+    relinked: bool
 
 
 @dataclass(frozen=True)
@@ -171,6 +189,11 @@ class Case:
         """The same case with an N whose kept bytes fit into so many bytes of memory."""
         fits = memory // self.kept if self.kept else self.n
         return replace(self, n=max(1, fits)) if fits < self.n else self
+
+    @property
+    def build(self) -> Build:
+        """What its samples of a round are built from."""
+        return Build(self.program, self.release, self.arm.runtime, self.arm.twin == "relinked")
 
     @property
     def leaks(self) -> bool:
@@ -234,6 +257,12 @@ class Experiment:
     @property
     def releases(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(c.release for c in self.cases))
+
+    @property
+    def packages(self) -> list[str]:
+        """The packages of gosrc/ whose sources decide what is measured."""
+        patched = {OVERLAY} if any(c.arm.runtime for c in self.cases) else set()
+        return sorted({c.program for c in self.cases} | patched)
 
 
 # --- What several experiments share ---

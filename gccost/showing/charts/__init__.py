@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from gccost import rounding
 from gccost.judging.recording import Recording
-from gccost.showing.charts import addcleanup, lemire, precision, remedies, siebenmann, weimer
+from gccost.showing.charts import addcleanup, lemire, precision, remedies, siebenmann, weimer, why
 from gccost.showing.charts.common import NAMES, control, verdicts
 from gccost.showing.charts.lemire import LEMIRE_SHARES
 from gccost.showing.charts.remedies import name as called
@@ -52,6 +52,18 @@ CHARTS: Mapping[str, Callable[[Recording], Chart]] = MappingProxyType(
         "addcleanup-gc-off": addcleanup.gc_off,
         "addcleanup-profile": addcleanup.profile,
         "addcleanup-parallel": addcleanup.parallel,
+        "why-span": why.span,
+        "why-sizes": why.sizes,
+        "why-releases": why.releases,
+        "why-cleanup": why.causes,
+        "why-live": why.live,
+        "why-programs": why.programs,
+        "runtime-slopes": why.slopes,
+        "runtime-cost": why.price,
+        "runtime-sizes": why.curve,
+        "runtime-live": why.live_both,
+        "runtime-left": why.left,
+        "runtime-memory": why.memory,
         "remedies-cost": remedies.cost,
         "remedies-memory": remedies.memory,
         "remedies-live": remedies.live,

@@ -1,0 +1,215 @@
+//go:build go1.24
+
+package specials
+
+import (
+	"fmt"
+	"math/rand"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"unsafe"
+
+	"gccost/meter"
+)
+
+// argument is what the cleanups are given: a pointer, as to a C block. AddCleanup
+// keeps it in an object of its own.
+var argument byte
+
+func nothing(*byte) {}
+
+// cleaned adds a cleanup to each object, for each class of objects.
+var cleaned = []func(objects []unsafe.Pointer){
+	add[[1]*byte], add[[2]*byte], add[[4]*byte], add[[6]*byte], add[[8]*byte],
+	add[[16]*byte], add[[32]*byte], add[[64]*byte],
+}
+
+func add[T any](objects []unsafe.Pointer) {
+	for _, object := range objects {
+		runtime.AddCleanup((*T)(object), nothing, &argument)
+	}
+}
+
+// stoppable adds a cleanup to each object of 8 bytes and returns what stops them.
+func stoppable(objects []unsafe.Pointer) []runtime.Cleanup {
+	cleanups := make([]runtime.Cleanup, len(objects))
+	for i, object := range objects {
+		cleanups[i] = runtime.AddCleanup((*[1]*byte)(object), nothing, &argument)
+	}
+	return cleanups
+}
+
+// BenchmarkAttachCleanup times AddCleanup alone, span by span.
+func BenchmarkAttachCleanup(b *testing.B) {
+	overOrders(b, func(b *testing.B, c class, order Order) {
+		clean := cleaned[indexOf(c)]
+		spans := prepared(b, c, b.N, order)
+		overSpans(b, spans, growing, asItIs, func(span, from, to int) { clean(spans[span][from:to]) })
+		runtime.KeepAlive(spans)
+	})
+}
+
+func indexOf(c class) int {
+	for i := range classes {
+		if classes[i].bytes == c.bytes {
+			return i
+		}
+	}
+	panic(fmt.Sprintf("there is no class of %d bytes", c.bytes))
+}
+
+// BenchmarkStop times Cleanup.Stop alone, span by span. The cleanups were added last
+// object first, which needs no walk.
+func BenchmarkStop(b *testing.B) {
+	for _, order := range Orders {
+		order := order
+		b.Run(fmt.Sprintf("order=%s/bytes=8", order), func(b *testing.B) {
+			spans := prepared(b, classes[0], b.N, Descending)
+			cleanups := make([][]runtime.Cleanup, len(spans))
+			draw := rand.New(rand.NewSource(seed))
+			ready := func(i int) { cleanups[i] = arranged(spans[i], stoppable(spans[i]), order, draw) }
+			overSpans(b, spans, shrinking, ready, func(span, from, to int) {
+				for _, cleanup := range cleanups[span][from:to] {
+					cleanup.Stop()
+				}
+			})
+			runtime.KeepAlive(spans)
+		})
+	}
+}
+
+// arranged puts the cleanups of a span's objects, that were added in descending order,
+// into an order.
+func arranged(span []unsafe.Pointer, cleanups []runtime.Cleanup, order Order, draw *rand.Rand) []runtime.Cleanup {
+	of := map[unsafe.Pointer]runtime.Cleanup{}
+	for i, object := range span {
+		of[object] = cleanups[i]
+	}
+	ascend(span)
+	order.Arrange(span, draw)
+	for i, object := range span {
+		cleanups[i] = of[object]
+	}
+	return cleanups
+}
+
+// BenchmarkScatteredCleanup times AddCleanup at random over so many live objects.
+func BenchmarkScatteredCleanup(b *testing.B) {
+	overLives(b, true, func(b *testing.B, s scattered) {
+		s.register(each(cleaned[0]))
+		s.measure(b, cleaned[0])
+	})
+}
+
+// BenchmarkScatteredStop times Cleanup.Stop at random over so many live objects.
+func BenchmarkScatteredStop(b *testing.B) {
+	overLives(b, false, func(b *testing.B, s scattered) {
+		place := make(map[unsafe.Pointer]int, len(s.next))
+		for i, object := range s.next {
+			place[object] = i
+		}
+		cleanups := make([]runtime.Cleanup, len(s.next))
+		s.register(func(object unsafe.Pointer) {
+			cleanup := runtime.AddCleanup((*[1]*byte)(object), nothing, &argument)
+			if i, measured := place[object]; measured {
+				cleanups[i] = cleanup
+			}
+		})
+		s.measure(b, func([]unsafe.Pointer) {
+			for _, cleanup := range cleanups {
+				cleanup.Stop()
+			}
+		})
+	})
+}
+
+// BenchmarkLoopCleanup allocates an object and adds a cleanup that does nothing.
+func BenchmarkLoopCleanup(b *testing.B) {
+	for _, bench := range []struct {
+		bytes int
+		run   func(b *testing.B)
+	}{
+		{8, loopCleanup[[1]*byte]}, {16, loopCleanup[[2]*byte]},
+		{48, loopCleanup[[6]*byte]}, {64, loopCleanup[[8]*byte]},
+	} {
+		b.Run(fmt.Sprintf("bytes=%d", bench.bytes), bench.run)
+	}
+}
+
+func loopCleanup[T any](b *testing.B) {
+	operation := func() unsafe.Pointer {
+		handle := new(T)
+		runtime.AddCleanup(handle, nothing, &argument)
+		return unsafe.Pointer(handle)
+	}
+	strideOf(b, operation)
+	m := meter.Start(b, nil)
+	for i := 0; i < b.N; i++ {
+		operation()
+	}
+	m.Stop()
+}
+
+// BenchmarkProgramCleanup is the program with a cleanup on each handle.
+func BenchmarkProgramCleanup(b *testing.B) {
+	overPrograms(b, func(*testing.B) registering {
+		return func(h *handle, _ bool) { runtime.AddCleanup(h, nothing, &argument) }
+	})
+}
+
+// BenchmarkProgramLists is the program with a cleanup on each handle, and an account
+// of the lists, which takes most of its time. It reports, on average over the calls,
+//
+//	passed-records/op  that the walk passes
+//	held-records/op    that the list holds
+//
+// as far as a cleanup that runs tells that its record has gone.
+func BenchmarkProgramLists(b *testing.B) {
+	overPrograms(b, func(b *testing.B) registering {
+		lists := NewLists()
+		passed, held := 0, 0
+		b.Cleanup(func() {
+			b.ReportMetric(float64(passed)/float64(b.N), "passed-records/op")
+			b.ReportMetric(float64(held)/float64(b.N), "held-records/op")
+		})
+		return func(h *handle, measured bool) {
+			before, all, record := lists.Add(unsafe.Pointer(h))
+			runtime.AddCleanup(h, Drop, record)
+			if measured {
+				passed, held = passed+before, held+all
+			}
+		}
+	})
+}
+
+// TestStrideOfACleanup: what AddCleanup allocates for the argument, a pointer, lies
+// among handles of its size and not among larger ones.
+func TestStrideOfACleanup(t *testing.T) {
+	if stride := extra(t, loopCleanup[[1]*byte])["stride-bytes"]; stride < 16 {
+		t.Errorf("handles of 8 bytes are %v bytes apart, want 16 or more", stride)
+	}
+	if stride := extra(t, loopCleanup[[6]*byte])["stride-bytes"]; stride != 48 {
+		t.Errorf("handles of 48 bytes are %v bytes apart, want 48", stride)
+	}
+}
+
+// TestArranged: each cleanup stays that of its object.
+func TestArranged(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	objects := classes[0].allocate(64)
+	cleanups := make([]runtime.Cleanup, len(objects))
+	Descending.Arrange(objects, nil)
+	of := map[unsafe.Pointer]runtime.Cleanup{}
+	for i, object := range objects {
+		cleanups[i] = runtime.AddCleanup((*[1]*byte)(object), nothing, &argument)
+		of[object] = cleanups[i]
+	}
+	got := arranged(objects, cleanups, Shuffled, rand.New(rand.NewSource(seed)))
+	for i, object := range objects {
+		if got[i] != of[object] {
+			t.Fatalf("the cleanup at %d is another object's", i)
+		}
+	}
+	runtime.KeepAlive(objects)
+}

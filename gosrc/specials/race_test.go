@@ -1,0 +1,6 @@
+//go:build race
+
+package specials
+
+// The race detector makes the calls themselves so dear that the walk hardly shows.
+const racing = true
