@@ -22,8 +22,8 @@ import org.openjdk.jmh.runner.options.VerboseMode;
  * a line of the Go benchmark format.
  *
  * <p>It serves claim L5. Arguments: the benchmark, and how often, which is left to JMH. No iteration is
- * a warm-up to JMH: each is a lap of the line, and its time per operation is the mean of the
- * second half of them, so that the line holds its own warm-up curve.
+ * a warm-up to JMH: each is a lap of the line, so that it holds its own warm-up curve, and its time per
+ * operation is that of the second half of them.
  */
 public final class Main {
   private static final int LAPS = 10;
@@ -51,26 +51,32 @@ public final class Main {
             .run();
     List<Double> laps = new ArrayList<>();
     long operations = 0;
+    double warmTime = 0;
+    long warmOperations = 0;
     for (RunResult result : results) {
-      for (BenchmarkResult each : result.getBenchmarkResults()) {
-        operations += each.getMetadata().getMeasurementOps();
-        for (IterationResult lap : each.getIterationResults()) {
-          laps.add(lap.getPrimaryResult().getScore());
+      for (BenchmarkResult run : result.getBenchmarkResults()) {
+        operations += run.getMetadata().getMeasurementOps();
+        for (IterationResult lap : run.getIterationResults()) {
+          double each = lap.getPrimaryResult().getScore();
+          laps.add(each);
+          if (laps.size() > LAPS / 2) {
+            long done = lap.getMetadata().getMeasuredOps();
+            warmTime += each * done;
+            warmOperations += done;
+          }
         }
       }
     }
-    print(benchmark, operations, laps);
+    print(benchmark, operations, warmTime / warmOperations, laps);
   }
 
-  private static void print(String benchmark, long operations, List<Double> laps) {
-    double settled =
-        laps.stream().skip(laps.size() / 2).mapToDouble(Double::doubleValue).average().getAsDouble();
+  private static void print(String benchmark, long operations, double warm, List<Double> laps) {
     StringBuilder line = new StringBuilder("Benchmark").append(benchmark);
     int processors = Runtime.getRuntime().availableProcessors();
     if (processors > 1) {
       line.append('-').append(processors);
     }
-    line.append('\t').append(operations).append('\t').append(settled).append(" ns/op");
+    line.append('\t').append(operations).append('\t').append(warm).append(" ns/op");
     for (int i = 0; i < laps.size(); i++) {
       line.append(String.format("\t%s lap%02d-ns/op", laps.get(i), i + 1));
     }

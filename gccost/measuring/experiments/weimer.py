@@ -75,8 +75,8 @@ def _on(release: str, judged: bool) -> Iterator[Case]:
     yield Case("finalization", CLEANER, release, AS_WEIMER)
     yield Case("finalization", FINALIZE, release, AS_WEIMER)
     for benchmark in ("Plain", "Cleaner"):
-        arm = jvm(benchmark, escape="off")
-        yield Case("finalization", arm, release, AS_WEIMER, every=2)
+        arm, every = jvm(benchmark, escape="off"), 1 if benchmark == "Plain" else 2
+        yield Case("finalization", arm, release, AS_WEIMER, every=every)
     if number(release) >= 18:
         arm = jvm("Finalize", finalization="disabled")
         yield Case("finalization", arm, release, AS_WEIMER, every=2)
@@ -113,6 +113,7 @@ def _jmh() -> Iterator[Case]:
         since = "tiny" if release == TODAY_JDK else "standard"
         for arm in (JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED):
             every = 2 if arm == JMH_CLEANED else 1
+            every = every if release in (DOCUMENT_JDK, TODAY_JDK) else 3
             yield Case("jmh", arm, release, 0, every=every, since=since)
     for arm in (JMH_ESCAPING, JMH_FINALIZED):
         twin = replace(arm, twin="same")

@@ -236,7 +236,8 @@ def _log(all_axes: Sequence[Axes], lines: Sequence[Dots]) -> None:
     for axes in all_axes:
         axes.set_xscale("log")
         axes.set_xlim(low, high)
-        plain_ticks(axes, "x", ticks_between(low, high))
+        ticks = ticks_between(low, high)
+        plain_ticks(axes, "x", ticks if len(ticks) < 7 else ticks[::2])
 
 
 def collectors(recording: Recording) -> Chart:
@@ -310,8 +311,8 @@ def registered(recording: Recording) -> Chart:
         for arm in (REGISTERED_CLEANER, REGISTERED_FINALIZE)
     ]
     heading = (
-        f"Of a closed handle with finalize {rounding.plain(left[1])} registrations are left, "
-        f"of one with a Cleaner {rounding.plain(left[0])} ({in_words(on)})"
+        f"Of closed handles with finalize {rounding.percent(left[1])} are still registered, "
+        f"of those with a Cleaner {rounding.percent(left[0])} ({in_words(on)})"
     )
     with style():
         figure, _ = dot_plot(panels, heading, "registrations the JVM holds per closed handle")
