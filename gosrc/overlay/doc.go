@@ -1,0 +1,25 @@
+// Overlay writes, from the Go that builds it or another, an overlay for `go build`
+// with a runtime that puts a special record into its span's list without walking
+// there. A finalizer, cleanup or weak pointer, or stopping one, then costs the same
+// wherever its object lies.
+//
+//	go run ./overlay -o DIR [-variant NAME] [-goroot GOROOT]
+//	GOROOT=DIR/goroot go build -overlay=DIR/overlay.json ./program
+//
+// DIR/goroot is a link to GOROOT, needed where that is in Go's module cache: Go
+// refuses to replace files there, but goes by their name. Elsewhere `go build
+// -overlay=DIR/overlay.json` is enough. Nothing is written to GOROOT.
+//
+// Variants:
+//
+//	index    the walk is the only change (the default)
+//	checked  index, and a checker that compares list and index at every lookup and
+//	         change, and throws at the first difference: for tests, as it is slow
+//
+// The command prints the name of the overlay.json that it wrote. It refuses a runtime
+// whose source it does not know, as an overlay that overlooks one place that changes
+// lists would corrupt memory: see known.go for what it knows, README.md for what the
+// index is and why it is right.
+//
+// It serves the claims M7 and X2 to X4.
+package main

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"go/scanner"
+	"go/token"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+// recognise returns an error unless the source is of a release that the edits were
+// written for, and all that touches lists of specials is as it is known.
+func recognise(goroot string) (*runtimeSource, error) {
+	if err := checkRelease(goroot); err != nil {
+		return nil, err
+	}
+	source, err := readRuntime(goroot)
+	if err != nil {
+		return nil, err
+	}
+	for _, want := range declarations {
+		place := filepath.Join(source.dir, want.file)
+		found, ok := source.declarations[want.name]
+		if !ok || found.file != want.file {
+			if _, err := os.Stat(place); err != nil {
+				return nil, problem{place, "cannot be read: " + reason(err), "install that Go again"}
+			}
+			return nil, problem{place, "has no " + want.name, mendSource}
+		}
+		if !contains(want.fingerprints, found.fingerprint) {
+			return nil, problem{
+				fmt.Sprintf("%s:%d", place, found.line),
+				fmt.Sprintf("%s is not as this command knows it (its fingerprint is %s)", found.name, found.fingerprint),
+				mendSource,
+			}
+		}
+	}
+	for _, name := range source.names() {
+		if !isKnown(name) {
+			found := source.declarations[name]
+			return nil, problem{
+				fmt.Sprintf("%s:%d", filepath.Join(source.dir, found.file), found.line),
+				name + " touches lists of specials, and this command does not know it", mendSource,
+			}
+		}
+	}
+	return source, nil
+}
+
+// checkRelease reads GOROOT/VERSION, as a Go of another release has another source.
+func checkRelease(goroot string) error {
+	place := filepath.Join(goroot, "VERSION")
+	text, err := os.ReadFile(place)
+	if err != nil {
+		return problem{place, "cannot be read: " + reason(err), mendSource}
+	}
+	version := strings.TrimSpace(strings.SplitN(string(text), "\n", 2)[0])
+	for _, release := range releases {
+		if version == "go"+release || strings.HasPrefix(version, "go"+release+".") {
+			return nil
+		}
+	}
+	return problem{place + ":1", fmt.Sprintf("is %q, whose runtime this command does not know", version), mendSource}
+}
+
+// edited returns the files that the edits change, by name, as they then are.
+func (source *runtimeSource) edited() (map[string][]byte, error) {
+	var cuts []cut
+	for _, known := range declarations {
+		found := source.declarations[known.name]
+		for _, edit := range known.edits {
+			text := source.text[known.file][found.start:found.end]
+			start, end, err := find(text, edit.find)
+			if err != nil {
+				return nil, problem{
+					fmt.Sprintf("%s:%d", filepath.Join(source.dir, known.file), found.line),
+					fmt.Sprintf("%s %v", known.name, err), mendSource,
+				}
+			}
+			put := edit.put
+			// Line numbers stay as they are.
+			put += strings.Repeat("\n", strings.Count(string(text[start:end]), "\n"))
+			cuts = append(cuts, cut{known.file, found.start + start, found.start + end, put})
+		}
+	}
+	// From the end on, so that places before stay where they are.
+	sort.Slice(cuts, func(i, j int) bool { return cuts[i].start > cuts[j].start })
+	files := map[string][]byte{}
+	for _, cut := range cuts {
+		text, ok := files[cut.file]
+		if !ok {
+			text = source.text[cut.file]
+		}
+		files[cut.file] = []byte(string(text[:cut.start]) + cut.put + string(text[cut.end:]))
+	}
+	return files, nil
+}
+
+// A cut is a piece of a file, in bytes from its start, and what comes in its place.
+type cut struct {
+	file       string
+	start, end int
+	put        string
+}
+
+// find is the place in text that has the tokens of wanted, in bytes. It is an error
+// if there is none, or more than one.
+func find(text []byte, wanted string) (start, end int, err error) {
+	in, looked := tokens(text), tokens([]byte(wanted))
+	if last := len(looked) - 1; looked[last].text == ";" {
+		looked = looked[:last] // which the scanner adds at the end
+	}
+	places := 0
+	for i := 0; i+len(looked) <= len(in); i++ {
+		same := true
+		for j := range looked {
+			same = same && in[i+j].text == looked[j].text
+		}
+		if same {
+			places++
+			start, end = in[i].start, in[i+len(looked)-1].end
+		}
+	}
+	if places != 1 {
+		return 0, 0, fmt.Errorf("has %d places with %q, where there should be one", places, wanted)
+	}
+	return start, end, nil
+}
+
+// A word is a token of Go source, and where it stands, in bytes.
+type word struct {
+	text       string
+	start, end int
+}
+
+// tokens are those of Go source, without comments. A semicolon is the same whether
+// it is written or the line's end stands for it.
+func tokens(text []byte) []word {
+	files := token.NewFileSet()
+	file := files.AddFile("", files.Base(), len(text))
+	var scan scanner.Scanner
+	scan.Init(file, text, nil, 0)
+	var words []word
+	for {
+		pos, tok, literal := scan.Scan()
+		switch {
+		case tok == token.EOF:
+			return words
+		case tok == token.SEMICOLON || literal == "":
+			literal = tok.String()
+		}
+		start := file.Offset(pos)
+		words = append(words, word{literal, start, start + len(literal)})
+	}
+}

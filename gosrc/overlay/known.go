@@ -1,0 +1,131 @@
+package main
+
+import "strings"
+
+// releases are those whose runtime the edits below were written for, as in go1.27.
+var releases = []string{"1.26", "1.27"}
+
+// A known declaration is one that the overlay's authors have read. What its
+// fingerprints do not say it has, this command does not touch.
+type known struct {
+	file, name   string
+	fingerprints []string
+	edits        []edit
+}
+
+// An edit replaces the one place in a declaration that has these tokens. It adds no
+// lines, so that line numbers in traces are those of the user's source.
+type edit struct{ find, put string }
+
+// declarations of package runtime that touch lists of specials. Those with edits
+// link or unlink records, the others only read or leave it to those, so that all
+// changes of a list go through linkSpecial and unlinkSpecial.
+var declarations = []known{
+	{file: "heapdump.go", name: "dumproots", fingerprints: []string{"3ccd64a9909219c3"}},
+	{file: "heapdump.go", name: "dumpmemprof", fingerprints: []string{"4c0451ff7f3b58c5"}},
+	{file: "mcheckmark.go", name: "checkFinalizersAndCleanups", fingerprints: []string{"0f2ec7368c95bdd3"}},
+	{file: "mcheckmark.go", name: "forEachSpecial", fingerprints: []string{"0448403505c9dcf9"}},
+	{
+		file: "mcleanup.go", name: "(Cleanup).Stop", fingerprints: []string{"d25e4904f2c9dea0"},
+		edits: []edit{{"*iter = s.next", "span.unlinkSpecial(iter)"}},
+	},
+	{file: "mgc.go", name: "gcTestIsReachable", fingerprints: []string{"e61a45b38881b63c"}},
+	{file: "mgcmark.go", name: "markrootSpans", fingerprints: []string{"5ca7e8ef479f60e0"}},
+	{file: "mgcmark.go", name: "gcScanFinalizer", fingerprints: []string{"560d72768f793fce"}},
+	{file: "mgcsweep.go", name: "(sweepLocked).sweep", fingerprints: []string{"6a346a7111089e65"}},
+	{
+		file: "mheap.go", name: "mspan", fingerprints: []string{"a4f4188f16558323"},
+		edits: []edit{{"specials *special", "specials *special; specialIndex *specialIndex; specialCount uint32"}},
+	},
+	{
+		file: "mheap.go", name: "(mheap).init", fingerprints: []string{"939d63742a4d36df"},
+		edits: []edit{{
+			"lockInit(&h.speciallock, lockRankMheapSpecial)",
+			"lockInit(&h.speciallock, lockRankMheapSpecial); initSpecialIndexes()",
+		}},
+	},
+	{
+		file: "mheap.go", name: "(mspan).init", fingerprints: []string{"823fbc17b15cd9dc"},
+		edits: []edit{{"span.specials = nil", "span.specials, span.specialIndex, span.specialCount = nil, nil, 0"}},
+	},
+	{file: "mheap.go", name: "special", fingerprints: []string{"2e4b555072149ca1"}},
+	{
+		file: "mheap.go", name: "addspecial", fingerprints: []string{"8263ddc0890672f3"},
+		edits: []edit{{"s.next = *iter\n*iter = s", "span.linkSpecial(iter, s)"}},
+	},
+	{
+		file: "mheap.go", name: "removespecial", fingerprints: []string{"c4985228503e9a11"},
+		edits: []edit{{"*iter = s.next", "span.unlinkSpecial(iter)"}},
+	},
+	{
+		file: "mheap.go", name: "(mspan).specialFindSplicePoint", fingerprints: []string{"cfc2f70880b767ed"},
+		edits: []edit{{"specialFindSplicePoint", "specialWalkToSplicePoint"}},
+	},
+	{
+		file: "mheap.go", name: "getCleanupContext", fingerprints: []string{"a43fd6d54c9ea536"},
+		edits: []edit{{"*iter = s.next", "span.unlinkSpecial(iter)"}},
+	},
+	{
+		file: "mheap.go", name: "clearCleanupContext", fingerprints: []string{"7bfb033da6a6125e"},
+		edits: []edit{{"*iter = s.next", "span.unlinkSpecial(iter)"}},
+	},
+	{file: "mheap.go", name: "inTinyBlock", fingerprints: []string{"76e292baccbae668"}},
+	{file: "mheap.go", name: "getWeakHandle", fingerprints: []string{"c01fffce98b35251"}},
+	{
+		file: "mheap.go", name: "specialsIter", fingerprints: []string{"a1880d6b64d3e4a1"},
+		edits: []edit{{"s *special", "s *special; span *mspan"}},
+	},
+	{
+		file: "mheap.go", name: "newSpecialsIter", fingerprints: []string{"fabd20c48bd4d942"},
+		edits: []edit{{"{&span.specials, span.specials}", "{&span.specials, span.specials, span}"}},
+	},
+	{file: "mheap.go", name: "(specialsIter).valid", fingerprints: []string{"9c72b80337c92cb7"}},
+	{file: "mheap.go", name: "(specialsIter).next", fingerprints: []string{"e90bcb6f229eb6cc"}},
+	{
+		file: "mheap.go", name: "(specialsIter).unlinkAndNext", fingerprints: []string{"4b822c09efc2b864"},
+		edits: []edit{{"*i.pprev = i.s", "i.span.unlinkSpecial(i.pprev)"}},
+	},
+	{file: "mheap.go", name: "freeSpecial", fingerprints: []string{"8a5c1c142b352d04", "01746cd89efa47a5"}},
+	{
+		file: "pinner.go", name: "(mspan).incPinCounter", fingerprints: []string{"911a90c31e38e6fb"},
+		edits: []edit{{
+			"rec.special.next = *ref\n*ref = (*special)(unsafe.Pointer(rec))",
+			"span.linkSpecial(ref, &rec.special)",
+		}},
+	},
+	{
+		file: "pinner.go", name: "(mspan).decPinCounter", fingerprints: []string{"87599c1d8d99401b"},
+		edits: []edit{{"*ref = counter.special.next", "span.unlinkSpecial(ref)"}},
+	},
+	{file: "pinner.go", name: "pinnerGetPinCounter", fingerprints: []string{"0907f20126b8e2be"}},
+	{
+		file: "synctest.go", name: "getOrSetBubbleSpecial", fingerprints: []string{"88a5cf34de8274f0"},
+		edits: []edit{{
+			"s.special.next = *iter\n*iter = (*special)(unsafe.Pointer(s))",
+			"span.linkSpecial(iter, &s.special)",
+		}},
+	},
+}
+
+// isKnown reports whether the overlay's authors have read a declaration of that name.
+func isKnown(name string) bool {
+	for _, declaration := range declarations {
+		if declaration.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func contains(list []string, wanted string) bool {
+	for _, one := range list {
+		if one == wanted {
+			return true
+		}
+	}
+	return false
+}
+
+// mendSource is how to mend a source that is not known.
+var mendSource = "name with -goroot an unedited Go " + strings.Join(releases, " or ") +
+	", or have " + `"A release that is not known" in README.md done`

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+// The files that are added to package runtime. Their names end so that no Go tool
+// takes them for a package of this module.
+//
+//go:embed added/*.go.txt
+var added embed.FS
+
+// variants are the runtimes that can be written, by the files that each adds.
+var variants = map[string][]string{
+	"index":   {"mspecialindex.go", "mspecialcheck_off.go"},
+	"checked": {"mspecialindex.go", "mspecialcheck_on.go"},
+}
+
+const defaultVariant = "index"
+
+func main() {
+	if err := overlay(os.Args[1:], os.Stdout, os.Stderr); errors.Is(err, flag.ErrHelp) {
+		os.Exit(2)
+	} else if err != nil {
+		fmt.Fprintln(os.Stderr, "overlay:", err)
+		os.Exit(1)
+	}
+}
+
+// overlay does what the package comment says. Notes for the user go to stderr.
+func overlay(args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("overlay", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	dir := flags.String("o", "", "the `folder` to write "+overlayName+" to")
+	variant := flags.String("variant", defaultVariant, "the runtime to write: "+strings.Join(sortedNames(variants), " or "))
+	goroot := flags.String("goroot", "", "the Go to change (what `go env GOROOT` says)")
+	fingerprints := flags.Bool("fingerprints", false, "print what the runtime has that touches specials, and write nothing")
+	if err := flags.Parse(args); err != nil {
+		return flag.ErrHelp
+	}
+	if flags.NArg() > 0 {
+		return problem{flags.Arg(0), "is no argument of this command", "leave it out"}
+	}
+	env, err := goEnvironment()
+	if err != nil && *goroot == "" {
+		return err
+	}
+	if *goroot == "" {
+		*goroot = env.GOROOT
+	}
+	if *goroot, err = filepath.Abs(*goroot); err != nil {
+		return err
+	}
+	if *fingerprints {
+		return printFingerprints(*goroot, stdout)
+	}
+	if *dir == "" {
+		return problem{"-o", "is missing", "name a folder to write to"}
+	}
+	if *dir, err = filepath.Abs(*dir); err != nil {
+		return err
+	}
+	add, ok := variants[*variant]
+	if !ok {
+		return problem{
+			"-variant", fmt.Sprintf("there is no variant %q", *variant),
+			"name one of " + strings.Join(sortedNames(variants), ", "),
+		}
+	}
+
+	source, err := recognise(*goroot)
+	if err != nil {
+		return err
+	}
+	files, err := source.edited()
+	if err != nil {
+		return err
+	}
+	for _, name := range add {
+		if _, err := os.Lstat(filepath.Join(source.dir, name)); err == nil {
+			return problem{filepath.Join(source.dir, name), "is there already, where the overlay adds it", mendSource}
+		}
+		if files[name], err = fs.ReadFile(added, "added/"+name+".txt"); err != nil {
+			return err
+		}
+	}
+	out := output{*dir, *goroot, !isBelow(*goroot, env.GOMODCACHE), files}
+	written, err := out.write()
+	if err != nil {
+		return err
+	}
+	if !out.plain {
+		fmt.Fprintf(stderr, "overlay: this Go is below GOMODCACHE, where Go replaces no file: build with GOROOT=%s\n",
+			filepath.Join(*dir, gorootName))
+	}
+	fmt.Fprintln(stdout, written)
+	return nil
+}
+
+// goEnvironment asks the go command. Under `go run` it is the one that runs this.
+func goEnvironment() (env struct{ GOROOT, GOMODCACHE string }, err error) {
+	command := exec.Command("go", "env", "-json", "GOROOT", "GOMODCACHE")
+	answer, err := command.Output()
+	if err == nil {
+		err = json.Unmarshal(answer, &env)
+	}
+	if err != nil {
+		return env, problem{"go env", "does not answer: " + reason(err), "put Go's bin folder on PATH, or name its GOROOT with -goroot"}
+	}
+	return env, nil
+}
+
+// printFingerprints prints the table that a new release is held against.
+func printFingerprints(goroot string, stdout io.Writer) error {
+	source, err := readRuntime(goroot)
+	if err != nil {
+		return err
+	}
+	for _, name := range source.names() {
+		found := source.declarations[name]
+		fmt.Fprintln(stdout, found.file, found.name, found.fingerprint)
+	}
+	return nil
+}
+
+// A problem is something that the user can mend.
+type problem struct {
+	place string // a file and line, or a flag
+	what  string
+	mend  string
+}
+
+func (p problem) Error() string {
+	return fmt.Sprintf("%s: %s. To mend it: %s", p.place, p.what, p.mend)
+}
+
+// reason is what the system says, without the place, which is named already.
+func reason(err error) string {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return path.Err.Error()
+	case errors.As(err, &link):
+		return link.Err.Error()
+	}
+	return err.Error()
+}
+
+func sortedNames[T any](of map[string]T) []string {
+	names := make([]string, 0, len(of))
+	for name := range of {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}

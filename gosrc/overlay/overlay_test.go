@@ -1,0 +1,483 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// goroot is the Go that runs the tests, if overlays can be made of it.
+func goroot(t *testing.T) string {
+	t.Helper()
+	env, err := goEnvironment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkRelease(env.GOROOT); err != nil {
+		t.Skipf("%s is not one that overlays are made of", runtime.Version())
+	}
+	return env.GOROOT
+}
+
+// copied returns a GOROOT that the test may spoil, with what the command reads of one.
+func copied(t *testing.T) string {
+	t.Helper()
+	from, to := goroot(t), t.TempDir()
+	var names []string
+	for _, name := range []string{"VERSION", "src/runtime/*.go"} {
+		found, err := filepath.Glob(filepath.Join(from, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, found...)
+	}
+	if err := os.MkdirAll(filepath.Join(to, "src", "runtime"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(to, strings.TrimPrefix(name, from)), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+// replaceIn replaces the first old in a file of package runtime.
+func replaceIn(t *testing.T, goroot, name, old, new string) {
+	t.Helper()
+	name = filepath.Join(goroot, "src", "runtime", name)
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(text, []byte(old)) {
+		t.Fatalf("%s has no %q", name, old)
+	}
+	if err := os.WriteFile(name, bytes.Replace(text, []byte(old), []byte(new), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs the command and returns the overlay.json that it printed.
+func run(t *testing.T, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if err := overlay(args, &stdout, &stderr); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(stdout.String(), "\n")
+}
+
+// refused runs the command, which must refuse, and returns the message. There must be
+// a place, a reason and a mend, on one line, and nothing may be printed or written.
+func refused(t *testing.T, args ...string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "out")
+	var stdout, stderr bytes.Buffer
+	err := overlay(append([]string{"-o", dir}, args...), &stdout, &stderr)
+	var told problem
+	if !errors.As(err, &told) || told.place == "" || told.what == "" || told.mend == "" {
+		t.Fatalf("not refused as a problem that a user can mend: %#v", err)
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("more than a line: %v", err)
+	}
+	if stdout.Len() > 0 {
+		t.Errorf("printed %q", stdout.String())
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		t.Error("something was written")
+	}
+	return err.Error()
+}
+
+// replacements reads an overlay.json.
+func replacements(t *testing.T, name string) map[string]string {
+	t.Helper()
+	var overlay struct{ Replace map[string]string }
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &overlay); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return overlay.Replace
+}
+
+// tree is what stands in a folder: names with texts, and the links' targets.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.Walk(dir, func(name string, info os.FileInfo, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case info.Mode()&os.ModeSymlink != 0:
+			found[name], err = os.Readlink(name)
+		case info.Mode().IsRegular():
+			var text []byte
+			text, err = os.ReadFile(name)
+			found[name] = string(text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func same(a, b map[string]string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
+func TestOverlayNamesFilesThatStand(t *testing.T) {
+	dir := t.TempDir()
+	for _, variant := range sortedNames(variants) {
+		name := run(t, "-o", dir, "-variant", variant)
+		if want := filepath.Join(dir, overlayName); name != want {
+			t.Errorf("%s: printed %q, want %q", variant, name, want)
+		}
+		added := map[string]bool{}
+		for _, name := range variants[variant] {
+			added[name] = true
+		}
+		changed := 0
+		for from, to := range replacements(t, name) {
+			text, err := os.ReadFile(to)
+			if err != nil {
+				t.Errorf("%s: %v", variant, err)
+			}
+			was, err := os.ReadFile(from)
+			if isNew := err != nil; isNew != added[filepath.Base(from)] {
+				t.Errorf("%s: %s: new is %v", variant, from, isNew)
+			}
+			if bytes.Equal(text, was) {
+				t.Errorf("%s: %s is replaced by itself", variant, from)
+			}
+			if err == nil {
+				changed++
+				if bytes.Count(text, []byte("\n")) != bytes.Count(was, []byte("\n")) {
+					t.Errorf("%s: the lines of %s are not numbered as they were", variant, from)
+				}
+			}
+		}
+		if changed == 0 {
+			t.Errorf("%s: no file is changed", variant)
+		}
+	}
+}
+
+// A toolchain in the module cache may not be replaced under its own name.
+func TestModuleCacheIsReachedThroughTheLink(t *testing.T) {
+	cache := copied(t)
+	for _, test := range []struct {
+		cache string
+		plain bool
+	}{{cache, false}, {filepath.Dir(cache), false}, {cache + "x", true}} {
+		t.Setenv("GOMODCACHE", test.cache)
+		dir := t.TempDir()
+		var stdout, stderr bytes.Buffer
+		if err := overlay([]string{"-o", dir, "-goroot", cache}, &stdout, &stderr); err != nil {
+			t.Fatal(err)
+		}
+		through, plain := 0, 0
+		for from := range replacements(t, filepath.Join(dir, overlayName)) {
+			switch {
+			case strings.HasPrefix(from, filepath.Join(dir, gorootName)+string(filepath.Separator)):
+				through++
+			case strings.HasPrefix(from, cache+string(filepath.Separator)):
+				plain++
+			default:
+				t.Errorf("replaces %s", from)
+			}
+		}
+		if through == 0 || (plain > 0) != test.plain {
+			t.Errorf("GOMODCACHE=%s: %d names through the link, %d plain", test.cache, through, plain)
+		}
+		if told := strings.Contains(stderr.String(), "GOROOT="+filepath.Join(dir, gorootName)); told == test.plain {
+			t.Errorf("GOMODCACHE=%s: the user is told %q", test.cache, stderr.String())
+		}
+	}
+}
+
+func TestWritingAgainChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	run(t, "-o", dir)
+	once := tree(t, dir)
+	run(t, "-o", dir)
+	if !same(once, tree(t, dir)) {
+		t.Error("the second run wrote something else")
+	}
+}
+
+func TestInterruptedRunLeavesNoOverlay(t *testing.T) {
+	out := output{t.TempDir(), goroot(t), false, map[string][]byte{"mheap.go": []byte("package runtime\n")}}
+	if _, err := out.stage(); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.link(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(out.dir, overlayName)); err == nil {
+		t.Error("there is an overlay before its last step")
+	}
+}
+
+// Another variant may be half written beside a whole overlay, which stays as it was.
+func TestInterruptedRunLeavesTheOverlayBefore(t *testing.T) {
+	dir := t.TempDir()
+	name := run(t, "-o", dir, "-variant", "checked")
+	before := replacements(t, name)
+	texts := map[string]string{}
+	for _, to := range before {
+		text, err := os.ReadFile(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[to] = string(text)
+	}
+	out := output{dir, goroot(t), false, map[string][]byte{"mheap.go": []byte("package runtime\n")}}
+	if _, err := out.stage(); err != nil {
+		t.Fatal(err)
+	}
+	if !same(before, replacements(t, name)) {
+		t.Error("overlay.json changed before the last step")
+	}
+	for to, text := range texts {
+		if now, err := os.ReadFile(to); err != nil || string(now) != text {
+			t.Errorf("%s changed (%v)", to, err)
+		}
+	}
+}
+
+func TestDamagedFilesAreWrittenAgain(t *testing.T) {
+	dir := t.TempDir()
+	name := run(t, "-o", dir)
+	whole := tree(t, dir)
+	for _, to := range replacements(t, name) {
+		if err := os.WriteFile(to, []byte("package runt"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	run(t, "-o", dir)
+	if !same(whole, tree(t, dir)) {
+		t.Error("a damaged file was taken for whole")
+	}
+}
+
+func TestRefusesWhatItDoesNotKnow(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		spoil func(goroot string)
+		says  []string
+	}{
+		{
+			"another release",
+			func(goroot string) {
+				if err := os.WriteFile(filepath.Join(goroot, "VERSION"), []byte("go1.25.14\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			},
+			[]string{"VERSION:1", "go1.25.14", "1.26 or 1.27"},
+		},
+		{
+			"no release",
+			func(goroot string) { os.Remove(filepath.Join(goroot, "VERSION")) },
+			[]string{"VERSION", "no such file"},
+		},
+		{
+			"an edited function that the overlay changes",
+			func(goroot string) { replaceIn(t, goroot, "mheap.go", "s.next = *iter", "s.next = (*iter)") },
+			[]string{"mheap.go:", "addspecial is not as this command knows it"},
+		},
+		{
+			"an edited function that it relies on",
+			func(goroot string) {
+				replaceIn(t, goroot, "mgcsweep.go", "hadSpecials :=", "had := true; hadSpecials :=")
+			},
+			[]string{"mgcsweep.go:", "(sweepLocked).sweep is not as this command knows it"},
+		},
+		{
+			"a type that has another field",
+			func(goroot string) {
+				replaceIn(t, goroot, "mheap.go", "type special struct {", "type special struct {\nmore int")
+			},
+			[]string{"mheap.go:", "special is not as this command knows it"},
+		},
+		{
+			"one more place that changes lists",
+			func(goroot string) {
+				replaceIn(t, goroot, "pinner.go", "type pinState struct", "func dropAll(s *mspan) { s.specials = nil }\n\ntype pinState struct")
+			},
+			[]string{"pinner.go:", "dropAll touches lists of specials"},
+		},
+		{
+			"one more place on another platform",
+			func(goroot string) {
+				name := filepath.Join(goroot, "src", "runtime", "specials_plan9.go")
+				if err := os.WriteFile(name, []byte("package runtime\n\nfunc first(s *mspan) *special { return s.specials }\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			},
+			[]string{"specials_plan9.go:3", "first touches lists of specials"},
+		},
+		{
+			"a function that is gone",
+			func(goroot string) { replaceIn(t, goroot, "mheap.go", "func removespecial(", "func removeSpecial(") },
+			[]string{"mheap.go", "has no removespecial"},
+		},
+		{
+			"a missing file",
+			func(goroot string) { os.Remove(filepath.Join(goroot, "src", "runtime", "pinner.go")) },
+			[]string{"pinner.go", "no such file", "install that Go again"},
+		},
+		{
+			"no source at all",
+			func(goroot string) { os.RemoveAll(filepath.Join(goroot, "src")) },
+			[]string{filepath.Join("src", "runtime"), "no such file", "-goroot"},
+		},
+		{
+			"source that is cut off",
+			func(goroot string) { replaceIn(t, goroot, "synctest.go", "lock(&span.speciallock)", "}}}") },
+			[]string{"synctest.go", "is not Go"},
+		},
+		{
+			"a file where the overlay adds one",
+			func(goroot string) {
+				name := filepath.Join(goroot, "src", "runtime", "mspecialindex.go")
+				if err := os.WriteFile(name, []byte("package runtime\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			},
+			[]string{"mspecialindex.go", "is there already"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			goroot := copied(t)
+			test.spoil(goroot)
+			message := refused(t, "-goroot", goroot)
+			for _, says := range test.says {
+				if !strings.Contains(message, says) {
+					t.Errorf("%q does not say %q", message, says)
+				}
+			}
+		})
+	}
+}
+
+// What a user changes elsewhere in the runtime stays, and so do line numbers.
+func TestEditsElsewhereAreKept(t *testing.T) {
+	goroot := copied(t)
+	replaceIn(t, goroot, "mheap.go", "package runtime", "package runtime // mine")
+	replaceIn(t, goroot, "mheap.go", "*iter = s.next", "*iter   =  s.next // mine, too")
+	for from, to := range replacements(t, run(t, "-o", t.TempDir(), "-goroot", goroot)) {
+		if text, err := os.ReadFile(to); err != nil || filepath.Base(from) == "mheap.go" && bytes.Count(text, []byte("// mine")) != 2 {
+			t.Errorf("%s lost what the user wrote (%v)", to, err)
+		}
+	}
+}
+
+func TestArgumentsAreRefused(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"-variant", "fast"}, "checked, index"},
+		{[]string{"-goroot", filepath.Join(t.TempDir(), "none")}, "no such file"},
+		{[]string{"extra"}, "leave it out"},
+		{[]string{"-o", ""}, "name a folder"},
+	} {
+		if message := refused(t, test.args...); !strings.Contains(message, test.says) {
+			t.Errorf("%q does not say %q", message, test.says)
+		}
+	}
+}
+
+func TestUnwritableFolderIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	occupied := filepath.Join(dir, "file")
+	if err := os.WriteFile(occupied, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{occupied, filepath.Join(occupied, "below")} {
+		err := overlay([]string{"-o", out, "-goroot", goroot(t)}, &bytes.Buffer{}, &bytes.Buffer{})
+		if err == nil || !strings.Contains(err.Error(), "cannot be written") || !strings.Contains(err.Error(), out) {
+			t.Errorf("%s: %v", out, err)
+		}
+	}
+	// A folder stands where overlay.json is to be: nothing half-made stays beside it.
+	if err := os.Mkdir(filepath.Join(dir, overlayName), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := overlay([]string{"-o", dir, "-goroot", goroot(t)}, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
+		t.Error("wrote over a folder")
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".partial-*")); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+}
+
+// Fingerprints do not see comments and layout, and see all else.
+func TestFingerprint(t *testing.T) {
+	const text = "func f(a int) {\n\t// why\n\treturn a\n}"
+	for _, same := range []string{"func f(a int) { return a; }", "func f(a int) {\n\n\treturn a // other\n}\n"} {
+		if fingerprint([]byte(same)) != fingerprint([]byte(text)) {
+			t.Errorf("%q has another fingerprint", same)
+		}
+	}
+	for _, other := range []string{"func f(a int) { return b }", "func f(a int) { return a + 0 }", "func f(a int) { return }"} {
+		if fingerprint([]byte(other)) == fingerprint([]byte(text)) {
+			t.Errorf("%q has the same fingerprint", other)
+		}
+	}
+}
+
+func TestFindWantsOnePlace(t *testing.T) {
+	text := []byte("a = b // c\nd  =  e\na = f\n")
+	for _, test := range []struct {
+		wanted, found string
+	}{{"a = b", "a = b"}, {"d=e", "d  =  e"}, {"b\nd", "b // c\nd"}, {"a =", ""}, {"c", ""}} {
+		start, end, err := find(text, test.wanted)
+		if (err == nil) != (test.found != "") || err == nil && string(text[start:end]) != test.found {
+			t.Errorf("%q: %q, %v", test.wanted, text[start:end], err)
+		}
+	}
+}
+
+// build builds a program of testdata with an overlay of a variant.
+func build(t *testing.T, variant, program string, args ...string) string {
+	t.Helper()
+	goroot(t)
+	dir := t.TempDir()
+	binary := filepath.Join(dir, program)
+	args = append([]string{
+		"build", "-overlay", run(t, "-o", dir, "-variant", variant), "-o", binary,
+	}, append(args, "./testdata/"+program)...)
+	root := filepath.Join(dir, gorootName)
+	command := exec.Command(filepath.Join(root, "bin", "go"), args...)
+	command.Env = append(os.Environ(), "GOROOT="+root, "GOTOOLCHAIN=local")
+	if said, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, said)
+	}
+	return binary
+}
+
+// The rest of what is built with overlays is tested where GCCOST_OVERLAY_TESTS is set.
+func TestCheckedRuntimeRunsWhatIsAttached(t *testing.T) {
+	said, err := exec.Command(build(t, "checked", "lists")).CombinedOutput()
+	if err != nil || string(said) != "ok\n" {
+		t.Errorf("%v\n%s", err, said)
+	}
+}

@@ -1,0 +1,154 @@
+// Lists attaches records of all kinds to objects that share spans, in every order,
+// takes some away, and sees what runs once the objects are gone. It says what is
+// wrong, and else "ok".
+//
+// It is built with an overlay, so that the runtime's own checker looks on.
+package main
+
+import (
+	"fmt"
+	"math/rand"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+)
+
+// object shares its size class with nothing that records allocate.
+type object struct{ links [3]*object }
+
+const objects = 3000 // more than twenty spans of them
+
+var orders = []struct {
+	name  string
+	order func([]*object)
+}{
+	{"ascending", func([]*object) {}},
+	{"descending", func(all []*object) {
+		for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
+			all[i], all[j] = all[j], all[i]
+		}
+	}},
+	{"shuffled", func(all []*object) {
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	}},
+}
+
+func main() {
+	var group sync.WaitGroup
+	problems := make(chan string, len(orders))
+	for _, order := range orders {
+		order := order
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			if problem := try(order.order); problem != "" {
+				problems <- order.name + ": " + problem
+			}
+		}()
+	}
+	group.Wait()
+	close(problems)
+	wrong := 0
+	for problem := range problems {
+		fmt.Println(problem)
+		wrong++
+	}
+	if wrong > 0 {
+		os.Exit(1)
+	}
+	fmt.Println("ok")
+}
+
+// counts are how often what was attached ran, for each object.
+type counts [objects]int32
+
+func try(order func([]*object)) string {
+	var finalized, cleaned, inside, stopped counts
+	weaks := make([]weak.Pointer[object], objects)
+	attach(order, &finalized, &cleaned, &inside, &stopped, weaks)
+
+	left := ""
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		runtime.GC()
+		if left = unfinished(&finalized, &cleaned, &inside, weaks); left == "" {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if left != "" {
+		return left
+	}
+	for i := range stopped {
+		if stopped[i] != 0 {
+			return fmt.Sprintf("cleanup %d ran, though it was stopped", i)
+		}
+	}
+	return ""
+}
+
+// attach gives every object a finalizer, or two cleanups (one of them to an inner
+// byte), a weak pointer, and a cleanup and a finalizer that are taken away again.
+func attach(order func([]*object), finalized, cleaned, inside, stopped *counts, weaks []weak.Pointer[object]) {
+	all := make([]*object, objects)
+	for i := range all {
+		all[i] = new(object)
+	}
+	order(all)
+	stops := make([]runtime.Cleanup, objects)
+	for i, o := range all {
+		i := i
+		weaks[i] = weak.Make(o)
+		stops[i] = runtime.AddCleanup(o, func(i int) { atomic.AddInt32(&stopped[i], 1) }, i)
+		if i%2 == 0 {
+			runtime.SetFinalizer(o, func(*object) { atomic.AddInt32(&finalized[i], 1) })
+		} else {
+			runtime.SetFinalizer(o, func(*object) { panic("a finalizer ran that was taken away") })
+			runtime.AddCleanup(o, func(i int) { atomic.AddInt32(&cleaned[i], 1) }, i)
+			runtime.AddCleanup(&o.links[1], func(i int) { atomic.AddInt32(&inside[i], 1) }, i)
+		}
+	}
+	order(all)
+	var pins runtime.Pinner
+	for i, o := range all {
+		if i%16 == 0 {
+			// The second time is counted by a record.
+			pins.Pin(o)
+			pins.Pin(o)
+		}
+	}
+	for _, i := range rand.Perm(objects) {
+		stops[i].Stop()
+	}
+	for _, o := range all {
+		if weak.Make(o).Value() != o {
+			panic("a weak pointer points elsewhere")
+		}
+	}
+	pins.Unpin()
+	// Those that have cleanups have a finalizer to take away.
+	for i, w := range weaks {
+		if i%2 == 1 {
+			runtime.SetFinalizer(w.Value(), nil)
+		}
+	}
+	runtime.KeepAlive(all)
+}
+
+// unfinished says what has not run, or not once, or "".
+func unfinished(finalized, cleaned, inside *counts, weaks []weak.Pointer[object]) string {
+	for i := range weaks {
+		even := int32(1 - i%2)
+		switch {
+		case atomic.LoadInt32(&finalized[i]) != even:
+			return fmt.Sprintf("finalizer %d ran %d times, not %d", i, finalized[i], even)
+		case atomic.LoadInt32(&cleaned[i]) != 1-even || atomic.LoadInt32(&inside[i]) != 1-even:
+			return fmt.Sprintf("cleanups %d ran %d and %d times, not %d", i, cleaned[i], inside[i], 1-even)
+		case weaks[i].Value() != nil:
+			return fmt.Sprintf("weak pointer %d still points at its object", i)
+		}
+	}
+	return ""
+}
