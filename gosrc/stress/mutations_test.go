@@ -1,0 +1,246 @@
+//go:build go1.24
+
+package stress
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var mutations = flag.String("mutations", "", "break the runtime so that its tests may miss it, and see that TestPromises does not: all, or one by its name")
+
+// A mutation is an edit of one line of the runtime, in the function named, such
+// as one makes by mistake when one changes how specials are found and linked.
+type mutation struct {
+	name, file, function, old, new string
+	closing                        bool      // a brace is opened, which the line's end closes
+	also                           [2]string // a second edit, after the first
+	settings                       string    // of GODEBUG, without which it cannot be seen
+}
+
+var allMutations = []mutation{
+	{
+		name: "a record goes in before those of lower kinds", file: "mheap.go", function: "specialFindSplicePoint(",
+		old: "kind < s.kind", new: "kind != s.kind",
+	},
+	{
+		name: "a record goes in before those of lower offsets", file: "mheap.go", function: "specialFindSplicePoint(",
+		old: "if offset < s.offset ||", new: "if offset < s.offset+16 && offset != s.offset ||",
+	},
+	{
+		name: "what is there is not found now and then", file: "mheap.go", function: "specialFindSplicePoint(",
+		old: "found = true", new: "found = cheaprandn(5000) != 0",
+	},
+	{
+		name: "a record is lost now and then", file: "mheap.go", function: "func addspecial(",
+		old: "*iter = s", new: "if cheaprandn(500) != 0 { *iter = s }",
+	},
+	{
+		name: "a record hides those behind it now and then", file: "mheap.go", function: "func addspecial(",
+		old: "s.next = *iter", new: "if s.next = *iter; s.next != nil && cheaprandn(5000) == 0 { s.next = s.next.next }",
+	},
+	{
+		name: "records go in without a lock", file: "mheap.go", function: "func addspecial(",
+		old: "\tlock(&span.speciallock)", new: "\t",
+		also: [2]string{"unlock(&span.speciallock)", ""},
+	},
+	{
+		name: "records go into a span that is not swept", file: "mheap.go", function: "func addspecial(",
+		old: "span.ensureSwept()", new: "",
+	},
+	{
+		name: "a span with records is not marked so", file: "mheap.go", function: "func addspecial(",
+		old: "spanHasSpecials(span)", new: "if cheaprandn(2) == 0 { spanHasSpecials(span) }",
+	},
+	{
+		name: "removal unlinks those before it", file: "mheap.go", function: "func removespecial(",
+		old: "*iter = s.next", new: "span.specials = s.next",
+	},
+	{
+		name: "after a removal the span counts as empty", file: "mheap.go", function: "func removespecial(",
+		old: "if span.specials == nil {", new: "if exists {",
+	},
+	{
+		name: "Stop takes the first record", file: "mcleanup.go", function: "func (c Cleanup) Stop(",
+		old: "(*specialCleanup)(unsafe.Pointer(s)).id == c.id", new: "true",
+	},
+	{
+		name: "Stop frees the record and leaves it in the list", file: "mcleanup.go", function: "func (c Cleanup) Stop(",
+		old: "*iter = s.next", new: "",
+	},
+	{
+		name: "Stop finds nothing now and then", file: "mcleanup.go", function: "func (c Cleanup) Stop(",
+		old: "if exists {", new: "if exists && cheaprandn(1000) != 0 {",
+	},
+	{
+		name: "after Stop the span counts as empty", file: "mcleanup.go", function: "func (c Cleanup) Stop(",
+		old: "if span.specials == nil {", new: "if found != nil {",
+	},
+	{
+		name: "a cleanup is no root", file: "mgcmark.go", function: "func gcScanCleanup(",
+		old: "scanblock(", new: "if cheaprandn(100) != 0 { return }; scanblock(",
+	},
+	{
+		name: "a cleanup's argument is no root", file: "mgcmark.go", function: "func gcScanCleanup(",
+		old: "&cleanupFnPtrMask[0]", new: "&oneptrmask[0]",
+	},
+	{
+		name: "a finalizer is no root", file: "mgcmark.go", function: "func gcScanFinalizer(",
+		old: "scanblock(", new: "if cheaprandn(2) == 0 { return }; scanblock(",
+	},
+	{
+		name: "a cleanup added during marking is no root", file: "mheap.go", function: "func addCleanup(",
+		old: "gcphase != _GCoff", new: "false",
+	},
+	{
+		name: "sweeping keeps a dead object's record", file: "mheap.go", function: "unlinkAndNext(",
+		old: "*i.pprev = i.s", new: "if cheaprandn(100000) != 0 { *i.pprev = i.s }",
+	},
+	{
+		name: "sweeping loses the record behind", file: "mheap.go", function: "unlinkAndNext(",
+		old: "i.s = cur.next", new: "if i.s = cur.next; i.s != nil && cheaprandn(20000) == 0 { i.s = i.s.next }",
+	},
+	{
+		name: "a weak handle outlives the finalizer", file: "mgcsweep.go", function: "sweep(preserve bool)",
+		old: "special.kind == _KindSpecialWeakHandle", new: "false",
+	},
+	{
+		name: "a weak handle is not emptied now and then", file: "mheap.go", function: "func freeSpecial(",
+		old: "sw.handle.Store(0)", new: "if cheaprandn(100) != 0 { sw.handle.Store(0) }",
+	},
+	{
+		name: "a cleanup is not queued now and then", file: "mheap.go", function: "func freeSpecial(",
+		old: "gcCleanups.enqueue(sc.cleanup)", new: "if cheaprandn(500) != 0 { gcCleanups.enqueue(sc.cleanup) }",
+	},
+	{
+		name: "a cleanup is queued twice now and then", file: "mheap.go", function: "func freeSpecial(",
+		old: "gcCleanups.enqueue(sc.cleanup)", new: "gcCleanups.enqueue(sc.cleanup); if cheaprandn(5000) == 0 { gcCleanups.enqueue(sc.cleanup) }",
+	},
+	{
+		name: "a pin's counter stays in the list", file: "pinner.go", function: "decPinCounter(",
+		old: "*ref = counter.special.next", new: "",
+	},
+	{
+		name: "a pin's counter is not counted down", file: "pinner.go", function: "decPinCounter(",
+		old: "counter.counter--", new: "if counter.counter > 1 { counter.counter-- }",
+	},
+	{
+		name: "the profile misses a free now and then", file: "mheap.go", function: "func freeSpecial(",
+		old: "mProf_Free(", new: "if cheaprandn(100) != 0 { mProf_Free(", closing: true, settings: "memprofilerate=512",
+	},
+	{
+		name: "a span passes its records on", file: "mheap.go", function: "initSpan(",
+		old: "span.specials = nil", new: "",
+	},
+	{
+		name: "an object that a finalizer gets is swept", file: "mgcsweep.go", function: "sweep(preserve bool)",
+		old: "mbits.setMarkedNonAtomic()", new: "if cheaprandn(1000) != 0 { mbits.setMarkedNonAtomic() }",
+	},
+}
+
+// TestMutations shows that TestPromises fails, or the process dies, with each of
+// the mutations: else it would be no test of a runtime. It builds the runtime as
+// often.
+func TestMutations(t *testing.T) {
+	if *mutations == "" {
+		t.Skip("takes minutes: go test ./stress -run Mutations -mutations all")
+	}
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := filepath.Join(strings.TrimSpace(string(out)), "src", "runtime")
+	for _, m := range allMutations {
+		if *mutations != "all" && *mutations != m.name {
+			continue
+		}
+		t.Run(m.name, func(t *testing.T) {
+			started := time.Now()
+			scratch := t.TempDir()
+			program := m.build(t, source, scratch)
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+			defer cancel()
+			built := time.Now()
+			command := exec.CommandContext(ctx, program, "-test.run=^TestPromises$", "-rounds=30", "-tiny=false")
+			command.Env = append(os.Environ(), "GODEBUG="+m.settings)
+			said, err := command.CombinedOutput()
+			if err == nil {
+				t.Fatalf("it was not noticed: %s", said)
+			}
+			t.Logf("built in %.0f s, noticed in %.1f s: %s",
+				built.Sub(started).Seconds(), time.Since(built).Seconds(), firstLines(string(said)))
+		})
+	}
+}
+
+// build makes the test program with the mutated runtime.
+func (m mutation) build(t *testing.T, source, scratch string) string {
+	original := filepath.Join(source, m.file)
+	text, err := os.ReadFile(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mutated, err := m.apply(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replacement := filepath.Join(scratch, m.file)
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{original: replacement}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{replacement: []byte(mutated), filepath.Join(scratch, "overlay.json"): overlay} {
+		if err := os.WriteFile(name, content, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := filepath.Join(scratch, "stress.test")
+	build := exec.Command("go", "test", "-c", "-o", program, "-overlay", filepath.Join(scratch, "overlay.json"), ".")
+	// Go replaces no file below its module cache, and a downloaded Go stands there.
+	build.Env = append(os.Environ(), "GOTOOLCHAIN=local", "GOFLAGS=-modcacherw", "GOMODCACHE="+filepath.Join(scratch, "modules"))
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	return program
+}
+
+// apply edits the first place in the function: there must be one.
+func (m mutation) apply(text string) (string, error) {
+	for at := 0; ; {
+		i := strings.Index(text[at:], m.function)
+		if i < 0 {
+			return "", fmt.Errorf("%s has no function %q with %q: it is of another release", m.file, m.function, m.old)
+		}
+		at += i + len(m.function)
+		if line := strings.LastIndexByte(text[:at], '\n') + 1; !strings.HasPrefix(text[line:], "func ") {
+			continue
+		}
+		end := at + strings.Index(text[at:], "\n}\n")
+		body := text[at:end]
+		j := strings.Index(body, m.old)
+		if j < 0 {
+			continue
+		}
+		before, after := body[:j]+m.new, body[j+len(m.old):]
+		if m.closing {
+			after = strings.Replace(after, "\n", " }\n", 1)
+		}
+		if m.also[0] != "" {
+			after = strings.Replace(after, m.also[0], m.also[1], 1)
+		}
+		return text[:at] + before + after + text[end:], nil
+	}
+}
+
+func firstLines(s string) string {
+	lines := strings.SplitN(s, "\n", 5)
+	return strings.Join(lines[:min(len(lines), 4)], " | ")
+}

@@ -1,0 +1,205 @@
+//go:build go1.24
+
+package stress
+
+import (
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+	"weak"
+)
+
+type objectKind uint8
+
+const (
+	plain    objectKind = iota // no pointers
+	pointers                   // with pointers; over 512 bytes a header stands before it
+	tiny                       // several share an allocation
+)
+
+// sizes of the objects, in bytes: one to the span and a thousand, with and
+// without a remainder at the span's end.
+var sizes = [...][]uintptr{
+	plain: {
+		16, 16, 16, 24, 32, 48, 64, 80, 96, 128, 208, 256, 384, 512, 640, 1024, 1152,
+		2048, 4096, 6528, 8192, 10240, 32768, 40000,
+	},
+	pointers: {
+		8, 8, 8, 16, 16, 24, 32, 48, 64, 96, 128, 256, 512, 520, 640, 1016, 1024, 2048,
+		4096, 8184, 8192, 20000, 32768, 66000,
+	},
+	tiny: {1, 2, 3, 5, 7, 8, 12, 15},
+}
+
+// A thing is an object and what its holder knows of it.
+type thing struct {
+	id   uint32
+	kind objectKind
+	size uintptr
+	base unsafe.Pointer // nil while only a pin holds the object
+	away uintptr        // where it is then
+
+	cleanups  []stoppable
+	weaks     []watch
+	finalizer uint64 // its key, 0 if none is set
+	pins      []*runtime.Pinner
+}
+
+type stoppable struct {
+	handle runtime.Cleanup
+	key    uint64
+}
+
+// A watch is a weak pointer to the byte at an offset of an object.
+type watch struct {
+	weak   weak.Pointer[byte]
+	id     uint32
+	offset uintptr
+}
+
+// A token is what objects with pointers point to.
+type token struct{ front, back uint64 }
+
+func (t *thing) at(offset uintptr) *byte { return (*byte)(unsafe.Add(t.base, offset)) }
+
+func (t *thing) words() []uint64 { return unsafe.Slice((*uint64)(t.base), t.size/8) }
+
+func (t *thing) slots() []unsafe.Pointer {
+	return unsafe.Slice((*unsafe.Pointer)(t.base), t.size/8)
+}
+
+// link is the slot by which an object may refer to another.
+const link = 1
+
+// allocate is named by the memory profile: what it allocates is counted there.
+//
+//go:noinline
+func allocate(kind objectKind, size uintptr) unsafe.Pointer {
+	switch kind {
+	case pointers:
+		return unsafe.Pointer(unsafe.SliceData(make([]unsafe.Pointer, size/8)))
+	case tiny:
+		return unsafe.Pointer(unsafe.SliceData(make([]byte, size)))
+	default:
+		return unsafe.Pointer(unsafe.SliceData(make([]uint64, size/8)))
+	}
+}
+
+func (l *ledger) newThing(kind objectKind, size uintptr) *thing {
+	t := &thing{id: l.enter(kind, size), kind: kind, size: size, base: allocate(kind, size)}
+	switch kind {
+	case plain:
+		// Not all of a large one, which would be all that is done here.
+		for i, words := 0, t.words(); i < len(words); i += 1 + i/8 {
+			words[i] = l.word(t.id, i)
+		}
+	case tiny:
+		for i, bytes := 0, unsafe.Slice((*byte)(t.base), size); i < len(bytes); i++ {
+			bytes[i] = byte(l.word(t.id, i))
+		}
+	case pointers:
+		slots := t.slots()
+		for i := range slots {
+			if tokened(i, len(slots)) {
+				seal := l.word(t.id, i)
+				slots[i] = unsafe.Pointer(&token{seal, ^seal})
+			}
+		}
+	}
+	return t
+}
+
+func tokened(i, n int) bool { return i != link && (i < 4 || i == n-1 || i%100 == 0) }
+
+func (l *ledger) word(id uint32, i int) uint64 { return mix(l.seal(id) + uint64(i)) }
+
+// check holds a thing's content against what was written.
+func (l *ledger) check(t *thing) {
+	damaged := false
+	switch t.kind {
+	case plain:
+		for i, words := 0, t.words(); i < len(words); i += 1 + i/8 {
+			damaged = damaged || words[i] != l.word(t.id, i)
+		}
+	case tiny:
+		for i, bytes := 0, unsafe.Slice((*byte)(t.base), t.size); i < len(bytes); i++ {
+			damaged = damaged || bytes[i] != byte(l.word(t.id, i))
+		}
+	case pointers:
+		slots := t.slots()
+		for i, p := range slots {
+			if tokened(i, len(slots)) {
+				token, seal := (*token)(p), l.word(t.id, i)
+				damaged = damaged || token == nil || token.front != seal || token.back != ^seal
+			} else if i != link {
+				damaged = damaged || p != nil
+			}
+		}
+	}
+	if damaged {
+		l.findings.add("the content of an object that is held is damaged")
+	}
+	for _, w := range t.weaks {
+		if got := w.weak.Value(); got != t.at(w.offset) {
+			l.findings.add("a weak pointer does not give its object, which is held")
+		}
+		if weak.Make(t.at(w.offset)) != w.weak {
+			l.findings.add("two weak pointers to one address are not equal")
+		}
+	}
+	runtime.KeepAlive(t)
+}
+
+// probe asks a weak pointer to an object that may be dead.
+func (l *ledger) probe(w watch) {
+	s := &l.subjects[w.id]
+	dead := s.cleaned.Load()
+	p := w.weak.Value()
+	if p == nil {
+		if s.held.Load() && s.front == 0 {
+			l.findings.add("an object's record is damaged")
+		}
+		return
+	}
+	if dead {
+		l.findings.add("a weak pointer gave an object after its cleanup")
+	}
+	damaged := false
+	switch s.kind {
+	case plain:
+		if i := int(w.offset / 8); i < 8 {
+			word := *(*uint64)(unsafe.Add(unsafe.Pointer(p), -int(w.offset%8)))
+			damaged = word != l.word(w.id, i)
+		}
+	case tiny:
+		damaged = *p != byte(l.word(w.id, int(w.offset)))
+	case pointers:
+		if i := int(w.offset / 8); tokened(i, int(s.size/8)) {
+			slot := (*unsafe.Pointer)(unsafe.Add(unsafe.Pointer(p), -int(w.offset%8)))
+			seal := l.word(w.id, i)
+			token := (*token)(atomic.LoadPointer(slot))
+			damaged = token == nil || token.front != seal || token.back != ^seal
+		}
+	}
+	if damaged {
+		l.findings.add("the content of an object that a weak pointer gave is damaged")
+	}
+	runtime.KeepAlive(p)
+}
+
+// A common is an object that all workers hang things on at once.
+type common struct {
+	thing *thing
+	weak  atomic.Pointer[weak.Pointer[byte]]
+}
+
+// canonical makes a weak pointer to the common: all must be equal.
+func (c *common) canonical(f *findings) {
+	made := weak.Make(c.thing.at(0))
+	if !c.weak.CompareAndSwap(nil, &made) && *c.weak.Load() != made {
+		f.add("two goroutines' weak pointers to one address are not equal")
+	}
+	if made.Value() != c.thing.at(0) {
+		f.add("a weak pointer does not give its object, which is held")
+	}
+}
