@@ -78,8 +78,9 @@ class FakeMachine:
         layout: int,
         into: Path,
         run: object = None,
+        runtime: str = "",
     ) -> Path:
-        binary = into / f"{program}-{toolchain.version}-{layout}.test"
+        binary = into / f"{program}-{toolchain.version}{runtime}-{layout}.test"
         binary.write_text(PROGRAM + self.behaviour + "\n")
         binary.chmod(0o755)
         self.built.append(binary)
