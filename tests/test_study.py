@@ -31,7 +31,7 @@ def test_with_one_release_missing_the_chapter_shows_the_other(
 ) -> None:
     machine.missing = {missing}
     asked: list[str] = []
-    monkeypatch.setattr(study, "_shell", lambda command, go: asked.append(go) or "printed\n")
+    monkeypatch.setattr(study, "_shell", lambda of, command, go: asked.append(go) or "printed\n")
     opened = study.open_study("lemire")
     assert opened.mode == "measure"
     assert missing not in opened.releases
