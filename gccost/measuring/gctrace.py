@@ -100,17 +100,16 @@ def metrics(trace: Trace) -> dict[str, float]:
     """What a trace says of a whole process, in the units of the benchmark format.
 
     gctrace-cycles      cycles that nobody asked for
-    gctrace-share       the GC's share (0 to 1) by the last line: of all Ps' time
+    gctrace-share       the GC's share (0 to 1) by the last of these: of all Ps' time
     gctrace-cpu-ns      the GC's CPU time by its lines, idle marking left out
     gctrace-live-bytes  live heap after a cycle, its median in whole MB
     gctrace-goal-bytes  the goal of a cycle's heap, its median in whole MB
     """
     own = trace.own
     found = {"gctrace-cycles": float(len(own))}
-    if trace.cycles:
-        found["gctrace-share"] = trace.cycles[-1].percent / 100
-        found["gctrace-cpu-ns"] = round(1e6 * sum(c.cpu_ms for c in trace.cycles))
     if own:
+        found["gctrace-share"] = own[-1].percent / 100
+        found["gctrace-cpu-ns"] = round(1e6 * sum(c.cpu_ms for c in own))
         found["gctrace-live-bytes"] = _median(c.live_mb for c in own) * MEGABYTE
     if bounded := [c.goal_mb for c in own if math.isfinite(c.goal_mb)]:
         found["gctrace-goal-bytes"] = _median(bounded) * MEGABYTE

@@ -37,6 +37,9 @@ def signing(goroutines: int, gogc: str = "100", profile: str = "") -> Arm:
 PROCS = (1, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 48, 64, 96)
 _QUICK_PROCS = frozenset({1, 8, 16, 24, 32, 48})
 MOST_PROCS = 48
+# Every one with every one, for the reader to choose from.
+GRID_PROCS = (1, 16, 32, MOST_PROCS)
+GRID_GOGC = ("100", "200", "400", "800", "off")
 
 
 def turns(procs: int, gogc: str = "100", profile: str = "") -> Arm:
@@ -64,29 +67,31 @@ def _gogc_since(gogc: str) -> str:
 # --- What to take home: the ways to give the GC less to do -----------------------
 
 CONTAINER_MIB = 64
-SERVE = Arm("Serve")
+SERVE = Arm("Serve", setting="precise")
 _GOALS = (16, 32, 64, 128)
 
 
 def with_limit(mib: int) -> Arm:
     """GOMEMLIMIT alone: GOGC is off."""
-    return Arm("Serve", "off", limit=f"{mib}MiB")
+    return replace(SERVE, gogc="off", limit=f"{mib}MiB")
 
 
 def aiming(how: str, mib: int) -> Arm:
     """A "Ballast" or a "Tuner" that aims at a heap of so many MiB."""
-    return Arm(f"Serve{how}", sub=(("mib", str(mib)),))
+    return replace(SERVE, benchmark=f"Serve{how}", sub=(("mib", str(mib)),))
 
 
 # The rule of automemlimit in one line: GOMEMLIMIT is nine tenths of the container's
 # memory, and GOGC stays as it is. The library itself is not needed for that.
-AUTOMEMLIMIT = Arm("Serve", limit=f"{CONTAINER_MIB * 2**20 * 9 // 10}B")
-FIXED = tuple(Arm("Serve", gogc) for gogc in ("50", "100", "200", "400", "800", "1600", "off"))
+AUTOMEMLIMIT = replace(SERVE, limit=f"{CONTAINER_MIB * 2**20 * 9 // 10}B")
+FIXED = tuple(
+    replace(SERVE, gogc=gogc) for gogc in ("50", "100", "200", "400", "800", "1600", "off")
+)
 LIMITED = tuple(with_limit(mib) for mib in _GOALS)
 BALLASTS = tuple(aiming("Ballast", mib) for mib in _GOALS)
 TUNERS = tuple(aiming("Tuner", mib) for mib in _GOALS)
 WAYS = (*FIXED, *LIMITED, *BALLASTS, *TUNERS, AUTOMEMLIMIT)
-_LATER = frozenset({Arm("Serve", "50"), Arm("Serve", "1600"), aiming("Ballast", 16)})
+_LATER = frozenset({FIXED[0], FIXED[5], aiming("Ballast", 16)})
 _SERVED_BYTES = 19_000  # by one operation
 
 
@@ -129,7 +134,14 @@ def _turns(release: str) -> Iterator[Case]:
             *("signing", turns(MOST_PROCS, gogc), release, _SIGNATURES, 1, every, since),
             *(1, kept, True),
         )
-    yield Case("signing", turns(1, "400"), release, _SIGNATURES, every=2, traced=True)
+    for procs in GRID_PROCS:
+        for gogc in GRID_GOGC:
+            if gogc == "100" or procs == MOST_PROCS:
+                continue  # measured above
+            since, every = ("tiny", 2) if (procs, gogc) == (1, "400") else ("standard", 4)
+            kept = _SIGNATURE if gogc == "off" else 0
+            case = Case("signing", turns(procs, gogc), release, _SIGNATURES, every=every)
+            yield replace(case, since=since, kept=kept, traced=True)
     for gogc in ("100", "400"):
         arm = turns(MOST_PROCS, gogc, profile="cpu")
         yield Case("signing", arm, release, _SIGNATURES, every=2)
@@ -145,8 +157,8 @@ def _cases() -> Iterator[Case]:
         yield Case("churn", arm, TODAY_GO, _SERVED, since=since, kept=kept, traced=True)
     for arm in (signing(1), turns(MOST_PROCS)):
         for twin, since in (("relinked", "tiny"), ("same", "standard")):
-            case = Case("signing", replace(arm, twin=twin), TODAY_GO, _SIGNATURES, every=2)
-            yield replace(case, since=since, traced=True)
+            arm = replace(arm, twin=twin)
+            yield Case("signing", arm, TODAY_GO, _SIGNATURES, since=since, traced=True)
 
 
 EXPERIMENT = Experiment(

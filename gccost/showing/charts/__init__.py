@@ -12,7 +12,16 @@ from types import MappingProxyType
 
 from gccost import rounding
 from gccost.judging.recording import Recording
-from gccost.showing.charts import addcleanup, lemire, precision, remedies, siebenmann, weimer, why
+from gccost.showing.charts import (
+    addcleanup,
+    cloudflare,
+    lemire,
+    precision,
+    remedies,
+    siebenmann,
+    weimer,
+    why,
+)
 from gccost.showing.charts.common import NAMES, control, verdicts
 from gccost.showing.charts.lemire import LEMIRE_SHARES
 from gccost.showing.charts.remedies import name as called
@@ -52,6 +61,16 @@ CHARTS: Mapping[str, Callable[[Recording], Chart]] = MappingProxyType(
         "addcleanup-gc-off": addcleanup.gc_off,
         "addcleanup-profile": addcleanup.profile,
         "addcleanup-parallel": addcleanup.parallel,
+        "cloudflare-published": cloudflare.published_scaling,
+        "cloudflare-scaling": cloudflare.scaling,
+        "cloudflare-turns": cloudflare.mechanism,
+        "cloudflare-gogc": cloudflare.gogc,
+        "cloudflare-grid": cloudflare.grid,
+        "cloudflare-gctrace": cloudflare.trace,
+        "cloudflare-profile": cloudflare.profile,
+        "cloudflare-share": cloudflare.gc_share,
+        "cloudflare-pareto": cloudflare.pareto,
+        "cloudflare-model": cloudflare.model,
         "why-span": why.span,
         "why-sizes": why.sizes,
         "why-releases": why.releases,

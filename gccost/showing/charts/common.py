@@ -81,6 +81,11 @@ NAMES = {
     "Escaping": "plain, escapes",
     "Cleaned": "with a Cleaner",
     "Finalized": "with a finalizer",
+    "Sign": "signing, all CPUs",
+    "SignInTurns": "signing, Ps in turns",
+    "Serve": "a server's garbage",
+    "ServeBallast": "with a ballast",
+    "ServeTuner": "with a tuner",
 }
 VERDICT_COLOURS = {
     Label.HOLDS: BLUE,

@@ -1,0 +1,73 @@
+"""The interactive part of chapter 04: choose Ps, GOGC and a release, see what was measured.
+
+It appears where a person can use it, in JupyterLab; a report and a replay hold the
+same choices as small multiples (the chart "cloudflare-grid"), which need no script.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from gccost import rounding
+from gccost.judging.recording import Recording
+from gccost.measuring.experiments.cloudflare import GRID_GOGC, GRID_PROCS, PROCS, turns
+from gccost.measuring.toolchains import title
+from gccost.showing.tables import Prose, table
+
+
+def live() -> bool:
+    """Whether this is a person's own session: a report's or a replay's names its mode."""
+    return not os.environ.get("GCCOST_MODE")
+
+
+def choose(recording: Recording) -> Any:
+    """Menus to choose from, with what was measured below them; in words where nobody can."""
+    if not live():
+        return Prose(
+            "*In JupyterLab this cell has menus to choose the Ps, GOGC and the release; the "
+            "chart above shows the same choices.*"
+        )
+    # Here, as a report and a replay must not hold any trace of a widget.
+    import ipywidgets
+
+    procs = [p for p in PROCS if any(_measured(recording, p, g) for g in GRID_GOGC)]
+    return ipywidgets.interactive(
+        lambda procs, gogc, release: chosen(recording, procs, gogc, release),
+        procs=ipywidgets.Dropdown(options=procs, description="Ps"),
+        gogc=ipywidgets.Dropdown(options=GRID_GOGC, description="GOGC"),
+        release=ipywidgets.Dropdown(
+            options=[(title(release), release) for release in recording.releases],
+            description="release",
+        ),
+    )
+
+
+def chosen(recording: Recording, procs: int, gogc: str, release: str) -> Any:
+    """What one choice gives: a table, or a sentence that it was not measured."""
+    arm = turns(procs, gogc)
+    rate = recording.level(arm, release, "op/cpu-s")
+    if not rate.samples:
+        at = f"{procs} Ps with GOGC={gogc} on {title(release)}"
+        grid = ", ".join(map(str, GRID_PROCS))
+        return Prose(f"{at}: not measured. At the standard budget all of {grid} Ps are.")
+    cycle = recording.level(arm, release, "gc-cycle-op")
+    memory = recording.level(arm, release, "peak-rss-bytes")
+    return table(
+        ("what", "measured"),
+        (
+            ("signatures per CPU second", rounding.interval(rate, "count")),
+            (
+                "signatures per GC cycle",
+                rounding.interval(cycle, "count") if cycle.samples else "no cycle",
+            ),
+            ("peak memory", rounding.mebibytes(memory.value)),
+        ),
+        caption=f"{procs} Ps that take turns on one CPU, GOGC={gogc}, {title(release)}",
+    )
+
+
+def _measured(recording: Recording, procs: int, gogc: str) -> bool:
+    return any(
+        len(recording.samples(turns(procs, gogc), release)) for release in recording.releases
+    )
