@@ -24,7 +24,7 @@ _CYCLE = re.compile(
     rf"(?P<cpu>{_NUMBER}\+{_NUMBER}/{_NUMBER}/{_NUMBER}\+{_NUMBER}) ms cpu, "
     r"(?P<sizes>\d+->\d+->\d+) MB, (?P<goal>\d+) MB goal, "
     r"(?:(?P<stacks>\d+) MB stacks, (?P<globals>\d+) MB globals, )?"
-    r"(?P<procs>\d+) P(?P<forced> \(forced\))?(?!\w)"
+    r"(?P<procs>\d+) P(?P<forced> \(forced\))?"
 )
 _BEGINS = re.compile(r"gc \d+ @\d")
 _SCAVENGER = re.compile(r"scvg-?\d*: |scav \d+ ")

@@ -1,0 +1,143 @@
+"""Reading gctrace: every release's lines, and whatever shares stderr with them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from gccost import places
+from gccost.measuring import gctrace
+
+# As these releases printed them.
+GO_1_9 = (
+    "gc 1 @0.021s 0%: 0.15+0.37+0.25 ms clock, 3.0+0.19/0.39/0.60+5.0 ms cpu, "
+    "4->4->0 MB, 5 MB goal, 48 P"
+)
+GO_1_16 = (
+    "gc 12 @1.204s 2%: 0.040+1.3+0.003 ms clock, 0.16+0.11/0.52/0.83+0.014 ms cpu, "
+    "5->6->2 MB, 6 MB goal, 4 P"
+)
+GO_1_20 = (
+    "gc 2 @0.014s 9%: 0.061+2.5+0.003 ms clock, 0.12+0.006/0.063/0.074+0.006 ms cpu, "
+    "3->5->1 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P"
+)
+GO_1_27 = (
+    "gc 5 @0.084s 4%: 0.25+3.1+0.033 ms clock, 0.51+0.23/0.20/0+0.067 ms cpu, "
+    "3->3->0 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P"
+)
+OFF_1_10 = (
+    "gc 1 @0.000s 7%: 0.073+0.11+0.20 ms clock, 0.14+0/0.036/0.048+0.41 ms cpu, "
+    "0->0->0 MB, 17592186044415 MB goal, 2 P (forced)"
+)
+OFF_1_27 = (
+    "gc 1 @0.001s 13%: 1.0+0.19+0.005 ms clock, 2.1+0/0.15/0+0.011 ms cpu, "
+    "0->0->0 MB, 8532210231537 MB goal, 0 MB stacks, 0 MB globals, 2 P (forced)"
+)
+SCAVENGER = (
+    "scvg0: inuse: 3, idle: 60, sys: 63, released: 0, consumed: 63 (MB)",
+    "scvg-1: 0 MB released",
+    "scav 2 KiB work, 7216 KiB total, 89% util",
+    "scav 0 KiB work (bg), 0 KiB work (eager), 7224 KiB now, 90% util",
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "at", "percent", "sizes", "goal", "procs"),
+    [
+        (GO_1_9, 1, 0.021, 0, (4, 4, 0), 5, 48),
+        (GO_1_16, 12, 1.204, 2, (5, 6, 2), 6, 4),
+        (GO_1_20, 2, 0.014, 9, (3, 5, 1), 4, 2),
+        (GO_1_27, 5, 0.084, 4, (3, 3, 0), 4, 2),
+    ],
+    ids=["1.9", "1.16", "1.20", "1.27"],
+)
+def test_a_line_of_every_form_is_read(line, number, at, percent, sizes, goal, procs) -> None:
+    trace = gctrace.parse(line + "\n")
+    (cycle,) = trace.cycles
+    assert (cycle.number, cycle.at, cycle.percent) == (number, at, percent)
+    assert (cycle.start_mb, cycle.end_mb, cycle.live_mb) == sizes
+    assert (cycle.goal_mb, cycle.procs, cycle.forced) == (goal, procs, False)
+    assert math.isnan(cycle.stacks_mb) == ("stacks" not in line)
+    assert trace.problems == () and trace.foreign == ()
+
+
+def test_the_clocks_are_told_apart() -> None:
+    (cycle,) = gctrace.parse(GO_1_9).cycles
+    assert cycle.clock == (0.15, 0.37, 0.25)
+    assert cycle.cpu == (3.0, 0.19, 0.39, 0.60, 5.0)
+    assert cycle.cpu_ms == pytest.approx(3.0 + 0.19 + 0.39 + 5.0)
+
+
+@pytest.mark.parametrize("line", [OFF_1_10, OFF_1_27], ids=["1.10", "1.27"])
+def test_with_the_gc_off_a_forced_cycle_has_no_goal(line: str) -> None:
+    trace = gctrace.parse(line)
+    assert trace.cycles[0].forced
+    assert math.isinf(trace.cycles[0].goal_mb)
+    assert trace.own == ()
+    assert gctrace.metrics(trace) == {"gctrace-cycles": 0.0}
+
+
+def test_lines_of_the_scavenger_are_passed_over() -> None:
+    trace = gctrace.parse("\n".join([*SCAVENGER, GO_1_27, *SCAVENGER]))
+    assert len(trace.cycles) == 1
+    assert trace.scavenger == 2 * len(SCAVENGER)
+    assert trace.problems == () and trace.foreign == ()
+
+
+@pytest.mark.parametrize("line", [GO_1_9, GO_1_27, OFF_1_27], ids=["1.9", "1.27", "off"])
+def test_a_line_cut_short_anywhere_is_a_problem_and_never_a_wrong_cycle(line: str) -> None:
+    (whole,) = gctrace.parse(line).cycles
+    for end in range(len("gc 1 @0"), len(line) - 1):
+        trace = gctrace.parse(f"{GO_1_16}\n{line[:end]}", "trace.txt")
+        assert trace.cycles[0].number == 12
+        for cycle in trace.cycles[1:]:  # what is lost may be "(forced)" and a digit of the Ps
+            assert (cycle.number, cycle.goal_mb) == (whole.number, whole.goal_mb)
+            assert " P" in line[:end]
+        if len(trace.cycles) == 1:
+            (problem,) = trace.problems
+            assert (problem.file, problem.line) == ("trace.txt", 2)
+
+
+def test_what_else_is_written_there_is_kept_and_breaks_nothing() -> None:
+    text = "\n".join(
+        [
+            "listening on 127.0.0.1",
+            "half a line" + GO_1_9,
+            GO_1_27 + "panic: lost",
+            "",
+            "gc is running",
+            "gc 9 of 10 done",
+            GO_1_20,
+        ]
+    )
+    trace = gctrace.parse(text)
+    assert [cycle.number for cycle in trace.cycles] == [1, 5, 2]
+    assert trace.problems == ()
+    said = ["listening on 127.0.0.1", "half a line", "panic: lost"]
+    assert list(trace.foreign) == [*said, "gc is running", "gc 9 of 10 done"]
+
+
+def test_the_metrics_leave_out_what_the_program_asked_for() -> None:
+    forced = GO_1_27.replace("gc 5", "gc 4") + " (forced)"
+    found = gctrace.metrics(gctrace.parse("\n".join([forced, GO_1_27, GO_1_20])))
+    assert found["gctrace-cycles"] == 2
+    assert found["gctrace-share"] == 0.09
+    assert found["gctrace-goal-bytes"] == 4 * 2**20
+    assert found["gctrace-live-bytes"] == 0.5 * 2**20
+    cpu = 0.51 + 0.23 + 0.20 + 0.067 + 0.12 + 0.006 + 0.063 + 0.006
+    assert found["gctrace-cpu-ns"] == pytest.approx(1e6 * cpu)
+
+
+def test_nothing_at_all_is_no_trace() -> None:
+    assert gctrace.metrics(gctrace.parse("")) == {"gctrace-cycles": 0.0}
+
+
+def test_the_documents_own_lines_go_through_the_same_parser() -> None:
+    text = (places.PUBLISHED / "cloudflare-gctrace.txt").read_text()
+    trace = gctrace.parse(text)
+    assert trace.problems == () and trace.foreign == ()
+    assert [cycle.number for cycle in trace.cycles] == [*range(1, 18), 6789, 6790]
+    assert {cycle.procs for cycle in trace.cycles} == {48}
+    assert (trace.cycles[-1].at, trace.cycles[-1].percent) == (10.0, 12)
+    assert {cycle.live_mb for cycle in trace.cycles} == {0, 1}
