@@ -59,7 +59,8 @@ def test_a_line_of_every_form_is_read(line, number, at, percent, sizes, goal, pr
     assert (cycle.start_mb, cycle.end_mb, cycle.live_mb) == sizes
     assert (cycle.goal_mb, cycle.procs, cycle.forced) == (goal, procs, False)
     assert math.isnan(cycle.stacks_mb) == ("stacks" not in line)
-    assert trace.problems == () and trace.foreign == ()
+    assert trace.problems == ()
+    assert trace.foreign == ()
 
 
 def test_the_clocks_are_told_apart() -> None:
@@ -82,7 +83,8 @@ def test_lines_of_the_scavenger_are_passed_over() -> None:
     trace = gctrace.parse("\n".join([*SCAVENGER, GO_1_27, *SCAVENGER]))
     assert len(trace.cycles) == 1
     assert trace.scavenger == 2 * len(SCAVENGER)
-    assert trace.problems == () and trace.foreign == ()
+    assert trace.problems == ()
+    assert trace.foreign == ()
 
 
 @pytest.mark.parametrize("line", [GO_1_9, GO_1_27, OFF_1_27], ids=["1.9", "1.27", "off"])
@@ -136,7 +138,8 @@ def test_nothing_at_all_is_no_trace() -> None:
 def test_the_documents_own_lines_go_through_the_same_parser() -> None:
     text = (places.PUBLISHED / "cloudflare-gctrace.txt").read_text()
     trace = gctrace.parse(text)
-    assert trace.problems == () and trace.foreign == ()
+    assert trace.problems == ()
+    assert trace.foreign == ()
     assert [cycle.number for cycle in trace.cycles] == [*range(1, 18), 6789, 6790]
     assert {cycle.procs for cycle in trace.cycles} == {48}
     assert (trace.cycles[-1].at, trace.cycles[-1].percent) == (10.0, 12)

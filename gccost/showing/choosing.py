@@ -56,7 +56,7 @@ def chosen(recording: Recording, procs: int, gogc: str, release: str) -> Any:
     return table(
         ("what", "measured"),
         (
-            ("signatures per CPU second", rounding.interval(rate, "count")),
+            ("signatures per CPU second", rounding.interval(rate, "frequency")),
             (
                 "signatures per GC cycle",
                 rounding.interval(cycle, "count") if cycle.samples else "no cycle",

@@ -1,0 +1,533 @@
+"""Chapter 04: what it tests where, a sweep that is broken off, and a made-up machine."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import random
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import PROGRAM, FakeMachine
+from test_profiles import write as write_profile
+
+from gccost import places
+from gccost.errors import GccostError
+from gccost.judging import fits, ledger, published
+from gccost.judging.claims import cloudflare as claims
+from gccost.judging.claims.rules import Label
+from gccost.judging.recording import GOROUTINES, Recording
+from gccost.measuring import benchfmt, builds, measure, runs, samples, toolchains
+from gccost.measuring import machine as described
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.experiments.base import BUDGETS, Case
+from gccost.measuring.experiments.cloudflare import (
+    AUTOMEMLIMIT,
+    BEST_GOGC,
+    CONTAINER_MIB,
+    DOCUMENT_CPUS,
+    GOGCS,
+    MOST_PROCS,
+    PROCS,
+    SERVE,
+    signing,
+    turns,
+    with_limit,
+)
+from gccost.measuring.machine import MOST_BYTES
+from gccost.measuring.profiles import read
+from gccost.measuring.samples import SampleFailed, run_sample
+from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
+from gccost.showing import charts, choosing
+from gccost.showing.charts import cloudflare as drawn
+
+CLOUDFLARE = EXPERIMENTS["cloudflare"]
+CHARTS = [name for name in charts.CHARTS if name.startswith("cloudflare")]
+LINE = "gc 3 @0.027s 1%: 0.1+0.4+0.2 ms clock, 0.6+0.5/1/0+1 ms cpu, 4->4->0 MB, 5 MB goal, 48 P"
+
+# --- A made-up recording: as if of so many CPUs ------------------------------------
+
+
+def throughput(case: Case) -> float:
+    """Signatures a second, as the document's machine would make them; made up."""
+    arm = case.arm
+    known = {
+        (int(g), str(q)): float(v)
+        for g, q, v in published.table("cloudflare-throughput").itertuples(index=False)
+    }
+    goroutines = int(dict(arm.sub).get("goroutines", "1"))
+    if arm.benchmark == "Sign":
+        # Along the document's points; past the physical cores a little is gained.
+        rising = 30_600.0 * min(goroutines, 24) * 0.8 + 4000.0 * max(goroutines - 24, 0)
+        falling = 274_622.0 * min(1.0, (17 / goroutines) ** 1.2)
+        made = known.get((goroutines, arm.gogc), falling if arm.gogc == "100" else rising)
+        return min(made, 30_618.5 * goroutines) if arm.gogc == "100" else made
+    if arm.benchmark == "SignInTurns":
+        collapsed = arm.gogc == "100" and goroutines >= 32
+        return 45_000.0 - 40 * goroutines - (16_000.0 if collapsed else 0.0)
+    return 90_000.0 if arm == SERVE else 120_000.0
+
+
+def made_up(folder: Path, cpus: int, noise: float = 0.01, rounds: int = 5) -> Recording:
+    """A recording at the standard budget, marked as made up, on so many CPUs."""
+    machine = {"cpu": "Made-up CPU", "allowed_cpus": cpus, "release": "Test OS"}
+    run = runs.create(folder, machine=machine, fingerprint="0" * 12, warnings=["It is made up."])
+    draw = random.Random(1)
+    lines = ["experiment: cloudflare"]
+    for case in CLOUDFLARE.within(BUDGETS["standard"]):
+        if case.cpus > cpus:
+            continue
+        for number in range(1, rounds + 1):
+            lines.append(benchfmt.format_line(sample(case, number, draw.gauss(1, noise))))
+            if case.arm.profile:
+                path = run.profile("cloudflare", case.name, number)
+                path.parent.mkdir(exist_ok=True)
+                collecting = 70 if case.arm.gogc == "100" else 3
+                stacks = [
+                    (["gccost/rates.Measure.func1", "gccost/signing.Sign"], 30),
+                    (["runtime.gcBgMarkWorker", "runtime.gcDrain"], collecting),
+                ]
+                write_profile(path, [(stack, ns * 10**7 + number) for stack, ns in stacks])
+        path = run.gctrace("cloudflare", case.name)
+        path.parent.mkdir(exist_ok=True)
+        trace = [LINE.replace("gc 3 @0.027", f"gc {i} @{i / 1000:.3f}") for i in range(1, 9)]
+        path.write_bytes(gzip.compress("\n".join(trace).encode(), mtime=0))
+    run.append("cloudflare", lines)
+    run.update("cloudflare", key="made-up", machine=machine)
+    recording = Recording.load(CLOUDFLARE, run)
+    assert not recording.problems
+    return recording
+
+
+def sample(case: Case, number: int, noise: float) -> benchfmt.Sample:
+    rate = throughput(case) * noise
+    cycles = {"100": 100.0, "off": 0.0}.get(case.arm.gogc, 5.0)
+    metrics = {
+        "ns/op": 1e9 / rate,
+        "op/s": rate,
+        "cpu-ns/op": 1e9 / rate,
+        "op/cpu-s": rate,
+        "cpus-busy": 22.66,
+        "gc-cycles": cycles,
+        "gc-cycles/s": 679.0 if case.arm.gogc == "100" else 6.0,
+        "faults": 9000.0 * (2 + number % 2) if case.arm.gogc == "off" else 1000.0 + 10 * number,
+        "gc-share-memstats": 0.1,
+        "gc-share-classes": 3.0,
+        "gctrace-share": 0.12,
+        "peak-rss-bytes": 5e8 if case.arm.gogc == "off" and not case.arm.limit else 5e7,
+        "round": number,
+        "elapsed-s": 1,
+    }
+    if cycles:
+        metrics["gc-cycle-op"] = 116.0 if int(case.arm.procs or 48) >= 32 else 1000.0
+    keys = {**dict(case.arm.sub), "go": case.release, **case.arm.keys()}
+    procs = int(case.arm.procs or 48)
+    return benchfmt.Sample(case.arm.benchmark, case.n, metrics, keys, procs)
+
+
+@pytest.fixture(scope="module")
+def many_cores(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    return made_up(tmp_path_factory.mktemp("48-cpus"), cpus=48)
+
+
+@pytest.fixture(scope="module")
+def few_cores(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    return made_up(tmp_path_factory.mktemp("2-cpus"), cpus=2)
+
+
+def test_on_few_cores_every_claim_says_what_it_needs(few_cores: Recording) -> None:
+    rows = ledger.rows({"cloudflare": few_cores}, claims.CLAIMS)
+    assert len(rows) == 16
+    assert {row.verdict.label for row in rows} == {Label.UNTESTABLE}
+    assert {row.verdict.reason for row in rows} == {"it needs 48 CPUs, there were 2"}
+
+
+def test_on_many_cores_the_same_claims_are_judged(many_cores: Recording) -> None:
+    rows = ledger.rows({"cloudflare": many_cores}, claims.CLAIMS)
+    for row in rows:
+        assert row.verdict.label is Label.HOLDS, (row.claim.id, row.verdict, row.estimate)
+
+
+def test_no_verdict_on_many_cores_is_typed_by_hand(tmp_path: Path) -> None:
+    recording = made_up(tmp_path, cpus=48)
+    slow = recording.frame["benchmark"].eq("Sign") & recording.frame["gogc"].eq("100")
+    frame = recording.frame.copy()
+    frame.loc[slow & frame["goroutines"].eq("48"), "ns/op"] /= 8  # no collapse
+    rows = ledger.rows({"cloudflare": replace(recording, frame=frame)}, claims.CLAIMS)
+    labels = {row.claim.id: row.verdict.label for row in rows}
+    assert labels["C1"] is labels["C2"] is Label.FAILS
+    assert labels["C5"] is not Label.HOLDS
+    assert labels["C7"] is labels["C8"] is Label.HOLDS
+
+
+@pytest.mark.parametrize("name", CHARTS)
+@pytest.mark.parametrize("cores", ["many_cores", "few_cores"])
+def test_every_chart_is_drawn_on_few_cores_and_on_many(
+    name: str, cores: str, request: pytest.FixtureRequest
+) -> None:
+    chart = charts.CHARTS[name](request.getfixturevalue(cores))
+    assert "not measured" not in chart.title
+    assert len(chart.data) > 0
+    assert chart.alt.startswith(chart.title)
+    assert "nan" not in chart.title + chart.alt
+    again = charts.CHARTS[name](request.getfixturevalue(cores))
+    assert (chart.svg, chart.csv()) == (again.svg, again.csv())
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_chart_of_what_was_not_measured_says_so(name: str, few_cores: Recording) -> None:
+    nothing = replace(few_cores, frame=few_cores.frame.iloc[:0], cpu_profiles={})
+    chart = charts.CHARTS[name](nothing)
+    assert chart.title
+    assert chart.alt
+
+
+def test_the_threshold_is_where_the_operations_per_cycle_fall(few_cores: Recording) -> None:
+    where = drawn.threshold(few_cores, TODAY_GO)
+    assert where is not None
+    assert where[:2] == (28, 32)
+    assert where[2] == pytest.approx(1000 / 116)
+    level = few_cores.frame.copy()
+    level["gc-cycle-op"] = 500.0
+    assert drawn.threshold(replace(few_cores, frame=level), TODAY_GO) is None
+
+
+def test_the_sweep_is_the_documents_own_where_there_are_cores(
+    few_cores: Recording, many_cores: Recording
+) -> None:
+    assert drawn.sweep_arm(many_cores)[0]("400") == signing(DOCUMENT_CPUS, "400")
+    assert drawn.sweep_arm(few_cores)[0]("400") == turns(MOST_PROCS, "400")
+    assert drawn.best_gogc(many_cores, TODAY_GO) == BEST_GOGC
+
+
+def test_on_the_front_nothing_is_beaten_in_both(few_cores: Recording) -> None:
+    found = drawn.ways(few_cores)
+    front = [way for way in found if way.front]
+    assert front
+    for way in front:
+        for other in found:
+            better = other.rate.value > way.rate.value
+            assert not (better and other.memory.value <= way.memory.value)
+
+
+# --- Models --------------------------------------------------------------------------
+
+
+def test_a_plane_is_found_again_within_its_intervals() -> None:
+    draw = random.Random(2)
+    cycles = [draw.uniform(0, 0.01) for _ in range(60)]
+    faults = [draw.uniform(0, 2) for _ in range(60)]
+    y = [
+        20_000 + 500_000 * c + 300 * f + draw.gauss(0, 50)
+        for c, f in zip(cycles, faults, strict=True)
+    ]
+    fit = fits.plane([cycles, faults], y)
+    assert fit is not None
+    for coefficient, truth in zip(fit.coefficients, (20_000, 500_000, 300), strict=True):
+        assert coefficient.low < truth < coefficient.high
+        assert coefficient.half_width < 0.1
+    assert 0.99 < fit.r2 <= 1
+    assert sum(y) == pytest.approx(sum(fit.fitted))
+
+
+@pytest.mark.parametrize(
+    ("xs", "y"),
+    [
+        ([[], []], []),
+        ([[1, 2], [1, 3]], [1, 2]),
+        ([[0, 0, 0, 0, 0], [1, 2, 3, 4, 5]], [1, 2, 3, 4, 5]),
+        ([[1, 2, 3, 4, 5], [2, 4, 6, 8, 10]], [1, 2, 3, 4, 6]),
+    ],
+    ids=["nothing", "too few", "one never varies", "one is the other"],
+)
+def test_a_plane_that_cannot_be_told_is_none(xs: list[list[float]], y: list[float]) -> None:
+    assert fits.plane(xs, y) is None
+
+
+def test_the_scalability_law_is_found_again() -> None:
+    truth = fits.Scaling(30_000.0, 0.03, 0.001)
+    ns = [1, 2, 4, 8, 17]
+    found = fits.scaling(ns, [truth.at(n) for n in ns])
+    assert found is not None
+    assert found.one == pytest.approx(truth.one)
+    assert found.contention == pytest.approx(truth.contention)
+    assert found.coherence == pytest.approx(truth.coherence)
+    assert fits.scaling([1, 2], [1.0, 2.0]) is None
+
+
+# --- What the experiment declares ------------------------------------------------------
+
+
+def test_the_published_values_are_those_of_the_published_figures() -> None:
+    rows = published.table("cloudflare-throughput").set_index(["goroutines", "gogc"])["op_per_s"]
+    values = published.claims()["value"]
+    profile = published.table("cloudflare-profile").set_index("function")["flat_percent"]
+    last = drawn.published_trace().cycles[-1]
+    for claim, value in (
+        ("C1", rows[17, "100"] / rows[48, "100"]),
+        ("C2", rows[48, "100"] / rows[1, "100"]),
+        ("C3", profile.drop("crypto/elliptic.p256OrdSqr").sum() / 100),
+        ("C4", last.number / last.at),
+        ("C5", rows[48, "off"] / rows[48, "100"]),
+        ("C6", rows[48, "2400"] / rows[48, "off"]),
+        ("C7", rows[48, "11300"] / rows[1, "100"]),
+    ):
+        assert values[claim] == pytest.approx(value, rel=2e-4)
+    assert rows[48, "100"] / values["C4"] == pytest.approx(drawn.PUBLISHED_OPERATIONS, abs=0.5)
+
+
+def test_gogc_is_swept_as_finely_as_the_budget_allows() -> None:
+    steps = {}
+    for name, limit in BUDGETS.items():
+        swept = {
+            c.arm.gogc
+            for c in CLOUDFLARE.within(limit)
+            if c.arm == turns(MOST_PROCS, c.arm.gogc) and c.release == TODAY_GO
+        }
+        assert {"100", "400", "off"} <= swept
+        steps[name] = swept
+    assert steps["quick"] < steps["standard"] < steps["thorough"] == set(GOGCS)
+    assert len(GOGCS) == 201
+
+
+def test_goroutines_go_up_to_twice_the_cpus_and_no_further() -> None:
+    for cpus in (1, 2, 48):
+        swept = {
+            int(dict(c.arm.sub)["goroutines"])
+            for c in CLOUDFLARE.within(BUDGETS["thorough"])
+            if c.arm == signing(int(dict(c.arm.sub).get("goroutines", "0"))) and c.cpus <= cpus
+        }
+        assert swept == set(range(1, 2 * cpus + 1))
+
+
+def test_the_rule_of_automemlimit() -> None:
+    """Nine tenths of the container's memory; GOGC stays."""
+    assert AUTOMEMLIMIT.limit == f"{int(0.9 * CONTAINER_MIB * 2**20)}B"
+    assert AUTOMEMLIMIT.gogc == SERVE.gogc == "100"
+
+
+def test_a_name_holds_what_benchstat_compares_by() -> None:
+    assert turns(48, "400").on(TODAY_GO) == (
+        "SignInTurns/goroutines=48/go=1.27.4/gogc=400/gomaxprocs=48/setting=precise"
+    )
+    assert with_limit(64).on(TODAY_GO).endswith("/gogc=off/gomemlimit=64MiB/setting=precise")
+
+
+# --- Bad input -------------------------------------------------------------------------
+
+TRACED = Case("signing", turns(48, "400"), TODAY_GO, n=1000, traced=True)
+SHOW = 'name=BenchmarkSignInTurns/goroutines=48; line "$name"'
+
+
+def program(folder: Path, behaviour: str) -> Path:
+    path = folder / "program.test"
+    path.write_text(PROGRAM + behaviour + "\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_case_sets_its_ps_its_gogc_and_its_limit(tmp_path: Path) -> None:
+    told = 'echo "$GOMAXPROCS $GOGC $GOMEMLIMIT" > told; name=BenchmarkServe; line "$name"'
+    limited = Case("churn", replace(with_limit(64), procs="96"), TODAY_GO, n=1000)
+    run_sample(program(tmp_path, told), limited, tmp_path)
+    assert (tmp_path / "told").read_text().split() == ["96", "off", "64MiB"]
+
+
+def test_more_ps_than_cpus_are_told_to_the_program_as_they_are(tmp_path: Path) -> None:
+    assert max(PROCS) > 1
+    sample = run_sample(program(tmp_path, SHOW), TRACED, tmp_path)
+    assert sample.keys["gomaxprocs"] == "48"
+
+
+def test_a_traced_sample_holds_what_its_gctrace_says(tmp_path: Path) -> None:
+    path = program(tmp_path, f'echo "$GODEBUG" >&2; echo "{LINE}" >&2; {SHOW}')
+    sample = run_sample(path, TRACED, tmp_path)
+    assert sample.metrics["gctrace-cycles"] == 1
+    kept = (tmp_path / samples.TRACE).read_text()
+    assert LINE in kept
+    assert "gctrace=1" in kept
+
+
+def test_a_program_that_dies_of_memory_is_not_hidden_by_its_gctrace(tmp_path: Path) -> None:
+    path = program(tmp_path, f'echo "{LINE}" >&2; echo "fatal error: out of memory" >&2; exit 2')
+    with pytest.raises(SampleFailed, match="out of memory"):
+        run_sample(path, TRACED, tmp_path)
+
+
+def test_what_the_gc_does_not_free_is_capped_by_the_memory_there_is() -> None:
+    for case in CLOUDFLARE.cases:
+        if case.arm.gogc == "off" and not case.arm.limit:
+            assert case.kept > 0
+            capped = case.capped(MOST_BYTES)
+            assert capped.n * case.kept <= MOST_BYTES
+            assert case.capped(10 * 2**20).n < case.n
+
+
+ANSWER = """
+for arg; do case $arg in -test.bench=*) bench=${arg#*=} ;; esac; done
+name=$(printf '%s' "$bench" | tr -d '^$()')
+"""
+
+
+def measured(machine: FakeMachine, more: str = "") -> runs.Run:
+    machine.behaviour = ANSWER + more + f'echo "{LINE}" >&2; line "$name"'
+    plan = measure.plan(CLOUDFLARE, BUDGETS["tiny"])
+    return measure.measure(plan)
+
+
+def test_one_that_dies_with_the_gc_off_is_recorded_as_data(machine: FakeMachine) -> None:
+    run = measured(machine, 'if [ "$GOGC$GOMEMLIMIT" = off ]; then kill -KILL $$; fi\n')
+    recording = Recording.load(CLOUDFLARE, run)
+    ended = recording.failures(turns(MOST_PROCS, "off"), TODAY_GO)
+    assert ended
+    assert all("SIGKILL" in how for how in ended)
+    assert recording.failures(turns(MOST_PROCS, "400"), TODAY_GO) == []
+    assert len(recording.samples(turns(MOST_PROCS, "400"), TODAY_GO))
+    assert not len(recording.samples(turns(MOST_PROCS, "off"), TODAY_GO))
+
+
+def test_a_sweep_that_is_killed_half_way_goes_on_where_it_was(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = measure.run_sample
+    calls = Counter[str]()
+
+    def until_killed(*args: object, **more: object) -> benchfmt.Sample:
+        if sum(calls.values()) == 30:
+            raise KeyboardInterrupt
+        case = args[1]
+        assert isinstance(case, Case)
+        calls[case.name] += 1
+        return whole(*args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(measure, "run_sample", until_killed)
+    with pytest.raises(KeyboardInterrupt):
+        measured(machine)
+    (run,) = runs.all_runs(places.runs())
+    before = run.results("cloudflare").read_bytes()
+    assert before.count(b"\nBenchmark") == 30
+    monkeypatch.setattr(measure, "run_sample", whole)
+    again = measured(machine)
+    assert again.folder == run.folder
+    after = run.results("cloudflare").read_bytes()
+    assert after.startswith(before)
+    frame = Recording.load(CLOUDFLARE, again).frame
+    for case in measure.plan(CLOUDFLARE, BUDGETS["tiny"]).cases:
+        rounds = frame.loc[frame["name"] == case.name, "round"]
+        assert list(rounds.sort_values()) == [n for n in range(1, 5) if case.due(n)], case.name
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 48])
+def test_a_plan_holds_what_the_cpus_can_show(
+    cpus: int, machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    description = {**described.describe(), "allowed_cpus": cpus}
+    monkeypatch.setattr(described, "describe", lambda: description)
+    arms = {case.arm for case in measure.plan(CLOUDFLARE, BUDGETS["quick"]).cases}
+    assert (signing(DOCUMENT_CPUS) in arms) == (cpus >= 24)
+    assert (signing(DOCUMENT_CPUS, "2400") in arms) == (cpus >= DOCUMENT_CPUS)
+    assert {signing(1), turns(1), turns(MOST_PROCS), SERVE} <= arms
+
+
+def test_without_the_documents_release_todays_is_measured_and_the_ledger_says_why(
+    machine: FakeMachine,
+) -> None:
+    machine.missing = {CLOUDFLARE_GO}
+    run = measured(machine)
+    assert run.experiment("cloudflare")["missing"].keys() == {CLOUDFLARE_GO}
+    recording = Recording.load(CLOUDFLARE, run)
+    assert recording.releases == (TODAY_GO,)
+    for name in CHARTS:
+        charts.CHARTS[name](recording)
+
+
+# --- The interactive part --------------------------------------------------------------
+
+
+def test_a_report_and_a_replay_hold_no_widget(
+    few_cores: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for mode in ("measure", "replay"):
+        monkeypatch.setenv("GCCOST_MODE", mode)
+        shown = choosing.choose(few_cores)
+        assert set(shown._repr_mimebundle_()) == {"text/markdown", "text/plain"}
+
+
+def test_in_a_session_of_ones_own_there_are_menus(
+    few_cores: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GCCOST_MODE", raising=False)
+    shown = choosing.choose(few_cores)
+    menus = {child.description: child for child in shown.children[:3]}
+    assert set(menus) == {"Ps", "GOGC", "release"}
+    assert set(menus["Ps"].options) >= {1, 48}
+    shown.close_all()
+
+
+def test_a_choice_gives_its_figures_or_says_that_there_are_none(few_cores: Recording) -> None:
+    assert "43,100/s" in choosing.chosen(few_cores, 48, "400", TODAY_GO).text
+    assert "not measured" in choosing.chosen(few_cores, 5, "400", TODAY_GO).markdown
+
+
+# --- Go 1.10 ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def old_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    toolchain = toolchains.find(CLOUDFLARE_GO)
+    if toolchain is None:
+        pytest.skip(f"Go {CLOUDFLARE_GO} is not on this machine: make measure fetches it")
+    compiler = toolchains.c_compiler()
+    return builds.build("signing", toolchain, compiler, 1, tmp_path_factory.mktemp("go1.10"))
+
+
+def test_go_1_10_builds_it_and_prints_all_that_today_prints(
+    old_program: Path, tmp_path: Path
+) -> None:
+    new = toolchains.find(TODAY_GO)
+    if new is None:
+        pytest.skip(f"Go {TODAY_GO} is not on this machine: make measure fetches it")
+    today = builds.build("signing", new, toolchains.c_compiler(), 1, tmp_path)
+    printed = []
+    for release, binary in ((CLOUDFLARE_GO, old_program), (TODAY_GO, today)):
+        case = Case("signing", turns(4), release, n=2500, traced=True)
+        sample = run_sample(binary, case, tmp_path)
+        assert (sample.n, sample.procs) == (2500, 4)
+        assert sample.metrics["gc-cycles"] >= 1
+        assert sample.metrics["gctrace-cycles"] >= sample.metrics["gc-cycles"]
+        printed.append(set(sample.metrics))
+    assert printed[1] - printed[0] == {"gc-share-classes"}  # runtime/metrics is newer
+    assert printed[0] <= printed[1]
+
+
+def test_go_1_10_writes_a_profile_of_the_signing(old_program: Path, tmp_path: Path) -> None:
+    case = Case("signing", turns(1, profile="cpu"), CLOUDFLARE_GO, n=6000)
+    run_sample(old_program, case, tmp_path, profile=tmp_path / "cpu.pb.gz")
+    assert read(tmp_path / "cpu.pb.gz").holds(GOROUTINES)
+
+
+def test_go_1_10_runs_its_tests_and_refuses_what_is_no_number(old_program: Path) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [old_program, *arguments],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "GOGC": ""},
+        )
+
+    assert run().stdout.endswith("PASS\n")
+    wrong = run("-test.bench=Sign", "-test.benchtime=manyx")
+    assert wrong.returncode == 2
+    assert "no number of operations" in wrong.stderr
+
+
+def test_a_build_that_fails_without_modules_says_where(
+    tmp_path: Path, old_program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toolchain = toolchains.find(CLOUDFLARE_GO)
+    assert toolchain is not None
+    with pytest.raises(GccostError, match="gosrc/churn"):  # it needs generics' own release
+        builds.build("churn", toolchain, toolchains.c_compiler(), 1, tmp_path)
