@@ -62,12 +62,13 @@ def test_the_gc_takes_part_wherever_it_is_on(recording: Recording) -> None:
 def test_no_sample_takes_too_much_memory_or_frees_a_block_twice(recording: Recording) -> None:
     frame = recording.frame
     for limit, metric in ((MOST_BYTES, "peak-rss-bytes"), (0, "c-misfreed")):
-        assert (frame[metric].dropna() <= limit).all()
+        if metric in frame:
+            assert (frame[metric].dropna() <= limit).all()
 
 
 @every_recording
 def test_every_claim_got_a_verdict_that_rests_on_samples(recording: Recording) -> None:
     for claim in CLAIMS.values():
-        if claim.experiment == recording.experiment.name:
+        if claim.experiment == recording.experiment.name and claim.cpus <= recording.cpus:
             for go in claim.releases:
                 assert recording.estimate(claim.quantity, go).samples > 0, (claim.id, go)

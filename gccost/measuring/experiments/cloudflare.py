@@ -144,7 +144,7 @@ def _turns(release: str) -> Iterator[Case]:
             yield replace(case, since=since, kept=kept, traced=True)
     for gogc in ("100", "400"):
         arm = turns(MOST_PROCS, gogc, profile="cpu")
-        yield Case("signing", arm, release, _SIGNATURES, every=2)
+        yield Case("signing", arm, release, _SIGNATURES)
 
 
 def _cases() -> Iterator[Case]:

@@ -513,6 +513,14 @@ def traced(recording: Recording, arm: Arm, go: str) -> gctrace.Trace | None:
     return gctrace.parse(text, path.name)
 
 
+def start(recording: Recording, arm: Arm, go: str) -> str:
+    """The heap in MB at which an arm's cycles start, by the trace that was kept: its median."""
+    found = traced(recording, arm, go)
+    if found is None or not found.own:
+        return "–"
+    return str(sorted(cycle.start_mb for cycle in found.own)[len(found.own) // 2])
+
+
 def between(trace: gctrace.Trace) -> list[float]:
     """The ms from each cycle to the next one of its own, where the lines are adjacent."""
     return [
