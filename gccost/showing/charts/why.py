@@ -31,8 +31,10 @@ from gccost.measuring.experiments.why import (
     BYTES,
     IN_USE,
     LIVE,
+    MIXED,
     ORDERS,
     OTHERS,
+    POOL,
     SMALL,
     attach,
     looped,
@@ -54,6 +56,7 @@ from gccost.showing.charts.common import (
     plain_ticks,
     release,
     row,
+    scaled,
     ticks_between,
 )
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE, Chart, finish, style
@@ -100,15 +103,13 @@ def _by_place(recording: Recording, arm: Arm, go: str) -> tuple[list[float], lis
 def _curve(recording: Recording, arm: Arm, go: str, name: str, colour: str) -> Curve:
     places, values = _by_place(recording, arm, go)
     rounds = recording.samples(arm, go).index.to_numpy()
-    estimates = [
-        amount(each, rounds) if len(each) == len(rounds) else amount(each, range(len(each)))
-        for each in values
-    ]
+    estimates = [amount(each, rounds[: len(each)]) for each in values]
     return Curve(name, places, estimates, values, colour)
 
 
 def _slope(recording: Recording, arm: Arm, go: str) -> str:
-    return f"{rounding.plain(recording.slope(arm, go).value)} ns a record"
+    slope = round(recording.slope(arm, go).value, 2)  # finer is the noise of a level line
+    return f"{rounding.plain(slope)} ns a record"
 
 
 def span(recording: Recording) -> Chart:
@@ -500,11 +501,17 @@ def programs(recording: Recording) -> Chart:
             made.say(f"{heading}, {what}: passes {rounding.plain(passed.value)} {label}")
     if not panels:
         return nothing(name, "The lists of programs were not counted")
-    first, last = made.data[0], made.data[-1]
+    first, last = (
+        (
+            recording.amount(program("Lists", *mix), go, "passed-records/op").value,
+            recording.added(Ratio(program("Cleanup", *mix), program("Plain", *mix), CPU), go).value,
+        )
+        for mix in ((0, 0), (POOL, MIXED))
+    )
     title = (
-        f"In a loop of nothing but handles a walk passes {_plain(first['estimate'])} records and a "
-        f"cleanup adds {_plain(first['added'])} ns; in the last of these programs "
-        f"{_plain(last['estimate'])} and {_plain(last['added'])} ns"
+        f"In a loop of handles a walk passes {rounding.plain(first[0])} records and a cleanup adds "
+        f"{rounding.nanoseconds(first[1])}; with {rounding.count(POOL)} in use and {MIXED} others "
+        f"beside each {rounding.plain(last[0])} and {rounding.nanoseconds(last[1])}"
     )
     with style():
         figure, _ = dot_plot(
@@ -712,8 +719,12 @@ def live_both(recording: Recording) -> Chart:
 # What is drawn of the profiles: the functions, and what the stacks must hold too.
 LEFT: dict[str, tuple[str, ...]] = {
     "AddCleanup": ("runtime.AddCleanup*",),
-    "of it, the walk": SPLICE_POINT,
-    "of it, the index": ("runtime.*pecialIndex*", "runtime.(*specialIndex)*"),
+    "of it, finding the place": SPLICE_POINT,
+    "of it, keeping the index": (
+        "runtime.(*mspan).linkSpecial",
+        "runtime.(*mspan).unlinkSpecial",
+        "runtime.(*mspan).makeSpecialIndex",
+    ),
     "allocating Go memory": ALLOCATING,
     "collecting": COLLECTING,
     "locks": LOCKING,
@@ -770,19 +781,20 @@ def memory(recording: Recording) -> Chart:
         both = []
         for runtime in ("", INDEX):
             arm = attach("AttachCleanup", bytes_=bytes_, runtime=runtime)
-            estimate = recording.amount(arm, go, "off-heap-bytes/span")
-            if not estimate.samples:
+            taken = recording.amount(arm, go, "off-heap-bytes/span")
+            if not taken.samples:
                 continue
-            both.append(estimate.value)
-            values = list(recording.samples(arm, go)["off-heap-bytes/span"].dropna())
-            label = f"{rounding.count(estimate.value)} bytes, {RUNTIME_NAMES[runtime]}"
+            both.append(taken.value)
+            estimate = scaled(taken, 1 / 1024)
+            values = list(recording.samples(arm, go)["off-heap-bytes/span"].dropna() / 1024)
+            label = f"{rounding.plain(estimate.value)} KiB, {RUNTIME_NAMES[runtime]}"
             what = f"objects of {bytes_} bytes" if first else ""
             lines.append(Dots(what, values, estimate, label, RUNTIME_COLOURS[runtime]))
             first = False
-            made.add(f"{bytes_} bytes", go, estimate, "bytes", runtime=RUNTIME_NAMES[runtime])
+            made.add(f"{bytes_} bytes", go, taken, "bytes", runtime=RUNTIME_NAMES[runtime])
             made.say(f"objects of {bytes_} bytes: {label}")
         if bytes_ == SMALL and len(both) == 2:
-            most = (f"{rounding.count(both[0])} bytes", both[1] / both[0] - 1)
+            most = (f"{rounding.plain(both[0] / 1024)} KiB", both[1] / both[0] - 1)
     if not lines:
         return nothing(name, "The memory was not measured")
     title = (
@@ -794,6 +806,6 @@ def memory(recording: Recording) -> Chart:
             {release(recording, go): lines},
             title,
             "memory beside the heap that the runtime takes for each span whose objects\n"
-            "all have a cleanup (bytes)",
+            "all have a cleanup (KiB)",
         )
     return _finished(figure, name, title, "A dot plot of memory for each span", made)
