@@ -109,7 +109,8 @@ def _curve(recording: Recording, arm: Arm, go: str, name: str, colour: str) -> C
 
 def _slope(recording: Recording, arm: Arm, go: str) -> str:
     slope = round(recording.slope(arm, go).value, 2)  # finer is the noise of a level line
-    return f"{rounding.plain(slope)} ns a record"
+    digits = 1 if abs(slope) < 0.1 else 2 if abs(slope) < 1 else 3
+    return f"{rounding.plain(slope, digits)} ns a record"
 
 
 def span(recording: Recording) -> Chart:
@@ -283,9 +284,10 @@ def releases(recording: Recording) -> Chart:
     if not panels:
         return nothing(name, "The slope was not measured on any release")
     least, most = rounding.plain(min(found)), rounding.plain(max(found))
-    title = f"A record in the list costs {least} to {most} ns, whatever the release"
-    if max(found) > 1.5 * min(found):
-        title = f"A record in the list costs {least} to {most} ns, depending on the release"
+    asked = "depending on" if max(found) > 1.5 * min(found) else "whatever"
+    title = f"A record in the list costs {least} to {most} ns, {asked} the release"
+    if len(recording.releases) == 1:
+        title = f"A record in the list costs {least} to {most} ns on Go {recording.releases[0]}"
     with style():
         # Slopes and intercepts have scales of their own.
         figure, all_axes = canvas([len(lines) for lines in panels.values()])
