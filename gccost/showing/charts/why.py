@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from gccost import rounding
+from gccost.judging import published
 from gccost.judging.claims.quantities import Share
 from gccost.judging.claims.stacks import (
     ALLOCATING,
@@ -41,12 +42,14 @@ from gccost.measuring.experiments.why import (
     program,
     scattered,
 )
-from gccost.measuring.toolchains import TODAY_GO
+from gccost.measuring.toolchains import ISSUE_GO, TODAY_GO
 from gccost.showing.charts.common import (
     Curve,
     Dots,
+    Mark,
     below,
     canvas,
+    diamonds,
     dot_plot,
     draw,
     headline,
@@ -232,7 +235,7 @@ def sizes(recording: Recording) -> Chart:
                 )
             axes.set_title(heading)
             axes.set_xlim(0)
-            axes.set_ylim(0)
+            axes.set_ylim(0, 1.1 * axes.get_ylim()[1])
         all_axes[0].set_ylabel("a call, on average over a span (ns)")
         below(figure, f"records in the list on average: half the objects of a span (Go {go})")
         told = "; ".join(f"{what} {said}" for what, said in slopes.items())
@@ -336,7 +339,7 @@ def causes(recording: Recording) -> Chart:
     panels: dict[str, list[Dots]] = {}
     made = _Made()
     titled = []
-    for go in recording.releases:
+    for go in (go for go in (ISSUE_GO, TODAY_GO) if go in recording.releases):
         lines: list[tuple[str, Arm, str]] = [
             ("finalizer", looped("LoopFinalizer"), ORANGE),
             *(
@@ -597,6 +600,8 @@ def price(recording: Recording) -> Chart:
     panels: dict[str, list[Dots]] = {}
     made = _Made()
     titled = []
+    printed = published.table("addcleanup-timings").query("machine == 'MacBook Pro M1'")
+    issue = dict(zip(printed["variant"], printed["ns_per_op"].astype(float), strict=True))
     for go in recording.releases:
         for what, arm in (
             ("freed by hand", FREE),
@@ -615,8 +620,9 @@ def price(recording: Recording) -> Chart:
                 values = list(recording.samples(own, go)["ns/op"].dropna())
                 called = what + (", no walk" if runtime else "")
                 ink = BLUE if own == FREE or runtime else ORANGE
+                marks = [] if runtime else [Mark(issue[arm.benchmark])]
                 panels.setdefault(release(recording, go), []).append(
-                    Dots(called, values, estimate, label, ink)
+                    Dots(called, values, estimate, label, ink, marks)
                 )
                 made.add(called, go, estimate, "ns", ratio=ratio.value)
                 made.say(f"Go {go}, {called} {label}")
@@ -631,7 +637,10 @@ def price(recording: Recording) -> Chart:
     title = "Without the walk AddCleanup takes " + "; ".join(titled)
     with style():
         figure, _ = dot_plot(
-            panels, title, "wall time of an operation (ns); in brackets: against freed by hand"
+            panels,
+            title,
+            "wall time of an operation (ns); in brackets: against freed by hand\n"
+            "hollow diamonds: as the Go issue printed them, on another machine and release",
         )
     return _finished(figure, name, title, "A dot plot of the wall time", made)
 
@@ -668,9 +677,22 @@ def curve(recording: Recording) -> Chart:
     with style():
         figure, (axes,) = canvas([7])
         _log_curves(axes, curves)
+        printed = published.table("siebenmann-sizes").query("variant == 'Finalize'")
+        shown = [
+            (8.0 * int(words), float(ns), "D")
+            for words, ns in zip(printed["words"], printed["ns_per_op"], strict=True)
+        ]
+        diamonds(axes, shown)
+        low, high = axes.get_ylim()
+        values = [y for _, y, _ in shown]
+        axes.set_ylim(min(low, min(values) / 1.2), max(high, max(values) * 1.2))
         name_ends(axes, [(c.estimates[-1].value, c.name, c.colour) for c in curves], gap=0.08)
         axes.set_ylabel("wall time of an operation (ns)")
-        below(figure, f"the object's size in bytes (both scales are logarithmic; Go {go})")
+        below(
+            figure,
+            f"the object's size in bytes (both scales are logarithmic; Go {go})\n"
+            "hollow diamonds: as published, on another machine and release",
+        )
         headline(figure, title)
     return _finished(figure, name, title, "Curves over the object's size", made)
 
