@@ -104,6 +104,7 @@ FORMATS = {
     "share": percent,
     "ns": nanoseconds,
     "count": count,
+    "number": plain,
     "allocations": allocations,
     "cycles": cycles,
     "blocks": blocks,

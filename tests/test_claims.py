@@ -12,6 +12,7 @@ from gccost.judging.claims.rules import (
     Agrees,
     AtLeast,
     Banded,
+    Between,
     Exactly,
     Label,
     Same,
@@ -160,7 +161,8 @@ def test_without_a_run_every_claim_is_not_measured() -> None:
 
 
 def test_the_document_judged_wall_time() -> None:
-    documents = [c for c in CLAIMS.values() if c.experiment != "remedies"]
+    own = {"remedies", "why", "runtime"}
+    documents = [c for c in CLAIMS.values() if c.experiment not in own]
     judged = [c.quantity for c in documents if isinstance(c.quantity, Ratio)]
     assert {q.metric for q in judged} == {"ns/op"}
     assert {q.numerator.setting for q in judged} == {"published"}
@@ -189,6 +191,19 @@ def test_a_figure_that_takes_no_side_is_met_or_not(low: float, high: float, labe
 )
 def test_a_bound_is_met_by_the_whole_interval(low: float, high: float, label: Label) -> None:
     assert AtLeast().judge(interval(low, high), 0.5, floor=0.0).label is label
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "label"),
+    [
+        (0.45, 0.55, Label.HOLDS),
+        (0.10, 0.39, Label.FAILS),
+        (0.61, 0.70, Label.FAILS),
+        (0.55, 0.65, Label.UNDECIDED),
+    ],
+)
+def test_a_figure_with_two_bounds_lies_between_them(low: float, high: float, label: Label) -> None:
+    assert Between(0.4, 0.6).judge(interval(low, high), 0.5, floor=0.0).label is label
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,24 @@ type Lists struct {
 // NewLists returns an account of no records.
 func NewLists() *Lists { return &Lists{map[uintptr]*[Page / smallest]int32{}} }
 
-// Add notes that an object got a record. It returns how many records the walk
-// passed, and how many the list held, before. [Drop] takes what it returns last.
-func (l *Lists) Add(object unsafe.Pointer) (passed, held int, record *int32) {
+// Add notes that an object got a record, which [Drop] takes away again.
+func (l *Lists) Add(object unsafe.Pointer) (record *int32) {
 	slots := l.pages[PageOf(object)]
 	if slots == nil {
 		slots = new([Page / smallest]int32)
 		l.pages[PageOf(object)] = slots
+	}
+	record = &slots[uintptr(object)%Page/smallest]
+	atomic.AddInt32(record, 1)
+	return record
+}
+
+// Count tells how many records a walk to an object's passes, and how many the list
+// of its span holds.
+func (l *Lists) Count(object unsafe.Pointer) (passed, held int) {
+	slots := l.pages[PageOf(object)]
+	if slots == nil {
+		return 0, 0
 	}
 	own := uintptr(object) % Page / smallest
 	for i := range slots {
@@ -34,8 +45,7 @@ func (l *Lists) Add(object unsafe.Pointer) (passed, held int, record *int32) {
 			passed += n
 		}
 	}
-	atomic.AddInt32(&slots[own], 1)
-	return passed, held, &slots[own]
+	return passed, held
 }
 
 // Drop notes that a record is gone.

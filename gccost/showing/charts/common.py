@@ -53,6 +53,8 @@ NAMES = {
     "ParallelFree": "freed by hand",
     "ParallelCleanup": "AddCleanup frees",
     "ParallelAuto": "finalizer frees",
+    "AttachFinalizer": "SetFinalizer alone",
+    "AttachCleanup": "AddCleanup alone",
     "Batch": "by hand, in batches of 256",
     "Reuse": "slabs, blocks used again",
     "Slab": "slabs",

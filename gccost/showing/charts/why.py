@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from gccost import rounding
+from gccost.judging import published
 from gccost.judging.claims.quantities import Share
 from gccost.judging.claims.stacks import (
     ALLOCATING,
@@ -31,20 +32,24 @@ from gccost.measuring.experiments.why import (
     BYTES,
     IN_USE,
     LIVE,
+    MIXED,
     ORDERS,
     OTHERS,
+    POOL,
     SMALL,
     attach,
     looped,
     program,
     scattered,
 )
-from gccost.measuring.toolchains import TODAY_GO
+from gccost.measuring.toolchains import ISSUE_GO, TODAY_GO
 from gccost.showing.charts.common import (
     Curve,
     Dots,
+    Mark,
     below,
     canvas,
+    diamonds,
     dot_plot,
     draw,
     headline,
@@ -54,6 +59,7 @@ from gccost.showing.charts.common import (
     plain_ticks,
     release,
     row,
+    scaled,
     ticks_between,
 )
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE, Chart, finish, style
@@ -100,15 +106,14 @@ def _by_place(recording: Recording, arm: Arm, go: str) -> tuple[list[float], lis
 def _curve(recording: Recording, arm: Arm, go: str, name: str, colour: str) -> Curve:
     places, values = _by_place(recording, arm, go)
     rounds = recording.samples(arm, go).index.to_numpy()
-    estimates = [
-        amount(each, rounds) if len(each) == len(rounds) else amount(each, range(len(each)))
-        for each in values
-    ]
+    estimates = [amount(each, rounds[: len(each)]) for each in values]
     return Curve(name, places, estimates, values, colour)
 
 
 def _slope(recording: Recording, arm: Arm, go: str) -> str:
-    return f"{rounding.plain(recording.slope(arm, go).value)} ns a record"
+    slope = round(recording.slope(arm, go).value, 2)  # finer is the noise of a level line
+    digits = 1 if abs(slope) < 0.1 else 2 if abs(slope) < 1 else 3
+    return f"{rounding.plain(slope, digits)} ns a record"
 
 
 def span(recording: Recording) -> Chart:
@@ -230,7 +235,7 @@ def sizes(recording: Recording) -> Chart:
                 )
             axes.set_title(heading)
             axes.set_xlim(0)
-            axes.set_ylim(0)
+            axes.set_ylim(0, 1.1 * axes.get_ylim()[1])
         all_axes[0].set_ylabel("a call, on average over a span (ns)")
         below(figure, f"records in the list on average: half the objects of a span (Go {go})")
         told = "; ".join(f"{what} {said}" for what, said in slopes.items())
@@ -282,9 +287,10 @@ def releases(recording: Recording) -> Chart:
     if not panels:
         return nothing(name, "The slope was not measured on any release")
     least, most = rounding.plain(min(found)), rounding.plain(max(found))
-    title = f"A record in the list costs {least} to {most} ns, whatever the release"
-    if max(found) > 1.5 * min(found):
-        title = f"A record in the list costs {least} to {most} ns, depending on the release"
+    asked = "depending on" if max(found) > 1.5 * min(found) else "whatever"
+    title = f"A record in the list costs {least} to {most} ns, {asked} the release"
+    if len(recording.releases) == 1:
+        title = f"A record in the list costs {least} to {most} ns on Go {recording.releases[0]}"
     with style():
         # Slopes and intercepts have scales of their own.
         figure, all_axes = canvas([len(lines) for lines in panels.values()])
@@ -333,7 +339,7 @@ def causes(recording: Recording) -> Chart:
     panels: dict[str, list[Dots]] = {}
     made = _Made()
     titled = []
-    for go in recording.releases:
+    for go in (go for go in (ISSUE_GO, TODAY_GO) if go in recording.releases):
         lines: list[tuple[str, Arm, str]] = [
             ("finalizer", looped("LoopFinalizer"), ORANGE),
             *(
@@ -500,11 +506,17 @@ def programs(recording: Recording) -> Chart:
             made.say(f"{heading}, {what}: passes {rounding.plain(passed.value)} {label}")
     if not panels:
         return nothing(name, "The lists of programs were not counted")
-    first, last = made.data[0], made.data[-1]
+    first, last = (
+        (
+            recording.amount(program("Lists", *mix), go, "passed-records/op").value,
+            recording.added(Ratio(program("Cleanup", *mix), program("Plain", *mix), CPU), go).value,
+        )
+        for mix in ((0, 0), (POOL, MIXED))
+    )
     title = (
-        f"In a loop of nothing but handles a walk passes {_plain(first['estimate'])} records and a "
-        f"cleanup adds {_plain(first['added'])} ns; in the last of these programs "
-        f"{_plain(last['estimate'])} and {_plain(last['added'])} ns"
+        f"In a loop of handles a walk passes {rounding.plain(first[0])} records and a cleanup adds "
+        f"{rounding.nanoseconds(first[1])}; with {rounding.count(POOL)} in use and {MIXED} others "
+        f"beside each {rounding.plain(last[0])} and {rounding.nanoseconds(last[1])}"
     )
     with style():
         figure, _ = dot_plot(
@@ -588,6 +600,8 @@ def price(recording: Recording) -> Chart:
     panels: dict[str, list[Dots]] = {}
     made = _Made()
     titled = []
+    printed = published.table("addcleanup-timings").query("machine == 'MacBook Pro M1'")
+    issue = dict(zip(printed["variant"], printed["ns_per_op"].astype(float), strict=True))
     for go in recording.releases:
         for what, arm in (
             ("freed by hand", FREE),
@@ -606,8 +620,9 @@ def price(recording: Recording) -> Chart:
                 values = list(recording.samples(own, go)["ns/op"].dropna())
                 called = what + (", no walk" if runtime else "")
                 ink = BLUE if own == FREE or runtime else ORANGE
+                marks = [] if runtime else [Mark(issue[arm.benchmark])]
                 panels.setdefault(release(recording, go), []).append(
-                    Dots(called, values, estimate, label, ink)
+                    Dots(called, values, estimate, label, ink, marks)
                 )
                 made.add(called, go, estimate, "ns", ratio=ratio.value)
                 made.say(f"Go {go}, {called} {label}")
@@ -622,7 +637,10 @@ def price(recording: Recording) -> Chart:
     title = "Without the walk AddCleanup takes " + "; ".join(titled)
     with style():
         figure, _ = dot_plot(
-            panels, title, "wall time of an operation (ns); in brackets: against freed by hand"
+            panels,
+            title,
+            "wall time of an operation (ns); in brackets: against freed by hand\n"
+            "hollow diamonds: as the Go issue printed them, on another machine and release",
         )
     return _finished(figure, name, title, "A dot plot of the wall time", made)
 
@@ -659,9 +677,22 @@ def curve(recording: Recording) -> Chart:
     with style():
         figure, (axes,) = canvas([7])
         _log_curves(axes, curves)
+        printed = published.table("siebenmann-sizes").query("variant == 'Finalize'")
+        shown = [
+            (8.0 * int(words), float(ns), "D")
+            for words, ns in zip(printed["words"], printed["ns_per_op"], strict=True)
+        ]
+        diamonds(axes, shown)
+        low, high = axes.get_ylim()
+        values = [y for _, y, _ in shown]
+        axes.set_ylim(min(low, min(values) / 1.2), max(high, max(values) * 1.2))
         name_ends(axes, [(c.estimates[-1].value, c.name, c.colour) for c in curves], gap=0.08)
         axes.set_ylabel("wall time of an operation (ns)")
-        below(figure, f"the object's size in bytes (both scales are logarithmic; Go {go})")
+        below(
+            figure,
+            f"the object's size in bytes (both scales are logarithmic; Go {go})\n"
+            "hollow diamonds: as published, on another machine and release",
+        )
         headline(figure, title)
     return _finished(figure, name, title, "Curves over the object's size", made)
 
@@ -712,8 +743,12 @@ def live_both(recording: Recording) -> Chart:
 # What is drawn of the profiles: the functions, and what the stacks must hold too.
 LEFT: dict[str, tuple[str, ...]] = {
     "AddCleanup": ("runtime.AddCleanup*",),
-    "of it, the walk": SPLICE_POINT,
-    "of it, the index": ("runtime.*pecialIndex*", "runtime.(*specialIndex)*"),
+    "of it, finding the place": SPLICE_POINT,
+    "of it, keeping the index": (
+        "runtime.(*mspan).linkSpecial",
+        "runtime.(*mspan).unlinkSpecial",
+        "runtime.(*mspan).makeSpecialIndex",
+    ),
     "allocating Go memory": ALLOCATING,
     "collecting": COLLECTING,
     "locks": LOCKING,
@@ -770,19 +805,20 @@ def memory(recording: Recording) -> Chart:
         both = []
         for runtime in ("", INDEX):
             arm = attach("AttachCleanup", bytes_=bytes_, runtime=runtime)
-            estimate = recording.amount(arm, go, "off-heap-bytes/span")
-            if not estimate.samples:
+            taken = recording.amount(arm, go, "off-heap-bytes/span")
+            if not taken.samples:
                 continue
-            both.append(estimate.value)
-            values = list(recording.samples(arm, go)["off-heap-bytes/span"].dropna())
-            label = f"{rounding.count(estimate.value)} bytes, {RUNTIME_NAMES[runtime]}"
+            both.append(taken.value)
+            estimate = scaled(taken, 1 / 1024)
+            values = list(recording.samples(arm, go)["off-heap-bytes/span"].dropna() / 1024)
+            label = f"{rounding.plain(estimate.value)} KiB, {RUNTIME_NAMES[runtime]}"
             what = f"objects of {bytes_} bytes" if first else ""
             lines.append(Dots(what, values, estimate, label, RUNTIME_COLOURS[runtime]))
             first = False
-            made.add(f"{bytes_} bytes", go, estimate, "bytes", runtime=RUNTIME_NAMES[runtime])
+            made.add(f"{bytes_} bytes", go, taken, "bytes", runtime=RUNTIME_NAMES[runtime])
             made.say(f"objects of {bytes_} bytes: {label}")
         if bytes_ == SMALL and len(both) == 2:
-            most = (f"{rounding.count(both[0])} bytes", both[1] / both[0] - 1)
+            most = (f"{rounding.plain(both[0] / 1024)} KiB", both[1] / both[0] - 1)
     if not lines:
         return nothing(name, "The memory was not measured")
     title = (
@@ -794,6 +830,6 @@ def memory(recording: Recording) -> Chart:
             {release(recording, go): lines},
             title,
             "memory beside the heap that the runtime takes for each span whose objects\n"
-            "all have a cleanup (bytes)",
+            "all have a cleanup (KiB)",
         )
     return _finished(figure, name, title, "A dot plot of memory for each span", made)
