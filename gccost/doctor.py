@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 
 from gccost import gokernel, places
 from gccost.errors import GccostError
-from gccost.measuring import machine, toolchains
+from gccost.measuring import jdks, machine, toolchains
 from gccost.measuring.experiments import EXPERIMENTS
 
 _GIB = 2**30
@@ -60,6 +60,9 @@ def examine() -> list[Finding]:
         _looked_for("Go", _go),
         *(_looked_for(f"Go {release}", _release, release) for release in _releases()),
         _looked_for("C compiler", _c_compiler),
+        _looked_for("javac", _javac),
+        *(_looked_for(toolchains.title(jdk), _jdk, jdk) for jdk in jdks.RELEASES),
+        _looked_for("JMH", _jmh),
         _disk(),
         _memory(),
         _go_kernel(),
@@ -112,7 +115,8 @@ def _summary(findings: list[Finding]) -> str:
 def _releases() -> list[str]:
     """The Go releases that some experiment names, oldest first."""
     named = {release for each in EXPERIMENTS.values() for release in each.releases}
-    return sorted(named, key=lambda release: tuple(map(int, release.split("."))))
+    of_go = (release for release in named if toolchains.key(release) == "go")
+    return sorted(of_go, key=toolchains.number)
 
 
 def _looked_for(what: str, look: Callable[..., Finding], *arguments: str) -> Finding:
@@ -197,6 +201,46 @@ def _c_compiler() -> Finding:
         "`make report` fetches a wheel in its place (100 MB). Offline nothing is measured, as "
         "every Go experiment calls C.",
         "apt-get install gcc libc6-dev" if sys.platform == "linux" else "xcode-select --install",
+    )
+
+
+def _javac() -> Finding:
+    if found := jdks.find_javac():
+        return Finding("javac", State.OK, f"{found.version} in {found.command.parent.parent}")
+    return Finding(
+        "javac",
+        State.MISSING,
+        f"no JDK with a compiler, from {jdks.COMPILED_FOR} on, is here",
+        "Chapter 05, on Java, shows the recorded run.",
+        "apt-get install default-jdk-headless"
+        if sys.platform == "linux"
+        else "brew install openjdk",
+    )
+
+
+def _jdk(release: str) -> Finding:
+    what = toolchains.title(release)
+    if found := jdks.find(release):
+        return Finding(what, State.OK, f"{found.version} ({found.source}) in {found.home}")
+    return Finding(
+        what,
+        State.MISSING,
+        "neither the system's nor a wheel",
+        "`make report` fetches a wheel (50 MB). Offline its part of chapter 05 stays empty.",
+        "make measure",
+    )
+
+
+def _jmh() -> Finding:
+    if found := jdks.find_jmh():
+        return Finding("JMH", State.OK, f"in {found}")
+    maven = shutil.which("mvn")
+    return Finding(
+        "JMH",
+        State.NOTE if maven else State.MISSING,
+        "not fetched yet" if maven else "Maven, which fetches it, is not on PATH",
+        "`make report` has Maven fetch it (10 MB). Without it claim L5 shows the recorded run.",
+        "make measure" if maven else "install Maven",
     )
 
 

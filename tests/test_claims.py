@@ -161,8 +161,9 @@ def test_without_a_run_every_claim_is_not_measured() -> None:
 
 
 def test_the_document_judged_wall_time() -> None:
-    own = {"remedies", "why", "runtime"}
-    documents = [c for c in CLAIMS.values() if c.experiment not in own]
+    # Weimer's is of the whole process; what is our own has no document.
+    ours = ("remedies", "weimer", "why", "runtime")
+    documents = [c for c in CLAIMS.values() if c.experiment not in ours]
     judged = [c.quantity for c in documents if isinstance(c.quantity, Ratio)]
     assert {q.metric for q in judged} == {"ns/op"}
     assert {q.numerator.setting for q in judged} == {"published"}

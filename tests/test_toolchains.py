@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gccost.errors import GccostError, MissingTool
-from gccost.measuring import toolchains
+from gccost.measuring import jdks, toolchains
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.toolchains import DOCUMENT_GO, GO_RELEASES, TODAY_GO
 
@@ -72,7 +72,7 @@ def in_module_cache(version: str, recorded: str) -> Path:
 
 def test_every_release_that_an_experiment_names_is_declared():
     named = {release for each in EXPERIMENTS.values() for release in each.releases}
-    assert named | {DOCUMENT_GO, TODAY_GO} <= set(GO_RELEASES)
+    assert named | {DOCUMENT_GO, TODAY_GO} <= {*GO_RELEASES, *jdks.RELEASES}
 
 
 def test_every_pinned_sum_is_a_sha256():

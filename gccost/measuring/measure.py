@@ -253,7 +253,8 @@ class _Session:
         return frames.of_cases(benchfmt.read(path).frame, self.cases)
 
     def _round(self, number: int, frame: pd.DataFrame) -> None:
-        order = [c for c in self.cases if c.due(number) for _ in range(c.repeats)]
+        due = [c for c in self.cases if c.due(number) or self._owed(c, frame)]
+        order = [c for c in due for _ in range(c.repeats)]
         random.Random(f"{self.seed} {number}").shuffle(order)
         done = Counter(frame.loc[frame["round"] == number, "name"]) if len(frame) else Counter()
         left = []
@@ -287,6 +288,12 @@ class _Session:
                 )
                 self.run.append(self.name, [benchfmt.format_line(sample)])
                 spent += sample.metrics["elapsed-s"]
+
+    def _owed(self, case: Case, frame: pd.DataFrame) -> bool:
+        """Whether a case has failed and has no sample yet: it is tried again before it is due."""
+        return case.name in self.failures and not (
+            len(frame) and (frame["name"] == case.name).any()
+        )
 
     def _build(self, cases: list[Case], number: int, into: Path) -> dict[Build, Path]:
         """A binary per program, release and layout: the round's, and its twin's."""

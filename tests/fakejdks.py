@@ -1,0 +1,41 @@
+"""JDKs that are scripts: they answer as real ones do, and what they run is up to a test."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+# A JVM: its last two arguments are the benchmark and how often. `line` prints a result.
+JAVA = """#!/bin/sh
+if [ "$1" = -version ]; then echo 'openjdk version "{version}" 2026-01-01' >&2; exit; fi
+for last; do name=$n; n=$last; done
+[ "$n" -gt 0 ] || n=1000
+line() {
+  printf 'Benchmark%s-2\\t%s\\t%s ns/op\\t40000000 peak-rss-bytes\\t' "$1" "$n" "${ns:-10}"
+  printf '0 registered/op\\t0 held/op\\t0 registered-drained/op\\t0 held-drained/op\\t'
+  printf '1 opened\\t1 native-allocated\\t1 native-freed\\t0 leaked\\n'
+}
+"""
+# A compiler: it says that it is one, and leaves a class behind.
+JAVAC = """#!/bin/sh
+while [ $# -gt 0 ]; do [ "$1" = -d ] && into=$2; shift; done
+mkdir -p "$into" && : > "$into/Main.class"
+"""
+
+
+def make(home: Path, version: str, behaviour: str = 'line "$name"', javac: bool = True) -> Path:
+    """A JDK of a version in a folder; returns the folder."""
+    scripts = {"java": JAVA.replace("{version}", version) + behaviour + "\n"}
+    if javac:
+        scripts["javac"] = JAVAC
+    for name, text in scripts.items():
+        path = home / "bin" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    return home
+
+
+def quoted(path: Path) -> str:
+    """A path as a script writes it."""
+    return shlex.quote(str(path))

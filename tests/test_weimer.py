@@ -1,0 +1,494 @@
+"""Java: one fresh JVM a sample, a death that is data, and the claims that rest on it."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fakejdks import make, quoted
+
+from gccost import places
+from gccost.errors import MissingTool
+from gccost.judging import ledger
+from gccost.judging.claims.quantities import Range, Tally
+from gccost.judging.claims.rules import Label, Somewhere, Stable
+from gccost.judging.recording import Recording
+from gccost.measuring import benchfmt, java, jdks, languages, measure, runs
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.experiments.base import BUDGETS, Case, Ratio
+from gccost.measuring.experiments.weimer import (
+    CLEANER,
+    FINALIZE,
+    LEAK_REMEDIES,
+    NOTHING,
+    PLAIN,
+    jvm,
+    leak,
+    small,
+)
+from gccost.measuring.jdks import Jdk
+from gccost.measuring.samples import SampleFailed
+from gccost.showing import charts
+from gccost.stats import Estimate
+
+WEIMER, TINY = EXPERIMENTS["weimer"], BUDGETS["tiny"]
+JMH = EXPERIMENTS["jmh"]
+CASE = Case("finalization", CLEANER, "jdk-17", n=1000)
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """What a JDK said of itself is remembered for the process: forget it around each test."""
+    jdks._ask.cache_clear()
+    yield
+    jdks._ask.cache_clear()
+
+
+def sample(folder: Path, behaviour: str, case: Case = CASE, limit: float = 60.0) -> benchfmt.Sample:
+    """What a made-up JVM gives."""
+    home = make(folder / "jdk", "17.0.15", behaviour)
+    jdk = Jdk("jdk-17", "17.0.15", home, "system")
+    return java.run_sample(folder, jdk, case, folder, limit=limit)
+
+
+# --- one sample -------------------------------------------------------------------
+
+
+def test_a_sample_is_named_by_its_case_and_knows_what_the_process_took(tmp_path: Path) -> None:
+    burn = 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; line "$name"'
+    found = sample(tmp_path, burn)
+    assert found.name == "Cleaner"
+    assert found.keys == {"jdk": "17", "setting": "published", "gc": "G1"}
+    assert found.n == 1000
+    assert found.metrics["died"] == 0
+    assert found.metrics["user-s"] > 0
+    together = found.metrics["user-s"] + found.metrics["sys-s"]
+    assert found.metrics["cpu-s"] == pytest.approx(together, abs=2e-6)
+    assert found.metrics["faults"] > 0
+    assert found.metrics["peak-rss-bytes"] == 40_000_000
+
+
+def test_a_jvm_that_runs_out_of_memory_is_data(tmp_path: Path) -> None:
+    case = replace(CASE, arm=small("Finalize", 8))
+    found = sample(tmp_path, "echo 'Terminating due to java.lang.OutOfMemoryError'; exit 3", case)
+    assert found.metrics["died"] == 1
+    assert {"cpu-s", "ns/op", "peak-rss-bytes"}.isdisjoint(found.metrics)
+    assert benchfmt.format_line(found).startswith("BenchmarkFinalize/jdk=17/setting=published/gc=")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "why"),
+    [
+        ("echo \"Unrecognized VM option 'UseZGC'\" >&2; exit 1", "Unrecognized VM option 'UseZGC'"),
+        ("kill -SEGV $$", "was ended by SIGSEGV"),
+        ("true", "printed 0 results"),
+        ('n=7; line "$name"', "ran 7 operations, not 1000"),
+        ("line Plain", "ran Plain"),
+        ("echo 'BenchmarkCleaner 1000 ns/op'", "cannot be read"),
+    ],
+)
+def test_a_jvm_that_fails_is_no_sample(tmp_path: Path, behaviour: str, why: str) -> None:
+    with pytest.raises(SampleFailed, match=re.escape(why)) as failure:
+        sample(tmp_path, behaviour)
+    assert failure.value.place == CASE.name
+
+
+def test_a_jvm_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    with pytest.raises(SampleFailed, match=r"the JVM hung: it was ended after 0\.5 s"):
+        sample(tmp_path, f"sleep 60 & echo $! > {quoted(child)}; wait", limit=0.5)
+    status = Path(f"/proc/{int(child.read_text())}/stat")
+    assert not status.exists() or status.read_text().split()[2] == "Z"
+
+
+def test_what_bends_a_jvm_unseen_does_not_reach_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH"):
+        monkeypatch.setenv(name, "bent")
+    sample(tmp_path, f'env > {quoted(tmp_path / "env")}; line "$name"')
+    assert "bent" not in (tmp_path / "env").read_text()
+
+
+def test_collections_and_pauses_are_read_from_the_jvms_log(tmp_path: Path) -> None:
+    log = (
+        "[0.1s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 23M->1M(256M) 1.250ms\n"
+        "[0.1s][info][gc,phases] GC(0)   Evacuate Collection Set: 0.9ms\n"
+        "[0.2s][info][gc] GC(1) Concurrent Mark Cycle\n"
+        "[0.2s][info][gc] GC(1) Pause Remark 30M->30M(100M) 0.750ms\n"
+        "[0.3s][info][gc,phases] GC(2) y: Pause Mark Start 0.004ms\n"
+    )
+    (tmp_path / "log").write_text(log)
+    found = sample(tmp_path, f'cp {quoted(tmp_path / "log")} gc.log; line "$name"')
+    assert found.metrics["gc-cycles"] == 3
+    assert found.metrics["gc-pause-s"] == pytest.approx(0.002004)
+
+
+def test_a_jvm_that_logged_nothing_has_no_collections_of_the_one_before(tmp_path: Path) -> None:
+    (tmp_path / "gc.log").write_text("[0.1s][info][gc] GC(0) Pause Young 1->1(1) 9.000ms\n")
+    assert "gc-cycles" not in sample(tmp_path, 'line "$name"').metrics
+
+
+def test_the_settings_of_an_arm_reach_the_jvm(tmp_path: Path) -> None:
+    arm = jvm("Cleaner", gc="Parallel", heap="16", escape="off", gcthreads="1")
+    asked = f'echo "$@" > {quoted(tmp_path / "asked")}; '
+    sample(tmp_path, asked + 'line "$name"', replace(CASE, arm=arm))
+    options = (tmp_path / "asked").read_text().split()
+    assert {"-XX:+UseParallelGC", "-Xms16m", "-Xmx16m"} <= set(options)
+    assert {"-XX:-DoEscapeAnalysis", "-XX:ParallelGCThreads=1"} <= set(options)
+    assert options[-3:] == ["finalization.Main", "Cleaner", "1000"]
+
+
+def test_every_setting_that_an_arm_names_is_known() -> None:
+    for of in (WEIMER, JMH):
+        for case in of.cases:
+            assert java.flags(case.arm.more)
+    # A leak is looked for when the heap is full: there the JVM must go on.
+    options = java.flags(leak("LeakNaive", 48).more)
+    ends, goes_on = (f"-XX:{sign}ExitOnOutOfMemoryError" for sign in "+-")
+    assert options.index(goes_on) > options.index(ends)
+
+
+# --- measuring --------------------------------------------------------------------
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    """Lays out JDKs of the given releases, all doing the same; its runs are in tmp_path."""
+    monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(places, "CACHE", tmp_path / "cache")
+    found: dict[str, Jdk] = {}
+
+    def fetch(release: str, say: object = None) -> Jdk:
+        if release not in found:
+            raise MissingTool("cannot be fetched", release, "go online")
+        return found[release]
+
+    def lay(*releases: str, behaviour: str = 'line "$name"') -> None:
+        for release in releases:
+            home = make(tmp_path / release, f"{jdks.number(release)}.0.1", behaviour)
+            found[release] = Jdk(release, f"{jdks.number(release)}.0.1", home, "system")
+
+    def javac() -> jdks.Javac:
+        if not found:
+            raise MissingTool("no JDK with javac, from 11 on, is on this machine", "Java")
+        newest = max(found.values(), key=lambda jdk: jdks.number(jdk.release))
+        return jdks.Javac(newest.home / "bin" / "javac", newest.version)
+
+    monkeypatch.setattr(jdks, "fetch", fetch)
+    monkeypatch.setattr(jdks, "javac", javac)
+    return lay
+
+
+def test_an_experiment_in_java_is_measured_like_any_other(machine: Callable[..., None]) -> None:
+    machine("jdk-11", "jdk-25")
+    run = measure.measure(measure.plan(WEIMER, TINY))
+    recording = Recording.load(WEIMER, run)
+    assert not recording.problems
+    assert recording.releases == ("jdk-11", "jdk-25")
+    assert recording.entry["troubles"] == []
+    rounds = recording.frame.groupby("name")["round"].nunique()
+    for case in WEIMER.within(TINY):
+        assert rounds[case.name] >= TINY.min_rounds // case.every
+    plan = measure.plan(WEIMER, TINY)
+    assert measure.finished(run, plan)
+    assert measure.measure(plan) == run
+
+
+def test_without_a_jdk_nothing_is_measured_and_that_is_said(machine: Callable[..., None]) -> None:
+    plan = measure.plan(WEIMER, TINY)
+    assert set(plan.missing) == {"jdk-11", "jdk-25"}
+    with pytest.raises(MissingTool, match=r"nothing can be measured: Java: no JDK with javac"):
+        measure.measure(plan)
+
+
+def test_a_release_that_cannot_be_had_is_left_out(machine: Callable[..., None]) -> None:
+    machine("jdk-25")
+    plan = measure.plan(WEIMER, TINY)
+    assert {case.release for case in plan.cases} == {"jdk-25"}
+    assert "go online" in plan.missing["jdk-11"]
+
+
+def test_without_jmh_its_experiment_alone_is_not_measured(
+    machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(say: object = None) -> Path:
+        raise MissingTool("Maven, which fetches it, is not on PATH", "JMH")
+
+    machine("jdk-11", "jdk-25")
+    monkeypatch.setattr(jdks, "jmh", nowhere)
+    with pytest.raises(MissingTool, match="JMH: Maven"):
+        measure.measure(measure.plan(JMH, TINY))
+    assert measure.plan(WEIMER, TINY).cases
+
+
+def test_a_jdk_without_a_collector_or_without_finalization_loses_those_cases_only(
+    machine: Callable[..., None],
+) -> None:
+    refuse = (
+        'case "$*" in *Epsilon*) echo "Option -XX:+UseEpsilonGC not supported"; exit 1;; '
+        '*=disabled*) echo "Unrecognized option: --finalization=disabled"; exit 1;; '
+        'esac; line "$name"'
+    )
+    machine("jdk-11", behaviour=refuse)
+    machine("jdk-25", behaviour=refuse)
+    run = measure.measure(measure.plan(WEIMER, TINY))
+    recording = Recording.load(WEIMER, run)
+    troubles = "\n".join(recording.entry["troubles"])
+    assert "Option -XX:+UseEpsilonGC not supported" in troubles
+    assert "Unrecognized option: --finalization=disabled" in troubles
+    assert "it is left out from here on" in troubles
+    assert recording.ratio(Ratio(FINALIZE, CLEANER), "jdk-25").samples == TINY.min_rounds
+    assert recording.tally(leaks(recording), "jdk-25").samples == 0
+
+
+def leaks(recording: Recording):  # the quantity of W6
+    (claim,) = (c for c in recording.claims if c.id == "W6")
+    return claim.quantity
+
+
+def test_sources_that_change_make_what_was_measured_stale(
+    machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine("jdk-11", "jdk-25")
+    before = measure.plan(WEIMER, TINY).key
+    assert measure.plan(WEIMER, TINY).key == before
+    monkeypatch.setattr(java, "source_hash", lambda programs: "another")
+    assert measure.plan(WEIMER, TINY).key != before
+
+
+def test_classes_are_compiled_once(machine: Callable[..., None], tmp_path: Path) -> None:
+    machine("jdk-17")
+    compiler = jdks.javac()
+    classes = java.build("finalization", compiler)
+    compiler.command.write_text("#!/bin/sh\nexit 1\n")
+    assert java.build("finalization", compiler) == classes
+    with pytest.raises(Exception, match="javasrc/leak with javac"):
+        java.build("leak", compiler)
+
+
+# --- the programs themselves --------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Callable[[str], Path]]]:
+    """The system's JDK, and what compiles a program for it."""
+    compiler = jdks.find_javac()
+    if compiler is None:
+        pytest.skip("no JDK with javac is here: apt-get install default-jdk-headless")
+    cache = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places, "CACHE", cache)
+        yield compiler.command.parent.parent, lambda program: java.build(program, compiler)
+
+
+def run_real(real: tuple[Path, Callable[[str], Path]], case: Case, folder: Path) -> benchfmt.Sample:
+    home, build = real
+    return java.run_sample(build(case.program), Jdk(case.release, "", home, ""), case, folder)
+
+
+@pytest.mark.parametrize("arm", [NOTHING, PLAIN, CLEANER, FINALIZE], ids=lambda a: a.benchmark)
+def test_every_kind_of_handle_runs(real, arm, tmp_path: Path) -> None:
+    found = run_real(real, Case("finalization", arm, "jdk-17", 20_000), tmp_path)
+    assert found.metrics["died"] == 0
+    assert found.metrics["peak-rss-bytes"] > 1e6
+
+
+@pytest.mark.parametrize(("kind", "left"), [("Plain", 0), ("Cleaner", 0), ("Finalize", 1)])
+def test_what_a_closed_handle_leaves(real, kind: str, left: int, tmp_path: Path) -> None:
+    arm = jvm(f"Registered{kind}", heap="1024")
+    found = run_real(real, Case("finalization", arm, "jdk-17", 20_000), tmp_path)
+    assert found.metrics["registered/op"] == pytest.approx(left, abs=0.01)
+    assert found.metrics["registered-drained/op"] == pytest.approx(0, abs=0.01)
+
+
+def test_only_the_naive_handle_leaks(real, tmp_path: Path) -> None:
+    def leaked(kind: str, remaining: int) -> float:
+        case = Case("leak", leak(kind, remaining), "jdk-17", 1)
+        return run_real(real, case, tmp_path).metrics["leaked"]
+
+    assert [leaked("LeakNaive", remaining) for remaining in (0, 48, 256)] == [0, 1, 0]
+    assert [leaked(kind, 48) for kind in LEAK_REMEDIES] == [0, 0]
+
+
+def test_a_real_jvm_that_runs_out_of_memory_is_data(real, tmp_path: Path) -> None:
+    # More arguments than it has memory for: it dies before the first handle is made.
+    case = Case("finalization", jvm("RegisteredFinalize", heap="3"), "jdk-17", 2_000_000)
+    assert run_real(real, case, tmp_path).metrics["died"] == 1
+
+
+# --- judging ------------------------------------------------------------------------
+
+
+def tally(count: float, looked_at: int = 8, elsewhere: int = 0) -> Tally:
+    return Tally(count, count, count, looked_at, looked_at, 1.0, looked_at, elsewhere)
+
+
+def test_what_happens_somewhere_needs_one_witness() -> None:
+    assert Somewhere().judge(tally(1), 1, 0).label is Label.HOLDS
+    verdict = Somewhere().judge(tally(3, elsewhere=2), 1, 0)
+    assert verdict.label is Label.HOLDS
+    assert verdict.reason == "at 3 of 8 places; the others at 2"
+    assert Somewhere().judge(tally(0), 1, 0).label is Label.FAILS
+
+
+def between(one: float, other: float, width: float = 1.05) -> Range:
+    a, b = (Estimate(v, v / width, v * width, 8, 8, 0.95) for v in (one, other))
+    low, high = min(a.low, b.low), max(a.high, b.high)
+    return Range((one * other) ** 0.5, low, high, 8, 8, 0.95, a, b)
+
+
+def test_a_ratio_that_depends_on_its_baseline_is_no_stable_quantity() -> None:
+    verdict = Stable().judge(between(30, 1000), 428.6, 0)
+    assert verdict.label is Label.FAILS
+    assert "no stable quantity: 30 against one baseline, 1e+03 against the other" in verdict.reason
+    assert Stable().judge(between(420, 440), 428.6, 0).label is Label.HOLDS
+    assert Stable().judge(between(30, 31), 428.6, 0).label is Label.WEAKER
+    assert Stable().judge(between(300, 600, width=3), 428.6, 0).label is Label.UNDECIDED
+
+
+# What a made-up sample takes: CPU seconds and MB of memory.
+TAKES = {"Nothing": (0.05, 35), "Plain": (0.06, 40), "Cleaner": (1.0, 270), "Finalize": (4.0, 750)}
+
+
+def recorded(folder: Path, experiment: str = "weimer", rounds: int = 4, **scale: float):
+    """A recording that is made up; `scale` makes benchmarks dearer."""
+    of, noise = EXPERIMENTS[experiment], random.Random(1)
+    machine = {"cpu": "Made-up CPU", "allowed_cpus": 2, "release": "Test OS"}
+    run = runs.create(folder, machine=machine, fingerprint="0" * 12, warnings=[])
+    lines = [f"experiment: {experiment}"]
+    for number in range(1, rounds + 1):
+        for case in of.within(BUDGETS["standard"]):
+            if not case.due(number):
+                continue
+            metrics = _metrics(case, noise, scale.get(case.arm.benchmark, 1.0))
+            keys = dict(case.arm.sub) | {"jdk": case.release.removeprefix("jdk-")}
+            made = benchfmt.Sample(
+                case.arm.benchmark,
+                case.n or 1000,
+                metrics | {"round": number, "unix-s": 1e9, "elapsed-s": metrics.get("cpu-s", 1)},
+                keys | case.arm.keys(),
+                2,
+            )
+            lines.append(benchfmt.format_line(made))
+    run.append(experiment, lines)
+    run.update(experiment, key="made-up")
+    return Recording.load(of, run)
+
+
+def _metrics(case: Case, noise: random.Random, scale: float) -> dict[str, float]:
+    kind, more = case.arm.benchmark, dict(case.arm.more)
+    if kind.startswith("Leak"):
+        remaining = int(dict(case.arm.sub)["remaining"])
+        opened, allocated = remaining >= 80, remaining >= 32
+        lost = allocated and not opened and kind == "LeakNaive"
+        freed = allocated and not lost
+        return {
+            "opened": opened,
+            "native-allocated": allocated,
+            "native-freed": freed,
+            "leaked": lost,
+        }
+    if kind.startswith("Registered"):
+        left = float(kind == "RegisteredFinalize")
+        return {"registered/op": left, "held/op": left} | {
+            f"{what}-drained/op": 0.0 for what in ("registered", "held")
+        }
+    if kind == "Finalize" and int(more.get("heap", 64)) < 16:
+        return {"died": 1.0}
+    if case.program == "jmh":
+        ns = {"Removed": 0.5, "Escaping": 5.0, "Cleaned": 50.0, "Finalized": 200.0}[kind]
+        laps = {f"lap{i:02}-ns/op": ns * (3 if i == 1 else 1) for i in range(1, 11)}
+        return {"ns/op": ns * scale * noise.gauss(1, 0.01)} | laps
+    cpu, memory = TAKES[kind]
+    cpu *= scale * noise.gauss(1, 0.01)
+    return {
+        "ns/op": cpu / case.n * 1e9,
+        "user-s": 0.8 * cpu,
+        "sys-s": 0.2 * cpu,
+        "cpu-s": cpu,
+        "cpu-share": 1.5 * noise.gauss(1, 0.01),
+        "faults": 1000,
+        "gc-cycles": 0.0 if kind == "Plain" and "escape" not in more else 5.0,
+        "gc-pause-s": 0.1,
+        "peak-rss-bytes": memory * 1e6,
+        "died": 0.0,
+    }
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
+    """Made-up recordings of both experiments."""
+    folder = tmp_path_factory.mktemp("made")
+    return {name: recorded(folder, name) for name in ("weimer", "jmh")}
+
+
+def labels(recording: Recording) -> dict[str, Label]:
+    name = recording.experiment.name
+    rows = ledger.rows({name: recording}, recording.claims)
+    return {row.claim.id: row.verdict.label for row in rows if row.release == "jdk-25"}
+
+
+def test_the_claims_are_judged_and_a_scaled_variant_changes_them(made, tmp_path: Path) -> None:
+    found = labels(made["weimer"])
+    assert found["W1a"] is Label.WEAKER
+    assert found["W3"] is Label.FAILS
+    for claim in ("W4", "W5", "W6"):
+        assert found[claim] is Label.HOLDS
+    dearer = labels(recorded(tmp_path / "other", Finalize=4.2))
+    assert dearer["W1a"] is Label.HOLDS
+    cheap = labels(recorded(tmp_path / "third", Finalize=0.2))
+    assert cheap["W1a"] is Label.FAILS
+
+
+def test_effective_javas_figure_is_judged_against_both_baselines(made, tmp_path: Path) -> None:
+    assert labels(made["jmh"])["L5"] is Label.FAILS
+    same = recorded(tmp_path / "two", "jmh", Removed=10, Finalized=10)
+    assert labels(same)["L5"] is Label.HOLDS
+
+
+# --- charts ---------------------------------------------------------------------------
+
+DRAWN = [name for name in charts.CHARTS if name.startswith(("weimer", "jmh"))]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_chart_says_what_it_shows_and_one_of_nothing_says_so(
+    name: str, made: dict[str, Recording], tmp_path: Path
+) -> None:
+    experiment = name.partition("-")[0]
+    chart = charts.CHARTS[name](made[experiment])
+    assert chart.name == name
+    assert len(chart.data) > 3
+    assert "JDK 25" in chart.alt
+    empty = Recording.load(EXPERIMENTS[experiment], _empty(tmp_path / "none", experiment))
+    assert re.search("not (measured|counted)|[Nn]one", charts.CHARTS[name](empty).title)
+
+
+def _empty(folder: Path, experiment: str) -> runs.Run:
+    run = runs.create(folder, machine={}, fingerprint="0" * 12, warnings=[])
+    run.append(experiment, [f"experiment: {experiment}"])
+    return run
+
+
+def test_java_stands_beside_go_as_far_as_either_was_measured(made) -> None:
+    chart = charts.beside(made)
+    assert "JDK 25" in chart.title
+    assert "Go 1" not in chart.title
+    assert charts.beside({}).title == "Neither Go nor Java was measured"
+
+
+def test_what_a_jvm_itself_takes_is_taken_off(made) -> None:
+    recording = made["weimer"]
+    values, estimate = charts.per_object(recording, CLEANER, "jdk-25")
+    assert estimate.value == pytest.approx(95, rel=0.05)  # (1.0 - 0.05) s over ten million
+    assert len(values) == estimate.samples
+
+
+def test_the_language_of_an_experiment_is_its_documents() -> None:
+    assert languages.of(WEIMER).folder == places.JAVASRC
+    assert languages.of(EXPERIMENTS["lemire"]).folder == places.GOSRC
