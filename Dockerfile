@@ -1,13 +1,13 @@
-# The whole laboratory: JupyterLab, the notebooks, a Go and a C compiler. The Go
-# releases that are measured are fetched when they are first needed.
+# The whole laboratory: JupyterLab with a Python and a Go kernel, Go, a C compiler
+# and a JDK. Nothing is fetched when it runs. Binder takes it as it is.
 #
-#   docker build --tag gccost .
-#   docker run --rm --publish 127.0.0.1:8888:8888 gccost
+#   make docker, docker-lab, docker-report, docker-test
 FROM debian:trixie-slim
 
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends \
-        ca-certificates gcc git golang-go libc6-dev make python3 python3-venv \
+        ca-certificates gcc git golang-go libc6-dev make openjdk-21-jdk-headless \
+        python3 python3-venv \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 jovyan \
     && install --directory --owner=jovyan --group=jovyan /home/jovyan/gccost
@@ -16,11 +16,20 @@ USER jovyan
 ENV HOME=/home/jovyan
 WORKDIR /home/jovyan/gccost
 
-# The packages first: they change less often than what uses them.
+# What changes least comes first: an edited notebook touches the last layer alone.
 COPY --chown=jovyan:jovyan requirements.lock ./
 COPY --chown=jovyan:jovyan scripts/setup scripts/
 RUN scripts/setup && rm -rf "$HOME/.cache"
 ENV PATH=/home/jovyan/gccost/.venv/bin:$PATH
+
+# The Go releases that are measured, and the Go kernel. The newest and the oldest
+# must come; of those between, one that does not is left out of the measuring.
+COPY --chown=jovyan:jovyan gokernel/ gokernel/
+COPY --chown=jovyan:jovyan gosrc/ gosrc/
+COPY --chown=jovyan:jovyan gccost/ gccost/
+RUN python -m gccost fetch \
+    && python -m gccost kernel \
+    && rm -rf "$HOME/.cache/go-build" "$HOME/go/pkg/mod/cache/download/golang.org/toolchain/@v/"*.zip
 
 COPY --chown=jovyan:jovyan . .
 

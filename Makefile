@@ -43,7 +43,7 @@ html: setup # write the report anew from what was executed last
 .PHONY: lab
 lab: setup # the notebooks in JupyterLab
 	@$(gccost) kernel || echo "JupyterLab opens without the Go kernel" >&2
-	$(python) -m jupyter lab --ip=127.0.0.1 notebooks/00-results.ipynb
+	$(python) -m jupyterlab --ip=127.0.0.1 notebooks/00-results.ipynb
 
 .PHONY: kernel
 kernel: setup # the Go kernel for JupyterLab: built and registered in .venv
@@ -73,6 +73,18 @@ versions: setup # what is pinned: packages, compilers
 .PHONY: docker
 docker: # build the image that Binder would
 	docker build --tag gccost .
+
+.PHONY: docker-lab
+docker-lab: docker # the notebooks in JupyterLab, in a container
+	docker run --rm --interactive --tty --publish 127.0.0.1:8888:8888 gccost
+
+.PHONY: docker-report
+docker-report: docker # the report, measured in a container; it lands in report/
+	scripts/docker-report $(BUDGET)
+
+.PHONY: docker-test
+docker-test: # prove the image with a real daemon: build, lab, replay, measuring offline
+	scripts/docker-test
 
 .PHONY: bare-machine
 bare-machine: # prove that python3, make and a network are enough: needs root and debootstrap

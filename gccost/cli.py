@@ -202,6 +202,20 @@ def html() -> None:
 
 
 @main.command()
+def fetch() -> None:
+    """Bring every compiler that measuring would fetch, so that it can be done offline.
+
+    Fails where the Go release of today or that of the first document cannot be had.
+    """
+    for of in EXPERIMENTS.values():
+        plan = measuring.plan(of, list(BUDGETS.values())[-1], _say)
+        for release, why in plan.missing.items():
+            _say(f"{of.name}: {release} is left out. {why}")
+    for go in (toolchains.TODAY_GO, toolchains.DOCUMENT_GO):
+        click.echo(f"Go {go} is in {toolchains.fetch(go, _say).goroot}")
+
+
+@main.command()
 def kernel() -> None:
     """Build the Go kernel and register it for JupyterLab, once."""
     click.echo(f"the Go kernel is in {os.path.relpath(gokernel.make(_say))}")

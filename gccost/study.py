@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import pandas as pd
 from IPython.display import display
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from gccost import places, processes, rounding
 from gccost.errors import GccostError, MissingTool
@@ -366,7 +366,10 @@ def _replayed(of: Experiment, notices: tuple[str, ...]) -> Study:
 
 @contextmanager
 def _bar(what: str) -> Iterator[measure.Progress]:
-    """A progress bar in seconds of measuring; it appears with the first thing to do."""
+    """A progress bar in seconds of measuring; it appears with the first thing to do.
+
+    It is text: a widget is not drawn while a kernel that was restarted is busy.
+    """
     bar: Any = None
 
     def progress(done: float, total: float, doing: str) -> None:

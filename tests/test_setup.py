@@ -17,24 +17,22 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import rattler
 import yaml
 from packaging.requirements import Requirement
 
 from gccost import places
 from gccost.doctor import Finding, State, examine, render
+from gccost.measuring import toolchains
 
 ROOT = places.ROOT
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
 SUPPORTED = ["3.11", "3.12", "3.13", "3.14"]
 
 # Where conda-forge names a package otherwise than the Python index does.
-CONDA_NAMES = {
-    "jupyter-client": "jupyter_client",
-    "matplotlib": "matplotlib-base",
-    "nbconvert": "nbconvert-core",
-}
+CONDA_NAMES = yaml.safe_load((ROOT / "scripts" / "conda-names.yml").read_text())
 # What conda brings and the lock does not: the compilers, and what installs the clone.
-CONDA_ONLY = {"python", "go", "c-compiler", "pip", "setuptools"}
+CONDA_ONLY = {"python", "go", "c-compiler", "openjdk", "make", "pip", "setuptools"}
 
 
 def project() -> dict:
@@ -120,6 +118,34 @@ def test_the_conda_environment_holds_the_direct_dependencies_as_locked():
     assert found == wanted
 
 
+def test_every_conda_spec_can_be_read_and_means_what_it_says():
+    listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    for entry in listed:
+        if isinstance(entry, str):
+            name, _, version = entry.partition("=")
+            spec = rattler.MatchSpec(entry, strict=True)
+            assert spec.name.normalized == name
+            assert (str(spec.version) if spec.version else "") in (version, f"{version}.*")
+
+
+def test_every_name_that_conda_has_otherwise_is_of_a_direct_dependency():
+    direct = {Requirement(text).name for text in project()["project"]["dependencies"]}
+    assert set(CONDA_NAMES) <= direct
+    assert all(name != conda_name for name, conda_name in CONDA_NAMES.items())
+
+
+def test_inside_conda_the_go_releases_are_named_and_not_left_to_its_go(monkeypatch):
+    """conda-forge's Go sets GOTOOLCHAIN=local and would refuse to switch."""
+    monkeypatch.setenv("CONDA_PREFIX", "/somewhere")
+    monkeypatch.setenv("GOTOOLCHAIN", "local")
+    monkeypatch.setenv("GOROOT", "/somewhere/go")
+    monkeypatch.setenv("GOFLAGS", "-modcacherw -ldflags=-s")
+    environment = toolchains.Toolchain("1.20.14", Path("/the/release"), "test").environment()
+    assert environment["GOROOT"] == "/the/release"
+    assert environment["PATH"].startswith("/the/release/bin:")
+    assert environment["GOFLAGS"] == ""
+
+
 def test_the_image_is_made_from_the_lock_and_ends_as_a_user():
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     (base,) = [line.split()[1] for line in lines if line.startswith("FROM ")]
@@ -130,7 +156,34 @@ def test_the_image_is_made_from_the_lock_and_ends_as_a_user():
     assert "--uid 1000 jovyan" in text
     assert [line for line in lines if line.startswith("USER")][-1] == "USER jovyan"
     assert "ENTRYPOINT" not in text
+    assert "WORKDIR /home/jovyan/" in text
+    for baked in ("gccost fetch", "gccost kernel", "jdk", "golang-go", "gcc"):
+        assert baked in text
+    # What changes most comes last, so that an edited notebook makes one layer anew.
+    assert [line for line in lines if line.startswith("COPY")][-1].endswith(" . .")
     assert "://" not in text, "a registry's name does not belong into the image"
+
+
+def test_what_proves_the_image_says_what_it_lacks(tmp_path):
+    """Where there is no docker command, and where no daemon answers."""
+    done = subprocess.run(
+        [ROOT / "scripts" / "docker-test"],
+        env={"PATH": os.defpath, "DOCKER_HOST": f"unix://{tmp_path}/none"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 77
+    (line,) = done.stderr.splitlines()
+    assert re.match(r"docker-test: (there is no docker: apt-get|no Docker daemon answers: )", line)
+
+
+def test_the_forge_runs_the_tests():
+    (workflow,) = (ROOT / ".github" / "workflows").glob("*.yml")
+    jobs = yaml.safe_load(workflow.read_text())["jobs"]
+    run = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    assert any(".ci/run" in text or "make test" in text for text in run)
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
 def test_the_citation_is_of_this_version_and_licence():
@@ -372,7 +425,8 @@ def test_make_alone_lists_every_target_with_a_line(workshop):
     assert listed == [name for name in declared if not name.startswith("setup")]
     assert {
         *("report", "replay", "test", "lab", "doctor", "measure"),
-        *("html", "docker", "versions", "clean"),
+        *("kernel", "live", "html", "docker", "docker-lab", "docker-report", "docker-test"),
+        *("versions", "clean"),
     } <= set(listed)
 
 

@@ -1,0 +1,139 @@
+"""The README's last section, done word for word in a copy of the tree."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from faketools import FakeTools
+
+from gccost import places
+
+BLOCK = re.compile(r"^```\w+\n# (\S+), (.+)\n((?:.*\n)+?)```$", re.MULTILINE)
+COPIED = ("gccost", "gosrc", "javasrc", "data/published", "requirements.lock")
+
+
+def blocks() -> list[tuple[str, str, str]]:
+    """What the section says to add: the file, where in it, and the text."""
+    readme = (places.ROOT / "README.md").read_text(encoding="utf-8")
+    return BLOCK.findall(readme[readme.index("## To add something of your own") :])
+
+
+def added(to: str, where: str, text: str) -> str:
+    """A file's text with a block added where the README says."""
+    if where == "at the end":
+        return to + text
+    if where == "at the end of the imports":
+        last = list(re.finditer(r"^from .* import (?:\([^)]*\)|.*)\n", to, re.MULTILINE))[-1]
+        return to[: last.end()] + text + to[last.end() :]
+    function = re.fullmatch(r"at the end of (\w+)", where)
+    if function:
+        body = re.search(
+            rf"^def {function[1]}\(.*\n(?:(?:[ \t].*)?\n)*?(?=\n\n\S)", to, re.MULTILINE
+        )
+        assert body, where
+        indented = "".join(f"    {line}\n" for line in text.splitlines())
+        return to[: body.end()] + indented + to[body.end() :]
+    name = re.fullmatch(r"in (.+)", where)
+    assert name, where
+    # The first bracket that is left open on a line after the name.
+    words = r"\s+".join(map(re.escape, name[1].split()))
+    opened = re.search(rf"^[^\n#]*{words}\b[\s\S]*?[({{]\n(?:\s*{{\n)?", to, re.MULTILINE)
+    assert opened, where
+    return to[: opened.end()] + text + to[opened.end() :]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree, with all that the section adds."""
+    folder = tmp_path_factory.mktemp("extended")
+    for name in COPIED:
+        source, into = places.ROOT / name, folder / name
+        into.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, into, ignore=shutil.ignore_patterns("__pycache__"))
+        elif source.exists():
+            shutil.copy(source, into)
+    for file, where, text in blocks():
+        path = folder / file
+        if where == "a new file":
+            assert not path.exists()
+            path.write_text(text, encoding="utf-8")
+        else:
+            path.write_text(added(path.read_text(encoding="utf-8"), where, text), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeTools]:
+    tools = FakeTools(tmp_path_factory.mktemp("extended-tools") / "machine")
+    yield tools
+    tools.end()
+
+
+def run(tree: Path, tools: FakeTools, *arguments: str) -> str:
+    environment = {**tools.environment(), "GCCOST_MODE": "measure", "GCCOST_ONLY": ""}
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=tree,
+        env={**environment, "PATH": os.defpath},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_section_says_how_to_add_a_case_a_claim_an_experiment_and_a_chart() -> None:
+    files = [file for file, _, _ in blocks()]
+    for wanted in ("experiments/lemire.py", "claims.csv", "claims/lemire.py"):
+        assert any(file.endswith(wanted) for file in files)
+    for wanted in ("experiments/mine.py", "experiments/__init__.py", "charts/mine.py"):
+        assert any(file.endswith(wanted) for file in files)
+
+
+def test_the_added_case_is_one_of_the_experiment(tree: Path, tools: FakeTools) -> None:
+    said = run(
+        tree,
+        tools,
+        "-c",
+        "from gccost.measuring.experiments import EXPERIMENTS\n"
+        "print(*(case.name for case in EXPERIMENTS['lemire'].cases), sep='\\n')",
+    )
+    assert [line for line in said.splitlines() if "AllocateDefer" in line and "precise" in line]
+
+
+def test_the_added_claim_is_judged(tree: Path, tools: FakeTools) -> None:
+    run(tree, tools, "-m", "gccost", "measure", "--budget=tiny", "--only=lemire")
+    said = run(
+        tree,
+        tools,
+        "-c",
+        "from gccost.study import open_study\n"
+        "[print(r.claim.id, r.words, r.estimate.samples > 0, r.verdict.label.name)"
+        " for r in open_study('lemire').rows]",
+    )
+    lines = [line for line in said.splitlines() if line.startswith("Z1 ")]
+    assert lines
+    assert all("A deferred free costs what a free by hand costs True" in line for line in lines)
+
+
+def test_the_added_experiment_is_measured_and_its_chart_drawn(tree: Path, tools: FakeTools) -> None:
+    said = run(tree, tools, "-m", "gccost", "measure", "--budget=tiny", "--only=mine")
+    assert re.match(r"mine: \d+ rounds, \d+ samples", said)
+    said = run(
+        tree,
+        tools,
+        "-c",
+        "from gccost.study import open_study\n"
+        "chart = open_study('mine').chart('mine-cost')\n"
+        "print(chart.title, len(chart.data), '<svg' in chart.svg)",
+    )
+    assert re.search(r"^A handle on the heap costs .* 2 True$", said, re.MULTILINE)
