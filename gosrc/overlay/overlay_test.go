@@ -149,7 +149,7 @@ func TestOverlayNamesFilesThatStand(t *testing.T) {
 			t.Errorf("%s: printed %q, want %q", variant, name, want)
 		}
 		added := map[string]bool{}
-		for _, name := range variants[variant] {
+		for _, name := range variants[variant].added {
 			added[name] = true
 		}
 		changed := 0
@@ -394,7 +394,7 @@ func TestArgumentsAreRefused(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"-variant", "fast"}, "checked, index"},
+		{[]string{"-variant", "fast"}, "checked, checked-plus, index, plus"},
 		{[]string{"-goroot", filepath.Join(t.TempDir(), "none")}, "no such file"},
 		{[]string{"extra"}, "leave it out"},
 		{[]string{"-o", ""}, "name a folder"},
@@ -498,6 +498,7 @@ func builder(t *testing.T, variant string) (gocommand func(env []string, verb st
 // The rest of what is built with overlays is tested where GCCOST_OVERLAY_TESTS is set.
 func TestCheckedRuntimeRunsWhatIsAttached(t *testing.T) {
 	runs(t, "checked", nil)
+	runs(t, "checked-plus", nil)
 }
 
 // runs builds the program that attaches records of all kinds, and runs it.
