@@ -65,12 +65,13 @@ func checkRelease(goroot string) error {
 	return problem{place + ":1", fmt.Sprintf("is %q, whose runtime this command does not know", version), mendSource}
 }
 
-// edited returns the files that the edits change, by name, as they then are.
-func (source *runtimeSource) edited() (map[string][]byte, error) {
+// edited returns the files that the edits change, by name, as they then are. More
+// edits, by declaration, come to those of every variant.
+func (source *runtimeSource) edited(more map[string][]edit) (map[string][]byte, error) {
 	var cuts []cut
 	for _, known := range declarations {
 		found := source.declarations[known.name]
-		for _, edit := range known.edits {
+		for _, edit := range append(append([]edit{}, known.edits...), more[known.name]...) {
 			text := source.text[known.file][found.start:found.end]
 			start, end, err := find(text, edit.find)
 			if err != nil {

@@ -13,6 +13,28 @@ type known struct {
 	edits        []edit
 }
 
+// plusEdits are the further edits of the plus variants, by declaration. See
+// added/mspecialplus_on.go.txt for what they call.
+var plusEdits = map[string][]edit{
+	"AddCleanup": {
+		{
+			"if size := unsafe.Sizeof(arg); size < maxTinySize && argType.PtrBytes == 0 {",
+			"direct := isDirectCleanupArg(argType); if size := unsafe.Sizeof(arg); direct {} else if size < maxTinySize && argType.PtrBytes == 0 {",
+		},
+		{
+			"*argv = arg",
+			"argp := unsafe.Pointer(argv); var call func(*funcval, unsafe.Pointer); " +
+				"if direct { argp, call = *(*unsafe.Pointer)(unsafe.Pointer(&arg)), callDirectCleanup } else { *argv, call = arg, callCleanup[S] }",
+		},
+		{"call: callCleanup[S],", "call: call,"},
+		{"arg: unsafe.Pointer(argv),", "arg: argp,"},
+	},
+	"special":       {{"kind byte", "kind byte; isRoot bool"}},
+	"mspan":         {{"elemsize uintptr", "elemsize uintptr; specialRoots uint32"}},
+	"(mspan).init":  {{"span.needzero = 0", "span.needzero, span.specialRoots = 0, 0"}},
+	"markrootSpans": {{"sp := s.specials", "sp := s.specialsWithRoots()"}},
+}
+
 // An edit replaces the one place in a declaration that has these tokens. It adds no
 // lines, so that line numbers in traces are those of the user's source.
 type edit struct{ find, put string }
@@ -25,6 +47,7 @@ var declarations = []known{
 	{file: "heapdump.go", name: "dumpmemprof", fingerprints: []string{"4c0451ff7f3b58c5"}},
 	{file: "mcheckmark.go", name: "checkFinalizersAndCleanups", fingerprints: []string{"0f2ec7368c95bdd3"}},
 	{file: "mcheckmark.go", name: "forEachSpecial", fingerprints: []string{"0448403505c9dcf9"}},
+	{file: "mcleanup.go", name: "AddCleanup", fingerprints: []string{"4539f5a475bc019e"}},
 	{
 		file: "mcleanup.go", name: "(Cleanup).Stop", fingerprints: []string{"d25e4904f2c9dea0"},
 		edits: []edit{{"*iter = s.next", "span.unlinkSpecial(iter)"}},

@@ -21,10 +21,28 @@ import (
 //go:embed added/*.go.txt
 var added embed.FS
 
-// variants are the runtimes that can be written, by the files that each adds.
-var variants = map[string][]string{
-	"index":   {"mspecialindex.go", "mspecialcheck_off.go"},
-	"checked": {"mspecialindex.go", "mspecialcheck_on.go"},
+// A variant is a runtime that can be written: the files that it adds, and the edits
+// that come to those of every variant.
+type variant struct {
+	added []string
+	edits map[string][]edit
+}
+
+var variants = map[string]variant{
+	"index": {
+		added: []string{"mspecialindex.go", "mspecialcheck_off.go", "mspecialplus_off.go"},
+	},
+	"checked": {
+		added: []string{"mspecialindex.go", "mspecialcheck_on.go", "mspecialcheck_index.go", "mspecialplus_off.go"},
+	},
+	"plus": {
+		added: []string{"mspecialindex.go", "mspecialcheck_off.go", "mspecialplus_on.go"},
+		edits: plusEdits,
+	},
+	"checked-plus": {
+		added: []string{"mspecialindex.go", "mspecialcheck_on.go", "mspecialcheck_plus.go", "mspecialplus_on.go"},
+		edits: plusEdits,
+	},
 }
 
 const defaultVariant = "index"
@@ -43,7 +61,7 @@ func overlay(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("overlay", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	dir := flags.String("o", "", "the `folder` to write "+overlayName+" to")
-	variant := flags.String("variant", defaultVariant, "the runtime to write: "+strings.Join(sortedNames(variants), " or "))
+	name := flags.String("variant", defaultVariant, "the runtime to write: "+strings.Join(sortedNames(variants), " or "))
 	goroot := flags.String("goroot", "", "the Go to change (what `go env GOROOT` says)")
 	fingerprints := flags.Bool("fingerprints", false, "print what the runtime has that touches specials, and write nothing")
 	if err := flags.Parse(args); err != nil {
@@ -71,10 +89,10 @@ func overlay(args []string, stdout, stderr io.Writer) error {
 	if *dir, err = filepath.Abs(*dir); err != nil {
 		return err
 	}
-	add, ok := variants[*variant]
+	chosen, ok := variants[*name]
 	if !ok {
 		return problem{
-			"-variant", fmt.Sprintf("there is no variant %q", *variant),
+			"-variant", fmt.Sprintf("there is no variant %q", *name),
 			"name one of " + strings.Join(sortedNames(variants), ", "),
 		}
 	}
@@ -83,11 +101,11 @@ func overlay(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	files, err := source.edited()
+	files, err := source.edited(chosen.edits)
 	if err != nil {
 		return err
 	}
-	for _, name := range add {
+	for _, name := range chosen.added {
 		if _, err := os.Lstat(filepath.Join(source.dir, name)); err == nil {
 			return problem{filepath.Join(source.dir, name), "is there already, where the overlay adds it", mendSource}
 		}

@@ -149,7 +149,7 @@ func TestOverlayNamesFilesThatStand(t *testing.T) {
 			t.Errorf("%s: printed %q, want %q", variant, name, want)
 		}
 		added := map[string]bool{}
-		for _, name := range variants[variant] {
+		for _, name := range variants[variant].added {
 			added[name] = true
 		}
 		changed := 0
@@ -394,7 +394,7 @@ func TestArgumentsAreRefused(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"-variant", "fast"}, "checked, index"},
+		{[]string{"-variant", "fast"}, "checked, checked-plus, index, plus"},
 		{[]string{"-goroot", filepath.Join(t.TempDir(), "none")}, "no such file"},
 		{[]string{"extra"}, "leave it out"},
 		{[]string{"-o", ""}, "name a folder"},
@@ -456,28 +456,111 @@ func TestFindWantsOnePlace(t *testing.T) {
 	}
 }
 
-// build builds a program of testdata with an overlay of a variant.
-func build(t *testing.T, variant, program string, args ...string) string {
+// The GOROOT may be read-only: what stands there stays as it was.
+func TestGorootIsNotWritten(t *testing.T) {
+	goroot := copied(t)
+	before := tree(t, goroot)
+	if err := filepath.Walk(goroot, func(name string, info os.FileInfo, err error) error {
+		if err == nil && info.IsDir() {
+			err = os.Chmod(name, 0o555)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = filepath.Walk(goroot, func(name string, info os.FileInfo, _ error) error {
+			return os.Chmod(name, info.Mode()|0o200)
+		})
+	})
+	run(t, "-o", t.TempDir(), "-goroot", goroot)
+	if !same(before, tree(t, goroot)) {
+		t.Error("GOROOT changed")
+	}
+}
+
+// builder returns a function that runs the go command with an overlay of a variant,
+// and a folder for what that makes.
+func builder(t *testing.T, variant string) (gocommand func(env []string, verb string, args ...string) (string, error), dir string) {
 	t.Helper()
 	goroot(t)
-	dir := t.TempDir()
-	binary := filepath.Join(dir, program)
-	args = append([]string{
-		"build", "-overlay", run(t, "-o", dir, "-variant", variant), "-o", binary,
-	}, append(args, "./testdata/"+program)...)
+	dir = t.TempDir()
+	name := run(t, "-o", dir, "-variant", variant)
 	root := filepath.Join(dir, gorootName)
-	command := exec.Command(filepath.Join(root, "bin", "go"), args...)
-	command.Env = append(os.Environ(), "GOROOT="+root, "GOTOOLCHAIN=local")
-	if said, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, said)
-	}
-	return binary
+	return func(env []string, verb string, args ...string) (string, error) {
+		command := exec.Command(filepath.Join(root, "bin", "go"), append([]string{verb, "-overlay", name}, args...)...)
+		command.Env = append(append(os.Environ(), "GOROOT="+root, "GOTOOLCHAIN=local"), env...)
+		said, err := command.CombinedOutput()
+		return string(said), err
+	}, dir
 }
 
 // The rest of what is built with overlays is tested where GCCOST_OVERLAY_TESTS is set.
 func TestCheckedRuntimeRunsWhatIsAttached(t *testing.T) {
-	said, err := exec.Command(build(t, "checked", "lists")).CombinedOutput()
+	runs(t, "checked", nil)
+	runs(t, "checked-plus", nil)
+}
+
+// runs builds the program that attaches records of all kinds, and runs it.
+func runs(t *testing.T, variant string, env []string, args ...string) {
+	t.Helper()
+	// So that `go test` knows that this test depends on it.
+	if _, err := os.ReadFile(filepath.Join("testdata", "lists", "main.go")); err != nil {
+		t.Fatal(err)
+	}
+	gocommand, dir := builder(t, variant)
+	binary := filepath.Join(dir, "lists")
+	if said, err := gocommand(env, "build", append(args, "-o", binary, "./testdata/lists")...); err != nil {
+		t.Fatalf("%s %v %v: %v\n%s", variant, env, args, err, said)
+	}
+	said, err := exec.Command(binary).CombinedOutput()
 	if err != nil || string(said) != "ok\n" {
-		t.Errorf("%v\n%s", err, said)
+		t.Errorf("%s %v %v: %v\n%s", variant, env, args, err, said)
+	}
+}
+
+// slow skips a test that builds the standard library anew, a minute of CPU each time.
+func slow(t *testing.T) {
+	t.Helper()
+	if os.Getenv("GCCOST_OVERLAY_TESTS") == "" {
+		t.Skip("set GCCOST_OVERLAY_TESTS=1 to build the standard library in many ways")
+	}
+}
+
+func TestEveryVariantRunsInEveryBuild(t *testing.T) {
+	slow(t)
+	for _, variant := range sortedNames(variants) {
+		runs(t, variant, nil)
+		runs(t, variant, nil, "-race")
+		runs(t, variant, nil, "-trimpath")
+		runs(t, variant, nil, "-ldflags=-randlayout=7")
+		runs(t, variant, []string{"GOEXPERIMENT=staticlockranking"})
+	}
+}
+
+func TestOtherPlatformsCompile(t *testing.T) {
+	slow(t)
+	for _, variant := range sortedNames(variants) {
+		gocommand, _ := builder(t, variant)
+		for _, platform := range []string{
+			"linux/386", "linux/arm", "linux/arm64", "linux/riscv64", "darwin/arm64", "windows/amd64", "js/wasm",
+		} {
+			parts := strings.Split(platform, "/")
+			env := []string{"GOOS=" + parts[0], "GOARCH=" + parts[1], "CGO_ENABLED=0"}
+			if said, err := gocommand(env, "build", "-o", os.DevNull, "./testdata/lists"); err != nil {
+				t.Errorf("%s %s: %v\n%s", variant, platform, err, said)
+			}
+		}
+	}
+}
+
+// Where there is a C compiler, programs with C in them are built and run as usual.
+func TestProgramsWithC(t *testing.T) {
+	slow(t)
+	for _, args := range [][]string{nil, {"-trimpath"}, {"-ldflags=-randlayout=7"}} {
+		gocommand, _ := builder(t, defaultVariant)
+		if said, err := gocommand(nil, "test", append(args, "../cstr")...); err != nil {
+			t.Errorf("%v: %v\n%s", args, err, said)
+		}
 	}
 }

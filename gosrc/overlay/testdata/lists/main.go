@@ -66,14 +66,15 @@ func main() {
 type counts [objects]int32
 
 func try(order func([]*object)) string {
-	var finalized, cleaned, inside, stopped counts
+	var finalized, cleaned, inside, stopped, pointed counts
 	weaks := make([]weak.Pointer[object], objects)
 	attach(order, &finalized, &cleaned, &inside, &stopped, weaks)
+	attachPlain(order, &pointed)
 
 	left := ""
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		runtime.GC()
-		if left = unfinished(&finalized, &cleaned, &inside, weaks); left == "" {
+		if left = unfinished(&finalized, &cleaned, &inside, &pointed, weaks); left == "" {
 			break
 		}
 		time.Sleep(time.Millisecond)
@@ -137,8 +138,72 @@ func attach(order func([]*object), finalized, cleaned, inside, stopped *counts, 
 	runtime.KeepAlive(all)
 }
 
+// plain holds no pointers, so that its spans need not be scanned.
+type plain struct{ words [4]uint64 }
+
+// box is reached from its cleanup only, which must keep it.
+type box struct {
+	magic  [2]uint64
+	counts *int32
+}
+
+const magic = 0x600D600D600D600D
+
+// attachPlain gives objects without pointers a cleanup whose argument is a pointer
+// into the heap, and every second one a cleanup with a pointer to what is not there.
+func attachPlain(order func([]*object), counts *counts) {
+	all := make([]*object, objects)
+	at := map[*object]*plain{}
+	for i := range all {
+		all[i] = new(object)
+		at[all[i]] = new(plain)
+		at[all[i]].words[0] = uint64(i)
+	}
+	order(all)
+	for _, o := range all {
+		i := int(at[o].words[0])
+		runtime.AddCleanup(at[o], open, &box{[2]uint64{magic, magic}, &counts[i]})
+		if i%2 == 0 {
+			runtime.AddCleanup(at[o], ignore, &ignored)
+			runtime.SetFinalizer(at[o], finalize)
+			last.Lock()
+			last.of[i] = append(last.of[i], &counts[i])
+			last.Unlock()
+		}
+	}
+}
+
+func open(b *box) {
+	if b.magic != [2]uint64{magic, magic} {
+		panic("what a cleanup refers to was freed")
+	}
+	atomic.AddInt32(b.counts, 1)
+}
+
+var ignored int
+
+func ignore(at *int) {
+	if at != &ignored {
+		panic("a cleanup was given another argument")
+	}
+}
+
+// last has the counts that finalizers without a closure find by what they finalize.
+var last = struct {
+	sync.Mutex
+	of [objects][]*int32
+}{}
+
+func finalize(p *plain) {
+	last.Lock()
+	defer last.Unlock()
+	of := last.of[p.words[0]]
+	last.of[p.words[0]] = of[1:]
+	atomic.AddInt32(of[0], 1)
+}
+
 // unfinished says what has not run, or not once, or "".
-func unfinished(finalized, cleaned, inside *counts, weaks []weak.Pointer[object]) string {
+func unfinished(finalized, cleaned, inside, pointed *counts, weaks []weak.Pointer[object]) string {
 	for i := range weaks {
 		even := int32(1 - i%2)
 		switch {
@@ -146,6 +211,8 @@ func unfinished(finalized, cleaned, inside *counts, weaks []weak.Pointer[object]
 			return fmt.Sprintf("finalizer %d ran %d times, not %d", i, finalized[i], even)
 		case atomic.LoadInt32(&cleaned[i]) != 1-even || atomic.LoadInt32(&inside[i]) != 1-even:
 			return fmt.Sprintf("cleanups %d ran %d and %d times, not %d", i, cleaned[i], inside[i], 1-even)
+		case atomic.LoadInt32(&pointed[i]) != 1+even:
+			return fmt.Sprintf("plain object %d: %d ran, not %d", i, pointed[i], 1+even)
 		case weaks[i].Value() != nil:
 			return fmt.Sprintf("weak pointer %d still points at its object", i)
 		}
