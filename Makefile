@@ -64,6 +64,10 @@ test: setup-for-tests # style, types and tests
 	$(python) -m mypy
 	$(python) -m pytest
 
+.PHONY: runtime-tests
+runtime-tests: setup # Go's own tests and a stress under the runtime without the walk: an hour
+	scripts/runtime-tests $(RELEASE) $(VARIANT)
+
 .PHONY: versions
 versions: setup # what is pinned: packages, compilers
 	@grep -h == *.lock | sed 's/ *[;\\].*//' | sort -u

@@ -56,6 +56,12 @@ var attachments = []func(at *byte, key uint64) runtime.Cleanup{
 		return runtime.AddCleanup(at, func(key uint64) { run(key, mix(key)) }, key)
 	},
 	func(at *byte, key uint64) runtime.Cleanup {
+		if wordSize < 8 { // the key does not fit
+			return runtime.AddCleanup(at, func(k [2]uintptr) {
+				key := uint64(k[0])<<32 | uint64(k[1])
+				run(key, mix(key))
+			}, [2]uintptr{uintptr(key >> 32), uintptr(uint32(key))})
+		}
 		return runtime.AddCleanup(at, func(key uintptr) { run(uint64(key), mix(uint64(key))) }, uintptr(key))
 	},
 	func(at *byte, key uint64) runtime.Cleanup {

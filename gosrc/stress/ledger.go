@@ -56,6 +56,7 @@ type registration struct {
 // them can be had from any goroutine.
 type ledger struct {
 	round         uint32
+	limit         uint32
 	subjects      []subject
 	registrations []registration
 	objects       atomic.Uint32 // how many subjects are in use; the first is none
@@ -72,8 +73,9 @@ type ledger struct {
 func newLedger(round uint32, c Config, f *findings) *ledger {
 	l := &ledger{
 		round:         round,
-		subjects:      make([]subject, c.Registrations),
-		registrations: make([]registration, c.Registrations),
+		limit:         uint32(c.Registrations),
+		subjects:      make([]subject, c.Registrations+c.Workers*margin),
+		registrations: make([]registration, c.Registrations+c.Workers*margin),
 		findings:      f,
 		handed:        make(chan *thing, 64),
 		revived:       make(chan *thing, 256),
@@ -83,14 +85,11 @@ func newLedger(round uint32, c Config, f *findings) *ledger {
 	return l
 }
 
-// full says that the round should end. The margin is for what workers do until
-// they ask.
-func (l *ledger) full() bool {
-	return int(l.objects.Load())+margin > len(l.subjects) ||
-		int(l.registered.Load())+margin > len(l.registrations)
-}
+// full says that the round should end.
+func (l *ledger) full() bool { return l.objects.Load() > l.limit || l.registered.Load() > l.limit }
 
-const margin = 16 << 10
+// margin is more than what a worker enters until it asks.
+const margin = 6000
 
 func (l *ledger) seal(index uint32) uint64 { return mix(uint64(l.round)<<32 | uint64(index)) }
 

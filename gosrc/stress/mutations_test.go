@@ -15,7 +15,10 @@ import (
 	"time"
 )
 
-var mutations = flag.String("mutations", "", "break the runtime so that its tests may miss it, and see that TestPromises does not: all, or one by its name")
+var (
+	mutations = flag.String("mutations", "", "break the runtime so that its tests may miss it, and see that TestPromises does not: all, or one by its name")
+	upon      = flag.String("upon", "", "an overlay.json that package overlay wrote: break that runtime's index instead")
+)
 
 // A mutation is an edit of one line of the runtime, in the function named, such
 // as one makes by mistake when one changes how specials are found and linked.
@@ -26,7 +29,7 @@ type mutation struct {
 	settings                       string    // of GODEBUG, without which it cannot be seen
 }
 
-var allMutations = []mutation{
+var stockMutations = []mutation{
 	{
 		name: "a record goes in before those of lower kinds", file: "mheap.go", function: "specialFindSplicePoint(",
 		old: "kind < s.kind", new: "kind != s.kind",
@@ -146,6 +149,56 @@ var allMutations = []mutation{
 	},
 }
 
+// indexMutations are of the runtime that package overlay writes. Its checked variant
+// would throw at once: here the stress is to see what they do. An index that knows
+// too little is no such: a lookup then walks further, and finds the same.
+var indexMutations = []mutation{
+	{
+		name: "the index keeps a record that is unlinked", file: "mspecialindex.go", function: ") unlinkSpecial(",
+		old: "idx.clear(b)", new: "if cheaprandn(1000) != 0 { idx.clear(b) }",
+	},
+	{
+		name: "the index takes the record before for one of the bucket", file: "mspecialindex.go", function: ") unlinkSpecial(",
+		old: "idx.bucket(before.offset) == b", new: "(idx.bucket(before.offset) == b || cheaprandn(1000) == 0)",
+	},
+	{
+		name: "a lookup begins in its own bucket", file: "mspecialindex.go", function: ") specialFindSplicePoint(",
+		old: "idx.lastBelow(idx.bucket(offset))", new: "idx.lastBelow(idx.bucket(offset)+1&(1<<specialIndexes[idx.level].logBuckets-1))",
+	},
+	{
+		name: "a lookup takes the first of a higher kind for its own", file: "mspecialindex.go", function: ") specialFindSplicePoint(",
+		old: "return link, s.kind == kind", new: "return link, true",
+	},
+	{
+		name: "a new index misses a record", file: "mspecialindex.go", function: ") makeSpecialIndex(",
+		old: "idx.setLast(idx.bucket(s.offset), s)", new: "if s.next != nil { idx.setLast(idx.bucket(s.offset), s) }",
+	},
+	{
+		name: "an index is used again as it was", file: "mspecialindex.go", function: "initSpecialIndexes(",
+		old: "&memstats.other_sys)", new: "&memstats.other_sys); at.alloc.zero = false",
+	},
+	{
+		name: "an index is freed and kept", file: "mspecialindex.go", function: ") unlinkSpecial(",
+		old: "span.specialIndex = nil", new: "",
+	},
+	{
+		name: "a span passes its index on", file: "mspecialindex.go", function: ") unlinkSpecial(",
+		old: "if span.specials == nil {", new: "if span.specials == nil && cheaprandn(10) != 0 {",
+	},
+	{
+		name: "sweeping does not tell the index", file: "mheap.go", function: "unlinkAndNext(",
+		old: "i.span.unlinkSpecial(i.pprev)", new: "*i.pprev = i.s",
+	},
+	{
+		name: "Stop does not tell the index", file: "mcleanup.go", function: "func (c Cleanup) Stop(",
+		old: "span.unlinkSpecial(iter)", new: "*iter = s.next",
+	},
+	{
+		name: "a pin's counter does not tell the index", file: "pinner.go", function: "incPinCounter(",
+		old: "span.linkSpecial(ref, &rec.special)", new: "rec.special.next = *ref; *ref = &rec.special",
+	},
+}
+
 // TestMutations shows that TestPromises fails, or the process dies, with each of
 // the mutations: else it would be no test of a runtime. It builds the runtime as
 // often.
@@ -158,14 +211,26 @@ func TestMutations(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := filepath.Join(strings.TrimSpace(string(out)), "src", "runtime")
-	for _, m := range allMutations {
+	list := stockMutations
+	base := map[string]string{}
+	if *upon != "" {
+		list = indexMutations
+		text, err := os.ReadFile(*upon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &struct{ Replace *map[string]string }{&base}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range list {
 		if *mutations != "all" && *mutations != m.name {
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {
 			started := time.Now()
 			scratch := t.TempDir()
-			program := m.build(t, source, scratch)
+			program := m.build(t, source, base, scratch)
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer cancel()
 			built := time.Now()
@@ -182,9 +247,17 @@ func TestMutations(t *testing.T) {
 }
 
 // build makes the test program with the mutated runtime.
-func (m mutation) build(t *testing.T, source, scratch string) string {
+func (m mutation) build(t *testing.T, source string, base map[string]string, scratch string) string {
+	replace := map[string]string{}
+	for original, replacement := range base {
+		replace[original] = replacement
+	}
 	original := filepath.Join(source, m.file)
-	text, err := os.ReadFile(original)
+	before, replaced := base[original]
+	if !replaced {
+		before = original
+	}
+	text, err := os.ReadFile(before)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +266,8 @@ func (m mutation) build(t *testing.T, source, scratch string) string {
 		t.Fatal(err)
 	}
 	replacement := filepath.Join(scratch, m.file)
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{original: replacement}})
+	replace[original] = replacement
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,8 +65,10 @@ func (t *thing) at(offset uintptr) *byte { return (*byte)(unsafe.Add(t.base, off
 func (t *thing) words() []uint64 { return unsafe.Slice((*uint64)(t.base), t.size/8) }
 
 func (t *thing) slots() []unsafe.Pointer {
-	return unsafe.Slice((*unsafe.Pointer)(t.base), t.size/8)
+	return unsafe.Slice((*unsafe.Pointer)(t.base), t.size/wordSize)
 }
+
+const wordSize = unsafe.Sizeof(uintptr(0))
 
 // link is the slot by which an object may refer to another.
 const link = 1
@@ -77,7 +79,7 @@ const link = 1
 func allocate(kind objectKind, size uintptr) unsafe.Pointer {
 	switch kind {
 	case pointers:
-		return unsafe.Pointer(unsafe.SliceData(make([]unsafe.Pointer, size/8)))
+		return unsafe.Pointer(unsafe.SliceData(make([]unsafe.Pointer, size/wordSize)))
 	case tiny:
 		return unsafe.Pointer(unsafe.SliceData(make([]byte, size)))
 	default:
@@ -174,8 +176,8 @@ func (l *ledger) probe(w watch) {
 	case tiny:
 		damaged = *p != byte(l.word(w.id, int(w.offset)))
 	case pointers:
-		if i := int(w.offset / 8); tokened(i, int(s.size/8)) {
-			slot := (*unsafe.Pointer)(unsafe.Add(unsafe.Pointer(p), -int(w.offset%8)))
+		if i := int(w.offset / wordSize); tokened(i, int(s.size/wordSize)) {
+			slot := (*unsafe.Pointer)(unsafe.Add(unsafe.Pointer(p), -int(w.offset%wordSize)))
 			seal := l.word(w.id, i)
 			token := (*token)(atomic.LoadPointer(slot))
 			damaged = token == nil || token.front != seal || token.back != ^seal

@@ -307,7 +307,7 @@ func (w *worker) unpin(t *thing) {
 
 // grow makes an object that an older one refers to, in the place of another.
 func (w *worker) grow(t *thing) {
-	if t.kind != pointers || t.size < 8*(link+1) {
+	if t.kind != pointers || t.size < wordSize*(link+1) {
 		return
 	}
 	// The record first: cut off, the one that was there may die at once.
