@@ -43,6 +43,7 @@ CHARTS: Mapping[str, Callable[[Recording], Chart]] = MappingProxyType(
         "remedies-memory": remedies.memory,
         "remedies-live": remedies.live,
         "remedies-heap": remedies.heap,
+        "remedies-parallel": remedies.parallel,
         "remedies-releases": remedies.releases,
         "precision": precision.precision,
         "precision-drift": precision.drift,

@@ -52,6 +52,7 @@ NAMES = {
     "ParallelFree": "freed by hand",
     "ParallelCleanup": "AddCleanup frees",
     "ParallelAuto": "finalizer frees",
+    "ParallelSlab": "slabs of 64",
     "Batch": "by hand, in batches of 256",
     "Reuse": "slabs, blocks used again",
     "Slab": "slabs",
@@ -90,6 +91,7 @@ COLOURS = {
     "Cleanup": GREEN,
     "UntilFreeCleanup": GREEN,
     "ParallelCleanup": GREEN,
+    "ParallelSlab": INK,
 }
 
 
