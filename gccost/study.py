@@ -282,6 +282,7 @@ class Study:
             f"of a core, at {rounding.count(per_second)} a second",
             "adds 5 % or less from",
             "C blocks waiting, at most",
+            "a block waits, on average",
         )
         lines: list[tuple[str | Cell, ...]] = []
         for arm in arms:
@@ -291,6 +292,8 @@ class Study:
             cpu = self.added(arm, under, go, "settled-cpu-ns/op").value
             held = self.amount(arm, go, "c-held-peak")
             waiting = held if held.samples else self.amount(arm, go, "c-unfreed-loop")
+            # By Little's law: what waits on average, over what is freed in a time.
+            mean, pace = self.amount(arm, go, "c-held-mean"), self.level(arm, go)
             lines.append(
                 (
                     charts.called(arm),
@@ -299,6 +302,7 @@ class Study:
                     rounding.percent(cpu * per_second / 1e9),
                     rounding.nanoseconds(max(added.value, 0) / 0.05),
                     rounding.count(waiting.value),
+                    rounding.nanoseconds(mean.value * pace.value) if mean.samples else "–",
                 )
             )
         return tables.table(header, lines, caption=toolchains.title(go))

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"gccost/meter"
+	"gccost/parallel"
 	"gccost/slab"
 )
 
@@ -104,6 +105,23 @@ func dropped(b *testing.B, p *slab.Pool) { loop(b, flushed(p), func() { get(b, p
 
 // BenchmarkSlab drops every handle: all blocks are freed by the slabs' cleanups.
 func BenchmarkSlab(b *testing.B) { overSlabs(b, slab.Config{}, dropped) }
+
+// BenchmarkParallelSlab has goroutines share the work, and drop every handle.
+func BenchmarkParallelSlab(b *testing.B) {
+	for goroutines := 1; goroutines <= 64; goroutines *= 2 {
+		goroutines := goroutines
+		b.Run(fmt.Sprintf("goroutines=%d", goroutines), func(b *testing.B) {
+			p := slab.New(Blocks{}, slab.Config{})
+			m := meter.Start(b, flushed(p))
+			parallel.Share(b.N, goroutines, func() {
+				if _, err := p.Get(); err != nil {
+					panic(err)
+				}
+			})
+			m.Stop()
+		})
+	}
+}
 
 // BenchmarkSlabWeighted is the same with Go memory that stands for the blocks.
 func BenchmarkSlabWeighted(b *testing.B) {

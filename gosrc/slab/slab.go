@@ -4,8 +4,8 @@
 //
 // A finalizer or cleanup for every handle is dear, because the runtime links each
 // into a list that it walks. Here so many handles as a [Config] says share a slab
-// with one cleanup for them all, their blocks are allocated and freed in one call,
-// and what a cleanup finds dead is freed by the next allocation, in the same call.
+// with one finalizer for them all, their blocks are allocated and freed in one call,
+// and what is found dead is freed by the next allocation, in the same call.
 //
 // The price is memory: a handle that stays in use keeps its slab, so the blocks
 // of the others that were not closed stay too. With slabs of 64, one survivor
@@ -58,14 +58,14 @@ type Config struct {
 	// the blocks are large. Go memory of that size, which nobody touches, is set
 	// aside for each block. None if it is 0.
 	BlockBytes int
-	// CollectCost is how many nanoseconds a handle may cost for collections that the
-	// pool itself begins: 10 if it is 0, none are begun if it is negative. The collector
-	// knows nothing of the blocks, and comes so late by itself that they have left the
-	// CPU's caches, which costs more. Where a collection takes long, as on a large heap,
-	// few are begun. With GOGC=off too.
+	// CollectCost is how many nanoseconds a handle that was not closed may cost for
+	// collections that the pool itself begins: 20 if it is 0, none are begun if it is
+	// negative. The collector knows nothing of the blocks, and comes so late by itself
+	// that they have left the CPU's caches, which costs more. Where a collection takes
+	// long, as on a large heap, few are begun. With GOGC=off too.
 	CollectCost int
 	// Waiting is how many dead blocks may wait for the next allocation to free
-	// them: 65,536 if it is 0. What dies beyond that is freed by the cleanup itself.
+	// them: 65,536 if it is 0. What dies beyond that is freed by the finalizer itself.
 	Waiting int
 }
 
@@ -73,33 +73,42 @@ type Config struct {
 type Pool struct {
 	allocator Allocator
 	handles   int
-	weight    int // words of Go memory a slab that stand for its blocks
+	weight    int // handles more in the memory of a slab, which nobody gets
 	most      int64
 
-	cost       int64 // ns a handle for collections begun here; none if negative
-	handedOut  atomic.Int64
-	collectAt  atomic.Int64 // of handedOut
+	cost       int64        // ns a handle for collections begun here; none if negative
+	left       atomic.Int64 // handles that were left open when their slab was used up
+	collectAt  atomic.Int64 // of left
 	collecting atomic.Bool
 
 	filling sync.Pool            // of *filling: the slabs that are being handed out
-	dead    atomic.Pointer[slab] // a stack of slabs that nobody can reach any more
+	dead    atomic.Pointer[dead] // a stack of slabs that nobody can reach any more
 	waiting atomic.Int64         // how many handles those have
 }
 
-// A slab is what outlives its handles: their blocks' addresses.
-type slab struct {
-	pool  *Pool
-	slots []atomic.Uintptr // zero: closed
-	next  *slab
+// filling is a slab that is being handed out, and where the allocator puts what
+// the next one begins with.
+type filling struct {
+	slab   []Handle
+	next   int // of slab, to be handed out
+	blocks []uintptr
 }
 
-// filling is a slab's handles that are not handed out yet.
-type filling struct{ left []Handle }
+// dead is a slab that nobody else can reach, on the stack of those.
+type dead struct {
+	slab  []Handle
+	below *dead
+}
 
 // A Handle stands for one block. A copy of it is no handle.
+//
+// A slab is an array of handles, so whoever holds one holds them all, and a
+// finalizer of the array is told when nobody does. It finds the addresses in the
+// handles: a finalizer is given its object once more, as a cleanup is not. Closing
+// a handle so touches the handle and the block, and nothing else.
 type Handle struct {
-	slot *atomic.Uintptr
-	pool *Pool
+	block atomic.Uintptr // zero: closed
+	pool  *Pool
 }
 
 // New returns a pool that gets its blocks from an allocator.
@@ -116,19 +125,28 @@ func New(allocator Allocator, config Config) *Pool {
 		p.most = 1 << 16
 	}
 	if config.BlockBytes > 0 {
-		p.weight = p.handles * config.BlockBytes / int(unsafe.Sizeof(uintptr(0)))
+		p.weight = p.handles * config.BlockBytes / int(unsafe.Sizeof(Handle{}))
 	}
 	return p
 }
 
-// leastCollect is how many handles are handed out at least between collections
+// leastCollect is how many handles are left open at least between collections
 // that a pool begins.
 const leastCollect = 1 << 14
 
-// pace begins a collection when enough handles were handed out since the last one
-// that it costs each of them no more than it may.
-func (p *Pool) pace() {
-	n := p.handedOut.Add(int64(p.handles))
+// pace begins a collection when enough handles were left open since the last one
+// that it costs each of them no more than it may. What is closed needs none.
+func (p *Pool) pace(slab []Handle) {
+	open := int64(0)
+	for i := range slab {
+		if slab[i].block.Load() != 0 {
+			open++
+		}
+	}
+	if open == 0 {
+		return
+	}
+	n := p.left.Add(open)
 	if p.cost < 0 || n < p.collectAt.Load() || !p.collecting.CompareAndSwap(false, true) {
 		return
 	}
@@ -138,7 +156,7 @@ func (p *Pool) pace() {
 	if enough < leastCollect {
 		enough = leastCollect
 	}
-	p.collectAt.Store(p.handedOut.Load() + enough)
+	p.collectAt.Store(p.left.Load() + enough)
 	p.collecting.Store(false)
 }
 
@@ -146,78 +164,80 @@ func (p *Pool) pace() {
 func (p *Pool) Get() (*Handle, error) {
 	f, _ := p.filling.Get().(*filling)
 	if f == nil {
-		f = new(filling)
+		f = &filling{blocks: make([]uintptr, 3*p.handles)}
 	}
-	if len(f.left) == 0 {
-		handles, err := p.fill()
-		if err != nil {
+	if f.slab == nil {
+		if err := p.fill(f); err != nil {
 			p.filling.Put(f)
 			return nil, err
 		}
-		f.left = handles
 	}
-	h := &f.left[0]
-	if f.left = f.left[1:]; len(f.left) == 0 {
-		f.left = nil // an empty slice would still hold the slab
+	h := &f.slab[f.next]
+	if f.next++; f.next == len(f.slab) {
+		used := f.slab
+		f.slab, f.next = nil, 0 // it would still hold the slab
+		p.filling.Put(f)
+		p.pace(used)
+		return h, nil
 	}
 	p.filling.Put(f)
 	return h, nil
 }
 
-// fill makes a slab, and frees one that is dead in the same call of the allocator.
-func (p *Pool) fill() ([]Handle, error) {
-	p.pace()
-	fresh := &slab{pool: p, slots: make([]atomic.Uintptr, p.handles+p.weight)[:p.handles:p.handles]}
-	// Two die for one that is made, so that what waits becomes fewer.
-	var dead []uintptr
+// fill makes a slab, and frees two that are dead in the same call of the
+// allocator, so that what waits becomes fewer.
+func (p *Pool) fill(f *filling) error {
+	fresh, freed := f.blocks[:p.handles], f.blocks[p.handles:p.handles]
 	for i := 0; i < 2; i++ {
-		s := p.pop()
-		if s == nil {
-			break
+		if d := p.pop(); d != nil {
+			freed = open(d.slab, freed)
 		}
-		if dead == nil {
-			dead = make([]uintptr, 0, 2*p.handles)
-		}
-		dead = s.blocks(dead)
 	}
-	// No one else has the slots yet: the allocator may write them as plain words.
-	slots := unsafe.Slice((*uintptr)(unsafe.Pointer(&fresh.slots[0])), len(fresh.slots))
-	if err := p.allocator.Exchange(dead, slots); err != nil {
-		if failed := p.allocator.Exchange(slots, nil); failed != nil {
+	if err := p.allocator.Exchange(freed, fresh); err != nil {
+		if failed := p.allocator.Exchange(fresh, nil); failed != nil {
 			err = fmt.Errorf("%w (and %w)", err, failed)
 		}
-		return nil, err
+		for i := range fresh {
+			fresh[i] = 0
+		}
+		return err
 	}
-	handles := make([]Handle, p.handles)
-	for i := range handles {
-		handles[i] = Handle{slot: &fresh.slots[i], pool: p}
+	slab := make([]Handle, p.handles+p.weight)[:p.handles:p.handles]
+	for i := range slab {
+		// Nobody else has the slab yet: no atomic store is needed.
+		*(*uintptr)(unsafe.Pointer(&slab[i].block)) = fresh[i]
+		slab[i].pool = p
+		fresh[i] = 0
 	}
-	watch(handles, fresh)
-	return handles, nil
+	runtime.SetFinalizer(&slab[0], died)
+	f.slab = slab
+	return nil
 }
 
-// blocks appends the addresses of the blocks that were not closed.
-func (s *slab) blocks(to []uintptr) []uintptr {
-	for i := range s.slots {
-		if block := s.slots[i].Load(); block != 0 {
+// open appends the addresses of the blocks of the handles that were not closed.
+func open(slab []Handle, to []uintptr) []uintptr {
+	for i := range slab {
+		if block := slab[i].block.Load(); block != 0 {
 			to = append(to, block)
 		}
 	}
 	return to
 }
 
-// died is called once nobody can reach a slab's handles any more.
-func (s *slab) died() {
-	p := s.pool
-	n := int64(len(s.slots))
+// died is called with a slab's first handle once nobody can reach any of them.
+func died(first *Handle) {
+	p := first.pool
+	slab := unsafe.Slice(first, p.handles)
+	n := int64(len(slab))
 	if p.waiting.Add(n) > p.most {
 		p.waiting.Add(-n)
-		p.free(s)
+		p.free(slab)
 		return
 	}
+	d := &dead{slab: slab}
 	for {
-		s.next = p.dead.Load()
-		if p.dead.CompareAndSwap(s.next, s) {
+		d.below = p.dead.Load()
+		if p.dead.CompareAndSwap(d.below, d) {
 			return
 		}
 	}
@@ -225,23 +245,27 @@ func (s *slab) died() {
 
 // pop takes a dead slab, if there is one. A slab is pushed only once, so the same
 // one at the top is the same stack.
-func (p *Pool) pop() *slab {
+func (p *Pool) pop() *dead {
 	for {
-		s := p.dead.Load()
-		if s == nil {
+		d := p.dead.Load()
+		if d == nil {
 			return nil
 		}
-		if p.dead.CompareAndSwap(s, s.next) {
-			p.waiting.Add(-int64(len(s.slots)))
-			return s
+		if p.dead.CompareAndSwap(d, d.below) {
+			p.waiting.Add(-int64(len(d.slab)))
+			return d
 		}
 	}
 }
 
 // free frees what is left of a dead slab. There is nobody to take an error: an
 // allocator that cannot free must say so by a panic.
-func (p *Pool) free(s *slab) {
-	if err := p.allocator.Exchange(s.blocks(nil), nil); err != nil {
+func (p *Pool) free(slab []Handle) {
+	blocks := open(slab, nil)
+	if len(blocks) == 0 {
+		return
+	}
+	if err := p.allocator.Exchange(blocks, nil); err != nil {
 		panic(err)
 	}
 }
@@ -249,8 +273,8 @@ func (p *Pool) free(s *slab) {
 // Flush frees the blocks that the collector has found dead and that wait for
 // an allocation to free them: for when there will be none for a while.
 func (p *Pool) Flush() {
-	for s := p.pop(); s != nil; s = p.pop() {
-		p.free(s)
+	for d := p.pop(); d != nil; d = p.pop() {
+		p.free(d.slab)
 	}
 }
 
@@ -261,7 +285,7 @@ func (h *Handle) Close() error {
 	if h == nil {
 		return ErrClosed
 	}
-	block := h.slot.Swap(0)
+	block := h.block.Swap(0)
 	if block == 0 {
 		return ErrClosed
 	}
@@ -277,7 +301,7 @@ func (h *Handle) Use(f func(block unsafe.Pointer)) error {
 	if h == nil {
 		return ErrClosed
 	}
-	block := h.slot.Load()
+	block := h.block.Load()
 	if block == 0 {
 		return ErrClosed
 	}

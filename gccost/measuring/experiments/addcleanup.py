@@ -19,18 +19,11 @@ from gccost.measuring.experiments.base import (
     Case,
     Experiment,
     Ratio,
+    among_goroutines,
     profiled,
     twins,
 )
 from gccost.measuring.toolchains import CLEANUP_GO, ISSUE_GO, TODAY_GO
-
-GOROUTINES = (1, 2, 4, 8, 16, 32, 64)
-_SHARED = 800_000
-
-
-def shared(benchmark: str, goroutines: int, gogc: str = "100") -> Arm:
-    """An arm that shares its operations among goroutines: "Free", "Auto", "Cleanup", …"""
-    return Arm(f"Parallel{benchmark}", gogc, sub=(("goroutines", str(goroutines)),))
 
 
 def _addcleanup() -> Iterator[Case]:
@@ -57,11 +50,8 @@ def _addcleanup() -> Iterator[Case]:
         ):
             arm, repeats = Arm(benchmark, setting="precise"), REPEATS.get(benchmark, 1)
             yield Case("cstr", arm, go, n, repeats, every=2, since="standard")
-    for goroutines in GOROUTINES:
-        for benchmark in ("Free", "Auto", "Cleanup"):
-            arm, cpus = shared(benchmark, goroutines), (goroutines + 1) // 2
-            case = Case("parallel", arm, TODAY_GO, _SHARED, every=3, cpus=cpus)
-            yield replace(case, since="standard")
+    for benchmark in ("Free", "Auto", "Cleanup"):
+        yield from among_goroutines("parallel", benchmark)
     yield from twins("AllocateFree", "AllocateCleanup")
 
 

@@ -288,6 +288,14 @@ CLEANUP = Arm("AllocateCleanup")
 DEFER = Arm("AllocateDefer")
 ALLOCATE_ONLY = Arm("AllocateOnly")
 
+GOROUTINES = (1, 2, 4, 8, 16, 32, 64)
+SHARED_WORK = 800_000
+
+
+def shared(benchmark: str, goroutines: int, gogc: str = "100") -> Arm:
+    """An arm that shares its operations among goroutines: "Free", "Auto", "Cleanup", …"""
+    return Arm(f"Parallel{benchmark}", gogc, sub=(("goroutines", str(goroutines)),))
+
 
 def profiled(benchmark: str, setting: str = "published", gogc: str = "100") -> Arm:
     """The arm that profiles a benchmark."""
@@ -301,3 +309,11 @@ def twins(baseline: str, dear: str) -> Iterator[Case]:
             arm, since = Arm(benchmark, twin=twin), "tiny" if twin == "relinked" else "standard"
             repeats = 3 if benchmark == baseline else 1
             yield Case("cstr", arm, TODAY_GO, AS_PUBLISHED, repeats, every=2, since=since)
+
+
+def among_goroutines(program: str, benchmark: str) -> Iterator[Case]:
+    """The cases that share a benchmark's work among 1 to twice as many goroutines as CPUs."""
+    for goroutines in GOROUTINES:
+        arm, cpus = shared(benchmark, goroutines), (goroutines + 1) // 2
+        case = Case(program, arm, TODAY_GO, SHARED_WORK, every=3, cpus=cpus)
+        yield replace(case, since="standard")

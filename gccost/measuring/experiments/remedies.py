@@ -15,6 +15,7 @@ from gccost.measuring.experiments.base import (
     Case,
     Experiment,
     Ratio,
+    among_goroutines,
     twins,
 )
 from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, ISSUE_GO, TODAY_GO
@@ -81,6 +82,8 @@ def _remedies() -> Iterator[Case]:
             yield Case("remedies", arm, go, _CLOSED_AT_RANDOM, every=every, since=tier)
     for benchmark in HEAP_REMEDIES:
         yield Case("remedies", Arm(benchmark), go, AS_PUBLISHED, every=2)
+    for program, benchmark in (("parallel", "Free"), ("remedies", "Slab"), ("parallel", "Cleanup")):
+        yield from among_goroutines(program, benchmark)
     yield from twins("AllocateFree", "AllocateAuto")
 
 
@@ -91,4 +94,5 @@ EXPERIMENT = Experiment(
     cases=tuple(_remedies()),
     headline=(Ratio(slabs("Slab"), FREE, "settled-ns/op"),),
     document=TODAY_GO,
+    pace=0.9,
 )

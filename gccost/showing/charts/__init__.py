@@ -87,6 +87,7 @@ CHARTS: Mapping[str, Callable[[Recording], Chart]] = MappingProxyType(
         "remedies-memory": remedies.memory,
         "remedies-live": remedies.live,
         "remedies-heap": remedies.heap,
+        "remedies-parallel": remedies.parallel,
         "remedies-releases": remedies.releases,
         "weimer-cost": weimer.cost,
         "weimer-memory": weimer.memory,

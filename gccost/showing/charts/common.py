@@ -55,6 +55,7 @@ NAMES = {
     "ParallelAuto": "finalizer frees",
     "AttachFinalizer": "SetFinalizer alone",
     "AttachCleanup": "AddCleanup alone",
+    "ParallelSlab": "slabs of 64",
     "Batch": "by hand, in batches of 256",
     "Reuse": "slabs, blocks used again",
     "Slab": "slabs",
@@ -108,6 +109,7 @@ COLOURS = {
     "Cleanup": GREEN,
     "UntilFreeCleanup": GREEN,
     "ParallelCleanup": GREEN,
+    "ParallelSlab": INK,
 }
 
 

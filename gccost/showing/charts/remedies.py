@@ -28,6 +28,7 @@ from gccost.showing.charts.common import (
     ticks_between,
     timings,
 )
+from gccost.showing.charts.goroutines import shared_work
 from gccost.showing.figures import BLUE, GREEN, INK, ORANGE, Chart, finish, style
 from gccost.stats import Estimate
 
@@ -281,3 +282,8 @@ def releases(recording: Recording) -> Chart:
     return finish(
         figure, name="remedies-releases", title=title, alt=alt + ".", data=pd.DataFrame(data)
     )
+
+
+def parallel(recording: Recording) -> Chart:
+    """What an object costs when many goroutines share the work."""
+    return shared_work(recording, "remedies-parallel", ("Free", "Slab", "Cleanup"))
