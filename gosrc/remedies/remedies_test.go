@@ -103,7 +103,7 @@ func loop(b *testing.B, count func() meter.Blocks, operation func()) {
 
 func dropped(b *testing.B, p *slab.Pool) { loop(b, flushed(p), func() { get(b, p) }) }
 
-// BenchmarkSlab drops every handle: all blocks are freed by the slabs' cleanups.
+// BenchmarkSlab drops every handle: all blocks are freed by way of the slabs' finalizers.
 func BenchmarkSlab(b *testing.B) { overSlabs(b, slab.Config{}, dropped) }
 
 // BenchmarkParallelSlab has goroutines share the work, and drop every handle.
