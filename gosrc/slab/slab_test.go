@@ -82,7 +82,7 @@ func get(t testing.TB, p *slab.Pool) *slab.Handle {
 func drained(p *slab.Pool, h *heap, want int) int {
 	for i := 0; i < 200 && h.held() > want; i++ {
 		runtime.GC()
-		time.Sleep(5 * time.Millisecond) // cleanups run beside the program
+		time.Sleep(5 * time.Millisecond) // finalizers run beside the program
 		p.Flush()
 	}
 	return h.held()
@@ -341,7 +341,7 @@ func TestWithTheGCOffNothingIsFreedAndNothingFails(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsIsBounded: beyond the bound the cleanup frees by itself.
+// TestWhatWaitsIsBounded: beyond the bound the finalizer frees by itself.
 func TestWhatWaitsIsBounded(t *testing.T) {
 	h := newHeap()
 	p := slab.New(h, slab.Config{Handles: 8, Waiting: 80})
@@ -403,7 +403,7 @@ func (b broken) Exchange(dead, fresh []uintptr) error {
 	return b.heap.Exchange(dead, fresh)
 }
 
-// TestAnAllocatorThatCannotFreeIsHeard: the cleanup has nobody to return an
+// TestAnAllocatorThatCannotFreeIsHeard: the finalizer has nobody to return an
 // error to, so the program ends with it, in a process of its own here.
 func TestAnAllocatorThatCannotFreeIsHeard(t *testing.T) {
 	if os.Getenv("GCCOST_BROKEN") != "" {
@@ -425,7 +425,7 @@ func TestAnAllocatorThatCannotFreeIsHeard(t *testing.T) {
 	}
 }
 
-// TestAProgramMayEndWithHandlesLive: no cleanup runs then, and none is waited for.
+// TestAProgramMayEndWithHandlesLive: no finalizer runs then, and none is waited for.
 func TestAProgramMayEndWithHandlesLive(t *testing.T) {
 	if os.Getenv("GCCOST_LIVE") != "" {
 		p := slab.New(newHeap(), slab.Config{})
