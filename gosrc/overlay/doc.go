@@ -13,7 +13,10 @@
 // Variants:
 //
 //	index    the walk is the only change (the default)
-//	checked  index, and a checker that compares list and index at every lookup and
+//	plus     index, one allocation for a cleanup whose argument is a pointer instead of
+//	         three, and no marking of records that hold nothing to mark
+//	checked, checked-plus
+//	         the same, and a checker that compares list and index at every lookup and
 //	         change, and throws at the first difference: for tests, as it is slow
 //
 // The command prints the name of the overlay.json that it wrote. It refuses a runtime

@@ -19,7 +19,7 @@ var plusEdits = map[string][]edit{
 	"AddCleanup": {
 		{
 			"if size := unsafe.Sizeof(arg); size < maxTinySize && argType.PtrBytes == 0 {",
-			"direct := isDirectCleanupArg(argType); if size := unsafe.Sizeof(arg); direct {} else if size < maxTinySize && argType.PtrBytes == 0 {",
+			"direct := isDirectCleanupArg(abi.TypeFor[S]()); if size := unsafe.Sizeof(arg); direct {} else if size < maxTinySize && argType.PtrBytes == 0 {",
 		},
 		{
 			"*argv = arg",
@@ -30,7 +30,7 @@ var plusEdits = map[string][]edit{
 		{"arg: unsafe.Pointer(argv),", "arg: argp,"},
 	},
 	"special":       {{"kind byte", "kind byte; isRoot bool"}},
-	"mspan":         {{"elemsize uintptr", "elemsize uintptr; specialRoots uint32"}},
+	"mspan":         {{"userArenaChunkFree addrRange", "specialRoots uint32; userArenaChunkFree addrRange"}},
 	"(mspan).init":  {{"span.needzero = 0", "span.needzero, span.specialRoots = 0, 0"}},
 	"markrootSpans": {{"sp := s.specials", "sp := s.specialsWithRoots()"}},
 }

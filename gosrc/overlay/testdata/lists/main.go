@@ -162,7 +162,11 @@ func attachPlain(order func([]*object), counts *counts) {
 	order(all)
 	for _, o := range all {
 		i := int(at[o].words[0])
-		runtime.AddCleanup(at[o], open, &box{[2]uint64{magic, magic}, &counts[i]})
+		if b := (&box{[2]uint64{magic, magic}, &counts[i]}); i%3 > 0 {
+			runtime.AddCleanup(at[o], open, b)
+		} else {
+			runtime.AddCleanup(at[o], func(b any) { open(b.(*box)) }, any(b))
+		}
 		if i%2 == 0 {
 			runtime.AddCleanup(at[o], ignore, &ignored)
 			runtime.SetFinalizer(at[o], finalize)
