@@ -72,6 +72,7 @@ func replaceIn(t *testing.T, goroot, name, old, new string) {
 // run runs the command and returns the overlay.json that it printed.
 func run(t *testing.T, args ...string) string {
 	t.Helper()
+	goroot(t)
 	var stdout, stderr bytes.Buffer
 	if err := overlay(args, &stdout, &stderr); err != nil {
 		t.Fatal(err)
