@@ -235,11 +235,15 @@ func TestMutations(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 			defer cancel()
 			built := time.Now()
-			command := exec.CommandContext(ctx, program, "-test.run=^TestPromises$", fmt.Sprintf("-rounds=%d", max(m.rounds, 30)), "-tiny=false")
+			command := exec.CommandContext(ctx, program, "-test.v", "-test.run=^TestPromises$", fmt.Sprintf("-rounds=%d", max(m.rounds, 30)), "-tiny=false")
 			command.Env = append(os.Environ(), "GODEBUG="+m.settings)
 			said, err := command.CombinedOutput()
 			if err == nil {
 				t.Fatalf("it was not noticed: %s", said)
+			}
+			// One that hangs is noticed, one that is only slow is not.
+			if done := strings.Count(string(said), "\nround "); ctx.Err() != nil && done > max(m.rounds, 30)/2 {
+				t.Fatalf("it was not noticed in %d rounds", done)
 			}
 			t.Logf("built in %.0f s, noticed in %.1f s: %s",
 				built.Sub(started).Seconds(), time.Since(built).Seconds(), firstLines(string(said)))
