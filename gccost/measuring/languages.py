@@ -30,13 +30,6 @@ class Compiler(Protocol):
     def version(self) -> str: ...
 
 
-class Toolchain(Protocol):
-    """One release on this machine."""
-
-    @property
-    def source(self) -> str: ...
-
-
 @dataclass(frozen=True)
 class Tools:
     """What an experiment needs: what was found, and why the rest cannot be had."""

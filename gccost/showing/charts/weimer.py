@@ -185,6 +185,17 @@ def memory(recording: Recording) -> Chart:
     )
 
 
+# What an object takes at least, in bytes.
+_LEAST_OBJECT = 16
+
+
+def _made_none(recording: Recording, on: str) -> bool:
+    """Whether the memory of the plain run has no room for the handles that it was asked for."""
+    taken = recording.added(Ratio(PLAIN, NOTHING, _PEAK), on)
+    n = recording.samples(PLAIN, on)["n"]
+    return bool(len(n)) and taken.value < 0.1 * _LEAST_OBJECT * float(n.iloc[0])
+
+
 def removed(recording: Recording) -> Chart:
     """A plain handle as the compiler likes it, and kept from removing it."""
     panels: dict[str, list[Dots]] = {}
@@ -208,10 +219,11 @@ def removed(recording: Recording) -> Chart:
     if not panels:
         return nothing("weimer-removed", "Plain handles were not measured")
     most = max(counts, default=math.nan)
+    made = not all(_made_none(recording, on) for on in recording.releases)
     heading = (
         "In a hundred million plain handles the collector runs "
         + ("not once" if most == 0 else f"up to {rounding.count(most)} times")
-        + (": the compiler makes none of them" if most == 0 else "")
+        + (": the compiler makes none of them" if most == 0 and not made else "")
     )
     with style():
         figure, axes = dot_plot(
@@ -491,8 +503,8 @@ def effective(recording: Recording) -> Chart:
     ratios = [recording.ratio(Ratio(JMH_FINALIZED, arm), on) for arm in (JMH_ESCAPING, JMH_REMOVED)]
     heading = (
         f"On {in_words(on)} a finalizer makes creating and destroying an object "
-        f"{rounding.times(ratios[0].value)} dearer, or {rounding.times(ratios[1].value)} if the "
-        "compiler can remove the object"
+        f"{rounding.times(ratios[0].value)} as dear, or {rounding.times(ratios[1].value)} if the "
+        "object need not be made"
     )
     with style():
         figure, axes = dot_plot(
