@@ -392,7 +392,7 @@ def test_one_that_dies_with_the_gc_off_is_recorded_as_data(machine: FakeMachine)
 def test_a_sweep_that_is_killed_half_way_goes_on_where_it_was(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = measure.run_sample
+    whole = samples.run_sample
     calls = Counter[str]()
 
     def until_killed(*args: object, **more: object) -> benchfmt.Sample:
@@ -403,13 +403,13 @@ def test_a_sweep_that_is_killed_half_way_goes_on_where_it_was(
         calls[case.name] += 1
         return whole(*args, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(measure, "run_sample", until_killed)
+    monkeypatch.setattr(samples, "run_sample", until_killed)
     with pytest.raises(KeyboardInterrupt):
         measured(machine)
     (run,) = runs.all_runs(places.runs())
     before = run.results("cloudflare").read_bytes()
     assert before.count(b"\nBenchmark") == 30
-    monkeypatch.setattr(measure, "run_sample", whole)
+    monkeypatch.setattr(samples, "run_sample", whole)
     again = measured(machine)
     assert again.folder == run.folder
     after = run.results("cloudflare").read_bytes()
