@@ -145,6 +145,14 @@ def test_on_few_cores_every_claim_says_what_it_needs(few_cores: Recording) -> No
     assert {row.verdict.reason for row in rows} == {"it needs 48 CPUs, there were 2"}
 
 
+def test_a_quota_of_few_cpus_is_few_cpus(many_cores: Recording, tmp_path: Path) -> None:
+    described = {"cpu": "Made-up CPU", "allowed_cpus": 48, "cpu_quota": 2.5, "release": "Test OS"}
+    run = runs.create(tmp_path, machine=described, fingerprint="0" * 12, warnings=[])
+    limited = replace(many_cores, run=run)
+    rows = ledger.rows({"cloudflare": limited}, claims.CLAIMS)
+    assert {row.verdict.reason for row in rows} == {"it needs 48 CPUs, there were 2"}
+
+
 def test_on_many_cores_the_same_claims_are_judged(many_cores: Recording) -> None:
     rows = ledger.rows({"cloudflare": many_cores}, claims.CLAIMS)
     for row in rows:
@@ -392,7 +400,7 @@ def test_one_that_dies_with_the_gc_off_is_recorded_as_data(machine: FakeMachine)
 def test_a_sweep_that_is_killed_half_way_goes_on_where_it_was(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = measure.run_sample
+    whole = samples.run_sample
     calls = Counter[str]()
 
     def until_killed(*args: object, **more: object) -> benchfmt.Sample:
@@ -403,13 +411,13 @@ def test_a_sweep_that_is_killed_half_way_goes_on_where_it_was(
         calls[case.name] += 1
         return whole(*args, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(measure, "run_sample", until_killed)
+    monkeypatch.setattr(samples, "run_sample", until_killed)
     with pytest.raises(KeyboardInterrupt):
         measured(machine)
     (run,) = runs.all_runs(places.runs())
     before = run.results("cloudflare").read_bytes()
     assert before.count(b"\nBenchmark") == 30
-    monkeypatch.setattr(measure, "run_sample", whole)
+    monkeypatch.setattr(samples, "run_sample", whole)
     again = measured(machine)
     assert again.folder == run.folder
     after = run.results("cloudflare").read_bytes()
@@ -430,6 +438,19 @@ def test_a_plan_holds_what_the_cpus_can_show(
     assert (signing(DOCUMENT_CPUS) in arms) == (cpus >= 24)
     assert (signing(DOCUMENT_CPUS, "2400") in arms) == (cpus >= DOCUMENT_CPUS)
     assert {signing(1), turns(1), turns(MOST_PROCS), SERVE} <= arms
+
+
+def test_a_container_of_little_memory_gets_fewer_operations_with_the_gc_off(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = 64 * 2**20
+    description = {**described.describe(), "memory_limit": limit}
+    monkeypatch.setattr(described, "describe", lambda: description)
+    plan = measure.plan(CLOUDFLARE, BUDGETS["quick"])
+    capped = {case.arm for case in plan.capped}
+    assert {turns(MOST_PROCS, "off"), replace(SERVE, gogc="off")} <= capped
+    assert all(case.n * case.kept <= limit / 2 for case in plan.capped)
+    assert not capped & {turns(MOST_PROCS), SERVE, AUTOMEMLIMIT}
 
 
 def test_without_the_documents_release_todays_is_measured_and_the_ledger_says_why(

@@ -93,9 +93,10 @@ class Recording:
 
     @property
     def cpus(self) -> int:
-        """How many CPUs the machine gave to what was measured."""
+        """How many CPUs the machine gave to what was measured; a quota is so many at once."""
         machine = self.entry.get("machine", self.run.manifest()["machine"])
-        return int(machine.get("allowed_cpus", 1))
+        allowed, quota = int(machine.get("allowed_cpus", 1)), machine.get("cpu_quota")
+        return min(allowed, max(1, int(quota))) if quota else allowed
 
     @property
     def releases(self) -> tuple[str, ...]:

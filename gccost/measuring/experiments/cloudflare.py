@@ -138,7 +138,7 @@ def _turns(release: str) -> Iterator[Case]:
         for gogc in GRID_GOGC:
             if gogc == "100" or procs == MOST_PROCS:
                 continue  # measured above
-            since, every = ("tiny", 2) if (procs, gogc) == (1, "400") else ("standard", 4)
+            since, every = ("tiny", 1) if (procs, gogc) == (1, "400") else ("standard", 4)
             kept = _SIGNATURE if gogc == "off" else 0
             case = Case("signing", turns(procs, gogc), release, _SIGNATURES, every=every)
             yield replace(case, since=since, kept=kept, traced=True)

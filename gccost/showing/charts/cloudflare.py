@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -84,6 +85,11 @@ def _thousands(x: float) -> str:
 def _in_thousands(x: float, _: object) -> str:
     """A tick of an axis."""
     return f"{x / 1000:g}k" if x else "0"
+
+
+def _glued(title: str) -> str:
+    """A title whose lines do not break within "GOGC=400 on Go 1.27.4": capitals are wide."""
+    return title.replace(" on Go ", "\u00a0on\u00a0Go\u00a0")
 
 
 def _published(gogc: str) -> list[tuple[float, float]]:
@@ -470,7 +476,7 @@ def grid(recording: Recording) -> Chart:
         if at_most:
             best = max(at_most, key=lambda label: at_most[label])
             told.append(f"{best} on Go {go}")
-    title = f"What signs most with {MOST_PROCS} Ps: " + ", ".join(told)
+    title = f"What signs most per CPU second with {MOST_PROCS} Ps: " + ", ".join(told)
     with style():
         figure, all_axes = canvas([8] * len(panels))
         for axes, (go, curves) in zip(all_axes, panels.items(), strict=True):
@@ -484,7 +490,7 @@ def grid(recording: Recording) -> Chart:
             axes.set_title(release(recording, go))
             name_ends(axes, [(c.estimates[-1].value, c.name, c.colour) for c in curves], 0.09)
         below(figure, "Ps that take turns on one CPU")
-        headline(figure, title if told else "The choices, as far as they were measured")
+        headline(figure, _glued(title))
         plt.close(figure)
     flat = [(go, curve) for go, curves in panels.items() for curve in curves]
     alt = "Line charts of signatures per CPU second over the Ps, a line per GOGC: " + "; ".join(
@@ -658,7 +664,7 @@ def profile(recording: Recording) -> Chart:
     with style():
         figure, _ = dot_plot(
             panels,
-            title,
+            _glued(title),
             "share of the CPU profile (%); shares overlap\n"
             "hollow diamonds: flat shares of the functions that the document prints",
             most=100,
@@ -925,8 +931,8 @@ def model(recording: Recording) -> Chart:
             panels.append((heading, found, fit))
             _, cycle, fault = fit.coefficients
             words = (
-                f"{_interval(cycle, 1000)} µs a GC cycle, {_interval(fault, 1)} ns a page fault, "
-                f"R² {rounding.plain(fit.r2)}"
+                f"R² {rounding.plain(fit.r2)}, {_interval(cycle, 1000)} µs a GC cycle, "
+                f"{_interval(fault, 1)} ns a page fault"
             )
             said.append(f"{heading}: {words}")
             told.append(cycle.value / 1000)
@@ -945,7 +951,7 @@ def model(recording: Recording) -> Chart:
     )
     with style():
         figure, all_axes = canvas([5.5] * len(panels))
-        for axes, (heading, found, fit), words in zip(all_axes, panels, said, strict=True):
+        for axes, (_, found, fit), words in zip(all_axes, panels, said, strict=True):
             xs = [rounding.rounded(v / 1000) for v in fit.fitted]
             left = [
                 rounding.rounded((y - f) / 1000)
@@ -955,7 +961,7 @@ def model(recording: Recording) -> Chart:
             axes.axhline(0, color=INK, linewidth=1, zorder=0)
             reach = 1.15 * max(map(abs, left))
             axes.set_ylim(-reach, reach)
-            axes.set_title(heading + ":\n" + words.partition(": ")[2], fontsize=9.5)
+            axes.set_title("\n".join(textwrap.wrap(words, 64)), fontsize=9)
             axes.set_ylabel("measured −\nmodel (µs)")
         below(figure, "CPU time per operation by the model (µs)")
         headline(figure, title)
