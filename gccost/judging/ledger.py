@@ -62,9 +62,12 @@ class Row:
         )
 
 
-def judged_claims() -> int:
-    """How many verdicts the ledger gives: what the intervals are corrected for."""
-    return sum(len(claim.releases) for claim in CLAIMS.values())
+def judged_claims(cpus: float = math.inf) -> int:
+    """How many verdicts the ledger gives on so many CPUs: what the intervals are corrected for.
+
+    What cannot be tested there is not judged.
+    """
+    return sum(len(claim.releases) for claim in CLAIMS.values() if claim.cpus <= cpus)
 
 
 def rows(recordings: Mapping[str, Recording], claims: Iterable[Claim] | None = None) -> list[Row]:
@@ -87,7 +90,7 @@ def _row(
         verdict = Verdict(Label.UNMEASURED, "no run holds it")
     else:
         estimate = recording.estimate(claim.quantity, release)
-        confidence = stats.corrected(0.95, judged_claims())
+        confidence = stats.corrected(0.95, judged_claims(recording.cpus))
         judged = recording.judged(claim.quantity, release, confidence)
         if claim.beside is not None:
             beside = recording.estimate(claim.beside, release)
