@@ -38,6 +38,7 @@ from gccost.measuring.experiments.why import (
 from gccost.measuring.toolchains import TODAY_GO
 
 INDEX = "index"
+PLUS = "plus"  # which goes on to what then dominates
 BEFORE_GO = "1.26.11"
 RUNTIMES = ("", INDEX)
 SMALLEST = 1  # pointer words of an object of 8 bytes
@@ -67,6 +68,11 @@ def _runtime() -> Iterator[Case]:
             yield scattering("ScatteredCleanup", MANY, go, since, runtime)
     for runtime in RUNTIMES:
         yield from _more(TODAY_GO, runtime)
+    for arm in (CLEANUP, AUTO, sized("Finalize", SMALLEST)):
+        package, n = ("objects", _CURVE[SMALLEST]) if arm.sub else ("cstr", AS_PUBLISHED)
+        yield Case(package, patched(arm, PLUS), TODAY_GO, n, since="standard")
+    arm = patched(profiled("AllocateCleanup"), PLUS)
+    yield Case("cstr", arm, TODAY_GO, _PROFILED, every=2, since="standard")
     free = Arm("AllocateFree", setting="precise")
     repeats = REPEATS["AllocateFree"]
     yield Case("cstr", free, TODAY_GO, AS_PUBLISHED, repeats, every=3, since="standard")
