@@ -23,7 +23,7 @@ from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, builds, frames, runs, toolchains
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import BUDGETS, CLEANUP, Case, Ratio
-from gccost.measuring.experiments.runtime import INDEX, patched
+from gccost.measuring.experiments.runtime import INDEX, PLUS, patched
 from gccost.measuring.experiments.why import CACHED, MANY, attach, scattered
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
@@ -102,7 +102,11 @@ def _sample(
         metrics |= {"off-heap-bytes/span": 56.0 * records * (1.05 if case.arm.runtime else 1)}
         time = metrics["call-ns"]
     else:
-        time = NS[case.arm.benchmark][bool(case.arm.runtime)] * noise.gauss(1, 0.01)
+        time = (
+            NS[case.arm.benchmark][bool(case.arm.runtime)]
+            * (1 - 0.2 * (case.arm.runtime == PLUS))
+            * noise.gauss(1, 0.01)
+        )
     if "others" in keys:
         metrics |= {"passed-records/op": 120 / (1 + int(keys["others"])), "held-records/op": 150}
     if case.arm.benchmark.startswith("Loop"):
@@ -198,6 +202,11 @@ def test_an_index_that_walks_is_judged_to_walk(tmp_path: Path) -> None:
     verdicts = labels(made)
     assert verdicts["X2b"] is verdicts["X2d"] is Label.FAILS
     assert verdicts["X2a"] is verdicts["X2c"] is Label.HOLDS
+
+
+def test_what_goes_further_is_told_apart(runtime: Recording) -> None:
+    ratio = runtime.ratio(Ratio(patched(CLEANUP), patched(CLEANUP, PLUS)), TODAY_GO)
+    assert ratio.contains(1 / 0.8)
 
 
 def test_the_share_that_the_walk_takes_is_of_what_the_cleanup_adds(runtime: Recording) -> None:

@@ -60,8 +60,9 @@ def _stock() -> Iterator[Declared]:
 
 def _patched() -> Iterator[Declared]:
     releases = (BEFORE_GO, TODAY_GO)
-    price = Ratio(patched(CLEANUP), CLEANUP)
-    yield "M7", "without-the-walk", price, AtMost(), None, releases
+    # Judged by the wall, as the documents measured; the CPU time of all threads beside.
+    price, busy = (Ratio(patched(CLEANUP), CLEANUP, clock) for clock in ("ns/op", "cpu-ns/op"))
+    yield "M7", "without-the-walk", price, AtMost(), busy, releases
     for name, benchmark, order, against in (
         ("X2a", "AttachCleanup", "ascending", "ascending"),
         ("X2b", "AttachCleanup", "shuffled", "shuffled"),
@@ -71,11 +72,13 @@ def _patched() -> Iterator[Declared]:
     ):
         over, under = patched(attach(benchmark, order)), attach(benchmark, against)
         yield name, "without-the-walk", Steepness(over, under), AtMost(), None, releases
-    saved = Saved(CLEANUP, patched(CLEANUP), FREE)
-    yield "X3", "what-the-walk-costs", saved, AtLeast(), None, releases
+    saved, spared = (
+        Saved(CLEANUP, patched(CLEANUP), FREE, clock) for clock in ("ns/op", "cpu-ns/op")
+    )
+    yield "X3", "what-the-walk-costs", saved, AtLeast(), spared, releases
     small = sized("Finalize", SMALLEST)
-    cheaper = Ratio(small, patched(small))
-    yield "X4", "what-the-walk-costs", cheaper, AtLeast(), None, releases
+    cheaper, lighter = (Ratio(small, patched(small), clock) for clock in ("ns/op", "cpu-ns/op"))
+    yield "X4", "what-the-walk-costs", cheaper, AtLeast(), lighter, releases
 
 
 def _claims() -> Iterator[Claim]:

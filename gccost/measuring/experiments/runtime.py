@@ -38,13 +38,14 @@ from gccost.measuring.experiments.why import (
 from gccost.measuring.toolchains import TODAY_GO
 
 INDEX = "index"
+PLUS = "plus"  # which goes on to what then dominates
 BEFORE_GO = "1.26.11"
 RUNTIMES = ("", INDEX)
 SMALLEST = 1  # pointer words of an object of 8 bytes
 # Enough for the GC to take part, and for a sample of about a tenth of a second.
 _CURVE = {words: max(60_000, 800_000 // max(words // 4, 1)) for words in SIZES}
-# At the profiler's 100 stacks a second, about a hundred without the walk.
-_PROFILED = 2_400_000
+# At the profiler's 100 stacks a second, some fifty without the walk.
+_PROFILED = 1_600_000
 
 
 def patched(arm: Arm, runtime: str = INDEX) -> Arm:
@@ -67,6 +68,11 @@ def _runtime() -> Iterator[Case]:
             yield scattering("ScatteredCleanup", MANY, go, since, runtime)
     for runtime in RUNTIMES:
         yield from _more(TODAY_GO, runtime)
+    for arm in (CLEANUP, AUTO, sized("Finalize", SMALLEST)):
+        package, n = ("objects", _CURVE[SMALLEST]) if arm.sub else ("cstr", AS_PUBLISHED)
+        yield Case(package, patched(arm, PLUS), TODAY_GO, n, since="standard")
+    arm = patched(profiled("AllocateCleanup"), PLUS)
+    yield Case("cstr", arm, TODAY_GO, _PROFILED, every=2, since="standard")
     free = Arm("AllocateFree", setting="precise")
     repeats = REPEATS["AllocateFree"]
     yield Case("cstr", free, TODAY_GO, AS_PUBLISHED, repeats, every=3, since="standard")
@@ -80,7 +86,7 @@ def _more(go: str, runtime: str) -> Iterator[Case]:
     """What is asked of a runtime on today's release beside."""
     later = "standard"
     yield Case("cstr", patched(profiled("AllocateCleanup"), runtime), go, _PROFILED)
-    yield Case("cstr", patched(AUTO, runtime), go, AS_PUBLISHED, since=later)
+    yield Case("cstr", patched(AUTO, runtime), go, AS_PUBLISHED, every=2, since=later)
     for benchmark in ("AllocateCleanup", "AllocateAuto"):
         arm = Arm(benchmark, setting="precise", runtime=runtime)
         yield Case("cstr", arm, go, FOUR_CYCLES, every=3, since=later)

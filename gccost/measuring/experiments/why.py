@@ -144,8 +144,8 @@ def _why() -> Iterator[Case]:
         yield running(arm, ISSUE_GO, "standard")
     for arm in (attach("AttachFinalizer"), attach("AttachCleanup")):
         for twin in ("relinked", "same"):
-            since = "tiny" if twin == "relinked" else "standard"
-            yield registering(replace(arm, twin=twin), go, since, every=2)
+            since, every = ("tiny", 1) if twin == "relinked" else ("standard", 2)
+            yield registering(replace(arm, twin=twin), go, since, every)
 
 
 EXPERIMENT = Experiment(

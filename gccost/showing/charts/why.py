@@ -25,7 +25,7 @@ from gccost.judging.claims.stacks import (
 from gccost.judging.models import line, walked
 from gccost.judging.recording import Recording
 from gccost.measuring.experiments.base import AUTO, CLEANUP, FREE, Arm, Ratio, profiled
-from gccost.measuring.experiments.runtime import INDEX, patched
+from gccost.measuring.experiments.runtime import INDEX, PLUS, patched
 from gccost.measuring.experiments.siebenmann import SIZES, sized
 from gccost.measuring.experiments.why import (
     APART,
@@ -68,8 +68,8 @@ from gccost.stats import Estimate, amount, level
 CALL = "call-ns"
 CPU = "cpu-ns/op"
 COLOURS = {"ascending": ORANGE, "shuffled": GREEN, "descending": BLUE}
-RUNTIME_COLOURS = {"": ORANGE, INDEX: BLUE}
-RUNTIME_NAMES = {"": "stock", INDEX: "without the walk"}
+RUNTIME_COLOURS = {"": ORANGE, INDEX: BLUE, PLUS: GREEN}
+RUNTIME_NAMES = {"": "stock", INDEX: "without the walk", PLUS: "and further"}
 
 
 @dataclass
@@ -608,7 +608,7 @@ def price(recording: Recording) -> Chart:
             ("AddCleanup frees", CLEANUP),
             ("finalizer frees", AUTO),
         ):
-            for runtime in ("", INDEX):
+            for runtime in RUNTIME_NAMES:
                 own = patched(arm, runtime)
                 estimate = recording.level(own, go)
                 if not estimate.samples:
@@ -618,8 +618,8 @@ def price(recording: Recording) -> Chart:
                 if own != FREE and ratio.samples:
                     label += f"  ({rounding.times(ratio.value)})"
                 values = list(recording.samples(own, go)["ns/op"].dropna())
-                called = what + (", no walk" if runtime else "")
-                ink = BLUE if own == FREE or runtime else ORANGE
+                called = what + {"": "", INDEX: ", no walk", PLUS: ", and further"}[runtime]
+                ink = BLUE if own == FREE else RUNTIME_COLOURS[runtime]
                 marks = [] if runtime else [Mark(issue[arm.benchmark])]
                 panels.setdefault(release(recording, go), []).append(
                     Dots(called, values, estimate, label, ink, marks)
@@ -759,7 +759,7 @@ LEFT: dict[str, tuple[str, ...]] = {
 def left(recording: Recording) -> Chart:
     """What is left of the cost, by profile."""
     go, name = TODAY_GO, "runtime-left"
-    arms = {runtime: patched(profiled("AllocateCleanup"), runtime) for runtime in ("", INDEX)}
+    arms = {runtime: patched(profiled("AllocateCleanup"), runtime) for runtime in RUNTIME_NAMES}
     made = _Made()
     lines: list[Dots] = []
     for what, functions in LEFT.items():
