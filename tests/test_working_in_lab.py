@@ -59,16 +59,18 @@ def test_a_notebook_runs_to_its_end_and_every_chart_is_drawn(
     if notebook.startswith("go-") and gokernel.find() is None:
         pytest.skip("the Go kernel is not built: make kernel")
 
-    def look(page: Page) -> tuple[list[str], list[int]]:
+    def look(page: Page) -> tuple[list[str], list[int], int]:
         wait_until_ready(page)
         run_all(page)
         wait_until_run(page)
-        return errors(page), pictures(page)
+        controls = page.locator(".jp-OutputArea-output .widget-dropdown").count()
+        return errors(page), pictures(page), controls
 
-    (failed, drawn), _, _ = browser.visit(opened.of(notebook), look)
+    (failed, drawn, controls), _, _ = browser.visit(opened.of(notebook), look)
     assert failed == []
     assert len(drawn) == charts_due(notebook)
     assert all(width > 200 for width in drawn)
+    assert controls == (2 if notebook == "00-results" else 0)
 
 
 def test_only_this_machine_gets_in_and_only_with_the_token(opened: Lab) -> None:
