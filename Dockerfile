@@ -22,9 +22,11 @@ COPY --chown=jovyan:jovyan scripts/setup scripts/
 RUN scripts/setup && rm -rf "$HOME/.cache"
 ENV PATH=/home/jovyan/gccost/.venv/bin:$PATH
 
-# The Go releases that are measured, and the Go kernel. The newest and the oldest
-# must come; of those between, one that does not is left out of the measuring.
+# The releases that are measured, and the Go kernel. Go's newest and the oldest must
+# come; another that does not is left out of the measuring.
+COPY --chown=jovyan:jovyan requirements*.lock ./
 COPY --chown=jovyan:jovyan gokernel/ gokernel/
+COPY --chown=jovyan:jovyan javasrc/ javasrc/
 COPY --chown=jovyan:jovyan gosrc/ gosrc/
 COPY --chown=jovyan:jovyan gccost/ gccost/
 RUN python -m gccost fetch \

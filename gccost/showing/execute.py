@@ -35,6 +35,7 @@ from nbformat import NotebookNode
 from gccost import gokernel
 from gccost.errors import GccostError, MissingTool
 from gccost.files import write_whole
+from gccost.showing import controls
 
 Mode = Literal["measure", "replay"]
 
@@ -116,6 +117,7 @@ def execute(
             # order of a set of strings, would be part of the result.
             "IPYTHONDIR": scratch,
             "PYTHONHASHSEED": "0",
+            controls.HEADLESS: "1",
             **environment,
             "GCCOST_MODE": mode,
         }

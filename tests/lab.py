@@ -1,0 +1,192 @@
+"""A JupyterLab for the tests, and what a reader does in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import psutil
+from faketools import wait_for
+from playwright.sync_api import Page, expect
+
+from gccost import places
+
+SECONDS = 180_000  # in which a notebook must have run, in ms: other tests may keep the cores busy
+
+# Every cell is in the page, also those far below the window.
+TRACKER = {"windowingMode": "none", "autoSaveInterval": 1e6}
+TRACKER_FILE = "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running server; `folder` is what it serves, a clone as a user has it."""
+
+    folder: Path
+    url: str
+    token: str
+    pid: int
+
+    def of(self, notebook: str) -> str:
+        """Where a notebook opens, in a workspace that holds nothing else."""
+        return f"{self.url}lab/tree/notebooks/{notebook}.ipynb?token={self.token}&reset"
+
+
+@contextmanager
+def lab(folder: Path, environment: Mapping[str, str]) -> Iterator[Lab]:
+    """A JupyterLab as `make lab` starts it, on a copy of the notebooks without output."""
+    (folder / "notebooks").mkdir(parents=True)
+    (folder / "gosrc").symlink_to(places.GOSRC)
+    for path in places.NOTEBOOKS.glob("*.ipynb"):
+        node = nbformat.read(path, as_version=4)
+        for cell in node.cells:
+            if cell.cell_type == "code":
+                cell.outputs, cell.execution_count = [], None
+        nbformat.write(node, folder / "notebooks" / path.name)
+    settings = folder / "settings" / TRACKER_FILE
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps(TRACKER))
+    variables = {
+        **environment,
+        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+        "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "IPYTHONDIR": str(folder / "ipython"),
+    }
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            [*command(), "--no-browser", "--allow-root", "--port=0", f"--notebook-dir={folder}"],
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            process_group=0,
+        )
+    try:
+        wait_for(lambda: _said(folder) or server.poll() is not None)
+        about = _said(folder)
+        assert about, (folder / "log").read_text()
+        yield Lab(folder, about["url"], about["token"], server.pid)
+    finally:
+        kernels = psutil.Process(server.pid).children(recursive=True)
+        server.send_signal(signal.SIGTERM)
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+        for kernel in kernels:
+            with suppress(psutil.NoSuchProcess):
+                kernel.kill()
+
+
+def command() -> list[str]:
+    """What `make lab` runs, less the notebook that it opens."""
+    outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+    said = subprocess.run(
+        ["make", "--dry-run", "--no-print-directory", "lab"],
+        cwd=places.ROOT,
+        env={name: value for name, value in os.environ.items() if name not in outer},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    (words,) = re.findall(r"^\S+python (-m jupyterlab .*) notebooks/00-results\.ipynb$", said, re.M)
+    return [sys.executable, *words.split()]
+
+
+def _said(folder: Path) -> dict:
+    for path in (folder / "runtime").glob("jpserver-*.json"):
+        with suppress(ValueError):  # half written
+            return json.loads(path.read_text())
+    return {}
+
+
+# --- what a reader does -----------------------------------------------------------------
+
+
+def menu(page: Page, name: str, item: str | re.Pattern[str]) -> None:
+    """Choose an item of the menu bar."""
+    page.get_by_role("menuitem", name=name, exact=True).click()
+    page.get_by_role("menuitem", name=item).first.click()
+
+
+def wait_until_ready(page: Page) -> None:
+    """Wait until the notebook's kernel is there and idle."""
+    page.get_by_text(re.compile(r"\| Idle$")).first.wait_for(timeout=SECONDS)
+    page.wait_for_selector(".jp-NotebookPanel-toolbar [data-status=idle]", timeout=SECONDS)
+
+
+def run_all(page: Page) -> None:
+    """Run > Run All Cells, and wait until the first cell is taken up.
+
+    What is chosen in the moment in which a kernel is connected to may be lost.
+    """
+    assert wait_for(lambda: "[*]:" not in prompts(page), 20)
+    before = prompts(page)
+    for _ in range(3):
+        menu(page, "Run", re.compile("^Run All Cells"))
+        # Chosen twice, the second would hide what the first prints.
+        if wait_for(lambda: prompts(page) != before, 10):
+            return
+
+
+def prompts(page: Page) -> list[str]:
+    """What stands before the code cells: "[ ]:" not run, "[*]:" to run, "[3]:" ran third."""
+    found = page.locator(".jp-CodeCell .jp-InputArea-prompt").all_text_contents()
+    return [text.strip() for text in found if text.strip()]
+
+
+def wait_until_run(page: Page) -> None:
+    """Wait until every code cell has run, or one has failed."""
+    page.wait_for_function(
+        """() => {
+          const prompts = [...document.querySelectorAll(".jp-CodeCell .jp-InputArea-prompt")]
+            .map((prompt) => prompt.textContent.trim()).filter((text) => text);
+          const failed = document.querySelector('.jp-OutputArea-output[data-mime-type*="error"]');
+          return failed || prompts.every((text) => /^\\[\\d+\\]:$/.test(text));
+        }""",
+        timeout=SECONDS,
+    )
+
+
+def errors(page: Page) -> list[str]:
+    """What failing cells say."""
+    return page.locator('.jp-OutputArea-output[data-mime-type*="error"]').all_inner_texts()
+
+
+def pictures(page: Page) -> list[int]:
+    """The width in which each picture was drawn, in pixels."""
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.jp-OutputArea-output img')].every(i => i.complete)"
+    )
+    return page.locator(".jp-OutputArea-output img").evaluate_all(
+        "all => all.map(image => image.naturalWidth)"
+    )
+
+
+def charts_due(notebook: str) -> int:
+    """How many pictures the committed notebook shows."""
+    node = nbformat.read(places.NOTEBOOKS / f"{notebook}.ipynb", as_version=4)
+    return sum(
+        "image/svg+xml" in output.get("data", {})
+        for cell in node.cells
+        for output in cell.get("outputs", [])
+    )
+
+
+def confirm(page: Page) -> None:
+    """Say yes to the dialog."""
+    dialog = page.locator(".jp-Dialog")
+    expect(dialog).to_be_visible()
+    dialog.locator("button.jp-mod-accept").click()

@@ -1,0 +1,44 @@
+"""The controls: for a reader who is there, and for nobody else."""
+
+from __future__ import annotations
+
+import ipywidgets
+import pytest
+
+from gccost.showing import controls
+from gccost.study import open_results
+
+
+@pytest.fixture(scope="module")
+def rows():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GCCOST_MODE", "replay")
+        patch.setenv("GCCOST_ONLY", "lemire")
+        return open_results().rows
+
+
+def test_what_is_picked_is_shown_in_the_ledgers_order(rows):
+    assert controls.picked(rows) == rows
+    (claim,) = {row.claim.id for row in controls.picked(rows, claim="L1")}
+    assert claim == "L1"
+    one = controls.picked(rows, "L1", rows[0].toolchain)
+    assert one == [
+        row for row in rows if (row.claim.id, row.toolchain) == ("L1", rows[0].toolchain)
+    ]
+    assert len(one) == 1
+
+
+def test_a_reader_gets_every_claim_and_toolchain_to_pick_from(rows, monkeypatch):
+    offered = {}
+    monkeypatch.delenv(controls.HEADLESS, raising=False)
+    monkeypatch.setattr(ipywidgets, "interact", lambda show, **choices: offered.update(choices))
+    controls.pick(rows)
+    assert set(offered["claim"]) == {"all", *(row.claim.id for row in rows)}
+    assert set(offered["toolchain"]) == {"all", *(row.toolchain for row in rows)}
+
+
+def test_where_no_reader_is_nothing_is_shown(rows, monkeypatch, capsys):
+    monkeypatch.setenv(controls.HEADLESS, "1")
+    monkeypatch.setattr(ipywidgets, "interact", lambda *_, **__: pytest.fail("shown"))
+    controls.pick(rows)
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,183 @@
+"""JupyterLab in a real browser: every notebook runs, and measuring stops when it is told to."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from browser import Browser
+from faketools import FakeTools, wait_for
+from lab import (
+    SECONDS,
+    Lab,
+    charts_due,
+    command,
+    confirm,
+    errors,
+    lab,
+    menu,
+    pictures,
+    run_all,
+    wait_until_ready,
+    wait_until_run,
+)
+from playwright.sync_api import Page
+
+from gccost import gokernel, places
+
+NOTEBOOKS = sorted(path.stem for path in places.NOTEBOOKS.glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A JupyterLab that measures at the tiny budget."""
+    folder = tmp_path_factory.mktemp("lab")
+    # What the main job's tests, which come before these, have measured is as good here.
+    measured = [*tmp_path_factory.getbasetemp().glob("pipeline*/runs"), folder / "runs"]
+    environment = {
+        **os.environ,
+        "GCCOST_BUDGET": "tiny",
+        "GCCOST_MODE": "measure",
+        "GCCOST_ONLY": "",
+        "GCCOST_RUNS": str(measured[0]),
+    }
+    with lab(folder / "clone", environment) as running:
+        yield running
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_a_notebook_runs_to_its_end_and_every_chart_is_drawn(
+    browser: Browser, opened: Lab, notebook: str
+) -> None:
+    if notebook.startswith("go-") and gokernel.find() is None:
+        pytest.skip("the Go kernel is not built: make kernel")
+
+    def look(page: Page) -> tuple[list[str], list[int], int]:
+        wait_until_ready(page)
+        run_all(page)
+        wait_until_run(page)
+        controls = page.locator(".jp-OutputArea-output .widget-dropdown").count()
+        return errors(page), pictures(page), controls
+
+    (failed, drawn, controls), _, _ = browser.visit(opened.of(notebook), look)
+    assert failed == []
+    assert len(drawn) == charts_due(notebook)
+    assert all(width > 200 for width in drawn)
+    assert controls == (2 if notebook == "00-results" else 0)
+
+
+def test_only_this_machine_gets_in_and_only_with_the_token(opened: Lab) -> None:
+    assert opened.token
+    assert opened.url.startswith("http://127.0.0.1:")
+    assert "--ip=127.0.0.1" in command()
+    refused = httpx.get(f"{opened.url}api/contents")
+    assert refused.status_code == 403
+    answer = httpx.get(f"{opened.url}api/kernelspecs", params={"token": opened.token})
+    known = answer.json()["kernelspecs"]
+    assert "python3" in known
+    assert gokernel.find() is None or gokernel.NAME in known
+
+
+# --- in the middle of measuring -----------------------------------------------------------
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Iterator[FakeTools]:
+    tools = FakeTools(tmp_path / "machine")
+    yield tools
+    tools.end()
+
+
+def measuring(tools: FakeTools) -> list[psutil.Process]:
+    """The programs under measurement, and what belongs to them."""
+    found = []
+    for one in tools.processes():
+        with suppress(psutil.NoSuchProcess):
+            if "python" not in one.name():
+                found.append(one)
+    return found
+
+
+def kernel(tools: FakeTools) -> psutil.Process:
+    (one,) = [p for p in tools.processes() if "ipykernel_launcher" in " ".join(p.cmdline())]
+    return one
+
+
+def percent(page: Page) -> int:
+    """What the progress bar says; -1 if there is none."""
+    said = " ".join(page.locator(".jp-OutputArea-output").all_text_contents())
+    found = re.findall(r"budget:\s*(\d+)\s*%", said)
+    return int(found[-1]) if found else -1
+
+
+def interrupt(page: Page, tools: FakeTools) -> None:
+    menu(page, "Kernel", "Interrupt Kernel")
+
+
+def restart(page: Page, tools: FakeTools) -> None:
+    menu(page, "Kernel", re.compile("^Restart Kernel…"))
+    confirm(page)
+
+
+def shut_down(page: Page, tools: FakeTools) -> None:
+    menu(page, "Kernel", "Shut Down Kernel")
+
+
+def kill(page: Page, tools: FakeTools) -> None:
+    kernel(tools).send_signal(signal.SIGKILL)
+    confirm(page)  # that it has died, and will be started again
+
+
+ENDINGS: list[Callable[[Page, FakeTools], None]] = [interrupt, restart, kill, shut_down]
+BETWEEN = 7  # samples from one ending to the next
+
+
+def test_measuring_that_is_ended_in_any_way_leaves_nothing_behind_and_goes_on(
+    browser: Browser, tools: FakeTools
+) -> None:
+    """One run, ended four times in the middle and taken up again each time."""
+
+    def look(page: Page) -> None:
+        wait_until_ready(page)
+        before = b""
+        for number, end in enumerate(ENDINGS, start=1):
+            tools.from_the(BETWEEN, of="sample")
+            with (tools.folder / "sample").open("a") as file:
+                file.write("\nsleep 0.3\n")
+            run_all(page)
+            reached = tools.folder / "reached"
+            assert wait_for(reached.exists), end.__name__
+            # It begins at 0: so it has moved.
+            assert wait_for(lambda: percent(page) > 0, 30), (end.__name__, percent(page))
+            end(page, tools)
+            assert wait_for(lambda: not measuring(tools), 10), (end.__name__, measuring(tools))
+            recorded = tools.the_run().results("lemire").read_bytes()
+            assert recorded.startswith(before), "what was measured before is kept"
+            assert recorded.count(b"\nBenchmark") == number * (BETWEEN - 1)
+            before = recorded
+            if end is shut_down:
+                page.get_by_text("No Kernel").first.wait_for(timeout=SECONDS)
+                menu(page, "Kernel", re.compile("^Restart Kernel…"))
+                if wait_for(page.locator(".jp-Dialog").is_visible, 3):
+                    confirm(page)
+            wait_until_ready(page)
+        tools.do()
+        run_all(page)
+        wait_until_run(page)
+        assert errors(page) == []
+        after = tools.the_run().results("lemire").read_bytes()
+        assert after.startswith(before)
+        assert len(after) > len(before)
+
+    # The tiny budget is over before its bar shows a percent.
+    environment = {**tools.environment(), "GCCOST_MODE": "measure", "GCCOST_BUDGET": "quick"}
+    with lab(tools.folder / "clone", environment) as running:
+        browser.visit(running.of("01-lemire"), look)
+    assert wait_for(lambda: not tools.processes(), 10), tools.processes()
