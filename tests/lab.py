@@ -153,16 +153,17 @@ def wait_until_run(page: Page) -> None:
         """() => {
           const prompts = [...document.querySelectorAll(".jp-CodeCell .jp-InputArea-prompt")]
             .map((prompt) => prompt.textContent.trim()).filter((text) => text);
-          const failed = document.querySelector('.jp-OutputArea-output[data-mime-type*="error"]');
-          return failed || prompts.every((text) => /^\\[\\d+\\]:$/.test(text));
+          return !prompts.includes("[*]:") && prompts.some((text) => /^\\[\\d+\\]:$/.test(text));
         }""",
         timeout=SECONDS,
     )
 
 
 def errors(page: Page) -> list[str]:
-    """What failing cells say."""
-    return page.locator('.jp-OutputArea-output[data-mime-type*="error"]').all_inner_texts()
+    """What failing cells say; the cells after one are not run."""
+    said = page.locator(".jp-OutputArea-output").all_text_contents()
+    found = [text[-600:] for text in said if "Traceback (most recent call last)" in text]
+    return found + [text for text in prompts(page) if text == "[ ]:"]
 
 
 def pictures(page: Page) -> list[int]:
