@@ -363,6 +363,8 @@ class _Session:
         self._trouble(f"{error}; what it would have run is left out from here on")
 
     def _trouble(self, what: str) -> None:
+        if what in self.troubles:  # a build that fails does so in every round
+            return
         self.troubles.append(what)
         self.run.update(self.name, troubles=self.troubles)
 

@@ -11,6 +11,7 @@ from gccost.measuring.toolchains import (
     DOCUMENT_GO,
     GO_RELEASES,
     ISSUE_GO,
+    OLDEST_DRIVER,
     TODAY_GO,
     number,
 )
@@ -88,8 +89,8 @@ def looping(arm: Arm, go: str, since: str = "tiny", every: int = 1) -> Case:
 
 
 def _releases() -> Iterator[Case]:
-    """One call by its place, and the loops, on every release."""
-    for go in GO_RELEASES:
+    """One call by its place, and the loops, on every release that builds the module."""
+    for go in (go for go in GO_RELEASES if number(go) >= OLDEST_DRIVER):
         today = go == TODAY_GO
         since, every = ("tiny", 1) if today else ("standard", 2)
         kinds = ["Finalizer", "Cleanup"] if number(go) >= number(CLEANUP_GO) else ["Finalizer"]
