@@ -363,7 +363,7 @@ def test_many_samples_are_all_counted(tmp_path: Path) -> None:
     np.testing.assert_allclose(reading.frame["metric-17"], kept + 0.17)
     np.testing.assert_array_equal(reading.frame["extra"].notna(), kept % 3 == 0)
     assert list(reading.frame["benchmark"]) == [f"X{row % 7}" for row in kept]
-    assert list(reading.frame["release"]) == [f"1.{row % 5}" for row in kept]
+    assert list(reading.frame["go"]) == [f"1.{row % 5}" for row in kept]
 
 
 # Anything at all.

@@ -51,9 +51,8 @@ def test_every_case_was_measured(recording: Recording) -> None:
 @every_recording
 def test_the_gc_takes_part_wherever_it_is_on(recording: Recording) -> None:
     frame = recording.frame
-    if "gogc" not in frame:
-        pytest.skip("no Go in it")
-    automatic = frame["benchmark"].isin(AUTOMATIC) & (frame["gogc"] == "100")
+    gogc = frame.get("gogc", default="")  # a JVM has none
+    automatic = frame["benchmark"].isin(AUTOMATIC) & (gogc == "100")
     assert (frame.loc[automatic, "gc-cycles"] >= 1).all()
     many = automatic & (frame["n"] >= 4_000_000)
     assert (frame.loc[many, "gc-cycles"] >= 3).all()

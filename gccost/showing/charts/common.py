@@ -535,7 +535,7 @@ def ticks_between(low: float, high: float) -> list[float]:
 def verdicts(ledger: Sequence[Row]) -> Chart:
     """Every measured claim: ours over the published figure, the band, the verdict."""
     drawn = [row for row in ledger if row.estimate.samples]
-    labels = [f"{row.claim.id}  Go {row.release}" for row in drawn]
+    labels = [f"{row.claim.id}  {row.toolchain}" for row in drawn]
     with style():
         figure, (axes,) = canvas([max(len(drawn), 1) + 1])
         axes.axvspan(1 / BAND, BAND, color=BLUE, alpha=0.10, linewidth=0)

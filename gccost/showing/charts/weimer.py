@@ -615,6 +615,7 @@ def beside(recordings: Mapping[str, Recording]) -> Chart:
         _log(all_axes, [line for lines in panels.values() for line in lines])
         for axes in all_axes:
             axes.set_xlim(0.7, axes.get_xlim()[1])
+            plain_ticks(axes, "x", ticks_between(*axes.get_xlim()))
             axes.axvline(1, color=INK, linewidth=1, zorder=0)
         plt.close(figure)
     alt = "A dot plot of the cost against manual: " + "; ".join(said)

@@ -817,13 +817,16 @@ def memory(recording: Recording) -> Chart:
             first = False
             made.add(f"{bytes_} bytes", go, taken, "bytes", runtime=RUNTIME_NAMES[runtime])
             made.say(f"objects of {bytes_} bytes: {label}")
-        if bytes_ == SMALL and len(both) == 2:
+        # A program that ends soon takes no memory that was not there before.
+        if bytes_ == SMALL and len(both) == 2 and both[0]:
             most = (f"{rounding.plain(both[0] / 1024)} KiB", both[1] / both[0] - 1)
     if not lines:
         return nothing(name, "The memory was not measured")
     title = (
         f"The records of a span of {SMALL}-byte objects take {most[0]}; the index changes that by "
         f"{rounding.percent(most[1])}"
+        if most[0]
+        else "What the records of a span take was too little to be seen"
     )
     with style():
         figure, _ = dot_plot(
