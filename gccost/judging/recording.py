@@ -19,7 +19,6 @@ from gccost.judging.claims.base import Claim
 from gccost.judging.claims.quantities import (
     Agreement,
     Amount,
-    Between,
     Difference,
     Dip,
     Places,
@@ -31,6 +30,7 @@ from gccost.judging.claims.quantities import (
     Steepness,
     Straightness,
     Tally,
+    TwoBaselines,
     Valley,
 )
 from gccost.judging.models import walk
@@ -225,7 +225,7 @@ class Recording:
             return self.dip(quantity, release, confidence)
         if isinstance(quantity, Places):
             return self.tally(quantity, release)
-        if isinstance(quantity, Between):
+        if isinstance(quantity, TwoBaselines):
             return self.range(quantity, release, confidence)
         if isinstance(quantity, Straightness):
             return _amount(self.walks(quantity.arm, release)["r2"], confidence)
@@ -294,9 +294,9 @@ class Recording:
         elsewhere = sum(other for _, other in found)
         return Tally(count, count, count, len(found), len(found), 1.0, len(found), elsewhere)
 
-    def range(self, between: Between, release: str, confidence: float = 0.95) -> Range:
+    def range(self, quantity: TwoBaselines, release: str, confidence: float = 0.95) -> Range:
         """Two ratios as one range."""
-        one, other = (self.ratio(r, release, confidence) for r in (between.over, between.other))
+        one, other = (self.ratio(r, release, confidence) for r in (quantity.over, quantity.other))
         value = math.sqrt(one.value * other.value)
         low, high = min(one.low, other.low), max(one.high, other.high)
         samples, blocks = min(one.samples, other.samples), min(one.blocks, other.blocks)

@@ -126,7 +126,7 @@ class Tally(Estimate):
 
 
 @dataclass(frozen=True)
-class Between:
+class TwoBaselines:
     """Two ratios that ought to be one: over the one baseline, and over the other."""
 
     over: Ratio
@@ -140,7 +140,7 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Range(Estimate):
-    """The estimate of Between: from the lower end of the one to the upper of the other.
+    """The estimate of TwoBaselines: from the lower end of the one to the upper of the other.
 
     Its value is their geometric mean.
     """
@@ -197,7 +197,7 @@ Quantity = (
     | Difference
     | Dip
     | Places
-    | Between
+    | TwoBaselines
     | Straightness
     | Steepness
     | Saved

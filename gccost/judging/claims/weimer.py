@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gccost.judging.claims.base import Claim
-from gccost.judging.claims.quantities import Amount, Between, Difference, Places, Quantity
+from gccost.judging.claims.quantities import Amount, Difference, Places, Quantity, TwoBaselines
 from gccost.judging.claims.rules import AtLeast, Banded, Exactly, Rule, Somewhere, Stable
 from gccost.measuring.experiments.base import Ratio
 from gccost.measuring.experiments.weimer import (
@@ -57,7 +57,7 @@ def _claims() -> Iterator[Claim]:
     releases = (DOCUMENT_JDK, TODAY_JDK)
     for name, anchor, quantity, rule, beside in claims:
         yield Claim(name, "weimer", anchor, quantity, rule, beside, releases)
-    against = Between(Ratio(JMH_FINALIZED, JMH_ESCAPING), Ratio(JMH_FINALIZED, JMH_REMOVED))
+    against = TwoBaselines(Ratio(JMH_FINALIZED, JMH_ESCAPING), Ratio(JMH_FINALIZED, JMH_REMOVED))
     yield Claim("L5", "jmh", "effective-java", against, Stable(), None, releases)
 
 
