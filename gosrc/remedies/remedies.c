@@ -33,8 +33,10 @@ void remedies_exchange(uintptr_t *dead, size_t n_dead, uintptr_t *fresh, size_t 
 	int64_t freed = 0, misfreed = 0;
 	for (size_t i = 0; i < n_dead; i++) {
 		/* What has been dead for long is no longer in the caches. */
-		if (i + AHEAD < n_dead)
+		if (i + AHEAD < n_dead) {
 			__builtin_prefetch((char *)dead[i + AHEAD] - 16, 1);
+			__builtin_prefetch((char *)dead[i + AHEAD] + BLOCK, 1);
+		}
 		volatile uint64_t *block = (volatile uint64_t *)dead[i];
 		if (block == NULL)
 			continue;

@@ -3,7 +3,9 @@
 package remedies
 
 import (
+	"math"
 	"runtime"
+	"sync"
 	"unsafe"
 	"weak"
 )
@@ -49,10 +51,48 @@ type handle struct{ _ *byte }
 // LastFirst hands out handles that were allocated ahead, the last one of a span
 // first: each cleanup is then linked in at the head of its span's list, as long as
 // Go allocates in ascending order, which nothing promises. Every handle is still
-// collected by itself. It is not safe for use by several goroutines.
+// collected by itself; only the calls of C are shared by many blocks. It is not safe
+// for use by several goroutines.
 type LastFirst struct {
-	ahead []*handle // of one span
-	next  *handle   // the first of the next
+	ahead       []*handle // of one span
+	next        *handle   // the first of the next
+	freed       []uintptr // blocks to be freed by the next call of C
+	fresh, room []uintptr // blocks for handles, and the memory that they stand in
+	dead        *waiting
+	drop        func(uintptr) // dead.add, made once
+}
+
+// waiting are the blocks of handles that are gone.
+type waiting struct {
+	mu     sync.Mutex
+	blocks []uintptr
+}
+
+// together is how many blocks are allocated in one call of C.
+const together = 64
+
+// NewLastFirst returns one that has no handles yet.
+func NewLastFirst() *LastFirst {
+	dead := new(waiting)
+	return &LastFirst{room: make([]uintptr, together), dead: dead, drop: dead.add}
+}
+
+// add takes a block that nobody uses any more. It is called by cleanups, which leave
+// it to the next allocation to free it: that keeps the blocks in one CPU's caches.
+func (w *waiting) add(block uintptr) {
+	w.mu.Lock()
+	w.blocks = append(w.blocks, block)
+	w.mu.Unlock()
+}
+
+// take moves up to so many blocks to a list.
+func (w *waiting) take(most int, to []uintptr) []uintptr {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := max(len(w.blocks)-most, 0)
+	to = append(to, w.blocks[left:]...)
+	w.blocks = w.blocks[:left]
+	return to
 }
 
 // spanBytes is the size of a span of small objects.
@@ -65,13 +105,32 @@ func (l *LastFirst) Get() (any, uintptr) {
 	if len(l.ahead) == 0 {
 		l.fill()
 	}
+	if len(l.fresh) == 0 {
+		// Twice as many as are allocated, so that what waits becomes fewer.
+		l.freed = l.dead.take(2*together, l.freed[:0])
+		clear(l.room)
+		if err := (Blocks{}).Exchange(l.freed, l.room); err != nil {
+			panic(err)
+		}
+		l.fresh = l.room
+	}
 	last := len(l.ahead) - 1
 	h := l.ahead[last]
 	l.ahead[last] = nil
 	l.ahead = l.ahead[:last]
-	block := Allocate()
-	runtime.AddCleanup(h, Free, block)
+	block := l.fresh[0]
+	l.fresh = l.fresh[1:]
+	runtime.AddCleanup(h, l.drop, block)
 	return h, block
+}
+
+// Flush frees the blocks that wait for the next allocation, or for a handle.
+func (l *LastFirst) Flush() {
+	l.freed = append(l.dead.take(math.MaxInt, l.freed[:0]), l.fresh...)
+	l.fresh = nil
+	if err := (Blocks{}).Exchange(l.freed, nil); err != nil {
+		panic(err)
+	}
 }
 
 func (l *LastFirst) fill() {

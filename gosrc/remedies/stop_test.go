@@ -22,8 +22,13 @@ func BenchmarkHeapCleanup(b *testing.B) {
 }
 
 func BenchmarkLastFirst(b *testing.B) {
-	var handles LastFirst
-	loop(b, Count, func() { handles.Get() })
+	handles, calls := NewLastFirst(), 0
+	loop(b, func() meter.Blocks {
+		if calls++; calls > 2 { // the drain
+			handles.Flush()
+		}
+		return Count()
+	}, func() { handles.Get() })
 }
 
 func BenchmarkRegistry(b *testing.B) {
@@ -46,7 +51,8 @@ func TestConservationOfCleanups(t *testing.T) {
 		"Registry": BenchmarkRegistry,
 	} {
 		r := testing.Benchmark(benchmark)
-		if got := int(r.Extra["c-allocated"]); got != r.N {
+		// LastFirst allocates several together, so there may be some to spare.
+		if got := int(r.Extra["c-allocated"]); got < r.N || got >= r.N+together {
 			t.Errorf("%s: %d C blocks in %d operations", name, got, r.N)
 		}
 		if got := r.Extra["c-misfreed"]; got != 0 {

@@ -83,14 +83,15 @@ func drained(p *slab.Pool, h *heap, want int) int {
 	for i := 0; i < 200 && h.held() > want; i++ {
 		runtime.GC()
 		time.Sleep(5 * time.Millisecond) // finalizers run beside the program
-		p.Flush()
+		if err := p.Flush(); err != nil {
+			panic(err)
+		}
 	}
 	return h.held()
 }
 
 // slack is how many slabs may stay after a drain: a handle's address may still
-// stand on a stack, and sync.Pool keeps a slab that is being handed out for two
-// collections, or for good where the race detector plays with it.
+// stand on a stack, and those that are being handed out are in use.
 const slack = 4
 
 func TestForgottenHandlesAreFreed(t *testing.T) {
@@ -138,25 +139,124 @@ func TestAHandleInUseKeepsItsBlock(t *testing.T) {
 	}
 }
 
-func TestCloseFreesAtOnceAndOnce(t *testing.T) {
+func TestCloseFreesOnce(t *testing.T) {
+	for _, keep := range []int{-1, 0, 1} {
+		h := newHeap()
+		p := slab.New(h, slab.Config{Handles: 4, Closed: keep})
+		one := get(t, p)
+		before := h.held()
+		if err := one.Close(); err != nil {
+			t.Error(err)
+		}
+		if keep == 0 { // it waits for the next allocation
+			if err := p.Flush(); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := h.held(); got != before-1 {
+			t.Errorf("Closed %d: %d blocks are held after a close, want %d", keep, got, before-1)
+		}
+		if err := one.Close(); !errors.Is(err, slab.ErrClosed) {
+			t.Errorf("Closed %d: a second close returns %v", keep, err)
+		}
+		if err := one.Use(func(unsafe.Pointer) { t.Error("a closed handle was used") }); !errors.Is(err, slab.ErrClosed) {
+			t.Errorf("Closed %d: the use of a closed handle returns %v", keep, err)
+		}
+		if h.misfreed != 0 {
+			t.Errorf("Closed %d: a block was freed twice", keep)
+		}
+	}
+}
+
+// TestClosedBlocksAreFreedTogether: few calls of the allocator, and few blocks wait.
+func TestClosedBlocksAreFreedTogether(t *testing.T) {
 	h := newHeap()
-	p := slab.New(h, slab.Config{Handles: 4})
-	one := get(t, p)
+	p := slab.New(h, slab.Config{Handles: 16})
+	const n = 1600
+	most := 0
+	for i := 0; i < n; i++ {
+		if err := get(t, p).Close(); err != nil {
+			t.Fatal(err)
+		}
+		if held := h.held(); held > most {
+			most = held
+		}
+	}
+	// One slab is handed out, and closed blocks of two more may wait, in a lane. A
+	// goroutine changes its lane only when its stack is moved.
+	if most > slack*3*16 {
+		t.Errorf("%d blocks were held at most", most)
+	}
+	if h.calls > n/16+2*slack {
+		t.Errorf("the allocator was called %d times for %d handles in slabs of 16", h.calls, n)
+	}
+	var kept []*slab.Handle
+	for i := 0; i < n; i++ {
+		kept = append(kept, get(t, p))
+	}
+	calls := h.calls
+	for _, one := range kept { // no allocation comes between
+		if err := one.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if held := h.held(); held > slack*3*16 {
+		t.Errorf("%d blocks are held when all are closed", held)
+	}
+	if h.calls > calls+n/32+2*slack {
+		t.Errorf("the allocator was called %d times to free %d blocks", h.calls-calls, n)
+	}
+}
+
+// TestADroppedPoolLosesNothing: what is left when nobody has the pool any more is
+// freed, and its handles still can be used and closed.
+func TestADroppedPoolLosesNothing(t *testing.T) {
+	h := newHeap()
+	kept := func() []*slab.Handle {
+		p := slab.New(h, slab.Config{Handles: 8})
+		var kept []*slab.Handle
+		for i := 0; i < 803; i++ {
+			one := get(t, p)
+			switch i % 100 {
+			case 50:
+				kept = append(kept, one)
+			case 51, 52:
+				if err := one.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return kept
+	}()
+	settle := func(want int) int {
+		for i := 0; i < 200 && h.held() > want; i++ {
+			runtime.GC()
+			time.Sleep(5 * time.Millisecond)
+		}
+		return h.held()
+	}
+	// A slab of 8 for each that is kept, less the two of each that were closed.
+	if left := settle(8 * len(kept)); left > 8*len(kept)+slack*8 {
+		t.Errorf("%d blocks are held for %d handles of a pool that was dropped", left, len(kept))
+	}
 	before := h.held()
-	if err := one.Close(); err != nil {
-		t.Error(err)
+	for _, one := range kept {
+		if err := one.Use(func(block unsafe.Pointer) { *(*uint64)(block)++ }); err != nil {
+			t.Error(err)
+		}
+		if err := one.Close(); err != nil {
+			t.Error(err)
+		}
 	}
-	if got := h.held(); got != before-1 {
-		t.Errorf("%d blocks are held after a close, want %d", got, before-1)
+	if got := h.held(); got > before-len(kept)+slack {
+		t.Errorf("%d blocks are held when the last %d are closed, %d before", got, len(kept), before)
 	}
-	if err := one.Close(); !errors.Is(err, slab.ErrClosed) {
-		t.Errorf("a second close returns %v", err)
-	}
-	if err := one.Use(func(unsafe.Pointer) { t.Error("a closed handle was used") }); !errors.Is(err, slab.ErrClosed) {
-		t.Errorf("the use of a closed handle returns %v", err)
+	kept = nil
+	if left := settle(0); left > slack*8 {
+		t.Errorf("%d blocks of a pool that was dropped are held for good", left)
 	}
 	if h.misfreed != 0 {
-		t.Error("a block was freed twice")
+		t.Errorf("%d blocks were freed twice", h.misfreed)
 	}
 }
 
@@ -185,8 +285,8 @@ func TestAnAllocationThatFailsIsAnErrorAndLosesNothing(t *testing.T) {
 		}
 		kept = append(kept, one)
 	}
-	if h.held() != 64 || !racing && len(kept) != 64 {
-		t.Errorf("%d handles and %d blocks, want 64 of each", len(kept), h.held())
+	if h.held() != 64 || len(kept) == 0 || len(kept) > 64 {
+		t.Errorf("%d handles and %d blocks, want 64 blocks and no more handles", len(kept), h.held())
 	}
 	h.refuse = -1
 	get(t, p) // it goes on once there is memory again
@@ -252,7 +352,9 @@ func TestManyGoroutines(t *testing.T) {
 				case 0:
 					runtime.GC()
 				case 1:
-					p.Flush()
+					if err := p.Flush(); err != nil {
+						t.Error(err)
+					}
 				}
 			}
 			for _, one := range live {
@@ -316,7 +418,9 @@ func FuzzStates(f *testing.F) {
 			case 4:
 				runtime.GC()
 			case 5:
-				p.Flush()
+				if err := p.Flush(); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if h.held() < len(open) {
 				t.Fatalf("%d handles are open, %d blocks are held", len(open), h.held())

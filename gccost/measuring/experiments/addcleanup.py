@@ -30,7 +30,7 @@ def _addcleanup() -> Iterator[Case]:
     for go in (CLEANUP_GO, ISSUE_GO, TODAY_GO):
         # The release of neither the document nor today waits for the standard budget.
         since = "standard" if go == CLEANUP_GO else "tiny"
-        yield Case("cstr", FREE, go, AS_PUBLISHED, repeats=3, since=since)
+        yield Case("cstr", FREE, go, AS_PUBLISHED, REPEATS["AllocateFree"], since=since)
         yield Case("cstr", DEFER, go, AS_PUBLISHED, repeats=2, since=since)
         yield Case("cstr", CLEANUP, go, AS_PUBLISHED, since=since)
         yield Case("cstr", AUTO, go, AS_PUBLISHED, since=since)

@@ -272,7 +272,7 @@ class Experiment:
 AS_PUBLISHED = 1_600_000
 # A sample of the baseline takes a tenth of a second, and every ratio rests on it:
 # one alone would be at the mercy of whatever disturbs it.
-REPEATS = {"AllocateFree": 3}
+REPEATS = {"AllocateFree": 5}
 # Where N is ours to choose, it is large enough for the GC to run about eight times,
 # or half as often where that would leave too few rounds.
 EIGHT_CYCLES = 8_000_000
@@ -307,7 +307,7 @@ def twins(baseline: str, dear: str) -> Iterator[Case]:
     for benchmark in (baseline, dear):
         for twin in ("relinked", "same"):
             arm, since = Arm(benchmark, twin=twin), "tiny" if twin == "relinked" else "standard"
-            repeats = 3 if benchmark == baseline else 1
+            repeats = REPEATS.get(benchmark, 1)
             yield Case("cstr", arm, TODAY_GO, AS_PUBLISHED, repeats, every=2, since=since)
 
 

@@ -144,7 +144,7 @@ def _turns(release: str) -> Iterator[Case]:
             yield replace(case, since=since, kept=kept, traced=True)
     for gogc in ("100", "400"):
         arm = turns(MOST_PROCS, gogc, profile="cpu")
-        yield Case("signing", arm, release, _SIGNATURES)
+        yield Case("signing", arm, release, _SIGNATURES, every=2)
 
 
 def _cases() -> Iterator[Case]:
@@ -158,7 +158,7 @@ def _cases() -> Iterator[Case]:
     for arm in (signing(1), turns(MOST_PROCS)):
         for twin, since in (("relinked", "tiny"), ("same", "standard")):
             arm = replace(arm, twin=twin)
-            yield Case("signing", arm, TODAY_GO, _SIGNATURES, since=since, traced=True)
+            yield Case("signing", arm, TODAY_GO, _SIGNATURES, 1, 2, since, traced=True)
 
 
 EXPERIMENT = Experiment(

@@ -56,7 +56,7 @@ def patched(arm: Arm, runtime: str = INDEX) -> Arm:
 def _runtime() -> Iterator[Case]:
     for go in (BEFORE_GO, TODAY_GO):
         since = "tiny" if go == TODAY_GO else "standard"
-        yield Case("cstr", FREE, go, AS_PUBLISHED, repeats=3, since=since)
+        yield Case("cstr", FREE, go, AS_PUBLISHED, REPEATS["AllocateFree"], since=since)
         for runtime in RUNTIMES:
             yield Case("cstr", patched(CLEANUP, runtime), go, AS_PUBLISHED, since=since)
             small = patched(sized("Finalize", SMALLEST), runtime)
@@ -85,7 +85,7 @@ def _runtime() -> Iterator[Case]:
 def _more(go: str, runtime: str) -> Iterator[Case]:
     """What is asked of a runtime on today's release beside."""
     later = "standard"
-    yield Case("cstr", patched(profiled("AllocateCleanup"), runtime), go, _PROFILED)
+    yield Case("cstr", patched(profiled("AllocateCleanup"), runtime), go, _PROFILED, every=2)
     yield Case("cstr", patched(AUTO, runtime), go, AS_PUBLISHED, every=2, since=later)
     for benchmark in ("AllocateCleanup", "AllocateAuto"):
         arm = Arm(benchmark, setting="precise", runtime=runtime)

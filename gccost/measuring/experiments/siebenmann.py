@@ -48,7 +48,7 @@ def until_free(what: str) -> Arm:
 
 def _siebenmann() -> Iterator[Case]:
     for go in (DOCUMENT_GO, TODAY_GO):
-        yield Case("cstr", FREE, go, AS_PUBLISHED, repeats=3)
+        yield Case("cstr", FREE, go, AS_PUBLISHED, REPEATS["AllocateFree"])
         yield Case("cstr", HEAP_FREE, go, AS_PUBLISHED, repeats=2, every=2)
         yield Case("cstr", AUTO, go, AS_PUBLISHED)
         for setting, since in (("published", "tiny"), ("precise", "standard")):

@@ -61,6 +61,7 @@ NAMES = {
     "Slab": "slabs",
     "SlabWeighted": "weighted slabs",
     "SlabClose": "closed, with a net: slabs",
+    "SlabCloseAtOnce": "the same, freed at each Close: slabs",
     "Pinned": "pinned Go memory, no C",
     "Stop": "closed, with a net: Cleanup.Stop",
     "LastFirst": "AddCleanup, last handle first",

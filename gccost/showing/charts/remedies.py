@@ -25,6 +25,7 @@ from gccost.showing.charts.common import (
     nothing,
     plain_ticks,
     row,
+    scaled,
     ticks_between,
     timings,
 )
@@ -35,7 +36,7 @@ from gccost.stats import Estimate
 SETTLED = "settled-ns/op"
 # What is closed or freed by hand is blue, what cannot be forgotten green, and the
 # finalizer and the cleanup for each object, which all of them replace, orange.
-_BY_HAND = {"AllocateHeapFree", "Batch", "SlabClose", "Stop"}
+_BY_HAND = {"AllocateHeapFree", "Batch", "SlabClose", "SlabCloseAtOnce", "Stop"}
 _EACH = {"AllocateCleanup", "AllocateAuto"}
 
 
@@ -151,20 +152,26 @@ def memory(recording: Recording) -> Chart:
 _INKS = dict(zip(LIVE_REMEDIES, (BLUE, GREEN, INK, ORANGE), strict=True))
 
 
-def live(recording: Recording) -> Chart:
-    """What closing a handle at random costs, by how many are live."""
+def _by_live(recording: Recording, metric: str, unit: float = 1) -> list[Curve]:
+    """A metric of each remedy in a unit, by how many handles are live."""
     curves = []
     for benchmark in LIVE_REMEDIES:
         xs, estimates, values = [], [], []
         for count in LIVE:
             arm = living(benchmark, count)
-            estimate = recording.level(arm, TODAY_GO)
+            estimate = recording.level(arm, TODAY_GO, metric)
             if estimate.samples:
                 xs.append(float(count))
-                estimates.append(estimate)
-                values.append(list(recording.samples(arm, TODAY_GO)["ns/op"].dropna()))
+                estimates.append(scaled(estimate, 1 / unit))
+                values.append(list(recording.samples(arm, TODAY_GO)[metric].dropna() / unit))
         if xs:
             curves.append(Curve(NAMES[benchmark], xs, estimates, values, _INKS[benchmark]))
+    return curves
+
+
+def live(recording: Recording) -> Chart:
+    """What closing a handle at random costs, and the memory, by how many are live."""
+    curves, held = _by_live(recording, "ns/op"), _by_live(recording, "peak-rss-bytes", 2**20)
     if not curves:
         return nothing("remedies-live", "Handles closed at random were not measured")
     most = max(curve.xs[-1] for curve in curves)
@@ -175,39 +182,38 @@ def live(recording: Recording) -> Chart:
             if c.xs[-1] == most
         )
     )
+    panels = (
+        (curves, "ns per close and open (log)", "ns"),
+        (held, "peak memory of the process, MiB (log)", "MiB"),
+    )
+    data, said = [], []
     with style():
-        figure, (axes,) = canvas([10])
-        for curve in curves:
-            draw(axes, curve)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlim(LIVE[0] / 1.5, most * 1.5)
-        low, high = axes.get_ylim()
-        axes.set_ylim(low, high)
-        places = sorted({x for curve in curves for x in curve.xs})
-        plain_ticks(axes, "x", places)
-        plain_ticks(axes, "y", ticks_between(low, high))
-        axes.set_ylabel("ns per close and open (log)")
-        name_ends(axes, [(c.estimates[-1].value, c.name, c.colour) for c in curves], gap=0.08)
+        figure, all_axes = canvas([10, 8])
+        for axes, (drawn, heading, unit) in zip(all_axes, panels, strict=True):
+            for curve in drawn:
+                draw(axes, curve)
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.set_xlim(LIVE[0] / 1.5, most * 1.5)
+            low, high = axes.get_ylim()
+            axes.set_ylim(low, high)
+            plain_ticks(axes, "x", sorted({x for curve in drawn for x in curve.xs}))
+            plain_ticks(axes, "y", ticks_between(low, high))
+            axes.set_ylabel(heading)
+            name_ends(axes, [(c.estimates[-1].value, c.name, c.colour) for c in drawn], gap=0.08)
+            for curve in drawn:
+                at = list(zip(curve.xs, curve.estimates, strict=True))
+                data += [row(curve.name, TODAY_GO, e, live=x, unit=unit) for x, e in at]
+                each = ", ".join(f"{rounding.plain(e.value)} {unit} at {x:,.0f}" for x, e in at)
+                said.append(f"{curve.name}: {each}")
         below(figure, "handles live (log)")
         headline(figure, title)
         plt.close(figure)
-    data = pd.DataFrame(
-        [
-            row(c.name, TODAY_GO, e, live=x, unit="ns/op")
-            for c in curves
-            for x, e in zip(c.xs, c.estimates, strict=True)
-        ]
+    alt = (
+        "Two line charts over the handles live, of the time to close and open one, and of the "
+        "process's memory: " + "; ".join(said)
     )
-    alt = "A line chart of the time to close and open over the handles live: " + "; ".join(
-        f"{c.name}: "
-        + ", ".join(
-            f"{rounding.nanoseconds(e.value)} at {x:,.0f}"
-            for x, e in zip(c.xs, c.estimates, strict=True)
-        )
-        for c in curves
-    )
-    return finish(figure, name="remedies-live", title=title, alt=alt + ".", data=data)
+    return finish(figure, name="remedies-live", title=title, alt=alt + ".", data=pd.DataFrame(data))
 
 
 def heap(recording: Recording) -> Chart:
@@ -271,11 +277,14 @@ def releases(recording: Recording) -> Chart:
         )
     with style():
         figure, all_axes = dot_plot(panels, title, "against freed by hand (ratio, log scale)")
-        high = 1.3 * max(line.estimate.value for lines in panels.values() for line in lines)
+        drawn = [
+            v for lines in panels.values() for d in lines for v in (d.estimate.value, *d.points)
+        ]
+        low, high = min(0.7, *drawn) / 1.1, 1.3 * max(drawn)
         for axes in all_axes:
             axes.set_xscale("log")
-            axes.set_xlim(0.7, high)
-            plain_ticks(axes, "x", ticks_between(0.7, high))
+            axes.set_xlim(low, high)
+            plain_ticks(axes, "x", ticks_between(low, high))
             axes.axvline(1, color=INK, linewidth=1, zorder=0)
         plt.close(figure)
     alt = "A dot plot of ratios to freeing by hand, by release: " + "; ".join(said)

@@ -1,5 +1,0 @@
-//go:build !race
-
-package remedies
-
-const racing = false

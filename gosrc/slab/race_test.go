@@ -1,7 +1,0 @@
-//go:build race
-
-package slab_test
-
-// Under the race detector sync.Pool forgets at random, so that slabs are given up
-// half handed out.
-const racing = true
