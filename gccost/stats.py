@@ -14,7 +14,9 @@ Student's t about the mean of the block figures with a tenth of them trimmed at 
 end and their winsorised variance (Tukey and McLaughlin): below ten blocks that is the
 plain t interval, from ten on one disturbed sample at either end no longer widens it.
 Where the median lies outside it, it is widened to hold it (fewer than 1 in 10,000).
-Ratios and times are treated on the log scale, shares, counts and differences as they are.
+Ratios and times are treated on the log scale, shares of a whole on the angular scale (the
+arcsine of the root, on which their noise hardly depends on how large they are, and no
+interval leaves 0 to 1), counts and differences as they are.
 
 **Stopping.** A measurement stops as soon as its intervals are narrow, so it tends to
 stop when they are too narrow by luck. In simulations that stop at ±1 to 5 %, look after
@@ -34,7 +36,8 @@ for every block, or label the blocks as they were built.
 **Peers.** Four or five blocks say little of their own spread: at the confidence of a
 verdict, which shares its error with dozens of others, Student's t is then 9 to 13
 standard errors wide, most of it doubt about the spread. But the ratios of one experiment
-are measured in the same rounds, by like samples, and scatter alike. `peers` draws from
+are measured in the same rounds, by like samples, and scatter alike; and so do the shares of
+its profiles. `peers` draws from
 them what variance to expect and how sure that is (Smyth's moderated t, with its degrees
 of freedom held to 10), and the interval that a verdict is judged on uses both: the mean of
 its own variance and that of its peers, weighted by their degrees of freedom, and the
@@ -109,9 +112,11 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """What other ratios of the same rounds say of a ratio's noise.
+    """What other figures of the same rounds say of a figure's noise: of a ratio's, those of
+    other ratios, of a share's, those of other shares.
 
-    The variance of a block's log ratio, and the degrees of freedom that it counts for.
+    The variance of a block's figure, on the scale that intervals are made on, and the
+    degrees of freedom that it counts for.
     """
 
     variance: float
@@ -130,19 +135,30 @@ def paired_ratio(
     The three arrays have one entry a round. A round in which either sample is
     missing (NaN) or not positive is left out.
     """
-    over, under = _floats(numerator), _floats(denominator)
-    return _on_log_scale(_log(over) - _log(under), block, confidence, peers)
+    return _on_log_scale(log_ratio(numerator, denominator), block, confidence, peers)
 
 
-def peers(ratios: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]]) -> Peers | None:
-    """What ratios of the same rounds, each as `paired_ratio` takes it, say of their noise.
+def log_ratio(numerator: ArrayLike, denominator: ArrayLike) -> Floats:
+    """The scale on which ratios have intervals; NaN where either is missing or not positive."""
+    return _log(_floats(numerator)) - _log(_floats(denominator))
 
-    None where they are too few to tell. By Smyth's moments of the log variances.
+
+def angle(shares: ArrayLike) -> Floats:
+    """The scale on which shares (0 to 1) have intervals; NaN for what is no share."""
+    x = _floats(shares)
+    return np.arcsin(np.sqrt(np.where((x >= 0) & (x <= 1), x, nan)))
+
+
+def peers(measured: Iterable[tuple[ArrayLike, ArrayLike]]) -> Peers | None:
+    """What figures of the same rounds say of one another's noise.
+
+    Each is an array with an entry a round, on the scale that its intervals are made on
+    (`log_ratio`, `angle`), and the array of its blocks. None where they are too few to
+    tell. By Smyth's moments of the log variances.
     """
     found: list[tuple[float, int]] = []
-    for numerator, denominator, block in ratios:
-        logs = _log(_floats(numerator)) - _log(_floats(denominator))
-        figures = _figures(*_usable(logs, block))
+    for values, block in measured:
+        figures = _figures(*_usable(_floats(values), block))
         if figures.size > 1 and (spread := float(_variance(figures))) > 0:
             found.append((spread, _freedom(figures.size)))
     if len(found) < FEWEST_PEERS:
@@ -168,8 +184,22 @@ def level(values: ArrayLike, block: ArrayLike, confidence: float = 0.95) -> Esti
     return _on_log_scale(_log(_floats(values)), block, confidence)
 
 
+def share(
+    values: ArrayLike, block: ArrayLike, confidence: float = 0.95, peers: Peers | None = None
+) -> Estimate:
+    """The level of a share of a whole (0 to 1), such as that of the stacks of a profile."""
+    found = _estimate(angle(values), block, confidence, peers)
+    # An end that is not known stays so: all that there is would look like an interval.
+    low, high = (
+        float(np.sin(np.clip(end, 0, np.pi / 2)) ** 2) if np.isfinite(end) else end
+        for end in (found.low, found.high)
+    )
+    value = float(np.sin(found.value) ** 2)
+    return Estimate(value, low, high, found.samples, found.blocks, confidence)
+
+
 def amount(values: ArrayLike, block: ArrayLike, confidence: float = 0.95) -> Estimate:
-    """The level of a share or a count, which may be zero.
+    """The level of a count, or of another quantity that may be zero.
 
     A count that is the same in nine of ten blocks or more comes out as that number,
     with no width: what it was in the others is for the samples to show.

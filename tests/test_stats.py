@@ -17,6 +17,7 @@ from gccost.stats import (
     Estimate,
     Peers,
     amount,
+    angle,
     corrected,
     difference,
     differs,
@@ -27,6 +28,7 @@ from gccost.stats import (
     paired_ratio,
     peers,
     precise_enough,
+    share,
 )
 
 Floats = NDArray[np.float64]
@@ -233,15 +235,19 @@ def test_heterogeneity_tells_scattered_ratios_from_agreeing_ones() -> None:
 
 def scattered(
     rng: np.random.Generator, sds: Floats, blocks: int = 5
-) -> list[tuple[Floats, Floats, Floats]]:
-    """A ratio of 1 for each standard deviation of its log, as `peers` takes it."""
-    ones, rounds = np.ones(blocks), np.arange(blocks, dtype=float)
-    return [(np.exp(rng.normal(0, sd, blocks)), ones, rounds) for sd in sds]
+) -> list[tuple[Floats, Floats]]:
+    """The logs of a ratio of 1 for each standard deviation, as `peers` takes them."""
+    rounds = np.arange(blocks, dtype=float)
+    return [(rng.normal(0, sd, blocks), rounds) for sd in sds]
+
+
+def of_logs(logs: Floats, rounds: Floats, confidence: float, known: Peers | None) -> Estimate:
+    return paired_ratio(np.exp(logs), np.ones(len(logs)), rounds, confidence, known)
 
 
 def test_too_few_ratios_say_nothing_of_one_another() -> None:
     rng = np.random.default_rng(1)
-    constant = (np.ones(5), np.ones(5), np.arange(5.0))
+    constant = (np.zeros(5), np.arange(5.0))
     assert peers(scattered(rng, np.full(3, 0.02))) is None
     assert peers([*scattered(rng, np.full(3, 0.02)), constant]) is None
     assert peers(scattered(rng, np.full(4, 0.02))) is not None
@@ -262,12 +268,12 @@ def test_ratios_that_scatter_alike_say_more_than_ratios_that_do_not() -> None:
 def test_peers_narrow_an_interval_but_never_below_what_its_own_spread_says() -> None:
     known = Peers(0.02**2, 10.0)
     for sd in (0.02, 0.2):
-        over, under, block = scattered(np.random.default_rng(3), np.array([sd]))[0]
-        alone, moderated = (paired_ratio(over, under, block, 0.999, p) for p in (None, known))
-        own = intervals(np.log(over), 0.999, Peers(0.0, 10.0))
+        logs, block = scattered(np.random.default_rng(3), np.array([sd]))[0]
+        alone, moderated = (of_logs(logs, block, 0.999, p) for p in (None, known))
+        own = intervals(logs, 0.999, Peers(0.0, 10.0))
         assert alone.low < moderated.low < moderated.value < moderated.high < alone.high
-        assert moderated.low <= exp(own[0])
-        assert moderated.high >= exp(own[1])
+        assert log(moderated.low) <= own[0] + 1e-12
+        assert log(moderated.high) >= own[1] - 1e-12
 
 
 @pytest.mark.parametrize(("blocks", "freedom"), [(4, inf), (5, inf), (5, 3.0), (8, 5.0)])
@@ -280,8 +286,32 @@ def test_intervals_that_heed_their_peers_hold_the_truth_as_often(
         varied = 1.0 if freedom == inf else np.sqrt(freedom / rng.chisquare(freedom, ratios))
         measured = scattered(rng, 0.03 * varied * np.ones(ratios), blocks)
         known = peers(measured)
-        missed += sum(not paired_ratio(*m, confidence, known).contains(1) for m in measured)
+        missed += sum(not of_logs(*m, confidence, known).contains(1) for m in measured)
     assert missed / (runs * ratios) <= 1 - confidence
+
+
+@pytest.mark.parametrize("blocks", [4, 8])
+def test_intervals_of_shares_that_heed_their_peers_hold_the_truth_as_often(blocks: int) -> None:
+    """Shares of profiles: of 100 stacks each, and another share in each round's program."""
+    rng = np.random.default_rng(6)
+    confidence, missed, runs = 0.99, 0, 600
+    truths, rounds = np.array([0.08, 0.1, 0.2, 0.25, 0.3, 0.5, 0.6, 0.7]), np.arange(blocks)
+    for _ in range(runs):
+        spread = rng.normal(np.arcsin(np.sqrt(truths)), 0.03, (blocks, len(truths)))
+        found = rng.binomial(100, np.sin(spread) ** 2) / 100
+        known = peers([(angle(column), rounds) for column in found.T])
+        for truth, column in zip(truths, found.T, strict=True):
+            missed += not share(column, rounds, confidence, known).contains(truth)
+    assert missed / (runs * len(truths)) <= 1 - confidence
+
+
+def test_no_interval_of_a_share_leaves_0_to_1() -> None:
+    few, all_ = share([0.0, 0.0, 0.02, 0.01], range(4)), share([1.0, 0.97, 1.0, 0.99], range(4))
+    assert 0 <= few.low <= few.value <= few.high < 0.2
+    assert 0.8 < all_.low <= all_.value <= all_.high <= 1
+    assert share([0.2], [1]).half_width == inf
+    assert isnan(share([], []).value)
+    assert share([0.3, 1.5, -1.0, 0.3, 0.3], range(5)).samples == 3
 
 
 # Whole measurements, simulated through the stopping rule.

@@ -147,21 +147,36 @@ class Recording:
         return over, under, pairs.index.to_numpy()
 
     @cached_property
-    def peers(self) -> stats.Peers | None:
-        """What the ratios that are judged say of one another's noise."""
+    def peers(self) -> Mapping[str, stats.Peers | None]:
+        """What the figures of a kind that are judged say of one another's noise."""
         tested = {
             (quantity, release): None
             for claim in self.claims
             for quantity in (claim.quantity, claim.beside)
-            if isinstance(quantity, Ratio)
             for release in claim.releases
         }
-        return stats.peers(self._sides(ratio, release) for ratio, release in tested)
+        found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+        for quantity, release in tested:
+            if isinstance(quantity, Ratio):
+                over, under, rounds = self._sides(quantity, release)
+                found.setdefault(_kind(quantity), []).append((stats.log_ratio(over, under), rounds))
+            elif isinstance(quantity, Share):
+                shares = self.shares(quantity, release)
+                figures = stats.angle(shares.to_numpy()), shares.index.to_numpy()
+                found.setdefault(_kind(quantity), []).append(figures)
+        return {kind: stats.peers(figures) for kind, figures in found.items()}
 
     def judged(self, quantity: Quantity, release: str, confidence: float) -> Estimate:
         """The quantity with the interval that a verdict rests on."""
+        peers = self.peers.get(_kind(quantity))
         if isinstance(quantity, Ratio):
-            return self.ratio(quantity, release, confidence, self.peers)
+            return self.ratio(quantity, release, confidence, peers)
+        if isinstance(quantity, Share):
+            return self.share(quantity, release, confidence, peers)
+        if isinstance(quantity, Dip):
+            return self.dip(quantity, release, confidence, peers)
+        if isinstance(quantity, Saved):
+            return self.saved(quantity, release, confidence, peers)
         return self.estimate(quantity, release, confidence)
 
     def added(self, ratio: Ratio, release: str, confidence: float = 0.95) -> Estimate:
@@ -178,7 +193,9 @@ class Recording:
             {i: p["numerator"] - p["denominator"] for i, p in pairs.items() if len(p)}
         ).dropna()
 
-    def dip(self, dip: Dip, release: str, confidence: float = 0.95) -> Valley:
+    def dip(
+        self, dip: Dip, release: str, confidence: float = 0.95, peers: stats.Peers | None = None
+    ) -> Valley:
         """How deep a curve dips: its first and its last point over its least."""
         added = self.over_sizes(dip.curve, release)
         if not len(added):
@@ -186,7 +203,9 @@ class Recording:
         least = int(added.columns.to_numpy(dtype=int)[added.median().to_numpy().argmin()])
         rounds = added.index.to_numpy()
         first, last = (
-            stats.paired_ratio(added[end].to_numpy(), added[least].to_numpy(), rounds, confidence)
+            stats.paired_ratio(
+                *(added[end].to_numpy(), added[least].to_numpy()), rounds, confidence, peers
+            )
             for end in (added.columns[0], added.columns[-1])
         )
         values = (first.value, first.low, first.high, first.samples, first.blocks, confidence)
@@ -202,10 +221,16 @@ class Recording:
             dtype=float,
         ).dropna()
 
-    def share(self, share: Share, release: str, confidence: float = 0.95) -> Estimate:
+    def share(
+        self,
+        share: Share,
+        release: str,
+        confidence: float = 0.95,
+        peers: stats.Peers | None = None,
+    ) -> Estimate:
         """The share (0 to 1) over the rounds' profiles, with its interval."""
         shares = self.shares(share, release)
-        return stats.amount(shares.to_numpy(), shares.index.to_numpy(), confidence)
+        return stats.share(shares.to_numpy(), shares.index.to_numpy(), confidence, peers)
 
     def profiles(self, arm: Arm, release: str) -> Mapping[int, Profile]:
         """The CPU profiles of an arm on a release, by round."""
@@ -232,7 +257,7 @@ class Recording:
         if isinstance(quantity, Steepness):
             return _amount(self.steepness(quantity, release), confidence)
         if isinstance(quantity, Saved):
-            return _amount(self.saved(quantity, release), confidence)
+            return self.saved(quantity, release, confidence)
         return self.ratio(quantity, release, confidence)
 
     def walks(self, arm: Arm, release: str) -> pd.DataFrame:
@@ -260,12 +285,25 @@ class Recording:
         over, under = (self.walks(arm, release)["slope"] for arm in quantity.arms)
         return (over / under).dropna()
 
-    def saved(self, quantity: Saved, release: str) -> pd.Series:
-        """The share saved in each round, indexed by round."""
+    def saved(
+        self,
+        quantity: Saved,
+        release: str,
+        confidence: float = 0.95,
+        peers: stats.Peers | None = None,
+    ) -> Estimate:
+        """The share saved: what is left is a ratio, of what it adds after and before."""
         before, after, baseline = (
             frames.by_round(self.samples(arm, release), quantity.metric) for arm in quantity.arms
         )
-        return ((before - after) / (before - baseline)).dropna()
+        sides = pd.DataFrame({"left": after - baseline, "added": before - baseline}).dropna()
+        rounds = sides.index.to_numpy()
+        left, added = (sides[side].to_numpy(dtype=float) for side in ("left", "added"))
+        # Where it saves all or adds nothing there is no ratio of what is left.
+        if len(sides) < 2 or (sides <= 0).any(axis=None):
+            return stats.amount(1 - left / added, rounds, confidence)
+        e = stats.paired_ratio(left, added, rounds, confidence, peers)
+        return replace(e, value=1 - e.value, low=1 - e.high, high=1 - e.low)
 
     def spread(self, agreement: Agreement, release: str) -> Spread:
         """How far independent measurements of the same ratios lie apart."""
@@ -339,6 +377,17 @@ class Recording:
     def claims(self) -> tuple[Claim, ...]:
         """The claims that this experiment tests."""
         return tuple(c for c in CLAIMS.values() if c.experiment == self.experiment.name)
+
+
+def _kind(quantity: Quantity) -> str:
+    """Figures of one kind scatter alike: ratios by what is measured, and shares of profiles."""
+    if isinstance(quantity, Share):
+        return "profile"
+    if isinstance(quantity, Ratio | Saved):
+        return quantity.metric.rsplit("-", 1)[-1].removesuffix("/op")
+    if isinstance(quantity, Dip):
+        return _kind(quantity.curve[0])
+    return ""
 
 
 def _amount(by_round: pd.Series, confidence: float) -> Estimate:
