@@ -273,7 +273,7 @@ def test_the_quick_budget_shows_slopes_and_both_runtimes() -> None:
     needed = {attach("AttachFinalizer", order, bytes_) for order in WALKS for bytes_ in (8, CACHED)}
     needed |= {CLEANUP, patched(CLEANUP), scattered("ScatteredCleanup")}
     assert needed <= quick
-    seconds = sum(EXPERIMENTS[name].pace for name in ("why", "runtime")) * BUDGETS["quick"].seconds
+    seconds = sum(EXPERIMENTS[name].seconds(BUDGETS["quick"]) for name in ("why", "runtime"))
     assert seconds <= 80
 
 

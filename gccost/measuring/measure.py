@@ -68,7 +68,7 @@ class Plan:
     @property
     def seconds(self) -> float:
         """How long it may be measured."""
-        return self.budget.seconds * self.experiment.pace
+        return self.experiment.seconds(self.budget)
 
     @property
     def capped(self) -> tuple[Case, ...]:

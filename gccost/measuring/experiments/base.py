@@ -230,8 +230,9 @@ class Experiment:
     """A named list of cases, and the ratios whose intervals say when to stop.
 
     `document` is the release of the figures that it tests; `pace` is how much of a
-    budget's seconds it takes; `apart` is the command that measures it, where that is
-    not `make report`.
+    budget's seconds it takes, and `longer` how much of those of the standard budget and
+    above, where it is another part; `apart` is the command that measures it, where that
+    is not `make report`.
     """
 
     name: str
@@ -241,7 +242,14 @@ class Experiment:
     headline: tuple[Ratio, ...]
     document: str = DOCUMENT_GO
     pace: float = 1.0
+    longer: float | None = None
     apart: str = ""
+
+    def seconds(self, limit: Budget) -> float:
+        """How long a budget lets it be measured."""
+        if self.longer is None or not limit.reaches("standard"):
+            return limit.seconds * self.pace
+        return limit.seconds * self.longer
 
     def within(self, limit: Budget) -> tuple[Case, ...]:
         """The cases that a budget measures, each with the N of that budget."""

@@ -117,4 +117,5 @@ EXPERIMENT = Experiment(
     headline=(Ratio(CLEANUP, patched(CLEANUP)), Ratio(CLEANUP, FREE)),
     document=TODAY_GO,
     pace=0.48,
+    longer=0.8,
 )

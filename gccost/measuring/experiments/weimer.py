@@ -128,6 +128,7 @@ EXPERIMENT = Experiment(
     headline=(Ratio(FINALIZE, CLEANER, "cpu-s"),),
     document=DOCUMENT_JDK,
     pace=0.72,
+    longer=0.9,
 )
 JMH = Experiment(
     name="jmh",
