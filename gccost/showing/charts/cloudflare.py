@@ -53,6 +53,7 @@ from gccost.showing.charts.common import (
     headline,
     in_percent,
     name_ends,
+    name_points,
     nothing,
     plain_ticks,
     release,
@@ -826,6 +827,14 @@ def pareto(recording: Recording) -> Chart:
         axes.set_ylim(0, 1.1 * max(rates))
         axes.yaxis.set_major_formatter(_in_thousands)
         axes.set_ylabel("operations per CPU second")
+        inks = {arm: ink for _, arms, ink in _WAYS for arm in arms}
+        name_points(
+            axes,
+            [
+                (line.memory.value / 2**20, line.rate.value, _short(line.arm), inks[line.arm])
+                for line in by_arm.values()
+            ],
+        )
         for i, (label, _, ink) in enumerate(_WAYS):
             axes.annotate(
                 label, (0.99, 0.05 + 0.06 * i), xycoords="axes fraction", ha="right", color=ink
@@ -849,7 +858,7 @@ def pareto(recording: Recording) -> Chart:
 
 
 def _placed(axes: Axes, recording: Recording, line: Way, ink: str) -> None:
-    """A way's raw samples, its estimate with its interval, and its name."""
+    """A way's raw samples, and its estimate with its interval."""
     samples = recording.samples(line.arm, TODAY_GO)
     x, y = rounding.rounded(line.memory.value / 2**20), rounding.rounded(line.rate.value)
     raw_x = [rounding.rounded(v / 2**20) for v in samples["peak-rss-bytes"]]
@@ -858,14 +867,6 @@ def _placed(axes: Axes, recording: Recording, line: Way, ink: str) -> None:
         ends = [rounding.rounded(max(line.rate.low, 0)), rounding.rounded(line.rate.high)]
         axes.plot([x, x], ends, color=ink, linewidth=1.4, alpha=0.6)
     axes.scatter([x], [y], s=36, color=ink, zorder=3)
-    axes.annotate(
-        _short(line.arm),
-        (x, y),
-        xytext=(5, 5),
-        textcoords="offset points",
-        fontsize=8,
-        color=ink,
-    )
 
 
 def _short(arm: Arm) -> str:

@@ -490,6 +490,43 @@ def name_ends(axes: Axes, ends: Iterable[tuple[float, str, str]], gap: float = 0
         )
 
 
+def name_points(axes: Axes, named: Sequence[tuple[float, float, str, str]]) -> None:
+    """Name points (x, y, name, colour) close by, none over another name or point.
+
+    The axes' limits must stand. Where there is no room a name goes to the upper right.
+    """
+    height, letter, gap = 10.0, 5.2, 5.0  # of the text, in points
+    scale = 72 / axes.figure.dpi
+    at = [axes.transData.transform((x, y)) * scale for x, y, _, _ in named]
+    taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in at]
+    for (x, y), (data_x, data_y, text, ink) in zip(at, named, strict=True):
+        width = letter * len(text)
+        places = [
+            (right, up)
+            for up in (gap, -gap - height, -height / 2, 2.2 * gap, -2.2 * gap - height)
+            for right in (gap, -gap - width)
+        ]
+
+        def free(place: tuple[float, float], x: float = x, y: float = y, w: float = width) -> bool:
+            left, low = x + place[0], y + place[1]
+            return not any(
+                left < right and other < left + w and low < top and bottom < low + height
+                for other, bottom, right, top in taken
+            )
+
+        right, up = next(filter(free, places), places[0])
+        taken.append((x + right, y + up, x + right + width, y + up + height))
+        axes.annotate(
+            text,
+            (rounding.rounded(data_x), rounding.rounded(data_y)),
+            xytext=(right, up),
+            textcoords="offset points",
+            va="bottom",
+            fontsize=8,
+            color=ink,
+        )
+
+
 def _apart(wanted: Sequence[float], gap: float) -> list[float]:
     """Places (0 to 1) a gap apart at least, each as near to the wanted one as can be."""
     groups: list[list[float]] = []  # of wanted places that touch one another
