@@ -112,6 +112,8 @@ def _for_a_page(svg: str, name: str) -> str:
     """The SVG element alone, its ids its own, its inks those of the page it stands in."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    # A hundredth of a point is finer than any screen; what is written between tags stays.
+    svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r"url\(#", f"url(#{name}-", svg)
     svg = re.sub(r'href="#', f'href="#{name}-', svg)
