@@ -201,6 +201,10 @@ func onHeap(b *testing.B, bench func(*testing.B)) {
 	runtime.KeepAlive(list)
 }
 
+// BenchmarkOneHeapFinalizer gives each object a finalizer, as package cstr does, on the
+// one C heap that all remedies use: what they gain by that heap is no merit of theirs.
+func BenchmarkOneHeapFinalizer(b *testing.B) { loop(b, Count, func() { NewFinalized() }) }
+
 func BenchmarkHeapSlab(b *testing.B) {
 	onHeap(b, func(b *testing.B) { dropped(b, slab.New(Blocks{}, slab.Config{})) })
 }

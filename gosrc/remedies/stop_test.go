@@ -15,6 +15,9 @@ func BenchmarkLiveCleanup(b *testing.B) { live(b, NewStopped, (*Stopped).Close) 
 // BenchmarkStop closes every handle at once, and takes its cleanup away.
 func BenchmarkStop(b *testing.B) { loop(b, Count, func() { NewStopped().Close() }) }
 
+// BenchmarkOneHeapCleanup gives each object a cleanup, on the one C heap.
+func BenchmarkOneHeapCleanup(b *testing.B) { loop(b, Count, func() { NewStopped() }) }
+
 func BenchmarkPadded(b *testing.B) { loop(b, Count, func() { NewPadded() }) }
 
 func BenchmarkHeapCleanup(b *testing.B) {

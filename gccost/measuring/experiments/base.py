@@ -77,7 +77,16 @@ LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly", "SlabSurvivors"})
 NEEDS_CLEANUP = frozenset(
     {
         *("AllocateCleanup", "Cleanup", "ParallelCleanup", "UntilFreeCleanup"),
-        *("LiveCleanup", "HeapCleanup", "Stop", "Padded", "LastFirst", "Registry", "Pinned"),
+        *(
+            "LiveCleanup",
+            "HeapCleanup",
+            "OneHeapCleanup",
+            "Stop",
+            "Padded",
+            "LastFirst",
+            "Registry",
+            "Pinned",
+        ),
         *("AttachCleanup", "ScatteredCleanup", "ScatteredStop", "LoopCleanup"),
         *("ProgramCleanup", "ProgramLists"),
     }

@@ -34,6 +34,7 @@ def living(benchmark: str, live: int = 100_000) -> Arm:
 
 LIVE = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 LIVE_REMEDIES = ("LiveManual", "LiveSlab", "LiveCleanup", "LiveFinalizer")
+ONE_HEAP = (Arm("OneHeapCleanup"), Arm("OneHeapFinalizer"))
 HEAP_REMEDIES = ("HeapManual", "HeapSlab", "HeapCleanup", "HeapFinalizer")
 # What is decided between, beside what they are measured against.
 REMEDIES: tuple[Arm, ...] = (
@@ -74,6 +75,8 @@ def _remedies() -> Iterator[Case]:
             few = arm in (Arm("Registry"), Arm("Padded"))  # a sample takes seconds
             n, every = (AS_PUBLISHED // 2, 2) if few else (AS_PUBLISHED, 1)
             yield Case("remedies", arm, go, n, every=every)
+    for arm in ONE_HEAP:
+        yield Case("remedies", arm, go, AS_PUBLISHED, every=2, since="standard")
     for handles in (8, 64, 256):
         survivors = slabs("SlabSurvivors", handles)
         yield Case("remedies", survivors, go, AS_PUBLISHED, every=2, kept=RECORD)

@@ -71,6 +71,8 @@ NAMES = {
     "LiveSlab": "slab and Close",
     "LiveCleanup": "Close and Stop",
     "LiveFinalizer": "Close and SetFinalizer(nil)",
+    "OneHeapCleanup": "AddCleanup frees, one C heap",
+    "OneHeapFinalizer": "finalizer frees, one C heap",
     "HeapManual": "freed by hand",
     "HeapSlab": "slabs of 64",
     "HeapCleanup": "AddCleanup frees",

@@ -9,7 +9,14 @@ from gccost import rounding
 from gccost.judging.claims.quantities import Amount
 from gccost.judging.recording import Recording
 from gccost.measuring.experiments.base import AUTO, CLEANUP, FREE, HEAP_FREE, Arm, Ratio
-from gccost.measuring.experiments.remedies import LIVE, LIVE_REMEDIES, REMEDIES, living, slabs
+from gccost.measuring.experiments.remedies import (
+    LIVE,
+    LIVE_REMEDIES,
+    ONE_HEAP,
+    REMEDIES,
+    living,
+    slabs,
+)
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing.charts.common import (
     NAMES,
@@ -37,7 +44,7 @@ SETTLED = "settled-ns/op"
 # What is closed or freed by hand is blue, what cannot be forgotten green, and the
 # finalizer and the cleanup for each object, which all of them replace, orange.
 _BY_HAND = {"AllocateHeapFree", "Batch", "SlabClose", "SlabCloseAtOnce", "Stop"}
-_EACH = {"AllocateCleanup", "AllocateAuto"}
+_EACH = {"AllocateCleanup", "AllocateAuto", "OneHeapCleanup", "OneHeapFinalizer"}
 
 
 def name(arm: Arm) -> str:
@@ -54,7 +61,7 @@ def _colour(arm: Arm) -> str:
 
 def cost(recording: Recording) -> Chart:
     """What each remedy costs against freeing by hand, the rest collected."""
-    arms = (HEAP_FREE, *REMEDIES, CLEANUP, AUTO)
+    arms = (HEAP_FREE, *REMEDIES, *ONE_HEAP, CLEANUP, AUTO)
     ratios = {arm: recording.ratio(Ratio(arm, FREE, SETTLED), TODAY_GO) for arm in arms}
     measured = sorted((arm for arm in arms if ratios[arm].samples), key=lambda a: ratios[a].value)
     if not measured:
