@@ -148,8 +148,8 @@ class Study:
         """A claim's verdicts, a line per release."""
         lines = [
             f"- **{row.claim.id} on {row.toolchain}**: "
-            + (rounding.interval(row.estimate, row.unit) if row.estimate.samples else "–")
-            + f", published {rounding.value(row.published, row.unit)}: "
+            + (tables.told(row.estimate, row.unit) if row.estimate.samples else "–")
+            + f", {'' if row.is_bar else 'published '}{row.held_to}: "
             + f"**{row.verdict}** ({row.why})."
             for row in self.rows
             if row.claim.id == claim
@@ -425,6 +425,7 @@ def _notice(study: Study) -> Markup:
     summary = done.get(budget_name, {})
     procs = machine.get("allowed_cpus")
     lines = [
+        ("experiment", study.experiment.name),
         (
             "run",
             f"{study.run.name}, "

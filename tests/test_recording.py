@@ -61,7 +61,8 @@ def test_verdicts_follow_the_figures(tmp_path: Path) -> None:
 
     assert labels("a") == {
         "L1": Label.HOLDS,
-        "L2": Label.HOLDS,
+        "L2a": Label.HOLDS,
+        "L2b": Label.HOLDS,
         "L3": Label.FAILS,
         "L4": Label.HOLDS,
     }

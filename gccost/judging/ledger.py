@@ -20,6 +20,8 @@ from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import BUDGETS, Ratio
 from gccost.stats import Estimate
 
+OURS = "gccost"  # the document of our own claims
+
 
 @dataclass(frozen=True)
 class Row:
@@ -30,8 +32,10 @@ class Row:
     """
 
     claim: Claim
+    document: str
     words: str
     figure: str
+    is_bar: bool  # no figure is published: `published` is a bar of ours
     unit: str
     release: str
     published: float
@@ -52,6 +56,16 @@ class Row:
             return self.verdict.reason
         low, high = (rounding.value(x, self.unit) for x in (self.judged.low, self.judged.high))
         return f"{self.verdict.reason}: judged on {low} to {high}"
+
+    @property
+    def held_to(self) -> str:
+        """The published figure, or the bar in its place."""
+        return ("bar " if self.is_bar else "") + rounding.value(self.published, self.unit)
+
+    @property
+    def ours(self) -> bool:
+        """Whether the claim is this package's own."""
+        return self.document == OURS
 
     @property
     def whose(self) -> str:
@@ -98,8 +112,10 @@ def _row(
         procs = _procs(recording, release)
     return Row(
         claim=claim,
+        document=str(words["document"]),
         words=str(words["claim"]),
         figure=str(words["figure"]),
+        is_bar=str(words["kind"]) == "bar",
         unit=str(words["unit"]),
         release=release,
         published=value,

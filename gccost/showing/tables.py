@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gccost import rounding
+from gccost.judging.claims.quantities import Range, Spread, Tally
 from gccost.judging.claims.rules import Label
 from gccost.judging.ledger import Row
 from gccost.measuring.experiments import EXPERIMENTS
@@ -66,8 +67,19 @@ def estimate(of: Estimate, unit: str) -> Cell:
     """An estimate with its interval below it; a dash if nothing was measured."""
     if not of.samples:
         return Cell("–")
-    shown, _, interval = rounding.interval(of, unit).partition(" (")
+    shown, _, interval = told(of, unit).partition(" (")
     return Cell(shown, interval.removesuffix(")"))
+
+
+def told(of: Estimate, unit: str) -> str:
+    """An estimate with its interval; two ratios that ought to be one, each."""
+    if isinstance(of, Range):
+        one, other = sorted((of.one.value, of.other.value))
+        ends = rounding.interval(of, unit).partition(" (")[2]
+        return f"{rounding.value(one, unit)} and {rounding.value(other, unit)} ({ends}"
+    if isinstance(of, Tally | Spread):  # a count of places has no interval
+        return rounding.value(of.value, unit)
+    return rounding.interval(of, unit)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]], caption: str = "") -> Markup:
@@ -97,14 +109,14 @@ def warnings(items: Iterable[str], heading: str) -> Markup:
 
 def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
     """The ledger: a line per claim and release, with a link to where it is shown."""
-    header = ("claim", "", "release", "published", "measured", "precise", "verdict")
+    header = ("claim", "", "release", "published", "measured", "beside", "verdict")
     lines, plain, previous = [], [list(header)], ""
     for row in rows:
         first = row.claim.id != previous
         previous = row.claim.id
         measured = estimate(row.estimate, row.unit)
         beside = estimate(row.beside, row.unit)
-        published = rounding.value(row.published, row.unit)
+        published = row.held_to
         verdict = verdict_badge(row)
         plain.append(
             [row.claim.id, row.words if first else "", row.toolchain, published]

@@ -27,6 +27,7 @@ from gccost.measuring.experiments.weimer import (
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK
 
 _PEAK = "peak-rss-bytes"
+BUSY_CORES = 4  # that the document's finalize needs for its 313 %
 
 
 def _claims() -> Iterator[Claim]:
@@ -46,8 +47,7 @@ def _claims() -> Iterator[Claim]:
         ("W1a", "finalize-and-cleaner", Ratio(FINALIZE, CLEANER, "cpu-s"), Banded(), None),
         ("W1b", "finalize-and-cleaner", Ratio(FINALIZE, CLEANER, "elapsed-s"), Banded(), None),
         ("W1c", "finalize-and-cleaner", Ratio(FINALIZE, CLEANER, _PEAK), Banded(), None),
-        ("W1d", "finalize-and-cleaner", Amount(FINALIZE, "cpu-share"), Banded(), None),
-        ("W2a", "plain-and-cleaner", Ratio(CLEANER, PLAIN), Banded(), kept),
+        ("W2a", "plain-and-cleaner", TwoBaselines(kept, Ratio(CLEANER, PLAIN)), Stable(), None),
         ("W2b", "plain-and-cleaner", Ratio(CLEANER, PLAIN, _PEAK), Banded(), None),
         ("W3", "plain-and-cleaner", Amount(PLAIN, "gc-cycles"), AtLeast(), None),
         ("W4", "never-short-lived", held, Exactly(), None),
@@ -55,6 +55,11 @@ def _claims() -> Iterator[Claim]:
         ("W6", "the-registration-leak", leaks, Somewhere(), None),
     )
     releases = (DOCUMENT_JDK, TODAY_JDK)
+    busy = Amount(FINALIZE, "cpu-share")
+    # More than three cores were busy in the document: fewer cannot show that.
+    yield Claim(
+        *("W1d", "weimer", "finalize-and-cleaner", busy, Banded(), None, releases), cpus=BUSY_CORES
+    )
     for name, anchor, quantity, rule, beside in claims:
         yield Claim(name, "weimer", anchor, quantity, rule, beside, releases)
     against = TwoBaselines(Ratio(JMH_FINALIZED, JMH_ESCAPING), Ratio(JMH_FINALIZED, JMH_REMOVED))

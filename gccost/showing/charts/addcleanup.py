@@ -80,13 +80,13 @@ def why(recording: Recording) -> Chart:
     """How both sides of the ratio moved from release to release."""
     panels: dict[str, list[Dots]] = {}
     data, said = [], []
-    moved: dict[tuple[str, str], float] = {}
+    changed: dict[tuple[str, str], float] = {}
     for arm in (CLEANUP, FREE):
         for go in recording.releases:
             values, estimate = _against_the_document(recording, arm, go)
             if not estimate.samples:
                 continue
-            moved[arm.benchmark, go] = estimate.value
+            changed[arm.benchmark, go] = estimate.value
             level = rounding.nanoseconds(recording.level(arm, go).value)
             label = f"{rounding.times(estimate.value)}  ({level})"
             name = NAMES[arm.benchmark]
@@ -98,7 +98,7 @@ def why(recording: Recording) -> Chart:
         return nothing(
             "addcleanup-why", f"How the costs moved from Go {ISSUE_GO} on was not measured"
         )
-    title = _why_title(recording, moved)
+    title = _why_title(recording, changed)
     with style():
         figure, all_axes = dot_plot(
             panels,
@@ -114,6 +114,14 @@ def why(recording: Recording) -> Chart:
     )
 
 
+def moved(recording: Recording) -> tuple[float, float]:
+    """What AddCleanup and freeing by hand take today over what they took on the issue's release."""
+    automatic, by_hand = (
+        _against_the_document(recording, arm, TODAY_GO)[1].value for arm in (CLEANUP, FREE)
+    )
+    return automatic, by_hand
+
+
 def _against_the_document(recording: Recording, arm: Arm, go: str) -> tuple[list[float], Estimate]:
     """An arm's time against its time on the document's release, paired within rounds."""
     sides = {}
@@ -127,8 +135,10 @@ def _against_the_document(recording: Recording, arm: Arm, go: str) -> tuple[list
     return values, stats.paired_ratio(here.to_numpy(), there.to_numpy(), pairs.index.to_numpy())
 
 
-def _why_title(recording: Recording, moved: dict[tuple[str, str], float]) -> str:
-    automatic, by_hand = (moved.get((arm.benchmark, TODAY_GO), math.nan) for arm in (CLEANUP, FREE))
+def _why_title(recording: Recording, changed: dict[tuple[str, str], float]) -> str:
+    automatic, by_hand = (
+        changed.get((arm.benchmark, TODAY_GO), math.nan) for arm in (CLEANUP, FREE)
+    )
     if math.isnan(automatic) or math.isnan(by_hand):
         return f"How the costs moved from Go {ISSUE_GO} to Go {TODAY_GO} was not measured"
     then, now = (

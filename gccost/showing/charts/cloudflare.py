@@ -248,8 +248,7 @@ def scaling(recording: Recording) -> Chart:
             most = max(x for c in curves for x in c.xs)
             for curve in curves:
                 draw(axes, curve)
-            for gogc, marker in (("100", "D"), (BEST_GOGC, "s")):
-                diamonds(axes, [(g, x, marker) for g, x in _published(gogc) if g <= most])
+            diamonds(axes, [(g, x, "D") for g, x in _published("100") if g <= most])
             axes.axvline(cpus, color=MUTED, linewidth=1, zorder=0)
             axes.set_xlim(0, most * 1.06)
             axes.set_ylim(0, axes.get_ylim()[1])
@@ -262,7 +261,7 @@ def scaling(recording: Recording) -> Chart:
         below(
             figure,
             f"goroutines; line: this machine's {cpus} CPUs\n"
-            "as published on 24 cores: hollow diamonds GOGC=100, hollow squares GOGC=11300",
+            "hollow diamonds: as published on 24 cores, at GOGC=100",
         )
         headline(figure, title)
         plt.close(figure)
@@ -382,11 +381,21 @@ def sweep_arm(recording: Recording) -> tuple[Callable[[str], Arm], str, str]:
 
 
 def best_gogc(recording: Recording, go: str) -> str:
-    """The GOGC of the sweep with the largest throughput; empty if none was measured."""
+    """The least GOGC of the sweep that signs as much as any, as far as the intervals tell.
+
+    Empty if none was measured.
+    """
     arm, metric, _ = sweep_arm(recording)
     found = {gogc: recording.level(arm(gogc), go, metric) for gogc in GOGCS}
-    measured = {gogc: e.value for gogc, e in found.items() if e.samples}
-    return max(measured, key=lambda gogc: measured[gogc], default="")
+    return _enough({gogc: e for gogc, e in found.items() if e.samples})
+
+
+def _enough(levels: Mapping[str, Estimate]) -> str:
+    """The first of some levels, in their order, that cannot be told from the largest."""
+    if not levels:
+        return ""
+    largest = max(levels.values(), key=lambda e: e.value)
+    return next(name for name, e in levels.items() if e.high >= largest.low)
 
 
 def gogc(recording: Recording) -> Chart:
@@ -404,16 +413,14 @@ def gogc(recording: Recording) -> Chart:
         return nothing(name, "GOGC was not swept")
     told = []
     for go, (curve, off) in panels.items():
-        best = max(range(len(curve.xs)), key=lambda i: curve.estimates[i].value)
+        levels = dict(zip(curve.xs, curve.estimates, strict=True))
+        enough = float(_enough({f"{x:.0f}": e for x, e in levels.items()}))
         base = curve.estimates[0].value
-        part = (
-            f"Go {go} {rounding.times(curve.estimates[best].value / base)} "
-            f"at GOGC={curve.xs[best]:.0f}"
-        )
+        part = f"Go {go} {rounding.times(levels[enough].value / base)} at GOGC={enough:.0f}"
         if off.xs:
             part += f", {rounding.times(off.estimates[0].value / base)} with the GC off"
         told.append(part)
-    title = "Against GOGC=100, the best of the sweep: " + "; ".join(told)
+    title = "Against GOGC=100, where more brings nothing that can be told: " + "; ".join(told)
     with style():
         figure, all_axes = canvas([7] * len(panels))
         for axes, (go, (curve, off)) in zip(all_axes, panels.items(), strict=True):
@@ -473,11 +480,13 @@ def grid(recording: Recording) -> Chart:
         return nothing(name, "None of the choices was measured")
     told = []
     for go, curves in panels.items():
-        at_most = {c.name: c.estimates[-1].value for c in curves if c.xs[-1] == MOST_PROCS}
+        at_most = {c.name: c.estimates[-1] for c in curves if c.xs[-1] == MOST_PROCS}
         if at_most:
-            best = max(at_most, key=lambda label: at_most[label])
-            told.append(f"{best} on Go {go}")
-    title = f"What signs most per CPU second with {MOST_PROCS} Ps: " + ", ".join(told)
+            told.append(f"{_enough(at_most)} on Go {go}")
+    title = (
+        f"With {MOST_PROCS} Ps the least GOGC that signs as much per CPU second as any: "
+        + ", ".join(told)
+    )
     with style():
         figure, all_axes = canvas([8] * len(panels))
         for axes, (go, curves) in zip(all_axes, panels.items(), strict=True):
@@ -712,8 +721,8 @@ def gc_share(recording: Recording) -> Chart:
     if not panels:
         return nothing(name, "The GC's share of the CPU time was not measured")
     title = (
-        f"The GC's share of the CPU time with {MOST_PROCS} Ps on one CPU: from "
-        f"{rounding.plain(min(seen))} to {rounding.plain(max(seen))} %, by how it is counted"
+        f"How much of the CPU time is the GC's depends on who counts: with {MOST_PROCS} Ps on one "
+        f"CPU, {rounding.plain(min(seen))} to {rounding.plain(max(seen))} %"
     )
     with style():
         figure, _ = dot_plot(

@@ -578,10 +578,12 @@ def verdicts(ledger: Sequence[Row]) -> Chart:
     labels = [f"{row.claim.id}  {row.toolchain}" for row in drawn]
     with style():
         figure, (axes,) = canvas([max(len(drawn), 1) + 1])
-        axes.axvspan(1 / BAND, BAND, color=BLUE, alpha=0.10, linewidth=0)
         axes.axvline(1, color=PURPLE, linewidth=1)
         axes.set_xscale("log")
         lines_down(axes, labels)
+        for y, r in enumerate(drawn):  # a bar is a bound, which has no band
+            if not r.is_bar:
+                axes.barh(y, BAND - 1 / BAND, 1, 1 / BAND, color=BLUE, alpha=0.10, linewidth=0)
         _plain_log(axes, [scaled(r.estimate, 1 / r.published) for r in drawn])
         for y, r in enumerate(drawn):
             ratio = scaled(r.estimate, 1 / r.published)
@@ -600,7 +602,11 @@ def verdicts(ledger: Sequence[Row]) -> Chart:
                     va="center",
                     fontsize=9,
                 )
-        axes.set_xlabel("measured ÷ published (log scale); the band is a factor of 1.25")
+        axes.set_xlabel(
+            "measured ÷ published, or ÷ the bar (log scale)\n"
+            "shaded: within a factor of 1.25 of a published figure"
+        )
+        axes.tick_params(labeltop=True)
         held = sum(r.verdict.label in (Label.HOLDS, Label.STRONGER, Label.WEAKER) for r in drawn)
         failed = sum(r.verdict.label is Label.FAILS for r in drawn)
         undecided = len(drawn) - held - failed

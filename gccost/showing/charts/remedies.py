@@ -29,6 +29,7 @@ from gccost.showing.charts.common import (
     draw,
     headline,
     name_ends,
+    name_points,
     nothing,
     plain_ticks,
     row,
@@ -121,19 +122,10 @@ def memory(recording: Recording) -> Chart:
     )
     with style():
         figure, (axes,) = canvas([9])
-        for text, held, ratio, ink in points:
+        for _, held, ratio, ink in points:
             x, y = rounding.rounded(held.value), rounding.rounded(ratio.value)
             axes.plot([x, x], [ratio.low, ratio.high], color=ink, linewidth=1.6)
             axes.scatter([x], [y], s=38, color=ink, zorder=3)
-            axes.annotate(
-                f"{text}, {rounding.times(ratio.value)}",
-                (x, y),
-                xytext=(9, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=9,
-                color=ink,
-            )
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlim(0.7, 2000)
@@ -142,6 +134,13 @@ def memory(recording: Recording) -> Chart:
         plain_ticks(axes, "x", (1, 10, 100, 1000))
         plain_ticks(axes, "y", ticks_between(*axes.get_ylim()))
         axes.axhline(1, color=INK, linewidth=1, zorder=0)
+        name_points(
+            axes,
+            [
+                (held.value, ratio.value, f"{text}, {rounding.times(ratio.value)}", ink)
+                for text, held, ratio, ink in points
+            ],
+        )
         axes.set_xlabel("C blocks held per surviving handle, one in a hundred surviving (log)")
         axes.set_ylabel("settled, against freed by hand (log)")
         headline(figure, title)

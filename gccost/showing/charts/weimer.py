@@ -538,10 +538,9 @@ def warm_up(recording: Recording) -> Chart:
         ]
     if not curves:
         return nothing("jmh-warm-up", "How a JVM warms up was not measured")
-    fell = [c.estimates[0].value / c.estimates[-1].value for c in curves]
-    heading = (
-        f"On {in_words(on)} the first twentieth of a second is {rounding.times(min(fell))} to "
-        f"{rounding.times(max(fell))} as dear as the tenth"
+    fell = {c.name: c.estimates[0].value / c.estimates[-1].value for c in curves}
+    heading = f"On {in_words(on)} the first twentieth of a second against the tenth: " + ", ".join(
+        f"{name} {rounding.times(by)}" for name, by in fell.items()
     )
     with style():
         figure, (axes,) = canvas([10])
@@ -570,7 +569,7 @@ def warm_up(recording: Recording) -> Chart:
 # A line each: the experiment, what is compared with what, on which release, and its colour.
 _BESIDE: Mapping[str, Sequence[tuple[str, str, Ratio]]] = {
     TODAY_GO: (
-        ("closed by hand, with a net", "remedies", Ratio(Arm("Stop"), FREE)),
+        ("closed at once, with Cleanup.Stop", "remedies", Ratio(Arm("Stop"), FREE)),
         ("left to AddCleanup", "addcleanup", Ratio(CLEANUP, FREE)),
         ("left to a finalizer", "lemire", Ratio(AUTO, FREE)),
     ),
@@ -602,8 +601,9 @@ def beside(recordings: Mapping[str, Recording]) -> Chart:
             most[on] = label
     if not panels:
         return nothing("java-beside-go", "Neither Go nor Java was measured")
-    heading = "A finalizer against manual: " + ", ".join(
-        f"{label} in {in_words(on)}" for on, label in most.items()
+    what = {TODAY_GO: "a finalizer that frees", TODAY_JDK: "a finalizer that is only a net"}
+    heading = "Against manual: " + ", ".join(
+        f"in {in_words(on)} {what[on]} {label}" for on, label in most.items()
     )
     with style():
         figure, all_axes = dot_plot(

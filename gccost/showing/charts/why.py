@@ -799,7 +799,7 @@ def memory(recording: Recording) -> Chart:
     go, name = TODAY_GO, "runtime-memory"
     made = _Made()
     lines: list[Dots] = []
-    most = ("", math.nan)
+    most, more = "", list[float]()
     for bytes_ in BYTES:
         first = True
         both = []
@@ -818,14 +818,16 @@ def memory(recording: Recording) -> Chart:
             made.add(f"{bytes_} bytes", go, taken, "bytes", runtime=RUNTIME_NAMES[runtime])
             made.say(f"objects of {bytes_} bytes: {label}")
         # A program that ends soon takes no memory that was not there before.
-        if bytes_ == SMALL and len(both) == 2 and both[0]:
-            most = (f"{rounding.plain(both[0] / 1024)} KiB", both[1] / both[0] - 1)
+        if len(both) == 2 and both[0]:
+            more.append(both[1] / both[0] - 1)
+            if bytes_ == SMALL:
+                most = f"{rounding.plain(both[0] / 1024)} KiB"
     if not lines:
         return nothing(name, "The memory was not measured")
     title = (
-        f"The records of a span of {SMALL}-byte objects take {most[0]}; the index changes that by "
-        f"{rounding.percent(most[1])}"
-        if most[0]
+        f"The records of a span of {SMALL}-byte objects take {most}; over the sizes the index adds "
+        f"{rounding.plain(100 * min(more))} to {rounding.plain(100 * max(more))} %"
+        if most
         else "What the records of a span take was too little to be seen"
     )
     with style():
