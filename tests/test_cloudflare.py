@@ -26,7 +26,6 @@ from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import BUDGETS, Case
 from gccost.measuring.experiments.cloudflare import (
     AUTOMEMLIMIT,
-    BEST_GOGC,
     CONTAINER_MIB,
     DOCUMENT_CPUS,
     GOGCS,
@@ -208,7 +207,8 @@ def test_the_sweep_is_the_documents_own_where_there_are_cores(
 ) -> None:
     assert drawn.sweep_arm(many_cores)[0]("400") == signing(DOCUMENT_CPUS, "400")
     assert drawn.sweep_arm(few_cores)[0]("400") == turns(MOST_PROCS, "400")
-    assert drawn.best_gogc(many_cores, TODAY_GO) == BEST_GOGC
+    # What is above 200 signs more in the made-up run, but by less than its intervals.
+    assert drawn.best_gogc(many_cores, TODAY_GO) == "200"
 
 
 def test_on_the_front_nothing_is_beaten_in_both(few_cores: Recording) -> None:
