@@ -8,7 +8,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends \
         ca-certificates gcc git golang-go libc6-dev make openjdk-21-jdk-headless \
         python3 python3-venv \
-    && rm -rf /var/lib/apt/lists/* \
+    && apt-get clean && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 jovyan \
     && install --directory --owner=jovyan --group=jovyan /home/jovyan/gccost
 

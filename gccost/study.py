@@ -383,7 +383,7 @@ def _bar(what: str) -> Iterator[measure.Progress]:
                 total=round(total),
                 desc=what,
                 unit="s",
-                leave=False,
+                leave=True,  # what was drawn and wiped away would be an empty line in the notebook
                 bar_format="{desc}: {percentage:3.0f} %|{bar}| {elapsed} of about "
                 "{total} s of measuring{postfix}",
             )

@@ -31,10 +31,19 @@ def test_what_is_picked_is_shown_in_the_ledgers_order(rows):
 def test_a_reader_gets_every_claim_and_toolchain_to_pick_from(rows, monkeypatch):
     offered = {}
     monkeypatch.delenv(controls.HEADLESS, raising=False)
-    monkeypatch.setattr(ipywidgets, "interact", lambda show, **choices: offered.update(choices))
+    monkeypatch.setattr(
+        ipywidgets, "interact", lambda show, **choices: offered.update(show=show, **choices)
+    )
     controls.pick(rows)
     assert set(offered["claim"]) == {"all", *(row.claim.id for row in rows)}
     assert set(offered["toolchain"]) == {"all", *(row.toolchain for row in rows)}
+
+    shown = []
+    monkeypatch.setattr(controls, "display", shown.append)
+    offered["show"]("L1", rows[0].toolchain)
+    offered["show"]("L1", "Go 9")
+    assert "L1" in shown[0].text
+    assert shown[1].markdown == "L1 is not judged on Go 9."
 
 
 def test_where_no_reader_is_nothing_is_shown(rows, monkeypatch, capsys):

@@ -111,6 +111,16 @@ def test_the_newest_compiler_that_compiles_for_the_oldest_release_is_used(bare: 
     assert jdks.javac().version == "17.0.15"
 
 
+def test_the_compiler_that_java_home_names_comes_before_a_newer_one(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(bare / "newest", "25.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(make(bare.parent / "named", "17.0.15")))
+    assert jdks.javac().version == "17.0.15"
+    monkeypatch.setenv("JAVA_HOME", str(make(bare.parent / "old", "1.8.0_402")))
+    assert jdks.javac().version == "25.0.1"
+
+
 # --- fetching -------------------------------------------------------------------
 
 

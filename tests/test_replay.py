@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
 
+import fakeconda
 import nbformat
 import pytest
 
@@ -49,7 +51,13 @@ def test_the_committed_notebooks_are_what_replay_writes(shown: dict[str, str]) -
         assert shown[notebook.stem] == committed, f"{notebook.name} is stale: run make replay"
 
 
-def test_replay_gives_the_same_bytes_again(shown: dict[str, str], tmp_path: Path) -> None:
+def test_replay_gives_the_same_bytes_again_and_inside_conda(
+    shown: dict[str, str], tmp_path: Path, monkeypatch
+) -> None:
+    prefix = tmp_path / "conda"
+    for name, value in fakeconda.make(prefix, tmp_path / "store").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PATH", fakeconda.path(prefix, os.environ["PATH"]))
     assert replayed(tmp_path / "again") == shown
 
 

@@ -118,13 +118,18 @@ def fetch(release: str, say: Callable[[str], None] = silent) -> Jdk:
 
 
 def find_javac() -> Javac | None:
-    """The system's newest Java compiler that compiles for the oldest release measured."""
+    """A Java compiler that compiles for the oldest release measured.
+
+    Of the JDK that JAVA_HOME names, as in an activated conda environment, else the
+    system's newest.
+    """
     found = [jdk for jdk in _system() if (jdk.home / "bin" / "javac").is_file()]
     fitting = [jdk for jdk in found if number(jdk.release) >= int(COMPILED_FOR)]
     if not fitting:
         return None
-    newest = max(fitting, key=lambda jdk: toolchains.number(jdk.version))
-    return Javac(newest.home / "bin" / "javac", newest.version)
+    named = Path(os.environ.get("JAVA_HOME") or os.devnull).resolve()
+    chosen = max(fitting, key=lambda jdk: (jdk.home == named, toolchains.number(jdk.version)))
+    return Javac(chosen.home / "bin" / "javac", chosen.version)
 
 
 def javac() -> Javac:

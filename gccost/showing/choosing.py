@@ -6,34 +6,29 @@ same choices as small multiples (the chart "cloudflare-grid"), which need no scr
 
 from __future__ import annotations
 
-import os
 from typing import Any
+
+import ipywidgets
+from IPython.display import display
 
 from gccost import rounding
 from gccost.judging.recording import Recording
 from gccost.measuring.experiments.cloudflare import GRID_GOGC, GRID_PROCS, PROCS, turns
 from gccost.measuring.toolchains import title
+from gccost.showing.controls import reader
 from gccost.showing.tables import Prose, table
-
-
-def live() -> bool:
-    """Whether this is a person's own session: a report's or a replay's names its mode."""
-    return not os.environ.get("GCCOST_MODE")
 
 
 def choose(recording: Recording) -> Any:
     """Menus to choose from, with what was measured below them; in words where nobody can."""
-    if not live():
+    if not reader():
         return Prose(
             "*In JupyterLab this cell has menus to choose the Ps, GOGC and the release; the "
             "chart above shows the same choices.*"
         )
-    # Here, as a report and a replay must not hold any trace of a widget.
-    import ipywidgets
-
     procs = [p for p in PROCS if any(_measured(recording, p, g) for g in GRID_GOGC)]
     return ipywidgets.interactive(
-        lambda procs, gogc, release: chosen(recording, procs, gogc, release),
+        lambda procs, gogc, release: display(chosen(recording, procs, gogc, release)),
         procs=ipywidgets.Dropdown(options=procs, description="Ps"),
         gogc=ipywidgets.Dropdown(options=GRID_GOGC, description="GOGC"),
         release=ipywidgets.Dropdown(

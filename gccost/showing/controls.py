@@ -21,6 +21,11 @@ HEADLESS = "GCCOST_HEADLESS"
 """The variable that says that no reader is there."""
 
 
+def reader() -> bool:
+    """Whether a reader is there, to whom a control is of use."""
+    return not os.environ.get(HEADLESS)
+
+
 def picked(rows: Sequence[Row], claim: str = ALL, toolchain: str = ALL) -> list[Row]:
     """The ledger's rows of a claim and a toolchain, in the ledger's order."""
     return [
@@ -30,11 +35,13 @@ def picked(rows: Sequence[Row], claim: str = ALL, toolchain: str = ALL) -> list[
 
 def pick(rows: Sequence[Row]) -> None:
     """Let a reader pick claim and toolchain, and show those rows of the ledger."""
-    if os.environ.get(HEADLESS):
+    if not reader():
         return
 
     def show(claim: str, toolchain: str) -> None:
-        display(tables.ledger(picked(rows, claim, toolchain), links=False))
+        found = picked(rows, claim, toolchain)
+        nothing = tables.Prose(f"{claim} is not judged on {toolchain}.")
+        display(tables.ledger(found, links=False) if found else nothing)
 
     ipywidgets.interact(
         show,
