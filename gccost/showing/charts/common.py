@@ -99,6 +99,7 @@ VERDICT_COLOURS = {
     Label.WEAKER: BLUE,
     Label.FAILS: ORANGE,
     Label.UNDECIDED: MUTED,
+    Label.UNTESTABLE: MUTED,
 }
 # What needs no collecting is blue, what the GC frees orange; what is beside that green.
 COLOURS = {
