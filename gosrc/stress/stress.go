@@ -94,6 +94,9 @@ func (c Config) round(l *ledger) {
 		size := sizes[kind][len(l.commons)/2%12]
 		l.commons = append(l.commons, &common{thing: l.newThing(kind, size)})
 	}
+	// Before there are workers, who would leave no core to one of the two.
+	first := &worker{ledger: l, chance: rand.New(rand.NewPCG(c.Seed, uint64(l.round))), tiny: c.Tiny}
+	first.race(c.Registrations / 1000)
 	var workers, disturbers sync.WaitGroup
 	done := make(chan struct{})
 	disturbers.Add(1)

@@ -8,6 +8,8 @@ import (
 	"runtime/metrics"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"unique"
 	"unsafe"
 	"weak"
@@ -267,6 +269,51 @@ func (w *worker) crowd() {
 	}
 	w.check(t)
 	w.things = append(w.things, t)
+}
+
+// race has two goroutines hang cleanups on the same objects, on each from the same
+// moment on. So they often want to write one link at once, which is rare in what the
+// workers do: a lock that is not taken could go unnoticed.
+func (w *worker) race(objects int) {
+	const each = 12
+	things := make([]*thing, objects)
+	keys := [2][][each]uint64{}
+	for i := range things {
+		things[i] = w.newThing(w.newKind())
+	}
+	for side := range keys {
+		keys[side] = make([][each]uint64, objects)
+		for i, t := range things {
+			for j := range keys[side][i] {
+				keys[side][i][j] = w.register(t.id, false)
+			}
+		}
+	}
+	var arrived atomic.Int64
+	var racing sync.WaitGroup
+	for _, mine := range keys {
+		racing.Add(1)
+		go func() {
+			defer racing.Done()
+			for i, t := range things {
+				arrived.Add(1)
+				// Whoever yields at once gets no core of its own.
+				for spun := 1; arrived.Load() < int64(2*(i+1)); spun++ {
+					if spun%100_000 == 0 {
+						runtime.Gosched()
+					}
+				}
+				for j := range mine[i] {
+					attachments[0](t.at(0), mine[i][j])
+				}
+			}
+		}()
+	}
+	racing.Wait()
+	for i := range things {
+		w.check(things[i])
+		w.drop(&things[i])
+	}
 }
 
 // pin pins an object once more.
