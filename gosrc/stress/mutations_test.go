@@ -133,16 +133,12 @@ var stockMutations = []mutation{
 		old: "*ref = counter.special.next", new: "",
 	},
 	{
-		name: "a pin's counter is not counted down", file: "pinner.go", function: "decPinCounter(",
-		old: "counter.counter--", new: "if counter.counter > 1 { counter.counter-- }",
+		name: "a pin's counter is counted down twice", file: "pinner.go", function: "decPinCounter(",
+		old: "counter.counter--", new: "counter.counter -= min(2, counter.counter)",
 	},
 	{
 		name: "the profile misses a free now and then", file: "mheap.go", function: "func freeSpecial(",
 		old: "mProf_Free(", new: "if cheaprandn(100) != 0 { mProf_Free(", closing: true, settings: "memprofilerate=512",
-	},
-	{
-		name: "a span passes its records on", file: "mheap.go", function: "initSpan(",
-		old: "span.specials = nil", new: "",
 	},
 	{
 		name: "an object that a finalizer gets is swept", file: "mgcsweep.go", function: "sweep(preserve bool)",
