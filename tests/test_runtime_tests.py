@@ -1,0 +1,29 @@
+"""The script that puts the runtime without the walk to the test says if that failed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gccost import places
+
+
+def script(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_mutation_that_is_not_noticed_is_a_failure_of_the_script(tmp_path, status):
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "gosrc").mkdir()
+    shutil.copy(places.ROOT / "scripts" / "runtime-tests", tmp_path / "scripts")
+    script(tmp_path / ".venv" / "bin" / "python", f"echo '{tmp_path}/go'")
+    script(tmp_path / "go" / "bin" / "go", f"exit {status}")
+    # The index comes after the variant that is asked for, and is passed over.
+    command = [tmp_path / "scripts" / "runtime-tests", "--mutations", "1.27.4", "stock"]
+    assert subprocess.run(command, capture_output=True).returncode == status
