@@ -440,8 +440,8 @@ def _notice(study: Study) -> Markup:
         lines.append(
             (
                 "measured",
-                f"{summary['rounds']} rounds or more of every case, {len(frame)} samples in "
-                f"{rounding.plain(summary['seconds'])} s "
+                f"{summary['rounds']} rounds or more of every case, {summary['samples']} samples "
+                f"in {rounding.plain(summary['seconds'])} s "
                 f"({rounding.percent(summary['share_in_loops'])} of it inside timed loops), "
                 f"{budget_name} budget; it ended because {summary['because']}",
             )
@@ -463,7 +463,10 @@ def _broken_off(summary: Mapping[str, Any], frame: pd.DataFrame) -> Iterator[str
     if not summary:
         yield "This run was broken off before any budget was met."
     elif len(frame) != summary["samples"]:
-        yield "This run was taken up again after that, and broken off."
+        yield (
+            "This run was taken up again after that, and broken off: "
+            f"{len(frame)} samples in all are shown."
+        )
 
 
 def _fixed_layout(entry: Mapping[str, Any]) -> Iterator[str]:

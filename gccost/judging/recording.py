@@ -157,9 +157,13 @@ class Recording:
         }
         found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
         for quantity, release in tested:
-            if isinstance(quantity, Ratio):
-                over, under, rounds = self._sides(quantity, release)
-                found.setdefault(_kind(quantity), []).append((stats.log_ratio(over, under), rounds))
+            if isinstance(quantity, Ratio | TwoBaselines):
+                for ratio in (
+                    (quantity,) if isinstance(quantity, Ratio) else (quantity.over, quantity.other)
+                ):
+                    over, under, rounds = self._sides(ratio, release)
+                    figures = stats.log_ratio(over, under), rounds
+                    found.setdefault(_kind(quantity), []).append(figures)
             elif isinstance(quantity, Share):
                 shares = self.shares(quantity, release)
                 figures = stats.angle(shares.to_numpy()), shares.index.to_numpy()
@@ -173,6 +177,8 @@ class Recording:
             return self.ratio(quantity, release, confidence, peers)
         if isinstance(quantity, Share):
             return self.share(quantity, release, confidence, peers)
+        if isinstance(quantity, TwoBaselines):
+            return self.range(quantity, release, confidence, peers)
         if isinstance(quantity, Dip):
             return self.dip(quantity, release, confidence, peers)
         if isinstance(quantity, Saved):
@@ -332,9 +338,18 @@ class Recording:
         elsewhere = sum(other for _, other in found)
         return Tally(count, count, count, len(found), len(found), 1.0, len(found), elsewhere)
 
-    def range(self, quantity: TwoBaselines, release: str, confidence: float = 0.95) -> Range:
+    def range(
+        self,
+        quantity: TwoBaselines,
+        release: str,
+        confidence: float = 0.95,
+        peers: stats.Peers | None = None,
+    ) -> Range:
         """Two ratios as one range."""
-        one, other = (self.ratio(r, release, confidence) for r in (quantity.over, quantity.other))
+        one, other = (
+            self.ratio(ratio, release, confidence, peers)
+            for ratio in (quantity.over, quantity.other)
+        )
         value = math.sqrt(one.value * other.value)
         low, high = min(one.low, other.low), max(one.high, other.high)
         samples, blocks = min(one.samples, other.samples), min(one.blocks, other.blocks)
@@ -387,6 +402,8 @@ def _kind(quantity: Quantity) -> str:
         return quantity.metric.rsplit("-", 1)[-1].removesuffix("/op")
     if isinstance(quantity, Dip):
         return _kind(quantity.curve[0])
+    if isinstance(quantity, TwoBaselines):
+        return _kind(quantity.over)
     return ""
 
 

@@ -175,6 +175,14 @@ def _by_live(recording: Recording, metric: str, unit: float = 1) -> list[Curve]:
     return curves
 
 
+def _short(x: float) -> str:
+    """A number of handles as "10", "100k", "10M"."""
+    for unit, letter in ((1e6, "M"), (1e3, "k")):
+        if x >= unit:
+            return f"{x / unit:g}{letter}"
+    return f"{x:g}"
+
+
 def live(recording: Recording) -> Chart:
     """What closing a handle at random costs, and the memory, by how many are live."""
     curves, held = _by_live(recording, "ns/op"), _by_live(recording, "peak-rss-bytes", 2**20)
@@ -203,7 +211,9 @@ def live(recording: Recording) -> Chart:
             axes.set_xlim(LIVE[0] / 1.5, most * 1.5)
             low, high = axes.get_ylim()
             axes.set_ylim(low, high)
-            plain_ticks(axes, "x", sorted({x for curve in drawn for x in curve.xs}))
+            places = sorted({x for curve in drawn for x in curve.xs})
+            axes.set_xticks(places, [_short(x) for x in places])
+            axes.set_xticks([], minor=True)
             plain_ticks(axes, "y", ticks_between(low, high))
             axes.set_ylabel(heading)
             name_ends(axes, [(c.estimates[-1].value, c.name, c.colour) for c in drawn], gap=0.08)
