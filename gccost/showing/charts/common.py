@@ -99,7 +99,6 @@ VERDICT_COLOURS = {
     Label.WEAKER: BLUE,
     Label.FAILS: ORANGE,
     Label.UNDECIDED: MUTED,
-    Label.UNTESTABLE: MUTED,
 }
 # What needs no collecting is blue, what the GC frees orange; what is beside that green.
 COLOURS = {
@@ -575,7 +574,8 @@ def ticks_between(low: float, high: float) -> list[float]:
 
 def verdicts(ledger: Sequence[Row]) -> Chart:
     """Every measured claim: ours over the published figure, the band, the verdict."""
-    drawn = [row for row in ledger if row.estimate.samples]
+    judged = [row for row in ledger if row.verdict.label is not Label.UNTESTABLE]
+    drawn = [row for row in judged if row.estimate.samples]
     labels = [f"{row.claim.id}  {row.toolchain}" for row in drawn]
     with style():
         figure, (axes,) = canvas([max(len(drawn), 1) + 1])
