@@ -36,4 +36,5 @@ RUN python -m gccost fetch \
 COPY --chown=jovyan:jovyan . .
 
 EXPOSE 8888
-CMD ["jupyter", "lab", "--ip=0.0.0.0", "--no-browser", "notebooks/00-results.ipynb"]
+# The link that it prints leads to the results.
+CMD ["jupyter", "lab", "--ip=0.0.0.0", "--no-browser", "--LabApp.default_url=/lab/tree/00-results.ipynb", "notebooks/00-results.ipynb"]

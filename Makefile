@@ -8,6 +8,11 @@
 python := .venv/bin/python
 gccost := $(python) -m gccost
 
+# Or JupyterLab refuses, in a container or a machine where everyone is root.
+as_root = $(if $(filter 0,$(shell id -u)),--allow-root)
+# A browser is sent to the notebook; the link that is printed for want of one is not.
+linked := --LabApp.default_url=/lab/tree/00-results.ipynb
+
 ifdef BUDGET
 export GCCOST_BUDGET := $(BUDGET)
 endif
@@ -43,7 +48,7 @@ html: setup # write the report anew from what was executed last
 .PHONY: lab
 lab: setup # the notebooks in JupyterLab
 	@$(gccost) kernel || echo "JupyterLab opens without the Go kernel" >&2
-	$(python) -m jupyterlab --ip=127.0.0.1 notebooks/00-results.ipynb
+	$(python) -m jupyterlab --ip=127.0.0.1 $(as_root) $(linked) notebooks/00-results.ipynb
 
 .PHONY: kernel
 kernel: setup # the Go kernel for JupyterLab: built and registered in .venv

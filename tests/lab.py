@@ -65,7 +65,7 @@ def lab(folder: Path, environment: Mapping[str, str]) -> Iterator[Lab]:
     }
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(
-            [*command(), "--no-browser", "--allow-root", "--port=0", f"--notebook-dir={folder}"],
+            [*command(), "--no-browser", "--port=0", f"--notebook-dir={folder}"],
             cwd=folder,
             env=variables,
             stdin=subprocess.DEVNULL,

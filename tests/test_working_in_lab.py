@@ -75,12 +75,14 @@ def test_a_notebook_runs_to_its_end_and_every_chart_is_drawn(
     assert answered == dict.fromkeys(MENUS.get(notebook, ()), True)
 
 
-def test_only_this_machine_gets_in_and_only_with_the_token(opened: Lab) -> None:
+def test_only_this_machine_gets_in_with_the_token_and_to_the_results(opened: Lab) -> None:
     assert opened.token
     assert opened.url.startswith("http://127.0.0.1:")
     assert "--ip=127.0.0.1" in command()
     refused = httpx.get(f"{opened.url}api/contents")
     assert refused.status_code == 403
+    start = httpx.get(opened.url, params={"token": opened.token})
+    assert start.headers["location"].startswith("/lab/tree/00-results.ipynb")
     answer = httpx.get(f"{opened.url}api/kernelspecs", params={"token": opened.token})
     known = answer.json()["kernelspecs"]
     assert "python3" in known
