@@ -97,6 +97,7 @@ func (c Config) round(l *ledger) {
 	// Before there are workers, who would leave no core to one of the two.
 	first := &worker{ledger: l, chance: rand.New(rand.NewPCG(c.Seed, uint64(l.round))), tiny: c.Tiny}
 	first.race(c.Registrations / 1000)
+	first.hurry(c.Registrations / 15_000)
 	var workers, disturbers sync.WaitGroup
 	done := make(chan struct{})
 	disturbers.Add(1)
