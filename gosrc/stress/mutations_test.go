@@ -21,8 +21,9 @@ var (
 	upon      = flag.String("upon", "", "an overlay.json that package overlay wrote: break that runtime's index instead")
 )
 
-// A mutation is an edit of one line of the runtime, in the function named, such
-// as one makes by mistake when one changes how specials are found and linked.
+// A mutation is an edit of one line of the runtime, in the function named, or of two
+// of which each makes up for the other, such as one makes by mistake when one changes
+// how specials are found and linked.
 type mutation struct {
 	name, file, function, old, new string
 	closing                        bool      // a brace is opened, which the line's end closes
@@ -255,13 +256,13 @@ func TestMutations(t *testing.T) {
 			err := command.Run()
 			said.hangs.Stop()
 			if err == nil {
-				t.Fatalf("it was not noticed: %s", said)
+				t.Fatalf("it was not noticed: %s", said.text.String())
 			}
 			// One that hangs is noticed, one that is only slow is not.
-			if done := strings.Count(said.String(), "\nround "); ctx.Err() == context.DeadlineExceeded {
+			if done := strings.Count(said.text.String(), "\nround "); ctx.Err() == context.DeadlineExceeded {
 				t.Fatalf("it was not noticed in %d rounds", done)
 			}
-			how := gist(said.String())
+			how := gist(said.text.String())
 			if ctx.Err() != nil {
 				how = "it hangs"
 			}
@@ -343,13 +344,13 @@ func (m mutation) apply(text string) (string, error) {
 
 // heard is what a program says, and stops it if it falls silent.
 type heard struct {
-	bytes.Buffer
+	text  bytes.Buffer // not embedded: it would be read into past Write
 	hangs *time.Timer
 }
 
 func (h *heard) Write(b []byte) (int, error) {
 	h.hangs.Reset(time.Minute)
-	return h.Buffer.Write(b)
+	return h.text.Write(b)
 }
 
 // gist is what was said first of what is wrong.
