@@ -48,7 +48,8 @@ func (r Report) String() string {
 		r.Objects, r.Registrations, r.Ran, r.Collections, r.Unrun, r.Undead, r.Unfreed)
 }
 
-// Run goes through the rounds. It changes GOMAXPROCS and GOGC meanwhile.
+// Run goes through the rounds, up to one that shows a fault. It changes GOMAXPROCS and
+// GOGC meanwhile.
 func Run(c Config) Report {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
@@ -79,6 +80,9 @@ func Run(c Config) Report {
 		if c.Log != nil {
 			fmt.Fprintf(c.Log, "round %d: %d objects, %d registered, %d ran, %d unrun, %d undead, %d unfreed\n",
 				round, l.objects.Load()-1, l.registered.Load(), l.ran.Load(), l.outstanding(), undead, unfreed)
+		}
+		if wrong.String() != "" || max(report.Unrun, report.Undead, report.Unfreed) > Tolerated(c.Rounds) {
+			break // the rest would not make it good
 		}
 	}
 	var stats runtime.MemStats
