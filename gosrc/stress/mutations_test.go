@@ -61,7 +61,7 @@ var stockMutations = []mutation{
 	},
 	{
 		name: "records go into a span that is not swept", file: "mheap.go", function: "func addspecial(",
-		old: "span.ensureSwept()", new: "", rounds: 200,
+		old: "span.ensureSwept()", new: "", rounds: 100,
 	},
 	{
 		name: "a span with records is not marked so", file: "mheap.go", function: "func addspecial(",

@@ -98,10 +98,15 @@ func (c Config) round(l *ledger) {
 		size := sizes[kind][len(l.commons)/2%12]
 		l.commons = append(l.commons, &common{thing: l.newThing(kind, size)})
 	}
-	// Before there are workers, who would leave no core to one of the two.
+	// Before there are workers, who would leave no core to one of the two that race, to
+	// the collector or to the sweeper.
 	first := &worker{ledger: l, chance: rand.New(rand.NewPCG(c.Seed, uint64(l.round))), tiny: c.Tiny}
 	first.race(c.Registrations / 1000)
 	first.hurry(c.Registrations / 15_000)
+	for range c.Registrations / 10_000 {
+		first.besiege()
+	}
+	first.dropAllBut(0)
 	var workers, disturbers sync.WaitGroup
 	done := make(chan struct{})
 	disturbers.Add(1)
