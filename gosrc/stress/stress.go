@@ -48,7 +48,8 @@ func (r Report) String() string {
 		r.Objects, r.Registrations, r.Ran, r.Collections, r.Unrun, r.Undead, r.Unfreed)
 }
 
-// Run goes through the rounds. It changes GOMAXPROCS and GOGC meanwhile.
+// Run goes through the rounds, up to one that shows a fault. It changes GOMAXPROCS and
+// GOGC meanwhile.
 func Run(c Config) Report {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
@@ -80,6 +81,9 @@ func Run(c Config) Report {
 			fmt.Fprintf(c.Log, "round %d: %d objects, %d registered, %d ran, %d unrun, %d undead, %d unfreed\n",
 				round, l.objects.Load()-1, l.registered.Load(), l.ran.Load(), l.outstanding(), undead, unfreed)
 		}
+		if wrong.String() != "" || max(report.Unrun, report.Undead, report.Unfreed) > Tolerated(c.Rounds) {
+			break // the rest would not make it good
+		}
 	}
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
@@ -94,9 +98,15 @@ func (c Config) round(l *ledger) {
 		size := sizes[kind][len(l.commons)/2%12]
 		l.commons = append(l.commons, &common{thing: l.newThing(kind, size)})
 	}
-	// Before there are workers, who would leave no core to one of the two.
+	// Before there are workers, who would leave no core to one of the two that race, to
+	// the collector or to the sweeper.
 	first := &worker{ledger: l, chance: rand.New(rand.NewPCG(c.Seed, uint64(l.round))), tiny: c.Tiny}
 	first.race(c.Registrations / 1000)
+	first.hurry(c.Registrations / 15_000)
+	for range c.Registrations / 10_000 {
+		first.besiege()
+	}
+	first.dropAllBut(0)
 	var workers, disturbers sync.WaitGroup
 	done := make(chan struct{})
 	disturbers.Add(1)

@@ -316,6 +316,121 @@ func (w *worker) race(objects int) {
 	}
 }
 
+// A gift is what an object is about to be given: a cleanup with what it needs in the
+// function or in the argument, or a finalizer.
+type gift struct {
+	thing *thing
+	key   uint64
+	clean func(struct{})
+	arg   *private
+	final func(*byte)
+}
+
+func (w *worker) newGift() gift {
+	final := w.chance.IntN(3) == 0
+	g := gift{thing: w.newThing(pointers, sizes[pointers][w.chance.IntN(9)])}
+	g.key = w.register(g.thing.id, final)
+	p := newPrivate(g.key)
+	switch {
+	case final:
+		g.final = func(at *byte) { finalize(at, p.key, p.seal()) }
+	case w.chance.IntN(2) == 0:
+		g.clean = func(struct{}) { p.run() }
+	default:
+		g.arg = p
+	}
+	return g
+}
+
+// hurry hangs things on objects when the collector has already looked at what hangs
+// there, and not yet at the stack of the one who does. On that stack alone is what is
+// given, and then in a record alone that is not looked at again: adding the record
+// has to mark it, and for a finalizer what the object refers to. That is an instant,
+// which the workers hardly ever meet.
+func (w *worker) hurry(times int) {
+	// Stacks are looked at in turn, and these take a while.
+	var parked sync.WaitGroup
+	leave := make(chan struct{})
+	for range 64 {
+		parked.Add(1)
+		go func() {
+			defer parked.Done()
+			deep(100, w, leave)
+		}()
+	}
+	done := make(chan struct{})
+	go func() { // most of them come before this one's then
+		defer close(done)
+		for range times {
+			w.hurryOnce()
+		}
+	}()
+	<-done
+	close(leave)
+	parked.Wait()
+}
+
+func (w *worker) hurryOnce() {
+	var gifts [150]gift // neither this nor what it holds goes anywhere else
+	var kept [len(gifts)]*thing
+	for i := range gifts {
+		gifts[i] = w.newGift()
+		if w.chance.IntN(2) == 0 {
+			kept[i] = gifts[i].thing
+		}
+	}
+	sample := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}}
+	before := counted(sample)
+	collected := make(chan struct{})
+	go func() {
+		runtime.GC()
+		close(collected)
+	}()
+	for counted(sample) == before { // the world is stopped once before marking
+	}
+	for i := range gifts {
+		at := gifts[i].thing.at(0)
+		switch {
+		case gifts[i].final != nil:
+			runtime.SetFinalizer(at, gifts[i].final)
+		case gifts[i].clean != nil:
+			runtime.AddCleanup(at, gifts[i].clean, struct{}{})
+		default:
+			runtime.AddCleanup(at, (*private).run, gifts[i].arg)
+		}
+		if kept[i] == nil {
+			w.subjects[gifts[i].thing.id].held.Store(false)
+		}
+		gifts[i] = gift{} // not by a function, which would tell the collector
+	}
+	<-collected
+	for i := range kept {
+		if kept[i] != nil {
+			w.check(kept[i])
+			w.drop(&kept[i])
+		}
+	}
+}
+
+// deep waits far down a stack.
+func deep(calls int, w *worker, leave <-chan struct{}) {
+	if calls == 0 {
+		<-leave
+	} else {
+		deep(calls-1, w, leave)
+	}
+	runtime.KeepAlive(w)
+}
+
+// counted is how many values a histogram holds.
+func counted(sample []metrics.Sample) (n uint64) {
+	metrics.Read(sample)
+	for _, count := range sample[0].Value.Float64Histogram().Counts {
+		n += count
+	}
+	return n
+}
+
 // pin pins an object once more.
 func (w *worker) pin(t *thing) {
 	if len(t.pins) == 0 || w.chance.IntN(3) > 0 {
