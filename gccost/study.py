@@ -1,6 +1,6 @@
 """The door: what a notebook calls.
 
-    study = gccost.open_study("lemire")
+    study = gccost.study.open_study("lemire")
 
 opens an experiment: it measures what your run lacks, or replays the recorded one
 (`GCCOST_MODE=replay`, a Binder machine, or no toolchain), and then gives frames,

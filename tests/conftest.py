@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from gccost.errors import MissingTool
 from gccost.measuring import builds, toolchains
+from gccost.measuring.experiments.base import Budget, Experiment
 from gccost.measuring.toolchains import CCompiler, Toolchain
 
 # How many examples hypothesis tries of what people and disks may do to a run;
@@ -34,6 +35,11 @@ def tried(what: str) -> settings:
         deadline=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture],
     )
+
+
+def due(experiment: Experiment, budget: Budget, number: int) -> dict[str, int]:
+    """How often a round measures each case that is due in it."""
+    return {c.name: c.repeats for c in experiment.within(budget) if c.due(number)}
 
 
 # A program that answers as a Go test binary does: one line for the benchmark

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import recordings
 from click.testing import CliRunner, Result
-from conftest import EXAMPLES, FakeMachine, tried
+from conftest import EXAMPLES, FakeMachine, due, tried
 from faketools import AT_WORK, FakeTools, wait_for
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +36,6 @@ from gccost.measuring.toolchains import TODAY_GO
 
 LEMIRE = EXPERIMENTS["lemire"]
 TINY = BUDGETS["tiny"]
-REPEATS = {c.name: c.repeats for c in LEMIRE.within(TINY)}
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 
 
@@ -53,8 +52,8 @@ def assert_complete(run: runs.Run) -> None:
     assert reading.errors == []
     frame = frames.of_cases(reading.frame, LEMIRE.within(TINY))
     assert len(frame) == len(reading.frame)
-    for _, round_ in frame.groupby("round"):
-        assert round_["name"].value_counts().to_dict() == REPEATS
+    for number, round_ in frame.groupby("round"):
+        assert round_["name"].value_counts().to_dict() == due(LEMIRE, TINY, number)
     assert "tiny" in run.experiment("lemire")["finished"]
 
 
@@ -448,8 +447,8 @@ def test_garbage_that_comes_while_measuring_goes_on_loses_no_sample(machine: Fak
     reading = benchfmt.read(run.results("lemire"))
     assert len(reading.errors) >= 8
     frame = frames.of_cases(reading.frame, LEMIRE.within(TINY))
-    for _, round_ in frame.groupby("round"):
-        assert round_["name"].value_counts().to_dict() == REPEATS
+    for number, round_ in frame.groupby("round"):
+        assert round_["name"].value_counts().to_dict() == due(LEMIRE, TINY, number)
 
 
 def test_a_results_file_that_lost_its_head_is_gone_on_with(machine: FakeMachine) -> None:

@@ -87,6 +87,10 @@ class Recording:
         return cls(experiment, run, frame, tuple(problems), cpu_profiles)
 
     @cached_property
+    def _cases(self) -> Mapping[str, pd.DataFrame]:
+        return frames.by_case(self.frame)
+
+    @cached_property
     def entry(self) -> dict[str, Any]:
         """What the run's manifest says of the experiment."""
         return self.run.experiment(self.experiment.name)
@@ -110,7 +114,7 @@ class Recording:
 
     def samples(self, arm: Arm, release: str) -> pd.DataFrame:
         """The samples of an arm on a release, indexed by round."""
-        return frames.of_arm(self.frame, arm, release)
+        return self._cases[arm.on(release)]
 
     def level(self, arm: Arm, release: str, metric: str = "ns/op") -> Estimate:
         """An arm's own level of a metric that is never 0, in the metric's unit."""
@@ -128,7 +132,7 @@ class Recording:
 
     def pairs(self, ratio: Ratio, release: str) -> pd.DataFrame:
         """The samples of a ratio paired by round: columns numerator, denominator."""
-        return frames.pairs(self.frame, ratio, release)
+        return frames.pairs(self._cases, ratio, release)
 
     def ratio(
         self,

@@ -5,13 +5,14 @@ A frame has a row a sample, as `benchfmt.read` makes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from gccost.measuring import toolchains
-from gccost.measuring.experiments.base import Arm, Case, Ratio
+from gccost.measuring.experiments.base import Case, Ratio
 
 MOST_ROUNDS = 1_000_000  # a larger number is no round's
 # What names a release: the key of each language.
@@ -78,20 +79,24 @@ def _names(frame: pd.DataFrame) -> pd.Series:
     return names
 
 
-def of_arm(frame: pd.DataFrame, arm: Arm, release: str) -> pd.DataFrame:
-    """The samples of an arm on one release, indexed by round, in order."""
-    return frame[frame["name"] == arm.on(release)].set_index("round").sort_index(kind="stable")
+def by_case(frame: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
+    """The samples of each case by its name, indexed by round, in order; of any other, none."""
+    ordered = frame.set_index("round").sort_index(kind="stable")
+    cases: defaultdict[str, pd.DataFrame] = defaultdict(lambda: ordered.iloc[:0])
+    cases |= {str(name): samples for name, samples in ordered.groupby("name", sort=False)}
+    return cases
 
 
-def pairs(frame: pd.DataFrame, ratio: Ratio, release: str) -> pd.DataFrame:
+def pairs(cases: Mapping[str, pd.DataFrame], ratio: Ratio, release: str) -> pd.DataFrame:
     """A ratio's two arms paired by round, each by the median of its samples there.
 
+    `cases` are the samples `by_case`.
     Indexed by round, with columns `numerator` and `denominator`, in the
     metric's unit; a round that lacks one of the two is left out.
     """
     sides = {"numerator": ratio.numerator, "denominator": ratio.denominator}
     return pd.DataFrame(
-        {side: by_round(of_arm(frame, arm, release), ratio.metric) for side, arm in sides.items()}
+        {side: by_round(cases[arm.on(release)], ratio.metric) for side, arm in sides.items()}
     ).dropna()
 
 

@@ -402,11 +402,12 @@ class _Session:
         what they differ by, so that must be known as finely.
         """
         experiment = self.plan.experiment
+        cases = frames.by_case(frame)
         measured = {(case.arm, case.release) for case in self._still_measured()}
         headline = ((ratio, go) for go in self.plan.found for ratio in experiment.headline)
         for ratio, go in (*headline, *experiment.controls):
             if {(ratio.numerator, go), (ratio.denominator, go)} <= measured:
-                pairs = frames.pairs(frame, ratio, go)
+                pairs = frames.pairs(cases, ratio, go)
                 over, under = pairs["numerator"].to_numpy(), pairs["denominator"].to_numpy()
                 yield paired_ratio(over, under, pairs.index.to_numpy())
 

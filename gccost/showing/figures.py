@@ -16,6 +16,8 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 import seaborn as sns
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from gccost import rounding
@@ -95,9 +97,13 @@ def style() -> Any:
 def finish(figure: Figure, *, name: str, title: str, alt: str, data: pd.DataFrame) -> Chart:
     """Make a chart of a drawn figure."""
     vector, raster = io.StringIO(), io.BytesIO()
+    # Not by savefig, which lays out and draws everything once more before it does so.
+    dpi = figure.dpi
     with style():
-        figure.savefig(vector, format="svg", metadata={"Date": None, "Creator": None})
-        figure.savefig(raster, format="png", facecolor="white", metadata={"Software": None})
+        FigureCanvasSVG(figure).print_svg(vector, metadata={"Date": None, "Creator": None})
+        figure.set_layout_engine("none")  # what is laid out stays as it is
+        figure.set(dpi=dpi, facecolor="white")
+        FigureCanvasAgg(figure).print_png(raster, metadata={"Software": None})
     return Chart(
         name,
         title,

@@ -1,5 +1,6 @@
 #include "remedies.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -28,9 +29,18 @@ static struct remedies_counts counts;
 
 #define ADD(field, n) __atomic_fetch_add(&counts.field, (n), __ATOMIC_RELAXED)
 
-void remedies_exchange(uintptr_t *dead, size_t n_dead, uintptr_t *fresh, size_t n_fresh)
+/* The heap's own lock is taken for every block: threads that free and allocate many at a
+ * time hand it to and fro between their caches, which costs more than what it guards. So
+ * they take turns, each with all that it has. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+void remedies_exchange(uintptr_t *dead, size_t n_dead, uintptr_t *fresh, size_t n_fresh,
+		       int in_turn)
 {
 	int64_t freed = 0, misfreed = 0;
+
+	if (in_turn)
+		pthread_mutex_lock(&turn);
 	for (size_t i = 0; i < n_dead; i++) {
 		/* What has been dead for long is no longer in the caches. */
 		if (i + AHEAD < n_dead) {
@@ -56,6 +66,8 @@ void remedies_exchange(uintptr_t *dead, size_t n_dead, uintptr_t *fresh, size_t 
 		*block = LIVE;
 		fresh[i] = (uintptr_t)block;
 	}
+	if (in_turn)
+		pthread_mutex_unlock(&turn);
 	if (freed)
 		ADD(freed, freed);
 	if (misfreed)
@@ -67,7 +79,7 @@ void remedies_exchange(uintptr_t *dead, size_t n_dead, uintptr_t *fresh, size_t 
 uintptr_t remedies_allocate(void)
 {
 	uintptr_t block;
-	remedies_exchange(NULL, 0, &block, 1);
+	remedies_exchange(NULL, 0, &block, 1, 0);
 	return block;
 }
 
@@ -78,7 +90,7 @@ void remedies_touch(void *block)
 
 void remedies_free(uintptr_t block)
 {
-	remedies_exchange(&block, 1, NULL, 0);
+	remedies_exchange(&block, 1, NULL, 0, 0);
 }
 
 struct remedies_counts remedies_count(void)

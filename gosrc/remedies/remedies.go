@@ -21,11 +21,19 @@ import (
 )
 
 // Blocks allocates and frees C blocks, many in one call. It is a slab.Allocator.
-type Blocks struct{}
+type Blocks struct {
+	// Crowded lets callers into the C heap at once, each for every block anew. Else
+	// they take turns, a call each.
+	Crowded bool
+}
 
 // Exchange frees the blocks of dead and puts new ones into fresh.
-func (Blocks) Exchange(dead, fresh []uintptr) error {
-	C.remedies_exchange(first(dead), C.size_t(len(dead)), first(fresh), C.size_t(len(fresh)))
+func (b Blocks) Exchange(dead, fresh []uintptr) error {
+	var inTurn C.int
+	if !b.Crowded {
+		inTurn = 1
+	}
+	C.remedies_exchange(first(dead), C.size_t(len(dead)), first(fresh), C.size_t(len(fresh)), inTurn)
 	return nil // the C side aborts where memory is out, as package cstr does
 }
 

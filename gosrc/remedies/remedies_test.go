@@ -125,12 +125,17 @@ func dropped(b *testing.B, p *slab.Pool) { loop(b, flushed(p), func() { get(b, p
 func BenchmarkSlab(b *testing.B) { overSlabs(b, slab.Config{}, dropped) }
 
 // BenchmarkParallelSlab has goroutines share the work, and drop every handle.
-func BenchmarkParallelSlab(b *testing.B) {
+func BenchmarkParallelSlab(b *testing.B) { shared(b, Blocks{}) }
+
+// BenchmarkParallelSlabCrowded is the same with all of them in the C heap at once.
+func BenchmarkParallelSlabCrowded(b *testing.B) { shared(b, Blocks{Crowded: true}) }
+
+func shared(b *testing.B, blocks Blocks) {
 	for goroutines := 1; goroutines <= 64; goroutines *= 2 {
 		goroutines := goroutines
 		b.Run(fmt.Sprintf("goroutines=%d", goroutines), func(b *testing.B) {
 			settle()
-			p := slab.New(Blocks{}, slab.Config{})
+			p := slab.New(blocks, slab.Config{})
 			m := meter.Start(b, flushed(p))
 			parallel.Share(b.N, goroutines, func() {
 				if _, err := p.Get(); err != nil {
@@ -294,6 +299,7 @@ func TestConservation(t *testing.T) {
 	for name, benchmark := range map[string]func(*testing.B){
 		"Batch":         BenchmarkBatch,
 		"Slab":          func(b *testing.B) { dropped(b, slab.New(Blocks{}, slab.Config{})) },
+		"Slab crowded":  func(b *testing.B) { dropped(b, slab.New(Blocks{Crowded: true}, slab.Config{})) },
 		"Slab close":    func(b *testing.B) { closed(b, slab.New(Blocks{}, slab.Config{})) },
 		"At once":       func(b *testing.B) { closed(b, slab.New(Blocks{}, slab.Config{Closed: -1})) },
 		"Slab weighted": func(b *testing.B) { dropped(b, slab.New(Blocks{}, slab.Config{BlockBytes: blockBytes})) },

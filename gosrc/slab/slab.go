@@ -27,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/metrics"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -36,7 +37,8 @@ import (
 var ErrClosed = errors.New("slab: the handle is closed")
 
 // An Allocator allocates and frees blocks of one kind, many in one call.
-// It may be called by several goroutines at once.
+// It may be called by several goroutines at once. Where its heap has a lock that is
+// taken for every block, as malloc's may have, it pays to let them take turns.
 type Allocator interface {
 	// Exchange frees the blocks of dead, leaving zeros there, and puts the
 	// addresses of new blocks into fresh, whose entries are zero. An entry of dead
@@ -64,8 +66,8 @@ type Config struct {
 	// the blocks are large. Go memory of that size, which nobody touches, is set
 	// aside for each block. None if it is 0.
 	BlockBytes int
-	// CollectCost is how many nanoseconds a handle that was not closed may cost for
-	// collections that the pool itself begins: 20 if it is 0, none are begun if it is
+	// CollectCost is how many nanoseconds of CPU time a handle that was not closed may
+	// cost for collections that the pool itself begins: 20 if it is 0, none are begun if it is
 	// negative. The collector knows nothing of the blocks, and comes so late by itself
 	// that they have left the CPU's caches, which costs more. Where a collection takes
 	// long, as on a large heap, few are begun. With GOGC=off too.
@@ -276,14 +278,23 @@ func (s *store) pace(used []Handle) {
 	if s.cost < 0 || n < s.collectAt.Load() || !s.collecting.CompareAndSwap(false, true) {
 		return
 	}
-	start := time.Now()
+	before := collecting()
 	runtime.GC() // the caller waits: so it does not run ahead of what is found dead
-	enough := time.Since(start).Nanoseconds() / s.cost
+	enough := (collecting() - before).Nanoseconds() / s.cost
 	if enough < leastCollect {
 		enough = leastCollect
 	}
 	s.collectAt.Store(s.left.Load() + enough)
 	s.collecting.Store(false)
+}
+
+// collecting is the CPU time that all collections have taken so far. By the clock a
+// collection takes the longer the more goroutines run beside it, and the more of them
+// there are, the more handles wait for it.
+func collecting() time.Duration {
+	sample := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
+	metrics.Read(sample)
+	return time.Duration(sample[0].Value.Float64() * float64(time.Second))
 }
 
 // Get returns a handle on a new block, or the allocator's error.

@@ -40,6 +40,25 @@ class Verdict:
         return self.label.value
 
 
+def _bounded(
+    measured: Estimate,
+    published: float,
+    low: float,
+    high: float,
+    *,
+    holds: str,
+    fails: str,
+    undecided: str,
+) -> Verdict:
+    """What an interval says of bounds: it lies within them, it lies outside, or neither."""
+    factor = measured.value / published
+    if low <= measured.low and measured.high <= high:
+        return Verdict(Label.HOLDS, holds, factor)
+    if measured.high < low or measured.low > high:
+        return Verdict(Label.FAILS, fails, factor)
+    return Verdict(Label.UNDECIDED, undecided, factor)
+
+
 @dataclass(frozen=True)
 class Banded:
     """A figure that says on which side of `pivot` something lies, and how far.
@@ -80,12 +99,12 @@ class Same:
 
     def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
         """Judge an interval; `floor` is not used, the band is wider."""
-        low, high, factor = measured.low, measured.high, measured.value / published
-        if published / BAND <= low and high <= published * BAND:
-            return Verdict(Label.HOLDS, "the same within the band", factor)
-        if low > published * BAND or high < published / BAND:
-            return Verdict(Label.FAILS, "they differ by more than the band", factor)
-        return Verdict(Label.UNDECIDED, "the interval straddles the band's edge", factor)
+        return _bounded(
+            *(measured, published, published / BAND, published * BAND),
+            holds="the same within the band",
+            fails="they differ by more than the band",
+            undecided="the interval straddles the band's edge",
+        )
 
 
 @dataclass(frozen=True)
@@ -111,13 +130,12 @@ class About:
 
     def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
         """Judge an interval; `floor` is not used."""
-        low, high, factor = measured.low, measured.high, measured.value / published
-        if published / BAND <= low and high <= published * BAND:
-            return Verdict(Label.HOLDS, "within the band of the published figure", factor)
-        if low > published * BAND or high < published / BAND:
-            more = "more" if measured.value > published else "less"
-            return Verdict(Label.FAILS, f"it is {more}, outside the band", factor)
-        return Verdict(Label.UNDECIDED, "the interval straddles the band's edge", factor)
+        return _bounded(
+            *(measured, published, published / BAND, published * BAND),
+            holds="within the band of the published figure",
+            fails=f"it is {'more' if measured.value > published else 'less'}, outside the band",
+            undecided="the interval straddles the band's edge",
+        )
 
 
 @dataclass(frozen=True)
@@ -126,12 +144,12 @@ class AtLeast:
 
     def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
         """Judge an interval; `floor` is not used."""
-        factor = measured.value / published
-        if measured.low > published:
-            return Verdict(Label.HOLDS, "all of the interval is over it", factor)
-        if measured.high < published:
-            return Verdict(Label.FAILS, "all of the interval is under it", factor)
-        return Verdict(Label.UNDECIDED, "the interval holds the bound", factor)
+        return _bounded(
+            *(measured, published, published, math.inf),
+            holds="all of the interval is over it",
+            fails="all of the interval is under it",
+            undecided="the interval holds the bound",
+        )
 
 
 @dataclass(frozen=True)
@@ -140,12 +158,12 @@ class AtMost:
 
     def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
         """Judge an interval; `floor` is not used."""
-        factor = measured.value / published
-        if measured.high <= published:
-            return Verdict(Label.HOLDS, "all of the interval is under it", factor)
-        if measured.low > published:
-            return Verdict(Label.FAILS, "all of the interval is over it", factor)
-        return Verdict(Label.UNDECIDED, "the interval holds the bar", factor)
+        return _bounded(
+            *(measured, published, -math.inf, published),
+            holds="all of the interval is under it",
+            fails="all of the interval is over it",
+            undecided="the interval holds the bar",
+        )
 
 
 @dataclass(frozen=True)
@@ -157,12 +175,12 @@ class Between:
 
     def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
         """Judge an interval; `floor` is not used."""
-        factor = measured.value / published
-        if self.low <= measured.low and measured.high <= self.high:
-            return Verdict(Label.HOLDS, "all of the interval is between the bounds", factor)
-        if measured.high < self.low or measured.low > self.high:
-            return Verdict(Label.FAILS, "all of the interval is outside the bounds", factor)
-        return Verdict(Label.UNDECIDED, "the interval holds a bound", factor)
+        return _bounded(
+            *(measured, published, self.low, self.high),
+            holds="all of the interval is between the bounds",
+            fails="all of the interval is outside the bounds",
+            undecided="the interval holds a bound",
+        )
 
 
 @dataclass(frozen=True)
@@ -171,12 +189,12 @@ class Exactly:
 
     def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
         """Judge an interval; `floor` is not used."""
-        factor = measured.value / published
-        if published - 0.1 <= measured.low and measured.high <= published + 0.1:
-            return Verdict(Label.HOLDS, "exactly so", factor)
-        if measured.low > published + 0.1 or measured.high < published - 0.1:
-            return Verdict(Label.FAILS, "another number", factor)
-        return Verdict(Label.UNDECIDED, "it is not always the same number", factor)
+        return _bounded(
+            *(measured, published, published - 0.1, published + 0.1),
+            holds="exactly so",
+            fails="another number",
+            undecided="it is not always the same number",
+        )
 
 
 @dataclass(frozen=True)

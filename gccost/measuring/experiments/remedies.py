@@ -52,6 +52,8 @@ REMEDIES: tuple[Arm, ...] = (
 )
 SURVIVORS = slabs("SlabSurvivors")
 _CLOSED_AT_RANDOM = 200_000
+# Half as often where the net is taken away as well, which takes microseconds.
+_NET_TAKEN_AWAY = 100_000
 # Samples a round of what claims rest on and takes a tenth of a second.
 _SHORT = 3
 
@@ -66,10 +68,10 @@ def _remedies() -> Iterator[Case]:
         yield Case("remedies", living("LiveSlab"), go, _CLOSED_AT_RANDOM, _SHORT, since=since)
         if go == DOCUMENT_GO:
             continue
-        yield Case("remedies", living("LiveCleanup"), go, _CLOSED_AT_RANDOM, since=since)
+        yield Case("remedies", living("LiveCleanup"), go, _NET_TAKEN_AWAY, since=since)
     go = TODAY_GO
     yield Case("cstr", HEAP_FREE, go, AS_PUBLISHED)
-    yield Case("cstr", CLEANUP, go, AS_PUBLISHED)
+    yield Case("cstr", CLEANUP, go, AS_PUBLISHED, every=2)
     for arm in REMEDIES:
         if arm not in (slabs("Slab"), slabs("SlabClose")):
             few = arm in (Arm("Registry"), Arm("Padded"))  # a sample takes seconds
@@ -88,10 +90,14 @@ def _remedies() -> Iterator[Case]:
             tier = "tiny" if live == 100_000 else "standard"
             # To make so many handles takes ten seconds.
             every = {100_000: 1, 10_000_000: 5}.get(live, 2)
-            yield Case("remedies", arm, go, _CLOSED_AT_RANDOM, every=every, since=tier)
+            n = _CLOSED_AT_RANDOM if benchmark in ("LiveManual", "LiveSlab") else _NET_TAKEN_AWAY
+            yield Case("remedies", arm, go, n, every=every, since=tier)
     for benchmark in HEAP_REMEDIES:
         yield Case("remedies", Arm(benchmark), go, AS_PUBLISHED, every=2)
-    for program, benchmark in (("parallel", "Free"), ("remedies", "Slab"), ("parallel", "Cleanup")):
+    for program, benchmark in (
+        *(("parallel", "Free"), ("parallel", "Cleanup")),
+        *(("remedies", "Slab"), ("remedies", "SlabCrowded")),
+    ):
         yield from among_goroutines(program, benchmark)
     yield from twins("AllocateFree", "AllocateAuto")
 

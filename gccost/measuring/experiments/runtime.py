@@ -65,7 +65,7 @@ def _runtime() -> Iterator[Case]:
                 yield registering(attach("AttachCleanup", order, runtime=runtime), go, since)
                 later = since if order == "shuffled" else "standard"
                 yield registering(attach("Stop", order, runtime=runtime), go, later)
-            yield scattering("ScatteredCleanup", MANY, go, since, runtime)
+            yield replace(scattering("ScatteredCleanup", MANY, go, since, runtime), every=2)
     for runtime in RUNTIMES:
         yield from _more(TODAY_GO, runtime)
     for arm in (CLEANUP, AUTO, sized("Finalize", SMALLEST)):

@@ -138,15 +138,17 @@ def _why() -> Iterator[Case]:
             early = live <= POOL and others in (0, MIXED)
             since, every = ("tiny", 1) if early else ("standard", 3)
             for what in ("Plain", "Cleanup", "Lists"):
-                yield running(program(what, live, others), go, since, every)
+                # How long the lists are hardly differs from round to round.
+                seldom = max(every, 2) if what == "Lists" else every
+                yield running(program(what, live, others), go, since, seldom)
             if others in (0, MIXED):
                 yield running(program("Finalizer", live, others), go, "standard", every=3)
     for arm in (program("Lists"), program("Lists", POOL, MIXED)):
         yield running(arm, ISSUE_GO, "standard")
     for arm in (attach("AttachFinalizer"), attach("AttachCleanup")):
         for twin in ("relinked", "same"):
-            since, every = ("tiny", 1) if twin == "relinked" else ("standard", 2)
-            yield registering(replace(arm, twin=twin), go, since, every)
+            since = "tiny" if twin == "relinked" else "standard"
+            yield registering(replace(arm, twin=twin), go, since, every=2)
 
 
 EXPERIMENT = Experiment(

@@ -56,6 +56,7 @@ NAMES = {
     "AttachFinalizer": "SetFinalizer alone",
     "AttachCleanup": "AddCleanup alone",
     "ParallelSlab": "slabs of 64",
+    "ParallelSlabCrowded": "slabs, all in C at once",
     "Batch": "by hand, in batches of 256",
     "Reuse": "slabs, blocks used again",
     "Slab": "slabs",
@@ -113,6 +114,7 @@ COLOURS = {
     "UntilFreeCleanup": GREEN,
     "ParallelCleanup": GREEN,
     "ParallelSlab": INK,
+    "ParallelSlabCrowded": MUTED,
 }
 
 

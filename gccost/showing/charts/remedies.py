@@ -311,4 +311,4 @@ def releases(recording: Recording) -> Chart:
 
 def parallel(recording: Recording) -> Chart:
     """What an object costs when many goroutines share the work."""
-    return shared_work(recording, "remedies-parallel", ("Free", "Slab", "Cleanup"))
+    return shared_work(recording, "remedies-parallel", ("Free", "Slab", "SlabCrowded", "Cleanup"))

@@ -262,7 +262,7 @@ def _over_sizes(recording: Recording, benchmark: str, order: str, go: str) -> Cu
 def releases(recording: Recording) -> Chart:
     """The slope and the intercept of each release."""
     name = "why-releases"
-    panels: dict[str, list[Dots]] = {}
+    panels: dict[tuple[str, str], list[Dots]] = {}
     made = _Made()
     kinds = (("SetFinalizer", "AttachFinalizer", ORANGE), ("AddCleanup", "AttachCleanup", GREEN))
     found: list[float] = []
@@ -277,7 +277,7 @@ def releases(recording: Recording) -> Chart:
                     continue
                 estimate = amount(fits[column].to_numpy(), fits.index.to_numpy())
                 label = f"{rounding.plain(estimate.value)} {unit}"
-                panels.setdefault(heading, []).append(
+                panels.setdefault((heading, unit), []).append(
                     Dots(f"Go {go}, {kind}", list(fits[column]), estimate, label, ink)
                 )
                 made.add(kind, go, estimate, unit)
@@ -294,8 +294,9 @@ def releases(recording: Recording) -> Chart:
     with style():
         # Slopes and intercepts have scales of their own.
         figure, all_axes = canvas([len(lines) for lines in panels.values()])
-        for axes, (heading, lines) in zip(all_axes, panels.items(), strict=True):
+        for axes, ((heading, unit), lines) in zip(all_axes, panels.items(), strict=True):
             _level_dots(axes, heading, lines)
+            axes.set_xlabel(unit)
         headline(figure, title)
     return _finished(figure, name, title, "Dot plots of slope and intercept", made)
 
