@@ -35,9 +35,9 @@ for every block, or label the blocks as they were built.
 
 **Peers.** Four or five blocks say little of their own spread: at the confidence of a
 verdict, which shares its error with dozens of others, Student's t is then 9 to 13
-standard errors wide, most of it doubt about the spread. But the ratios of one experiment
-are measured in the same rounds, by like samples, and scatter alike; and so do the shares of
-its profiles. `peers` draws from
+standard errors wide, most of it doubt about the spread. But the ratios of one experiment,
+its A/A controls among them, are measured in the same rounds, by like samples, and scatter
+alike; and so do the shares of its profiles. `peers` draws from
 them what variance to expect and how sure that is (Smyth's moderated t, with its degrees
 of freedom held to 10), and the interval that a verdict is judged on uses both: the mean of
 its own variance and that of its peers, weighted by their degrees of freedom, and the
@@ -220,6 +220,14 @@ def corrected(confidence: float, claims: int) -> float:
 def precise_enough(estimate: Estimate, target: float) -> bool:
     """Whether to stop here: the half-width is at most the target (0.02 is ±2 %)."""
     return estimate.blocks >= MIN_BLOCKS and estimate.half_width <= target
+
+
+def most_unseen(samples: int, confidence: float = 0.95) -> float:
+    """The largest share of all samples in which a thing may happen that none of so many showed.
+
+    One-sided and exact: a larger share would have shown it with more than that confidence.
+    """
+    return float(1 - (1 - confidence) ** (1 / samples)) if samples else 1.0
 
 
 def noise_floor(twins: Sequence[Estimate]) -> float:

@@ -324,8 +324,8 @@ def test_a_real_jvm_that_runs_out_of_memory_is_data(real, tmp_path: Path) -> Non
 # --- judging ------------------------------------------------------------------------
 
 
-def tally(count: float, looked_at: int = 8, elsewhere: int = 0) -> Tally:
-    return Tally(count, count, count, looked_at, looked_at, 1.0, looked_at, elsewhere)
+def tally(count: float, looked_at: int = 8, elsewhere: int = 0, runs: int = 8) -> Tally:
+    return Tally(count, count, count, runs, looked_at, 0.95, looked_at, elsewhere)
 
 
 def test_what_happens_somewhere_needs_one_witness() -> None:
@@ -334,6 +334,17 @@ def test_what_happens_somewhere_needs_one_witness() -> None:
     assert verdict.label is Label.HOLDS
     assert verdict.reason == "at 3 of 8 places; the others at 2"
     assert Somewhere().judge(tally(0), 1, 0).label is Label.FAILS
+
+
+def test_what_chance_has_a_part_in_needs_many_runs_to_be_denied() -> None:
+    rule = Somewhere(share=0.1)
+    assert rule.judge(tally(1), 1, 0).label is Label.HOLDS
+    few = rule.judge(tally(0, runs=8), 1, 0)
+    assert few.label is Label.UNDECIDED
+    assert few.reason == "at 0 of 8 places, perhaps by chance, where up to 31 % of its runs do so"
+    # At 95 % 29 runs without it say that it happens in fewer than one in ten.
+    assert rule.judge(tally(0, runs=28), 1, 0).label is Label.UNDECIDED
+    assert rule.judge(tally(0, runs=29), 1, 0).label is Label.FAILS
 
 
 def between(one: float, other: float, width: float = 1.05) -> Range:

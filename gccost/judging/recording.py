@@ -152,13 +152,15 @@ class Recording:
 
     @cached_property
     def peers(self) -> Mapping[str, stats.Peers | None]:
-        """What the figures of a kind that are judged say of one another's noise."""
-        tested = {
+        """What the figures of a kind say of one another's noise: those that are judged, and
+        the A/A controls."""
+        tested: dict[tuple[Quantity | None, str], None] = {
             (quantity, release): None
             for claim in self.claims
             for quantity in (claim.quantity, claim.beside)
             for release in claim.releases
         }
+        tested |= dict.fromkeys(self.experiment.controls)
         found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
         for quantity, release in tested:
             if isinstance(quantity, Ratio | TwoBaselines):
@@ -259,7 +261,7 @@ class Recording:
         if isinstance(quantity, Dip):
             return self.dip(quantity, release, confidence)
         if isinstance(quantity, Places):
-            return self.tally(quantity, release)
+            return self.tally(quantity, release, confidence)
         if isinstance(quantity, TwoBaselines):
             return self.range(quantity, release, confidence)
         if isinstance(quantity, Straightness):
@@ -331,16 +333,17 @@ class Recording:
         values = self._values(arm, release, metric)
         return bool((values > 0).any()) if len(values) else None
 
-    def tally(self, places: Places, release: str) -> Tally:
-        """At how many places one arm shows what no other does."""
-        found = []
+    def tally(self, places: Places, release: str, confidence: float = 0.95) -> Tally:
+        """At how many places one arm shows what no other does; its samples are that arm's."""
+        found, runs = [], 0
         for shown, *others in zip(places.shown, *places.others, strict=True):
             each = [self.shows(arm, release, places.metric) for arm in (shown, *others)]
             if None not in each:
                 found.append((bool(each[0]), any(each[1:])))
+                runs += len(self._values(shown, release, places.metric))
         count = float(sum(one and not other for one, other in found)) if found else math.nan
         elsewhere = sum(other for _, other in found)
-        return Tally(count, count, count, len(found), len(found), 1.0, len(found), elsewhere)
+        return Tally(count, count, count, runs, len(found), confidence, len(found), elsewhere)
 
     def range(
         self,

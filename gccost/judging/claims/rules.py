@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
+from gccost import stats
 from gccost.judging.claims.quantities import Range, Spread, Tally, Valley
 from gccost.stats import Estimate
 
@@ -214,7 +215,13 @@ class UShaped:
 
 @dataclass(frozen=True)
 class Somewhere:
-    """What is said to happen at some places to one and not to the others."""
+    """What is said to happen at some places to one and not to the others.
+
+    Where chance has a part in it, what was not seen may yet happen: then it does not hold
+    only where it surely happens in fewer than so many of its runs, a `share` of them.
+    """
+
+    share: float = 1.0
 
     def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
         """Judge a Tally; `floor` is not used."""
@@ -222,6 +229,10 @@ class Somewhere:
         factor = measured.value / published
         where = f"at {measured.value:.0f} of {measured.looked_at} places"
         if measured.value < published:
+            most = stats.most_unseen(measured.samples, measured.confidence)
+            if most > self.share:
+                chance = f"by chance, where up to {100 * most:.0f} % of its runs do so"
+                return Verdict(Label.UNDECIDED, f"{where}, perhaps {chance}", factor)
             return Verdict(Label.FAILS, where, factor)
         others = "the others nowhere"
         if measured.elsewhere:

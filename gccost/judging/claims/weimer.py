@@ -51,7 +51,7 @@ def _claims() -> Iterator[Claim]:
         ("W2b", "plain-and-cleaner", Ratio(CLEANER, PLAIN, _PEAK), Banded(), None),
         ("W3", "plain-and-cleaner", Amount(PLAIN, "gc-cycles"), AtLeast(), None),
         ("W4", "never-short-lived", held, Exactly(), None),
-        ("W5", "small-heaps", heaps, Somewhere(), None),
+        ("W5", "small-heaps", heaps, Somewhere(share=0.1), None),
         ("W6", "the-registration-leak", leaks, Somewhere(), None),
     )
     releases = (DOCUMENT_JDK, TODAY_JDK)

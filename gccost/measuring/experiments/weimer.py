@@ -25,7 +25,7 @@ _LARGE_HEAP = "1024"
 
 COLLECTORS = ("G1", "Serial", "Parallel", "Z")
 HEAPS = (4, 8, 12, 16, 24, 32, 48, 64)  # in MB
-_MORE_HEAPS = (4, 12, 24, 48)  # which the quick budget leaves out
+_MORE_HEAPS = (4, 12, 24, 32, 48)  # which the quick budget leaves out
 REMAINING = tuple(range(0, 136, 8))  # bytes of the heap that are left
 _FEW_REMAINING = tuple(range(0, 128, 16))
 LEAK_REMEDIES = ("LeakRegisterFirst", "LeakTryCatch")

@@ -138,8 +138,8 @@ def _why() -> Iterator[Case]:
             early = live <= POOL and others in (0, MIXED)
             since, every = ("tiny", 1) if early else ("standard", 3)
             for what in ("Plain", "Cleanup", "Lists"):
-                # How long the lists are hardly differs from round to round.
-                seldom = max(every, 2) if what == "Lists" else every
+                # Only how long the lists are is judged.
+                seldom = every if what == "Lists" else max(every, 2)
                 yield running(program(what, live, others), go, since, seldom)
             if others in (0, MIXED):
                 yield running(program("Finalizer", live, others), go, "standard", every=3)
