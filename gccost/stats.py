@@ -46,7 +46,8 @@ four or five blocks that takes 0.4 to 0.55 of the width at the same coverage (99
 more where 99.94 % is asked for, over all ratios, whether they scatter alike or have
 variances that differ as an inverse chi square of three degrees does). A single ratio that
 scatters three times as much as all its peers is covered 99.1 % of the time at worst.
-The 95 % intervals that are shown use no peers.
+The 95 % intervals that are shown use no peers, but for those of the A/A controls, of which
+there are the fewest rounds.
 
 **Differences.** `noise_floor` bounds what A/A twins differ by: identical programs
 measured in the same rounds. `differs` calls a difference when the interval excludes 1 and

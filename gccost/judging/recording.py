@@ -152,15 +152,16 @@ class Recording:
 
     @cached_property
     def peers(self) -> Mapping[str, stats.Peers | None]:
-        """What the figures of a kind say of one another's noise: those that are judged, and
-        the A/A controls."""
+        """What the figures of a kind say of one another's noise: those that are judged, those
+        that measuring stops at, and the A/A controls."""
         tested: dict[tuple[Quantity | None, str], None] = {
             (quantity, release): None
             for claim in self.claims
             for quantity in (claim.quantity, claim.beside)
             for release in claim.releases
         }
-        tested |= dict.fromkeys(self.experiment.controls)
+        headline = ((r, release) for r in self.experiment.headline for release in self.releases)
+        tested |= dict.fromkeys((*headline, *self.experiment.controls))
         found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
         for quantity, release in tested:
             if isinstance(quantity, Ratio | TwoBaselines):
@@ -372,9 +373,14 @@ class Recording:
     def controls(
         self, metric: str = "ns/op", confidence: float = 0.95
     ) -> Iterator[tuple[Arm, str, Estimate]]:
-        """The A/A ratios: each twin against the arm that it is identical to."""
+        """The A/A ratios: each twin against the arm that it is identical to.
+
+        Twins are measured in few rounds, which say little of their own spread, so here
+        the intervals heed what other ratios say of it.
+        """
         for control, release in self.experiment.controls:
-            estimate = self.ratio(replace(control, metric=metric), release, confidence)
+            ratio = replace(control, metric=metric)
+            estimate = self.ratio(ratio, release, confidence, self.peers.get(_kind(ratio)))
             if estimate.samples:
                 yield control.numerator, release, estimate
 

@@ -75,8 +75,7 @@ def _on(release: str, judged: bool) -> Iterator[Case]:
     yield Case("finalization", CLEANER, release, AS_WEIMER)
     yield Case("finalization", FINALIZE, release, AS_WEIMER)
     for benchmark in ("Plain", "Cleaner"):
-        arm = jvm(benchmark, escape="off")
-        yield Case("finalization", arm, release, AS_WEIMER, every=2)
+        yield Case("finalization", jvm(benchmark, escape="off"), release, AS_WEIMER)
     if number(release) >= 18:
         arm = jvm("Finalize", finalization="disabled")
         yield Case("finalization", arm, release, AS_WEIMER, every=2)
