@@ -139,8 +139,8 @@ def _why() -> Iterator[Case]:
             since, every = ("tiny", 1) if early else ("standard", 3)
             for what in ("Plain", "Cleanup", "Lists"):
                 # Only how long the lists are is judged.
-                seldom = every if what == "Lists" else max(every, 2)
-                yield running(program(what, live, others), go, since, seldom)
+                rounds = every if what == "Lists" else max(every, 2)
+                yield running(program(what, live, others), go, since, rounds)
             if others in (0, MIXED):
                 yield running(program("Finalizer", live, others), go, "standard", every=3)
     for arm in (program("Lists"), program("Lists", POOL, MIXED)):
