@@ -164,8 +164,8 @@ def report(budget_name: str, only: str | None) -> None:
 def precision(seconds: float, budget_name: str) -> None:
     """Measure how well independent measurements agree, by our method and others'.
 
-    Four measurements of two ratios by each of three methods, on a quiet machine
-    and with another process keeping a core busy: about half an hour.
+    Four measurements of two ratios by each method, on a quiet machine and with
+    another process keeping a core busy: about half an hour.
     """
     plan = measuring.plan(experiment("precision"), budget(budget_name), _say)
     if not plan.cases:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from gccost.errors import GccostError, MissingTool
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, builds, frames, measure, runs
 from gccost.measuring.experiments import EXPERIMENTS, experiment
-from gccost.measuring.experiments.base import BUDGETS, Arm, Case, Experiment
+from gccost.measuring.experiments.base import BUDGETS, FREE, Arm, Case, Experiment
 from gccost.measuring.machine import describe, memory_for_a_sample
 from gccost.measuring.samples import SampleFailed, run_sample
 
@@ -129,6 +132,24 @@ def test_the_order_differs_from_round_to_round(machine: FakeMachine) -> None:
     frame = measured(measure.measure(measure.plan(LEMIRE, TINY)))
     orders = {tuple(round_["name"]) for _, round_ in frame.groupby("round", sort=False)}
     assert len(orders) == frame["round"].nunique()
+
+
+def test_a_release_is_measured_in_one_stretch_and_the_baseline_all_through_it() -> None:
+    chance = random.Random(1)
+    firsts = set()
+    for _ in range(20):
+        order = measure.in_order(LEMIRE.cases, chance)
+        assert Counter(order) == {case: case.repeats for case in LEMIRE.cases}
+        stretches = [list(group) for _, group in groupby(order, key=lambda case: case.release)]
+        assert len(stretches) == len(LEMIRE.releases)
+        firsts.add(stretches[0][0].release)
+        for stretch in stretches:
+            places = [i / len(stretch) for i, case in enumerate(stretch) if case.arm == FREE]
+            # Of five, one in each fifth: a draw that knew nothing of the others would
+            # leave out a half one time in sixteen.
+            assert min(places) < 0.4
+            assert max(places) > 0.6
+    assert firsts == set(LEMIRE.releases)
 
 
 def test_every_round_is_built_anew_with_a_layout_of_its_own(machine: FakeMachine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from conftest import FakeMachine
 
@@ -15,6 +16,7 @@ from gccost.measuring.experiments.base import BUDGETS
 from gccost.measuring.experiments.precision import (
     BASELINE_REPEATS,
     DRIFT,
+    ITSELF,
     LOADS,
     MEASUREMENTS,
     METHODS,
@@ -26,6 +28,7 @@ from gccost.showing import charts
 
 PRECISION = EXPERIMENTS["precision"]
 TINY = BUDGETS["tiny"]
+KEYS = ["benchmark", "method", "load", "measurement", "round"]
 # A program that answers for every benchmark of the pattern, as often as asked,
 # each with another time, and with laps where they are asked for.
 BEHAVIOUR = """
@@ -83,9 +86,36 @@ def test_a_measurement_that_was_broken_off_is_made_again_whole(plan: measure.Pla
     assert precision.measure(plan, nothing, seconds=0.1) == run
     assert run.results("precision").read_bytes().startswith(before)
     frame = benchfmt.read(run.results("precision")).frame
-    keys = ["benchmark", "method", "load", "measurement", "round"]
-    repeats = frame[frame["method"] != ""].groupby(keys).size()
+    repeats = frame[~frame["method"].isin(["", "beside"])].groupby(KEYS).size()
     assert set(repeats) <= {1, BASELINE_REPEATS}
+
+
+def test_what_is_beside_the_baseline_is_one_process_and_the_baseline_others(
+    plan: measure.Plan,
+) -> None:
+    run = precision.measure(plan, nothing, seconds=0.1)
+    frame = benchfmt.read(run.results("precision")).frame
+    beside = frame[frame["method"] == "beside"]
+    for _, round_ in beside.groupby(["load", "measurement", "round"]):
+        baseline = (round_["benchmark"] == "AllocateFree") & (round_["against"] == "")
+        assert (~baseline).sum() == 1
+        assert baseline.sum() >= 1
+    recording = Recording.load(PRECISION, run)
+    for load in LOADS:
+        for ratio in independent(ITSELF, "beside", load):
+            assert recording.ratio(ratio, TODAY_GO).value == pytest.approx(1, abs=0.1)
+
+
+def test_how_far_pairs_scatter(plan: measure.Plan) -> None:
+    recording = Recording.load(PRECISION, precision.measure(plan, nothing, seconds=0.1))
+    ratios = independent("AllocateAuto", "rounds", "quiet")
+    logs = [
+        np.log(pairs["numerator"] / pairs["denominator"])
+        for pairs in (recording.pairs(ratio, TODAY_GO) for ratio in ratios)
+    ]
+    expected = np.sqrt(np.mean([x.var(ddof=1) for x in logs]))
+    assert recording.scatter(ratios, TODAY_GO) == pytest.approx(expected)
+    assert np.isnan(recording.scatter([], TODAY_GO))
 
 
 def test_a_measurement_that_was_written_and_not_yet_counted_is_not_doubled(
@@ -103,9 +133,9 @@ def test_a_measurement_that_was_written_and_not_yet_counted_is_not_doubled(
         with pytest.raises(KeyboardInterrupt):
             precision.measure(plan, nothing, seconds=0.1)
     run = precision.measure(plan, nothing, seconds=0.1)
-    keys = ["benchmark", "method", "load", "measurement", "round"]
     frame = benchfmt.read(run.results("precision")).frame
-    assert set(frame[frame["method"] != ""].groupby(keys).size()) <= {1, BASELINE_REPEATS}
+    repeats = frame[~frame["method"].isin(["", "beside"])].groupby(KEYS).size()
+    assert set(repeats) <= {1, BASELINE_REPEATS}
 
 
 def test_measurements_that_agree_hold_and_others_do_not(plan: measure.Plan, tmp_path) -> None:
@@ -135,7 +165,8 @@ def test_measurements_that_agree_hold_and_others_do_not(plan: measure.Plan, tmp_
 def test_its_charts_are_drawn_from_the_run(plan: measure.Plan) -> None:
     recording = Recording.load(PRECISION, precision.measure(plan, nothing, seconds=0.1))
     chart = charts.CHARTS["precision"](recording)
-    assert len(chart.data) == 2 * len(METHODS) * len(LOADS) * len(MEASUREMENTS)
+    lines = 2 * len(METHODS) + 1  # each ratio by each method, and the baseline beside itself
+    assert len(chart.data) == lines * len(LOADS) * len(MEASUREMENTS)
     drift = charts.CHARTS["precision-drift"](recording)
     assert list(drift.data["estimate"]) == [5, 6]
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 import recordings
@@ -21,6 +22,7 @@ from gccost.judging import ledger
 from gccost.judging.claims import CLAIMS
 from gccost.judging.claims.rules import Label
 from gccost.judging.recording import Recording
+from gccost.measuring import frames
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import AUTO, FREE, Arm, Ratio, profiled
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
@@ -104,6 +106,26 @@ def test_a_release_that_was_not_measured_is_said_not_guessed(recording: Recordin
     rows = {r.claim.id: r for r in ledger.rows({"lemire": only_today}) if r.release == DOCUMENT_GO}
     assert rows["L1"].verdict.label is Label.UNMEASURED
     assert math.isnan(rows["L1"].estimate.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "middle"),
+    [
+        ([7], 7),
+        ([7, 9], 8),
+        ([1, 7, 90], 7),
+        ([1, 6, 9, 90], 7.5),
+        ([1, 6, 7, 8, 90], 7),
+        ([1, 2, 6, 7, 8, 11, 80, 90], 8),
+        ([1, np.nan, 7, 90], 7),
+    ],
+)
+def test_the_middle_of_a_rounds_samples_leaves_out_a_third_at_either_end(values, middle) -> None:
+    samples = pd.DataFrame(
+        {"ns/op": [float(x) for x in (5, *values)]}, index=[1] + [2] * len(values)
+    )
+    assert frames.by_round(samples, "ns/op").to_dict() == {1: 5, 2: pytest.approx(middle)}
+    assert frames.by_round(samples, "B/op").empty
 
 
 def test_twins_of_few_rounds_heed_what_other_ratios_say_of_noise(recording: Recording) -> None:

@@ -329,6 +329,13 @@ class Recording:
         count = sum(len(group) for group in measured)
         return Spread(widest, widest, widest, count, count, 1.0, chance)
 
+    def scatter(self, ratios: Sequence[Ratio], release: str) -> float:
+        """How far one pair lies from the next within each of some measurements: the standard
+        deviation of the log ratios. NaN without two pairs in any."""
+        logs = [stats.log_ratio(*self._sides(ratio, release)[:2]) for ratio in ratios]
+        variances = [float(np.nanvar(x, ddof=1)) for x in logs if np.isfinite(x).sum() > 1]
+        return math.sqrt(sum(variances) / len(variances)) if variances else math.nan
+
     def shows(self, arm: Arm, release: str, metric: str) -> bool | None:
         """Whether any sample of an arm shows a thing; None if there are none."""
         values = self._values(arm, release, metric)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
@@ -22,7 +23,7 @@ KEYS = (
     *("words", "goroutines", "handles", "live", "mib", "remaining"),
     *("order", "bytes", "dummies", "others"),
     *(*RELEASES, "gogc", "gomemlimit", "gomaxprocs", "setting", "twin", "profile", "runtime"),
-    *("method", "load", "measurement"),
+    *("method", "load", "measurement", "against"),
     *("gc", "heap", "escape", "finalization", "gcthreads"),
 )
 
@@ -88,7 +89,7 @@ def by_case(frame: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
 
 
 def pairs(cases: Mapping[str, pd.DataFrame], ratio: Ratio, release: str) -> pd.DataFrame:
-    """A ratio's two arms paired by round, each by the median of its samples there.
+    """A ratio's two arms paired by round, each by the middle of its samples there.
 
     `cases` are the samples `by_case`.
     Indexed by round, with columns `numerator` and `denominator`, in the
@@ -101,7 +102,20 @@ def pairs(cases: Mapping[str, pd.DataFrame], ratio: Ratio, release: str) -> pd.D
 
 
 def by_round(samples: pd.DataFrame, metric: str) -> pd.Series:
-    """The median of each round's samples, indexed by round."""
+    """The middle of each round's samples, indexed by round.
+
+    That is their mean without a third of them at either end: of three the median, and of
+    more one that is as safe from a sample that was disturbed, and scatters less.
+    """
     if metric not in samples:
         return pd.Series(dtype=float)
-    return samples[metric].groupby(level=0).median()
+    values = samples[metric].dropna()
+    if values.index.is_unique:
+        return values
+    return values.groupby(level=0).agg(_middle)
+
+
+def _middle(values: pd.Series) -> float:
+    ordered = np.sort(values.to_numpy(dtype=float))
+    cut = ordered.size // 3
+    return float(ordered[cut : ordered.size - cut].mean())

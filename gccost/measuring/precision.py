@@ -12,14 +12,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from gccost import places
 from gccost.measuring import benchfmt, builds, runs
 from gccost.measuring.experiments.base import Case
-from gccost.measuring.experiments.precision import DRIFT, LOADS, MEASUREMENTS, METHODS
-from gccost.measuring.measure import Plan, Progress, begin, find
+from gccost.measuring.experiments.precision import (
+    BASELINE,
+    DRIFT,
+    ITSELF,
+    LOADS,
+    MEASUREMENTS,
+    METHODS,
+)
+from gccost.measuring.measure import Plan, Progress, begin, find, in_order
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import run_count, run_sample
 from gccost.measuring.toolchains import CCompiler
@@ -71,13 +79,13 @@ def _measurement(
 ) -> list[benchfmt.Sample]:
     """One measurement by one method: about `seconds` of it, as samples."""
     wanted = {"method": method, "load": load, "measurement": measurement}
-    cases = [c for c in plan.cases if dict(c.arm.more) == wanted]
+    cases = [c for c in plan.cases if wanted.items() <= dict(c.arm.more).items()]
     drift = [c for c in plan.cases if c.arm == DRIFT]
     with tempfile.TemporaryDirectory(dir=scratch) as name:
         folder = Path(name)
         with _load() if load == "busy" else _quiet():
-            if method == "rounds":
-                samples = list(_rounds(plan, cases, folder, seconds))
+            if method in _BY_US:
+                samples = list(_BY_US[method](plan, cases, folder, seconds))
             else:
                 count = max(2, int(seconds / _PASS_SECONDS))
                 if method == "count" and seconds >= SECONDS:
@@ -100,11 +108,44 @@ def _rounds(
     while number < 2 or time.monotonic() - start < seconds:
         number += 1
         binary = _build(plan, cases[0], chance.randrange(1, 2**31), folder)
-        order = [case for case in cases for _ in range(case.repeats)]
-        chance.shuffle(order)
-        for case in order:
+        for case in in_order(cases, chance):
             yield run_sample(binary, case, folder).with_metrics({"round": float(number)})
         binary.unlink()
+
+
+def _beside(
+    plan: Plan, cases: list[Case], folder: Path, seconds: float
+) -> Iterator[benchfmt.Sample]:
+    """Each dear sample with the baseline beside it, over and over, for so many seconds.
+
+    All of them are pinned to one CPU, so the system lets them have it in turns of a few
+    milliseconds: whatever slows the machine down slows both. Only CPU time can be
+    compared then. A dear sample and what ran beside it are a round.
+    """
+    chance = random.SystemRandom()
+    (baseline,) = (c for c in cases if c.arm.benchmark == BASELINE and not _itself(c))
+    others = [case for case in cases if case is not baseline]
+    start, number = time.monotonic(), 0
+    while number < 2 * len(others) or time.monotonic() - start < seconds:
+        binary = _build(plan, baseline, chance.randrange(1, 2**31), folder)
+        for case in chance.sample(others, len(others)):
+            number += 1
+            with ThreadPoolExecutor(max_workers=1) as pool:
+                dear = pool.submit(run_sample, binary, case, folder)
+                beside = [run_sample(binary, baseline, folder)]
+                while not dear.done():
+                    beside.append(run_sample(binary, baseline, folder))
+            # The last one had the CPU to itself for a while.
+            for sample in (dear.result(), *(beside[:-1] or beside)):
+                yield sample.with_metrics({"round": float(number)})
+        binary.unlink()
+
+
+_BY_US = {"rounds": _rounds, "beside": _beside}
+
+
+def _itself(case: Case) -> bool:
+    return ("against", ITSELF) in case.arm.more
 
 
 def _build(plan: Plan, case: Case, layout: int, folder: Path) -> Path:
@@ -130,11 +171,13 @@ def _quiet() -> Iterator[None]:
 def _summary(run: Run, name: str, seconds: float) -> dict[str, object]:
     frame = benchfmt.read(run.results(name)).frame
     total = seconds * len(METHODS) * len(LOADS) * len(MEASUREMENTS)
+    # What took turns was on the clock while the other ran.
+    loops = frame["ns/op"].where(frame["method"] != "beside", frame["cpu-ns/op"])
     return {
         "because": f"each of the {len(MEASUREMENTS)} measurements a method and load was made",
         "rounds": len(MEASUREMENTS),
         "samples": len(frame),
         "seconds": total,
-        "share_in_loops": round(float((frame["ns/op"] * frame["n"]).sum()) / 1e9 / total, 3),
+        "share_in_loops": round(float((loops * frame["n"]).sum()) / 1e9 / total, 3),
         "date": runs.now(),
     }

@@ -13,6 +13,7 @@ from gccost.measuring.experiments.base import (
     DEFER,
     FOUR_CYCLES,
     FREE,
+    PRECISE_EVERY,
     RECORD,
     REPEATS,
     Arm,
@@ -49,7 +50,7 @@ def _addcleanup() -> Iterator[Case]:
             ("AllocateAuto", FOUR_CYCLES),
         ):
             arm, repeats = Arm(benchmark, setting="precise"), REPEATS.get(benchmark, 1)
-            yield Case("cstr", arm, go, n, repeats, every=2, since="standard")
+            yield Case("cstr", arm, go, n, repeats, PRECISE_EVERY, since="standard")
     for benchmark in ("Free", "Auto", "Cleanup"):
         yield from among_goroutines("parallel", benchmark)
     yield from twins("AllocateFree", "AllocateCleanup")

@@ -159,7 +159,7 @@ class Case:
     An N of 0 leaves it to `go test` or JMH, which fit it to the clock.
 
     A round takes `repeats` samples of it, spread over the round, and their
-    median stands for the round: where a sample is short and cheap, that keeps
+    middle stands for the round: where a sample is short and cheap, that keeps
     the first thing that disturbs one out of every ratio. With `every` 2 it is
     measured in every other round only: what no ratio that matters rests on.
 
@@ -290,6 +290,9 @@ AS_PUBLISHED = 1_600_000
 # A sample of the baseline takes a tenth of a second, and every ratio rests on it:
 # one alone would be at the mercy of whatever disturbs it.
 REPEATS = {"AllocateFree": 5}
+# The precise arms stand beside what is judged, and take the longest: two rounds of
+# three are left to what verdicts rest on.
+PRECISE_EVERY = 3
 # Where N is ours to choose, it is large enough for the GC to run about eight times,
 # or half as often where that would leave too few rounds.
 EIGHT_CYCLES = 8_000_000

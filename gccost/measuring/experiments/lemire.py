@@ -10,6 +10,7 @@ from gccost.measuring.experiments.base import (
     EIGHT_CYCLES,
     FREE,
     LEAKS_BY_DESIGN,
+    PRECISE_EVERY,
     RECORD,
     REPEATS,
     Arm,
@@ -28,7 +29,7 @@ def _lemire() -> Iterator[Case]:
         keeps = arm.benchmark in LEAKS_BY_DESIGN or arm.gogc == "off"
         kept = RECORD if keeps and arm.benchmark != "AllocateFree" else 0
         repeats = REPEATS.get(arm.benchmark, 1)
-        every = 2 if arm.setting == "precise" or arm.twin else 1
+        every = PRECISE_EVERY if arm.setting == "precise" else 2 if arm.twin else 1
         return Case("cstr", arm, go, n, repeats, every, since=since, kept=kept)
 
     for go in (DOCUMENT_GO, TODAY_GO):

@@ -1,4 +1,4 @@
-"""How precise the measuring is: independent measurements by three methods."""
+"""How precise the measuring is: independent measurements by several methods."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ METHODS: Mapping[str, str] = MappingProxyType(
         "count": "go test -count=10, as people run it",
         "matched": "go test -count, our clock, procs, pinning and N",
         "rounds": "fresh processes in paired rounds",
+        "beside": "fresh processes beside each other, on one CPU in turns",
     }
 )
 LOADS: Mapping[str, str] = MappingProxyType(
@@ -21,7 +22,12 @@ LOADS: Mapping[str, str] = MappingProxyType(
 MEASUREMENTS = ("1", "2", "3", "4")
 # How often a round of ours samples the baseline: its short samples are the noisy ones.
 BASELINE_REPEATS = 8
-_COMPARED = ("AllocateFree", "AllocateAuto", "AllocateCleanup")
+BASELINE = "AllocateFree"
+_COMPARED = (BASELINE, "AllocateAuto", "AllocateCleanup")
+# The baseline against itself: what the measuring adds where nothing differs.
+ITSELF = "itself"
+# N of the baseline beside itself: as long as a finalizer's sample, as near as matters.
+_BESIDE_ITSELF = 8_000_000
 # Long enough for the GC's own rhythm to show in sixteen laps.
 _DRIFTED = 8_000_000
 
@@ -30,6 +36,8 @@ def measured_by(benchmark: str, method: str, load: str, measurement: str) -> Arm
     """An arm of one of the independent measurements of the precision experiment."""
     setting = "published" if method == "count" else "precise"
     more = (("method", method), ("load", load), ("measurement", measurement))
+    if benchmark == ITSELF:
+        return Arm(BASELINE, setting=setting, more=(*more, ("against", ITSELF)))
     return Arm(benchmark, setting=setting, more=more)
 
 
@@ -43,7 +51,7 @@ def independent(benchmark: str, method: str, load: str) -> tuple[Ratio, ...]:
     return tuple(
         Ratio(
             measured_by(benchmark, method, load, measurement),
-            measured_by("AllocateFree", method, load, measurement),
+            measured_by(BASELINE, method, load, measurement),
             precision_clock(method),
         )
         for measurement in MEASUREMENTS
@@ -60,9 +68,13 @@ def _precision() -> Iterator[Case]:
             for measurement in MEASUREMENTS:
                 for benchmark in _COMPARED:
                     arm = measured_by(benchmark, method, load, measurement)
-                    often = method == "rounds" and benchmark == "AllocateFree"
+                    often = method == "rounds" and benchmark == BASELINE
                     repeats = BASELINE_REPEATS if often else 1
                     yield Case("cstr", arm, TODAY_GO, n, repeats=repeats)
+    for load in LOADS:
+        for measurement in MEASUREMENTS:
+            arm = measured_by(ITSELF, "beside", load, measurement)
+            yield Case("cstr", arm, TODAY_GO, _BESIDE_ITSELF)
     yield Case("cstr", DRIFT, TODAY_GO, _DRIFTED)
 
 

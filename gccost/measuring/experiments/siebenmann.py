@@ -10,6 +10,7 @@ from gccost.measuring.experiments.base import (
     FOUR_CYCLES,
     FREE,
     HEAP_FREE,
+    PRECISE_EVERY,
     RECORD,
     REPEATS,
     Arm,
@@ -69,7 +70,7 @@ def _siebenmann() -> Iterator[Case]:
                 yield Case("objects", off, go, few, every=3, since="standard", kept=kept)
         for benchmark, n in (("AllocateFree", AS_PUBLISHED), ("AllocateAuto", FOUR_CYCLES)):
             arm, repeats = Arm(benchmark, setting="precise"), REPEATS.get(benchmark, 1)
-            yield Case("cstr", arm, go, n, repeats, every=2, since="standard")
+            yield Case("cstr", arm, go, n, repeats, PRECISE_EVERY, since="standard")
     yield from twins("AllocateFree", "AllocateAuto")
 
 

@@ -13,6 +13,7 @@ from gccost.judging import published
 from gccost.judging.claims.quantities import Share
 from gccost.judging.claims.stacks import ALLOCATING, CALLING_C, LINKING_IN, SPLICE_POINT
 from gccost.judging.recording import Recording
+from gccost.measuring import frames
 from gccost.measuring.experiments.base import (
     ALLOCATE_ONLY,
     AUTO,
@@ -124,12 +125,11 @@ def moved(recording: Recording) -> tuple[float, float]:
 
 def _against_the_document(recording: Recording, arm: Arm, go: str) -> tuple[list[float], Estimate]:
     """An arm's time against its time on the document's release, paired within rounds."""
-    sides = {}
-    for side, of in (("here", go), ("there", ISSUE_GO)):
-        samples = recording.samples(arm, of)
-        if "ns/op" in samples:
-            sides[side] = samples["ns/op"].groupby(level=0).median()
-    pairs = pd.DataFrame(sides, columns=["here", "there"]).astype(float).dropna()
+    sides = {
+        side: frames.by_round(recording.samples(arm, of), "ns/op")
+        for side, of in (("here", go), ("there", ISSUE_GO))
+    }
+    pairs = pd.DataFrame(sides).astype(float).dropna()
     here, there = pairs["here"], pairs["there"]
     values = [float(v) for v in here / there]
     return values, stats.paired_ratio(here.to_numpy(), there.to_numpy(), pairs.index.to_numpy())

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from gccost import rounding
 from gccost.judging.claims.quantities import Agreement
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments.precision import DRIFT, LOADS, METHODS, independent
+from gccost.measuring.experiments.precision import DRIFT, ITSELF, LOADS, METHODS, independent
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing.charts.common import canvas, headline, lines_down, row
 from gccost.showing.figures import BLUE, ORANGE, Chart, finish, style
@@ -25,19 +25,24 @@ _PRECISION_RATIOS = {
 
 
 def precision(recording: Recording) -> Chart:
-    """Four independent measurements of two ratios, by three methods, quiet and busy."""
+    """Four independent measurements of two ratios by each method, quiet and busy, and of
+    the baseline beside itself."""
     lines = [(method, load) for method in METHODS for load in LOADS]
+    itself = [("beside", load) for load in LOADS]
+    panels = {name: (benchmark, lines) for benchmark, name in _PRECISION_RATIOS.items()}
+    panels["freed by hand against itself"] = (ITSELF, itself)
     spreads: dict[str, list[float]] = {method: [] for method in METHODS}
-    data = []
+    data: list[dict[str, object]] = []
     with style():
-        figure, all_axes = canvas([1.6 * len(lines)] * len(_PRECISION_RATIOS))
-        for axes, (benchmark, name) in zip(all_axes, _PRECISION_RATIOS.items(), strict=True):
+        figure, all_axes = canvas([1.6 * len(lines) for _, lines in panels.values()])
+        for axes, (name, (benchmark, lines)) in zip(all_axes, panels.items(), strict=True):
             for y, (method, load) in enumerate(lines):
                 ratios = independent(benchmark, method, load)
                 estimates = [recording.ratio(ratio, TODAY_GO) for ratio in ratios]
                 spread = recording.spread(Agreement((ratios,)), TODAY_GO)
-                spreads[method].append(spread.value)
-                colour = BLUE if method == "rounds" else ORANGE
+                if benchmark != ITSELF:
+                    spreads[method].append(spread.value)
+                colour = BLUE if method in ("rounds", "beside") else ORANGE
                 _group(axes, y, estimates, colour, f"within {rounding.percent(spread.value - 1)}")
                 data += [
                     row(name, TODAY_GO, e, method=method, load=load, measurement=i, unit="ratio")
@@ -50,7 +55,8 @@ def precision(recording: Recording) -> Chart:
         widest = {method: max(found) - 1 for method, found in spreads.items()}
         title = (
             f"Measured four times over, paired rounds agree within "
-            f"{rounding.percent(widest['rounds'])}, go test -count within "
+            f"{rounding.percent(widest['rounds'])}, processes beside each other within "
+            f"{rounding.percent(widest['beside'])}, go test -count within "
             f"{rounding.percent(widest['count'])}"
         )
         headline(figure, title)
