@@ -167,6 +167,7 @@ def test_its_charts_are_drawn_from_the_run(plan: measure.Plan) -> None:
     chart = charts.CHARTS["precision"](recording)
     lines = 2 * len(METHODS) + 1  # each ratio by each method, and the baseline beside itself
     assert len(chart.data) == lines * len(LOADS) * len(MEASUREMENTS)
+    assert charts.CHARTS["precision-neighbours"](recording).data["ratio"].nunique() == 3
     drift = charts.CHARTS["precision-drift"](recording)
     assert list(drift.data["estimate"]) == [5, 6]
 

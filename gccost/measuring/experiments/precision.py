@@ -27,7 +27,7 @@ _COMPARED = (BASELINE, "AllocateAuto", "AllocateCleanup")
 # The baseline against itself: what the measuring adds where nothing differs.
 ITSELF = "itself"
 # N of the baseline beside itself: as long as a finalizer's sample, as near as matters.
-_BESIDE_ITSELF = 8_000_000
+_BESIDE_ITSELF = 16_000_000
 # Long enough for the GC's own rhythm to show in sixteen laps.
 _DRIFTED = 8_000_000
 

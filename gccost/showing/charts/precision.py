@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
 from gccost import rounding
 from gccost.judging.claims.quantities import Agreement
+from gccost.judging.models import line
 from gccost.judging.recording import Recording
 from gccost.measuring.experiments.precision import DRIFT, ITSELF, LOADS, METHODS, independent
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.showing.charts.common import canvas, headline, lines_down, row
-from gccost.showing.figures import BLUE, ORANGE, Chart, finish, style
+from gccost.showing.charts.common import canvas, headline, lines_down, name_ends, nothing, row
+from gccost.showing.figures import BLUE, GREEN, MUTED, ORANGE, Chart, finish, style
 from gccost.stats import Estimate
 
 _PRECISION_RATIOS = {
@@ -24,13 +26,22 @@ _PRECISION_RATIOS = {
 }
 
 
+_BESIDE = {
+    ITSELF: "freed by hand against itself",
+    "AllocateAuto": "a finalizer against freed by hand",
+    "AllocateCleanup": "AddCleanup against freed by hand",
+}
+# So many standard errors of a slope that it is surely one.
+_SURE = 3.0
+
+
 def precision(recording: Recording) -> Chart:
     """Four independent measurements of two ratios by each method, quiet and busy, and of
     the baseline beside itself."""
     lines = [(method, load) for method in METHODS for load in LOADS]
     itself = [("beside", load) for load in LOADS]
     panels = {name: (benchmark, lines) for benchmark, name in _PRECISION_RATIOS.items()}
-    panels["freed by hand against itself"] = (ITSELF, itself)
+    panels[_BESIDE[ITSELF]] = (ITSELF, itself)
     spreads: dict[str, list[float]] = {method: [] for method in METHODS}
     data: list[dict[str, object]] = []
     with style():
@@ -130,3 +141,69 @@ def drift(recording: Recording) -> Chart:
         + ", ".join(rounding.nanoseconds(x) for x in median)
     )
     return finish(figure, name="precision-drift", title=title, alt=alt + ".", data=frame)
+
+
+def neighbours(recording: Recording) -> Chart:
+    """Each pair of processes beside each other: its ratio, by how fast the machine was then."""
+    pairs = {
+        name: pd.concat(
+            [
+                recording.pairs(ratio, TODAY_GO)
+                for load in LOADS
+                for ratio in independent(benchmark, "beside", load)
+            ]
+        )
+        for benchmark, name in _BESIDE.items()
+    }
+    pairs = {name: found for name, found in pairs.items() if len(found) > 2}
+    if not pairs:
+        return nothing("precision-neighbours", "No pair was measured beside each other")
+    data, doubled, sure = [], {}, {}
+    with style():
+        figure, (axes,) = canvas([12])
+        axes.axhline(0, color=MUTED, linewidth=1)
+        ends = []
+        for (name, found), colour in zip(pairs.items(), (GREEN, BLUE, ORANGE), strict=False):
+            by_hand = found["denominator"].to_numpy(dtype=float)
+            ratios = found["numerator"].to_numpy(dtype=float) / by_hand
+            fit = line(np.log2(by_hand), np.log2(ratios))
+            doubled[name] = 2**fit.slope - 1
+            sure[name] = fit.r2 * (len(found) - 2) > _SURE**2 * (1 - fit.r2)
+            usual = float(np.median(ratios))
+            xs = [rounding.rounded(x) for x in by_hand]
+            ys = [rounding.rounded(100 * (ratio / usual - 1)) for ratio in ratios]
+            axes.scatter(xs, ys, s=14, color=colour, alpha=0.55, linewidth=0)
+            across = np.geomspace(by_hand.min(), by_hand.max(), 20)
+            fitted = [100 * (2 ** fit.at(math.log2(x)) / usual - 1) for x in across]
+            axes.plot(across, fitted, color=colour, linewidth=2)
+            ends.append((rounding.rounded(fitted[-1]), name, colour))
+            data += [
+                {"ratio": name, "by hand": x, "estimate": rounding.rounded(r), "unit": "ratio"}
+                for x, r in zip(xs, ratios, strict=True)
+            ]
+        name_ends(axes, ends)
+        axes.set_xlabel("freeing by hand in the pair, CPU ns per object: how fast the machine was")
+        axes.set_ylabel("ratio against its median, %")
+        title = _neighbours_title(doubled, sure)
+        headline(figure, title)
+        plt.close(figure)
+    alt = "A scatter plot of each pair's ratio by the time that freeing by hand took in it: " + (
+        "; ".join(
+            f"{name}, {len(found)} pairs, where freeing by hand takes twice as long the ratio "
+            f"changes by {rounding.percent(doubled[name])}"
+            for name, found in pairs.items()
+        )
+    )
+    frame = pd.DataFrame(data)
+    return finish(figure, name="precision-neighbours", title=title, alt=alt + ".", data=frame)
+
+
+def _neighbours_title(doubled: Mapping[str, float], sure: Mapping[str, bool]) -> str:
+    moved = max(doubled, key=lambda name: abs(doubled[name]) if sure[name] else 0.0)
+    if not sure[moved]:
+        return "How fast the machine was made no difference to the ratios here"
+    change = f"{'falls' if doubled[moved] < 0 else 'rises'} by"
+    return (
+        f"Where the machine takes twice as long to free by hand, the ratio of "
+        f"{moved} {change} {rounding.percent(abs(doubled[moved]))}"
+    )
