@@ -91,7 +91,7 @@ LIMITED = tuple(with_limit(mib) for mib in _GOALS)
 BALLASTS = tuple(aiming("Ballast", mib) for mib in _GOALS)
 TUNERS = tuple(aiming("Tuner", mib) for mib in _GOALS)
 WAYS = (*FIXED, *LIMITED, *BALLASTS, *TUNERS, AUTOMEMLIMIT)
-_LATER = frozenset({FIXED[0], FIXED[5], aiming("Ballast", 16)})
+_LATER = frozenset({FIXED[0], FIXED[5], LIMITED[0], BALLASTS[0], TUNERS[0]})
 _SERVED_BYTES = 19_000  # by one operation
 
 

@@ -19,6 +19,7 @@ from gccost.measuring.toolchains import (
 ORDERS = ("ascending", "shuffled", "descending")
 # The sizes of objects whose spans are one page, in bytes.
 BYTES = (8, 16, 32, 48, 64, 128, 256, 512)
+_BETWEEN = (32, 128, 256)  # which the quick budget leaves out
 SMALL = 8  # bytes of the handles of the documents
 CACHED = 16  # bytes of objects the records of whose span fit into a first-level cache
 APART = 48  # bytes of a handle that shares no span with what AddCleanup allocates
@@ -117,7 +118,8 @@ def _why() -> Iterator[Case]:
         for benchmark in ("AttachFinalizer", "AttachCleanup"):
             known = (SMALL, APART, CACHED) if benchmark == "AttachFinalizer" else (SMALL, APART)
             if bytes_ not in known:
-                yield registering(attach(benchmark, bytes_=bytes_), go)
+                since = "standard" if bytes_ in _BETWEEN else "tiny"
+                yield registering(attach(benchmark, bytes_=bytes_), go, since)
             between = bytes_ != SMALL and (bytes_, benchmark) != (CACHED, "AttachFinalizer")
             for order in ORDERS[1:] if between else ():
                 yield registering(attach(benchmark, order, bytes_), go, "standard", every=3)
