@@ -39,6 +39,7 @@ PURPOSE = (
 
 TERMINATED = 128 + signal.SIGTERM  # the exit code, as shells have it
 
+_MOST_AT_ONCE = 4  # notebooks, where nothing is measured: each takes a few hundred megabytes
 PICTURE = ("lemire", "lemire-cost")  # the README's: experiment and chart
 
 Command = Callable[..., Any]
@@ -366,28 +367,28 @@ def _execute(notebooks: list[Path], into: Path, mode: Literal["measure", "replay
     """Run notebooks: the results last, for they need what the chapters measured.
 
     What the Go notebooks show is of the moment, so in replay, and where there is
-    no Go kernel, they stay as they are.
+    no Go kernel, they stay as they are. Where nothing is measured several run at once.
     """
-    from gccost.showing.execute import execute
+    from gccost.showing.execute import execute_all
 
-    executed = {}
+    targets = {notebook: into / notebook.name for notebook in notebooks}
+    into.mkdir(parents=True, exist_ok=True)
     as_they_are = set(_go_notebooks())
     if mode == "measure" and gokernel.find() is not None:
         as_they_are = set()
-    for notebook in sorted(notebooks, key=lambda p: p.stem == "00-results"):
-        target = into / notebook.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if notebook in as_they_are:
-            if target != notebook:
-                _say(f"{notebook.stem} is shown as it was recorded: make kernel lets it run")
-                write_whole(target, notebook.read_bytes())
-            executed[notebook] = target
-            continue
-        click.echo(f"running {notebook.stem} ({mode})", err=True)
-        executed[notebook] = execute(
-            notebook, target, mode=mode, environment={}, on_stderr=_to_stderr
-        ).path
-    return [executed[notebook] for notebook in notebooks]
+    running = sorted(targets.keys() - as_they_are, key=lambda p: (p.stem == "00-results", p))
+    for notebook in as_they_are & targets.keys():
+        if targets[notebook] != notebook:
+            _say(f"{notebook.stem} is shown as it was recorded: make kernel lets it run")
+            write_whole(targets[notebook], notebook.read_bytes())
+    execute_all(
+        {notebook: targets[notebook] for notebook in running},
+        mode=mode,
+        at_once=1 if mode == "measure" else min(os.cpu_count() or 1, _MOST_AT_ONCE),
+        on_start=lambda notebook: _say(f"running {notebook.stem} ({mode})"),
+        on_stderr=_to_stderr,
+    )
+    return list(targets.values())
 
 
 def _say(text: str) -> None:

@@ -1,12 +1,13 @@
 """The rules of judging, and the claims that they are applied to."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from gccost.judging import ledger, published
 from gccost.judging.claims import CLAIMS
-from gccost.judging.claims.quantities import Spread, Valley
+from gccost.judging.claims.quantities import Range, Spread, Valley
 from gccost.judging.claims.rules import (
     About,
     Agrees,
@@ -17,6 +18,7 @@ from gccost.judging.claims.rules import (
     Label,
     Same,
     UShaped,
+    Verdict,
 )
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import Ratio
@@ -217,6 +219,44 @@ def test_a_figure_with_two_bounds_lies_between_them(low: float, high: float, lab
 )
 def test_a_whole_number_is_hit_or_not(low: float, high: float, label: Label) -> None:
     assert Exactly().judge(interval(low, high), 2.0, floor=0.0).label is label
+
+
+@pytest.mark.parametrize(
+    ("measured", "longer"),
+    [
+        (interval(0.55, 0.65), 1.0),  # decided as it is
+        # From the value to the bound is half as far, a third as far as to the end.
+        (interval(0.5 * 0.8, 0.5 * 1.25**3), 4.0),
+        (Estimate(0.8, -0.1, 1.7, 6, 6, 0.95), 9.0),
+        (Estimate(0.501, 0.1, 0.9, 6, 6, 0.95), math.inf),
+        (Estimate(0.8, -math.inf, math.inf, 1, 1, 0.95), math.nan),
+        (Estimate(math.nan, 0, math.inf, 0, 0, 0.95), math.nan),
+        (Valley(2.0, 0.4, 0.8, 6, 6, 0.95, 1.0, 1.0, 3), math.nan),
+        (Range(0.8, 0.4, 1.6, 6, 6, 0.95, *[interval(0.4, 1.6)] * 2), 2.17),
+    ],
+)
+def test_an_undecided_verdict_says_how_much_longer_to_measure(
+    measured: Estimate, longer: float
+) -> None:
+    found = ledger.times_as_long(AtLeast(), measured, 0.5, floor=0.0)
+    assert found == pytest.approx(longer, rel=0.05, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("longer", "told"),
+    [
+        (1.2, "; about 2 times as long should decide it"),
+        (3.4, "; about 4 times as long should decide it"),
+        (31.0, "; about 40 times as long should decide it"),
+        (math.inf, ", which is too near a bound for any budget to decide"),
+        (math.nan, ""),
+    ],
+)
+def test_how_much_longer_is_told_to_one_digit(longer: float, told: str) -> None:
+    (row,) = ledger.rows({}, [CLAIMS["L6"]])
+    verdict = Verdict(Label.UNDECIDED, "the interval holds the bar")
+    row = replace(row, verdict=verdict, judged=interval(1, 4), longer=longer, unit="ratio")
+    assert row.why == f"the interval holds the bar: judged on 1.00× to 4.00×{told}"
 
 
 @pytest.mark.parametrize(

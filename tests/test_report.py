@@ -32,7 +32,7 @@ from notebooks_fixture import (
 
 from gccost.errors import GccostError
 from gccost.showing import report as reporting
-from gccost.showing.execute import ExecutedNotebook, execute
+from gccost.showing.execute import ExecutedNotebook, execute, execute_all
 
 __all__ = ["executed", "report"]  # fixtures, for pytest to find
 
@@ -152,21 +152,57 @@ def test_a_kernel_that_dies_is_told(run: Callable[..., NotebookNode]) -> None:
         run("1", "import os\nos.kill(os.getpid(), 9)")
 
 
+MEETING = """
+import time
+from pathlib import Path
+Path({own!r}).touch()
+until = time.monotonic() + 60
+while not Path({other!r}).exists():
+    assert time.monotonic() < until, "the other did not come"
+    time.sleep(0.05)
+"""
+
+
+def test_several_notebooks_run_at_once(tmp_path: Path) -> None:
+    cells = [MEETING.format(own="a", other="b"), MEETING.format(own="b", other="a"), "1"]
+    notebooks = {
+        write(tmp_path / f"{name}.ipynb", [code(cell, name)]): tmp_path / f"{name}-ran.ipynb"
+        for name, cell in zip("abc", cells, strict=True)
+    }
+    begun: list[Path] = []
+    done = execute_all(notebooks, mode="replay", at_once=2, on_start=begun.append)
+    assert begun == list(notebooks)
+    assert [ran.path for ran in done] == list(notebooks.values())
+    assert all(path.exists() for path in notebooks.values())
+
+
+def test_when_one_notebook_fails_the_others_are_ended(tmp_path: Path) -> None:
+    cells = ["1", "1 / 0", "import time\ntime.sleep(600)", "1"]
+    notebooks = {
+        write(tmp_path / f"{i}.ipynb", [code(cell, "one")]): tmp_path / f"{i}-ran.ipynb"
+        for i, cell in enumerate(cells)
+    }
+    with pytest.raises(GccostError, match="ZeroDivisionError"):
+        execute_all(notebooks, mode="replay", at_once=2)
+    assert [path.exists() for path in notebooks.values()] == [True, False, False, False]
+
+
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_no_process_behind(tmp_path: Path, sent: signal.Signals) -> None:
     body = "import subprocess\nprint('at work')\nsubprocess.run(['sleep', '600'])"
     notebook = write(tmp_path / "long.ipynb", [code(body, "long")])
+    other = write(tmp_path / "other.ipynb", [code(body, "other")])
     program = textwrap.dedent(
         """
         import sys
         from pathlib import Path
-        from gccost.showing.execute import execute
-        execute(Path(sys.argv[1]), Path(sys.argv[1]), mode="measure", environment={})
+        from gccost.showing.execute import execute_all
+        execute_all({Path(p): Path(p) for p in sys.argv[1:]}, mode="measure", at_once=2)
         """
     )
     root = str(Path(reporting.__file__).parents[2])
     started = subprocess.Popen(
-        [sys.executable, "-c", program, str(notebook)],
+        [sys.executable, "-c", program, str(notebook), str(other)],
         env={**os.environ, "PYTHONPATH": root},
         stderr=subprocess.PIPE,
     )
@@ -174,7 +210,7 @@ def test_an_interrupted_run_leaves_no_process_behind(tmp_path: Path, sent: signa
         own = psutil.Process(started.pid)
         family: list[psutil.Process] = []
         deadline = time.monotonic() + 120
-        while not any(one.name() == "sleep" for one in family):
+        while [one.name() for one in family].count("sleep") < 2:
             assert time.monotonic() < deadline, "the notebook did not get to work"
             time.sleep(0.1)
             family = own.children(recursive=True)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from gccost import rounding, stats
 from gccost.judging import published
 from gccost.judging.claims import CLAIMS
 from gccost.judging.claims.base import Claim
-from gccost.judging.claims.rules import Label, Verdict
+from gccost.judging.claims.quantities import Range
+from gccost.judging.claims.rules import Label, Rule, Verdict
 from gccost.judging.recording import Recording
 from gccost.measuring import toolchains
 from gccost.measuring.experiments import EXPERIMENTS
@@ -44,6 +46,7 @@ class Row:
     beside: Estimate
     verdict: Verdict
     procs: int
+    longer: float = math.nan  # see `times_as_long`
 
     @property
     def toolchain(self) -> str:
@@ -51,11 +54,22 @@ class Row:
 
     @property
     def why(self) -> str:
-        """The verdict's reason; where it is undecided, with the wider interval it rests on."""
+        """The verdict's reason; where it is undecided, with the wider interval it rests on,
+        and how much longer to measure."""
         if self.verdict.label is not Label.UNDECIDED:
             return self.verdict.reason
         low, high = (rounding.value(x, self.unit) for x in (self.judged.low, self.judged.high))
-        return f"{self.verdict.reason}: judged on {low} to {high}"
+        return f"{self.verdict.reason}: judged on {low} to {high}{self._mend}"
+
+    @property
+    def _mend(self) -> str:
+        if math.isnan(self.longer):
+            return ""
+        if math.isinf(self.longer):
+            return ", which is too near a bound for any budget to decide"
+        enough = max(2, math.ceil(self.longer))  # to one digit: it is no more than a guess
+        step = 10 ** (len(str(enough)) - 1)
+        return f"; about {math.ceil(enough / step) * step:,} times as long should decide it"
 
     @property
     def held_to(self) -> str:
@@ -99,7 +113,7 @@ def _row(
 ) -> Row:
     nothing = stats.amount([], [])
     estimate = judged = beside = nothing
-    value, procs = float(words["value"]), 0
+    value, procs, longer = float(words["value"]), 0, math.nan
     if recording is None:
         verdict = Verdict(Label.UNMEASURED, "no run holds it")
     else:
@@ -108,8 +122,11 @@ def _row(
         judged = recording.judged(claim.quantity, release, confidence)
         if claim.beside is not None:
             beside = recording.estimate(claim.beside, release)
-        verdict = _judge(claim, release, judged, value, recording)
+        floor = _floor(claim, judged, recording)
+        verdict = _judge(claim, release, judged, value, recording, floor)
         procs = _procs(recording, release)
+        if verdict.label is Label.UNDECIDED:
+            longer = times_as_long(claim.rule, judged, value, floor)
     return Row(
         claim=claim,
         document=str(words["document"]),
@@ -124,11 +141,65 @@ def _row(
         beside=beside,
         verdict=verdict,
         procs=procs,
+        longer=longer,
     )
 
 
+# What would take longer than so many times as long is out of every budget's reach.
+_OUT_OF_REACH = 500.0
+
+
+def times_as_long(rule: Rule, judged: Estimate, published_value: float, floor: float) -> float:
+    """How many times as long to measure for a verdict, if the figure stays where it is.
+
+    A guess: an interval narrows with the square root of the time, and the figure moves
+    within it meanwhile. Infinite where it lies too near a bound; NaN where there is no
+    interval yet, or none that narrows (a count of places, a curve's dip).
+    """
+    parts = (judged.one, judged.other) if isinstance(judged, Range) else (judged,)
+    if type(judged) not in (Estimate, Range) or not all(
+        math.isfinite(part.low) and math.isfinite(part.high) for part in parts
+    ):
+        return math.nan
+    for longer in np.geomspace(1, _OUT_OF_REACH, 200):
+        narrower = _narrowed(judged, 1 / math.sqrt(longer))
+        if rule.judge(narrower, published_value, floor).label.decided:
+            return float(longer)
+    return math.inf
+
+
+def _narrowed(estimate: Estimate, share: float) -> Estimate:
+    """An estimate with a share of its interval, on the scale that keeps it positive if it is."""
+    if isinstance(estimate, Range):
+        one, other = _narrowed(estimate.one, share), _narrowed(estimate.other, share)
+        low, high = min(one.low, other.low), max(one.high, other.high)
+        return replace(estimate, one=one, other=other, low=low, high=high)
+    if estimate.low > 0:
+        low, high = (
+            estimate.value * (end / estimate.value) ** share
+            for end in (estimate.low, estimate.high)
+        )
+    else:
+        low, high = (
+            estimate.value + (end - estimate.value) * share for end in (estimate.low, estimate.high)
+        )
+    return replace(estimate, low=low, high=high)
+
+
+def _floor(claim: Claim, judged: Estimate, recording: Recording) -> float:
+    """The noise floor of a ratio, as sure as the interval that is set beside it."""
+    if isinstance(claim.quantity, Ratio) and judged.samples:
+        return recording.noise_floor(claim.quantity, judged.confidence)
+    return 0.0
+
+
 def _judge(
-    claim: Claim, release: str, judged: Estimate, published_value: float, recording: Recording
+    claim: Claim,
+    release: str,
+    judged: Estimate,
+    published_value: float,
+    recording: Recording,
+    floor: float,
 ) -> Verdict:
     if claim.cpus > recording.cpus:
         needs = f"it needs {claim.cpus} CPUs, there were {recording.cpus}"
@@ -136,9 +207,6 @@ def _judge(
     if judged.samples == 0 or math.isnan(judged.value):
         missing = recording.entry.get("missing", {}).get(release)
         return Verdict(Label.UNMEASURED, missing or _waiting(claim, release))
-    floor = 0.0
-    if isinstance(claim.quantity, Ratio):  # an interval is set beside a floor as sure as it is
-        floor = recording.noise_floor(claim.quantity, judged.confidence)
     return claim.rule.judge(judged, published_value, floor)
 
 

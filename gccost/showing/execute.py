@@ -17,11 +17,11 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, ClassVar, Literal
+from typing import IO, Any, ClassVar, Literal, TypeVar
 
 import nbformat
 from ipykernel.kernelspec import get_kernel_dict
@@ -38,6 +38,7 @@ from gccost.files import write_whole
 from gccost.showing import controls
 
 Mode = Literal["measure", "replay"]
+T = TypeVar("T")
 
 # What the written notebook says of its kernel: enough for JupyterLab to choose
 # one and for a forge to highlight the code, and nothing that changes with a
@@ -105,6 +106,59 @@ def execute(
     Raises GccostError, naming notebook and cell, when a cell fails or the
     kernel dies; KeyboardInterrupt or SystemExit when a signal ended it.
     """
+    job = _executed(notebook, into, mode, environment, on_cell, on_stderr)
+    return _to_the_end(job)
+
+
+def execute_all(
+    notebooks: Mapping[Path, Path],
+    *,
+    mode: Mode,
+    at_once: int,
+    on_start: Callable[[Path], None] | None = None,
+    on_stderr: Callable[[str], None] | None = None,
+) -> list[ExecutedNotebook]:
+    """Run notebooks, each into the file that it is mapped to, so many at once.
+
+    As `execute` does each. They are begun in order, and `on_start` is called with each
+    then. When one fails those that still run are ended, and those that were written stay.
+    """
+
+    async def all_of_them() -> list[ExecutedNotebook]:
+        turns = asyncio.Semaphore(at_once)
+
+        async def one(notebook: Path, into: Path) -> ExecutedNotebook:
+            async with turns:
+                if on_start is not None:
+                    on_start(notebook)
+                return await _executed(notebook, into, mode, {}, None, on_stderr)
+
+        return await asyncio.gather(*(one(*job) for job in notebooks.items()))
+
+    return _to_the_end(all_of_them())
+
+
+def _to_the_end(job: Coroutine[Any, Any, T]) -> T:
+    """Run a job in an event loop of its own; SIGTERM ends it as SIGINT does."""
+
+    async def cancelled_by_termination() -> T:
+        with _termination_cancels():
+            return await job
+
+    try:
+        return asyncio.run(cancelled_by_termination())
+    except asyncio.CancelledError:
+        raise SystemExit(128 + signal.SIGTERM) from None
+
+
+async def _executed(
+    notebook: Path,
+    into: Path,
+    mode: Mode,
+    environment: Mapping[str, str],
+    on_cell: Callable[[int, int], None] | None,
+    on_stderr: Callable[[str], None] | None,
+) -> ExecutedNotebook:
     started = time.monotonic()
     node = read_notebook(notebook)
     with (
@@ -121,10 +175,7 @@ def execute(
             **environment,
             "GCCOST_MODE": mode,
         }
-        try:
-            cells = asyncio.run(_run(notebook, node, variables, last_words, on_cell, on_stderr))
-        except asyncio.CancelledError:
-            raise SystemExit(128 + signal.SIGTERM) from None
+        cells = await _run(notebook, node, variables, last_words, on_cell, on_stderr)
     _normalise(node)
     write_whole(into, f"{nbformat.writes(node)}\n".encode())
     return ExecutedNotebook(into, cells, time.monotonic() - started)
@@ -225,33 +276,32 @@ async def _run(
         if cell.cell_type == "code" and cell.source.strip()
     ]
     number = 0
-    with _termination_cancels():
-        try:
-            await manager.start_kernel(
-                cwd=str(notebook.parent.resolve()),
-                env=environment,
-                stderr=last_words,
-                extra_arguments=manager.options,
-            )
-            client.kc = manager.client()
-            client.kc.start_channels()
-            await client.kc.wait_for_ready(timeout=_START)
-            client.kc.allow_stdin = False
-            for number, (index, cell) in enumerate(todo, start=1):
-                if on_cell is not None:
-                    on_cell(number, len(todo))
-                await client.async_execute_cell(cell, index)
-        except CellExecutionError as error:
-            raise _cell_failed(notebook, number, error) from None
-        except (DeadKernelError, RuntimeError) as error:
-            task = asyncio.current_task()
-            # nbclient takes its own cancelling for the kernel's death.
-            if task is not None and task.cancelling():
-                raise asyncio.CancelledError from None
-            exit_code = await manager.provisioner.poll() if manager.provisioner else None
-            raise _kernel_failed(notebook, number, error, exit_code, last_words) from None
-        finally:
-            await _shut_down(manager, client)
+    try:
+        await manager.start_kernel(
+            cwd=str(notebook.parent.resolve()),
+            env=environment,
+            stderr=last_words,
+            extra_arguments=manager.options,
+        )
+        client.kc = manager.client()
+        client.kc.start_channels()
+        await client.kc.wait_for_ready(timeout=_START)
+        client.kc.allow_stdin = False
+        for number, (index, cell) in enumerate(todo, start=1):
+            if on_cell is not None:
+                on_cell(number, len(todo))
+            await client.async_execute_cell(cell, index)
+    except CellExecutionError as error:
+        raise _cell_failed(notebook, number, error) from None
+    except (DeadKernelError, RuntimeError) as error:
+        task = asyncio.current_task()
+        # nbclient takes its own cancelling for the kernel's death.
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError from None
+        exit_code = await manager.provisioner.poll() if manager.provisioner else None
+        raise _kernel_failed(notebook, number, error, exit_code, last_words) from None
+    finally:
+        await _shut_down(manager, client)
     return len(todo)
 
 
