@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import shutil
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +55,21 @@ def test_estimates_are_those_of_the_samples(recording: Recording) -> None:
 def test_the_noise_floor_comes_from_the_twins(recording: Recording) -> None:
     assert 0 < recording.noise_floor() < 0.05
     assert len(list(recording.controls())) == 4
+
+
+def test_a_run_that_was_only_begun_has_no_verdict_yet(tmp_path: Path) -> None:
+    begun = recorded(tmp_path)
+    path = begun.run.results("lemire")
+    head = [line for line in path.read_text().splitlines() if not line.startswith("Benchmark")]
+    path.write_text("\n".join(head) + "\n")
+    shutil.rmtree(begun.run.folder / "profiles")
+    made = Recording.load(LEMIRE, begun.run)
+    rows = ledger.rows({"lemire": made}, made.claims)
+    assert {row.verdict.label for row in rows} == {Label.UNMEASURED}
+    assert str(tables.ledger(rows))
+    for name, draw in charts.CHARTS.items():
+        if name.startswith("lemire"):
+            assert draw(made).png
 
 
 def test_verdicts_follow_the_figures(tmp_path: Path) -> None:

@@ -225,6 +225,8 @@ def _waiting(claim: Claim, release: str) -> str:
 def _procs(recording: Recording, release: str) -> int:
     """The GOMAXPROCS of the release's samples in the published setting."""
     frame = recording.frame
+    if not len(frame):  # a run that was begun: it has no columns to choose by
+        return 0
     chosen = frame[(frame["release"] == release) & (frame["setting"] == "published")]
     return int(chosen["procs"].max()) if len(chosen) else 0
 
