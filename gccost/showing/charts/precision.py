@@ -144,7 +144,11 @@ def drift(recording: Recording) -> Chart:
 
 
 def neighbours(recording: Recording) -> Chart:
-    """Each pair of processes beside each other: its ratio, by how fast the machine was then."""
+    """Each pair of processes beside each other: its ratio, by how slow the machine was then.
+
+    How slow is told by both programs alike: by one alone, what disturbed that one would
+    move the ratio and the place, and make a slope where there is none.
+    """
     pairs = {
         name: pd.concat(
             [
@@ -158,52 +162,50 @@ def neighbours(recording: Recording) -> Chart:
     pairs = {name: found for name, found in pairs.items() if len(found) > 2}
     if not pairs:
         return nothing("precision-neighbours", "No pair was measured beside each other")
-    data, doubled, sure = [], {}, {}
+    data, halved, sure = [], {}, {}
     with style():
         figure, (axes,) = canvas([12])
         axes.axhline(0, color=MUTED, linewidth=1)
         ends = []
         for (name, found), colour in zip(pairs.items(), (GREEN, BLUE, ORANGE), strict=False):
-            by_hand = found["denominator"].to_numpy(dtype=float)
-            ratios = found["numerator"].to_numpy(dtype=float) / by_hand
-            fit = line(np.log2(by_hand), np.log2(ratios))
-            doubled[name] = 2**fit.slope - 1
+            ratios = found["numerator"] / found["denominator"]
+            slow = np.sqrt((found / found.median()).prod(axis="columns"))
+            fit = line(np.log2(slow), np.log2(ratios))
+            halved[name] = 2**fit.slope - 1
             sure[name] = fit.r2 * (len(found) - 2) > _SURE**2 * (1 - fit.r2)
             usual = float(np.median(ratios))
-            xs = [rounding.rounded(x) for x in by_hand]
+            xs = [rounding.rounded(x) for x in slow]
             ys = [rounding.rounded(100 * (ratio / usual - 1)) for ratio in ratios]
             axes.scatter(xs, ys, s=14, color=colour, alpha=0.55, linewidth=0)
-            across = np.geomspace(by_hand.min(), by_hand.max(), 20)
+            across = np.geomspace(slow.min(), slow.max(), 20)
             fitted = [100 * (2 ** fit.at(math.log2(x)) / usual - 1) for x in across]
             axes.plot(across, fitted, color=colour, linewidth=2)
             ends.append((rounding.rounded(fitted[-1]), name, colour))
             data += [
-                {"ratio": name, "by hand": x, "estimate": rounding.rounded(r), "unit": "ratio"}
+                {"ratio": name, "slowness": x, "estimate": rounding.rounded(r), "unit": "ratio"}
                 for x, r in zip(xs, ratios, strict=True)
             ]
         name_ends(axes, ends)
-        axes.set_xlabel("freeing by hand in the pair, CPU ns per object: how fast the machine was")
+        axes.set_xlabel("how slow the machine was: both programs' CPU time over its median")
         axes.set_ylabel("ratio against its median, %")
-        title = _neighbours_title(doubled, sure)
+        title = _neighbours_title(halved, sure)
         headline(figure, title)
         plt.close(figure)
-    alt = "A scatter plot of each pair's ratio by the time that freeing by hand took in it: " + (
-        "; ".join(
-            f"{name}, {len(found)} pairs, where freeing by hand takes twice as long the ratio "
-            f"changes by {rounding.percent(doubled[name])}"
-            for name, found in pairs.items()
-        )
+    alt = "A scatter plot of each pair's ratio by how slow the machine was then: " + "; ".join(
+        f"{name}, {len(found)} pairs, where the machine is half as fast the ratio changes by "
+        f"{rounding.percent(halved[name])}"
+        for name, found in pairs.items()
     )
     frame = pd.DataFrame(data)
     return finish(figure, name="precision-neighbours", title=title, alt=alt + ".", data=frame)
 
 
-def _neighbours_title(doubled: Mapping[str, float], sure: Mapping[str, bool]) -> str:
-    moved = max(doubled, key=lambda name: abs(doubled[name]) if sure[name] else 0.0)
+def _neighbours_title(halved: Mapping[str, float], sure: Mapping[str, bool]) -> str:
+    moved = max(halved, key=lambda name: abs(halved[name]) if sure[name] else 0.0)
     if not sure[moved]:
-        return "How fast the machine was made no difference to the ratios here"
-    change = f"{'falls' if doubled[moved] < 0 else 'rises'} by"
+        return "How slow the machine was made no sure difference to the ratios here"
+    change = f"{'falls' if halved[moved] < 0 else 'rises'} by"
     return (
-        f"Where the machine takes twice as long to free by hand, the ratio of "
-        f"{moved} {change} {rounding.percent(abs(doubled[moved]))}"
+        f"Where the machine is half as fast, the ratio of {moved} {change} "
+        f"{rounding.percent(abs(halved[moved]))}"
     )
