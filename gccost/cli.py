@@ -23,8 +23,8 @@ from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
 from gccost.judging import ledger
 from gccost.judging.recording import Recording
+from gccost.measuring import machine, runs, toolchains
 from gccost.measuring import measure as measuring
-from gccost.measuring import runs, toolchains
 from gccost.measuring.experiments import EXPERIMENTS, experiment
 from gccost.measuring.experiments.base import BUDGETS, Experiment, budget
 from gccost.measuring.experiments.precision import LOADS, MEASUREMENTS, METHODS
@@ -384,7 +384,7 @@ def _execute(notebooks: list[Path], into: Path, mode: Literal["measure", "replay
     execute_all(
         {notebook: targets[notebook] for notebook in running},
         mode=mode,
-        at_once=1 if mode == "measure" else min(os.cpu_count() or 1, _MOST_AT_ONCE),
+        at_once=1 if mode == "measure" else min(machine.allowed_cpus(), _MOST_AT_ONCE),
         on_start=lambda notebook: _say(f"running {notebook.stem} ({mode})"),
         on_stderr=_to_stderr,
     )

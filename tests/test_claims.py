@@ -242,17 +242,23 @@ def test_an_undecided_verdict_says_how_much_longer_to_measure(
     assert found == pytest.approx(longer, rel=0.05, nan_ok=True)
 
 
+def test_a_machine_too_noisy_may_decide_when_its_noise_floor_is_lower() -> None:
+    close = Estimate(1.01, 0.95, 1.07, 6, 6, 0.95)
+    assert Banded().judge(close, 8.0, floor=0.3).label is Label.UNDECIDED
+    assert ledger.times_as_long(Banded(), close, 8.0, floor=0.3) == pytest.approx(1.8, rel=0.05)
+    assert math.isnan(ledger.times_as_long(Banded(), close, 8.0, floor=math.inf))
+
+
 @pytest.mark.parametrize(
     ("longer", "told"),
     [
-        (1.2, "; about 2 times as long should decide it"),
-        (3.4, "; about 4 times as long should decide it"),
-        (31.0, "; about 40 times as long should decide it"),
-        (math.inf, ", which is too near a bound for any budget to decide"),
+        (1.2, "; about 2 times as long could decide it"),
+        (31.4, "; about 32 times as long could decide it"),
+        (math.inf, ", so near a bound that 100 times as long could not decide it"),
         (math.nan, ""),
     ],
 )
-def test_how_much_longer_is_told_to_one_digit(longer: float, told: str) -> None:
+def test_how_much_longer_is_told(longer: float, told: str) -> None:
     (row,) = ledger.rows({}, [CLAIMS["L6"]])
     verdict = Verdict(Label.UNDECIDED, "the interval holds the bar")
     row = replace(row, verdict=verdict, judged=interval(1, 4), longer=longer, unit="ratio")

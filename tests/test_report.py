@@ -164,7 +164,8 @@ while not Path({other!r}).exists():
 
 
 def test_several_notebooks_run_at_once(tmp_path: Path) -> None:
-    cells = [MEETING.format(own="a", other="b"), MEETING.format(own="b", other="a"), "1"]
+    others = "from pathlib import Path\nassert any(Path(f'{x}-ran.ipynb').exists() for x in 'ab')"
+    cells = [MEETING.format(own="a", other="b"), MEETING.format(own="b", other="a"), others]
     notebooks = {
         write(tmp_path / f"{name}.ipynb", [code(cell, name)]): tmp_path / f"{name}-ran.ipynb"
         for name, cell in zip("abc", cells, strict=True)
@@ -177,7 +178,8 @@ def test_several_notebooks_run_at_once(tmp_path: Path) -> None:
 
 
 def test_when_one_notebook_fails_the_others_are_ended(tmp_path: Path) -> None:
-    cells = ["1", "1 / 0", "import time\ntime.sleep(600)", "1"]
+    after_the_first = MEETING.format(own="b", other="0-ran.ipynb") + "1 / 0"
+    cells = ["1", after_the_first, "import time\ntime.sleep(600)", "1"]
     notebooks = {
         write(tmp_path / f"{i}.ipynb", [code(cell, "one")]): tmp_path / f"{i}-ran.ipynb"
         for i, cell in enumerate(cells)

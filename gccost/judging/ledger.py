@@ -66,10 +66,8 @@ class Row:
         if math.isnan(self.longer):
             return ""
         if math.isinf(self.longer):
-            return ", which is too near a bound for any budget to decide"
-        enough = max(2, math.ceil(self.longer))  # to one digit: it is no more than a guess
-        step = 10 ** (len(str(enough)) - 1)
-        return f"; about {math.ceil(enough / step) * step:,} times as long should decide it"
+            return f", so near a bound that {_OUT_OF_REACH} times as long could not decide it"
+        return f"; about {max(2, math.ceil(self.longer))} times as long could decide it"
 
     @property
     def held_to(self) -> str:
@@ -146,24 +144,25 @@ def _row(
 
 
 # What would take longer than so many times as long is out of every budget's reach.
-_OUT_OF_REACH = 500.0
+_OUT_OF_REACH = 100
 
 
 def times_as_long(rule: Rule, judged: Estimate, published_value: float, floor: float) -> float:
     """How many times as long to measure for a verdict, if the figure stays where it is.
 
-    A guess: an interval narrows with the square root of the time, and the figure moves
-    within it meanwhile. Infinite where it lies too near a bound; NaN where there is no
-    interval yet, or none that narrows (a count of places, a curve's dip).
+    A guess: an interval narrows with the square root of the time, as the noise floor does,
+    and the figure moves within it meanwhile. Infinite where it lies too near a bound; NaN
+    where there is no interval or floor yet, or none that narrows (a count of places, a
+    curve's dip).
     """
     parts = (judged.one, judged.other) if isinstance(judged, Range) else (judged,)
-    if type(judged) not in (Estimate, Range) or not all(
-        math.isfinite(part.low) and math.isfinite(part.high) for part in parts
-    ):
+    ends = [floor, *(end for part in parts for end in (part.low, part.high))]
+    if type(judged) not in (Estimate, Range) or not all(map(math.isfinite, ends)):
         return math.nan
     for longer in np.geomspace(1, _OUT_OF_REACH, 200):
-        narrower = _narrowed(judged, 1 / math.sqrt(longer))
-        if rule.judge(narrower, published_value, floor).label.decided:
+        share = 1 / math.sqrt(longer)
+        narrower = _narrowed(judged, share)
+        if rule.judge(narrower, published_value, floor * share).label.decided:
             return float(longer)
     return math.inf
 

@@ -89,7 +89,7 @@ def by_case(frame: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
 
 
 def pairs(cases: Mapping[str, pd.DataFrame], ratio: Ratio, release: str) -> pd.DataFrame:
-    """A ratio's two arms paired by round, each by the middle of its samples there.
+    """A ratio's two arms paired by round, each by the middle of its samples there, or their mean.
 
     `cases` are the samples `by_case`.
     Indexed by round, with columns `numerator` and `denominator`, in the
@@ -97,22 +97,27 @@ def pairs(cases: Mapping[str, pd.DataFrame], ratio: Ratio, release: str) -> pd.D
     """
     sides = {"numerator": ratio.numerator, "denominator": ratio.denominator}
     return pd.DataFrame(
-        {side: by_round(cases[arm.on(release)], ratio.metric) for side, arm in sides.items()}
+        {
+            side: by_round(cases[arm.on(release)], ratio.metric, ratio.all_along)
+            for side, arm in sides.items()
+        }
     ).dropna()
 
 
-def by_round(samples: pd.DataFrame, metric: str) -> pd.Series:
-    """The middle of each round's samples, indexed by round.
+def by_round(samples: pd.DataFrame, metric: str, mean: bool = False) -> pd.Series:
+    """The middle of each round's samples, or their mean, indexed by round.
 
-    That is their mean without a third of them at either end: of three the median, and of
-    more one that is as safe from a sample that was disturbed, and scatters less.
+    The middle is their mean without a third of them (rounded down) at either end: of three
+    the median, and of more one that is safe from a sample that was disturbed, and scatters
+    less.
     """
     if metric not in samples:
         return pd.Series(dtype=float)
     values = samples[metric].dropna()
     if values.index.is_unique:
         return values
-    return values.groupby(level=0).agg(_middle)
+    by_number = values.groupby(level=0)
+    return by_number.mean() if mean else by_number.agg(_middle)
 
 
 def _middle(values: pd.Series) -> float:

@@ -56,7 +56,7 @@ def describe() -> dict[str, Any]:
         "architecture": platform.machine(),
         "physical_cores": psutil.cpu_count(logical=False),
         "logical_cpus": psutil.cpu_count(),
-        "allowed_cpus": _allowed_cpus(),
+        "allowed_cpus": allowed_cpus(),
         "cpu_quota": _cpu_quota(),
         "smt": _smt(),
         "governor": _governor(),
@@ -205,7 +205,7 @@ def _cpu() -> str:
     return named or _field(_say("lscpu"), "Model name") or platform.processor()
 
 
-def _allowed_cpus() -> int:
+def allowed_cpus() -> int:
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return psutil.cpu_count() or 1

@@ -35,6 +35,8 @@ from gccost.measuring.samples import GODEBUG, TRACE, SampleFailed
 from gccost.processes import Leash
 from gccost.stats import Estimate, paired_ratio, precise_enough
 
+# How samples are taken: where it changes, they do not go on a run that was begun before.
+METHOD = "a release after the other"
 GIVE_UP = 2  # failures after which a case is left out
 # Stock Go leaves a cleanup unrun now and then; more than this is a finding.
 UNFREED_SHARE = 1e-4
@@ -91,6 +93,7 @@ def plan(
     fingerprint = machine.fingerprint(description)
     memory = machine.memory_for_a_sample(description)
     parts = [
+        METHOD,
         languages.source_hash(experiment),
         *experiment.releases,
         tools.compiler.version if tools.compiler else "",
@@ -206,8 +209,7 @@ def in_order(cases: Iterable[Case], chance: random.Random) -> list[Case]:
 
     One release comes after the other, for a verdict compares samples of one: the nearer in
     time they are, the more alike is what the machine does to them. What is sampled
-    repeatedly, the baseline, is spread evenly over its release's stretch. On a shared host
-    this halved the scatter of the ratios.
+    repeatedly, the baseline, is spread evenly over its release's stretch.
     """
     stretches: dict[str, list[tuple[float, Case]]] = {}
     for case in cases:
@@ -422,7 +424,14 @@ class _Session:
         experiment = self.plan.experiment
         cases = frames.by_case(frame)
         measured = {(case.arm, case.release) for case in self._still_measured()}
-        headline = ((ratio, go) for go in self.plan.found for ratio in experiment.headline)
+        # A release that is measured in few rounds is none that a verdict waits for.
+        few = {(case.arm, case.release) for case in self._still_measured() if case.every > 1}
+        headline = (
+            (ratio, go)
+            for go in self.plan.found
+            for ratio in experiment.headline
+            if (ratio.numerator, go) not in few
+        )
         for ratio, go in (*headline, *experiment.controls):
             if {(ratio.numerator, go), (ratio.denominator, go)} <= measured:
                 pairs = frames.pairs(cases, ratio, go)

@@ -133,7 +133,13 @@ def execute_all(
                     on_start(notebook)
                 return await _executed(notebook, into, mode, {}, None, on_stderr)
 
-        return await asyncio.gather(*(one(*job) for job in notebooks.items()))
+        try:
+            # Unlike gather, it waits for those that it ends, and their kernels.
+            async with asyncio.TaskGroup() as together:
+                tasks = [together.create_task(one(*job)) for job in notebooks.items()]
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        return [task.result() for task in tasks]
 
     return _to_the_end(all_of_them())
 
@@ -301,7 +307,12 @@ async def _run(
         exit_code = await manager.provisioner.poll() if manager.provisioner else None
         raise _kernel_failed(notebook, number, error, exit_code, last_words) from None
     finally:
-        await _shut_down(manager, client)
+        end = asyncio.ensure_future(_shut_down(manager, client))
+        try:
+            await asyncio.shield(end)
+        except asyncio.CancelledError:  # another notebook failed just now
+            await end
+            raise
     return len(todo)
 
 

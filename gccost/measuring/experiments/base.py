@@ -222,11 +222,16 @@ class Case:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Two arms compared by one metric, sample by sample within a round."""
+    """Two arms compared by one metric, sample by sample within a round.
+
+    Where an arm has several samples in a round their middle counts, or, if they ran `all
+    along` the other's, their mean: it holds the same moments.
+    """
 
     numerator: Arm
     denominator: Arm
     metric: str = "ns/op"
+    all_along: bool = False
 
     @property
     def arms(self) -> tuple[Arm, ...]:

@@ -53,6 +53,7 @@ def independent(benchmark: str, method: str, load: str) -> tuple[Ratio, ...]:
             measured_by(benchmark, method, load, measurement),
             measured_by(BASELINE, method, load, measurement),
             precision_clock(method),
+            all_along=method == "beside",
         )
         for measurement in MEASUREMENTS
     )

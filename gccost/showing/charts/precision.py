@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,7 +13,7 @@ from matplotlib.axes import Axes
 
 from gccost import rounding
 from gccost.judging.claims.quantities import Agreement
-from gccost.judging.models import line
+from gccost.judging.models import Line, line
 from gccost.judging.recording import Recording
 from gccost.measuring.experiments.precision import DRIFT, ITSELF, LOADS, METHODS, independent
 from gccost.measuring.toolchains import TODAY_GO
@@ -144,68 +145,92 @@ def drift(recording: Recording) -> Chart:
 
 
 def neighbours(recording: Recording) -> Chart:
-    """Each pair of processes beside each other: its ratio, by how slow the machine was then.
-
-    How slow is told by both programs alike: by one alone, what disturbed that one would
-    move the ratio and the place, and make a slope where there is none.
-    """
-    pairs = {
-        name: pd.concat(
-            [
-                recording.pairs(ratio, TODAY_GO)
-                for load in LOADS
-                for ratio in independent(benchmark, "beside", load)
-            ]
-        )
-        for benchmark, name in _BESIDE.items()
-    }
+    """Each pair of processes beside each other: its ratio, by how slow the machine was then."""
+    pairs = {name: _by_slowness(recording, benchmark) for benchmark, name in _BESIDE.items()}
     pairs = {name: found for name, found in pairs.items() if len(found) > 2}
     if not pairs:
         return nothing("precision-neighbours", "No pair was measured beside each other")
-    data, halved, sure = [], {}, {}
+    moves = {name: _moves(found) for name, found in pairs.items()}
     with style():
         figure, (axes,) = canvas([12])
         axes.axhline(0, color=MUTED, linewidth=1)
         ends = []
         for (name, found), colour in zip(pairs.items(), (GREEN, BLUE, ORANGE), strict=False):
-            ratios = found["numerator"] / found["denominator"]
-            slow = np.sqrt((found / found.median()).prod(axis="columns"))
-            fit = line(np.log2(slow), np.log2(ratios))
-            halved[name] = 2**fit.slope - 1
-            sure[name] = fit.r2 * (len(found) - 2) > _SURE**2 * (1 - fit.r2)
-            usual = float(np.median(ratios))
-            xs = [rounding.rounded(x) for x in slow]
-            ys = [rounding.rounded(100 * (ratio / usual - 1)) for ratio in ratios]
+            xs = [rounding.rounded(x) for x in found["slow"]]
+            ys = [rounding.rounded(100 * (ratio - 1)) for ratio in found["ratio"]]
             axes.scatter(xs, ys, s=14, color=colour, alpha=0.55, linewidth=0)
-            across = np.geomspace(slow.min(), slow.max(), 20)
-            fitted = [100 * (2 ** fit.at(math.log2(x)) / usual - 1) for x in across]
+            across = np.geomspace(min(xs), max(xs), 20)
+            fitted = [100 * (2 ** moves[name].fit.at(math.log2(x)) - 1) for x in across]
             axes.plot(across, fitted, color=colour, linewidth=2)
             ends.append((rounding.rounded(fitted[-1]), name, colour))
-            data += [
-                {"ratio": name, "slowness": x, "estimate": rounding.rounded(r), "unit": "ratio"}
-                for x, r in zip(xs, ratios, strict=True)
-            ]
         name_ends(axes, ends)
-        axes.set_xlabel("how slow the machine was: both programs' CPU time over its median")
-        axes.set_ylabel("ratio against its median, %")
-        title = _neighbours_title(halved, sure)
+        axes.set_xlabel("how slow the machine was: freeing by hand over its median (1: as usual)")
+        axes.set_ylabel("the pair's ratio over its median, %")
+        title = _neighbours_title(moves)
         headline(figure, title)
         plt.close(figure)
+    data = pd.concat([found.assign(pairs=name) for name, found in pairs.items()])
     alt = "A scatter plot of each pair's ratio by how slow the machine was then: " + "; ".join(
-        f"{name}, {len(found)} pairs, where the machine is half as fast the ratio changes by "
-        f"{rounding.percent(halved[name])}"
+        f"{name}, {len(found)} pairs, where the machine is {rounding.times(moves[name].slower)} as "
+        f"slow the ratio changes by {rounding.percent(moves[name].change)}"
         for name, found in pairs.items()
     )
-    frame = pd.DataFrame(data)
-    return finish(figure, name="precision-neighbours", title=title, alt=alt + ".", data=frame)
+    columns = ["pairs", "slow", "ratio"]
+    data = data[columns].map(lambda x: rounding.rounded(x) if isinstance(x, float) else x)
+    return finish(figure, name="precision-neighbours", title=title, alt=alt + ".", data=data)
 
 
-def _neighbours_title(halved: Mapping[str, float], sure: Mapping[str, bool]) -> str:
-    moved = max(halved, key=lambda name: abs(halved[name]) if sure[name] else 0.0)
-    if not sure[moved]:
+def _by_slowness(recording: Recording, benchmark: str) -> pd.DataFrame:
+    """How slow the machine was in each pair, and the pair's ratio, each over its median in
+    the measurement.
+
+    Every other sample of the baseline tells how slow, the rest are the ratio's: what
+    disturbs one sample would else move both, and make a slope where there is none.
+    """
+    found = []
+    for load in LOADS:
+        for ratio in independent(benchmark, "beside", load):
+            samples = {arm: recording.samples(arm, TODAY_GO) for arm in ratio.arms}
+            if any(ratio.metric not in each for each in samples.values()):
+                continue
+            baseline = samples[ratio.denominator][ratio.metric]
+            told = baseline.groupby(level=0).cumcount() % 2 == 1
+            slow, under = (baseline[chosen].groupby(level=0).mean() for chosen in (told, ~told))
+            over = samples[ratio.numerator][ratio.metric].groupby(level=0).mean()
+            each = pd.DataFrame({"slow": slow, "ratio": over / under}).dropna()
+            each = each[((each > 0) & (each < math.inf)).all(axis="columns")]
+            found.append(each / each.median())
+    return pd.concat(found) if found else pd.DataFrame(columns=["slow", "ratio"], dtype=float)
+
+
+@dataclass(frozen=True)
+class _Move:
+    """How a ratio moves with how slow the machine is, over most of what was seen."""
+
+    fit: Line  # of the logs, to the base of 2
+    slower: float  # than at its fastest tenth: at its slowest
+    change: float  # of the ratio between the two, a share
+    sure: bool
+
+
+def _moves(pairs: pd.DataFrame) -> _Move:
+    fit = line(np.log2(pairs["slow"]), np.log2(pairs["ratio"]))
+    slower = float(pairs["slow"].quantile(0.9) / pairs["slow"].quantile(0.1))
+    sure = bool(fit.slope) and fit.r2 * (len(pairs) - 2) > _SURE**2 * (1 - fit.r2)
+    return _Move(fit, slower, slower**fit.slope - 1, sure)
+
+
+def _neighbours_title(moves: Mapping[str, _Move]) -> str:
+    """Names what moves most, if it surely does and more than the baseline against itself."""
+    others = {name: move for name, move in moves.items() if name != _BESIDE[ITSELF]}
+    itself = moves.get(_BESIDE[ITSELF])
+    least = abs(itself.change) if itself else 0.0
+    sure = [n for n, move in others.items() if move.sure and abs(move.change) > least]
+    if not sure:
         return "How slow the machine was made no sure difference to the ratios here"
-    change = f"{'falls' if halved[moved] < 0 else 'rises'} by"
+    name = max(sure, key=lambda n: abs(others[n].change))
+    move = others[name]
     return (
-        f"Where the machine is half as fast, the ratio of {moved} {change} "
-        f"{rounding.percent(abs(halved[moved]))}"
+        f"Where the machine was {rounding.times(move.slower)} as slow, the ratio of {name} was "
+        f"{rounding.percent(abs(move.change))} {'lower' if move.change < 0 else 'higher'}"
     )
