@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
-import pandas as pd
 import pytest
 from conftest import FakeMachine
 
@@ -15,7 +12,7 @@ from gccost.judging.claims.rules import Label
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, measure, precision
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import BUDGETS, Arm
+from gccost.measuring.experiments.base import BUDGETS
 from gccost.measuring.experiments.precision import (
     BASELINE_REPEATS,
     DRIFT,
@@ -170,56 +167,8 @@ def test_its_charts_are_drawn_from_the_run(plan: measure.Plan) -> None:
     chart = charts.CHARTS["precision"](recording)
     lines = 2 * len(METHODS) + 1  # each ratio by each method, and the baseline beside itself
     assert len(chart.data) == lines * len(LOADS) * len(MEASUREMENTS)
-    assert charts.CHARTS["precision-neighbours"](recording).data["ratio"].nunique() == 3
     drift = charts.CHARTS["precision-drift"](recording)
     assert list(drift.data["estimate"]) == [5, 6]
-
-
-class Beside:
-    """Stands for a recording: pairs on a machine whose speed changes from pair to pair.
-
-    The dear programs' times grow with that of freeing by hand to some power; each
-    sample has noise of its own.
-    """
-
-    def __init__(self, power: float, noise: float = 0.02) -> None:
-        self.power, self.noise = power, noise
-
-    def samples(self, arm: Arm, release: str) -> pd.DataFrame:
-        keys = dict(arm.more)
-        chance = np.random.default_rng(int(keys["measurement"]) + 10 * (keys["load"] == "busy"))
-        slow = chance.uniform(1, 2, size=12)
-        baseline = arm.benchmark == "AllocateFree" and "against" not in keys
-        power = 1.0 if arm.benchmark == "AllocateFree" else self.power
-        each = np.repeat(np.arange(12), 8 if baseline else 1)
-        own = np.random.default_rng([len(arm.benchmark), len(keys), *map(ord, str(arm))])
-        times = 100 * slow[each] ** power * np.exp(own.normal(0, self.noise, size=len(each)))
-        return pd.DataFrame({"cpu-ns/op": times}, index=each + 1)
-
-
-def test_what_a_neighbour_does_to_a_ratio_is_found_and_named() -> None:
-    chart = charts.CHARTS["precision-neighbours"](Beside(power=0.7))  # type: ignore[arg-type]
-    found = re.search(r"was ([0-9.]+)× as slow, .* was ([0-9.]+) % lower", chart.title)
-    assert found, chart.title
-    slower, lower = found.groups()
-    assert 1.4 < float(slower) < 2
-    assert float(lower) == pytest.approx(100 * (1 - float(slower) ** -0.3), abs=2)
-
-
-@pytest.mark.parametrize("noise", [0.02, 0.2])
-def test_where_a_neighbour_slows_all_alike_no_slope_is_seen(noise: float) -> None:
-    # Noise in what a ratio is divided by is no sign that the ratio moves.
-    chart = charts.CHARTS["precision-neighbours"](Beside(1.0, noise))  # type: ignore[arg-type]
-    assert "no sure difference" in chart.title
-
-
-def test_without_a_pair_the_chart_says_so() -> None:
-    class Nothing:
-        def samples(self, arm: Arm, release: str) -> pd.DataFrame:
-            return pd.DataFrame()
-
-    chart = charts.CHARTS["precision-neighbours"](Nothing())  # type: ignore[arg-type]
-    assert "No pair was measured" in chart.title
 
 
 def test_one_measurement_alone_has_no_spread(plan: measure.Plan) -> None:

@@ -13,7 +13,7 @@ METHODS: Mapping[str, str] = MappingProxyType(
         "count": "go test -count=10, as people run it",
         "matched": "go test -count, our clock, procs, pinning and N",
         "rounds": "fresh processes in paired rounds",
-        "beside": "fresh processes beside each other, on one CPU in turns",
+        "beside": "fresh processes, in turns on one CPU",
     }
 )
 LOADS: Mapping[str, str] = MappingProxyType(

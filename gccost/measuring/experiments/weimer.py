@@ -16,8 +16,6 @@ from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK
 # The document's own N: `plain` is so cheap that it makes ten times as many.
 AS_WEIMER = 10_000_000
 PLAIN_AS_WEIMER = 100_000_000
-# Without escape analysis, where a second's worth is enough for the compiler to be done early.
-_KEPT = AS_WEIMER // 2
 # Where several collectors are compared, as many as take a second or so.
 _COMPARED = 4_000_000
 _SMALL_HEAP = 1_000_000
@@ -79,7 +77,7 @@ def _on(release: str, judged: bool) -> Iterator[Case]:
     yield Case("finalization", FINALIZE, release, AS_WEIMER, every=every)
     for benchmark in ("Plain", "Cleaner"):
         arm = jvm(benchmark, escape="off")
-        yield Case("finalization", arm, release, _KEPT, every=every)
+        yield Case("finalization", arm, release, AS_WEIMER, every=every)
     if number(release) >= 18:
         arm = jvm("Finalize", finalization="disabled")
         yield Case("finalization", arm, release, AS_WEIMER, every=2)

@@ -99,7 +99,6 @@ CHARTS: Mapping[str, Callable[[Recording], Chart]] = MappingProxyType(
         "jmh-ratio": weimer.effective,
         "jmh-warm-up": weimer.warm_up,
         "precision": precision.precision,
-        "precision-neighbours": precision.neighbours,
         "precision-drift": precision.drift,
     }
 )
