@@ -103,6 +103,27 @@ def test_the_keyboard_reaches_the_content_first(browser: Browser, report: Path) 
     browser.visit(report / "index.html", look)
 
 
+def test_on_a_desktop_no_column_of_the_ledger_must_be_scrolled_to(
+    browser: Browser, report: Path
+) -> None:
+    def look(page: Page) -> None:
+        # A claim may name a function, and a verdict give its reason.
+        page.evaluate(
+            """() => {
+              document.querySelector(".ledger .words").textContent +=
+                " (*mspan).specialFindSplicePoint";
+              for (const small of document.querySelectorAll(".ledger small"))
+                small.textContent += " −0.000199× (−0.000474 to −0.0000204)";
+            }"""
+        )
+        room, width = page.locator(".ledger").first.evaluate(
+            "e => [e.parentElement.clientWidth, e.offsetWidth]"
+        )
+        assert width <= room
+
+    browser.visit(report / "index.html", look)
+
+
 def test_on_a_phone_the_ledger_is_read_from_top_to_bottom(browser: Browser, report: Path) -> None:
     def look(page: Page) -> None:
         verdict = page.locator(".ledger .verdict").first
