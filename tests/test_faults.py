@@ -589,7 +589,7 @@ def test_a_clock_that_jumps_bends_neither_budget_nor_resuming(
     run = measure.find(plan)
     start = time.monotonic()
     assert measure.measure(plan) == run
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60  # it ends
     assert run is not None
     assert_complete(run)
     done = run.experiment("lemire")["finished"]["tiny"]
