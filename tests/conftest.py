@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,11 @@ from gccost.errors import MissingTool
 from gccost.measuring import builds, toolchains
 from gccost.measuring.experiments.base import Budget, Experiment
 from gccost.measuring.toolchains import CCompiler, Toolchain
+
+# What is started in the background ignores Ctrl-C, and so would all that the tests
+# start and interrupt: they would wait for an end that never comes.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How many examples hypothesis tries of what people and disks may do to a run;
 # GCCOST_EXAMPLES=10 tries ten times as many.
