@@ -310,7 +310,7 @@ async def _run(
         end = asyncio.ensure_future(_shut_down(manager, client))
         try:
             await asyncio.shield(end)
-        except asyncio.CancelledError:  # another notebook failed just now
+        except asyncio.CancelledError:  # by a signal, or for another notebook that failed
             await end
             raise
     return len(todo)

@@ -34,9 +34,9 @@ def precision(recording: Recording) -> Chart:
     spreads: dict[str, list[float]] = {method: [] for method in METHODS}
     data: list[dict[str, object]] = []
     with style():
-        figure, all_axes = canvas([1.6 * len(lines) for _, lines in panels.values()])
-        for axes, (name, (benchmark, lines)) in zip(all_axes, panels.items(), strict=True):
-            for y, (method, load) in enumerate(lines):
+        figure, all_axes = canvas([1.6 * len(down) for _, down in panels.values()])
+        for axes, (name, (benchmark, down)) in zip(all_axes, panels.items(), strict=True):
+            for y, (method, load) in enumerate(down):
                 ratios = independent(benchmark, method, load)
                 estimates = [recording.ratio(ratio, TODAY_GO) for ratio in ratios]
                 spread = recording.spread(Agreement((ratios,)), TODAY_GO)
@@ -48,7 +48,7 @@ def precision(recording: Recording) -> Chart:
                     row(name, TODAY_GO, e, method=method, load=load, measurement=i, unit="ratio")
                     for i, e in enumerate(estimates, 1)
                 ]
-            lines_down(axes, [f"{METHODS[m]}\n{LOADS[load]}" for m, load in lines])
+            lines_down(axes, [f"{METHODS[m]}\n{LOADS[load]}" for m, load in down])
             axes.set_title(name)
             _around(axes, [float(str(r["estimate"])) for r in data if r["arm"] == name])
         all_axes[-1].set_xlabel("ratio, four measurements each")
