@@ -10,6 +10,23 @@
 //	}
 //	m.Stop()
 //
+// A loop that allocates nothing on the Go heap is stationary: each of its operations
+// costs the same. It is timed in slices, of [SliceOperations] operations each:
+//
+//	m := meter.Start(b, blocks)
+//	for n := m.Slice(); n > 0; n = m.Slice() {
+//		for i := 0; i < n; i++ {
+//			...
+//		}
+//	}
+//	m.Stop()
+//
+// Other load on the machine comes in bursts of milliseconds, and only ever slows a
+// loop down. So most slices of a stationary loop are undisturbed, and a low quantile
+// of the slices is the undisturbed cost of an operation. A loop that allocates on the
+// Go heap has no such quantile: the garbage collector's work is part of its cost, and
+// some slices have more of it than others.
+//
 // Metrics, beside ns/op, B/op and allocs/op:
 //
 //	cpu-ns/op           user and system time of the whole process, all threads
@@ -23,6 +40,29 @@
 //	c-unfreed-loop      C blocks still held when the loop ended
 //	c-unfreed-drained   C blocks still held after the drain
 //	c-misfreed          frees of a block that was not allocated at the time
+//	run-delay-share     time that threads waited for a CPU, over the loop's wall time
+//
+// run-delay-share adds up the waiting of all threads, so it can exceed 1. It holds only
+// time when a thread was runnable and the kernel ran something else: see package
+// rundelay. A thread that starts in the loop counts from zero; what a thread waited
+// that ends in the loop is lost. The metric is missing where the kernel does not tell.
+//
+// Metrics of a loop in slices, besides those:
+//
+//	slices              number of slices, a shorter last one included
+//	slices-ns/op        wall time of all slices together; agrees with ns/op
+//	slice-min-ns/op     wall time per operation of the fastest slice
+//	slice-p01-ns/op     1st percentile of the slices' wall time per operation
+//	slice-p05-ns/op     5th percentile
+//	slice-p10-ns/op     10th percentile
+//	slice-p25-ns/op     25th percentile
+//	slice-p50-ns/op     median
+//
+// Minimum and percentiles leave out a last slice that is shorter than the others, unless
+// it is the only one. A percentile that falls between two slices is interpolated
+// linearly. If the environment variable GCCOST_SLICES names a file, Stop writes the wall
+// time per operation of every slice to it, in nanoseconds, one slice a line in the order
+// of the loop. Each run of a benchmark overwrites the file, so it keeps the last one.
 //
 // A drain collects until every block is freed or GC cycles free no more of them,
 // so that what the loop left undone is paid for: a variant that frees late is
@@ -33,6 +73,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"gccost/rundelay"
 )
 
 // Blocks counts what the C side did since the process started.
@@ -49,9 +91,11 @@ type Meter struct {
 	b      *testing.B
 	count  func() Blocks
 	blocks Blocks
+	delays rundelay.Reading
 	mem    runtime.MemStats
 	usage  usage
 	start  time.Time
+	slices slices
 }
 
 // Start resets b's timer and takes the readings of the loop's start.
@@ -62,11 +106,17 @@ func Start(b *testing.B, count func() Blocks) *Meter {
 	}
 	m := &Meter{b: b, count: count, blocks: count()}
 	b.ReportAllocs()
+	m.begin()
+	return m
+}
+
+// begin resets the timer and takes the readings of the loop's start, the clock last.
+func (m *Meter) begin() {
+	m.delays = rundelay.Read()
 	runtime.ReadMemStats(&m.mem)
-	b.ResetTimer()
+	m.b.ResetTimer()
 	m.usage = readUsage()
 	m.start = time.Now()
-	return m
 }
 
 // Stop stops b's timer, takes the readings of the loop's end, drains, and
@@ -75,6 +125,7 @@ func (m *Meter) Stop() {
 	wall := time.Since(m.start)
 	usage, loop := readUsage(), m.count()
 	m.b.StopTimer()
+	delayed, delaysKnown := rundelay.Read().Since(m.delays)
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 
@@ -97,6 +148,10 @@ func (m *Meter) Stop() {
 	report(float64(loop.held()-m.blocks.held()), "c-unfreed-loop")
 	report(float64(drained.held()-m.blocks.held()), "c-unfreed-drained")
 	report(float64(drained.Misfreed-m.blocks.Misfreed), "c-misfreed")
+	if delaysKnown {
+		report(delayed.Seconds()/wall.Seconds(), "run-delay-share")
+	}
+	m.reportSlices()
 }
 
 // fruitless is how many GC cycles in a row may free nothing before a drain

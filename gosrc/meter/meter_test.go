@@ -2,6 +2,7 @@ package meter
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"gccost/rundelay"
 )
 
 // held is a Go object that stands for a C block: its finalizer counts it freed.
@@ -89,4 +92,55 @@ func TestPeakRSSIsTheProgramsOwn(t *testing.T) {
 	if peak >= large/2 || peakRSS() < large {
 		t.Errorf("the child's peak is %d bytes, its parent's %d", peak, peakRSS())
 	}
+}
+
+// benchmarkTimes runs a benchmark with a b.N of n.
+func benchmarkTimes(t *testing.T, n int, benchmark func(*testing.B)) testing.BenchmarkResult {
+	set := flag.Lookup("test.benchtime").Value
+	before := set.String()
+	defer set.Set(before)
+	if err := set.Set(fmt.Sprintf("%dx", n)); err != nil {
+		t.Fatal(err)
+	}
+	r := testing.Benchmark(benchmark)
+	if r.N != n {
+		t.Fatalf("the benchmark did %d operations, want %d", r.N, n)
+	}
+	return r
+}
+
+// TestRunDelayIsToldOfEveryLoop: it is there where the system has it, in slices or not,
+// and no more than all threads could have waited.
+func TestRunDelayIsToldOfEveryLoop(t *testing.T) {
+	if rundelay.Read() == nil {
+		t.Skip("this system does not tell how long threads waited for a CPU")
+	}
+	for name, loop := range map[string]func(*testing.B){"whole": inOnePiece, "slices": inSlices} {
+		share, told := benchmarkTimes(t, 1_000_000, loop).Extra["run-delay-share"]
+		if !told || share < 0 || share > 1000 {
+			t.Errorf("%s: the threads waited %v times the loop's wall time, told %v", name, share, told)
+		}
+	}
+}
+
+var sink int
+
+func operation(i int) { sink += i & (i >> 1) }
+
+func inOnePiece(b *testing.B) {
+	m := Start(b, nil)
+	for i := 0; i < b.N; i++ {
+		operation(i)
+	}
+	m.Stop()
+}
+
+func inSlices(b *testing.B) {
+	m := Start(b, nil)
+	for n := m.Slice(); n > 0; n = m.Slice() {
+		for i := 0; i < n; i++ {
+			operation(i)
+		}
+	}
+	m.Stop()
 }
