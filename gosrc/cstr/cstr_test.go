@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gccost/meter"
+	"gccost/rundelay"
 )
 
 // TestMain shortens what testing.Benchmark runs for the tests below; a -bench
@@ -27,17 +28,21 @@ func TestMain(m *testing.M) {
 
 func BenchmarkAllocateFree(b *testing.B) {
 	m := meter.Start(b, Count)
-	for i := 0; i < b.N; i++ {
-		p := Allocate()
-		Free(p)
+	for n := m.Slice(); n > 0; n = m.Slice() {
+		for i := 0; i < n; i++ {
+			p := Allocate()
+			Free(p)
+		}
 	}
 	m.Stop()
 }
 
 func BenchmarkAllocateDefer(b *testing.B) {
 	m := meter.Start(b, Count)
-	for i := 0; i < b.N; i++ {
-		AllocateDefer()
+	for n := m.Slice(); n > 0; n = m.Slice() {
+		for i := 0; i < n; i++ {
+			AllocateDefer()
+		}
 	}
 	m.Stop()
 }
@@ -101,14 +106,15 @@ func BenchmarkAllocateDummy(b *testing.B) {
 
 // variant is what a benchmark must be seen to do.
 type variant struct {
-	benchmark func(*testing.B)
-	allocs    []int64 // Go allocations per operation, where releases differ all of them
-	leaks     bool    // by design
+	benchmark  func(*testing.B)
+	allocs     []int64 // Go allocations per operation, where releases differ all of them
+	leaks      bool    // by design
+	stationary bool    // timed in slices
 }
 
 var variants = map[string]variant{
-	"AllocateFree":     {benchmark: BenchmarkAllocateFree, allocs: []int64{0}},
-	"AllocateDefer":    {benchmark: BenchmarkAllocateDefer, allocs: []int64{0}},
+	"AllocateFree":     {benchmark: BenchmarkAllocateFree, allocs: []int64{0}, stationary: true},
+	"AllocateDefer":    {benchmark: BenchmarkAllocateDefer, allocs: []int64{0}, stationary: true},
 	"AllocateHeapFree": {benchmark: BenchmarkAllocateHeapFree, allocs: []int64{1}},
 	"AllocateAuto":     {benchmark: BenchmarkAllocateAuto, allocs: []int64{1}},
 	"AllocateDummy":    {benchmark: BenchmarkAllocateDummy, allocs: []int64{1}, leaks: true},
@@ -148,6 +154,21 @@ func TestVariants(t *testing.T) {
 				t.Errorf("%d of %d blocks unfreed after the drain", left, r.N)
 			}
 		})
+	}
+}
+
+// TestStationary: a benchmark is timed in slices if it allocates nothing on the Go heap,
+// and only then: its slices would differ by the GC's work.
+func TestStationary(t *testing.T) {
+	for name, v := range variants {
+		r := testing.Benchmark(v.benchmark)
+		slices := r.Extra["slices"]
+		if (slices > 0) != v.stationary {
+			t.Errorf("%s: %v slices, want some: %v", name, slices, v.stationary)
+		}
+		if v.stationary && float64(r.MemAllocs) > slices/2 {
+			t.Errorf("%s: %d Go allocations in %v slices, want none in the loop", name, r.MemAllocs, slices)
+		}
 	}
 }
 
@@ -208,13 +229,29 @@ func TestLaps(t *testing.T) {
 
 // TestMetrics: a plain go test -bench prints what the samples record.
 func TestMetrics(t *testing.T) {
-	line := testing.Benchmark(BenchmarkAllocateAuto).String()
-	for _, unit := range []string{
+	always := []string{
 		"ns/op", "cpu-ns/op", "settled-ns/op", "settled-cpu-ns/op", "gc-cycles", "faults",
 		"peak-rss-bytes", "c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-misfreed",
+	}
+	if rundelay.Read() != nil {
+		always = append(always, "run-delay-share")
+	}
+	ofSlices := []string{
+		"slices", "slices-ns/op", "slice-min-ns/op", "slice-p01-ns/op", "slice-p05-ns/op",
+		"slice-p10-ns/op", "slice-p25-ns/op", "slice-p50-ns/op",
+	}
+	for _, c := range []struct {
+		benchmark func(*testing.B)
+		units     []string
+	}{
+		{BenchmarkAllocateAuto, always},
+		{BenchmarkAllocateFree, append(ofSlices, always...)},
 	} {
-		if !strings.Contains(line, " "+unit) {
-			t.Errorf("no %s in %q", unit, line)
+		line := testing.Benchmark(c.benchmark).String()
+		for _, unit := range c.units {
+			if !strings.Contains(line+"\t", " "+unit+"\t") {
+				t.Errorf("no %s in %q", unit, line)
+			}
 		}
 	}
 }
