@@ -10,7 +10,7 @@
 // and TestMain calls [Main], which does the same on Go 1.10 when a number of
 // operations is asked for (-test.benchtime=1000x).
 //
-// Metrics, all of the loop alone but for the last two:
+// Metrics, all of the loop alone but for gc-share-memstats and peak-rss-bytes:
 //
 //	ns/op               wall time over operations
 //	op/s                operations per second of wall time
@@ -27,6 +27,7 @@
 //	gc-share-classes    CPU time of the GC by runtime/metrics over all CPU time (from Go 1.20)
 //	gc-share-memstats   MemStats.GCCPUFraction: of the whole process so far, over all its Ps
 //	peak-rss-bytes      largest resident set of the program so far
+//	run-delay-share     time that threads waited for a CPU, over wall time: see package meter
 package rates
 
 import (
@@ -34,6 +35,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gccost/rundelay"
 )
 
 // A Worker prepares what one goroutine needs, and returns its operation.
@@ -46,10 +49,11 @@ type Metric struct {
 }
 
 type reading struct {
-	mem   runtime.MemStats
-	gcCPU float64 // seconds
-	usage usage
-	time  time.Time
+	delays rundelay.Reading
+	mem    runtime.MemStats
+	gcCPU  float64 // seconds
+	usage  usage
+	time   time.Time
 }
 
 // Measure does n operations altogether, on so many goroutines, and returns the
@@ -74,6 +78,7 @@ func Measure(n, goroutines int, worker Worker) []Metric {
 	}
 	ready.Wait()
 	var before, after reading
+	before.delays = rundelay.Read()
 	runtime.ReadMemStats(&before.mem)
 	before.gcCPU = gcCPU()
 	before.usage = readUsage()
@@ -84,6 +89,7 @@ func Measure(n, goroutines int, worker Worker) []Metric {
 	after.usage = readUsage()
 	after.gcCPU = gcCPU()
 	runtime.ReadMemStats(&after.mem)
+	after.delays = rundelay.Read()
 	return summary(float64(n), wall, before, after)
 }
 
@@ -104,6 +110,9 @@ func summary(n float64, wall time.Duration, before, after reading) []Metric {
 		{float64(after.usage.faults - before.usage.faults), "faults"},
 		{after.mem.GCCPUFraction, "gc-share-memstats"},
 		{float64(peakRSS()), "peak-rss-bytes"},
+	}
+	if waited, known := after.delays.Since(before.delays); known {
+		found = append(found, Metric{waited.Seconds() / wall.Seconds(), "run-delay-share"})
 	}
 	if cycles > 0 {
 		found = append(found, Metric{n / cycles, "gc-cycle-op"}, Metric{bytes / cycles, "gc-cycle-bytes"})

@@ -3,6 +3,8 @@ package rates
 import (
 	"sync/atomic"
 	"testing"
+
+	"gccost/rundelay"
 )
 
 // TestMeasureDoesItAll: exactly n operations, whoever does them, each goroutine
@@ -52,6 +54,9 @@ func TestMetricsAgree(t *testing.T) {
 	}
 	if found["gc-cycles"] < 2 {
 		t.Errorf("%v GC cycles over %d bytes of garbage", found["gc-cycles"], n*size)
+	}
+	if share, told := found["run-delay-share"]; told != (rundelay.Read() != nil) || share < 0 || share > 1000 {
+		t.Errorf("the threads waited %v times the wall time for a CPU, told %v", share, told)
 	}
 	if hasClasses {
 		if share := found["gc-share-classes"]; share < 0 || share > 10 {

@@ -72,45 +72,74 @@ func overSlabs(b *testing.B, config slab.Config, bench func(*testing.B, *slab.Po
 	}
 }
 
+// batched is how many blocks BenchmarkBatch has in a call of C.
+const batched = 256
+
 // BenchmarkBatch allocates and frees by hand, 256 at a time: what is left of the
 // cost when nothing is automatic and calls into C are shared.
 func BenchmarkBatch(b *testing.B) {
-	var blocks [256]uintptr
+	var blocks [batched]uintptr
 	m := meter.Start(b, Count)
-	for left := b.N; left > 0; left -= len(blocks) {
-		batch := blocks[:]
-		if left < len(batch) {
-			batch = batch[:left]
-		}
-		if err := (Blocks{}).Exchange(nil, batch); err != nil {
-			b.Fatal(err)
-		}
-		if err := (Blocks{}).Exchange(batch, nil); err != nil {
-			b.Fatal(err)
+	for n := m.Slice(); n > 0; n = m.Slice() { // whole batches, but for the last
+		for left := n; left > 0; left -= len(blocks) {
+			batch := blocks[:]
+			if left < len(batch) {
+				batch = batch[:left]
+			}
+			if err := (Blocks{}).Exchange(nil, batch); err != nil {
+				b.Fatal(err)
+			}
+			if err := (Blocks{}).Exchange(batch, nil); err != nil {
+				b.Fatal(err)
+			}
 		}
 	}
 	m.Stop()
 }
 
-// loop measures an operation, and reports how many blocks are held meanwhile:
+// pieces is how a loop of n operations is divided: next returns how many operations
+// the next piece has, 0 at the end.
+type pieces func(m *meter.Meter, n int) (next func() int)
+
+// sliced is for operations that allocate nothing on the Go heap.
+func sliced(m *meter.Meter, _ int) func() int { return m.Slice }
+
+// whole is for operations that do: one piece.
+func whole(_ *meter.Meter, n int) func() int {
+	return func() int {
+		piece := n
+		n = 0
+		return piece
+	}
+}
+
+// loop measures an operation that allocates on the Go heap, as loopIn does.
+func loop(b *testing.B, count func() meter.Blocks, operation func()) {
+	loopIn(whole, b, count, operation)
+}
+
+// loopIn measures an operation, and reports how many blocks are held meanwhile:
 // c-held-peak and c-held-mean. What is held on average over what is freed in a
 // second is how long a block waits to be freed.
-func loop(b *testing.B, count func() meter.Blocks, operation func()) {
+func loopIn(pieces pieces, b *testing.B, count func() meter.Blocks, operation func()) {
 	const every = 1 << 14
 	var peak, sum, looks int64
 	settle()
 	start := Count()
 	m := meter.Start(b, count)
-	for i := 0; i < b.N; i++ {
-		if i%every == every-1 {
-			now := Count()
-			held := (now.Allocated - now.Freed) - (start.Allocated - start.Freed)
-			sum, looks = sum+held, looks+1
-			if held > peak {
-				peak = held
+	next := pieces(m, b.N)
+	for i, n := 0, next(); n > 0; n = next() {
+		for end := i + n; i < end; i++ {
+			if i%every == every-1 {
+				now := Count()
+				held := (now.Allocated - now.Freed) - (start.Allocated - start.Freed)
+				sum, looks = sum+held, looks+1
+				if held > peak {
+					peak = held
+				}
 			}
+			operation()
 		}
-		operation()
 	}
 	m.Stop()
 	if looks > 0 {
@@ -233,51 +262,56 @@ func BenchmarkHeapSlab(b *testing.B) {
 }
 
 func BenchmarkHeapManual(b *testing.B) {
-	onHeap(b, func(b *testing.B) { loop(b, Count, func() { Free(Allocate()) }) })
+	onHeap(b, func(b *testing.B) { loopIn(sliced, b, Count, func() { Free(Allocate()) }) })
 }
 
 func BenchmarkHeapFinalizer(b *testing.B) {
 	onHeap(b, func(b *testing.B) { loop(b, Count, func() { NewFinalized() }) })
 }
 
-// live holds so many handles at once, and closes one at random in each
+// overLives measures replace with several numbers of live handles.
+func overLives[T any](b *testing.B, pieces pieces, open func() T, close func(T)) {
+	for live := 10; live <= 10_000_000; live *= 10 {
+		live := live
+		b.Run(fmt.Sprintf("live=%d", live), func(b *testing.B) { replace(b, live, pieces, open, close) })
+	}
+}
+
+// replace holds so many handles at once, and closes one at random in each
 // operation, to put a new one in its place.
 //
 // No blocks are counted: every operation frees one and allocates one, and which
 // of those that were there before go with a slab is not its doing.
-func live[T any](b *testing.B, open func() T, close func(T)) {
-	for live := 10; live <= 10_000_000; live *= 10 {
-		live := live
-		b.Run(fmt.Sprintf("live=%d", live), func(b *testing.B) {
-			chance := rand.New(rand.NewSource(1))
-			live := live
-			if live > 100*b.N {
-				live = 100 * b.N // the try of one operation that goes before would leave as many
-			}
-			handles := make([]T, live)
-			for i := range handles {
-				handles[i] = open()
-			}
-			chance.Shuffle(len(handles), func(i, j int) { handles[i], handles[j] = handles[j], handles[i] })
-			m := meter.Start(b, nil)
-			for i := 0; i < b.N; i++ {
-				at := chance.Intn(live)
-				close(handles[at])
-				handles[at] = open()
-			}
-			m.Stop()
-			runtime.KeepAlive(handles)
-		})
+func replace[T any](b *testing.B, live int, pieces pieces, open func() T, close func(T)) {
+	chance := rand.New(rand.NewSource(1))
+	if live > 100*b.N {
+		live = 100 * b.N // the try of one operation that goes before would leave as many
 	}
+	handles := make([]T, live)
+	for i := range handles {
+		handles[i] = open()
+	}
+	chance.Shuffle(len(handles), func(i, j int) { handles[i], handles[j] = handles[j], handles[i] })
+	m := meter.Start(b, nil)
+	next := pieces(m, b.N)
+	for n := next(); n > 0; n = next() {
+		for i := 0; i < n; i++ {
+			at := chance.Intn(live)
+			close(handles[at])
+			handles[at] = open()
+		}
+	}
+	m.Stop()
+	runtime.KeepAlive(handles)
 }
 
-func BenchmarkLiveManual(b *testing.B) { live(b, Allocate, Free) }
+func BenchmarkLiveManual(b *testing.B) { overLives(b, sliced, Allocate, Free) }
 
-func BenchmarkLiveFinalizer(b *testing.B) { live(b, NewFinalized, (*Finalized).Close) }
+func BenchmarkLiveFinalizer(b *testing.B) { overLives(b, whole, NewFinalized, (*Finalized).Close) }
 
 func BenchmarkLiveSlab(b *testing.B) {
 	p := slab.New(Blocks{}, slab.Config{})
-	live(b, func() *slab.Handle { return get(b, p) }, func(h *slab.Handle) {
+	overLives(b, whole, func() *slab.Handle { return get(b, p) }, func(h *slab.Handle) {
 		if err := h.Close(); err != nil {
 			b.Fatal(err)
 		}
@@ -316,6 +350,37 @@ func TestConservation(t *testing.T) {
 		if got := r.Extra["c-unfreed-drained"]; got < 0 || got > tolerance {
 			t.Errorf("%s: %v blocks are held after the drain", name, got)
 		}
+	}
+}
+
+// TestStationary: what is timed in slices allocates nothing on the Go heap in its loop,
+// and the variants it is compared with, which do, are not timed so.
+func TestStationary(t *testing.T) {
+	for name, c := range map[string]struct {
+		benchmark  func(*testing.B)
+		stationary bool
+	}{
+		"Batch":         {BenchmarkBatch, true},
+		"HeapManual":    {BenchmarkHeapManual, true},
+		"HeapFinalizer": {BenchmarkHeapFinalizer, false},
+		"LiveManual":    {func(b *testing.B) { replace(b, 1000, sliced, Allocate, Free) }, true},
+		"LiveFinalizer": {func(b *testing.B) { replace(b, 1000, whole, NewFinalized, (*Finalized).Close) }, false},
+	} {
+		r := testing.Benchmark(c.benchmark)
+		slices := r.Extra["slices"]
+		if (slices > 0) != c.stationary {
+			t.Errorf("%s: %v slices, want some: %v", name, slices, c.stationary)
+		}
+		if c.stationary && (r.AllocsPerOp() != 0 || float64(r.MemAllocs) > slices/2) {
+			t.Errorf("%s: %d Go allocations in %v slices, want none in the loop", name, r.MemAllocs, slices)
+		}
+	}
+}
+
+// TestSlicesHoldWholeBatches: else a slice would have more calls of C than others.
+func TestSlicesHoldWholeBatches(t *testing.T) {
+	if rest := meter.SliceOperations % batched; rest != 0 {
+		t.Errorf("a slice ends with a batch of %d blocks of %d", rest, batched)
 	}
 }
 
