@@ -157,8 +157,8 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// TestStationary: a benchmark is timed in slices if it allocates nothing on the Go heap,
-// and only then: its slices would differ by the GC's work.
+// TestStationary: a benchmark is timed in slices if its loop allocates nothing on the Go
+// heap, and only then: the slices of the others differ by the GC's work.
 func TestStationary(t *testing.T) {
 	for name, v := range variants {
 		r := testing.Benchmark(v.benchmark)

@@ -10,8 +10,9 @@
 //	}
 //	m.Stop()
 //
-// A loop that allocates nothing on the Go heap is stationary: each of its operations
-// costs the same. It is timed in slices, of [SliceOperations] operations each:
+// A loop is stationary if it allocates nothing on the Go heap, and if the cost of an
+// operation does not depend on how many came before it. A stationary loop is timed in
+// slices of [SliceOperations] operations:
 //
 //	m := meter.Start(b, blocks)
 //	for n := m.Slice(); n > 0; n = m.Slice() {

@@ -27,7 +27,7 @@
 //	gc-share-classes    CPU time of the GC by runtime/metrics over all CPU time (from Go 1.20)
 //	gc-share-memstats   MemStats.GCCPUFraction: of the whole process so far, over all its Ps
 //	peak-rss-bytes      largest resident set of the program so far
-//	run-delay-share     time that threads waited for a CPU, over wall time: see package meter
+//	run-delay-share     time that threads waited for a CPU, over wall time: see package rundelay
 package rates
 
 import (
