@@ -166,8 +166,9 @@ func TestStationary(t *testing.T) {
 		if (slices > 0) != v.stationary {
 			t.Errorf("%s: %v slices, want some: %v", name, slices, v.stationary)
 		}
-		if v.stationary && float64(r.MemAllocs) > slices/2 {
-			t.Errorf("%s: %d Go allocations in %v slices, want none in the loop", name, r.MemAllocs, slices)
+		// Finalizers of another benchmark that run meanwhile may allocate.
+		if v.stationary && r.MemAllocs > uint64(r.N/100) {
+			t.Errorf("%s: %d Go allocations in %d operations, want none in the loop", name, r.MemAllocs, r.N)
 		}
 	}
 }
