@@ -22,12 +22,11 @@ from gccost import gokernel, places, rounding, stats
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
 from gccost.judging import ledger
+from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
-from gccost.measuring import machine, runs, toolchains
-from gccost.measuring import measure as measuring
+from gccost.measuring import campaign, machine, runs, toolchains
 from gccost.measuring.experiments import EXPERIMENTS, experiment
 from gccost.measuring.experiments.base import BUDGETS, Experiment, budget
-from gccost.measuring.experiments.precision import LOADS, MEASUREMENTS, METHODS
 from gccost.measuring.precision import SECONDS
 from gccost.measuring.precision import measure as measure_precision
 from gccost.measuring.runs import Run
@@ -92,7 +91,7 @@ def _stopped(ctx: click.Context) -> str:
         return "stopped"
     settings = {"BUDGET": ctx.params["budget_name"], "ONLY": ctx.params.get("only")}
     words = ["make", str(ctx.info_name), *(f"{k}={v}" for k, v in settings.items() if v)]
-    return f"stopped. What was measured is kept. To go on: {' '.join(words)}"
+    return f"Interrupted. Completed samples are saved; resume with: {' '.join(words)}"
 
 
 def _budget(command: Command) -> Command:
@@ -159,17 +158,17 @@ def report(budget_name: str, only: str | None) -> None:
     "--seconds",
     default=SECONDS,
     show_default=True,
-    help=f"For each of {len(METHODS) * len(LOADS) * len(MEASUREMENTS)} measurements.",
+    help="Of samples, for each measurement by our method.",
 )
 @_budget
 def precision(seconds: float, budget_name: str) -> None:
     """Measure how well independent measurements agree, by our method and others'.
 
-    Four measurements of two ratios by each method, on a quiet machine and with
-    another process keeping a core busy: about half an hour.
+    Eight measurements of one ratio by each method, on a quiet machine and with
+    another process keeping a core busy: about 20 minutes.
     """
-    plan = measuring.plan(experiment("precision"), budget(budget_name), _say)
-    if not plan.cases:
+    plan = campaign.plan([experiment("precision")], budget(budget_name), say=_say)
+    if not plan.pool:
         raise MissingTool("; ".join(plan.missing.values()), "precision")
     with _progress("precision") as progress:
         run = measure_precision(plan, progress, seconds)
@@ -208,10 +207,9 @@ def fetch() -> None:
 
     Fails where the Go release of today or that of the first document cannot be had.
     """
-    for of in EXPERIMENTS.values():
-        plan = measuring.plan(of, list(BUDGETS.values())[-1], _say)
-        for release, why in plan.missing.items():
-            _say(f"{of.name}: {release} is left out. {why}")
+    plan = campaign.plan(list(EXPERIMENTS.values()), list(BUDGETS.values())[-1], say=_say)
+    for release, why in plan.missing.items():
+        _say(f"{toolchains.title(release)} is left out. {why}")
     for go in (toolchains.TODAY_GO, toolchains.DOCUMENT_GO):
         click.echo(f"Go {go} is in {toolchains.fetch(go, _say).goroot}")
 
@@ -263,12 +261,10 @@ def compare(first: Path, second: Path) -> None:
 
 def _rows_of(run: Run) -> dict[tuple[str, str], ledger.Row]:
     recordings = {
-        name: Recording.load(of, run)
-        for name, of in EXPERIMENTS.items()
-        if run.results(name).exists()
+        name: Recording.load(of, run) for name, of in EXPERIMENTS.items() if run.holds(name)
     }
     if not recordings:
-        raise GccostError("the run holds no experiment that is known here", str(run.folder))
+        raise GccostError("the run holds no study that is known here", str(run.folder))
     rows = ledger.rows(recordings)
     return {(r.claim.id, r.toolchain): r for r in rows if r.estimate.samples}
 
@@ -287,39 +283,45 @@ def _chosen(only: str | None) -> list[Experiment]:
 
 
 def _measure(budget_name: str, chosen: list[Experiment]) -> bool:
-    """Measure experiments one after the other; whether each could be.
+    """Measure studies in one campaign; whether each could be.
 
     One that cannot, as its tools are missing, is said and left out.
     """
-    limit, all_measured = budget(budget_name), True
+    limit = budget(budget_name)
     for what in runs.passed_over(places.runs()):
         _say(what)
     for of in chosen:
         if of.apart:
             _say(f"{of.name}: measured by itself, with {of.apart}; the newest run is shown")
-            continue
-        plan = measuring.plan(of, limit, _say)
-        for release, why in plan.missing.items():
-            click.echo(f"{of.name}: {toolchains.title(release)} is left out. {why}", err=True)
-        try:
-            with _progress(of.name) as progress:
-                run = measuring.measure(plan, progress)
-        except MissingTool as error:
-            _say(f"{of.name} is not measured. {error}")
-            all_measured = False
-            continue
-        summary = run.experiment(of.name)["finished"]
-        done = summary.get(limit.name) or list(summary.values())[-1]
-        click.echo(
-            f"{of.name}: {done['rounds']} rounds, {done['samples']} samples in "
-            f"{rounding.plain(done['seconds'])} s, {rounding.percent(done['share_in_loops'])} "
-            f"of it inside timed loops ({done['because']}); kept in {run.name}"
-        )
-    return all_measured
+    together = [of for of in chosen if not of.apart]
+    if not together:
+        return True
+    plan = campaign.plan(together, limit, questions(together, limit), _say)
+    for release, why in plan.missing.items():
+        _say(f"{toolchains.title(release)} is left out. {why}")
+    try:
+        with _progress("measuring") as progress:
+            run = campaign.measure(plan, progress)
+    except MissingTool as error:
+        _say(f"nothing is measured. {error}")
+        return False
+    lacking = [of.name for of in together if not run.holds(of.name)]
+    for name in lacking:
+        _say(f"{name} is not measured: {'; '.join(plan.tools[name].missing.values())}")
+    done = run.manifest()["finished"]
+    summary = done.get(limit.name) or list(done.values())[-1]
+    standing = plan.questions.standing(run)
+    click.echo(
+        f"{standing.decided} of {standing.verdicts} verdicts decided, from {summary['samples']} "
+        f"samples in {rounding.plain(summary['seconds'])} s, "
+        f"{rounding.percent(summary['share_in_loops'])} of it inside timed loops "
+        f"({summary['because']}); kept in {run.name}"
+    )
+    return not lacking
 
 
 @contextmanager
-def _progress(name: str) -> Iterator[measuring.Progress]:
+def _progress(name: str) -> Iterator[campaign.Progress]:
     """A bar in seconds of measuring, with the time left; a line a round where no one watches."""
     bar: tqdm[Any] | None = None
     said = ""
@@ -327,10 +329,10 @@ def _progress(name: str) -> Iterator[measuring.Progress]:
     def progress(done: float, total: float, doing: str) -> None:
         nonlocal bar, said
         if not sys.stderr.isatty():
-            what = doing.partition(":")[0]
+            what = doing.rpartition(":")[0] or doing
             if what != said:
                 left = max(total - done, 0)
-                click.echo(f"{name}: {what}, at most {left:.0f} s of measuring left", err=True)
+                click.echo(f"{name}: {what} (up to {left:.0f} s of measuring left)", err=True)
                 said = what
             return
         if bar is None:

@@ -28,6 +28,10 @@ class MissingTool(GccostError):
     """A compiler, toolchain or runtime that is not on this machine."""
 
 
+class DiskFull(GccostError):
+    """A disk that has no room for what a command writes."""
+
+
 _FREE = "and start again: what was measured is kept"
 _WRITABLE = "make it writable, or name another folder (GCCOST_RUNS for runs, GCCOST_REPORT)"
 _MENDS = {

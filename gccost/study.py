@@ -28,11 +28,13 @@ from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
 from gccost.judging.claims.quantities import Share
 from gccost.judging.ledger import Row
+from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
-from gccost.measuring import languages, measure, runs, toolchains
+from gccost.measuring import campaign, languages, runs, toolchains
 from gccost.measuring.experiments import EXPERIMENTS, experiment
-from gccost.measuring.experiments.base import Arm, Budget, Experiment, Ratio, budget
+from gccost.measuring.experiments.base import BUDGETS, Arm, Budget, Experiment, Ratio, budget
 from gccost.measuring.runs import Run
+from gccost.measuring.samples import RUN_DELAY
 from gccost.showing import charts, tables
 from gccost.showing.figures import Chart
 from gccost.showing.tables import Cell, Markup, Prose
@@ -62,7 +64,7 @@ def chosen_budget() -> Budget:
 def reference(of: Experiment) -> Run:
     """The newest recorded run that holds an experiment."""
     for run in reversed(runs.all_runs(places.reference())):
-        if run.results(of.name).exists():
+        if run.holds(of.name):
             return run
     raise GccostError(
         f"no recorded run holds {of.name}", str(places.reference()), f"make measure ONLY={of.name}"
@@ -100,11 +102,11 @@ class Study:
         return self.recording.level(arm, go, metric)
 
     def ratio(self, over: Arm, under: Arm, go: str, metric: str = "ns/op") -> Estimate:
-        """The ratio of two arms, paired within rounds."""
+        """The cost of an arm over that of another."""
         return self.recording.ratio(Ratio(over, under, metric), go)
 
     def added(self, over: Arm, under: Arm, go: str, metric: str = "ns/op") -> Estimate:
-        """What one arm costs more than another, paired within rounds."""
+        """What one arm costs more than another."""
         return self.recording.added(Ratio(over, under, metric), go)
 
     def amount(self, arm: Arm, go: str, metric: str) -> Estimate:
@@ -149,8 +151,9 @@ class Study:
         lines = [
             f"- **{row.claim.id} on {row.toolchain}**: "
             + (tables.told(row.estimate, row.unit) if row.estimate.samples else "–")
-            + f", {'' if row.is_bar else 'published '}{row.held_to}: "
-            + f"**{row.verdict}** ({row.why})."
+            + f", {'' if row.is_bar else 'published '}{row.held_to}"
+            + (f" ({rounding.times(row.factor)} of it)" if row.sized else "")
+            + f": **{row.verdict}** ({row.why})."
             for row in self.rows
             if row.claim.id == claim
         ]
@@ -172,7 +175,8 @@ class Study:
         """What arms cost, a table per release: time, against `under`, memory, what is left."""
         header = (
             "variant",
-            "wall ns/op",
+            "cost, ns/op",
+            "mean, ns/op",
             f"against {charts.NAMES[under.benchmark]}",
             "added per object",
             "CPU ns/op",
@@ -203,6 +207,7 @@ class Study:
             yield (
                 charts.NAMES[arm.benchmark] + (", GC off" if arm.gogc == "off" else ""),
                 rounding.plain(self.level(arm, go).value),
+                rounding.plain(self.recording.mean(arm, go)),
                 Cell("1") if arm == under else tables.estimate(ratio, "ratio"),
                 Cell("–") if arm == under else tables.estimate(added, "ns"),
                 rounding.plain(self.level(arm, go, "cpu-ns/op").value),
@@ -345,9 +350,9 @@ def open_study(name: str) -> Study:
     if of.apart:
         return _as_it_stands(of)
     try:
-        plan = measure.plan(of, chosen_budget())
+        plan = _plan(of)
         with _bar(f"{of.name}, {plan.budget.name} budget") as progress:
-            run = measure.measure(plan, progress)
+            run = campaign.measure(plan, progress)
         notices = tuple(
             f"{toolchains.title(go)} was not measured. {why}" for go, why in plan.missing.items()
         )
@@ -359,17 +364,22 @@ def open_study(name: str) -> Study:
         )
 
 
+def _plan(of: Experiment) -> campaign.Plan:
+    limit = chosen_budget()
+    return campaign.plan([of], limit, questions([of], limit))
+
+
 def _replayed(of: Experiment, notices: tuple[str, ...]) -> Study:
     run = reference(of)
     notices += runs.passed_over(places.reference())
-    recorded = run.experiment(of.name).get("sources")
-    if recorded != languages.source_hash(of):
+    recorded, now = run.manifest()["programs"], languages.source_hashes(of)
+    if any(recorded.get(program) != mark for program, mark in now.items()):
         notices += ("The measured programs have changed since this run was recorded.",)
     return Study("replay", Recording.load(of, run), notices)
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[measure.Progress]:
+def _bar(what: str) -> Iterator[campaign.Progress]:
     """A progress bar in seconds of measuring; it appears with the first thing to do.
 
     It is text: a widget is not drawn while a kernel that was restarted is busy.
@@ -417,61 +427,82 @@ def _shell(command: str, language: languages.Language, release: str) -> str:
 
 
 def _notice(study: Study) -> Markup:
-    manifest, entry = study.run.manifest(), study.recording.entry
-    machine = entry.get("machine", manifest["machine"])
-    frame = study.frame
-    done = entry.get("finished", {})
-    budget_name = list(done)[-1] if done else ""
-    summary = done.get(budget_name, {})
-    procs = machine.get("allowed_cpus")
+    manifest = study.run.manifest()
+    machine = manifest["machine"]
+    spoken = languages.of(study.experiment)
+    budget_name, summary = _summary(manifest, study.experiment.name)
     lines = [
-        ("experiment", study.experiment.name),
+        ("study", study.experiment.name),
         (
             "run",
             f"{study.run.name}, "
             + ("recorded" if study.mode == "replay" else "your own")
             + f", begun {manifest['created'][:10]}",
         ),
-        ("machine", f"{machine.get('cpu')}, {procs} CPUs, {machine.get('release')}"),
+        (
+            "machine",
+            f"{machine.get('cpu')}, {machine.get('allowed_cpus')} CPUs, {machine.get('release')}",
+        ),
         ("releases", ", ".join(map(toolchains.title, study.releases))),
-        (languages.of(study.experiment).compiles_with, str(entry.get("compiler", ""))),
+        (spoken.compiles_with, manifest["compilers"].get(spoken.compiles_with, "")),
+        ("samples", _samples(study.frame)),
     ]
     if summary:
         lines.append(
             (
                 "measured",
-                f"{summary['rounds']} rounds or more of every case, {summary['samples']} samples "
-                f"in {rounding.plain(summary['seconds'])} s "
+                f"all studies together: {summary['samples']} samples in "
+                f"{rounding.plain(summary['seconds'])} s "
                 f"({rounding.percent(summary['share_in_loops'])} of it inside timed loops), "
                 f"{budget_name} budget; it ended because {summary['because']}",
             )
         )
     facts = tables.table(("what", "which"), lines)
+    cases = {case.name for case in study.experiment.cases}
     doubts = [
+        *(f"{DISTURBED} {why}." for why in study.recording.disturbed),
         *study.notices,
-        *_broken_off(summary, frame),
-        *_fixed_layout(entry),
-        *entry.get("warnings", manifest["warnings"]),
-        *entry.get("troubles", []),
+        *([] if summary else ["This run was broken off before its budget was spent."]),
+        *_fixed_layout(manifest, study.releases),
+        *manifest["warnings"],
+        *dict.fromkeys(
+            t if t.startswith("gosrc/") else f"{name}: {t}"
+            for name, troubles in manifest["troubles"].items()
+            if name in cases
+            for t in troubles
+        ),
         *_unused(study.recording.problems),
     ]
-    box = tables.warnings(doubts, "What makes these results less trustworthy")
+    box = tables.warnings(doubts, "Caveats")
     return Markup(facts.html + box.html, facts.text + "\n" + box.text)
 
 
-def _broken_off(summary: Mapping[str, Any], frame: pd.DataFrame) -> Iterator[str]:
-    if not summary:
-        yield "This run was broken off before any budget was met."
-    elif len(frame) != summary["samples"]:
-        yield (
-            "This run was taken up again after that, and broken off: "
-            f"{len(frame)} samples in all are shown."
-        )
+DISTURBED = (
+    "The machine was disturbed while this was measured, so no ratio of times is judged. Close "
+    "other programs, or use another machine, and measure again:"
+)
 
 
-def _fixed_layout(entry: Mapping[str, Any]) -> Iterator[str]:
-    for go, random in entry.get("random_layout", {}).items():
-        if not random:
+def _summary(manifest: Mapping[str, Any], study: str) -> tuple[str, Mapping[str, Any]]:
+    """The largest budget that a study was measured to the end of, and how it ended."""
+    done = manifest["finished"]
+    names = [name for name in BUDGETS if name in done and study in done[name]["studies"]]
+    return (names[-1], done[names[-1]]) if names else ("", {})
+
+
+def _samples(frame: pd.DataFrame) -> str:
+    if "run-delay-share" not in frame:
+        return f"{len(frame)} of this study"
+    rejected = int((frame["run-delay-share"] > RUN_DELAY).sum())
+    return (
+        f"{len(frame)} of this study; in {rejected} the threads waited for a CPU for more than "
+        f"{rounding.percent(RUN_DELAY)} of the time"
+    )
+
+
+def _fixed_layout(manifest: Mapping[str, Any], releases: Sequence[str]) -> Iterator[str]:
+    for go in releases:
+        if not manifest["random_layout"].get(go, True):
             yield (
                 f"{toolchains.title(go)} has no random layout: its rounds move the C code alone, "
                 "so what the layout of the Go code does to these times is in none of the intervals."
@@ -557,14 +588,14 @@ def shown(of: Experiment) -> bool:
     if not of.apart and mode() == "measure":
         return True
     folders = [places.reference()] if mode() == "replay" else [places.reference(), places.runs()]
-    return any(run.results(of.name).exists() for f in folders for run in runs.all_runs(f))
+    return any(run.holds(of.name) for f in folders for run in runs.all_runs(f))
 
 
 def _as_it_stands(of: Experiment) -> Study:
     if mode() == "replay":
         return _replayed(of, ())
-    run = measure.find(measure.plan(of, chosen_budget()))
-    if run is None:
+    run = campaign.find(_plan(of))
+    if run is None or not run.holds(of.name):
         how = of.apart or f"make measure ONLY={of.name}"
         return _replayed(of, (f"It was not measured here ({how}): a recorded run is shown.",))
     return Study("measure", Recording.load(of, run), runs.passed_over(places.runs()))

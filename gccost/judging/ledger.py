@@ -7,30 +7,32 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from gccost import rounding, stats
 from gccost.judging import published
 from gccost.judging.claims import CLAIMS
 from gccost.judging.claims.base import Claim
-from gccost.judging.claims.quantities import Range
-from gccost.judging.claims.rules import Label, Rule, Verdict
+from gccost.judging.claims.quantities import Dipping, Range, Saved, TwoBaselines
+from gccost.judging.claims.rules import Label, Verdict
 from gccost.judging.recording import Recording
 from gccost.measuring import toolchains
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import BUDGETS, Ratio
-from gccost.stats import Estimate
+from gccost.measuring.experiments.base import Ratio
+from gccost.stats import JUDGED, LOOKS, Estimate
 
 OURS = "gccost"  # the document of our own claims
+# Quantities that compare times: what a disturbed run cannot tell.
+_COMPARED = (Ratio, Saved, TwoBaselines, Dipping)
 
 
 @dataclass(frozen=True)
 class Row:
     """A claim on one release: what was published, what was measured, the verdict.
 
-    `estimate` carries the 95 % interval; the verdict is judged on `judged`, whose
-    interval is corrected for the number of claims on the ledger.
+    `estimate` carries the 95 % interval of all samples; the verdict rests on `judged`,
+    the 99 % interval of the look that decided, or of the last one. `needed` is how many
+    more rounds could decide it, if the figure stays where it is.
     """
 
     claim: Claim
@@ -43,31 +45,38 @@ class Row:
     published: float
     estimate: Estimate
     judged: Estimate
-    beside: Estimate
     verdict: Verdict
     procs: int
-    longer: float = math.nan  # see `times_as_long`
+    needed: float = math.nan
 
     @property
     def toolchain(self) -> str:
         return toolchains.title(self.release)
 
     @property
-    def why(self) -> str:
-        """The verdict's reason; where it is undecided, with the wider interval it rests on,
-        and how much longer to measure."""
-        if self.verdict.label is not Label.UNDECIDED:
-            return self.verdict.reason
-        low, high = (rounding.value(x, self.unit) for x in (self.judged.low, self.judged.high))
-        return f"{self.verdict.reason}: judged on {low} to {high}{self._mend}"
+    def factor(self) -> float:
+        """Measured over published; NaN where no figure is published or none was measured."""
+        return math.nan if self.is_bar else self.estimate.value / self.published
 
     @property
-    def _mend(self) -> str:
-        if math.isnan(self.longer):
-            return ""
-        if math.isinf(self.longer):
-            return f", so near a bound that {_OUT_OF_REACH} times as long could not decide it"
-        return f"; about {max(2, math.ceil(self.longer))} times as long could decide it"
+    def sized(self) -> bool:
+        """Whether there is a factor to show."""
+        return math.isfinite(self.factor)
+
+    @property
+    def why(self) -> str:
+        """The verdict's reason; where it is undecided, with the interval it rests on, and
+        how much more could decide it."""
+        reason = self.verdict.reason
+        if self.verdict.label is not Label.UNDECIDED or not math.isfinite(self.judged.high):
+            return reason
+        low, high = (rounding.value(x, self.unit) for x in (self.judged.low, self.judged.high))
+        more = ""
+        if math.isinf(self.needed):
+            more = "; too near a bound for any budget"
+        elif not math.isnan(self.needed):
+            more = f"; {self.needed:.0f} more rounds could decide it"
+        return f"{reason} (99 %: {low} to {high}){more}"
 
     @property
     def held_to(self) -> str:
@@ -88,14 +97,6 @@ class Row:
         )
 
 
-def judged_claims(cpus: float = math.inf) -> int:
-    """How many verdicts the ledger gives on so many CPUs: what the intervals are corrected for.
-
-    What cannot be tested there is not judged.
-    """
-    return sum(len(claim.releases) for claim in CLAIMS.values() if claim.cpus <= cpus)
-
-
 def rows(recordings: Mapping[str, Recording], claims: Iterable[Claim] | None = None) -> list[Row]:
     """The ledger's rows for the claims (all, if not given), from the experiments recorded."""
     words = published.claims().to_dict("index")
@@ -109,22 +110,15 @@ def rows(recordings: Mapping[str, Recording], claims: Iterable[Claim] | None = N
 def _row(
     claim: Claim, release: str, words: Mapping[Hashable, Any], recording: Recording | None
 ) -> Row:
-    nothing = stats.amount([], [])
-    estimate = judged = beside = nothing
-    value, procs, longer = float(words["value"]), 0, math.nan
+    value = float(words["value"])
+    estimate = judged = stats.amount([])
+    procs, needed = 0, math.nan
     if recording is None:
         verdict = Verdict(Label.UNMEASURED, "no run holds it")
     else:
         estimate = recording.estimate(claim.quantity, release)
-        confidence = stats.corrected(0.95, judged_claims(recording.cpus))
-        judged = recording.judged(claim.quantity, release, confidence)
-        if claim.beside is not None:
-            beside = recording.estimate(claim.beside, release)
-        floor = _floor(claim, judged, recording)
-        verdict = _judge(claim, release, judged, value, recording, floor)
+        judged, verdict, needed = _judge(claim, release, value, recording)
         procs = _procs(recording, release)
-        if verdict.label is Label.UNDECIDED:
-            longer = times_as_long(claim.rule, judged, value, floor)
     return Row(
         claim=claim,
         document=str(words["document"]),
@@ -136,34 +130,52 @@ def _row(
         published=value,
         estimate=estimate,
         judged=judged,
-        beside=beside,
         verdict=verdict,
         procs=procs,
-        longer=longer,
+        needed=needed,
     )
 
 
-# What would take longer than so many times as long is out of every budget's reach.
-_OUT_OF_REACH = 100
+def _judge(
+    claim: Claim, release: str, published_value: float, recording: Recording
+) -> tuple[Estimate, Verdict, float]:
+    """The interval that decided (or the last one), the verdict, and the rounds that it lacks."""
+    nothing = stats.amount([])
+    if claim.cpus > recording.cpus:
+        needs = f"it needs {claim.cpus} CPUs, there were {recording.cpus}"
+        return nothing, Verdict(Label.UNTESTABLE, needs), math.nan
+    arms = dict.fromkeys(claim.quantity.arms)
+    rounds = [recording.rounds(arm, release) for arm in arms]
+    fewest = min(map(len, rounds))
+    if math.isnan(recording.estimate(claim.quantity, release).value):
+        missing = recording.manifest["missing"].get(release)
+        failed = [f for arm in arms for f in recording.failures(arm, release)]
+        why = missing or "; ".join(dict.fromkeys(failed)) or "the run holds no samples of it"
+        return nothing, Verdict(Label.UNMEASURED, why), math.nan
+    if isinstance(claim.quantity, _COMPARED) and recording.disturbed:
+        why = "the machine was disturbed: " + "; ".join(recording.disturbed)
+        return nothing, Verdict(Label.UNDECIDED, why), math.nan
+    if claim.quantity.at_once:
+        judged = recording.estimate(claim.quantity, release, JUDGED)
+        return judged, claim.rule.judge(judged, published_value), math.nan
+    if fewest < LOOKS[0]:
+        few = f"it has {fewest} of the {LOOKS[0]} rounds that a verdict needs"
+        return nothing, Verdict(Label.UNDECIDED, few), LOOKS[0] - fewest
+    for look in (look for look in LOOKS if look <= fewest):
+        last = max(numbers[look - 1] for numbers in rounds)
+        judged = recording.until(last).estimate(claim.quantity, release, JUDGED)
+        verdict = claim.rule.judge(judged, published_value)
+        if verdict.label.decided:
+            return judged, verdict, math.nan
+    return judged, verdict, _needed(claim, judged, published_value, look) - (fewest - look)
 
 
-def times_as_long(rule: Rule, judged: Estimate, published_value: float, floor: float) -> float:
-    """How many times as long to measure for a verdict, if the figure stays where it is.
-
-    A guess: an interval narrows with the square root of the time, as the noise floor does,
-    and the figure moves within it meanwhile. Infinite where it lies too near a bound; NaN
-    where there is no interval or floor yet, or none that narrows (a count of places, a
-    curve's dip).
-    """
-    parts = (judged.one, judged.other) if isinstance(judged, Range) else (judged,)
-    ends = [floor, *(end for part in parts for end in (part.low, part.high))]
-    if type(judged) not in (Estimate, Range) or not all(map(math.isfinite, ends)):
-        return math.nan
-    for longer in np.geomspace(1, _OUT_OF_REACH, 200):
-        share = 1 / math.sqrt(longer)
-        narrower = _narrowed(judged, share)
-        if rule.judge(narrower, published_value, floor * share).label.decided:
-            return float(longer)
+def _needed(claim: Claim, judged: Estimate, published_value: float, look: int) -> float:
+    """How many rounds more decide it if the figure stays where it is; infinite if none do."""
+    for more in (later for later in LOOKS if later > look):
+        narrower = _narrowed(judged, stats.narrowing(look, more, JUDGED.confidence))
+        if claim.rule.judge(narrower, published_value).label.decided:
+            return more - look
     return math.inf
 
 
@@ -173,52 +185,13 @@ def _narrowed(estimate: Estimate, share: float) -> Estimate:
         one, other = _narrowed(estimate.one, share), _narrowed(estimate.other, share)
         low, high = min(one.low, other.low), max(one.high, other.high)
         return replace(estimate, one=one, other=other, low=low, high=high)
-    if estimate.low > 0:
-        low, high = (
-            estimate.value * (end / estimate.value) ** share
-            for end in (estimate.low, estimate.high)
-        )
-    else:
-        low, high = (
-            estimate.value + (end - estimate.value) * share for end in (estimate.low, estimate.high)
-        )
-    return replace(estimate, low=low, high=high)
-
-
-def _floor(claim: Claim, judged: Estimate, recording: Recording) -> float:
-    """The noise floor of a ratio, as sure as the interval that is set beside it."""
-    if isinstance(claim.quantity, Ratio) and judged.samples:
-        return recording.noise_floor(claim.quantity, judged.confidence)
-    return 0.0
-
-
-def _judge(
-    claim: Claim,
-    release: str,
-    judged: Estimate,
-    published_value: float,
-    recording: Recording,
-    floor: float,
-) -> Verdict:
-    if claim.cpus > recording.cpus:
-        needs = f"it needs {claim.cpus} CPUs, there were {recording.cpus}"
-        return Verdict(Label.UNTESTABLE, needs)
-    if judged.samples == 0 or math.isnan(judged.value):
-        missing = recording.entry.get("missing", {}).get(release)
-        return Verdict(Label.UNMEASURED, missing or _waiting(claim, release))
-    return claim.rule.judge(judged, published_value, floor)
-
-
-def _waiting(claim: Claim, release: str) -> str:
-    """Why a run holds no samples of a claim: its budget was too small, as far as is known."""
-    cases = EXPERIMENTS[claim.experiment].cases
-    since = {
-        case.since for case in cases if case.release == release and case.arm in claim.quantity.arms
-    }
-    later = max(since, key=list(BUDGETS).index, default="tiny")
-    if later != "tiny":
-        return f"it is measured from the {later} budget on"
-    return "the run holds no samples of it"
+    ends = [
+        estimate.value * (end / estimate.value) ** share
+        if estimate.low > 0
+        else estimate.value + (end - estimate.value) * share
+        for end in (estimate.low, estimate.high)
+    ]
+    return replace(estimate, low=ends[0], high=ends[1])
 
 
 def _procs(recording: Recording, release: str) -> int:
@@ -241,6 +214,7 @@ def table(ledger: Iterable[Row]) -> pd.DataFrame:
                 "estimate": rounding.written(row.estimate.value),
                 "low": rounding.written(row.estimate.low),
                 "high": rounding.written(row.estimate.high),
+                "over_published": rounding.written(row.factor),
                 "samples": row.estimate.samples,
                 "unit": row.unit,
                 "verdict": str(row.verdict),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,31 +16,22 @@ from gccost import stats
 from gccost.errors import GccostError
 from gccost.judging.claims import CLAIMS
 from gccost.judging.claims.base import Claim
-from gccost.judging.claims.quantities import (
-    Agreement,
-    Amount,
-    Difference,
-    Dip,
-    Places,
-    Quantity,
-    Range,
-    Saved,
-    Share,
-    Spread,
-    Steepness,
-    Straightness,
-    Tally,
-    TwoBaselines,
-    Valley,
-)
+from gccost.judging.claims.quantities import Share
 from gccost.judging.models import walk
-from gccost.measuring import benchfmt, frames
-from gccost.measuring.experiments.base import Arm, Experiment, Ratio
+from gccost.measuring import frames
+from gccost.measuring.experiments.base import FREE, Arm, Experiment, Quantity, Ratio
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.profiles import Profile
 from gccost.measuring.profiles import read as read_profile
 from gccost.measuring.runs import Run
-from gccost.stats import Estimate
+from gccost.measuring.samples import RUN_DELAY, slices_fault
+from gccost.stats import SHOWN, Cost, Estimate, Width
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+# A floor is seen when so many rounds of the baseline lie within this factor of their median.
+_FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.02
+_TWINS_WITHIN = 1.05  # an A/A ratio further off, with an interval that excludes 1, is no noise
 
 
 @dataclass(frozen=True)
@@ -48,7 +39,8 @@ class Recording:
     """The samples and profiles of an experiment in one run.
 
     `frame` has a row a sample; `cpu_profiles` holds the profiles by the case's name,
-    then by round; `problems` are the lines and profiles that could not be used.
+    then by round; `problems` are the lines and profiles that could not be used. Rounds
+    after `last` are left out of every estimate.
     """
 
     experiment: Experiment
@@ -56,6 +48,7 @@ class Recording:
     frame: pd.DataFrame
     problems: tuple[str, ...]
     cpu_profiles: Mapping[str, Mapping[int, Profile]]
+    last: float = math.inf
 
     @classmethod
     def load(cls, experiment: Experiment, run: Run) -> Recording:
@@ -63,43 +56,40 @@ class Recording:
 
         Raises GccostError if the run holds none.
         """
-        path = run.results(experiment.name)
-        if not path.exists():
+        if not run.samples.exists():
             raise GccostError(
-                f"the run holds no samples of {experiment.name}",
-                run.name,
-                f"make measure ONLY={experiment.name}",
+                "the run holds no samples", run.name, f"make measure ONLY={experiment.name}"
             )
-        reading = benchfmt.read(path)
-        scale = float(run.manifest().get("scale", 1.0))
-        measured_on = run.experiment(experiment.name).get("machine", run.manifest()["machine"])
-        memory = memory_for_a_sample(measured_on)
+        reading = run.reading()
+        manifest = run.manifest()
+        memory = memory_for_a_sample(manifest["machine"])
+        scale = float(manifest.get("scale", 1.0))
         cases = [case.scaled(scale).capped(memory) for case in experiment.cases]
         frame = frames.of_cases(reading.frame, cases)
         problems = [str(problem) for problem in reading.errors]
+        stationary = {case.name for case in cases if case.arm.stationary}
+        faulty = []
+        for at, sample in frame[frame["name"].isin(stationary)].iterrows():
+            if fault := slices_fault(dict(sample)):
+                faulty.append(at)
+                problems.append(f"{sample['name']}, round {sample['round']:.0f}: {fault}")
         cpu_profiles = {
-            case.name: dict(
-                _usable(run.profiles(experiment.name, case.name), case.arm.benchmark, problems)
-            )
+            case.name: dict(_usable(run.profiles(case.name), case.arm.benchmark, problems))
             for case in experiment.cases
             if case.arm.profile
         }
-        return cls(experiment, run, frame, tuple(problems), cpu_profiles)
+        return cls(experiment, run, frame.drop(index=faulty), tuple(problems), cpu_profiles)
 
     @cached_property
-    def _cases(self) -> Mapping[str, pd.DataFrame]:
-        return frames.by_case(self.frame)
-
-    @cached_property
-    def entry(self) -> dict[str, Any]:
-        """What the run's manifest says of the experiment."""
-        return self.run.experiment(self.experiment.name)
+    def manifest(self) -> dict[str, Any]:
+        """What the run says of itself."""
+        return self.run.manifest()
 
     @property
     def cpus(self) -> int:
         """How many CPUs the machine gave to what was measured; a quota is so many at once."""
-        machine = self.entry.get("machine", self.run.manifest()["machine"])
-        allowed, quota = int(machine.get("allowed_cpus", 1)), machine.get("cpu_quota")
+        machine = self.manifest["machine"]
+        allowed, quota = int(machine.get("allowed_cpus") or 1), machine.get("cpu_quota")
         return min(allowed, max(1, int(quota))) if quota else allowed
 
     @property
@@ -108,121 +98,101 @@ class Recording:
         measured = set(self.frame["release"]) if len(self.frame) else set()
         return tuple(release for release in self.experiment.releases if release in measured)
 
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims that this experiment tests."""
+        return tuple(c for c in CLAIMS.values() if c.experiment == self.experiment.name)
+
     def failures(self, arm: Arm, release: str) -> list[str]:
         """How the samples of an arm on a release ended that gave no figures."""
-        return list(self.entry.get("failed", {}).get(arm.on(release), []))
+        return list(self.manifest.get("failed", {}).get(arm.on(release), []))
+
+    # --- Samples --------------------------------------------------------------------
+
+    @cached_property
+    def _cases(self) -> Mapping[str, pd.DataFrame]:
+        return frames.by_case(self.frame)
+
+    def until(self, round_: float) -> Recording:
+        """The same without the rounds after this one."""
+        part = replace(self, last=round_)
+        part.__dict__["_cases"] = self._cases  # which are read once
+        return part
 
     def samples(self, arm: Arm, release: str) -> pd.DataFrame:
         """The samples of an arm on a release, indexed by round."""
-        return self._cases[arm.on(release)]
+        found = self._cases[arm.on(release)]
+        return found if math.isinf(self.last) else found[found.index <= self.last]
+
+    def accepted(self, arm: Arm, release: str) -> pd.DataFrame:
+        """The samples of processes whose threads hardly waited for a CPU, where that matters.
+
+        All of them where that leaves fewer than two.
+        """
+        samples = self.samples(arm, release)
+        if not arm.gated or "run-delay-share" not in samples:
+            return samples
+        found = samples[~(samples["run-delay-share"] > RUN_DELAY)]
+        return found if len(found) > 1 else samples
+
+    def rounds(self, arm: Arm, release: str) -> list[int]:
+        """The rounds with an accepted sample of an arm, or with its profile, in order."""
+        if arm.profile:
+            return sorted(r for r in self.profiles(arm, release) if r <= self.last)
+        return sorted({int(r) for r in self.accepted(arm, release).index})
+
+    def values(self, arm: Arm, release: str, metric: str = "ns/op") -> Floats:
+        """A metric of each accepted process; of a loop timed in slices, their low quantile."""
+        samples = self.accepted(arm, release)
+        return _column(samples, _sliced(arm, metric))
+
+    def mean(self, arm: Arm, release: str, metric: str = "ns/op") -> float:
+        """The median over all processes of their mean: what is usually reported."""
+        values = _column(self.samples(arm, release), metric)
+        return float(np.median(values)) if values.size else math.nan
+
+    # --- Estimates ------------------------------------------------------------------
+
+    def cost(self, arm: Arm, release: str, metric: str = "ns/op") -> Cost:
+        """The undisturbed cost of an arm: see `gccost.stats`."""
+        column = _sliced(arm, metric)
+        samples = self.accepted(arm, release)
+        if column not in samples:
+            return stats.level([])
+        if column != metric:
+            return stats.floor(samples[column], samples.index)
+        time = metric.endswith(("ns/op", "-s", "-ns"))
+        return stats.level(samples[column], stats.LOW if time else 0.5)
+
+    def combine(
+        self,
+        function: Callable[..., float],
+        costs: Sequence[tuple[Arm, str]],
+        release: str,
+        width: Width = SHOWN,
+        *,
+        signed: bool = False,
+    ) -> Estimate:
+        """A figure drawn from the costs of arms, each by a metric: function(cost, …)."""
+        found = [self.cost(arm, release, metric) for arm, metric in costs]
+        return stats.combine(function, found, width, signed=signed)
 
     def level(self, arm: Arm, release: str, metric: str = "ns/op") -> Estimate:
         """An arm's own level of a metric that is never 0, in the metric's unit."""
-        values = self._values(arm, release, metric)
-        return stats.level(values.to_numpy(dtype=float), values.index.to_numpy())
+        return self.combine(float, [(arm, metric)], release)
 
-    def amount(self, arm: Arm, release: str, metric: str, confidence: float = 0.95) -> Estimate:
+    def ratio(self, ratio: Ratio, release: str) -> Estimate:
+        """The cost of a ratio's numerator over that of its denominator."""
+        return ratio.estimate(self, release)
+
+    def added(self, ratio: Ratio, release: str, width: Width = SHOWN) -> Estimate:
+        """What the numerator costs more than the denominator, in the metric's unit."""
+        costs = [(arm, ratio.metric) for arm in ratio.arms]
+        return self.combine(lambda a, b: a - b, costs, release, width, signed=True)
+
+    def amount(self, arm: Arm, release: str, metric: str) -> Estimate:
         """An arm's amount of a metric that may be 0 (a count), in the metric's unit."""
-        values = self._values(arm, release, metric)
-        return stats.amount(values.to_numpy(dtype=float), values.index.to_numpy(), confidence)
-
-    def _values(self, arm: Arm, release: str, metric: str) -> pd.Series:
-        samples = self.samples(arm, release)
-        return samples[metric].dropna() if metric in samples else pd.Series(dtype=float)
-
-    def pairs(self, ratio: Ratio, release: str) -> pd.DataFrame:
-        """The samples of a ratio paired by round: columns numerator, denominator."""
-        return frames.pairs(self._cases, ratio, release)
-
-    def ratio(
-        self,
-        ratio: Ratio,
-        release: str,
-        confidence: float = 0.95,
-        peers: stats.Peers | None = None,
-    ) -> Estimate:
-        """The median of the ratios paired within rounds, with its interval."""
-        return stats.paired_ratio(*self._sides(ratio, release), confidence, peers)
-
-    def _sides(self, ratio: Ratio, release: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A ratio's numerator, denominator and round, an entry a round."""
-        pairs = self.pairs(ratio, release)
-        over, under = (pairs[side].to_numpy(dtype=float) for side in ("numerator", "denominator"))
-        return over, under, pairs.index.to_numpy()
-
-    @cached_property
-    def peers(self) -> Mapping[str, stats.Peers | None]:
-        """What the figures of a kind say of one another's noise: those that are judged, those
-        that measuring stops at, and the A/A controls."""
-        tested: dict[tuple[Quantity | None, str], None] = {
-            (quantity, release): None
-            for claim in self.claims
-            for quantity in (claim.quantity, claim.beside)
-            for release in claim.releases
-        }
-        headline = ((r, release) for r in self.experiment.headline for release in self.releases)
-        tested |= dict.fromkeys((*headline, *self.experiment.controls))
-        found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
-        for quantity, release in tested:
-            if isinstance(quantity, Ratio | TwoBaselines):
-                for ratio in (
-                    (quantity,) if isinstance(quantity, Ratio) else (quantity.over, quantity.other)
-                ):
-                    over, under, rounds = self._sides(ratio, release)
-                    figures = stats.log_ratio(over, under), rounds
-                    found.setdefault(_kind(quantity), []).append(figures)
-            elif isinstance(quantity, Share):
-                shares = self.shares(quantity, release)
-                figures = stats.angle(shares.to_numpy()), shares.index.to_numpy()
-                found.setdefault(_kind(quantity), []).append(figures)
-        return {kind: stats.peers(figures) for kind, figures in found.items()}
-
-    def judged(self, quantity: Quantity, release: str, confidence: float) -> Estimate:
-        """The quantity with the interval that a verdict rests on."""
-        peers = self.peers.get(_kind(quantity))
-        if isinstance(quantity, Ratio):
-            return self.ratio(quantity, release, confidence, peers)
-        if isinstance(quantity, Share):
-            return self.share(quantity, release, confidence, peers)
-        if isinstance(quantity, TwoBaselines):
-            return self.range(quantity, release, confidence, peers)
-        if isinstance(quantity, Dip):
-            return self.dip(quantity, release, confidence, peers)
-        if isinstance(quantity, Saved):
-            return self.saved(quantity, release, confidence, peers)
-        return self.estimate(quantity, release, confidence)
-
-    def added(self, ratio: Ratio, release: str, confidence: float = 0.95) -> Estimate:
-        """Numerator minus denominator, paired within rounds, in the metric's unit."""
-        return stats.difference(*self._sides(ratio, release), confidence)
-
-    def over_sizes(self, curve: Sequence[Ratio], release: str) -> pd.DataFrame:
-        """What each ratio's numerator takes more than its denominator, in the metric's unit.
-
-        Indexed by round, a column per entry of the curve that was measured, by its place.
-        """
-        pairs = {i: self.pairs(ratio, release) for i, ratio in enumerate(curve)}
-        return pd.DataFrame(
-            {i: p["numerator"] - p["denominator"] for i, p in pairs.items() if len(p)}
-        ).dropna()
-
-    def dip(
-        self, dip: Dip, release: str, confidence: float = 0.95, peers: stats.Peers | None = None
-    ) -> Valley:
-        """How deep a curve dips: its first and its last point over its least."""
-        added = self.over_sizes(dip.curve, release)
-        if not len(added):
-            return Valley(math.nan, -math.inf, math.inf, 0, 0, confidence, math.nan, math.nan, -1)
-        least = int(added.columns.to_numpy(dtype=int)[added.median().to_numpy().argmin()])
-        rounds = added.index.to_numpy()
-        first, last = (
-            stats.paired_ratio(
-                *(added[end].to_numpy(), added[least].to_numpy()), rounds, confidence, peers
-            )
-            for end in (added.columns[0], added.columns[-1])
-        )
-        values = (first.value, first.low, first.high, first.samples, first.blocks, confidence)
-        return Valley(*values, last.low, last.high, least)
+        return stats.amount(self.values(arm, release, metric))
 
     def shares(self, share: Share, release: str) -> pd.Series:
         """The share (0 to 1) in each round's profile, indexed by round."""
@@ -230,48 +200,22 @@ class Recording:
             {
                 round_: profile.share(share.functions, share.within, share.of)
                 for round_, profile in self.profiles(share.arm, release).items()
+                if round_ <= self.last
             },
             dtype=float,
         ).dropna()
 
-    def share(
-        self,
-        share: Share,
-        release: str,
-        confidence: float = 0.95,
-        peers: stats.Peers | None = None,
-    ) -> Estimate:
+    def share(self, share: Share, release: str) -> Estimate:
         """The share (0 to 1) over the rounds' profiles, with its interval."""
-        shares = self.shares(share, release)
-        return stats.share(shares.to_numpy(), shares.index.to_numpy(), confidence, peers)
+        return share.estimate(self, release)
 
     def profiles(self, arm: Arm, release: str) -> Mapping[int, Profile]:
         """The CPU profiles of an arm on a release, by round."""
         return self.cpu_profiles.get(arm.on(release), {})
 
-    def estimate(self, quantity: Quantity, release: str, confidence: float = 0.95) -> Estimate:
+    def estimate(self, quantity: Quantity, release: str, width: Width = SHOWN) -> Estimate:
         """The quantity of a claim on a release."""
-        if isinstance(quantity, Share):
-            return self.share(quantity, release, confidence)
-        if isinstance(quantity, Agreement):
-            return self.spread(quantity, release)
-        if isinstance(quantity, Amount):
-            return self.amount(quantity.arm, release, quantity.metric, confidence)
-        if isinstance(quantity, Difference):
-            return self.added(quantity.ratio, release, confidence)
-        if isinstance(quantity, Dip):
-            return self.dip(quantity, release, confidence)
-        if isinstance(quantity, Places):
-            return self.tally(quantity, release, confidence)
-        if isinstance(quantity, TwoBaselines):
-            return self.range(quantity, release, confidence)
-        if isinstance(quantity, Straightness):
-            return _amount(self.walks(quantity.arm, release)["r2"], confidence)
-        if isinstance(quantity, Steepness):
-            return _amount(self.steepness(quantity, release), confidence)
-        if isinstance(quantity, Saved):
-            return self.saved(quantity, release, confidence)
-        return self.ratio(quantity, release, confidence)
+        return quantity.estimate(self, release, width)
 
     def walks(self, arm: Arm, release: str) -> pd.DataFrame:
         """The straight line of each round through what a call costs by the list's length.
@@ -285,152 +229,69 @@ class Recording:
             fits, orient="index", columns=["slope", "intercept", "r2"], dtype=float
         ).dropna()
 
-    def slope(self, arm: Arm, release: str, confidence: float = 0.95) -> Estimate:
+    def slope(self, arm: Arm, release: str, width: Width = SHOWN) -> Estimate:
         """What a record in the list costs a call, in ns."""
-        return _amount(self.walks(arm, release)["slope"], confidence)
+        return stats.amount(self.walks(arm, release)["slope"], width)
 
-    def intercept(self, arm: Arm, release: str, confidence: float = 0.95) -> Estimate:
-        """What a call costs with an empty list, in ns."""
-        return _amount(self.walks(arm, release)["intercept"], confidence)
+    def points(self, ratio: Ratio, release: str) -> list[float]:
+        """The single points behind a ratio: each process over the denominator's cost."""
+        under = self.cost(ratio.denominator, release, ratio.metric)
+        values = self.values(ratio.numerator, release, ratio.metric)
+        return [float(v) for v in values / math.exp(under.log)] if under.samples else []
 
-    def steepness(self, quantity: Steepness, release: str) -> pd.Series:
-        """The ratio of two slopes in each round, indexed by round."""
-        over, under = (self.walks(arm, release)["slope"] for arm in quantity.arms)
-        return (over / under).dropna()
+    # --- How far to trust them ------------------------------------------------------
 
-    def saved(
-        self,
-        quantity: Saved,
-        release: str,
-        confidence: float = 0.95,
-        peers: stats.Peers | None = None,
-    ) -> Estimate:
-        """The share saved: what is left is a ratio, of what it adds after and before."""
-        before, after, baseline = (
-            frames.by_round(self.samples(arm, release), quantity.metric) for arm in quantity.arms
-        )
-        sides = pd.DataFrame({"left": after - baseline, "added": before - baseline}).dropna()
-        rounds = sides.index.to_numpy()
-        left, added = (sides[side].to_numpy(dtype=float) for side in ("left", "added"))
-        # Where it saves all or adds nothing there is no ratio of what is left.
-        if len(sides) < 2 or (sides <= 0).any(axis=None):
-            return stats.amount(1 - left / added, rounds, confidence)
-        e = stats.paired_ratio(left, added, rounds, confidence, peers)
-        return replace(e, value=1 - e.value, low=1 - e.high, high=1 - e.low)
-
-    def spread(self, agreement: Agreement, release: str) -> Spread:
-        """How far independent measurements of the same ratios lie apart."""
-        groups = [[self.ratio(ratio, release) for ratio in group] for group in agreement.groups]
-        measured = [[e for e in group if e.samples] for group in groups]
-        if not all(len(group) > 1 for group in measured):
-            return Spread(math.nan, -math.inf, math.inf, 0, 0, 1.0, math.nan)
-        widest = max(max(e.value for e in g) / min(e.value for e in g) for g in measured)
-        chance = min(stats.heterogeneity(group) for group in measured)
-        count = sum(len(group) for group in measured)
-        return Spread(widest, widest, widest, count, count, 1.0, chance)
-
-    def scatter(self, ratios: Sequence[Ratio], release: str) -> float:
-        """How far one pair lies from the next within each of some measurements: the standard
-        deviation of the log ratios. NaN without two pairs in any."""
-        logs = [stats.log_ratio(*self._sides(ratio, release)[:2]) for ratio in ratios]
-        variances = [float(np.nanvar(x, ddof=1)) for x in logs if np.isfinite(x).sum() > 1]
-        return math.sqrt(sum(variances) / len(variances)) if variances else math.nan
-
-    def shows(self, arm: Arm, release: str, metric: str) -> bool | None:
-        """Whether any sample of an arm shows a thing; None if there are none."""
-        values = self._values(arm, release, metric)
-        return bool((values > 0).any()) if len(values) else None
-
-    def tally(self, places: Places, release: str, confidence: float = 0.95) -> Tally:
-        """At how many places one arm shows what no other does; its samples are that arm's."""
-        found, runs = [], 0
-        for shown, *others in zip(places.shown, *places.others, strict=True):
-            each = [self.shows(arm, release, places.metric) for arm in (shown, *others)]
-            if None not in each:
-                found.append((bool(each[0]), any(each[1:])))
-                runs += len(self._values(shown, release, places.metric))
-        count = float(sum(one and not other for one, other in found)) if found else math.nan
-        elsewhere = sum(other for _, other in found)
-        return Tally(count, count, count, runs, len(found), confidence, len(found), elsewhere)
-
-    def range(
-        self,
-        quantity: TwoBaselines,
-        release: str,
-        confidence: float = 0.95,
-        peers: stats.Peers | None = None,
-    ) -> Range:
-        """Two ratios as one range."""
-        one, other = (
-            self.ratio(ratio, release, confidence, peers)
-            for ratio in (quantity.over, quantity.other)
-        )
-        value = math.sqrt(one.value * other.value)
-        low, high = min(one.low, other.low), max(one.high, other.high)
-        samples, blocks = min(one.samples, other.samples), min(one.blocks, other.blocks)
-        return Range(value, low, high, samples, blocks, confidence, one, other)
-
-    def single_values(self, quantity: Ratio | Share, release: str) -> np.ndarray:
-        """The single values behind an estimate: a paired ratio or share per round."""
-        if isinstance(quantity, Share):
-            return self.shares(quantity, release).to_numpy()
-        pairs = self.pairs(quantity, release)
-        return (pairs["numerator"] / pairs["denominator"]).to_numpy()
-
-    def controls(
-        self, metric: str = "ns/op", confidence: float = 0.95
-    ) -> Iterator[tuple[Arm, str, Estimate]]:
-        """The A/A ratios: each twin against the arm that it is identical to.
-
-        Twins are measured in few rounds, which say little of their own spread, so here
-        the intervals heed what other ratios say of it.
-        """
+    def controls(self, metric: str = "ns/op") -> Iterator[tuple[Arm, str, Estimate]]:
+        """The A/A ratios: each control against the arm that it is identical to."""
         for control, release in self.experiment.controls:
-            ratio = replace(control, metric=metric)
-            estimate = self.ratio(ratio, release, confidence, self.peers.get(_kind(ratio)))
+            estimate = self.ratio(replace(control, metric=metric), release)
             if estimate.samples:
                 yield control.numerator, release, estimate
 
-    def noise_floor(self, ratio: Ratio | None = None, confidence: float = 0.95) -> float:
-        """The log ratio below which no difference is called one; infinite without controls.
-
-        For a ratio it is that of the twins of its own arms, where they have some:
-        a short sample's noise says nothing of a long one's.
-        """
-        controls = list(self.controls(confidence=confidence))
-        if ratio is not None:
-            compared = {ratio.numerator.benchmark, ratio.denominator.benchmark}
-            own = [control for control in controls if control[0].benchmark in compared]
-            controls = own or controls
-        return stats.noise_floor([estimate for _, _, estimate in controls])
-
     def differs(self, ratio: Ratio, release: str) -> bool:
-        """Whether a ratio differs from 1 by more than identical programs do."""
-        return stats.differs(self.ratio(ratio, release), self.noise_floor(ratio))
+        """Whether a ratio is called different from 1."""
+        estimate = self.ratio(ratio, release)
+        return bool(estimate.samples) and not estimate.contains(1)
 
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """The claims that this experiment tests."""
-        return tuple(c for c in CLAIMS.values() if c.experiment == self.experiment.name)
+    @cached_property
+    def disturbed(self) -> tuple[str, ...]:
+        """What says that the machine was too busy for a ratio of times to be believed."""
+        return tuple(self._disturbances())
+
+    def _disturbances(self) -> Iterator[str]:
+        for release in self.releases:
+            samples, column = self.samples(FREE, release), _sliced(FREE, "ns/op")
+            if column not in samples:
+                continue
+            least = samples[column].groupby(level=0).min()
+            within = np.abs(np.log(least / least.median())) <= math.log(_FLOOR_WITHIN)
+            if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
+                yield (
+                    f"freeing by hand on Go {release} shows no floor: the least times of its "
+                    f"{len(least)} rounds lie up to {least.max() / least.min() - 1:.0%} apart"
+                )
+        gated = {c.name for c in self.experiment.cases if c.arm.gated}
+        if "run-delay-share" in self.frame:
+            delays = self.frame.loc[self.frame["name"].isin(gated), "run-delay-share"].dropna()
+            if len(delays) and (delays <= RUN_DELAY).mean() < 0.5:
+                yield (
+                    f"{(delays > RUN_DELAY).sum()} of {len(delays)} processes waited for a CPU "
+                    f"for more than {RUN_DELAY:.0%} of their time"
+                )
+        for arm, release, e in self.controls():
+            if not e.contains(1) and not 1 / _TWINS_WITHIN <= e.value <= _TWINS_WITHIN:
+                yield f"{arm.benchmark} against itself on Go {release} comes out as {e.value:.3g}"
 
 
-def _kind(quantity: Quantity) -> str:
-    """Figures of one kind scatter alike: ratios by what is measured, and shares of profiles."""
-    if isinstance(quantity, Share):
-        return "profile"
-    if isinstance(quantity, Ratio | Saved):
-        return quantity.metric.rsplit("-", 1)[-1].removesuffix("/op")
-    if isinstance(quantity, Dip):
-        return _kind(quantity.curve[0])
-    if isinstance(quantity, TwoBaselines):
-        return _kind(quantity.over)
-    return ""
+def _sliced(arm: Arm, metric: str) -> str:
+    """The metric that stands for a time of an arm's loop: the slices' low quantile."""
+    timed = arm.stationary and metric in ("ns/op", "settled-ns/op")
+    return "slice-p05-ns/op" if timed else metric
 
 
-def _amount(by_round: pd.Series, confidence: float) -> Estimate:
-    """The estimate from a figure per round that may be 0 or less."""
-    values = by_round[np.isfinite(by_round.to_numpy(dtype=float))]
-    return stats.amount(values.to_numpy(dtype=float), values.index.to_numpy(), confidence)
+def _column(samples: pd.DataFrame, name: str) -> Floats:
+    values = samples[name].dropna() if name in samples else pd.Series(dtype=float)
+    return values.to_numpy(dtype=float)
 
 
 # What runs a benchmark's operations on goroutines of their own, where not the benchmark.

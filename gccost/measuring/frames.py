@@ -1,4 +1,4 @@
-"""Choosing samples from a frame: those of a case, those of an arm, those in pairs.
+"""Choosing samples from a frame: those of the cases, those of one.
 
 A frame has a row a sample, as `benchfmt.read` makes it.
 """
@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from gccost.measuring import toolchains
-from gccost.measuring.experiments.base import Case, Ratio
+from gccost.measuring.experiments.base import Case
 
 MOST_ROUNDS = 1_000_000  # a larger number is no round's
 # What names a release: the key of each language.
@@ -86,41 +85,3 @@ def by_case(frame: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
     cases: defaultdict[str, pd.DataFrame] = defaultdict(lambda: ordered.iloc[:0])
     cases |= {str(name): samples for name, samples in ordered.groupby("name", sort=False)}
     return cases
-
-
-def pairs(cases: Mapping[str, pd.DataFrame], ratio: Ratio, release: str) -> pd.DataFrame:
-    """A ratio's two arms paired by round, each by the middle of its samples there, or their mean.
-
-    `cases` are the samples `by_case`.
-    Indexed by round, with columns `numerator` and `denominator`, in the
-    metric's unit; a round that lacks one of the two is left out.
-    """
-    sides = {"numerator": ratio.numerator, "denominator": ratio.denominator}
-    return pd.DataFrame(
-        {
-            side: by_round(cases[arm.on(release)], ratio.metric, ratio.all_along)
-            for side, arm in sides.items()
-        }
-    ).dropna()
-
-
-def by_round(samples: pd.DataFrame, metric: str, mean: bool = False) -> pd.Series:
-    """The middle of each round's samples, or their mean, indexed by round.
-
-    The middle is their mean without a third of them (rounded down) at either end: of three
-    the median, and of more one that is safe from a sample that was disturbed, and scatters
-    less.
-    """
-    if metric not in samples:
-        return pd.Series(dtype=float)
-    values = samples[metric].dropna()
-    if values.index.is_unique:
-        return values
-    by_number = values.groupby(level=0)
-    return by_number.mean() if mean else by_number.agg(_middle)
-
-
-def _middle(values: pd.Series) -> float:
-    ordered = np.sort(values.to_numpy(dtype=float))
-    cut = ordered.size // 3
-    return float(ordered[cut : ordered.size - cut].mean())

@@ -168,9 +168,9 @@ def of(experiment: Experiment) -> Language:
     return _BY_KEY[toolchains.key(experiment.document)]
 
 
-def source_hash(experiment: Experiment) -> str:
-    """A hash over the sources of an experiment's programs."""
-    return of(experiment).source_hash(experiment.packages)
+def source_hashes(experiment: Experiment) -> dict[str, str]:
+    """A hash over the sources of each of an experiment's programs."""
+    return {program: of(experiment).source_hash([program]) for program in experiment.packages}
 
 
 def tools(experiment: Experiment, releases: Iterable[str], say: Say) -> Tools:

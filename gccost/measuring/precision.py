@@ -1,43 +1,48 @@
-"""How precise the measuring is: the same ratios, measured several times over.
+"""How precise the measuring is: the same ratio, measured several times over.
 
-Each method measures the same arms four times, on a quiet machine and with
-another process keeping a core busy, each time for the same number of seconds
-and apart from the other times. Only the method decides how well the four agree.
+Each method measures it eight times, on a quiet machine and with another process keeping
+a core busy, apart from the other times. Only the method decides how well the eight agree.
+Ours is given so many seconds of samples for each; the builds are made beforehand.
 """
 
 from __future__ import annotations
 
 import random
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from gccost import places
+from gccost.files import write_whole
 from gccost.measuring import benchfmt, builds, runs
+from gccost.measuring.campaign import Plan, Progress, begin
 from gccost.measuring.experiments.base import Case
 from gccost.measuring.experiments.precision import (
     BASELINE,
+    COSTLY,
+    COUNT,
     DRIFT,
-    ITSELF,
     LOADS,
     MEASUREMENTS,
     METHODS,
+    OURS,
+    measured_by,
 )
-from gccost.measuring.measure import Plan, Progress, begin, find, in_order
 from gccost.measuring.runs import Run
-from gccost.measuring.samples import run_count, run_sample
-from gccost.measuring.toolchains import CCompiler
+from gccost.measuring.samples import SLICES, run_count, run_sample
+from gccost.measuring.toolchains import TODAY_GO, CCompiler
 from gccost.processes import Leash
+from gccost.stats import LOOKS
 
-SECONDS = 60.0  # of each measurement
+SECONDS = 20.0  # of each measurement by rounds
 AS_PEOPLE_RUN_IT = 10  # go test -count
-# One pass over the compared benchmarks at their N takes about this long: it
-# sets how often go test -count runs them to fill its seconds.
-_PASS_SECONDS = 3.5
+_ROUNDS = LOOKS[0]  # that an estimate needs
+_BASELINES = 2  # processes of the baseline for each of the costly one
+_COUNT_LIMIT = 600.0  # after which go test counts as hung
 
 
 def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
@@ -46,13 +51,13 @@ def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
     A measurement is recorded when it is complete: one that is broken off is
     measured again, whole, for it must be of one piece.
     """
-    name = plan.experiment.name
     with runs.exclusive(places.runs(), "measuring"), runs.scratch(places.runs()) as scratch:
-        run = find(plan) or begin(plan)
-        entry = run.experiment(name)
-        done = list(entry.get("done", []))
-        run.cut_off(name, entry.get("recorded", run.size(name)))
-        run.update(name, recorded=run.size(name))
+        run = begin(plan)
+        run.drop_unfinished_line()
+        manifest = run.manifest()
+        done = list(manifest.get("done", []))
+        if done:
+            run.cut_off(manifest["recorded"])
         todo = [
             (measurement, load, method)
             for measurement in MEASUREMENTS
@@ -65,92 +70,77 @@ def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
             if what in done:
                 continue
             progress(i * seconds, total, what)
-            samples = _measurement(plan, measurement, load, method, seconds, scratch)
-            run.append(name, [benchfmt.format_line(sample) for sample in samples])
+            with tempfile.TemporaryDirectory(dir=scratch) as folder:
+                samples = list(
+                    _measurement(run, plan, (measurement, load, method), seconds, Path(folder))
+                )
+            run.append([benchfmt.format_line(sample) for sample in samples])
             done.append(what)
-            run.update(name, done=done, recorded=run.size(name))
-        run.update(name, finished={plan.budget.name: _summary(run, name, seconds)})
+            run.update(done=done, recorded=run.samples.stat().st_size)
+        _finish(run, plan)
         progress(total, total, "done")
     return run
 
 
 def _measurement(
-    plan: Plan, measurement: str, load: str, method: str, seconds: float, scratch: Path
-) -> list[benchfmt.Sample]:
-    """One measurement by one method: about `seconds` of it, as samples."""
-    wanted = {"method": method, "load": load, "measurement": measurement}
-    cases = [c for c in plan.cases if wanted.items() <= dict(c.arm.more).items()]
-    drift = [c for c in plan.cases if c.arm == DRIFT]
-    with tempfile.TemporaryDirectory(dir=scratch) as name:
-        folder = Path(name)
-        with _load() if load == "busy" else _quiet():
-            if method in _BY_US:
-                samples = list(_BY_US[method](plan, cases, folder, seconds))
-            else:
-                count = max(2, int(seconds / _PASS_SECONDS))
-                if method == "count" and seconds >= SECONDS:
-                    count = AS_PEOPLE_RUN_IT
-                binary = _build(plan, cases[0], 0, folder)
-                samples = run_count(binary, cases, count, folder, limit=20 * seconds + 60)
-        if method == "rounds" and load == "quiet":
-            # The drift needs a process or two: it rides along.
-            sample = run_sample(_build(plan, drift[0], 0, folder), drift[0], folder)
-            samples.append(sample.with_metrics({"round": float(measurement)}))
-    return [sample.with_metrics({"unix-s": round(time.time(), 3)}) for sample in samples]
+    run: Run, plan: Plan, which: tuple[str, str, str], seconds: float, folder: Path
+) -> Iterator[benchfmt.Sample]:
+    """One measurement by one method, as samples."""
+    measurement, load, method = which
+    baseline, costly = (
+        plan.pool[measured_by(b, method, load, measurement).on(TODAY_GO)]
+        for b in (BASELINE, COSTLY)
+    )
+    chance = random.SystemRandom()
+    built = [
+        _build(plan, baseline, chance.randrange(1, 2**31), folder)
+        for _ in range(_ROUNDS if method == OURS else 1)
+    ]
+    with _load() if load == "busy" else _quiet():
+        if method == COUNT:
+            cases = [baseline, costly]
+            samples = run_count(built[0], cases, AS_PEOPLE_RUN_IT, folder, _COUNT_LIMIT)
+        else:
+            samples = list(_rounds(built, baseline, costly, folder, seconds))
+            if measurement == MEASUREMENTS[0]:
+                _keep_slices(run, built[0], [baseline], folder)
+            if measurement == MEASUREMENTS[0] and load == "quiet":
+                drift = plan.pool[DRIFT.on(TODAY_GO)]
+                sample = run_sample(built[0], drift, folder)
+                samples.append(sample.with_metrics({"round": 1.0}))
+    for sample in samples:
+        yield sample.with_metrics({"unix-s": round(time.time(), 3)})
 
 
 def _rounds(
-    plan: Plan, cases: list[Case], folder: Path, seconds: float
+    built: list[Path], baseline: Case, costly: Case, folder: Path, seconds: float
 ) -> Iterator[benchfmt.Sample]:
-    """Paired rounds of fresh processes, each round built anew, for so many seconds."""
-    chance = random.SystemRandom()
-    start, number = time.monotonic(), 0
-    while number < 2 or time.monotonic() - start < seconds:
-        number += 1
-        binary = _build(plan, cases[0], chance.randrange(1, 2**31), folder)
-        for case in in_order(cases, chance):
-            yield run_sample(binary, case, folder).with_metrics({"round": float(number)})
-        binary.unlink()
+    """Rounds of one build each, which share the seconds: costly samples, the baseline between."""
+    start = time.monotonic()
+    for number, binary in enumerate(built, 1):
+        first = True
+        while first or time.monotonic() - start < seconds * number / len(built):
+            for case in (*[baseline] * _BASELINES, costly, *[baseline] * _BASELINES):
+                yield run_sample(binary, case, folder).with_metrics({"round": float(number)})
+            first = False
 
 
-def _beside(
-    plan: Plan, cases: list[Case], folder: Path, seconds: float
-) -> Iterator[benchfmt.Sample]:
-    """Each dear sample with the baseline beside it, over and over, for so many seconds.
-
-    All of them are pinned to one CPU, so the system lets them have it in turns of a few
-    milliseconds: whatever slows the machine down slows both. Only CPU time can be
-    compared then. A dear sample and what ran beside it are a round.
-    """
-    chance = random.SystemRandom()
-    (baseline,) = (c for c in cases if c.arm.benchmark == BASELINE and not _itself(c))
-    others = [case for case in cases if case is not baseline]
-    start, number = time.monotonic(), 0
-    while number < 2 * len(others) or time.monotonic() - start < seconds:
-        binary = _build(plan, baseline, chance.randrange(1, 2**31), folder)
-        for case in chance.sample(others, len(others)):
-            number += 1
-            with ThreadPoolExecutor(max_workers=1) as pool:
-                dear = pool.submit(run_sample, binary, case, folder)
-                beside = [run_sample(binary, baseline, folder)]
-                while not dear.done():
-                    beside.append(run_sample(binary, baseline, folder))
-            # The last one had the CPU to itself for a while.
-            for sample in (dear.result(), *(beside[:-1] or beside)):
-                yield sample.with_metrics({"round": float(number)})
-        binary.unlink()
-
-
-_BY_US = {"rounds": _rounds, "beside": _beside}
-
-
-def _itself(case: Case) -> bool:
-    return ("against", ITSELF) in case.arm.more
+def _keep_slices(run: Run, binary: Path, cases: list[Case], folder: Path) -> None:
+    """Keep the slices of one process of each case, for a picture."""
+    for case in cases:
+        run_sample(binary, case, folder, slices=True)
+        write_whole(run.slices(case.name), (folder / SLICES).read_bytes())
 
 
 def _build(plan: Plan, case: Case, layout: int, folder: Path) -> Path:
-    assert isinstance(plan.compiler, CCompiler)
-    return builds.build(case.program, plan.found[case.release], plan.compiler, layout, folder)
+    tools = plan.tools["precision"]
+    assert isinstance(tools.compiler, CCompiler)
+    place = Path(tempfile.mkdtemp(dir=folder))
+    built = builds.build(case.program, tools.found[case.release], tools.compiler, layout, place)
+    kept = folder / f"{layout}.test"
+    built.rename(kept)
+    shutil.rmtree(place)
+    return kept
 
 
 @contextmanager
@@ -168,16 +158,21 @@ def _quiet() -> Iterator[None]:
     yield
 
 
-def _summary(run: Run, name: str, seconds: float) -> dict[str, object]:
-    frame = benchfmt.read(run.results(name)).frame
-    total = seconds * len(METHODS) * len(LOADS) * len(MEASUREMENTS)
-    # What took turns was on the clock while the other ran.
-    loops = frame["ns/op"].where(frame["method"] != "beside", frame["cpu-ns/op"])
-    return {
-        "because": f"each of the {len(MEASUREMENTS)} measurements a method and load was made",
-        "rounds": len(MEASUREMENTS),
-        "samples": len(frame),
-        "seconds": total,
-        "share_in_loops": round(float((loops * frame["n"]).sum()) / 1e9 / total, 3),
-        "date": runs.now(),
-    }
+def _finish(run: Run, plan: Plan) -> None:
+    frame = benchfmt.read(run.samples).frame
+    frame = frame[frame["method"] != ""] if "method" in frame else frame
+    seconds = float((frame["ns/op"] * frame["n"]).sum()) / 1e9
+    run.update(
+        finished=run.manifest()["finished"]
+        | {
+            plan.budget.name: {
+                "because": f"all {len(MEASUREMENTS)} measurements by each method were made",
+                "studies": ["precision"],
+                "rounds": _ROUNDS,
+                "samples": len(frame),
+                "seconds": round(seconds, 1),
+                "share_in_loops": 1.0,
+                "date": runs.now(),
+            }
+        }
+    )

@@ -1,8 +1,8 @@
 """Run folders: where samples are kept as they are measured, and found again.
 
-A run is a folder: `run.json` (the machine, the plan, how each experiment ended)
-and one file per experiment in the Go benchmark format. Result files are only
-ever appended to, a whole line at a time, so a run that is killed at any moment
+A run is a folder: `run.json` (the machine, the programs, how measuring ended) and
+`samples.txt`, one pool of samples for all studies in the Go benchmark format. It is
+only ever appended to, a whole line at a time, so a run that is killed at any moment
 keeps what it recorded and goes on from there.
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,38 +23,38 @@ from filelock import FileLock, Timeout
 
 from gccost.errors import GccostError
 from gccost.files import write_whole, writing
+from gccost.measuring import benchfmt
+from gccost.measuring.benchfmt import Reading
 
-FORMAT = 1  # of run.json: a newer one is refused, an older one read
+FORMAT = 2  # of run.json: any other is refused
 
 # What run.json must be like, as far as it is read: a type; a list of such; or
 # names with their values, where "*" is any name and one with "?" may be missing.
-_SUMMARY = {"because": str, "cases?": [str], "rounds": int, "samples": int, "seconds": float}
+_SUMMARY = {"because": str, "rounds": int, "samples": int, "seconds": float}
 _MACHINE = {"cpu?": str, "release?": str}
 _SHAPE = {
     "created": str,
     "fingerprint": str,
     "machine": _MACHINE,
     "warnings": [str],
-    "scale?": float,
-    "experiments": {
-        "*": {
-            "key?": str,
-            "machine?": _MACHINE,
-            "warnings?": [str],
-            "seed?": int,
-            "sources?": str,
-            "compiler?": str,
-            "troubles?": [str],
-            "done?": [str],
-            "recorded?": int,
-            "missing?": {"*": str},
-            "failed?": {"*": [str]},
-            "random_layout?": {"*": bool},
-            "finished?": {"*": {**_SUMMARY, "share_in_loops": float}},
-        }
-    },
+    "scale": float,
+    "method": str,
+    "seed": int,
+    "programs": {"*": str},
+    "compilers": {"*": str},
+    "random_layout": {"*": bool},
+    "missing": {"*": str},
+    "failed": {"*": [str]},
+    "troubles": {"*": [str]},
+    "finished": {"*": {**_SUMMARY, "studies": [str], "share_in_loops": float}},
+    "done?": [str],
+    "recorded?": int,
     "shell?": {"*": {"command": str, "output": str, "date": str}},
 }
+# What a run begins without, by program, release or case.
+_BY_NAME = (
+    *("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished"),
+)
 _KINDS = {
     bool: "true or false",
     str: "text",
@@ -89,25 +90,23 @@ class Run:
             raise GccostError(f"this is not JSON: {error}", str(path), _RESTORE) from None
         if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
             raise GccostError("this is not the description of a run", str(path), _RESTORE)
-        if manifest["format"] > FORMAT:
+        if manifest["format"] != FORMAT:
+            older = manifest["format"] < FORMAT
             raise GccostError(
-                f"the run has format {manifest['format']}, this gccost reads up to {FORMAT}",
+                f"the run has format {manifest['format']}, this gccost reads format {FORMAT}",
                 str(path),
-                "read it with the gccost that wrote it, or a newer one",
+                "its samples have no slices and cannot be judged any more: remove the folder and "
+                "measure again"
+                if older
+                else "read it with the gccost that wrote it, or a newer one",
             )
         if misfit := next(_misfits(manifest, _SHAPE, "it"), ""):
             raise GccostError(f"this describes no run: {misfit}", str(path), _RESTORE)
         return manifest
 
-    def experiment(self, name: str) -> dict[str, Any]:
-        """What the manifest says of one experiment; empty if it was not measured."""
-        return dict(self.manifest()["experiments"].get(name, {}))
-
-    def update(self, experiment: str, **facts: Any) -> None:
-        """Add facts on an experiment to the manifest."""
-        manifest = self.manifest()
-        manifest["experiments"].setdefault(experiment, {}).update(facts)
-        self._write(manifest)
+    def update(self, **facts: Any) -> None:
+        """Set facts in the manifest."""
+        self._write(self.manifest() | facts)
 
     def keep_shell(self, name: str, command: str, output: str) -> None:
         """Keep what a command printed, with the date, so that replay can show it."""
@@ -123,27 +122,41 @@ class Run:
         text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         write_whole(self.folder / "run.json", text.encode())
 
-    def results(self, experiment: str) -> Path:
-        """The file with the samples of an experiment; it may not exist yet."""
-        return self.folder / f"{experiment}.txt"
+    def holds(self, study: str) -> bool:
+        """Whether a study was measured to the end of a budget."""
+        return any(study in done["studies"] for done in self.manifest()["finished"].values())
 
-    def profile(self, experiment: str, case: str, round_: int) -> Path:
+    @property
+    def samples(self) -> Path:
+        """The file with the samples; it may not exist yet."""
+        return self.folder / "samples.txt"
+
+    def reading(self) -> Reading:
+        """The samples; read anew only where the file has changed."""
+        state = self.samples.stat()
+        return _read(self.samples, state.st_mtime_ns, state.st_size)
+
+    def profile(self, case: str, round_: int) -> Path:
         """The file for the CPU profile of one sample (pprof's own format)."""
-        return self.folder / "profiles" / f"{experiment}-{_in_a_file(case)}-{round_:03d}.pb.gz"
+        return self.folder / "profiles" / f"{_in_a_file(case)}-{round_:03d}.pb.gz"
 
-    def profiles(self, experiment: str, case: str) -> dict[int, Path]:
+    def profiles(self, case: str) -> dict[int, Path]:
         """The profiles of a case by round, in order."""
-        found = self.folder.glob(f"profiles/{experiment}-{_in_a_file(case)}-*.pb.gz")
+        found = self.folder.glob(f"profiles/{_in_a_file(case)}-*.pb.gz")
         rounds = {p.name.removesuffix(".pb.gz").rpartition("-")[2]: p for p in sorted(found)}
         return {int(number): path for number, path in rounds.items() if number.isdecimal()}
 
-    def gctrace(self, experiment: str, case: str) -> Path:
+    def gctrace(self, case: str) -> Path:
         """The file for what a case's first sample wrote with gctrace=1 (gzipped)."""
-        return self.folder / "gctraces" / f"{experiment}-{_in_a_file(case)}.txt.gz"
+        return self.folder / "gctraces" / f"{_in_a_file(case)}.txt.gz"
 
-    def append(self, experiment: str, lines: Iterable[str]) -> None:
-        """Add whole lines to an experiment's results, safely on disk when it returns."""
-        path = self.results(experiment)
+    def slices(self, case: str) -> Path:
+        """The file with the ns/op of every slice of a case's first sample, where it was kept."""
+        return self.folder / "slices" / f"{_in_a_file(case)}.txt"
+
+    def append(self, lines: Iterable[str]) -> None:
+        """Add whole lines to the samples, safely on disk when it returns."""
+        path = self.samples
         data = "".join(line + "\n" for line in lines).encode()
         with writing(path):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -160,25 +173,26 @@ class Run:
             finally:
                 os.close(handle)
 
-    def size(self, experiment: str) -> int:
-        """How many bytes an experiment's results are."""
-        return self.results(experiment).stat().st_size
+    def cut_off(self, size: int) -> None:
+        """Cut off the samples that a killed run wrote after its last complete measurement."""
+        if self.samples.stat().st_size > size >= 0:
+            with writing(self.samples):
+                os.truncate(self.samples, size)
 
-    def cut_off(self, experiment: str, size: int) -> None:
-        """Cut off the results that a killed run wrote after its last complete measurement."""
-        if self.size(experiment) > size >= 0:
-            with writing(self.results(experiment)):
-                os.truncate(self.results(experiment), size)
-
-    def drop_unfinished_line(self, experiment: str) -> None:
+    def drop_unfinished_line(self) -> None:
         """Cut off a last line that a killed run had not finished writing."""
-        path = self.results(experiment)
-        if not path.exists():
+        if not self.samples.exists():
             return
-        data = path.read_bytes()
+        data = self.samples.read_bytes()
         if data and not data.endswith(b"\n"):
-            with writing(path):
-                os.truncate(path, data.rfind(b"\n") + 1)
+            with writing(self.samples):
+                os.truncate(self.samples, data.rfind(b"\n") + 1)
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, changed: int, size: int) -> Reading:
+    del changed, size  # another state of the file is another reading
+    return benchfmt.read(path)
 
 
 def _in_a_file(case: str) -> str:
@@ -250,6 +264,8 @@ def create(
     machine: dict[str, Any],
     fingerprint: str,
     warnings: list[str],
+    method: str = "",
+    seed: int = 0,
     scale: float = 1.0,
 ) -> Run:
     """A new run folder, named by the date and the machine."""
@@ -273,7 +289,9 @@ def create(
             "fingerprint": fingerprint,
             "warnings": warnings,
             "scale": scale,
-            "experiments": {},
+            "method": method,
+            "seed": seed,
+            **{name: {} for name in _BY_NAME},
         }
     )
     return run

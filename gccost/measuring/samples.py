@@ -6,14 +6,17 @@ and is ended when it hangs or when we are.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from gccost import processes
 from gccost.errors import GccostError
@@ -29,6 +32,27 @@ SAMPLE_SECONDS = 120.0  # after which a sample counts as hung
 GODEBUG = "containermaxprocs=1,updatemaxprocs=1"
 
 
+# A process counts if its threads waited for a CPU for at most this share of the wall time:
+# on a machine that is half busy they do for up to 0.11 of it, or for 0.35 and more.
+RUN_DELAY = 0.2
+# The slices' times must add up to the loop's: within a share of it, or a few clock readings.
+_SLICES_WITHIN, _SLICES_NS = 0.02, 50_000
+SLICES = "slices.txt"  # what a loop in slices writes if it is asked to, in its scratch folder
+
+
+def slices_fault(sample: Mapping[Any, Any]) -> str:
+    """What is wrong with the metrics of a loop that is timed in slices; empty if nothing is."""
+    low, sums, loop, n = (
+        float(sample.get(name, math.nan))
+        for name in ("slice-p05-ns/op", "slices-ns/op", "ns/op", "n")
+    )
+    if not (low > 0 and math.isfinite(sums)):
+        return "the sample holds no slices"
+    if abs(sums - loop) > max(_SLICES_WITHIN * loop, _SLICES_NS / n):
+        return f"its slices add up to {sums:.4g} ns/op, its loop took {loop:.4g}"
+    return ""
+
+
 class SampleFailed(GccostError):
     """A process that did not give one good sample."""
 
@@ -39,20 +63,27 @@ def run_sample(
     scratch: Path,
     *,
     profile: Path | None = None,
+    slices: bool = False,
     limit: float = SAMPLE_SECONDS,
 ) -> benchfmt.Sample:
     """One fresh process of a case, as a sample named by the case.
+
+    With `slices` a loop that is timed in slices writes them to SLICES in `scratch`.
 
     Raises SampleFailed if the process fails, hangs (over `limit` seconds), or
     does not print exactly one good line for the case's N.
     """
     extra = [] if profile is None else [f"-test.cpuprofile={profile}"]
     start = time.monotonic()
-    results = _results(binary, [case], extra, scratch, limit)
+    more = {"GCCOST_SLICES": str(scratch / SLICES)} if slices else {}
+    results = _results(binary, [case], extra, scratch, limit, more)
     elapsed = time.monotonic() - start
     if len(results) != 1:
         raise SampleFailed(f"the program printed {len(results)} results, not one", case.name)
-    return results[0].with_metrics({"elapsed-s": round(elapsed, 4)})
+    (sample,) = results
+    if case.arm.stationary and (fault := slices_fault({**sample.metrics, "n": sample.n})):
+        raise SampleFailed(fault, case.name, "gosrc/meter times the slices")
+    return sample.with_metrics({"elapsed-s": round(elapsed, 4)})
 
 
 def run_count(
@@ -74,7 +105,12 @@ def run_count(
 
 
 def _results(
-    binary: Path, cases: Sequence[Case], extra: list[str], scratch: Path, limit: float
+    binary: Path,
+    cases: Sequence[Case],
+    extra: list[str],
+    scratch: Path,
+    limit: float,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> list[benchfmt.Sample]:
     """What one process prints for the cases, each sample named by its case.
 
@@ -86,7 +122,7 @@ def _results(
     if first.n:
         command.append(f"-test.benchtime={first.n}x")
     with _affinity(_last_cpu() if first.arm.setting == "precise" else None):
-        output, said = _run(command, _environment(first), scratch, limit, first.name)
+        output, said = _run(command, {**_environment(first), **more}, scratch, limit, first.name)
     traced: dict[str, float] = {}
     if first.traced:
         traced = gctrace.metrics(gctrace.parse(said))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gccost import rounding
-from gccost.judging.claims.quantities import Range, Spread, Tally
+from gccost.judging.claims.quantities import Occurrences, Range, Spread
 from gccost.judging.claims.rules import Label
 from gccost.judging.ledger import Row
 from gccost.measuring.experiments import EXPERIMENTS
@@ -17,8 +17,6 @@ from gccost.stats import Estimate
 # The class that the report's style sheet knows each verdict by.
 VERDICT_CLASSES = {
     Label.HOLDS: "holds",
-    Label.STRONGER: "stronger",
-    Label.WEAKER: "weaker",
     Label.FAILS: "fails",
     Label.UNDECIDED: "undecided",
     Label.UNMEASURED: "unmeasured",
@@ -77,7 +75,7 @@ def told(of: Estimate, unit: str) -> str:
         one, other = sorted((of.one.value, of.other.value))
         ends = rounding.interval(of, unit).partition(" (")[2]
         return f"{rounding.value(one, unit)} and {rounding.value(other, unit)} ({ends}"
-    if isinstance(of, Tally | Spread):  # a count of places has no interval
+    if isinstance(of, Occurrences | Spread):  # a count of places has no interval
         return rounding.value(of.value, unit)
     return rounding.interval(of, unit)
 
@@ -109,18 +107,18 @@ def warnings(items: Iterable[str], heading: str) -> Markup:
 
 def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
     """The ledger: a line per claim and release, with a link to where it is shown."""
-    header = ("claim", "", "release", "published", "measured", "beside", "verdict")
+    header = ("claim", "", "release", "published", "measured", "measured ÷ published", "verdict")
     lines, plain, previous = [], [list(header)], ""
     for row in rows:
         first = row.claim.id != previous
         previous = row.claim.id
         measured = estimate(row.estimate, row.unit)
-        beside = estimate(row.beside, row.unit)
+        factor = rounding.times(row.factor) if row.sized else "–"
         published = row.held_to
         verdict = verdict_badge(row)
         plain.append(
             [row.claim.id, row.words if first else "", row.toolchain, published]
-            + [str(measured), str(beside), f"{row.verdict}: {row.verdict.reason}"]
+            + [str(measured), factor, f"{row.verdict}: {row.verdict.reason}"]
         )
         cells = ""
         if first:
@@ -137,7 +135,7 @@ def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
         release = Cell(row.toolchain, ", ".join(filter(None, (row.whose, procs))))
         lines.append(
             f"<tr>{cells}<td>{release.html}</td><td>{published}</td>"
-            f"<td>{measured.html}</td><td>{beside.html}</td><td>{verdict}</td></tr>"
+            f"<td>{measured.html}</td><td>{factor}</td><td>{verdict}</td></tr>"
         )
     head = "".join(f'<th scope="col">{cell}</th>' for cell in header)
     markup = (
@@ -148,17 +146,13 @@ def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
 
 
 def verdict_badge(row: Row) -> str:
-    """A verdict as HTML: its label as a badge, the factor, and the reason as a title."""
+    """A verdict as HTML: its label as a badge, the reason as a title, and why it is not decided."""
     label = row.verdict.label
-    factor = ""
-    if label in (Label.STRONGER, Label.WEAKER):
-        factor = f" <small>{rounding.times(row.verdict.factor)} the published figure</small>"
-    elif not label.decided:
-        factor = f" <small>{html.escape(row.why)}</small>"
+    note = "" if label.decided else f" <small>{html.escape(row.why)}</small>"
     kind = VERDICT_CLASSES[label]
     reason = html.escape(row.verdict.reason, quote=True)
     name = html.escape(label.value)
-    return f'<span class="verdict {kind}" title="{reason}">{name}</span>{factor}'
+    return f'<span class="verdict {kind}" title="{reason}">{name}</span>{note}'
 
 
 def _plain(rows: Sequence[Sequence[str]]) -> str:

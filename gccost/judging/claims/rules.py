@@ -1,4 +1,14 @@
-"""The rules by which an interval becomes a verdict."""
+"""The rules by which an interval becomes a verdict.
+
+A verdict answers one question: is what the claim says true here? How large the effect
+is stands beside it, with its interval, and is not judged. `data/published/README.md`
+says which claim has which rule.
+
+An interval at 99 % is compared with bounds that are moved outwards by `stats.MARGIN`
+where the quantity is a cost, a ratio of costs or a share, so that a truth that lies on
+a bound is decided wrongly fewer than once in a hundred times, although it is looked at
+up to eight times (`stats.LOOKS`).
+"""
 
 from __future__ import annotations
 
@@ -7,18 +17,17 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gccost import stats
-from gccost.judging.claims.quantities import Range, Spread, Tally, Valley
+from gccost.judging.claims.quantities import Dip, Occurrences, Range, Spread
 from gccost.stats import Estimate
 
-BAND = 1.25  # a figure within this factor of the published one is the same figure
+SAME = 1.25  # two things within this factor cost the same
+ABOUT = 1.5  # a share within this factor of the published one is about as large
 
 
 class Label(Enum):
     """What can be said of a claim."""
 
     HOLDS = "holds"
-    STRONGER = "holds, stronger"
-    WEAKER = "holds, weaker"
     FAILS = "does not hold"
     UNDECIDED = "undecided"
     UNMEASURED = "not measured"
@@ -26,7 +35,7 @@ class Label(Enum):
 
     @property
     def decided(self) -> bool:
-        return self in (Label.HOLDS, Label.STRONGER, Label.WEAKER, Label.FAILS)
+        return self in (Label.HOLDS, Label.FAILS)
 
 
 @dataclass(frozen=True)
@@ -35,236 +44,198 @@ class Verdict:
 
     label: Label
     reason: str = ""
-    factor: float = math.nan  # measured over published
 
     def __str__(self) -> str:
         return self.label.value
 
 
-def _bounded(
-    measured: Estimate,
-    published: float,
-    low: float,
-    high: float,
-    *,
-    holds: str,
-    fails: str,
-    undecided: str,
-) -> Verdict:
-    """What an interval says of bounds: it lies within them, it lies outside, or neither."""
-    factor = measured.value / published
-    if low <= measured.low and measured.high <= high:
-        return Verdict(Label.HOLDS, holds, factor)
-    if measured.high < low or measured.low > high:
-        return Verdict(Label.FAILS, fails, factor)
-    return Verdict(Label.UNDECIDED, undecided, factor)
-
-
 @dataclass(frozen=True)
-class Banded:
-    """A figure that says on which side of `pivot` something lies, and how far.
+class Bounded:
+    """A figure that must lie between the bounds that its published figure sets.
 
-    A ratio says "dearer" or "cheaper" (pivot 1), a share "most of it" (pivot a
-    half). It holds within the band around the published figure, and holds
-    stronger or weaker on the same side of the pivot outside it.
+    `margin` moves the bounds outwards for both decisions; a figure without noise in
+    proportion to it, such as a count, needs none (1).
     """
 
-    pivot: float = 1.0
+    margin: float = stats.MARGIN
 
-    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
-        """Judge an interval; `floor` is the A/A noise floor as a log ratio."""
-        low, high, factor = measured.low, measured.high, measured.value / published
-        above = published > self.pivot
-        noise = math.exp(floor)
-        # A floor as wide as the band says that the machine was too noisy, not that
-        # there is no difference.
-        if noise < BAND and self.pivot / noise <= low and high <= self.pivot * noise:
-            return Verdict(Label.FAILS, "no difference beyond the noise floor", factor)
-        if (high <= self.pivot) if above else (low >= self.pivot):
-            other = f"it is {'less' if above else 'more'} than {self.pivot:g}"
-            return Verdict(Label.FAILS, other, factor)
-        if published / BAND <= low and high <= published * BAND:
-            return Verdict(Label.HOLDS, "within the band of the published figure", factor)
-        same_side = low > self.pivot if above else high < self.pivot
-        if same_side and (low > published * BAND or high < published / BAND):
-            further = (low > published) == above
-            label = Label.STRONGER if further else Label.WEAKER
-            return Verdict(label, "on the same side, outside the band", factor)
-        reason = "it holds, how far is undecided" if same_side else "even the side is undecided"
-        return Verdict(Label.UNDECIDED, reason, factor)
+    def bounds(self, published: float) -> tuple[float, float]:
+        """The region in which the claim holds; either end may be infinite."""
+        raise NotImplementedError
+
+    def judge(self, measured: Estimate, published: float) -> Verdict:
+        """Judge an interval."""
+        low, high = self.bounds(published)
+        if low * self.margin <= measured.low and measured.high <= high / self.margin:
+            return Verdict(Label.HOLDS, f"the interval lies {_region(low, high)}")
+        if measured.high < low / self.margin or measured.low > high * self.margin:
+            return Verdict(Label.FAILS, f"the interval does not lie {_region(low, high)}")
+        return Verdict(Label.UNDECIDED, "the interval is too wide or too near a bound to decide")
 
 
 @dataclass(frozen=True)
-class Same:
-    """Two things that are said to cost the same: their ratio is 1 within the band."""
-
-    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
-        """Judge an interval; `floor` is not used, the band is wider."""
-        return _bounded(
-            *(measured, published, published / BAND, published * BAND),
-            holds="the same within the band",
-            fails="they differ by more than the band",
-            undecided="the interval straddles the band's edge",
-        )
-
-
-@dataclass(frozen=True)
-class Agrees:
-    """Measurements that lie within the published factor, and differ no more than by chance."""
-
-    chance: float = 0.01
-
-    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
-        """Judge a Spread; `floor` is not used."""
-        assert isinstance(measured, Spread)
-        factor = measured.value / published
-        if measured.value > published:
-            return Verdict(Label.FAILS, "they lie further apart", factor)
-        if measured.chance <= self.chance:
-            return Verdict(Label.FAILS, "they differ by more than their intervals say", factor)
-        return Verdict(Label.HOLDS, "they lie within it and agree", factor)
-
-
-@dataclass(frozen=True)
-class About:
-    """A figure that takes no side: it is the published one within the band, or it is not."""
-
-    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
-        """Judge an interval; `floor` is not used."""
-        return _bounded(
-            *(measured, published, published / BAND, published * BAND),
-            holds="within the band of the published figure",
-            fails=f"it is {'more' if measured.value > published else 'less'}, outside the band",
-            undecided="the interval straddles the band's edge",
-        )
-
-
-@dataclass(frozen=True)
-class AtLeast:
-    """A figure that was published as a bound: "over half"."""
-
-    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
-        """Judge an interval; `floor` is not used."""
-        return _bounded(
-            *(measured, published, published, math.inf),
-            holds="all of the interval is over it",
-            fails="all of the interval is under it",
-            undecided="the interval holds the bound",
-        )
-
-
-@dataclass(frozen=True)
-class AtMost:
-    """A figure that was set as a bar not to be passed."""
-
-    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
-        """Judge an interval; `floor` is not used."""
-        return _bounded(
-            *(measured, published, -math.inf, published),
-            holds="all of the interval is under it",
-            fails="all of the interval is over it",
-            undecided="the interval holds the bar",
-        )
-
-
-@dataclass(frozen=True)
-class Between:
+class Between(Bounded):
     """A figure that was set with bounds on both sides."""
 
-    low: float
-    high: float
+    low: float = -math.inf
+    high: float = math.inf
 
-    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
-        """Judge an interval; `floor` is not used."""
-        return _bounded(
-            *(measured, published, self.low, self.high),
-            holds="all of the interval is between the bounds",
-            fails="all of the interval is outside the bounds",
-            undecided="the interval holds a bound",
-        )
+    def bounds(self, published: float) -> tuple[float, float]:
+        return self.low, self.high
+
+
+def _region(low: float, high: float) -> str:
+    if high == math.inf:
+        return f"above {low:.3g}"
+    if low == -math.inf:
+        return f"below {high:.3g}"
+    return f"between {low:.3g} and {high:.3g}"
 
 
 @dataclass(frozen=True)
-class Exactly:
+class Effect(Bounded):
+    """It costs p times as much, p the published ratio: at least half of the published excess.
+
+    For p under 1 the same of 1/p.
+    """
+
+    def bounds(self, published: float) -> tuple[float, float]:
+        if published >= 1:
+            return 1 + (published - 1) / 2, math.inf
+        return -math.inf, 1 / (1 + (1 / published - 1) / 2)
+
+
+@dataclass(frozen=True)
+class Same(Bounded):
+    """The same, or hardly any difference: a ratio of 1 within a quarter."""
+
+    def bounds(self, published: float) -> tuple[float, float]:
+        return 1 / SAME, SAME
+
+
+@dataclass(frozen=True)
+class About(Bounded):
+    """A share that was published as "about so much": within a factor of 1.5."""
+
+    def bounds(self, published: float) -> tuple[float, float]:
+        return published / ABOUT, published * ABOUT
+
+
+@dataclass(frozen=True)
+class AtLeast(Bounded):
+    """A figure that was published as a bound ("over half"), or a bar."""
+
+    def bounds(self, published: float) -> tuple[float, float]:
+        return published, math.inf
+
+
+@dataclass(frozen=True)
+class AtMost(Bounded):
+    """A figure that was set as a bar not to be passed."""
+
+    def bounds(self, published: float) -> tuple[float, float]:
+        return -math.inf, published
+
+
+@dataclass(frozen=True)
+class WithinTolerance(Bounded):
     """A whole number, to be hit within a tenth."""
 
-    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
-        """Judge an interval; `floor` is not used."""
-        return _bounded(
-            *(measured, published, published - 0.1, published + 0.1),
-            holds="exactly so",
-            fails="another number",
-            undecided="it is not always the same number",
-        )
+    margin: float = 1.0
+
+    def bounds(self, published: float) -> tuple[float, float]:
+        return published - 0.1, published + 0.1
 
 
 @dataclass(frozen=True)
 class UShaped:
-    """A curve whose both ends lie above its least point; then, how deep it dips."""
+    """A curve both of whose ends lie above its least point."""
 
-    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
-        """Judge a Valley; `floor` is not used."""
-        assert isinstance(measured, Valley)
-        factor = measured.value / published
-        if measured.high < 1 or measured.last_high < 1 or measured.least == 0:
-            return Verdict(Label.FAILS, "it is least at an end", factor)
-        if measured.low <= 1 or measured.last_low <= 1:
-            return Verdict(Label.UNDECIDED, "whether both ends rise is undecided", factor)
-        return Banded().judge(measured, published, floor=0.0)
+    def bounds(self, published: float) -> tuple[float, float]:
+        """The region of the first point over the least in which it holds."""
+        return 1.0, math.inf
+
+    def judge(self, measured: Estimate, published: float) -> Verdict:
+        """Judge a Dip."""
+        assert isinstance(measured, Dip)
+        ends = ((measured.low, measured.high), (measured.last_low, measured.last_high))
+        if measured.least == 0 or any(high < 1 / stats.MARGIN for _, high in ends):
+            return Verdict(Label.FAILS, "the curve is least at an end")
+        if all(low > stats.MARGIN for low, _ in ends):
+            return Verdict(Label.HOLDS, "both ends lie above the least point")
+        return Verdict(Label.UNDECIDED, "whether both ends rise is not clear")
 
 
 @dataclass(frozen=True)
-class Somewhere:
-    """What is said to happen at some places to one and not to the others.
+class Occurs:
+    """An event that happens at some places to one and not to the others.
 
     Where chance has a part in it, what was not seen may yet happen: then it does not hold
-    only where it surely happens in fewer than so many of its runs, a `share` of them.
+    only if it surely happens in fewer than a `share` of the runs.
     """
 
     share: float = 1.0
 
-    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
-        """Judge a Tally; `floor` is not used."""
-        assert isinstance(measured, Tally)
-        factor = measured.value / published
+    def bounds(self, published: float) -> tuple[float, float]:
+        """The number of places at which it holds."""
+        return published, math.inf
+
+    def judge(self, measured: Estimate, published: float) -> Verdict:
+        """Judge Occurrences."""
+        assert isinstance(measured, Occurrences)
         where = f"at {measured.value:.0f} of {measured.looked_at} places"
         if measured.value < published:
-            most = stats.most_unseen(measured.samples, measured.confidence)
+            most = stats.most_unseen(measured.samples, 0.99)
             if most > self.share:
-                chance = f"by chance, where up to {100 * most:.0f} % of its runs do so"
-                return Verdict(Label.UNDECIDED, f"{where}, perhaps {chance}", factor)
-            return Verdict(Label.FAILS, where, factor)
-        others = "the others nowhere"
-        if measured.elsewhere:
-            others = f"the others at {measured.elsewhere}"
-        return Verdict(Label.HOLDS, f"{where}; {others}", factor)
+                chance = f"up to {100 * most:.0f} % of its runs could still do so"
+                return Verdict(Label.UNDECIDED, f"{where}; {chance}")
+            return Verdict(Label.FAILS, where)
+        others = (
+            f"the others at {measured.elsewhere}" if measured.elsewhere else "no other anywhere"
+        )
+        return Verdict(Label.HOLDS, f"{where}; {others}")
 
 
 @dataclass(frozen=True)
-class Stable:
-    """A ratio that must be one figure, whatever baseline it is taken against; then, how large."""
+class AgainstBoth(Effect):
+    """An effect that must hold against each baseline that the document could have meant."""
 
-    def judge(self, measured: Estimate, published: float, floor: float) -> Verdict:
-        """Judge a Range; `floor` is not used."""
+    def judge(self, measured: Estimate, published: float) -> Verdict:
+        """Judge a Range."""
         assert isinstance(measured, Range)
-        factor = measured.value / published
-        low, high = sorted((measured.one, measured.other), key=lambda e: e.value)
-        if high.low > low.high * BAND:
-            told = f"{low.value:,.3g} against one baseline, {high.value:,.3g} against the other"
-            return Verdict(Label.FAILS, f"it is no stable quantity: {told}", factor)
-        return Banded().judge(measured, published, floor=0.0)
+        parts = sorted((measured.one, measured.other), key=lambda e: e.value)
+        verdicts = [super(AgainstBoth, self).judge(part, published) for part in parts]
+        labels = [verdict.label for verdict in verdicts]
+        if Label.FAILS in labels:
+            part, verdict = next(
+                pair for pair in zip(parts, verdicts, strict=True) if pair[1].label is Label.FAILS
+            )
+            return Verdict(
+                Label.FAILS, f"against one baseline it is {part.value:.3g}: {verdict.reason}"
+            )
+        if Label.UNDECIDED in labels:
+            return verdicts[labels.index(Label.UNDECIDED)]
+        return Verdict(Label.HOLDS, "against both baselines " + verdicts[0].reason)
 
 
-Rule = (
-    Banded
-    | Same
-    | Agrees
-    | About
-    | AtLeast
-    | AtMost
-    | Between
-    | Exactly
-    | UShaped
-    | Somewhere
-    | Stable
-)
+@dataclass(frozen=True)
+class Agrees:
+    """Independent measurements that differ no more than by chance, and others that do."""
+
+    chance: float = 0.01
+
+    def bounds(self, published: float) -> tuple[float, float]:
+        """The region of the largest measurement over the smallest: any."""
+        return 1.0, math.inf
+
+    def judge(self, measured: Estimate, published: float) -> Verdict:
+        """Judge a Spread."""
+        assert isinstance(measured, Spread)
+        ours, others = measured.chance > self.chance, measured.other_chance > self.chance
+        told = (
+            f"p = {measured.chance:.2g} for ours, {measured.other_chance:.2g} for the other method"
+        )
+        return Verdict(Label.HOLDS if ours and not others else Label.FAILS, told)
+
+
+Rule = Bounded | UShaped | Occurs | Agrees

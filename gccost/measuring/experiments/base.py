@@ -1,40 +1,35 @@
 """What is measured, as data: arms, cases, experiments and budgets.
 
 An **arm** is a way to run a benchmark; a **case** is an arm on one Go release
-with a fixed number of operations N; an **experiment** is a named list of cases
-and the paired ratios that matter in it. To add one is to add it here; nothing
-else branches on their names.
+with a fixed number of operations N; an **experiment** is a named list of cases.
+Experiments share cases: each is measured once, whichever use it. To add one is to
+add it here; nothing else branches on their names.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from gccost.errors import GccostError
 from gccost.measuring import toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, number
+from gccost.stats import SHOWN, Estimate, Width
 
 T = TypeVar("T")
-
-SETTINGS: Mapping[str, str] = MappingProxyType(
-    {
-        "published": "wall clock, GOMAXPROCS at its default, not pinned: as the documents measured",
-        "precise": "CPU clock, GOMAXPROCS=1, pinned to one CPU: as repeatable as can be had",
-    }
-)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long an experiment may be measured, and when it is precise enough."""
+    """How long everything together may be measured, and how precise sizes are to be."""
 
     name: str
-    seconds: float  # of measuring, per experiment
-    min_rounds: int
-    half_width: float  # relative 95 % half-width aimed at for each headline ratio
+    seconds: float  # of measuring, for all studies together
+    shown: int  # rounds of a case that no verdict rests on
+    half_width: float  # relative 95 % half-width aimed at for each headline figure
     scale: float = 1.0  # of every N: below 1 for tests only, and never pooled with the rest
 
     def reaches(self, tier: str) -> bool:
@@ -47,10 +42,10 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
     {
         b.name: b
         for b in (
-            Budget("tiny", seconds=0.0, min_rounds=4, half_width=1.0, scale=1 / 200),
-            Budget("quick", seconds=82.0, min_rounds=4, half_width=0.02),
-            Budget("standard", seconds=300.0, min_rounds=6, half_width=0.01),
-            Budget("thorough", seconds=1800.0, min_rounds=12, half_width=0.005),
+            Budget("tiny", seconds=0.0, shown=2, half_width=1.0, scale=1 / 200),
+            Budget("quick", seconds=480.0, shown=2, half_width=0.08),
+            Budget("standard", seconds=1800.0, shown=4, half_width=0.04),
+            Budget("thorough", seconds=10800.0, shown=8, half_width=0.02),
         )
     }
 )
@@ -73,6 +68,10 @@ OVERLAY = "overlay"
 # Lemire's empty finalizer, a loop that only allocates, and slabs of which some
 # handles survive: what they were given to free, nothing frees.
 LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly", "SlabSurvivors"})
+# Loops that allocate nothing on the Go heap, whose slices are timed (see gosrc/meter).
+STATIONARY = frozenset({"AllocateFree", "AllocateDefer", "Batch", "LiveManual", "HeapManual"})
+# A floor needs a few processes of a round's build: a burst may last as long as one.
+PROCESSES = 4
 # What calls runtime.AddCleanup; the other benchmarks run on every release.
 NEEDS_CLEANUP = frozenset(
     {
@@ -138,6 +137,19 @@ class Arm:
         return self.printed + "".join(f"/{k}={v}" for k, v in keys.items())
 
     @property
+    def stationary(self) -> bool:
+        """Whether its loop is timed in slices."""
+        return self.benchmark in STATIONARY and not self.profile
+
+    @property
+    def gated(self) -> bool:
+        """Whether a process counts only if its threads hardly waited for a CPU.
+
+        Not where they share one CPU by design, nor where slices show the floor.
+        """
+        return self.setting == "published" and not self.stationary and not self.procs
+
+    @property
     def printed(self) -> str:
         """The name that the program itself gives its samples."""
         return self.benchmark + "".join(f"/{k}={v}" for k, v in self.sub)
@@ -158,11 +170,6 @@ class Case:
 
     An N of 0 leaves it to `go test` or JMH, which fit it to the clock.
 
-    A round takes `repeats` samples of it, spread over the round, and their
-    middle stands for the round: where a sample is short and cheap, that keeps
-    the first thing that disturbs one out of every ratio. With `every` 2 it is
-    measured in every other round only: what no ratio that matters rests on.
-
     `kept` is how many bytes an operation keeps until the loop ends, where it
     does: memory then caps N. A case that is `traced` runs with gctrace=1.
     """
@@ -171,12 +178,11 @@ class Case:
     arm: Arm
     release: str
     n: int
-    repeats: int = 1
-    every: int = 1
     since: str = "tiny"  # the least budget that measures it
     cpus: int = 1  # the fewest on which it is measured
     kept: int = 0
     traced: bool = False
+    once: bool = False  # it comes out the same each time: one sample says all
 
     def __post_init__(self) -> None:
         if self.arm.benchmark in NEEDS_CLEANUP and number(self.release) < number("1.24"):
@@ -190,14 +196,15 @@ class Case:
         """The same case at a budget that scales every N."""
         return replace(self, n=max(1, round(self.n * scale)) if self.n else 0)
 
-    def due(self, round_: int) -> bool:
-        """Whether a round (from 1) measures it."""
-        return (round_ - 1) % self.every == 0
-
     def capped(self, memory: int) -> Case:
         """The same case with an N whose kept bytes fit into so many bytes of memory."""
         fits = memory // self.kept if self.kept else self.n
         return replace(self, n=max(1, fits)) if fits < self.n else self
+
+    @property
+    def processes(self) -> int:
+        """How many processes of it a round takes."""
+        return PROCESSES if self.arm.stationary else 1
 
     @property
     def build(self) -> Build:
@@ -220,50 +227,59 @@ class Case:
         return f"{self.name} {self.n}"
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """Two arms compared by one metric, sample by sample within a round.
+class Quantity(ABC):
+    """What a claim is tested by.
 
-    Where an arm has several samples in a round their middle counts, or, if they ran `all
-    along` the other's, their mean: it holds the same moments.
+    A verdict on it is looked at as `stats.LOOKS` has it, but where it is `at_once`: then all
+    samples that there are decide.
     """
+
+    at_once: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that it rests on."""
+
+    @abstractmethod
+    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+        """The quantity on a release; `data` is a `Recording`."""
+
+
+@dataclass(frozen=True)
+class Ratio(Quantity):
+    """Two arms compared by one metric: the cost of one over that of the other."""
 
     numerator: Arm
     denominator: Arm
     metric: str = "ns/op"
-    all_along: bool = False
 
     @property
     def arms(self) -> tuple[Arm, ...]:
         """The arms that it rests on."""
         return (self.numerator, self.denominator)
 
+    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+        """The ratio on a release."""
+        costs = [(arm, self.metric) for arm in self.arms]
+        found: Estimate = data.combine(lambda a, b: a / b, costs, release, width)
+        return found
+
 
 @dataclass(frozen=True)
 class Experiment:
-    """A named list of cases, and the ratios whose intervals say when to stop.
+    """A named list of cases.
 
-    `document` is the release of the figures that it tests; `pace` is how much of a
-    budget's seconds it takes, and `longer` how much of those of the standard budget and
-    above, where it is another part; `apart` is the command that measures it, where that
-    is not `make report`.
+    `document` is the release of the figures that it tests; `apart` is the command that
+    measures it, where that is not `make report`.
     """
 
     name: str
     chapter: str  # the notebook that tells it
     question: str
     cases: tuple[Case, ...]
-    headline: tuple[Ratio, ...]
     document: str = DOCUMENT_GO
-    pace: float = 1.0
-    longer: float | None = None
     apart: str = ""
-
-    def seconds(self, limit: Budget) -> float:
-        """How long a budget lets it be measured."""
-        if self.longer is None or not limit.reaches("standard"):
-            return limit.seconds * self.pace
-        return limit.seconds * self.longer
 
     def within(self, limit: Budget) -> tuple[Case, ...]:
         """The cases that a budget measures, each with the N of that budget."""
@@ -292,16 +308,6 @@ class Experiment:
 # Near the N of the documents' own runs: a second at 650 ns is about 1.8 million,
 # the Go issue's finalizer ran 1,739,244. Less than half a million runs no GC.
 AS_PUBLISHED = 1_600_000
-# A sample of the baseline takes a tenth of a second, and every ratio rests on it:
-# one alone would be at the mercy of whatever disturbs it.
-REPEATS = {"AllocateFree": 5}
-# The precise arms stand beside what is judged, and take the longest: two rounds of
-# three are left to what verdicts rest on.
-PRECISE_EVERY = 3
-# Where N is ours to choose, it is large enough for the GC to run about eight times,
-# or half as often where that would leave too few rounds.
-EIGHT_CYCLES = 8_000_000
-FOUR_CYCLES = 4_000_000
 # What an object that nothing collects keeps: itself, if it is small, the record of
 # its finalizer or cleanup, and what AddCleanup allocates or C holds.
 RECORD = 250
@@ -327,18 +333,14 @@ def profiled(benchmark: str, setting: str = "published", gogc: str = "100") -> A
     return Arm(benchmark, gogc, setting, profile="cpu")
 
 
-def twins(baseline: str, dear: str) -> Iterator[Case]:
-    """The A/A controls: at the quick budget the one that bears more noise stands for both."""
-    for benchmark in (baseline, dear):
-        for twin in ("relinked", "same"):
-            arm, since = Arm(benchmark, twin=twin), "tiny" if twin == "relinked" else "standard"
-            repeats = REPEATS.get(benchmark, 1)
-            yield Case("cstr", arm, TODAY_GO, AS_PUBLISHED, repeats, every=2, since=since)
+def controls() -> Iterator[Case]:
+    """The A/A controls: the baseline and a GC-heavy case, each linked once more."""
+    for arm in (FREE, AUTO):
+        yield Case("cstr", replace(arm, twin="relinked"), TODAY_GO, AS_PUBLISHED)
 
 
 def among_goroutines(program: str, benchmark: str) -> Iterator[Case]:
     """The cases that share a benchmark's work among 1 to twice as many goroutines as CPUs."""
     for goroutines in GOROUTINES:
         arm, cpus = shared(benchmark, goroutines), (goroutines + 1) // 2
-        case = Case(program, arm, TODAY_GO, SHARED_WORK, every=3, cpus=cpus)
-        yield replace(case, since="standard")
+        yield Case(program, arm, TODAY_GO, SHARED_WORK, since="standard", cpus=cpus)

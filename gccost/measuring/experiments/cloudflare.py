@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gccost.measuring.experiments.base import Arm, Case, Experiment, Ratio
+from gccost.measuring.experiments.base import Arm, Case, Experiment
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
 
 DOCUMENT_CPUS = 48  # of its machine: 24 cores with two threads each
+LEAST_CPUS = 16  # with fewer what it says of many cores cannot be tested
 BEST_GOGC = "11300"  # the best of its sweep
 RELEASES = (CLOUDFLARE_GO, TODAY_GO)
 
@@ -100,51 +101,36 @@ def _sweep(release: str) -> Iterator[Case]:
         since = "standard" if goroutines in _STANDARD_GOROUTINES else "thorough"
         since = "tiny" if goroutines in _QUICK_GOROUTINES else since
         n = _SIGNATURES * max(1, goroutines // 2)
-        cpus, few = (goroutines + 1) // 2, 1 if since == "tiny" else 3
-        for gogc, every in (("100", few), (BEST_GOGC, 2 * few)):
-            arm = signing(goroutines, gogc)
-            yield Case("signing", arm, release, n, every=every, since=since, cpus=cpus, traced=True)
+        for gogc in ("100", BEST_GOGC):
+            arm, cpus = signing(goroutines, gogc), min((goroutines + 1) // 2, LEAST_CPUS)
+            yield Case("signing", arm, release, n, since, cpus, traced=True)
     for gogc in GOGCS:
-        since = _gogc_since(gogc)
-        if gogc in _PRINTED_GOGC:
-            since = "tiny"
-        every, kept = 3 if since == "thorough" else 1, _SIGNATURE if gogc == "off" else 0
-        if gogc in ("100", BEST_GOGC):
-            continue  # measured above
-        yield Case(
-            *("signing", signing(DOCUMENT_CPUS, gogc), release, _SIGNATURES_AT_48, 1, every),
-            *(since, DOCUMENT_CPUS, kept, True),
-        )
+        since = "tiny" if gogc in _PRINTED_GOGC else _gogc_since(gogc)
+        arm, kept = signing(DOCUMENT_CPUS, gogc), _SIGNATURE if gogc == "off" else 0
+        if gogc not in ("100", BEST_GOGC):  # measured above
+            yield Case(*("signing", arm, release, _SIGNATURES_AT_48, since, LEAST_CPUS, kept, True))
     for gogc in ("100", BEST_GOGC):
         arm = signing(DOCUMENT_CPUS, gogc, profile="cpu")
-        yield Case("signing", arm, release, _SIGNATURES_AT_48, every=2, cpus=DOCUMENT_CPUS)
+        yield Case("signing", arm, release, _SIGNATURES_AT_48, cpus=LEAST_CPUS)
 
 
 def _turns(release: str) -> Iterator[Case]:
+    def case(procs: int, gogc: str, since: str) -> Case:
+        arm, kept = turns(procs, gogc), _SIGNATURE if gogc == "off" else 0
+        return Case("signing", arm, release, _SIGNATURES, since, kept=kept, traced=True)
+
     for procs in PROCS:
-        since = "tiny" if procs in _QUICK_PROCS else "standard"
-        case = Case("signing", turns(procs), release, _SIGNATURES, since=since, traced=True)
-        yield case if since == "tiny" else replace(case, every=2)
+        yield case(procs, "100", "tiny" if procs in _QUICK_PROCS else "standard")
     for gogc in GOGCS:
-        if gogc == "100":
-            continue  # measured above
-        since, kept = _gogc_since(gogc), _SIGNATURE if gogc == "off" else 0
-        every = {"tiny": 1, "standard": 2, "thorough": 6}[since]
-        yield Case(
-            *("signing", turns(MOST_PROCS, gogc), release, _SIGNATURES, 1, every, since),
-            *(1, kept, True),
-        )
+        if gogc != "100":  # measured above
+            yield case(MOST_PROCS, gogc, _gogc_since(gogc))
     for procs in GRID_PROCS:
         for gogc in GRID_GOGC:
-            if gogc == "100" or procs == MOST_PROCS:
-                continue  # measured above
-            since, every = ("tiny", 1) if (procs, gogc) == (1, "400") else ("standard", 4)
-            kept = _SIGNATURE if gogc == "off" else 0
-            case = Case("signing", turns(procs, gogc), release, _SIGNATURES, every=every)
-            yield replace(case, since=since, kept=kept, traced=True)
+            if gogc != "100" and procs != MOST_PROCS:  # measured above
+                yield case(procs, gogc, "tiny" if (procs, gogc) == (1, "400") else "standard")
     for gogc in ("100", "400"):
         arm = turns(MOST_PROCS, gogc, profile="cpu")
-        yield Case("signing", arm, release, _SIGNATURES, every=2)
+        yield Case("signing", arm, release, _SIGNATURES)
 
 
 def _cases() -> Iterator[Case]:
@@ -154,11 +140,9 @@ def _cases() -> Iterator[Case]:
     for arm in WAYS:
         since = "standard" if arm in _LATER else "tiny"
         kept = _SERVED_BYTES if arm.gogc == "off" and not arm.limit else 0
-        yield Case("churn", arm, TODAY_GO, _SERVED, since=since, kept=kept, traced=True)
-    for arm in (signing(1), turns(MOST_PROCS)):
-        for twin, since in (("relinked", "tiny"), ("same", "standard")):
-            arm = replace(arm, twin=twin)
-            yield Case("signing", arm, TODAY_GO, _SIGNATURES, 1, 2, since, traced=True)
+        yield Case("churn", arm, TODAY_GO, _SERVED, since, kept=kept, traced=True)
+    twin = replace(turns(MOST_PROCS), twin="relinked")
+    yield Case("signing", twin, TODAY_GO, _SIGNATURES, traced=True)
 
 
 EXPERIMENT = Experiment(
@@ -166,9 +150,5 @@ EXPERIMENT = Experiment(
     chapter="04-cloudflare",
     question="Does signing scale, and what does GOGC do for it?",
     cases=tuple(_cases()),
-    headline=tuple(
-        Ratio(turns(MOST_PROCS, gogc), turns(1), "cpu-ns/op") for gogc in ("100", "400")
-    ),
     document=CLOUDFLARE_GO,
-    pace=1.3,
 )

@@ -11,13 +11,11 @@ from gccost.measuring.experiments.base import (
     FREE,
     HEAP_FREE,
     RECORD,
-    REPEATS,
     Arm,
     Case,
     Experiment,
-    Ratio,
     among_goroutines,
-    twins,
+    controls,
 )
 from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, ISSUE_GO, TODAY_GO
 
@@ -54,52 +52,46 @@ SURVIVORS = slabs("SlabSurvivors")
 _CLOSED_AT_RANDOM = 200_000
 # Half as often where the net is taken away as well, which takes microseconds.
 _NET_TAKEN_AWAY = 100_000
-# Samples a round of what claims rest on and takes a tenth of a second.
-_SHORT = 3
 
 
 def _remedies() -> Iterator[Case]:
     for go in (DOCUMENT_GO, CLEANUP_GO, ISSUE_GO, TODAY_GO):
         since = "tiny" if go == TODAY_GO else "standard"
-        yield Case("cstr", FREE, go, AS_PUBLISHED, REPEATS["AllocateFree"], since=since)
-        yield Case("cstr", AUTO, go, AS_PUBLISHED, every=2, since=since)
+        for arm in (FREE, AUTO):
+            yield Case("cstr", arm, go, AS_PUBLISHED, since)
         for arm in (slabs("Slab"), slabs("SlabClose")):
-            yield Case("remedies", arm, go, AS_PUBLISHED, _SHORT, since=since)
-        yield Case("remedies", living("LiveSlab"), go, _CLOSED_AT_RANDOM, _SHORT, since=since)
-        if go == DOCUMENT_GO:
-            continue
-        yield Case("remedies", living("LiveCleanup"), go, _NET_TAKEN_AWAY, since=since)
+            yield Case("remedies", arm, go, AS_PUBLISHED, since)
+        yield Case("remedies", living("LiveSlab"), go, _CLOSED_AT_RANDOM, since)
+        if go != DOCUMENT_GO:
+            yield Case("remedies", living("LiveCleanup"), go, _NET_TAKEN_AWAY, since)
     go = TODAY_GO
-    yield Case("cstr", HEAP_FREE, go, AS_PUBLISHED)
-    yield Case("cstr", CLEANUP, go, AS_PUBLISHED, every=2)
+    for arm in (HEAP_FREE, CLEANUP):
+        yield Case("cstr", arm, go, AS_PUBLISHED)
     for arm in REMEDIES:
         if arm not in (slabs("Slab"), slabs("SlabClose")):
             few = arm in (Arm("Registry"), Arm("Padded"))  # a sample takes seconds
-            n, every = (AS_PUBLISHED // 2, 2) if few else (AS_PUBLISHED, 1)
-            yield Case("remedies", arm, go, n, every=every)
+            yield Case("remedies", arm, go, AS_PUBLISHED // 2 if few else AS_PUBLISHED)
     for arm in ONE_HEAP:
-        yield Case("remedies", arm, go, AS_PUBLISHED, every=2, since="standard")
+        yield Case("remedies", arm, go, AS_PUBLISHED, "standard")
     for handles in (8, 64, 256):
-        survivors = slabs("SlabSurvivors", handles)
-        yield Case("remedies", survivors, go, AS_PUBLISHED, every=2, kept=RECORD)
+        yield Case("remedies", slabs("SlabSurvivors", handles), go, AS_PUBLISHED, kept=RECORD)
     for live in LIVE:
         for benchmark in LIVE_REMEDIES:
             arm = living(benchmark, live)
             if arm in (living("LiveSlab"), living("LiveCleanup")):
                 continue
-            tier = "tiny" if live == 100_000 else "standard"
-            # To make so many handles takes ten seconds.
-            every = {100_000: 1, 10_000_000: 5}.get(live, 2)
+            # To make ten million handles takes ten seconds.
+            tier = {100_000: "tiny", 10_000_000: "thorough"}.get(live, "standard")
             n = _CLOSED_AT_RANDOM if benchmark in ("LiveManual", "LiveSlab") else _NET_TAKEN_AWAY
-            yield Case("remedies", arm, go, n, every=every, since=tier)
+            yield Case("remedies", arm, go, n, tier)
     for benchmark in HEAP_REMEDIES:
-        yield Case("remedies", Arm(benchmark), go, AS_PUBLISHED, every=2)
+        yield Case("remedies", Arm(benchmark), go, AS_PUBLISHED)
     for program, benchmark in (
         *(("parallel", "Free"), ("parallel", "Cleanup")),
         *(("remedies", "Slab"), ("remedies", "SlabCrowded")),
     ):
         yield from among_goroutines(program, benchmark)
-    yield from twins("AllocateFree", "AllocateAuto")
+    yield from controls()
 
 
 EXPERIMENT = Experiment(
@@ -107,8 +99,5 @@ EXPERIMENT = Experiment(
     chapter="08-instead",
     question="What to do instead of a finalizer or cleanup for each object?",
     cases=tuple(_remedies()),
-    headline=(Ratio(slabs("Slab"), FREE, "settled-ns/op"),),
     document=TODAY_GO,
-    pace=0.85,
-    longer=1.1,
 )

@@ -7,18 +7,14 @@ from collections.abc import Iterator
 from gccost.measuring.experiments.base import (
     AS_PUBLISHED,
     AUTO,
-    FOUR_CYCLES,
     FREE,
     HEAP_FREE,
-    PRECISE_EVERY,
     RECORD,
-    REPEATS,
     Arm,
     Case,
     Experiment,
-    Ratio,
+    controls,
     profiled,
-    twins,
 )
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 
@@ -47,31 +43,30 @@ def until_free(what: str) -> Arm:
     return Arm(f"UntilFree{what}", setting="precise")
 
 
+def of_size(arm: Arm, go: str, since: str = "tiny") -> Case:
+    """The case of an arm of `sized`."""
+    words = int(dict(arm.sub)["words"])
+    n = _CURVE[words] * 1000
+    if arm.gogc != "off":
+        return Case("objects", arm, go, n, since=since)
+    # With the GC off every object is kept: memory caps their N.
+    return Case("objects", arm, go, min(n, 300_000), since=since, kept=10 * words + RECORD)
+
+
 def _siebenmann() -> Iterator[Case]:
     for go in (DOCUMENT_GO, TODAY_GO):
-        yield Case("cstr", FREE, go, AS_PUBLISHED, REPEATS["AllocateFree"])
-        yield Case("cstr", HEAP_FREE, go, AS_PUBLISHED, repeats=2, every=2)
-        yield Case("cstr", AUTO, go, AS_PUBLISHED)
-        for setting, since in (("published", "tiny"), ("precise", "standard")):
-            arm = profiled("EmptyFinalizer", setting)
-            yield Case("objects", arm, go, _PROFILED_LONG, since=since)
+        for arm in (FREE, HEAP_FREE, AUTO):
+            yield Case("cstr", arm, go, AS_PUBLISHED)
+        yield Case("objects", profiled("EmptyFinalizer"), go, _PROFILED_LONG)
         for what in ("Plain", "Finalizer") + (("Cleanup",) if go == TODAY_GO else ()):
-            yield Case("objects", until_free(what), go, _LIFETIMES, every=2)
+            yield Case("objects", until_free(what), go, _LIFETIMES)
         mechanisms = ("Allocate", "Finalize") + (("Cleanup",) if go == TODAY_GO else ())
         for words in SIZES:
-            n = _CURVE[words] * 1000
             for mechanism in mechanisms:
                 later = words in _BETWEEN or mechanism == "Cleanup"
-                arm, since = sized(mechanism, words), "standard" if later else "tiny"
-                yield Case("objects", arm, go, n, since=since)
-                # With the GC off every object is kept: memory caps their N.
-                off, kept = sized(mechanism, words, gogc="off"), 10 * words + RECORD
-                few = min(n, 300_000)
-                yield Case("objects", off, go, few, every=3, since="standard", kept=kept)
-        for benchmark, n in (("AllocateFree", AS_PUBLISHED), ("AllocateAuto", FOUR_CYCLES)):
-            arm, repeats = Arm(benchmark, setting="precise"), REPEATS.get(benchmark, 1)
-            yield Case("cstr", arm, go, n, repeats, PRECISE_EVERY, since="standard")
-    yield from twins("AllocateFree", "AllocateAuto")
+                yield of_size(sized(mechanism, words), go, "standard" if later else "tiny")
+                yield of_size(sized(mechanism, words, gogc="off"), go, "standard")
+    yield from controls()
 
 
 EXPERIMENT = Experiment(
@@ -79,5 +74,4 @@ EXPERIMENT = Experiment(
     chapter="02-siebenmann",
     question="Where does a finalizer's time go?",
     cases=tuple(_siebenmann()),
-    headline=(Ratio(AUTO, FREE),),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gccost.measuring.experiments.base import Arm, Case, Experiment, Ratio
+from gccost.measuring.experiments.base import Arm, Case, Experiment
 from gccost.measuring.jdks import RELEASES, number
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK
 
@@ -61,47 +61,44 @@ def _weimer() -> Iterator[Case]:
         # What stands for neither the document nor today waits for the standard budget.
         judged = release in (DOCUMENT_JDK, TODAY_JDK)
         since = "tiny" if judged else "standard"
-        for case in _on(release, judged):
+        for case in _on(release):
             yield replace(case, since=since) if case.since == "tiny" else case
     twin = replace(CLEANER, twin="same")
-    yield Case("finalization", twin, TODAY_JDK, AS_WEIMER, every=2)
-    twin = replace(FINALIZE, twin="same")
-    yield Case("finalization", twin, TODAY_JDK, AS_WEIMER, every=2, since="standard")
+    yield Case("finalization", twin, TODAY_JDK, AS_WEIMER)
 
 
-def _on(release: str, judged: bool) -> Iterator[Case]:
-    every = 1 if judged else 2
-    yield Case("finalization", NOTHING, release, 1, repeats=2, every=every)
-    yield Case("finalization", PLAIN, release, PLAIN_AS_WEIMER, repeats=2, every=every)
-    yield Case("finalization", CLEANER, release, AS_WEIMER, every=every)
-    yield Case("finalization", FINALIZE, release, AS_WEIMER, every=every)
+def _on(release: str) -> Iterator[Case]:
+    yield Case("finalization", NOTHING, release, 1)
+    yield Case("finalization", PLAIN, release, PLAIN_AS_WEIMER)
+    yield Case("finalization", CLEANER, release, AS_WEIMER)
+    yield Case("finalization", FINALIZE, release, AS_WEIMER)
     for benchmark in ("Plain", "Cleaner"):
         arm = jvm(benchmark, escape="off")
-        yield Case("finalization", arm, release, AS_WEIMER, every=every)
+        yield Case("finalization", arm, release, AS_WEIMER)
     if number(release) >= 18:
         arm = jvm("Finalize", finalization="disabled")
-        yield Case("finalization", arm, release, AS_WEIMER, every=2)
+        yield Case("finalization", arm, release, AS_WEIMER)
     for arm in (REGISTERED_PLAIN, REGISTERED_CLEANER, REGISTERED_FINALIZE):
         since = "standard" if arm == REGISTERED_PLAIN else "tiny"
-        yield Case("finalization", arm, release, _REGISTERED, every=2, since=since)
+        yield Case("finalization", arm, release, _REGISTERED, since=since)
     for heap in HEAPS:
         since = "standard" if heap in _MORE_HEAPS else "tiny"
         for benchmark in ("Cleaner", "Finalize"):
-            arm, every = small(benchmark, heap), 2 if judged else 4
-            yield Case("finalization", arm, release, _SMALL_HEAP, every=every, since=since)
+            arm = small(benchmark, heap)
+            yield Case("finalization", arm, release, _SMALL_HEAP, since=since)
     # The same each time: once says all.
     for remaining in REMAINING:
         since = "tiny" if remaining in _FEW_REMAINING else "standard"
         for benchmark in ("LeakNaive", *LEAK_REMEDIES):
-            yield Case("leak", leak(benchmark, remaining), release, 1, every=8, since=since)
+            yield Case("leak", leak(benchmark, remaining), release, 1, since, once=True)
     for gc in COLLECTORS[1:]:
         for benchmark in ("Plain", "Cleaner", "Finalize"):
             arm = jvm(benchmark, gc=gc)
-            yield Case("finalization", arm, release, _COMPARED, every=4, since="standard")
+            yield Case("finalization", arm, release, _COMPARED, since="standard")
     if release == TODAY_JDK:
         for benchmark in ("Cleaner", "Finalize"):
             arm = jvm(benchmark, gcthreads="1")
-            yield Case("finalization", arm, release, AS_WEIMER, every=2, since="standard")
+            yield Case("finalization", arm, release, AS_WEIMER, since="standard")
 
 
 # JMH in a heap that is soon used again, so that fresh pages are none of the cost.
@@ -112,16 +109,11 @@ JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED = (
 
 def _jmh() -> Iterator[Case]:
     for release in RELEASES:
-        today = release == TODAY_JDK
+        judged = release in (DOCUMENT_JDK, TODAY_JDK)
         for arm in (JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED):
             beside = arm == JMH_CLEANED  # no claim rests on it
-            since = "tiny" if today and not beside else "standard"
-            every = 2 if beside else 1
-            every = every if release in (DOCUMENT_JDK, TODAY_JDK) else 3
-            yield Case("jmh", arm, release, 0, every=every, since=since)
-    for arm in (JMH_ESCAPING, JMH_FINALIZED):
-        twin = replace(arm, twin="same")
-        yield Case("jmh", twin, TODAY_JDK, 0, every=2, since="standard")
+            since = "tiny" if judged and not beside else "standard"
+            yield Case("jmh", arm, release, 0, since=since)
 
 
 EXPERIMENT = Experiment(
@@ -129,17 +121,12 @@ EXPERIMENT = Experiment(
     chapter="05-weimer",
     question="What do finalize, Cleaner and nothing at all cost in Java?",
     cases=tuple(_weimer()),
-    headline=(Ratio(FINALIZE, CLEANER, "cpu-s"),),
     document=DOCUMENT_JDK,
-    pace=0.72,
-    longer=1.2,
 )
 JMH = Experiment(
     name="jmh",
     chapter="05-weimer",
     question="Is an object with a finalizer 430 times dearer to create and destroy?",
     cases=tuple(_jmh()),
-    headline=(Ratio(JMH_FINALIZED, JMH_ESCAPING), Ratio(JMH_FINALIZED, JMH_REMOVED)),
     document=TODAY_JDK,
-    pace=0.25,
 )

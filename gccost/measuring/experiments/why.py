@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from gccost.measuring.experiments.base import RECORD, Arm, Case, Experiment, Ratio
+from gccost.measuring.experiments.base import RECORD, Arm, Case, Experiment
 from gccost.measuring.toolchains import (
     CLEANUP_GO,
     DOCUMENT_GO,
@@ -66,10 +65,10 @@ def program(what: str, live: int = 0, others: int = 0, runtime: str = "") -> Arm
     return Arm(f"Program{what}", setting="precise", runtime=runtime, sub=sub)
 
 
-def registering(arm: Arm, go: str, since: str = "tiny", every: int = 1) -> Case:
+def registering(arm: Arm, go: str, since: str = "tiny") -> Case:
     """The case of an arm of `attach`."""
     n = _REGISTERED if ("bytes", str(SMALL)) in arm.sub else _LARGER
-    return Case("specials", arm, go, n, every=every, since=since, kept=RECORD)
+    return Case("specials", arm, go, n, since, kept=RECORD)
 
 
 def scattering(benchmark: str, live: int, go: str, since: str, runtime: str = "") -> Case:
@@ -79,21 +78,21 @@ def scattering(benchmark: str, live: int, go: str, since: str, runtime: str = ""
     return Case("specials", scattered(benchmark, live, runtime), go, n, since=since, kept=kept)
 
 
-def running(arm: Arm, go: str, since: str, every: int = 1) -> Case:
+def running(arm: Arm, go: str, since: str) -> Case:
     """The case of an arm of `program`."""
-    return Case("specials", arm, go, _PROGRAM, every=every, since=since)
+    return Case("specials", arm, go, _PROGRAM, since)
 
 
-def looping(arm: Arm, go: str, since: str = "tiny", every: int = 1) -> Case:
+def looping(arm: Arm, go: str, since: str = "tiny") -> Case:
     """The case of an arm of `looped`."""
-    return Case("specials", arm, go, _LOOPED, every=every, since=since)
+    return Case("specials", arm, go, _LOOPED, since)
 
 
 def _releases() -> Iterator[Case]:
     """One call by its place, and the loops, on every release that builds the module."""
     for go in (go for go in GO_RELEASES if number(go) >= OLDEST_DRIVER):
         today = go == TODAY_GO
-        since, every = ("tiny", 1) if today else ("standard", 2)
+        since = "tiny" if today else "standard"
         kinds = ["Finalizer", "Cleanup"] if number(go) >= number(CLEANUP_GO) else ["Finalizer"]
         for order in ORDERS:
             for kind in kinds:
@@ -101,14 +100,14 @@ def _releases() -> Iterator[Case]:
                 if kind == "Finalizer":
                     yield registering(attach("AttachFinalizer", order, CACHED), go, since)
             if "Cleanup" in kinds:
-                yield registering(attach("Stop", order), go, since, every)
+                yield registering(attach("Stop", order), go, since)
             if today:
-                yield registering(attach("ClearFinalizer", order), go, "standard", every=2)
+                yield registering(attach("ClearFinalizer", order), go, "standard")
         for kind in kinds:
             yield registering(attach(f"Attach{kind}", bytes_=APART), go, since)
             for bytes_ in (SMALL, APART):
-                yield looping(looped(f"Loop{kind}", bytes_), go, since, every)
-        yield looping(looped("LoopFinalizer", dummies=1), go, since, every)
+                yield looping(looped(f"Loop{kind}", bytes_), go, since)
+        yield looping(looped("LoopFinalizer", dummies=1), go, since)
 
 
 def _why() -> Iterator[Case]:
@@ -122,12 +121,12 @@ def _why() -> Iterator[Case]:
                 yield registering(attach(benchmark, bytes_=bytes_), go, since)
             between = bytes_ != SMALL and (bytes_, benchmark) != (CACHED, "AttachFinalizer")
             for order in ORDERS[1:] if between else ():
-                yield registering(attach(benchmark, order, bytes_), go, "standard", every=3)
+                yield registering(attach(benchmark, order, bytes_), go, "standard")
     for dummies in DUMMIES[2:]:
-        yield looping(looped("LoopFinalizer", dummies=dummies), go, "standard", every=2)
+        yield looping(looped("LoopFinalizer", dummies=dummies), go, "standard")
     for bytes_ in (16, 64):
         for benchmark in ("LoopCleanup", "LoopFinalizer"):
-            yield looping(looped(benchmark, bytes_), go, "standard", every=2)
+            yield looping(looped(benchmark, bytes_), go, "standard")
     for live in LIVE:
         for benchmark in ("ScatteredFinalizer", "ScatteredCleanup", "ScatteredStop"):
             since = "tiny" if benchmark == "ScatteredCleanup" else "standard"
@@ -138,19 +137,13 @@ def _why() -> Iterator[Case]:
     for live in IN_USE:
         for others in OTHERS if live <= POOL else (0, MIXED):
             early = live <= POOL and others in (0, MIXED)
-            since, every = ("tiny", 1) if early else ("standard", 3)
+            since = "tiny" if early else "standard"
             for what in ("Plain", "Cleanup", "Lists"):
-                # Only how long the lists are is judged.
-                rounds = every if what == "Lists" else max(every, 2)
-                yield running(program(what, live, others), go, since, rounds)
+                yield running(program(what, live, others), go, since)
             if others in (0, MIXED):
-                yield running(program("Finalizer", live, others), go, "standard", every=3)
+                yield running(program("Finalizer", live, others), go, "standard")
     for arm in (program("Lists"), program("Lists", POOL, MIXED)):
         yield running(arm, ISSUE_GO, "standard")
-    for arm in (attach("AttachFinalizer"), attach("AttachCleanup")):
-        for twin in ("relinked", "same"):
-            since = "tiny" if twin == "relinked" else "standard"
-            yield registering(replace(arm, twin=twin), go, since, every=2)
 
 
 EXPERIMENT = Experiment(
@@ -158,7 +151,5 @@ EXPERIMENT = Experiment(
     chapter="07-why",
     question="Why does it cost what it costs, and in which programs?",
     cases=tuple(_why()),
-    headline=(Ratio(attach("AttachFinalizer"), attach("AttachFinalizer", "descending")),),
     document=TODAY_GO,
-    pace=0.42,
 )

@@ -99,6 +99,7 @@ CHARTS: Mapping[str, Callable[[Recording], Chart]] = MappingProxyType(
         "jmh-ratio": weimer.effective,
         "jmh-warm-up": weimer.warm_up,
         "precision": precision.precision,
+        "precision-slices": precision.slices,
         "precision-drift": precision.drift,
     }
 )

@@ -13,7 +13,6 @@ from gccost.judging import published
 from gccost.judging.claims.quantities import Share
 from gccost.judging.claims.stacks import ALLOCATING, CALLING_C, LINKING_IN, SPLICE_POINT
 from gccost.judging.recording import Recording
-from gccost.measuring import frames
 from gccost.measuring.experiments.base import (
     ALLOCATE_ONLY,
     AUTO,
@@ -104,7 +103,7 @@ def why(recording: Recording) -> Chart:
         figure, all_axes = dot_plot(
             panels,
             title,
-            f"wall time per operation against that on Go {ISSUE_GO} in the same rounds",
+            f"wall time per operation against that on Go {ISSUE_GO}",
         )
         for axes in all_axes:
             axes.axvline(1, color=MUTED, linewidth=1, zorder=0)
@@ -124,15 +123,10 @@ def moved(recording: Recording) -> tuple[float, float]:
 
 
 def _against_the_document(recording: Recording, arm: Arm, go: str) -> tuple[list[float], Estimate]:
-    """An arm's time against its time on the document's release, paired within rounds."""
-    sides = {
-        side: frames.by_round(recording.samples(arm, of), "ns/op")
-        for side, of in (("here", go), ("there", ISSUE_GO))
-    }
-    pairs = pd.DataFrame(sides).astype(float).dropna()
-    here, there = pairs["here"], pairs["there"]
-    values = [float(v) for v in here / there]
-    return values, stats.paired_ratio(here.to_numpy(), there.to_numpy(), pairs.index.to_numpy())
+    """An arm's cost against its cost on the document's release."""
+    here, there = recording.cost(arm, go), recording.cost(arm, ISSUE_GO)
+    estimate = stats.combine(lambda new, old: new / old, (here, there))
+    return [float(v) for v in recording.values(arm, go) / math.exp(there.log)], estimate
 
 
 def _why_title(recording: Recording, changed: dict[tuple[str, str], float]) -> str:

@@ -6,7 +6,7 @@ import gzip
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 
-from gccost import places, rounding, stats
+from gccost import places, rounding
 from gccost.judging import fits, published
 from gccost.judging.claims.quantities import Share
 from gccost.judging.claims.stacks import GC_AND_LOCKS, MARKING, SWEEPING, WAITING
@@ -521,7 +521,7 @@ def published_trace() -> gctrace.Trace:
 
 def traced(recording: Recording, arm: Arm, go: str) -> gctrace.Trace | None:
     """The gctrace that the run kept of an arm's first sample; None if it kept none."""
-    path = recording.run.gctrace(recording.experiment.name, arm.on(go))
+    path = recording.run.gctrace(arm.on(go))
     try:
         text = gzip.decompress(path.read_bytes()).decode(errors="replace")
     except (OSError, EOFError):
@@ -735,9 +735,10 @@ def gc_share(recording: Recording) -> Chart:
 
 def saved_share(recording: Recording, go: str) -> tuple[Estimate, list[float]]:
     """What GOGC=400 saves of the CPU time of GOGC=100 with many Ps, in percent."""
-    pairs = recording.pairs(Ratio(turns(MOST_PROCS, "400"), turns(MOST_PROCS), "cpu-ns/op"), go)
-    saved = 100 * (1 - pairs["numerator"] / pairs["denominator"]).to_numpy(dtype=float)
-    return stats.amount(saved, pairs.index.to_numpy()), [float(v) for v in saved]
+    ratio = Ratio(turns(MOST_PROCS, "400"), turns(MOST_PROCS), "cpu-ns/op")
+    e, points = recording.ratio(ratio, go), recording.points(ratio, go)
+    saved = replace(e, value=1 - e.value, low=1 - e.high, high=1 - e.low)
+    return in_percent(saved), [100 * (1 - v) for v in points]
 
 
 # --- What to take home -------------------------------------------------------------------

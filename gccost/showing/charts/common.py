@@ -6,7 +6,7 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gccost import rounding
-from gccost.judging.claims.rules import BAND, Label
+from gccost.judging.claims.rules import Label
 from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
 from gccost.measuring import toolchains
@@ -96,8 +96,6 @@ NAMES = {
 }
 VERDICT_COLOURS = {
     Label.HOLDS: BLUE,
-    Label.STRONGER: BLUE,
-    Label.WEAKER: BLUE,
     Label.FAILS: ORANGE,
     Label.UNDECIDED: MUTED,
 }
@@ -194,7 +192,7 @@ def in_percent(e: Estimate) -> Estimate:
 def scaled(e: Estimate, factor: float) -> Estimate:
     """An estimate in another unit."""
     return Estimate(
-        factor * e.value, factor * e.low, factor * e.high, e.samples, e.blocks, e.confidence
+        factor * e.value, factor * e.low, factor * e.high, e.samples, e.rounds, e.confidence
     )
 
 
@@ -385,7 +383,7 @@ def timings(
                 ratio = recording.ratio(Ratio(line.arm, line.against, line.metric), go).value
             if math.isfinite(ratio):
                 label += f"  ({rounding.times(ratio)})"
-            values = list(recording.samples(line.arm, go)[line.metric].dropna())
+            values = list(recording.values(line.arm, go, line.metric))
             dots = Dots(line.name, values, estimate, label, line.colour, line.marks)
             panels.setdefault(release(recording, go), []).append(dots)
             named = row(line.arm.benchmark, go, estimate, unit=line.metric, gogc=line.arm.gogc)
@@ -575,7 +573,7 @@ def ticks_between(low: float, high: float) -> list[float]:
 
 
 def verdicts(ledger: Sequence[Row]) -> Chart:
-    """Every measured claim: ours over the published figure, the band, the verdict."""
+    """Every measured claim: ours over the published figure, where it holds, the verdict."""
     judged = [row for row in ledger if row.verdict.label is not Label.UNTESTABLE]
     drawn = [row for row in judged if row.estimate.samples]
     labels = [f"{row.claim.id}  {row.toolchain}" for row in drawn]
@@ -584,10 +582,14 @@ def verdicts(ledger: Sequence[Row]) -> Chart:
         axes.axvline(1, color=PURPLE, linewidth=1)
         axes.set_xscale("log")
         lines_down(axes, labels)
-        for y, r in enumerate(drawn):  # a bar is a bound, which has no band
-            if not r.is_bar:
-                axes.barh(y, BAND - 1 / BAND, 1, 1 / BAND, color=BLUE, alpha=0.10, linewidth=0)
         _plain_log(axes, [scaled(r.estimate, 1 / r.published) for r in drawn])
+        left, right = axes.get_xlim()
+        for y, r in enumerate(drawn):
+            low, high = (end / r.published for end in r.claim.rule.bounds(r.published))
+            low, high = max(low, left), min(high, right)
+            if low < high:
+                axes.barh(y, high - low, 1, low, color=BLUE, alpha=0.10, linewidth=0)
+        axes.set_xlim(left, right)
         for y, r in enumerate(drawn):
             ratio = scaled(r.estimate, 1 / r.published)
             ink = VERDICT_COLOURS[r.verdict.label]
@@ -606,11 +608,10 @@ def verdicts(ledger: Sequence[Row]) -> Chart:
                     fontsize=9,
                 )
         axes.set_xlabel(
-            "measured ÷ published, or ÷ the bar (log scale)\n"
-            "shaded: within a factor of 1.25 of a published figure"
+            "measured ÷ published, or ÷ the bar (log scale)\nshaded: where the claim holds"
         )
         axes.tick_params(labeltop=True)
-        held = sum(r.verdict.label in (Label.HOLDS, Label.STRONGER, Label.WEAKER) for r in drawn)
+        held = sum(r.verdict.label is Label.HOLDS for r in drawn)
         failed = sum(r.verdict.label is Label.FAILS for r in drawn)
         undecided = len(drawn) - held - failed
         title = (
@@ -659,34 +660,30 @@ def _seen(e: Estimate) -> tuple[float, ...]:
 
 
 def control(recording: Recording) -> Chart:
-    """The A/A control: identical code against itself, in the same rounds."""
+    """The A/A control: identical code against itself, linked twice."""
     controls = list(recording.controls())
-    floor = math.exp(recording.noise_floor())
-    kinds = {"same": "the same binary again", "relinked": "linked anew, another layout"}
+    off = max((abs(math.log(e.value)) for _, _, e in controls), default=math.nan)
+    names = [f"{NAMES[arm.benchmark]}, Go {go}" for arm, go, _ in controls]
     with style():
         figure, (axes,) = canvas([max(len(controls), 1)])
-        if math.isfinite(floor):
-            axes.axvspan(1 / floor, floor, color=MUTED, alpha=0.15, linewidth=0)
         axes.axvline(1, color=MUTED, linewidth=1)
         for y, (arm, go, estimate) in enumerate(controls):
-            ratio = Ratio(arm, Arm(arm.benchmark, arm.gogc, arm.setting))
-            values = list(recording.single_values(ratio, go))
+            values = recording.points(Ratio(arm, replace(arm, twin="")), go)
             _labelled(axes, y, Dots("", values, estimate, rounding.times(estimate.value)))
-        lines_down(axes, [f"{NAMES[a.benchmark]}:\n{kinds[a.twin]}" for a, _, _ in controls])
+        lines_down(axes, names)
         axes.margins(x=0.16)
-        axes.set_xlabel("wall time against its identical twin (ratio); grey: the noise floor")
+        axes.set_xlabel("cost against the same code, linked once more (ratio)")
         title = (
-            f"Identical code could differ by up to {rounding.percent(floor - 1)} here: "
-            "a smaller difference is not called one"
+            f"Identical code measured twice differs by {rounding.percent(math.expm1(off))} at most"
         )
-        if not math.isfinite(floor):
-            title = "Identical code was not measured often enough here to call any difference one"
+        if not math.isfinite(off):
+            title = "No code was measured twice here"
         headline(figure, title)
         plt.close(figure)
     data = pd.DataFrame([row(a.benchmark, go, e, twin=a.twin) for a, go, e in controls])
     alt = "A dot plot of the ratios of identical code to itself: " + "; ".join(
-        f"{NAMES[a.benchmark]}, {kinds[a.twin]}, {rounding.interval(e, 'ratio')}"
-        for a, _, e in controls
+        f"{name}, {rounding.interval(e, 'ratio')}"
+        for name, (_, _, e) in zip(names, controls, strict=True)
     )
     name = f"{recording.experiment.name}-control"
     return finish(figure, name=name, title=title, alt=alt + ".", data=data)

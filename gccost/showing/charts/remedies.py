@@ -70,7 +70,7 @@ def cost(recording: Recording) -> Chart:
     lines, data = [], []
     for arm in measured:
         ratio = ratios[arm]
-        values = recording.single_values(Ratio(arm, FREE, SETTLED), TODAY_GO)
+        values = recording.points(Ratio(arm, FREE, SETTLED), TODAY_GO)
         label = rounding.times(ratio.value)
         lines.append(Dots(name(arm), list(values), ratio, label, _colour(arm)))
         data.append(row(name(arm), TODAY_GO, ratio, unit="ratio"))
@@ -111,7 +111,7 @@ def memory(recording: Recording) -> Chart:
     for arm in (Arm("LastFirst"), CLEANUP, AUTO):
         ratio = recording.ratio(Ratio(arm, FREE, SETTLED), TODAY_GO)
         if ratio.samples:
-            one = Estimate(1.0, 1.0, 1.0, ratio.samples, ratio.blocks, ratio.confidence)
+            one = Estimate(1.0, 1.0, 1.0, ratio.samples, ratio.rounds, ratio.confidence)
             points.append((name(arm), one, ratio, _colour(arm)))
     if not points:
         return nothing("remedies-memory", "What a survivor holds was not measured")
@@ -278,7 +278,7 @@ def releases(recording: Recording) -> Chart:
                 continue
             label = rounding.times(estimate.value)
             ink = _colour(arm) if arm.benchmark != "LiveCleanup" else ORANGE
-            dots = Dots(f"Go {go}", list(recording.single_values(ratio, go)), estimate, label, ink)
+            dots = Dots(f"Go {go}", list(recording.points(ratio, go)), estimate, label, ink)
             panels.setdefault(heading, []).append(dots)
             data.append(row(heading, go, estimate, unit="ratio", metric=metric))
             said.append(f"{heading}, Go {go} {label}")

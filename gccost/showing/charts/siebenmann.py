@@ -53,7 +53,7 @@ from gccost.showing.charts.common import (
     timings,
 )
 from gccost.showing.figures import BLUE, GREEN, INK, ORANGE, PURPLE, Chart, finish, style
-from gccost.stats import Estimate, difference
+from gccost.stats import Estimate, amount
 
 WORD = 8  # bytes of a pointer
 MECHANISMS = ("Allocate", "Finalize", "Cleanup")
@@ -114,34 +114,30 @@ PROFILE: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
 
 
 def profile(recording: Recording) -> Chart:
-    """Where the time of an empty finalizer goes, on all processors and on one."""
+    """Where the time of an empty finalizer goes."""
     printed = published.table("siebenmann-profile").set_index("share")["percent"].astype(float)
     panels: dict[str, list[Dots]] = {}
     data, titled, said = [], [], []
     for go in recording.releases:
-        arms = [
-            (arm, ink, _procs(recording, arm, go))
-            for setting, ink in (("published", BLUE), ("precise", GREEN))
-            if recording.profiles(arm := profiled(_EMPTY, setting), go)
-        ]
+        arm = profiled(_EMPTY)
+        if not recording.profiles(arm, go):
+            continue
         for name, (functions, within, rows) in PROFILE.items():
             marks = [Mark(float(printed[list(rows)].sum()))] if rows else []
             flat = name.replace("\n", " ")
-            for i, (arm, ink, procs) in enumerate(arms):
-                share = Share(arm, functions, within)
-                estimate = in_percent(recording.share(share, go))
-                values = [100 * float(v) for v in recording.shares(share, go)]
-                label = f"{rounding.plain(estimate.value)} %, {procs}"
-                dots = Dots("" if i else name, values, estimate, label, ink, () if i else marks)
-                panels.setdefault(release(recording, go), []).append(dots)
-                data.append(row(flat, go, estimate, setting=arm.setting, unit="%"))
-                said.append(f"Go {go}, {flat} {label}")
-        if arms:
-            setting, collecting = (
-                rounding.percent(recording.share(Share(arms[0][0], functions), go).value)
-                for functions in (SETTING, COLLECTING)
-            )
-            titled.append(f"{setting} is SetFinalizer and {collecting} collecting on Go {go}")
+            share = Share(arm, functions, within)
+            estimate = in_percent(recording.share(share, go))
+            values = [100 * float(v) for v in recording.shares(share, go)]
+            label = f"{rounding.plain(estimate.value)} %"
+            dots = Dots(name, values, estimate, label, marks=marks)
+            panels.setdefault(release(recording, go), []).append(dots)
+            data.append(row(flat, go, estimate, unit="%"))
+            said.append(f"Go {go}, {flat} {label}")
+        setting, collecting = (
+            rounding.percent(recording.share(Share(arm, functions), go).value)
+            for functions in (SETTING, COLLECTING)
+        )
+        titled.append(f"{setting} is SetFinalizer and {collecting} collecting on Go {go}")
     if not panels:
         return nothing("siebenmann-profile", "The empty finalizer was not profiled")
     title = "Of an empty finalizer's CPU time " + "; ".join(titled)
@@ -158,15 +154,6 @@ def profile(recording: Recording) -> Chart:
     return finish(
         figure, name="siebenmann-profile", title=title, alt=alt + ".", data=pd.DataFrame(data)
     )
-
-
-def _procs(recording: Recording, arm: Arm, go: str) -> str:
-    """On how many procs (GOMAXPROCS) an arm ran."""
-    samples = recording.samples(arm, go)
-    if not len(samples):
-        return "one proc" if arm.setting == "precise" else "all procs"
-    count = int(samples["procs"].max())
-    return f"{count} proc" + ("" if count == 1 else "s")
 
 
 # --- The flame graph ---------------------------------------------------------------
@@ -581,8 +568,8 @@ def fit(recording: Recording) -> Chart:
 
 def _by_round(recording: Recording, size: int, go: str) -> list[float]:
     words = size // WORD
-    pairs = recording.pairs(Ratio(sized("Finalize", words), sized("Allocate", words)), go)
-    return list(pairs["numerator"] - pairs["denominator"])
+    allocated = recording.level(sized("Allocate", words), go).value
+    return [float(v - allocated) for v in recording.values(sized("Finalize", words), go)]
 
 
 def _slope(found: Line) -> str:
@@ -667,7 +654,7 @@ def _faulted(recording: Recording, name: str, gogc: str, go: str) -> Curve:
         if len(samples):
             each = (samples["faults"] / samples["n"]).dropna()
             xs.append(float(WORD * words))
-            estimates.append(difference(each.to_numpy(), 0 * each.to_numpy(), each.index))
+            estimates.append(amount(each))
             values.append([float(v) for v in each])
     title = NAMES[name] + (", GC off" if gogc == "off" else ", GC on")
     return Curve(title, xs, estimates, values, colour(Arm(name)), dashed=gogc == "off")

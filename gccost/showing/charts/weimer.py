@@ -87,13 +87,13 @@ def name(arm: Arm) -> str:
 
 def per_object(recording: Recording, arm: Arm, on: str) -> tuple[list[float], Estimate]:
     """The CPU time of the whole process per object, that of a JVM that does nothing
-    taken off, in ns: a value a round, and the estimate."""
+    taken off, in ns: a value a sample, and the estimate."""
     n = recording.samples(arm, on)["n"]
     if not len(n):
-        return [], stats.amount([], [])
+        return [], stats.amount([])
     ratio, factor = Ratio(arm, NOTHING, "cpu-s"), 1e9 / float(n.iloc[0])
-    pairs = recording.pairs(ratio, on)
-    values = list(factor * (pairs["numerator"] - pairs["denominator"]))
+    idle = recording.level(NOTHING, on, "cpu-s").value
+    values = [float(factor * (v - idle)) for v in recording.values(arm, on, "cpu-s")]
     return values, scaled(recording.added(ratio, on), factor)
 
 
@@ -593,7 +593,7 @@ def beside(recordings: Mapping[str, Recording]) -> Chart:
             if not estimate.samples:
                 continue
             label = rounding.times(estimate.value)
-            values = list(recording.single_values(ratio, on))
+            values = list(recording.points(ratio, on))
             dots = Dots(name, values, estimate, label, colour(ratio.numerator))
             panels.setdefault(in_words(on), []).append(dots)
             data.append(row(name, on, estimate, unit="ratio"))

@@ -63,7 +63,7 @@ from gccost.showing.charts.common import (
     ticks_between,
 )
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE, Chart, finish, style
-from gccost.stats import Estimate, amount, level
+from gccost.stats import Estimate, amount
 
 CALL = "call-ns"
 CPU = "cpu-ns/op"
@@ -105,8 +105,7 @@ def _by_place(recording: Recording, arm: Arm, go: str) -> tuple[list[float], lis
 
 def _curve(recording: Recording, arm: Arm, go: str, name: str, colour: str) -> Curve:
     places, values = _by_place(recording, arm, go)
-    rounds = recording.samples(arm, go).index.to_numpy()
-    estimates = [amount(each, rounds[: len(each)]) for each in values]
+    estimates = [amount(each) for each in values]
     return Curve(name, places, estimates, values, colour)
 
 
@@ -250,11 +249,11 @@ def sizes(recording: Recording) -> Chart:
 def _over_sizes(recording: Recording, benchmark: str, order: str, go: str) -> Curve:
     xs, estimates, points = [], [], []
     for bytes_ in reversed(BYTES):
-        samples = recording.samples(attach(benchmark, order, bytes_), go)
-        if len(samples) and CALL in samples:
-            values = samples[CALL].dropna()
-            xs.append(float(samples["records"].median()))
-            estimates.append(level(values.to_numpy(dtype=float), values.index.to_numpy()))
+        arm = attach(benchmark, order, bytes_)
+        values = recording.values(arm, go, CALL)
+        if len(values):
+            xs.append(float(recording.samples(arm, go)["records"].median()))
+            estimates.append(recording.level(arm, go, CALL))
             points.append(list(values))
     return Curve(order, xs, estimates, points, COLOURS[order])
 
@@ -275,7 +274,7 @@ def releases(recording: Recording) -> Chart:
                 fits = recording.walks(attach(benchmark), go)
                 if not len(fits):
                     continue
-                estimate = amount(fits[column].to_numpy(), fits.index.to_numpy())
+                estimate = amount(fits[column])
                 label = f"{rounding.plain(estimate.value)} {unit}"
                 panels.setdefault((heading, unit), []).append(
                     Dots(f"Go {go}, {kind}", list(fits[column]), estimate, label, ink)

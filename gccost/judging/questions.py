@@ -1,0 +1,55 @@
+"""What a campaign measures for: the verdicts, and the headline figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from gccost.errors import GccostError
+from gccost.judging import ledger
+from gccost.judging.claims import CLAIMS
+from gccost.judging.claims.rules import Label
+from gccost.judging.ledger import Row
+from gccost.judging.recording import Recording
+from gccost.measuring.campaign import Questions, Standing, Want
+from gccost.measuring.experiments.base import Budget, Experiment
+from gccost.measuring.runs import Run
+
+
+def questions(studies: Sequence[Experiment], limit: Budget) -> Questions:
+    """The questions of studies at a budget."""
+    names = {study.name for study in studies}
+    claims = [claim for claim in CLAIMS.values() if claim.experiment in names]
+    judged = frozenset((arm, go) for c in claims for go in c.releases for arm in c.quantity.arms)
+
+    def standing(run: Run) -> Standing:
+        rows = [
+            row
+            for study in studies
+            for recording in _loaded(study, run)
+            for row in ledger.rows({study.name: recording}, recording.claims)
+            if row.verdict.label is not Label.UNTESTABLE
+        ]
+        wants = tuple(want for row in rows for want in _wants(row, limit))
+        return Standing(wants, sum(row.verdict.label.decided for row in rows), len(rows))
+
+    return Questions(judged, standing)
+
+
+def _loaded(study: Experiment, run: Run) -> Iterator[Recording]:
+    try:
+        yield Recording.load(study, run)
+    except GccostError:  # nothing of it is measured yet
+        return
+
+
+def _wants(row: Row, limit: Budget) -> Iterator[Want]:
+    cases = tuple(dict.fromkeys(arm.on(row.release) for arm in row.claim.quantity.arms))
+    if row.verdict.label is Label.UNDECIDED and math.isfinite(row.needed):
+        yield Want(cases, max(1, int(row.needed)), verdict=True)
+    elif row.claim.headline and row.verdict.label.decided:
+        width = row.estimate.half_width
+        if limit.half_width < width < math.inf:
+            # An interval narrows with the root of the rounds, and this is looked at again.
+            more = row.estimate.rounds * ((width / limit.half_width) ** 2 - 1)
+            yield Want(cases, max(1, math.ceil(min(more, 40))), verdict=False)

@@ -1,0 +1,559 @@
+"""The campaign: one pool of samples for all studies, measured in rounds.
+
+A round builds the programs anew and samples its cases, each in a fresh process, in an
+order drawn from the run's seed: one release after the other, for what is compared
+should stand close together in time. First every case gets the rounds that an estimate
+needs. Then the time that is left goes to the open questions: the verdicts that are not
+decided, those that can be decided soonest first, and then the headline figures whose
+intervals are still wide. The baseline is measured again in each of these rounds.
+
+Everything is kept as it is measured, so measuring can be ended at any moment and taken
+up again.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from gccost import places
+from gccost.errors import DiskFull, GccostError, MissingTool
+from gccost.files import write_whole, writing
+from gccost.measuring import benchfmt, frames, languages, machine, runs, toolchains
+from gccost.measuring.experiments.base import BUDGETS, FREE, Budget, Build, Case, Experiment
+from gccost.measuring.runs import Run
+from gccost.measuring.samples import RUN_DELAY, TRACE, SampleFailed
+from gccost.processes import Leash
+from gccost.stats import LOOKS
+
+# How samples are taken: a change makes runs that were begun before it stale.
+METHOD = "slices, gated processes, one pool"
+GIVE_UP = 2  # failures after which a case is left out
+RETRIES = 2  # of a process that waited for a CPU too much, in one round
+# Stock Go leaves a cleanup unrun now and then; more than this is a finding.
+UNFREED_SHARE = 1e-4
+GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}  # as Go names what the kernel names
+
+Progress = Callable[[float, float, str], None]
+"""Called with the seconds measured, the seconds there will be at most, and what is next."""
+
+
+@dataclass(frozen=True)
+class Want:
+    """An open question: the cases that answer it, by name, and how many more rounds of each.
+
+    `verdict` tells a verdict from a figure that is to be more precise.
+    """
+
+    cases: tuple[str, ...]
+    rounds: int
+    verdict: bool
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run stands: the open questions, and how many verdicts are decided of how many."""
+
+    wants: tuple[Want, ...] = ()
+    decided: int = 0
+    verdicts: int = 0
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What measuring is for: which cases verdicts rest on, and what is still open in a run.
+
+    `judged` holds (arm, release); see `gccost.judging.questions`.
+    """
+
+    judged: frozenset[Any] = frozenset()
+    standing: Callable[[Run], Standing] = field(default=lambda run: Standing())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Studies at a budget on this machine: what can be measured, and what cannot."""
+
+    studies: tuple[Experiment, ...]
+    budget: Budget
+    questions: Questions
+    description: Mapping[str, Any]  # of the machine
+    tools: Mapping[str, languages.Tools]  # by study
+    pool: Mapping[str, Case]  # by name, each measured once whichever studies use it
+    owners: Mapping[str, Experiment]  # by case: a study that it belongs to
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Why a release cannot be had."""
+        return {go: why for tools in self.tools.values() for go, why in tools.missing.items()}
+
+    @property
+    def fingerprint(self) -> str:
+        return machine.fingerprint(self.description)
+
+    @cached_property
+    def programs(self) -> dict[str, str]:
+        """A hash of the sources of each program that is measured."""
+        studies = {owner.name: owner for owner in self.owners.values()}
+        marks = [languages.source_hashes(study) for study in studies.values()]
+        return {program: mark for found in marks for program, mark in found.items()}
+
+    @property
+    def compilers(self) -> dict[str, str]:
+        """The version of each language's compiler."""
+        return {
+            languages.of(study).compiles_with: compiler.version
+            for study in self.studies
+            if (compiler := self.tools[study.name].compiler) is not None
+        }
+
+    def rounds(self, case: Case) -> int:
+        """How many rounds it gets before the open questions."""
+        if case.once:
+            return 1
+        judged = (case.arm, case.release) in self.questions.judged or case.arm.twin
+        return LOOKS[0] if judged else self.budget.shown
+
+
+def plan(
+    studies: Sequence[Experiment],
+    budget: Budget,
+    questions: Questions | None = None,
+    say: Callable[[str], None] = toolchains.silent,
+) -> Plan:
+    """Look for the tools that studies need, fetching what can be fetched.
+
+    Before a download `say` is told what and how much it is.
+    """
+    questions = questions or Questions()
+    description = machine.describe()
+    memory, cpus = machine.memory_for_a_sample(description), description["allowed_cpus"]
+    tools: dict[str, languages.Tools] = {}
+    pool: dict[str, Case] = {}
+    owners: dict[str, Experiment] = {}
+    for study in studies:
+        wanted = [
+            case.scaled(budget.scale).capped(memory)
+            for case in study.cases
+            if case.cpus <= cpus
+            and (budget.reaches(case.since) or (case.arm, case.release) in questions.judged)
+        ]
+        releases = dict.fromkeys(case.release for case in wanted)
+        tools[study.name] = found = languages.tools(study, releases, say)
+        for case in wanted:
+            if case.release in found.found and found.compiler is not None:
+                other = pool.setdefault(case.name, case)
+                if other.n != case.n:
+                    raise ValueError(f"{case.name} has {case.n} operations here, {other.n} there")
+                owners.setdefault(case.name, study)
+    return Plan(tuple(studies), budget, questions, description, tools, pool, owners)
+
+
+def fits(run: Run, plan: Plan) -> bool:
+    """Whether samples of this plan may go into a run: the same method, machine and programs."""
+    manifest = run.manifest()
+    programs, compilers = manifest["programs"], manifest["compilers"]
+    return (
+        manifest["method"] == METHOD
+        and manifest["scale"] == plan.budget.scale
+        and manifest["fingerprint"] == plan.fingerprint == machine.fingerprint(manifest["machine"])
+        and all(programs.get(name, mark) == mark for name, mark in plan.programs.items())
+        and all(compilers.get(name, v) == v for name, v in plan.compilers.items())
+    )
+
+
+def finished(run: Run, plan: Plan) -> bool:
+    """Whether a run holds the plan's studies at its budget or a larger one."""
+    names = {study.name for study in plan.studies if _has_cases(study, plan)}
+    return any(
+        names <= set(done["studies"])
+        for name, done in run.manifest()["finished"].items()
+        if name in BUDGETS and BUDGETS[name].reaches(plan.budget.name)
+    )
+
+
+def _has_cases(study: Experiment, plan: Plan) -> bool:
+    return any(case.name in plan.pool for case in study.cases)
+
+
+def find(plan: Plan) -> Run | None:
+    """The newest of your runs that samples of this plan may go into."""
+    return next((r for r in reversed(runs.all_runs(places.runs())) if fits(r, plan)), None)
+
+
+def measure(plan: Plan, progress: Progress | None = None) -> Run:
+    """Measure what a run lacks; returns the run.
+
+    Raises GccostError if nothing can be measured or the disk refuses a write.
+    A case that fails is noted in the run and left out; the rest goes on.
+    """
+    if not plan.pool:
+        reasons = "; ".join(dict.fromkeys(plan.missing.values()))
+        names = ", ".join(study.name for study in plan.studies)
+        raise MissingTool(f"nothing can be measured: {reasons}", names)
+    run = find(plan)
+    if run is not None and finished(run, plan):
+        return run
+    with runs.exclusive(places.runs(), "measuring"), runs.scratch(places.runs()) as scratch:
+        run = begin(plan)
+        run.drop_unfinished_line()
+        _Campaign(run, plan, scratch, progress or (lambda done, total, what: None)).measure()
+        return run
+
+
+def begin(plan: Plan) -> Run:
+    """The run that a plan's samples go into: the newest that fits, or a new one."""
+    run = find(plan)
+    if run is None:
+        warnings = machine.warnings(plan.description)
+        run = runs.create(
+            places.runs(),
+            machine=dict(plan.description),
+            fingerprint=plan.fingerprint,
+            warnings=warnings,
+            method=METHOD,
+            seed=random.SystemRandom().randrange(2**31),
+            scale=plan.budget.scale,
+        )
+        head = (
+            f"gccost-format: {runs.FORMAT}",
+            f"goos: {str(plan.description['system']).lower()}",
+            "goarch: "
+            + GOARCH.get(plan.description["architecture"], plan.description["architecture"]),
+            f"cpu: {plan.description['cpu']}",
+        )
+        write_whole(run.samples, "".join(f"{line}\n" for line in head).encode())
+    manifest = run.manifest()
+    layouts = {
+        release: languages.of(study).random_layout(toolchain)
+        for study in plan.studies
+        for release, toolchain in plan.tools[study.name].found.items()
+    }
+    troubles = dict(manifest["troubles"])
+    whole = {c.name: c.scaled(plan.budget.scale).n for s in plan.studies for c in s.cases}
+    for name, case in plan.pool.items():
+        if case.n < whole[name]:
+            allows = f"this machine's memory allows {case.n:,} operations only"
+            troubles[name] = list(dict.fromkeys([*troubles.get(name, []), allows]))
+    run.update(
+        programs=manifest["programs"] | plan.programs,
+        compilers=manifest["compilers"] | plan.compilers,
+        random_layout=manifest["random_layout"] | layouts,
+        missing={
+            **{k: v for k, v in manifest["missing"].items() if k not in layouts},
+            **plan.missing,
+        },
+        troubles=troubles,
+    )
+    return run
+
+
+def in_order(cases: Iterable[Case], chance: random.Random) -> list[Case]:
+    """A round's samples in the order in which they are taken, drawn by chance.
+
+    One release comes after the other. What is sampled repeatedly, such as the baseline, is
+    spread evenly over its release's stretch.
+    """
+    stretches: dict[str, list[tuple[float, Case]]] = {}
+    for case in cases:
+        for i in range(case.processes):
+            place = (i + chance.random()) / case.processes
+            stretches.setdefault(case.release, []).append((place, case))
+    releases = list(stretches)
+    chance.shuffle(releases)
+    return [case for r in releases for _, case in sorted(stretches[r], key=itemgetter(0))]
+
+
+class _Campaign:
+    """One stretch of measuring, from here to the end or to where it is broken off."""
+
+    def __init__(self, run: Run, plan: Plan, scratch: Path, progress: Progress) -> None:
+        self.run, self.plan, self.scratch, self.progress = run, plan, scratch, progress
+        manifest = run.manifest()
+        self.seed: int = manifest["seed"]
+        self.troubles: dict[str, list[str]] = manifest["troubles"]
+        self.failures: Counter[str] = Counter()
+        self.standing = Standing()
+        self.spent = _seconds_of(self._frame())  # by what was broken off, or a smaller budget
+
+    def measure(self) -> None:
+        """Measure rounds until nothing is open that time is left for."""
+        self._warm_up()
+        number = max(self._last_round(), 1)  # which may have been broken off
+        while due := self._first_rounds():
+            self._round(number, due)
+            number += 1
+        while True:
+            self.standing = self.plan.questions.standing(self.run)
+            because, due = self._next()
+            if because:
+                self._finish(because)
+                return
+            self._round(self._last_round() + 1, due)
+
+    # --- What comes next --------------------------------------------------------------
+
+    def _first_rounds(self) -> list[Case]:
+        """The cases that still lack a round of those that an estimate needs.
+
+        A case whose processes were all rejected gets two rounds more, not any number.
+        """
+        frame = self._frame()
+        gated = frame["name"].isin({c.name for c in self.plan.pool.values() if c.arm.gated})
+        accepted = frame
+        if "run-delay-share" in frame:
+            accepted = frame[~(gated & (frame["run-delay-share"] > RUN_DELAY))]
+        taken, good = (
+            Counter(zip(part["name"], part["round"], strict=True)) for part in (frame, accepted)
+        )
+        complete, usable = (
+            Counter(name for (name, _), n in counts.items() if n >= self.plan.pool[name].processes)
+            for counts in (taken, good)
+        )
+
+        def lacks(case: Case) -> bool:
+            needed = self.plan.rounds(case)
+            most = needed + (RETRIES if case.arm.gated else 0)
+            return usable[case.name] < needed and complete[case.name] < most
+
+        return [case for case in self._still_measured() if lacks(case)]
+
+    def _next(self) -> tuple[str, list[Case]]:
+        """Why measuring is done, or the cases of the next round."""
+        left = self.plan.budget.seconds - self.spent
+        seconds = self._seconds()
+        names = {case.name: case for case in self._still_measured()}
+        wants = [w for w in self.standing.wants if all(n in names for n in w.cases)]
+        if not wants:
+            return "every verdict and every headline figure is as sure as aimed at", []
+
+        def takes(want: Want) -> float:
+            return want.rounds * sum(seconds.get(name, 0.0) for name in want.cases)
+
+        due: dict[str, Case] = {}
+        reserved = 0.0
+        for want in sorted(wants, key=lambda w: (not w.verdict, takes(w))):
+            if reserved + takes(want) > left:
+                break
+            new = {name: names[name] for name in want.cases if name not in due}
+            reserved += want.rounds * sum(seconds.get(name, 0.0) for name in new)
+            due |= new
+        if not due:
+            return "the budget is spent", []
+        due |= {
+            case.name: case
+            for case in names.values()
+            if case.arm == FREE and case.release in {c.release for c in due.values()}
+        }
+        return "", list(due.values())
+
+    def _seconds(self) -> dict[str, float]:
+        """What a round of each case takes, its part of the builds included."""
+        frame = self._frame()
+        if not len(frame):
+            return {}
+        each = frame.groupby("name")["elapsed-s"].mean()
+        builds = frame["build-s"].sum() / len(frame) if "build-s" in frame else 0.0
+        return {
+            case.name: (float(each.get(case.name, 0.0)) + float(builds)) * case.processes
+            for case in self.plan.pool.values()
+        }
+
+    def _still_measured(self) -> list[Case]:
+        return [c for c in self.plan.pool.values() if self.failures[c.name] < GIVE_UP]
+
+    # --- A round ----------------------------------------------------------------------
+
+    def _warm_up(self) -> None:
+        """Build once before the clock runs: the first build compiles what later ones only link."""
+        self.progress(0.0, self.plan.budget.seconds, "building programs")
+        with self._folder() as scratch:
+            self._build(list(self.plan.pool.values()), 0, scratch)
+        if not self._still_measured():
+            raise GccostError(
+                "no case can be measured: "
+                + "; ".join(dict.fromkeys(t for ts in self.troubles.values() for t in ts)),
+                ", ".join(study.name for study in self.plan.studies),
+                "make doctor shows the toolchains that were found",
+            )
+
+    @contextmanager
+    def _folder(self) -> Iterator[Path]:
+        """A folder for a round's programs."""
+        with writing(self.scratch):
+            folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _frame(self) -> pd.DataFrame:
+        """The samples so far of the cases that this plan measures."""
+        return frames.of_cases(self.run.reading().frame, self.plan.pool.values())
+
+    def _last_round(self) -> int:
+        frame = self._frame()
+        return int(frame["round"].max()) if len(frame) else 0
+
+    def _round(self, number: int, cases: list[Case]) -> None:
+        order = in_order(cases, random.Random(f"{self.seed} {number}"))
+        frame = self._frame()
+        done = Counter(frame.loc[frame["round"] == number, "name"])
+        left = []
+        for case in order:
+            if done[case.name]:
+                done[case.name] -= 1
+            else:
+                left.append(case)
+        tries: Counter[str] = Counter()
+        with self._folder() as scratch:
+            start = time.monotonic()
+            self._say(f"round {number}: building programs")
+            binaries = self._build(left, number, scratch)
+            building = time.monotonic() - start
+            while left:
+                case = left.pop(0)
+                if self.failures[case.name] >= GIVE_UP:
+                    continue
+                self._say(f"round {number}: {case.name}")
+                try:
+                    sample = self._sample(case, binaries, number, scratch)
+                except SampleFailed as failure:
+                    self._note_failure(case, failure)
+                    continue
+                if building:
+                    sample = sample.with_metrics({"build-s": round(building, 3)})
+                    self.spent += building
+                    building = 0.0
+                sample = sample.with_metrics(
+                    {"round": float(number), "unix-s": round(max(time.time(), 0), 3)}
+                )
+                self.run.append([benchfmt.format_line(sample)])
+                self.spent += sample.metrics["elapsed-s"]
+                waited = sample.metrics.get("run-delay-share", 0.0) > RUN_DELAY
+                if case.arm.gated and waited and tries[case.name] < RETRIES:
+                    tries[case.name] += 1
+                    left.append(case)
+
+    def _say(self, what: str) -> None:
+        spent, total = self.spent, self.plan.budget.seconds
+        counted = self.standing
+        told = (
+            f"{counted.decided} of {counted.verdicts} verdicts decided; "
+            if counted.verdicts
+            else ""
+        )
+        self.progress(spent, max(total, spent), told + what)
+
+    def _build(self, cases: list[Case], number: int, into: Path) -> dict[Build, Path]:
+        """A binary per program, release and layout: the round's, and its control's."""
+        draw = random.Random(f"{self.seed} layout {number}")
+        layouts = {relinked: draw.randrange(1, 2**31) for relinked in (False, True)}
+        wanted = {c.build: self.plan.owners[c.name] for c in cases}
+        # All at once: a link uses one core, and nothing is being measured meanwhile.
+        # What breaks off the wait ends the builds first, and then no thread waits for them.
+        with ThreadPoolExecutor() as pool, Leash() as leash:
+            made = {
+                build: pool.submit(
+                    languages.of(owner).build,
+                    *(build, self.plan.tools[owner.name].found[build.release]),
+                    *(self.plan.tools[owner.name].compiler, layouts[build.relinked]),
+                    *(into, leash.run),
+                )
+                for build, owner in wanted.items()
+            }
+            built = {}
+            for key, future in made.items():
+                try:
+                    built[key] = future.result()
+                except DiskFull:  # no fault of the program: nothing is noted against it
+                    raise
+                except GccostError as error:
+                    self._note_unbuilt(key, error)
+            return built
+
+    def _sample(
+        self, case: Case, binaries: Mapping[Build, Path], number: int, scratch: Path
+    ) -> benchfmt.Sample:
+        owner = self.plan.owners[case.name]
+        profile = scratch / "cpu.pb.gz" if case.arm.profile else None
+        toolchain = self.plan.tools[owner.name].found[case.release]
+        sample = languages.of(owner).run_sample(
+            binaries[case.build], toolchain, case, scratch, profile
+        )
+        if profile is not None:
+            if not profile.exists():
+                raise SampleFailed("the program wrote no profile", case.name)
+            write_whole(self.run.profile(case.name, number), profile.read_bytes())
+        if case.traced and not (kept := self.run.gctrace(case.name)).exists():
+            # No time in it: the same text makes the same file.
+            write_whole(kept, gzip.compress((scratch / TRACE).read_bytes(), mtime=0))
+        self._note_losses(case, sample)
+        return sample
+
+    # --- What went wrong ----------------------------------------------------------------
+
+    def _note_losses(self, case: Case, sample: benchfmt.Sample) -> None:
+        left = sample.metrics.get("c-unfreed-drained", 0.0)
+        if not case.leaks and left > max(8.0, UNFREED_SHARE * sample.n):
+            self._trouble(case.name, f"{left:.0f} of {sample.n} C blocks were never freed")
+
+    def _note_failure(self, case: Case, failure: SampleFailed) -> None:
+        self.failures[case.name] += 1
+        given_up = "; it is left out from here on" if self.failures[case.name] == GIVE_UP else ""
+        failed = dict(self.run.manifest()["failed"])
+        failed[case.name] = [*failed.get(case.name, []), failure.thing]
+        self.run.update(failed=failed)
+        self._trouble(case.name, f"{failure.thing}{given_up}")
+
+    def _note_unbuilt(self, build: Build, error: GccostError) -> None:
+        for case in self.plan.pool.values():
+            if case.build == build:
+                self.failures[case.name] = GIVE_UP
+                self._trouble(case.name, f"{error}; what it would have run is left out")
+
+    def _trouble(self, case: str, what: str) -> None:
+        if what not in self.troubles.setdefault(case, []):  # a build may fail in every round
+            self.troubles[case].append(what)
+            self.run.update(troubles=self.troubles)
+
+    def _finish(self, because: str) -> None:
+        frame = self._frame()
+        in_loops = float((frame["ns/op"] * frame["n"]).sum()) / 1e9
+        spent = _seconds_of(frame)
+        done = self.run.manifest()["finished"]
+        before = done.get(self.plan.budget.name, {}).get("studies", [])
+        measured = [s.name for s in self.plan.studies if _has_cases(s, self.plan)]
+        done[self.plan.budget.name] = {
+            "because": because,
+            "studies": sorted({*before, *measured}),
+            "rounds": self._last_round(),
+            "samples": len(frame),
+            "seconds": round(spent, 1),
+            "share_in_loops": round(in_loops / spent, 3) if spent else 0.0,
+            "date": runs.now(),
+        }
+        self.run.update(finished=done)
+        self.progress(spent, spent, because)
+
+
+def _seconds_of(frame: pd.DataFrame) -> float:
+    """The seconds that samples took, their builds included."""
+    if not len(frame):
+        return 0.0
+    columns = [c for c in ("elapsed-s", "build-s") if c in frame]
+    return float(frame[columns].sum().sum())
