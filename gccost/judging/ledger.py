@@ -18,7 +18,7 @@ from gccost.judging.claims.rules import Label, Verdict
 from gccost.judging.recording import Recording
 from gccost.measuring import toolchains
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import Ratio
+from gccost.measuring.experiments.base import Arm, Ratio
 from gccost.stats import JUDGED, LOOKS, Estimate
 
 OURS = "gccost"  # the document of our own claims
@@ -144,9 +144,9 @@ def _judge(
     if claim.cpus > recording.cpus:
         needs = f"it needs {claim.cpus} CPUs, there were {recording.cpus}"
         return nothing, Verdict(Label.UNTESTABLE, needs), math.nan
-    arms = dict.fromkeys(claim.quantity.arms)
+    arms = measured(claim, release, recording)
     rounds = [recording.rounds(arm, release) for arm in arms]
-    fewest = min(map(len, rounds))
+    fewest = min(map(len, rounds), default=0)
     if math.isnan(recording.estimate(claim.quantity, release).value):
         missing = recording.manifest["missing"].get(release)
         failed = [f for arm in arms for f in recording.failures(arm, release)]
@@ -168,6 +168,14 @@ def _judge(
         if verdict.label.decided:
             return judged, verdict, math.nan
     return judged, verdict, _needed(claim, judged, published_value, look) - (fewest - look)
+
+
+def measured(claim: Claim, release: str, recording: Recording) -> list[Arm]:
+    """The arms that a claim rests on, without those that it can do without and has not."""
+    arms = list(dict.fromkeys(claim.quantity.arms))
+    if not claim.quantity.partial:
+        return arms
+    return [arm for arm in arms if recording.rounds(arm, release)]
 
 
 def _needed(claim: Claim, judged: Estimate, published_value: float, look: int) -> float:

@@ -31,6 +31,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 # A floor is seen when so many rounds of the baseline lie within this factor of their median.
 _FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.02
+_REFERENCE = "reference-ns/op"  # of manual frees between the parts of a loop: see gosrc/meter
 _TWINS_WITHIN = 1.05  # an A/A ratio further off, with an interval that excludes 1, is no noise
 
 
@@ -143,8 +144,17 @@ class Recording:
 
     def values(self, arm: Arm, release: str, metric: str = "ns/op") -> Floats:
         """A metric of each accepted process; of a loop timed in slices, their low quantile."""
+        column = _sliced(arm, metric)
         samples = self.accepted(arm, release)
-        return _column(samples, _sliced(arm, metric))
+        if column in samples:
+            samples = samples[samples[column].notna()]
+        values = _column(samples, column)
+        if column not in ("ns/op", "settled-ns/op") or _REFERENCE not in samples:
+            return values
+        manual = self.cost(FREE, release)
+        if not manual.samples:
+            return values
+        return stats.relieved(values, samples[_REFERENCE], math.exp(manual.log))
 
     def mean(self, arm: Arm, release: str, metric: str = "ns/op") -> float:
         """The median over all processes of their mean: what is usually reported."""
@@ -162,7 +172,7 @@ class Recording:
         if column != metric:
             return stats.floor(samples[column], samples.index)
         time = metric.endswith(("ns/op", "-s", "-ns"))
-        return stats.level(samples[column], stats.LOW if time else 0.5)
+        return stats.level(self.values(arm, release, metric), stats.LOW if time else 0.5)
 
     def combine(
         self,

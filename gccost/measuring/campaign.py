@@ -77,10 +77,12 @@ class Standing:
 class Questions:
     """What measuring is for: which cases verdicts rest on, and what is still open in a run.
 
-    `judged` holds (arm, release); see `gccost.judging.questions`.
+    `judged` and `needed` hold (arm, release); what is needed is measured at every budget.
+    See `gccost.judging.questions`.
     """
 
     judged: frozenset[Any] = frozenset()
+    needed: frozenset[Any] = frozenset()
     standing: Callable[[Run], Standing] = field(default=lambda run: Standing())
 
 
@@ -150,7 +152,7 @@ def plan(
             case.scaled(budget.scale).capped(memory)
             for case in study.cases
             if case.cpus <= cpus
-            and (budget.reaches(case.since) or (case.arm, case.release) in questions.judged)
+            and (budget.reaches(case.since) or (case.arm, case.release) in questions.needed)
         ]
         releases = dict.fromkeys(case.release for case in wanted)
         tools[study.name] = found = languages.tools(study, releases, say)

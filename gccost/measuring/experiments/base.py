@@ -231,10 +231,11 @@ class Quantity(ABC):
     """What a claim is tested by.
 
     A verdict on it is looked at as `stats.LOOKS` has it, but where it is `at_once`: then all
-    samples that there are decide.
+    samples that there are decide. Where it is `partial` it does without some of its arms.
     """
 
     at_once: ClassVar[bool] = False
+    partial: ClassVar[bool] = False
 
     @property
     @abstractmethod
