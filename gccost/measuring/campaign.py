@@ -517,15 +517,19 @@ class _Campaign:
     def _note_failure(self, case: Case, failure: SampleFailed) -> None:
         self.failures[case.name] += 1
         given_up = "; it is left out from here on" if self.failures[case.name] == GIVE_UP else ""
-        failed = dict(self.run.manifest()["failed"])
-        failed[case.name] = [*failed.get(case.name, []), failure.thing]
-        self.run.update(failed=failed)
+        self._note_end(case, failure)
         self._trouble(case.name, f"{failure.thing}{given_up}")
+
+    def _note_end(self, case: Case, error: GccostError) -> None:
+        failed = dict(self.run.manifest()["failed"])
+        failed[case.name] = [*failed.get(case.name, []), error.thing]
+        self.run.update(failed=failed)
 
     def _note_unbuilt(self, build: Build, error: GccostError) -> None:
         for case in self.plan.pool.values():
             if case.build == build:
                 self.failures[case.name] = GIVE_UP
+                self._note_end(case, error)
                 self._trouble(case.name, f"{error}; what it would have run is left out")
 
     def _trouble(self, case: str, what: str) -> None:
