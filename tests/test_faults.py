@@ -102,8 +102,7 @@ from gccost.cli import main
 main(["measure"])
 """
 TO_GO_ON = (
-    "gccost: Interrupted. Completed samples are saved; resume with: "
-    "make {} BUDGET=tiny ONLY=lemire"
+    "gccost: Interrupted. Completed samples are saved; resume with: make {} BUDGET=tiny ONLY=lemire"
 )
 
 
