@@ -231,6 +231,7 @@ def begin(plan: Plan) -> Run:
             seed=random.SystemRandom().randrange(2**31),
             scale=plan.budget.scale,
         )
+    if not run.samples.exists():  # or it was killed as it began
         head = (
             f"gccost-format: {runs.FORMAT}",
             f"goos: {str(plan.description['system']).lower()}",
