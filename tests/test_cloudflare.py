@@ -492,7 +492,7 @@ def test_in_a_session_of_ones_own_there_are_menus(
 
 
 def test_a_choice_gives_its_figures_or_says_that_there_are_none(few_cores: Recording) -> None:
-    assert "42,800/s" in choosing.chosen(few_cores, 48, "400", TODAY_GO).text
+    assert "signatures per CPU second  4" in choosing.chosen(few_cores, 48, "400", TODAY_GO).text
     assert "not measured" in choosing.chosen(few_cores, 5, "400", TODAY_GO).markdown
 
 
