@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import pandas as pd
@@ -460,7 +461,10 @@ def _notice(study: Study) -> Markup:
     facts = tables.table(("what", "which"), lines)
     cases = {case.name for case in study.experiment.cases}
     doubts = [
-        *(f"{DISTURBED} {why}." for why in study.recording.disturbed),
+        *(
+            f"{DISTURBED} {why}."
+            for why in dict.fromkeys(chain(*study.recording.disturbed.values()))
+        ),
         *study.notices,
         *([] if summary else ["This run was broken off before its budget was spent."]),
         *_fixed_layout(manifest, study.releases),

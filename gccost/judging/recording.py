@@ -264,22 +264,28 @@ class Recording:
         return bool(estimate.samples) and not estimate.contains(1)
 
     @cached_property
-    def disturbed(self) -> tuple[str, ...]:
-        """What says that the machine was too busy for a ratio of times to be believed."""
-        return tuple(self._disturbances())
+    def disturbed(self) -> Mapping[str, tuple[str, ...]]:
+        """By release: what says that the machine was too busy to believe a ratio of times.
+
+        Releases that were not disturbed are not in it.
+        """
+        together = tuple(self._disturbances())
+        found = {go: (*self._floorless(go), *together) for go in self.releases}
+        return {go: reasons for go, reasons in found.items() if reasons}
+
+    def _floorless(self, release: str) -> Iterator[str]:
+        samples, column = self.samples(FREE, release), _sliced(FREE, "ns/op")
+        if column not in samples:
+            return
+        least = samples[column].groupby(level=0).min()
+        within = np.abs(np.log(least / least.median())) <= math.log(_FLOOR_WITHIN)
+        if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
+            yield (
+                f"freeing by hand on Go {release} shows no floor: the least times of its "
+                f"{len(least)} rounds lie up to {least.max() / least.min() - 1:.0%} apart"
+            )
 
     def _disturbances(self) -> Iterator[str]:
-        for release in self.releases:
-            samples, column = self.samples(FREE, release), _sliced(FREE, "ns/op")
-            if column not in samples:
-                continue
-            least = samples[column].groupby(level=0).min()
-            within = np.abs(np.log(least / least.median())) <= math.log(_FLOOR_WITHIN)
-            if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
-                yield (
-                    f"freeing by hand on Go {release} shows no floor: the least times of its "
-                    f"{len(least)} rounds lie up to {least.max() / least.min() - 1:.0%} apart"
-                )
         gated = {c.name for c in self.experiment.cases if c.arm.gated}
         if "run-delay-share" in self.frame:
             delays = self.frame.loc[self.frame["name"].isin(gated), "run-delay-share"].dropna()
