@@ -455,7 +455,8 @@ def _notice(study: Study) -> Markup:
                 f"all studies together: {summary['samples']} samples in "
                 f"{rounding.plain(summary['seconds'])} s "
                 f"({rounding.percent(summary['share_in_loops'])} of it inside timed loops), "
-                f"{budget_name} budget; it ended because {summary['because']}",
+                f"{budget_name}{' budget' if budget_name in BUDGETS else ''}; it ended because "
+                f"{summary['because']}",
             )
         )
     facts = tables.table(("what", "which"), lines)
@@ -490,7 +491,8 @@ DISTURBED = (
 def _summary(manifest: Mapping[str, Any], study: str) -> tuple[str, Mapping[str, Any]]:
     """The largest budget that a study was measured to the end of, and how it ended."""
     done = manifest["finished"]
-    names = [name for name in BUDGETS if name in done and study in done[name]["studies"]]
+    order = [*(name for name in done if name not in BUDGETS), *BUDGETS]
+    names = [name for name in order if name in done and study in done[name]["studies"]]
     return (names[-1], done[names[-1]]) if names else ("", {})
 
 
