@@ -2,7 +2,14 @@
 # and a JDK. Nothing is fetched when it runs. Binder takes it as it is.
 #
 #   make docker, docker-lab, docker-report, docker-test
-FROM debian:trixie-slim
+#
+# The base is Debian 13 of a day, by the digest of its index over all architectures, as
+# github.com/docker-library/repo-info has it: repos/debian/remote/trixie-20260918-slim.md.
+# To renew it: take a newer date there (or `docker buildx imagetools inspect
+# debian:trixie-YYYYMMDD-slim`) and its digest, change both here, run make docker-test.
+# To build on a stand-in: docker build --build-arg BASE=IMAGE.
+ARG BASE=debian:trixie-20260918-slim@sha256:a99cfc517144bc59b1978475ec53b46ecabec7e43635402ee5b77cc54cd1b20a
+FROM $BASE
 
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends \

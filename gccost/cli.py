@@ -21,7 +21,7 @@ from gccost import doctor as examination
 from gccost import gokernel, places, rounding, stats
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
-from gccost.judging import ledger
+from gccost.judging import ledger, reference
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.measuring import campaign, machine, runs, toolchains
@@ -232,6 +232,17 @@ def doctor() -> None:
     """Say what was found, what is missing, what that costs, and what mends it."""
     findings = examination.examine()
     click.echo(examination.render(findings))
+
+
+@main.command()
+@click.argument("run", type=click.Path(path_type=Path))
+def adopt(run: Path) -> None:
+    """Copy a run folder to data/reference, which replay shows.
+
+    A run is refused if its machine was disturbed, or if it is slower than recordings of
+    machines like it.
+    """
+    click.echo(f"replay shows {reference.adopt(Run(run)).name} from now on")
 
 
 @main.command()

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 
 
 class GccostError(Exception):
@@ -29,7 +35,11 @@ class MissingTool(GccostError):
 
 
 class DiskFull(GccostError):
-    """A disk that has no room for what a command writes."""
+    """A write that found no room: on the disk, in a quota, below a limit on files' size.
+
+    Not the fault of what was written or built: it ends what is being done, and there is
+    nothing to keep of it, as the same goes well once there is room.
+    """
 
 
 _FREE = "and start again: what was measured is kept"
@@ -49,7 +59,37 @@ _MENDS = {
 }
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 def refused(error: OSError, thing: str = "", place: str = "") -> GccostError:
-    """What the system refused, with the mend where there is one."""
+    """What the system refused, with the mend where there is one; DiskFull for want of room."""
     thing = thing or error.strerror or str(error)
-    return GccostError(thing, place or str(error.filename or ""), _MENDS.get(error.errno or 0, ""))
+    kind = DiskFull if error.errno in _NO_ROOM else GccostError
+    return kind(thing, place or str(error.filename or ""), _MENDS.get(error.errno or 0, ""))
+
+
+def no_room(said: str, doing: str, folders: Iterable[Path]) -> DiskFull | None:
+    """What a program that failed printed, as a DiskFull; None if it did not fail by that.
+
+    `doing` says what it was for, `folders` where it writes to. The place named is the one
+    of these that it printed, else the path that it printed, else where there is least room.
+    """
+    for number in _NO_ROOM:
+        words = os.strerror(number)
+        if not re.search(words, said, re.IGNORECASE):
+            continue
+        known = list(folders)
+        path = re.search(rf"(?:^|[\s'\"(])(/[^:\n]+): {words}", said, re.IGNORECASE | re.MULTILINE)
+        where = Path(path[1]) if path else min(known, key=_room)
+        where = next((folder for folder in known if where.is_relative_to(folder)), where)
+        return DiskFull(f"cannot be written: {words} ({doing})", str(where), _MENDS[number])
+    return None
+
+
+def _room(folder: Path) -> float:
+    """The bytes that are free where a folder lies, or will lie."""
+    for above in (folder, *folder.parents):
+        with suppress(OSError):
+            return shutil.disk_usage(above).free
+    return float("inf")

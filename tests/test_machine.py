@@ -14,6 +14,10 @@ from gccost.measuring import machine
 
 QUIET = {
     "cpu": "Some CPU",
+    "cpu_family": 6,
+    "cpu_model": 106,
+    "cpu_stepping": 6,
+    "caches": {"L1d": 49152, "L2": 2097152, "L3": 33554432},
     "architecture": "x86_64",
     "logical_cpus": 8,
     "allowed_cpus": 8,

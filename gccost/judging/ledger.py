@@ -18,11 +18,12 @@ from gccost.judging.claims.rules import Label, Verdict
 from gccost.judging.recording import Recording
 from gccost.measuring import toolchains
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import Ratio
+from gccost.measuring.experiments.base import Arm, Ratio
 from gccost.stats import JUDGED, LOOKS, Estimate
 
 OURS = "gccost"  # the document of our own claims
 # Quantities that compare times: what a disturbed run cannot tell.
+_UNTIL_QUIET = 2  # rounds after which to look whether the machine is still disturbed
 _COMPARED = (Ratio, Saved, TwoBaselines, Dipping)
 
 
@@ -144,17 +145,17 @@ def _judge(
     if claim.cpus > recording.cpus:
         needs = f"it needs {claim.cpus} CPUs, there were {recording.cpus}"
         return nothing, Verdict(Label.UNTESTABLE, needs), math.nan
-    arms = dict.fromkeys(claim.quantity.arms)
+    arms = measured(claim, release, recording)
     rounds = [recording.rounds(arm, release) for arm in arms]
-    fewest = min(map(len, rounds))
+    fewest = min(map(len, rounds), default=0)
     if math.isnan(recording.estimate(claim.quantity, release).value):
         missing = recording.manifest["missing"].get(release)
         failed = [f for arm in arms for f in recording.failures(arm, release)]
         why = missing or "; ".join(dict.fromkeys(failed)) or "the run holds no samples of it"
         return nothing, Verdict(Label.UNMEASURED, why), math.nan
-    if isinstance(claim.quantity, _COMPARED) and recording.disturbed:
-        why = "the machine was disturbed: " + "; ".join(recording.disturbed)
-        return nothing, Verdict(Label.UNDECIDED, why), math.nan
+    if isinstance(claim.quantity, _COMPARED) and release in recording.disturbed:
+        why = "the machine was disturbed: " + "; ".join(recording.disturbed[release])
+        return nothing, Verdict(Label.UNDECIDED, why), _UNTIL_QUIET
     if claim.quantity.at_once:
         judged = recording.estimate(claim.quantity, release, JUDGED)
         return judged, claim.rule.judge(judged, published_value), math.nan
@@ -168,6 +169,14 @@ def _judge(
         if verdict.label.decided:
             return judged, verdict, math.nan
     return judged, verdict, _needed(claim, judged, published_value, look) - (fewest - look)
+
+
+def measured(claim: Claim, release: str, recording: Recording) -> list[Arm]:
+    """The arms that a claim rests on, without those that it can do without and has not."""
+    arms = list(dict.fromkeys(claim.quantity.arms))
+    if not claim.quantity.partial:
+        return arms
+    return [arm for arm in arms if recording.rounds(arm, release)]
 
 
 def _needed(claim: Claim, judged: Estimate, published_value: float, look: int) -> float:

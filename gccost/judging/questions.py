@@ -20,20 +20,23 @@ def questions(studies: Sequence[Experiment], limit: Budget) -> Questions:
     """The questions of studies at a budget."""
     names = {study.name for study in studies}
     claims = [claim for claim in CLAIMS.values() if claim.experiment in names]
-    judged = frozenset((arm, go) for c in claims for go in c.releases for arm in c.quantity.arms)
+    judged, needed = (
+        frozenset((arm, go) for c in some for go in c.releases for arm in c.quantity.arms)
+        for some in (claims, [c for c in claims if not c.quantity.partial])
+    )
 
     def standing(run: Run) -> Standing:
         rows = [
-            row
+            (row, recording)
             for study in studies
             for recording in _loaded(study, run)
             for row in ledger.rows({study.name: recording}, recording.claims)
             if row.verdict.label is not Label.UNTESTABLE
         ]
-        wants = tuple(want for row in rows for want in _wants(row, limit))
-        return Standing(wants, sum(row.verdict.label.decided for row in rows), len(rows))
+        wants = tuple(want for row in rows for want in _wants(*row, limit))
+        return Standing(wants, sum(row.verdict.label.decided for row, _ in rows), len(rows))
 
-    return Questions(judged, standing)
+    return Questions(judged, needed, standing)
 
 
 def _loaded(study: Experiment, run: Run) -> Iterator[Recording]:
@@ -43,8 +46,9 @@ def _loaded(study: Experiment, run: Run) -> Iterator[Recording]:
         return
 
 
-def _wants(row: Row, limit: Budget) -> Iterator[Want]:
-    cases = tuple(dict.fromkeys(arm.on(row.release) for arm in row.claim.quantity.arms))
+def _wants(row: Row, recording: Recording, limit: Budget) -> Iterator[Want]:
+    arms = ledger.measured(row.claim, row.release, recording)
+    cases = tuple(arm.on(row.release) for arm in arms)
     if row.verdict.label is Label.UNDECIDED and math.isfinite(row.needed):
         yield Want(cases, max(1, int(row.needed)), verdict=True)
     elif row.claim.headline and row.verdict.label.decided:

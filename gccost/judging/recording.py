@@ -31,6 +31,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 # A floor is seen when so many rounds of the baseline lie within this factor of their median.
 _FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.02
+_REFERENCE = "reference-ns/op"  # of manual frees between the parts of a loop: see gosrc/meter
 _TWINS_WITHIN = 1.05  # an A/A ratio further off, with an interval that excludes 1, is no noise
 
 
@@ -141,8 +142,17 @@ class Recording:
 
     def values(self, arm: Arm, release: str, metric: str = "ns/op") -> Floats:
         """A metric of each accepted process; of a loop timed in slices, their low quantile."""
+        column = _sliced(arm, metric)
         samples = self.accepted(arm, release)
-        return _column(samples, _sliced(arm, metric))
+        if column in samples:
+            samples = samples[samples[column].notna()]
+        values = _column(samples, column)
+        if column not in ("ns/op", "settled-ns/op") or _REFERENCE not in samples:
+            return values
+        manual = self.cost(FREE, release)
+        if not manual.samples:
+            return values
+        return stats.relieved(values, samples[_REFERENCE], math.exp(manual.log))
 
     def mean(self, arm: Arm, release: str, metric: str = "ns/op") -> float:
         """The median over all processes of their mean: what is usually reported."""
@@ -160,7 +170,7 @@ class Recording:
         if column != metric:
             return stats.floor(samples[column], samples.index)
         time = metric.endswith(("ns/op", "-s", "-ns"))
-        return stats.level(samples[column], stats.LOW if time else 0.5)
+        return stats.level(self.values(arm, release, metric), stats.LOW if time else 0.5)
 
     def combine(
         self,
@@ -252,22 +262,28 @@ class Recording:
         return bool(estimate.samples) and not estimate.contains(1)
 
     @cached_property
-    def disturbed(self) -> tuple[str, ...]:
-        """What says that the machine was too busy for a ratio of times to be believed."""
-        return tuple(self._disturbances())
+    def disturbed(self) -> Mapping[str, tuple[str, ...]]:
+        """By release: what says that the machine was too busy to believe a ratio of times.
+
+        Releases that were not disturbed are not in it.
+        """
+        together = tuple(self._disturbances())
+        found = {go: (*self._floorless(go), *together) for go in self.releases}
+        return {go: reasons for go, reasons in found.items() if reasons}
+
+    def _floorless(self, release: str) -> Iterator[str]:
+        samples, column = self.samples(FREE, release), _sliced(FREE, "ns/op")
+        if column not in samples:
+            return
+        least = samples[column].groupby(level=0).min()
+        within = np.abs(np.log(least / least.median())) <= math.log(_FLOOR_WITHIN)
+        if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
+            yield (
+                f"freeing by hand on Go {release} shows no floor: the least times of its "
+                f"{len(least)} rounds lie up to {least.max() / least.min() - 1:.0%} apart"
+            )
 
     def _disturbances(self) -> Iterator[str]:
-        for release in self.releases:
-            samples, column = self.samples(FREE, release), _sliced(FREE, "ns/op")
-            if column not in samples:
-                continue
-            least = samples[column].groupby(level=0).min()
-            within = np.abs(np.log(least / least.median())) <= math.log(_FLOOR_WITHIN)
-            if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
-                yield (
-                    f"freeing by hand on Go {release} shows no floor: the least times of its "
-                    f"{len(least)} rounds lie up to {least.max() / least.min() - 1:.0%} apart"
-                )
         gated = {c.name for c in self.experiment.cases if c.arm.gated}
         if "run-delay-share" in self.frame:
             delays = self.frame.loc[self.frame["name"].isin(gated), "run-delay-share"].dropna()

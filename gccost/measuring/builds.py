@@ -18,7 +18,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from gccost import places, processes
-from gccost.errors import GccostError
+from gccost.errors import GccostError, no_room
 from gccost.files import writing
 from gccost.measuring.experiments.base import OVERLAY
 from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, number
@@ -61,7 +61,8 @@ def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Pat
     """The -overlay file that gives a toolchain another runtime, written if it is not there.
 
     Beside it stands a link to the toolchain, by whose name Go is run with it: see
-    gosrc/overlay. Raises GccostError where the toolchain's source is not known there.
+    gosrc/overlay. Raises GccostError where the toolchain's source is not known there, and
+    DiskFull where there is no room for it.
     """
     name = f"go{toolchain.version}-{variant}-{source_hash([OVERLAY])[:12]}"
     folder = places.CACHE / "overlays" / name
@@ -75,8 +76,12 @@ def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Pat
         arguments = ["-o", str(folder), "-variant", variant]
         command = [str(toolchain.go), "run", f"./{OVERLAY}", *arguments]
         place = f"gosrc/{OVERLAY} with Go {toolchain.version}"
-        done = _limited(run, command, toolchain.environment(), place, " ".join(command[1:]))
+        environment = toolchain.environment()
+        done = _limited(run, command, environment, place, " ".join(command[1:]))
     if done.returncode != 0 or not written.exists():
+        said = done.stderr + done.stdout
+        if full := no_room(said, f"writing {place}", [folder, *_go_cache(environment)]):
+            raise full
         raise GccostError(
             "the other runtime could not be written:\n" + (done.stderr or done.stdout).strip(),
             place,
@@ -119,6 +124,9 @@ def build(
     command. Before Go 1.22 the linker has no random layout: there the C code alone
     is shifted, by a padding of the given size. A release that cannot build the module
     builds a copy of the program's packages in a GOPATH.
+
+    Raises DiskFull, which is a GccostError, if there is no room for what it writes: that is
+    no fault of the program or the toolchain, and a caller that notes faults lets it through.
     """
     # What the compilers write on their way goes with `into`, also when they are killed.
     environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
@@ -143,6 +151,9 @@ def build(
     place = f"gosrc/{program} with Go {toolchain.version}"
     done = _limited(run, command, environment, place, by_hand, folder)
     if done.returncode != 0 or not binary.exists():
+        said = (done.stderr + done.stdout).replace("$WORK", str(into))
+        if full := no_room(said, f"building {place}", [into, *_go_cache(environment)]):
+            raise full
         raise GccostError(
             "the build failed:\n" + (done.stderr or done.stdout).strip(),
             f"gosrc/{program} with Go {toolchain.version} and {compiler.version}",
@@ -151,11 +162,17 @@ def build(
     return binary
 
 
+def _go_cache(environment: dict[str, str]) -> list[Path]:
+    """Where Go keeps what it compiled, if that is known."""
+    return [Path(environment["GOCACHE"])] if environment.get("GOCACHE") else []
+
+
 def _gopath_copy(program: str, gopath: Path) -> Path:
     """Copies a program's packages to where a release without modules looks; their folder."""
     module = gopath / "src" / "gccost"
     for path in sources(program):
         copy = module / path.relative_to(places.GOSRC)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, copy)
+        with writing(copy):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
     return module

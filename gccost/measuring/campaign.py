@@ -77,10 +77,12 @@ class Standing:
 class Questions:
     """What measuring is for: which cases verdicts rest on, and what is still open in a run.
 
-    `judged` holds (arm, release); see `gccost.judging.questions`.
+    `judged` and `needed` hold (arm, release); what is needed is measured at every budget.
+    See `gccost.judging.questions`.
     """
 
     judged: frozenset[Any] = frozenset()
+    needed: frozenset[Any] = frozenset()
     standing: Callable[[Run], Standing] = field(default=lambda run: Standing())
 
 
@@ -150,7 +152,7 @@ def plan(
             case.scaled(budget.scale).capped(memory)
             for case in study.cases
             if case.cpus <= cpus
-            and (budget.reaches(case.since) or (case.arm, case.release) in questions.judged)
+            and (budget.reaches(case.since) or (case.arm, case.release) in questions.needed)
         ]
         releases = dict.fromkeys(case.release for case in wanted)
         tools[study.name] = found = languages.tools(study, releases, say)
@@ -339,7 +341,7 @@ class _Campaign:
         names = {case.name: case for case in self._still_measured()}
         wants = [w for w in self.standing.wants if all(n in names for n in w.cases)]
         if not wants:
-            return "every verdict and every headline figure is as sure as aimed at", []
+            return "nothing is open that more rounds could settle", []
 
         def takes(want: Want) -> float:
             return want.rounds * sum(seconds.get(name, 0.0) for name in want.cases)

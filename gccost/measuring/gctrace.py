@@ -10,11 +10,15 @@ that is cut short is a problem, all else is foreign and kept.
 
 from __future__ import annotations
 
+import gzip
 import math
 import re
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
+from gccost.errors import GccostError
 from gccost.measuring.benchfmt import SyntaxProblem
 
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -70,6 +74,20 @@ class Trace:
     def own(self) -> tuple[Cycle, ...]:
         """The cycles that nobody asked for."""
         return tuple(cycle for cycle in self.cycles if not cycle.forced)
+
+
+def read(path: Path) -> Trace:
+    """The cycles in a gzipped file that a run kept; GccostError if it cannot be read."""
+    try:
+        text = gzip.decompress(path.read_bytes()).decode(errors="replace")
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise GccostError(
+            f"this gctrace cannot be read: {why}",
+            str(path),
+            "remove the file; the next measuring makes another",
+        ) from None
+    return parse(text, path.name)
 
 
 def parse(text: str, file: str = "stderr") -> Trace:

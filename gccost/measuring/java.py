@@ -22,7 +22,8 @@ from types import MappingProxyType
 from filelock import FileLock
 
 from gccost import places, processes
-from gccost.errors import GccostError
+from gccost.errors import GccostError, no_room
+from gccost.files import writing
 from gccost.measuring import benchfmt, jdks, toolchains
 from gccost.measuring.experiments.base import Case
 from gccost.measuring.jdks import Javac, Jdk
@@ -97,7 +98,10 @@ def build(
     javac: Javac,
     run: Callable[..., subprocess.CompletedProcess[str]] = processes.run,
 ) -> Path:
-    """Compile a program, if it was not yet; returns the folder of its classes and jars."""
+    """Compile a program, if it was not yet; returns the folder of its classes and jars.
+
+    Raises DiskFull, which is a GccostError, if there is no room for them: see `builds.build`.
+    """
     mark = hashlib.sha256(f"{source_hash([program])} {javac.version}".encode()).hexdigest()[:16]
     folder = places.CACHE / "java" / f"{program}-{mark}"
     with _locked(folder):
@@ -113,7 +117,8 @@ def build(
 
 
 def _locked(folder: Path) -> FileLock:
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
     return FileLock(folder.with_name(f"{folder.name}.lock"))
 
 
@@ -126,15 +131,22 @@ def _compile(
     command = [str(javac.command), "--release", jdks.COMPILED_FOR, "-d", str(into)]
     if program == JMH:
         # Beside the classes, so that they are found where those are.
-        shutil.copytree(jdks.jmh(), into)
+        try:
+            shutil.copytree(jdks.jmh(), into)
+        except shutil.Error as error:  # a text on each file, and no number
+            raise no_room(str(error), "copying JMH", [into.parent]) or error from None
         jars = os.pathsep.join(str(jar) for jar in sorted(into.glob("*.jar")))
         command += ["-classpath", jars, "-processorpath", jars]
     command += [str(path) for path in sources(program) if path.suffix == ".java"]
-    done = run(command, env=jdks.environment())
+    # Of an error by the system, the text is known in English.
+    done = run(command, env={**jdks.environment(), "LC_MESSAGES": "C"})
     if done.returncode != 0:
+        place = f"javasrc/{program} with javac {javac.version}"
+        if full := no_room(done.stderr + done.stdout, f"building {place}", [into.parent]):
+            raise full
         raise GccostError(
             "the build failed:\n" + (done.stderr or done.stdout).strip(),
-            f"javasrc/{program} with javac {javac.version}",
+            place,
             "make doctor shows the JDKs that were found",
         )
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,10 @@ from gccost.measuring.toolchains import find_c_compiler
 
 COMPARABLE: Final = (
     "cpu",
+    "cpu_family",
+    "cpu_model",
+    "cpu_stepping",
+    "caches",
     "architecture",
     "logical_cpus",
     "allowed_cpus",
@@ -39,20 +44,27 @@ MOST_BYTES: Final = 4 << 30
 _SYSTEM = Path("/sys/devices/system/cpu")
 _CGROUPS = Path("/sys/fs/cgroup")
 _GIB = 2**30
+_CACHE_KINDS = {"Data": "d", "Instruction": "i"}
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def describe() -> dict[str, Any]:
     """This machine, now, as plain JSON.
 
     Sizes are in bytes, `cpu_quota` in CPUs, `load` the mean number of runnable
-    processes over 1, 5 and 15 minutes. None, or an empty string, stands for
-    what is not set or cannot be read.
+    processes over 1, 5 and 15 minutes. None, or what is empty, stands for
+    what is not set or cannot be read. A cloud names different processors alike
+    ("AMD EPYC"): their family, model, stepping and caches tell them apart.
     """
     memory, swap = psutil.virtual_memory(), psutil.swap_memory()
     compiler = find_c_compiler()
     commit, dirty = _commit()
     return {
         "cpu": _cpu(),
+        "cpu_family": _cpu_number("cpu family"),
+        "cpu_model": _cpu_number("model"),
+        "cpu_stepping": _cpu_number("stepping"),
+        "caches": _caches(),
         "architecture": platform.machine(),
         "physical_cores": psutil.cpu_count(logical=False),
         "logical_cpus": psutil.cpu_count(),
@@ -203,6 +215,46 @@ def _cpu() -> str:
     # /proc/cpuinfo has no name on arm64, where lscpu works it out.
     named = _field(_read(Path("/proc/cpuinfo")), "model name")
     return named or _field(_say("lscpu"), "Model name") or platform.processor()
+
+
+def _cpu_number(field: str) -> int | None:
+    """A number that /proc/cpuinfo gives of the first CPU."""
+    with contextlib.suppress(ValueError):
+        return int(_field(_read(Path("/proc/cpuinfo")), field))
+    return None
+
+
+def _caches() -> dict[str, int]:
+    """The bytes of one cache of each kind of the first CPU: L1d, L1i, L2, L3."""
+    found = {}
+    for index in _SYSTEM.glob("cpu0/cache/index[0-9]*"):
+        level, kind, size = (_read(index / name) for name in ("level", "type", "size"))
+        if level.isdecimal() and (amount := re.fullmatch(r"(\d+)([KMG]?)", size)):
+            name = f"L{level}{_CACHE_KINDS.get(kind, '')}"
+            found[name] = int(amount[1]) * _UNITS[amount[2]]
+    return dict(sorted(found.items())) or _caches_by_lscpu()
+
+
+def _caches_by_lscpu() -> dict[str, int]:
+    """The same by lscpu, which gives "98304 (2 instances)" for two caches of 49152."""
+    try:
+        fields = list(_listed(json.loads(_say("lscpu", "-B", "-J"))["lscpu"]))
+    except (ValueError, TypeError, KeyError):
+        return {}
+    found = {}
+    for field, data in fields:
+        name = re.fullmatch(r"(L\d[di]?) cache:", field)
+        amount = re.fullmatch(r"(\d+)(?: \((\d+) instances?\))?", data)
+        if name and amount:
+            found[name[1]] = int(amount[1]) // max(int(amount[2] or 1), 1)
+    return dict(sorted(found.items()))
+
+
+def _listed(entries: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """The fields that lscpu gives as JSON; its newer releases put some below others."""
+    for entry in entries:
+        yield str(entry["field"]), str(entry["data"])
+        yield from _listed(entry.get("children") or [])
 
 
 def allowed_cpus() -> int:

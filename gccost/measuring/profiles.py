@@ -8,6 +8,7 @@ the run, so `go tool pprof` reads the same ones.
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from gccost.errors import GccostError
+
+# What a gzipped file raises that cannot be read, is cut short or is damaged.
+_UNREADABLE = (OSError, EOFError, zlib.error)
 
 # message -> field -> (number in profile.proto, type, repeated)
 _SCHEMA: dict[str, dict[str, tuple[int, str, bool]]] = {
@@ -87,7 +91,7 @@ def read(path: Path) -> Profile:
     try:
         message.ParseFromString(gzip.decompress(path.read_bytes()))
         return Profile(tuple(_stacks(message)))
-    except (OSError, EOFError, DecodeError, KeyError, IndexError, ValueError) as error:
+    except (*_UNREADABLE, DecodeError, KeyError, IndexError, ValueError) as error:
         raise GccostError(
             f"this is not a CPU profile that Go wrote: {error}",
             str(path),

@@ -30,8 +30,16 @@ FORMAT = 2  # of run.json: any other is refused
 
 # What run.json must be like, as far as it is read: a type; a list of such; or
 # names with their values, where "*" is any name and one with "?" may be missing.
+# In a tuple stands what may be null too.
 _SUMMARY = {"because": str, "rounds": int, "samples": int, "seconds": float}
-_MACHINE = {"cpu?": str, "release?": str}
+_MACHINE = {
+    "cpu?": str,
+    "release?": str,
+    "allowed_cpus?": int,
+    "cpu_quota?": (float,),
+    "memory?": int,
+    "memory_limit?": (int,),
+}
 _SHAPE = {
     "created": str,
     "fingerprint": str,
@@ -235,6 +243,10 @@ def _look_at(folder: Path) -> Iterator[tuple[Run, GccostError | None]]:
 
 def _misfits(value: Any, shape: Any, name: str) -> Iterator[str]:
     """What in a value is not of a shape (see _SHAPE)."""
+    if isinstance(shape, tuple):
+        if value is not None:
+            yield from (f"{misfit} or null" for misfit in _misfits(value, shape[0], name))
+        return
     kind = type(shape) if isinstance(shape, list | dict) else shape
     fits = isinstance(value, kind) if kind is not float else _is_amount(value)
     if not fits:

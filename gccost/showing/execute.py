@@ -10,10 +10,12 @@ language. Two runs that compute the same are the same bytes.
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 import os
 import re
 import signal
+import socket
 import tempfile
 import threading
 import time
@@ -282,6 +284,8 @@ async def _run(
         if cell.cell_type == "code" and cell.source.strip()
     ]
     number = 0
+    if _loopback_is_down():  # else it would be waited for in vain
+        raise GccostError("the kernel cannot start", notebook.name, _LOOPBACK_MEND)
     try:
         await manager.start_kernel(
             cwd=str(notebook.parent.resolve()),
@@ -358,7 +362,7 @@ def _cell_failed(notebook: Path, number: int, error: CellExecutionError) -> Gcco
     is. Of any other the kernel's own words are kept, and the line of the cell.
     """
     place = f"{notebook.name}, cell {number}"
-    if error.ename in ("GccostError", "MissingTool"):
+    if error.ename in ("GccostError", "MissingTool", "DiskFull"):
         return GccostError(str(error.evalue), place)
     # Of an error in Go there is no more than what it says, with the line in that.
     trace = strip_ansi(error.traceback or "")
@@ -384,7 +388,25 @@ def _kernel_failed(
     said = [line for line in last_words.read().split("\n") if line and not line.startswith("[")]
     if said:
         thing += f"; the last it said was: {said[-1].strip()}"
-    return GccostError(thing, place, "see that memory and disk are free, and run it again")
+    mend = "see that memory and disk are free, and run it again"
+    return GccostError(thing, place, _LOOPBACK_MEND if _loopback_is_down() else mend)
+
+
+_LOOPBACK_MEND = (
+    "the loopback interface is down, and a kernel is talked to over 127.0.0.1: "
+    "bring it up (as root: ip link set lo up) and run it again"
+)
+
+
+def _loopback_is_down() -> bool:
+    """Whether a TCP socket on 127.0.0.1 cannot be bound or not be reached."""
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(server.getsockname(), timeout=5).close()
+    except OSError as error:
+        # Without files or memory to spare none can be made, whatever the interface.
+        return error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
+    return False
 
 
 def _normalise(node: NotebookNode) -> None:

@@ -14,8 +14,10 @@ func init() {
 
 func BenchmarkAllocateCleanup(b *testing.B) {
 	m := meter.Start(b, Count)
-	for i := 0; i < b.N; i++ {
-		AllocateCleanup()
+	for n := m.Part(manual); n > 0; n = m.Part(manual) {
+		for i := 0; i < n; i++ {
+			AllocateCleanup()
+		}
 	}
 	m.Stop()
 }

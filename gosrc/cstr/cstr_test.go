@@ -47,19 +47,31 @@ func BenchmarkAllocateDefer(b *testing.B) {
 	m.Stop()
 }
 
+// manual is the reference of the loops that allocate on the Go heap.
+func manual(n int) {
+	for i := 0; i < n; i++ {
+		p := Allocate()
+		Free(p)
+	}
+}
+
 func BenchmarkAllocateHeapFree(b *testing.B) {
 	m := meter.Start(b, Count)
-	for i := 0; i < b.N; i++ {
-		p := AllocateHeap()
-		FreeHeap(p)
+	for n := m.Part(manual); n > 0; n = m.Part(manual) {
+		for i := 0; i < n; i++ {
+			p := AllocateHeap()
+			FreeHeap(p)
+		}
 	}
 	m.Stop()
 }
 
 func BenchmarkAllocateAuto(b *testing.B) {
 	m := meter.Start(b, Count)
-	for i := 0; i < b.N; i++ {
-		AllocateAuto()
+	for n := m.Part(manual); n > 0; n = m.Part(manual) {
+		for i := 0; i < n; i++ {
+			AllocateAuto()
+		}
 	}
 	m.Stop()
 }
@@ -98,8 +110,10 @@ func BenchmarkAllocateDummy(b *testing.B) {
 		b.Skipf("%d operations would leak as many C blocks: use -benchtime=%dx", b.N, leakable)
 	}
 	m := meter.Start(b, Count)
-	for i := 0; i < b.N; i++ {
-		AllocateDummy()
+	for n := m.Part(manual); n > 0; n = m.Part(manual) {
+		for i := 0; i < n; i++ {
+			AllocateDummy()
+		}
 	}
 	m.Stop()
 }
@@ -158,13 +172,17 @@ func TestVariants(t *testing.T) {
 }
 
 // TestStationary: a benchmark is timed in slices if its loop allocates nothing on the Go
-// heap, and only then: the slices of the others differ by the GC's work.
+// heap, and only then: the slices of the others differ by the GC's work. Those have a
+// reference instead.
 func TestStationary(t *testing.T) {
 	for name, v := range variants {
 		r := testing.Benchmark(v.benchmark)
 		slices := r.Extra["slices"]
 		if (slices > 0) != v.stationary {
 			t.Errorf("%s: %v slices, want some: %v", name, slices, v.stationary)
+		}
+		if reference := r.Extra["reference-ns/op"]; (reference > 0) == v.stationary {
+			t.Errorf("%s: a reference operation takes %v ns, want one: %v", name, reference, !v.stationary)
 		}
 		// Finalizers of another benchmark that run meanwhile may allocate.
 		if v.stationary && r.MemAllocs > uint64(r.N/100) {
@@ -241,11 +259,12 @@ func TestMetrics(t *testing.T) {
 		"slices", "slices-ns/op", "slice-min-ns/op", "slice-p01-ns/op", "slice-p05-ns/op",
 		"slice-p10-ns/op", "slice-p25-ns/op", "slice-p50-ns/op",
 	}
+	ofParts := []string{"reference-ns/op", "reference-min-ns/op"}
 	for _, c := range []struct {
 		benchmark func(*testing.B)
 		units     []string
 	}{
-		{BenchmarkAllocateAuto, always},
+		{BenchmarkAllocateAuto, append(ofParts, always...)},
 		{BenchmarkAllocateFree, append(ofSlices, always...)},
 	} {
 		line := testing.Benchmark(c.benchmark).String()

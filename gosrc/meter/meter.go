@@ -28,6 +28,23 @@
 // Go heap has no such quantile: the garbage collector's work is part of its cost, and
 // some slices have more of it than others.
 //
+// A loop that allocates on the Go heap is timed in 64 equal parts instead, or fewer if it
+// has fewer than 64 x 256 operations. Before each part a reference is timed, which is
+// [ReferenceOperations] manual frees in a plain loop:
+//
+//	m := meter.Start(b, blocks)
+//	for n := m.Part(manual); n > 0; n = m.Part(manual) { // manual: func(n int)
+//		for i := 0; i < n; i++ {
+//			...
+//		}
+//	}
+//	m.Stop()
+//
+// How contended the machine's memory is slows down the loop, but does not show in the
+// time that threads waited for a CPU. A reference in the same process and the same
+// stretch of time is slowed down by it as well, so its time explains much of the scatter
+// of the loop's.
+//
 // Metrics, beside ns/op, B/op and allocs/op:
 //
 //	cpu-ns/op           user and system time of the whole process, all threads
@@ -65,6 +82,21 @@
 // time per operation of every slice to it, in nanoseconds, one slice a line in the order
 // of the loop. Each run of a benchmark overwrites the file, so it keeps the last one.
 //
+// Metrics of a loop in parts, besides those for every loop:
+//
+//	reference-ns/op      wall time per reference operation: the mean of the readings
+//	                     without a tenth of them, rounded down, at each end (6 of 64)
+//	reference-min-ns/op  wall time per reference operation of the fastest reading
+//
+// The other metrics of a loop in parts leave out the references. ns/op and
+// settled-ns/op have the wall time of the parts only. cpu-ns/op and settled-cpu-ns/op
+// are less by reference-ns/op for each reference operation: an estimate, for the clock of
+// the process does not tell threads apart. c-allocated and c-freed are less by
+// the references' blocks. What the GC and finalizers do on other threads during a
+// reference is in the CPU time, but not in the wall time. gc-cycles, faults and
+// run-delay-share are of the whole stretch, references included; a reference allocates
+// nothing on the Go heap.
+//
 // A drain collects until every block is freed or GC cycles free no more of them,
 // so that what the loop left undone is paid for: a variant that frees late is
 // otherwise compared with one that has already freed.
@@ -89,23 +121,26 @@ func (b Blocks) held() int64 { return b.Allocated - b.Freed }
 
 // Meter holds the readings taken at the start of a timed loop.
 type Meter struct {
-	b      *testing.B
-	count  func() Blocks
-	blocks Blocks
-	delays rundelay.Reading
-	mem    runtime.MemStats
-	usage  usage
-	start  time.Time
-	slices slices
+	b       *testing.B
+	count   func() Blocks
+	counted bool // the benchmark has a count
+	blocks  Blocks
+	delays  rundelay.Reading
+	mem     runtime.MemStats
+	usage   usage
+	start   time.Time
+	slices  slices
+	parts   parts
 }
 
 // Start resets b's timer and takes the readings of the loop's start.
 // A nil count means that the benchmark allocates no C blocks.
 func Start(b *testing.B, count func() Blocks) *Meter {
-	if count == nil {
+	counted := count != nil
+	if !counted {
 		count = func() Blocks { return Blocks{} }
 	}
-	m := &Meter{b: b, count: count, blocks: count()}
+	m := &Meter{b: b, count: count, counted: counted, blocks: count()}
 	b.ReportAllocs()
 	m.begin()
 	return m
@@ -138,6 +173,10 @@ func (m *Meter) Stop() {
 	per := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / float64(m.b.N) }
 	cpu := usage.cpu - m.usage.cpu
 	report := m.b.ReportMetric
+	if delaysKnown {
+		report(delayed.Seconds()/wall.Seconds(), "run-delay-share")
+	}
+	m.cutReferences(&wall, &cpu, &loop, &drained)
 	report(per(cpu), "cpu-ns/op")
 	report(per(wall+drainWall), "settled-ns/op")
 	report(per(cpu+drainCPU), "settled-cpu-ns/op")
@@ -149,9 +188,6 @@ func (m *Meter) Stop() {
 	report(float64(loop.held()-m.blocks.held()), "c-unfreed-loop")
 	report(float64(drained.held()-m.blocks.held()), "c-unfreed-drained")
 	report(float64(drained.Misfreed-m.blocks.Misfreed), "c-misfreed")
-	if delaysKnown {
-		report(delayed.Seconds()/wall.Seconds(), "run-delay-share")
-	}
 	m.reportSlices()
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"gccost/cstr"
 	"gccost/meter"
 	"gccost/parallel"
 	"gccost/slab"
@@ -104,7 +105,33 @@ type pieces func(m *meter.Meter, n int) (next func() int)
 // sliced is for operations that allocate nothing on the Go heap.
 func sliced(m *meter.Meter, _ int) func() int { return m.Slice }
 
-// whole is for operations that do: one piece.
+// parted is for operations that do: parts with a reference before each.
+func parted(m *meter.Meter, _ int) func() int {
+	return func() int { return m.Part(manual) }
+}
+
+// manual is the reference: that of package cstr, for the counters of this package are
+// shared by all threads, so that its own manual free would wait for those that finalizers
+// do. Its block comes from the one C heap of the process, and goes back at once.
+func manual(n int) {
+	for i := 0; i < n; i++ {
+		p := cstr.Allocate()
+		cstr.Free(p)
+	}
+}
+
+// withReference counts the reference's blocks too, as [meter.Meter.Part] wants.
+func withReference(count func() meter.Blocks) func() meter.Blocks {
+	return func() meter.Blocks {
+		n, reference := count(), cstr.Count()
+		n.Allocated += reference.Allocated
+		n.Freed += reference.Freed
+		n.Misfreed += reference.Misfreed
+		return n
+	}
+}
+
+// whole is for such operations without a reference: one piece.
 func whole(_ *meter.Meter, n int) func() int {
 	return func() int {
 		piece := n
@@ -115,7 +142,7 @@ func whole(_ *meter.Meter, n int) func() int {
 
 // loop measures an operation that allocates on the Go heap, as loopIn does.
 func loop(b *testing.B, count func() meter.Blocks, operation func()) {
-	loopIn(whole, b, count, operation)
+	loopIn(parted, b, withReference(count), operation)
 }
 
 // loopIn measures an operation, and reports how many blocks are held meanwhile:
@@ -364,18 +391,22 @@ func TestStationary(t *testing.T) {
 	for name, c := range map[string]struct {
 		benchmark  func(*testing.B)
 		stationary bool
+		reference  bool
 	}{
-		"Batch":         {BenchmarkBatch, true},
-		"HeapManual":    {BenchmarkHeapManual, true},
-		"HeapFinalizer": {BenchmarkHeapFinalizer, false},
-		"LiveManual":    {liveManual, true},
-		"LiveFinalizer": {func(b *testing.B) { replace(b, 1000, whole, NewFinalized, (*Finalized).Close) }, false},
+		"Batch":         {BenchmarkBatch, true, false},
+		"HeapManual":    {BenchmarkHeapManual, true, false},
+		"HeapFinalizer": {BenchmarkHeapFinalizer, false, true},
+		"LiveManual":    {liveManual, true, false},
+		"LiveFinalizer": {func(b *testing.B) { replace(b, 1000, whole, NewFinalized, (*Finalized).Close) }, false, false},
 	} {
 		settle() // finalizers that run meanwhile allocate
 		r := testing.Benchmark(c.benchmark)
 		slices := r.Extra["slices"]
 		if (slices > 0) != c.stationary {
 			t.Errorf("%s: %v slices, want some: %v", name, slices, c.stationary)
+		}
+		if reference := r.Extra["reference-ns/op"]; (reference > 0) != c.reference {
+			t.Errorf("%s: a reference operation takes %v ns, want one: %v", name, reference, c.reference)
 		}
 		if c.stationary && r.MemAllocs > uint64(r.N/batched/2) { // fewer than batches
 			t.Errorf("%s: %d Go allocations in %d operations, want none in the loop", name, r.MemAllocs, r.N)

@@ -89,6 +89,7 @@ class Dipping(Quantity):
     """
 
     curve: tuple[Ratio, ...]
+    partial: ClassVar[bool] = True
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -141,6 +142,7 @@ class Occurring(Quantity):
     shown: tuple[Arm, ...]
     others: tuple[tuple[Arm, ...], ...]
     at_once: ClassVar[bool] = True
+    partial: ClassVar[bool] = True
 
     @property
     def arms(self) -> tuple[Arm, ...]:

@@ -44,7 +44,7 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
         for b in (
             Budget("tiny", seconds=0.0, shown=2, half_width=1.0, scale=1 / 200),
             Budget("quick", seconds=480.0, shown=2, half_width=0.08),
-            Budget("standard", seconds=1800.0, shown=4, half_width=0.04),
+            Budget("standard", seconds=1800.0, shown=3, half_width=0.04),
             Budget("thorough", seconds=10800.0, shown=8, half_width=0.02),
         )
     }
@@ -231,10 +231,11 @@ class Quantity(ABC):
     """What a claim is tested by.
 
     A verdict on it is looked at as `stats.LOOKS` has it, but where it is `at_once`: then all
-    samples that there are decide.
+    samples that there are decide. Where it is `partial` it does without some of its arms.
     """
 
     at_once: ClassVar[bool] = False
+    partial: ClassVar[bool] = False
 
     @property
     @abstractmethod

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from types import MappingProxyType
 
 import matplotlib.pyplot as plt
@@ -15,6 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from gccost import places, rounding
+from gccost.errors import GccostError
 from gccost.judging import fits, published
 from gccost.judging.claims.quantities import Share
 from gccost.judging.claims.stacks import GC_AND_LOCKS, MARKING, SWEEPING, WAITING
@@ -520,18 +521,20 @@ def published_trace() -> gctrace.Trace:
 
 
 def traced(recording: Recording, arm: Arm, go: str) -> gctrace.Trace | None:
-    """The gctrace that the run kept of an arm's first sample; None if it kept none."""
+    """The gctrace that the run kept of an arm's first sample; None if it kept none.
+
+    Raises GccostError if it cannot be read.
+    """
     path = recording.run.gctrace(arm.on(go))
-    try:
-        text = gzip.decompress(path.read_bytes()).decode(errors="replace")
-    except (OSError, EOFError):
-        return None
-    return gctrace.parse(text, path.name)
+    return gctrace.read(path) if path.exists() else None
 
 
 def start(recording: Recording, arm: Arm, go: str) -> str:
     """The heap in MB at which an arm's cycles start, by the trace that was kept: its median."""
-    found = traced(recording, arm, go)
+    try:
+        found = traced(recording, arm, go)
+    except GccostError:  # the chart of it says so
+        return "–"
     if found is None or not found.own:
         return "–"
     return str(sorted(cycle.start_mb for cycle in found.own)[len(found.own) // 2])
@@ -550,16 +553,21 @@ def trace(recording: Recording) -> Chart:
     """The document's printed cycles beside ours: how far apart, and with what heap."""
     name = "cloudflare-gctrace"
     lines: list[tuple[str, gctrace.Trace, str]] = [("as published", published_trace(), PURPLE)]
+    unread: list[GccostError] = []
     arms = [(f"{p} P" + ("s" if p > 1 else ""), turns(p)) for p in (MOST_PROCS, 1)]
     if recording.cpus >= DOCUMENT_CPUS:
         arms.insert(0, (f"{DOCUMENT_CPUS} goroutines, all CPUs", signing(DOCUMENT_CPUS)))
     for go in recording.releases:
         for label, arm in arms:
-            found = traced(recording, arm, go)
+            try:
+                found = traced(recording, arm, go)
+            except GccostError as error:
+                unread.append(error)
+                continue
             if found is not None and len(between(found)) > 1:
                 lines.append((f"Go {go}, {label}", found, ORANGE if "48" in label else BLUE))
     if len(lines) == 1:
-        return nothing(name, "No gctrace with cycles was kept")
+        return nothing(name, "No gctrace with cycles was kept" + _left_out(recording, unread))
     data, said = [], []
     with style():
         figure, (axes,) = canvas([1.2 * len(lines) + 1])
@@ -604,12 +612,23 @@ def trace(recording: Recording) -> Chart:
         below(
             figure,
             "time from one GC cycle to the next (ms, log; printed to the ms), GOGC=100;\n"
-            "right: the median, and the heap from a cycle's start to what lives after it",
+            "right: the median, and the heap from a cycle's start to what lives after it"
+            + "".join(f"\n{line}" for line in textwrap.wrap(_left_out(recording, unread)[2:], 90)),
         )
         headline(figure, title)
         plt.close(figure)
     alt = "A dot plot of the times between GC cycles: " + "; ".join(said)
+    alt += _left_out(recording, unread)
     return finish(figure, name=name, title=title, alt=alt + ".", data=pd.DataFrame(data))
+
+
+def _left_out(recording: Recording, unread: Sequence[GccostError]) -> str:
+    """What follows where gctraces cannot be read; nothing where all can."""
+    if not unread:
+        return ""
+    file = Path(unread[0].place).relative_to(recording.run.folder).as_posix()
+    more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+    return f"; left out: {file}{more} cannot be read ({unread[0].mend})"
 
 
 def _range(values: Sequence[float]) -> str:

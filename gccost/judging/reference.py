@@ -1,0 +1,89 @@
+"""Which runs may stand as references: those whose machine was not disturbed.
+
+`data/reference/costs.csv` holds what every recording that was ever adopted measured for two
+variants, so that a recording of a slow hour is refused also when older ones are gone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from gccost import places
+from gccost.errors import GccostError
+from gccost.files import write_whole, writing
+from gccost.judging.recording import Recording
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.experiments.base import CLEANUP, FREE, Arm
+from gccost.measuring.runs import Run
+from gccost.measuring.toolchains import TODAY_GO
+
+# How far above the lower quartile of like recordings a cost may lie.
+MOST: dict[str, float] = {FREE.benchmark: 1.10, CLEANUP.benchmark: 1.15}
+_MACHINE = ("cpu_family", "cpu_model", "cpu_stepping", "caches", "libc")
+
+
+def adopt(run: Run) -> Run:
+    """Copy a run to data/reference; returns the copy.
+
+    Raises GccostError if it is disturbed, or slower than recordings of like machines.
+    """
+    line, known = _costs(run), _known()
+    for why in _reasons(run, line, known):
+        raise GccostError(
+            f"the run is refused as a reference: {why}",
+            run.name,
+            "record it again in another hour, or on another machine",
+        )
+    target = places.reference() / run.name
+    with writing(target):
+        shutil.copytree(run.folder, target, dirs_exist_ok=True)
+    lines = pd.concat([known[known["run"] != run.name], pd.DataFrame([line])], ignore_index=True)
+    text = lines.to_csv(index=False, lineterminator="\n")
+    write_whole(places.reference() / "costs.csv", text.encode())
+    return Run(target)
+
+
+def _reasons(run: Run, line: dict[str, Any], known: pd.DataFrame) -> Iterator[str]:
+    for study in EXPERIMENTS.values():
+        if run.holds(study.name):
+            for reasons in Recording.load(study, run).disturbed.values():
+                yield from reasons
+    like = known[known["run"] != run.name]
+    for name in ("machine", "go"):
+        like = like[like[name] == line[name]]
+    for variant, most in MOST.items():
+        others = like[variant].dropna()
+        if len(others) and line[variant] > most * (usual := float(others.quantile(0.25))):
+            yield (
+                f"{variant} takes {line[variant]:.1f} ns, more than {most - 1:.0%} above the "
+                f"{usual:.1f} ns of like machines"
+            )
+
+
+def _costs(run: Run) -> dict[str, Any]:
+    """A line of costs.csv: the machine, the release, and each variant's cost in ns."""
+    study = EXPERIMENTS["addcleanup"]
+    recording = Recording.load(study, run)
+    described = run.manifest()["machine"]
+    machine = {name: described.get(name) for name in _MACHINE}
+
+    def cost(arm: Arm) -> float:
+        found = recording.cost(arm, TODAY_GO)
+        return round(math.exp(found.log), 2) if found.samples else math.nan
+
+    costs = {arm.benchmark: cost(arm) for arm in (FREE, CLEANUP)}
+    told = json.dumps(machine, sort_keys=True)
+    return {"run": run.name, "machine": told, "go": TODAY_GO, **costs}
+
+
+def _known() -> pd.DataFrame:
+    path = places.reference() / "costs.csv"
+    if not path.exists():
+        return pd.DataFrame(columns=["run", "machine", "go", *MOST])
+    return pd.read_csv(path, dtype={"run": str, "machine": str, "go": str})
