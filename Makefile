@@ -1,7 +1,7 @@
 # Everything is reached from here; `make` alone lists it.
 #
-#   BUDGET=tiny|quick|standard|thorough   how long `report` and `measure` measure
-#   ONLY=<experiment>                     one experiment instead of all
+#   BUDGET=tiny|quick|standard|thorough   how long `report` and `measure` measure, in all
+#   ONLY=<study>                          one study instead of all
 #   GCCOST_RUNS=<folder>                  where the runs are kept (data/runs)
 #   PYTHON=<command>                      the Python to make .venv with
 
@@ -38,7 +38,7 @@ measure: setup # measure only: fill or resume a run in data/runs
 	$(gccost) measure
 
 .PHONY: precision
-precision: setup # how well independent measurements agree, by our method and others': half an hour
+precision: setup # how well independent measurements agree, by our method and others': 20 minutes
 	$(gccost) precision
 
 .PHONY: html

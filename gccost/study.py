@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import pandas as pd
@@ -454,13 +455,17 @@ def _notice(study: Study) -> Markup:
                 f"all studies together: {summary['samples']} samples in "
                 f"{rounding.plain(summary['seconds'])} s "
                 f"({rounding.percent(summary['share_in_loops'])} of it inside timed loops), "
-                f"{budget_name} budget; it ended because {summary['because']}",
+                f"{budget_name}{' budget' if budget_name in BUDGETS else ''}; it ended because "
+                f"{summary['because']}",
             )
         )
     facts = tables.table(("what", "which"), lines)
     cases = {case.name for case in study.experiment.cases}
     doubts = [
-        *(f"{DISTURBED} {why}." for why in study.recording.disturbed),
+        *(
+            f"{DISTURBED} {why}."
+            for why in dict.fromkeys(chain(*study.recording.disturbed.values()))
+        ),
         *study.notices,
         *([] if summary else ["This run was broken off before its budget was spent."]),
         *_fixed_layout(manifest, study.releases),
@@ -486,7 +491,8 @@ DISTURBED = (
 def _summary(manifest: Mapping[str, Any], study: str) -> tuple[str, Mapping[str, Any]]:
     """The largest budget that a study was measured to the end of, and how it ended."""
     done = manifest["finished"]
-    names = [name for name in BUDGETS if name in done and study in done[name]["studies"]]
+    order = [*(name for name in done if name not in BUDGETS), *BUDGETS]
+    names = [name for name in order if name in done and study in done[name]["studies"]]
     return (names[-1], done[names[-1]]) if names else ("", {})
 
 

@@ -23,6 +23,7 @@ from gccost.stats import JUDGED, LOOKS, Estimate
 
 OURS = "gccost"  # the document of our own claims
 # Quantities that compare times: what a disturbed run cannot tell.
+_UNTIL_QUIET = 2  # rounds after which to look whether the machine is still disturbed
 _COMPARED = (Ratio, Saved, TwoBaselines, Dipping)
 
 
@@ -152,9 +153,9 @@ def _judge(
         failed = [f for arm in arms for f in recording.failures(arm, release)]
         why = missing or "; ".join(dict.fromkeys(failed)) or "the run holds no samples of it"
         return nothing, Verdict(Label.UNMEASURED, why), math.nan
-    if isinstance(claim.quantity, _COMPARED) and recording.disturbed:
-        why = "the machine was disturbed: " + "; ".join(recording.disturbed)
-        return nothing, Verdict(Label.UNDECIDED, why), math.nan
+    if isinstance(claim.quantity, _COMPARED) and release in recording.disturbed:
+        why = "the machine was disturbed: " + "; ".join(recording.disturbed[release])
+        return nothing, Verdict(Label.UNDECIDED, why), _UNTIL_QUIET
     if claim.quantity.at_once:
         judged = recording.estimate(claim.quantity, release, JUDGED)
         return judged, claim.rule.judge(judged, published_value), math.nan

@@ -131,16 +131,14 @@ class Recording:
         All of them where that leaves fewer than two.
         """
         samples = self.samples(arm, release)
-        if not arm.gated or "run-delay-share" not in samples:
-            return samples
-        found = samples[~(samples["run-delay-share"] > RUN_DELAY)]
+        found = _unhindered(arm, samples)
         return found if len(found) > 1 else samples
 
     def rounds(self, arm: Arm, release: str) -> list[int]:
         """The rounds with an accepted sample of an arm, or with its profile, in order."""
         if arm.profile:
             return sorted(r for r in self.profiles(arm, release) if r <= self.last)
-        return sorted({int(r) for r in self.accepted(arm, release).index})
+        return sorted({int(r) for r in _unhindered(arm, self.samples(arm, release)).index})
 
     def values(self, arm: Arm, release: str, metric: str = "ns/op") -> Floats:
         """A metric of each accepted process; of a loop timed in slices, their low quantile."""
@@ -264,22 +262,28 @@ class Recording:
         return bool(estimate.samples) and not estimate.contains(1)
 
     @cached_property
-    def disturbed(self) -> tuple[str, ...]:
-        """What says that the machine was too busy for a ratio of times to be believed."""
-        return tuple(self._disturbances())
+    def disturbed(self) -> Mapping[str, tuple[str, ...]]:
+        """By release: what says that the machine was too busy to believe a ratio of times.
+
+        Releases that were not disturbed are not in it.
+        """
+        together = tuple(self._disturbances())
+        found = {go: (*self._floorless(go), *together) for go in self.releases}
+        return {go: reasons for go, reasons in found.items() if reasons}
+
+    def _floorless(self, release: str) -> Iterator[str]:
+        samples, column = self.samples(FREE, release), _sliced(FREE, "ns/op")
+        if column not in samples:
+            return
+        least = samples[column].groupby(level=0).min()
+        within = np.abs(np.log(least / least.median())) <= math.log(_FLOOR_WITHIN)
+        if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
+            yield (
+                f"freeing by hand on Go {release} shows no floor: the least times of its "
+                f"{len(least)} rounds lie up to {least.max() / least.min() - 1:.0%} apart"
+            )
 
     def _disturbances(self) -> Iterator[str]:
-        for release in self.releases:
-            samples, column = self.samples(FREE, release), _sliced(FREE, "ns/op")
-            if column not in samples:
-                continue
-            least = samples[column].groupby(level=0).min()
-            within = np.abs(np.log(least / least.median())) <= math.log(_FLOOR_WITHIN)
-            if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
-                yield (
-                    f"freeing by hand on Go {release} shows no floor: the least times of its "
-                    f"{len(least)} rounds lie up to {least.max() / least.min() - 1:.0%} apart"
-                )
         gated = {c.name for c in self.experiment.cases if c.arm.gated}
         if "run-delay-share" in self.frame:
             delays = self.frame.loc[self.frame["name"].isin(gated), "run-delay-share"].dropna()
@@ -291,6 +295,12 @@ class Recording:
         for arm, release, e in self.controls():
             if not e.contains(1) and not 1 / _TWINS_WITHIN <= e.value <= _TWINS_WITHIN:
                 yield f"{arm.benchmark} against itself on Go {release} comes out as {e.value:.3g}"
+
+
+def _unhindered(arm: Arm, samples: pd.DataFrame) -> pd.DataFrame:
+    if not arm.gated or "run-delay-share" not in samples:
+        return samples
+    return samples[~(samples["run-delay-share"] > RUN_DELAY)]
 
 
 def _sliced(arm: Arm, metric: str) -> str:

@@ -52,7 +52,8 @@ def adopt(run: Run) -> Run:
 def _reasons(run: Run, line: dict[str, Any], known: pd.DataFrame) -> Iterator[str]:
     for study in EXPERIMENTS.values():
         if run.holds(study.name):
-            yield from Recording.load(study, run).disturbed
+            for reasons in Recording.load(study, run).disturbed.values():
+                yield from reasons
     like = known[known["run"] != run.name]
     for name in ("machine", "go"):
         like = like[like[name] == line[name]]

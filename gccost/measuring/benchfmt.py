@@ -23,13 +23,12 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from functools import lru_cache
 from os import PathLike, fspath
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from gccost.errors import GccostError
 
@@ -135,18 +134,6 @@ def format_line(sample: Sample) -> str:
     return text
 
 
-def format_config(config: Mapping[str, str]) -> str:
-    """The configuration's lines, each with its newline.
-
-    Raises ValueError for what a configuration line cannot hold.
-    """
-    lines = [f"{key}: {value}" for key, value in config.items()]
-    for text, pair in zip(lines, config.items(), strict=True):
-        if _parse_config(text) != pair or _NOT_TEXT.search(text) or "\n" in text:
-            raise ValueError(f"{pair} cannot be written as a configuration line")
-    return "".join(f"{text}\n" for text in lines)
-
-
 def read(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> Reading:
     """Read files of results; a file that cannot be opened is a GccostError."""
     reader = _Reader()
@@ -175,10 +162,11 @@ def _parse(text: str) -> Sample:
     if len(fields) % 2:
         raise _Malformed(f"the value {fields[-1]} has no unit")
     values = [_parse_value(value) for value in fields[2::2]]
-    units = _check_units(fields[3::2])
+    units = _check_units(tuple(fields[3::2]))
     return Sample(name, n, dict(zip(units, values, strict=True)), keys, procs)
 
 
+@lru_cache(maxsize=4096)
 def _parse_name(text: str) -> tuple[str, dict[str, str], int]:
     if _NOT_TEXT.search(text):
         raise _Malformed("the name holds bytes that are not text")
@@ -213,14 +201,15 @@ def _parse_value(text: str) -> float:
         value = float(text)
     except ValueError:
         value = None
-    if value is None or "_" in text or not text.isascii():
+    if value is None or not text.isascii() or "_" in text:
         raise _Malformed(f"the value is no number: {text}")
     if not 0 <= value <= LARGEST:
         raise _Malformed(f"the value is not between 0 and {LARGEST:.0e}: {text}")
     return value
 
 
-def _check_units(units: list[str]) -> list[str]:
+@lru_cache  # most lines share their units
+def _check_units(units: tuple[str, ...]) -> tuple[str, ...]:
     seen: set[str] = set()
     for unit in units:
         if _NOT_TEXT.search(unit):
@@ -256,190 +245,80 @@ def _printable(text: str, size: int) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in beginning)
 
 
-class _Pending:
-    """Lines with the same units in the same order, whose numbers are yet to be converted."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.places: list[int] = []  # for each text the numbers of its name, file and line
-        self.counts: list[str] = []
-        self.values: list[str] = []  # for each text as many as there are units
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Samples with the same units, a row each."""
-
-    places: NDArray[np.int64]  # (samples, 3): as in _Pending
-    counts: NDArray[np.int64]
-    metrics: NDArray[np.float64]  # (samples, units)
-
-
 class _Reader:
-    """Collects samples from files, quickly.
-
-    The first line with a name, or with a sequence of units, that has not been seen goes
-    through parse_line. Of the lines that follow with the same name and units only the
-    numbers are new: they are put aside and converted together, many lines at once. A line
-    whose numbers do not convert, or not to what may be, goes through parse_line again.
-    """
-
-    AT_ONCE = 1 << 11  # lines: few enough to stay in the processor's cache
+    """Collects samples from files, line by line."""
 
     def __init__(self) -> None:
-        self.files: list[str] = []
+        self.samples: list[Sample] = []
+        self.places: list[tuple[str, int]] = []  # of each sample: file and line
         self.config: dict[str, dict[str, str]] = {}
-        self.problems: list[tuple[int, SyntaxProblem]] = []  # with its file's number
-        self.names: dict[str, int] = {}
-        self.named: list[Sample] = []  # the first sample with each name
-        self.pending: dict[tuple[str, ...], _Pending] = {}
-        self.blocks: dict[tuple[str, ...], list[_Block]] = {}
+        self.problems: list[SyntaxProblem] = []
 
     def read(self, path: str) -> None:
-        file = len(self.files)
-        self.files.append(path)
         self.config[path] = {}
-        problems, blocks = len(self.problems), self._count_blocks()
-        start, line = "", 0
+        samples, problems, start = len(self.samples), len(self.problems), ""
         with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
-            while some := list(islice(lines, self.AT_ONCE)):
-                start = start or some[0][:4]
-                self._take(file, line + 1, some)
-                self._convert()
-                line += len(some)
-        if _UTF16.match(start) and blocks == self._count_blocks():
+            for line, text in enumerate(lines, 1):
+                start = start or text[:4]
+                self._take(path, line, text)
+        if _UTF16.match(start) and samples == len(self.samples):
             del self.problems[problems:]
             mend = "convert it with iconv -f UTF-16 -t UTF-8"
-            self._leave_out(file, 1, "", f"the file is in UTF-16, not UTF-8: {mend}")
+            self._leave_out(path, 1, "", f"the file is in UTF-16, not UTF-8: {mend}")
 
-    def reading(self) -> Reading:
-        """All that was read so far."""
-        blocks = [block for blocks in self.blocks.values() for block in blocks]
-        places = np.concatenate([np.empty((0, 3), np.int64), *(b.places for b in blocks)])
-        counts = np.concatenate([np.empty(0, np.int64), *(b.counts for b in blocks)])
-        order = np.lexsort((places[:, 2], places[:, 1]))
-        names, files, lines = places[order].T
-        metrics = self._metrics(order)
-        keys = list(dict.fromkeys(key for sample in self.named for key in sample.keys))
-        fixed = {"benchmark", "procs", "n", "file", "line"}
-        unit_names = _free_names(metrics, fixed)
-        key_names = _free_names(keys, fixed.union(unit_names.values()))
-
-        columns: dict[str, object] = {"benchmark": _pick([s.name for s in self.named], names)}
-        for key in keys:
-            columns[key_names[key]] = _pick([s.keys.get(key, "") for s in self.named], names)
-        columns["procs"] = np.array([s.procs for s in self.named], np.int64)[names]
-        columns["n"] = counts[order]
-        columns |= {unit_names[unit]: values for unit, values in metrics.items()}
-        columns["file"] = _pick(self.files, files)
-        columns["line"] = lines
-        frame = pd.DataFrame(columns)
-        frame.attrs["config"] = self.config
-        problems = sorted(self.problems, key=lambda entry: (entry[0], entry[1].line))
-        return Reading(frame, self.config, [problem for _, problem in problems])
-
-    def _metrics(self, order: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
-        """The values of each unit, NaN where a sample has none; order: see lexsort."""
-        row = np.empty_like(order)  # where each sample of the blocks stands in the frame
-        row[order] = np.arange(order.size)
-        units = dict.fromkeys(unit for shape in self.blocks for unit in shape)
-        metrics = {unit: np.full(order.size, np.nan) for unit in units}
-        first = 0
-        for shape, blocks in self.blocks.items():
-            for block in blocks:
-                rows = row[first : first + len(block.counts)]
-                first += len(block.counts)
-                for unit, values in zip(shape, block.metrics.T, strict=True):
-                    metrics[unit][rows] = values
-        return metrics
-
-    def _take(self, file: int, first: int, lines: list[str]) -> None:
-        units: list[str] = []  # of the line before, which most lines share
-        pending = None
-        for line, text in enumerate(lines, first):
-            if not text.startswith(PREFIX) or not text.endswith("\n"):
-                self._take_other(file, line, text)
-                continue
-            fields = text.split()
-            name = self.names.get(fields[0])
-            if fields[3::2] != units:
-                units = fields[3::2]
-                pending = self.pending.get(tuple(units))
-            if name is None or pending is None or len(fields) != 2 * len(units) + 2:
-                sample = parse_line(text, self.files[file], line)
-                if isinstance(sample, SyntaxProblem):
-                    self.problems.append((file, sample))
-                    continue
-                if name is None:
-                    name = self.names[fields[0]] = len(self.named)
-                    self.named.append(sample)
-                pending = self.pending.setdefault(tuple(units), _Pending())
-            pending.texts.append(text)
-            pending.places += (name, file, line)
-            pending.counts.append(fields[1])
-            pending.values += fields[2::2]
-
-    def _take_other(self, file: int, line: int, text: str) -> None:
+    def _take(self, file: str, line: int, text: str) -> None:
         if not text.endswith("\n"):
             self._leave_out(file, line, text, "an unfinished line: its end is missing")
         elif text[0] == "\ufeff":  # a byte order mark, of this file or of one joined to it
-            self._take(file, line, [text.lstrip("\ufeff")])
+            self._take(file, line, text.lstrip("\ufeff"))
+        elif text.startswith(PREFIX):
+            sample = parse_line(text, file, line)
+            if isinstance(sample, SyntaxProblem):
+                self.problems.append(sample)
+            else:
+                self.samples.append(sample)
+                self.places.append((file, line))
         elif _NOT_TEXT.search(text):
             self._leave_out(file, line, text, "bytes that are not text")
         elif pair := _parse_config(text):
             key, value = pair
-            before = self.config[self.files[file]].setdefault(key, value)
+            before = self.config[file].setdefault(key, value)
             if before != value:
                 self._leave_out(file, line, text, f"the file says {key}: {before} before this")
 
-    def _leave_out(self, file: int, line: int, text: str, why: str) -> None:
-        self.problems.append((file, _problem(self.files[file], line, text, why)))
+    def _leave_out(self, file: str, line: int, text: str, why: str) -> None:
+        self.problems.append(_problem(file, line, text, why))
 
-    def _convert(self) -> None:
-        for units, pending in self.pending.items():
-            if pending.texts:
-                self.blocks.setdefault(units, []).append(self._block(pending))
-                self.pending[units] = _Pending()
-
-    def _block(self, pending: _Pending) -> _Block:
-        samples = len(pending.texts)
-        places = np.array(pending.places, np.int64).reshape(samples, 3)
-        counts = _whole_numbers(pending.counts)
-        values = _numbers(pending.values).reshape(samples, -1)
-        sound = (counts > 0) & ((values >= 0) & (values <= LARGEST)).all(axis=1)
-        for row in np.flatnonzero(~sound):
-            _, file, line = (int(x) for x in places[row])
-            found = parse_line(pending.texts[row], self.files[file], line)
-            if isinstance(found, SyntaxProblem):
-                self.problems.append((file, found))
-            else:  # a good line among bad ones
-                counts[row], values[row], sound[row] = found.n, [*found.metrics.values()], True
-        return _Block(places[sound], counts[sound], values[sound])
-
-    def _count_blocks(self) -> int:
-        return sum(map(len, self.blocks.values()))
-
-
-def _whole_numbers(texts: list[str]) -> NDArray[np.int64]:
-    """All the counts, or zeros where one of them is none."""
-    together = "".join(texts)
-    if together.isascii() and together.isdecimal() and max(map(len, texts)) < len(str(LARGEST)):
-        return np.fromiter(map(int, texts), np.int64, len(texts))
-    return np.zeros(len(texts), np.int64)
+    def reading(self) -> Reading:
+        """All that was read so far."""
+        samples = self.samples
+        keys, units = (
+            list(dict.fromkeys(name for each in found for name in each))
+            for found in ([s.keys for s in samples], [s.metrics for s in samples])
+        )
+        fixed = {"benchmark", "procs", "n", "file", "line"}
+        unit_names = _free_names(units, fixed)
+        key_names = _free_names(keys, fixed.union(unit_names.values()))
+        frame = pd.DataFrame(
+            {
+                "benchmark": _texts(s.name for s in samples),
+                **{key_names[key]: _texts(s.keys.get(key, "") for s in samples) for key in keys},
+                "procs": np.array([s.procs for s in samples], np.int64),
+                "n": np.array([s.n for s in samples], np.int64),
+                **{
+                    unit_names[unit]: np.array([s.metrics.get(unit, np.nan) for s in samples])
+                    for unit in units
+                },
+                "file": _texts(file for file, _ in self.places),
+                "line": np.array([line for _, line in self.places], np.int64),
+            }
+        )
+        frame.attrs["config"] = self.config
+        return Reading(frame, self.config, self.problems)
 
 
-def _numbers(texts: list[str]) -> NDArray[np.float64]:
-    """All the values, or NaNs where one of them is none."""
-    together = "".join(texts)
-    if together.isascii() and "_" not in together:
-        with suppress(ValueError):
-            return np.fromiter(map(float, texts), np.float64, len(texts))
-    return np.full(len(texts), np.nan)
-
-
-def _pick(texts: list[str], which: NDArray[np.int64]) -> object:
-    """A column of texts, each stored once."""
-    return pd.Series(texts, dtype="str").array.take(which)
+def _texts(values: Iterable[str]) -> pd.Series:
+    return pd.Series(list(values), dtype="str")
 
 
 def _free_names(wanted: Iterable[str], taken: set[str]) -> dict[str, str]:

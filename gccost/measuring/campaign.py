@@ -342,7 +342,7 @@ class _Campaign:
         names = {case.name: case for case in self._still_measured()}
         wants = [w for w in self.standing.wants if all(n in names for n in w.cases)]
         if not wants:
-            return "every verdict and every headline figure is as sure as aimed at", []
+            return "nothing is open that more rounds could settle", []
 
         def takes(want: Want) -> float:
             return want.rounds * sum(seconds.get(name, 0.0) for name in want.cases)

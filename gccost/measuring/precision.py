@@ -165,7 +165,7 @@ def _finish(run: Run, plan: Plan) -> None:
     run.update(
         finished=run.manifest()["finished"]
         | {
-            plan.budget.name: {
+            "precision": {  # it has no budget
                 "because": f"all {len(MEASUREMENTS)} measurements by each method were made",
                 "studies": ["precision"],
                 "rounds": _ROUNDS,

@@ -44,7 +44,7 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
         for b in (
             Budget("tiny", seconds=0.0, shown=2, half_width=1.0, scale=1 / 200),
             Budget("quick", seconds=480.0, shown=2, half_width=0.08),
-            Budget("standard", seconds=1800.0, shown=4, half_width=0.04),
+            Budget("standard", seconds=1800.0, shown=3, half_width=0.04),
             Budget("thorough", seconds=10800.0, shown=8, half_width=0.02),
         )
     }
