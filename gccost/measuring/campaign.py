@@ -179,13 +179,20 @@ def fits(run: Run, plan: Plan) -> bool:
 
 
 def finished(run: Run, plan: Plan) -> bool:
-    """Whether a run holds the plan's studies at its budget or a larger one."""
+    """Whether a run holds the plan's studies at its budget or a larger one.
+
+    Not if a case lacks samples although none failed: it is new, or its release came back.
+    """
     names = {study.name for study in plan.studies if _has_cases(study, plan)}
-    return any(
+    manifest = run.manifest()
+    if not run.samples.exists() or not any(
         names <= set(done["studies"])
-        for name, done in run.manifest()["finished"].items()
+        for name, done in manifest["finished"].items()
         if name in BUDGETS and BUDGETS[name].reaches(plan.budget.name)
-    )
+    ):
+        return False
+    sampled = frames.of_cases(run.reading().frame, plan.pool.values())["name"]
+    return plan.pool.keys() <= {*sampled, *manifest["failed"]}
 
 
 def _has_cases(study: Experiment, plan: Plan) -> bool:
