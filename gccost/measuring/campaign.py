@@ -160,7 +160,11 @@ def plan(
             if case.release in found.found and found.compiler is not None:
                 other = pool.setdefault(case.name, case)
                 if other.n != case.n:
-                    raise ValueError(f"{case.name} has {case.n} operations here, {other.n} there")
+                    raise GccostError(
+                        f"{case.name} has {case.n} operations, in another study {other.n}",
+                        study.name,
+                        "give a case the same number in all studies: it is measured once",
+                    )
                 owners.setdefault(case.name, study)
     return Plan(tuple(studies), budget, questions, description, tools, pool, owners)
 
