@@ -73,8 +73,7 @@ class Chart:
 LEDGER = """\
 from IPython.display import HTML, Markdown, display
 
-verdicts = [("holds", "holds"), ("stronger", "holds, stronger"), ("weaker", "holds, weaker"),
-            ("fails", "does not hold"), ("undecided", "undecided"),
+verdicts = [("holds", "holds"), ("fails", "does not hold"), ("undecided", "undecided"),
             ("unmeasured", "not measured"), ("untestable", "cannot be tested on this machine")]
 lines = "".join(
     f'<tr><th scope="rowgroup" rowspan="2"><a href="01-lemire.ipynb#the-gap">L{n}</a></th>'

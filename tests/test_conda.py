@@ -69,7 +69,7 @@ def test_measuring_names_each_release_and_takes_nothing_else_over(
     assert done.returncode == 0, done.stderr
     asked = (prefix / "downloaded").read_text().splitlines()
     assert asked == [f"golang.org/toolchain@{toolchains._module_version(DOCUMENT_GO)}"]
-    results = tools.the_run().results("lemire").read_text()
+    results = tools.the_run().samples.read_text()
     for release in (DOCUMENT_GO, TODAY_GO):
         assert f"/go={release}" in results
     assert tools.the_run().manifest()["machine"]["c_compiler"] == fakeconda.C_COMPILER

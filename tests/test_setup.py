@@ -442,7 +442,7 @@ def test_budget_and_experiment_reach_the_command(workshop, target):
 
 
 def test_cleaning_never_takes_a_run(workshop):
-    run = workshop / "data" / "runs" / "mine" / "lemire.txt"
+    run = workshop / "data" / "runs" / "mine" / "samples.txt"
     made = workshop / "report" / "index.html"
     for path in (run, made):
         path.parent.mkdir(parents=True)

@@ -162,7 +162,7 @@ def test_measuring_that_is_ended_in_any_way_leaves_nothing_behind_and_goes_on(
             assert wait_for(lambda: percent(page) > 0, 30), (end.__name__, percent(page))
             end(page, tools)
             assert wait_for(lambda: not measuring(tools), 10), (end.__name__, measuring(tools))
-            recorded = tools.the_run().results("lemire").read_bytes()
+            recorded = tools.the_run().samples.read_bytes()
             assert recorded.startswith(before), "what was measured before is kept"
             assert recorded.count(b"\nBenchmark") == number * (BETWEEN - 1)
             before = recorded
@@ -176,7 +176,7 @@ def test_measuring_that_is_ended_in_any_way_leaves_nothing_behind_and_goes_on(
         run_all(page)
         wait_until_run(page)
         assert errors(page) == []
-        after = tools.the_run().results("lemire").read_bytes()
+        after = tools.the_run().samples.read_bytes()
         assert after.startswith(before)
         assert len(after) > len(before)
 
