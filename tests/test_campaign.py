@@ -178,7 +178,7 @@ def asking(*wants: Want, until: int = 1000) -> Questions:
         rounds = run.reading().frame["round"].max()
         return Standing(wants if rounds < until else (), 0, len(wants))
 
-    return Questions(frozenset((c.arm, c.release) for c in cases), standing)
+    return Questions(frozenset((c.arm, c.release) for c in cases), standing=standing)
 
 
 def test_a_case_of_several_studies_is_measured_once(sampler: Sampler) -> None:
@@ -263,7 +263,7 @@ def test_what_is_decided_takes_no_more_time(sampler: Sampler) -> None:
     plan = campaign.plan([study(COSTLY, DUMMY)], replace(TINY, seconds=1e6), asking(want, until=6))
     run = campaign.measure(plan)
     assert counted(run, plan) == {"AllocateAuto": 6, "AllocateDummy": TINY.shown}
-    assert run.manifest()["finished"]["tiny"]["because"].startswith("every verdict")
+    assert run.manifest()["finished"]["tiny"]["because"].startswith("nothing is open")
 
 
 def test_a_budget_too_short_still_completes_the_first_rounds(sampler: Sampler) -> None:
@@ -388,7 +388,7 @@ def test_a_larger_budget_or_another_study_adds_to_the_same_run(sampler: Sampler)
     assert set(first.manifest()["finished"]) == {"tiny", "standard"}
     counts = measured(first, plan).groupby(["name", "round"]).size()
     assert set(counts) == {1, 4}  # what was measured before was not measured again
-    assert set(measured(first, plan).groupby("name")["round"].nunique()) == {4}
+    assert set(measured(first, plan).groupby("name")["round"].nunique()) == {3, 4}
 
 
 @pytest.mark.parametrize("at", [1, 5, 17, 60])
