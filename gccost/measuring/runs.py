@@ -56,7 +56,6 @@ _SHAPE = {
     "troubles": {"*": [str]},
     "finished": {"*": {**_SUMMARY, "studies": [str], "share_in_loops": float}},
     "done?": [str],
-    "recorded?": int,
     "shell?": {"*": {"command": str, "output": str, "date": str}},
 }
 # What a run begins without, by program, release or case.
@@ -180,12 +179,6 @@ class Run:
                     raise
             finally:
                 os.close(handle)
-
-    def cut_off(self, size: int) -> None:
-        """Cut off the samples that a killed run wrote after its last complete measurement."""
-        if self.samples.stat().st_size > size >= 0:
-            with writing(self.samples):
-                os.truncate(self.samples, size)
 
     def drop_unfinished_line(self) -> None:
         """Cut off a last line that a killed run had not finished writing."""
