@@ -27,7 +27,6 @@ from gccost.measuring.experiments.precision import (
     DRIFT,
     LOADS,
     MEASUREMENTS,
-    METHODS,
     OURS,
     measured_by,
 )
@@ -38,7 +37,6 @@ from gccost.showing import charts
 
 PRECISION = EXPERIMENTS["precision"]
 TINY = BUDGETS["tiny"]
-ALL = len(METHODS) * len(LOADS) * len(MEASUREMENTS)
 # A program that answers for every benchmark of the pattern, as often as asked, each
 # with another time, with laps where they are asked for, and with its slices.
 BEHAVIOUR = """
@@ -56,20 +54,15 @@ done
 """
 
 
-def measure(plan: campaign.Plan, broken_off_at: int = ALL) -> Run:
-    """Measure as briefly as can be; KeyboardInterrupt before that measurement."""
+def measure(plan: campaign.Plan, most: int = 1000) -> Run:
+    """Measure as briefly as can be, and break off after so many measurements."""
+    begun = iter(range(most))
 
     def progress(done: float, total: float, what: str) -> None:
-        if what == told(broken_off_at):
+        if next(begun, None) is None:
             raise KeyboardInterrupt
 
     return precision.measure(plan, progress, seconds=0.0)
-
-
-def told(number: int) -> str:
-    """What the nth measurement is called."""
-    each = [precision._told(m, load, n) for n in MEASUREMENTS for load in LOADS for m in METHODS]
-    return [*each, ""][number]
 
 
 @pytest.fixture
@@ -100,10 +93,8 @@ def sample(case: Case, ns: float, **more: float) -> benchfmt.Sample:
 
 def sizes(run: Run) -> Mapping[tuple[str, ...], int]:
     """How many samples there are of each measurement and benchmark."""
-    frame = run.reading().frame
-    frame = frame[frame["method"] != ""]
-    keys = ["method", "load", "measurement", "benchmark"]
-    return dict(frame.groupby(keys).size())
+    frame = run.reading().frame.query("method != ''")
+    return dict(frame.groupby(["method", "load", "measurement", "benchmark"]).size())
 
 
 WHOLE = {
@@ -144,7 +135,7 @@ def test_a_measurement_that_was_broken_off_is_made_again_whole(
     plan: campaign.Plan, at: int
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
-        measure(plan, broken_off_at=at)
+        measure(plan, at)
     run = campaign.find(plan)
     assert run is not None
     before = run.samples.read_bytes()
@@ -175,7 +166,7 @@ def test_a_measurement_that_was_written_and_not_yet_counted_is_not_doubled(
 
 def test_going_on_keeps_what_the_campaign_measured_meanwhile(plan: campaign.Plan) -> None:
     with pytest.raises(KeyboardInterrupt):
-        measure(plan, broken_off_at=2)
+        measure(plan, 2)
     run = campaign.find(plan)
     assert run is not None
     line = benchfmt.format_line(sample(Case("cstr", FREE, TODAY_GO, 8000), 10.0, round=1.0))
@@ -189,9 +180,7 @@ def test_going_on_keeps_what_the_campaign_measured_meanwhile(plan: campaign.Plan
 RATIO = Ratio(*(measured_by(b, COUNT, "quiet", "1") for b in (COSTLY, BASELINE)))
 
 
-def made_up(
-    folder: Path, ratio: Callable[[str, str, str], float] = lambda *_: 8.0, noise: float = 0.005
-) -> Recording:
+def made_up(folder: Path, ratio: Callable[[str, str, str], float] = lambda *_: 8.0) -> Recording:
     """Measurements of a ratio that the method, the load and the measurement's number give."""
     run = runs.create(folder, machine={"allowed_cpus": 2}, fingerprint="0" * 12, warnings=[])
     chance = random.Random(4)
@@ -202,10 +191,10 @@ def made_up(
         keys = dict(case.arm.more)
         costly = case.arm.benchmark == COSTLY
         ns = 80 * ratio(keys["method"], keys["load"], keys["measurement"]) if costly else 80.0
-        for number in range(1, 5 if keys["method"] == OURS else 11):
-            for _ in range(4 if keys["method"] == OURS and not costly else 1):
-                made = sample(case, ns * exp(chance.gauss(0, noise)), round=float(number))
-                lines.append(benchfmt.format_line(made))
+        rounds = range(1, 5) if keys["method"] == OURS else range(1, 11)
+        for number in rounds:
+            made = sample(case, ns * exp(chance.gauss(0, 0.005)), round=float(number))
+            lines.append(benchfmt.format_line(made))
     run.append(lines)
     return Recording.load(PRECISION, run)
 
