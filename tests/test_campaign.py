@@ -193,7 +193,7 @@ def test_a_case_of_several_studies_is_measured_once(sampler: Sampler) -> None:
 
 def test_two_studies_must_agree_on_the_n_of_a_case(machine: FakeMachine) -> None:
     two = study(CASE, name="one"), study(replace(CASE, n=4000), name="other")
-    with pytest.raises(ValueError, match="has 20 operations here, 5 there"):
+    with pytest.raises(GccostError, match="has 20 operations, in another study 5"):
         campaign.plan(two, TINY)
 
 

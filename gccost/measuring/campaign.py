@@ -160,7 +160,11 @@ def plan(
             if case.release in found.found and found.compiler is not None:
                 other = pool.setdefault(case.name, case)
                 if other.n != case.n:
-                    raise ValueError(f"{case.name} has {case.n} operations here, {other.n} there")
+                    raise GccostError(
+                        f"{case.name} has {case.n} operations, in another study {other.n}",
+                        study.name,
+                        "give a case the same number in all studies: it is measured once",
+                    )
                 owners.setdefault(case.name, study)
     return Plan(tuple(studies), budget, questions, description, tools, pool, owners)
 
@@ -179,13 +183,20 @@ def fits(run: Run, plan: Plan) -> bool:
 
 
 def finished(run: Run, plan: Plan) -> bool:
-    """Whether a run holds the plan's studies at its budget or a larger one."""
+    """Whether a run holds the plan's studies at its budget or a larger one.
+
+    Not if a case lacks samples although none failed: it is new, or its release came back.
+    """
     names = {study.name for study in plan.studies if _has_cases(study, plan)}
-    return any(
+    manifest = run.manifest()
+    if not run.samples.exists() or not any(
         names <= set(done["studies"])
-        for name, done in run.manifest()["finished"].items()
+        for name, done in manifest["finished"].items()
         if name in BUDGETS and BUDGETS[name].reaches(plan.budget.name)
-    )
+    ):
+        return False
+    sampled = frames.of_cases(run.reading().frame, plan.pool.values())["name"]
+    return plan.pool.keys() <= {*sampled, *manifest["failed"]}
 
 
 def _has_cases(study: Experiment, plan: Plan) -> bool:
@@ -231,6 +242,7 @@ def begin(plan: Plan) -> Run:
             seed=random.SystemRandom().randrange(2**31),
             scale=plan.budget.scale,
         )
+    if not run.samples.exists():  # or it was killed as it began
         head = (
             f"gccost-format: {runs.FORMAT}",
             f"goos: {str(plan.description['system']).lower()}",

@@ -8,7 +8,6 @@ Ours is given so many seconds of samples for each; the builds are made beforehan
 from __future__ import annotations
 
 import random
-import re
 import shutil
 import sys
 import tempfile
@@ -55,8 +54,10 @@ def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
     with runs.exclusive(places.runs(), "measuring"), runs.scratch(places.runs()) as scratch:
         run = begin(plan)
         run.drop_unfinished_line()
-        done = list(run.manifest().get("done", []))
-        _drop_uncounted(run, done)
+        manifest = run.manifest()
+        done = list(manifest.get("done", []))
+        # Of a measurement that was killed as it was written; a campaign's samples may follow.
+        run.drop_after(manifest.get("recorded", 0), plan.pool)
         todo = [
             (measurement, load, method)
             for measurement in MEASUREMENTS
@@ -65,7 +66,7 @@ def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
         ]
         total = seconds * len(todo)
         for i, (measurement, load, method) in enumerate(todo):
-            what = _told(method, load, measurement)
+            what = f"{method}, {load}, measurement {measurement}"
             if what in done:
                 continue
             progress(i * seconds, total, what)
@@ -75,30 +76,10 @@ def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
                 )
             run.append([benchfmt.format_line(sample) for sample in samples])
             done.append(what)
-            run.update(done=done)
+            run.update(done=done, recorded=run.samples.stat().st_size)
         _finish(run, plan)
         progress(total, total, "done")
     return run
-
-
-def _told(method: str, load: str, measurement: str) -> str:
-    return f"{method}, {load}, measurement {measurement}"
-
-
-def _drop_uncounted(run: Run, done: list[str]) -> None:
-    """Drop a measurement that was written when a kill came and is not counted as done.
-
-    The campaign's samples stand in the same file, before and after it.
-    """
-    named = re.compile(rb"/method=(\w+)/load=(\w+)/measurement=(\w+)")
-    lines = run.samples.read_bytes().splitlines(keepends=True)
-    kept = [
-        line
-        for line in lines
-        if not (found := named.search(line)) or _told(*map(bytes.decode, found.groups())) in done
-    ]
-    if len(kept) < len(lines):
-        write_whole(run.samples, b"".join(kept))
 
 
 def _measurement(

@@ -56,6 +56,7 @@ _SHAPE = {
     "troubles": {"*": [str]},
     "finished": {"*": {**_SUMMARY, "studies": [str], "share_in_loops": float}},
     "done?": [str],
+    "recorded?": int,
     "shell?": {"*": {"command": str, "output": str, "date": str}},
 }
 # What a run begins without, by program, release or case.
@@ -179,6 +180,15 @@ class Run:
                     raise
             finally:
                 os.close(handle)
+
+    def drop_after(self, size: int, cases: Iterable[str]) -> None:
+        """Drop the samples of cases that stand behind the first `size` bytes, and no others."""
+        data = self.samples.read_bytes()
+        names = tuple(f"{benchfmt.PREFIX}{case}".encode() for case in cases)
+        lines = data[max(size, 0) :].splitlines(keepends=True)
+        kept = b"".join(line for line in lines if not line.startswith(names))
+        if data[max(size, 0) :] != kept:
+            write_whole(self.samples, data[: max(size, 0)] + kept)
 
     def drop_unfinished_line(self) -> None:
         """Cut off a last line that a killed run had not finished writing."""
