@@ -171,8 +171,12 @@ class Recording:
             return stats.level([])
         if column != metric:
             return stats.floor(samples[column], samples.index)
-        time = metric.endswith(("ns/op", "-s", "-ns"))
-        return stats.level(self.values(arm, release, metric), stats.LOW if time else 0.5)
+        quantile = 0.5
+        if metric.startswith("op/"):  # a rate: what disturbs lowers it
+            quantile = 1 - stats.LOW
+        elif metric.endswith(("ns/op", "-s", "-ns")):
+            quantile = stats.LOW
+        return stats.level(self.values(arm, release, metric), quantile)
 
     def combine(
         self,
