@@ -84,8 +84,8 @@ NAMES = {
     "LeakNaive": "allocate, then register",
     "LeakRegisterFirst": "register first",
     "LeakTryCatch": "free if it fails",
-    "Removed": "plain, need not be made",
-    "Escaping": "plain, must be made",
+    "Removed": "plain, may be removed",
+    "Escaping": "plain, must be allocated",
     "Cleaned": "with a Cleaner",
     "Finalized": "with a finalizer",
     "Sign": "signing, all CPUs",
@@ -167,7 +167,7 @@ def release(recording: Recording, on: str) -> str:
     """A panel's heading."""
     document = recording.experiment.document
     whose = {document: "the document's toolchain", toolchains.today(document): "today's"}
-    whose |= {DOCUMENT_JDK: "which stands for the document's 9"}
+    whose |= {DOCUMENT_JDK: "in place of the document's 9"}
     return toolchains.title(on) + (f", {whose[on]}" if on in whose else "")
 
 
@@ -660,10 +660,10 @@ def _seen(e: Estimate) -> tuple[float, ...]:
 
 
 def control(recording: Recording) -> Chart:
-    """The A/A control: identical code against itself, linked twice."""
+    """The A/A controls: identical code against itself."""
     controls = list(recording.controls())
     off = max((abs(math.log(e.value)) for _, _, e in controls), default=math.nan)
-    names = [f"{NAMES[arm.benchmark]}, Go {go}" for arm, go, _ in controls]
+    names = [f"{NAMES[arm.benchmark]}, {toolchains.title(go)}" for arm, go, _ in controls]
     with style():
         figure, (axes,) = canvas([max(len(controls), 1)])
         axes.axvline(1, color=MUTED, linewidth=1)
@@ -672,7 +672,7 @@ def control(recording: Recording) -> Chart:
             _labelled(axes, y, Dots("", values, estimate, rounding.times(estimate.value)))
         lines_down(axes, names)
         axes.margins(x=0.16)
-        axes.set_xlabel("cost against the same code, linked once more (ratio)")
+        axes.set_xlabel("cost over that of the same code, measured once more (ratio)")
         title = (
             f"Identical code measured twice differs by {rounding.percent(math.expm1(off))} at most"
         )
