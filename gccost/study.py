@@ -483,8 +483,8 @@ def _notice(study: Study) -> Markup:
 
 
 DISTURBED = (
-    "The machine was disturbed while this was measured, so no ratio of times is judged. Close "
-    "other programs, or use another machine, and measure again:"
+    "The machine was disturbed while this was measured, so ratios of the times concerned are not "
+    "judged. Close other programs, or use another machine, and measure again:"
 )
 
 

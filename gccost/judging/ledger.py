@@ -153,9 +153,11 @@ def _judge(
         failed = [f for arm in arms for f in recording.failures(arm, release)]
         why = missing or "; ".join(dict.fromkeys(failed)) or "the run holds no samples of it"
         return nothing, Verdict(Label.UNMEASURED, why), math.nan
-    if isinstance(claim.quantity, _COMPARED) and release in recording.disturbed:
-        why = "the machine was disturbed: " + "; ".join(recording.disturbed[release])
-        return nothing, Verdict(Label.UNDECIDED, why), _UNTIL_QUIET
+    if isinstance(claim.quantity, _COMPARED):
+        reasons = "; ".join(recording.disturbances(arms, release))
+        if reasons:
+            why = f"the machine was disturbed: {reasons}"
+            return nothing, Verdict(Label.UNDECIDED, why), _UNTIL_QUIET
     if claim.quantity.at_once:
         judged = recording.estimate(claim.quantity, release, JUDGED)
         return judged, claim.rule.judge(judged, published_value), math.nan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from gccost.judging.claims import CLAIMS
 from gccost.judging.claims.base import Claim
 from gccost.judging.claims.quantities import Share
 from gccost.judging.models import walk
-from gccost.measuring import frames
+from gccost.measuring import frames, toolchains
 from gccost.measuring.experiments.base import FREE, Arm, Experiment, Quantity, Ratio
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.profiles import Profile
@@ -269,39 +269,41 @@ class Recording:
 
     @cached_property
     def disturbed(self) -> Mapping[str, tuple[str, ...]]:
-        """By release: what says that the machine was too busy to believe a ratio of times.
-
-        Releases that were not disturbed are not in it.
-        """
-        together = tuple(self._disturbances())
-        found = {go: (*self._floorless(go), *together) for go in self.releases}
+        """By release: what says that the machine was too busy for some ratios of times."""
+        arms = {
+            go: [c.arm for c in self.experiment.cases if c.release == go] for go in self.releases
+        }
+        found = {go: tuple(self.disturbances(arms[go], go)) for go in self.releases}
         return {go: reasons for go, reasons in found.items() if reasons}
 
-    def _floorless(self, release: str) -> Iterator[str]:
-        samples, column = self.samples(FREE, release), _sliced(FREE, "ns/op")
-        if column not in samples:
-            return
-        least = samples[column].groupby(level=0).min()
-        within = np.abs(np.log(least / least.median())) <= math.log(_FLOOR_WITHIN)
-        if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
+    def disturbances(self, arms: Iterable[Arm], release: str) -> Iterator[str]:
+        """What says that the machine was too busy to believe a ratio of these arms' times."""
+        rounds = accepted = 0
+        for arm in dict.fromkeys(arms):
+            samples = self.samples(arm, release)
+            if arm.stationary and arm.gogc == FREE.gogc and len(samples):
+                least = samples[_sliced(arm, "ns/op")].groupby(level=0).min()
+                within = np.abs(np.log(least / least.median())) <= math.log(_FLOOR_WITHIN)
+                if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
+                    yield (
+                        f"{arm.benchmark} on {toolchains.title(release)} shows no floor: the least "
+                        f"times of its {len(least)} rounds lie up to "
+                        f"{least.max() / least.min() - 1:.0%} apart"
+                    )
+            if arm.gated and "run-delay-share" in samples:
+                # A process that is rejected is tried again, so its round counts, not its tries.
+                waited = samples["run-delay-share"].groupby(level=0).min().dropna()
+                rounds, accepted = rounds + len(waited), accepted + int((waited <= RUN_DELAY).sum())
+        if accepted < rounds / 2:
             yield (
-                f"the manual free on Go {release} shows no floor: the least times of its "
-                f"{len(least)} rounds lie up to {least.max() / least.min() - 1:.0%} apart"
+                f"in {rounds - accepted} of {rounds} rounds of a variant every process waited for "
+                f"a CPU for more than {RUN_DELAY:.0%} of its time"
             )
-
-    def _disturbances(self) -> Iterator[str]:
-        if "run-delay-share" in self.frame:
-            gated = self.frame["name"].isin({c.name for c in self.experiment.cases if c.arm.gated})
-            # A process that is rejected is tried again, so its round counts, not its tries.
-            least = self.frame[gated].groupby(["name", "round"])["run-delay-share"].min().dropna()
-            if len(least) and (least <= RUN_DELAY).mean() < 0.5:
-                yield (
-                    f"in {(least > RUN_DELAY).sum()} of {len(least)} rounds of a variant every "
-                    f"process waited for a CPU for more than {RUN_DELAY:.0%} of its time"
-                )
-        for arm, release, e in self.controls():
-            if not e.contains(1) and not 1 / _TWINS_WITHIN <= e.value <= _TWINS_WITHIN:
-                yield f"{arm.benchmark} against itself on Go {release} comes out as {e.value:.3g}"
+        compared = {arm.benchmark for arm in arms}
+        for arm, go, e in self.controls():
+            off = not e.contains(1) and not 1 / _TWINS_WITHIN <= e.value <= _TWINS_WITHIN
+            if off and go == release and arm.benchmark in compared:
+                yield f"{arm.benchmark} against itself comes out as {e.value:.3g}"
 
 
 def _sliced(arm: Arm, metric: str) -> str:
