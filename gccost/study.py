@@ -62,10 +62,16 @@ def chosen_budget() -> Budget:
 
 
 def reference(of: Experiment) -> Run:
-    """The newest recorded run that holds an experiment."""
-    for run in reversed(runs.all_runs(places.reference())):
+    """The newest recorded run that holds an experiment.
+
+    Of one that is measured apart there may be none yet: then the newest of all.
+    """
+    recorded = runs.all_runs(places.reference())
+    for run in reversed(recorded):
         if run.holds(of.name):
             return run
+    if of.apart and recorded:
+        return recorded[-1]
     raise GccostError(
         f"no recorded run holds {of.name}", str(places.reference()), f"make measure ONLY={of.name}"
     )
@@ -371,6 +377,8 @@ def _plan(of: Experiment) -> campaign.Plan:
 
 def _replayed(of: Experiment, notices: tuple[str, ...]) -> Study:
     run = reference(of)
+    if not run.holds(of.name):
+        notices += (f"Nothing of {of.name} is recorded yet: {of.apart} measures it.",)
     notices += runs.passed_over(places.reference())
     recorded, now = run.manifest()["programs"], languages.source_hashes(of)
     if any(recorded.get(program) != mark for program, mark in now.items()):
@@ -462,7 +470,11 @@ def _notice(study: Study) -> Markup:
     doubts = [
         *(f"{DISTURBED} {why}." for why in study.recording.disturbed),
         *study.notices,
-        *([] if summary else ["This run was broken off before its budget was spent."]),
+        *(
+            ["This run was broken off before its budget was spent."]
+            if not summary and len(study.frame)
+            else []
+        ),
         *_fixed_layout(manifest, study.releases),
         *manifest["warnings"],
         *dict.fromkeys(
