@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from test_profiles import write as write_profile
@@ -26,45 +26,65 @@ STACKS = [
     (["runtime.gcBgMarkWorker"], 15),
 ]
 
+Metrics = dict[str, float]
+Change = Callable[[Case, int, Metrics], None]
 
-def record(folder: Path, ns: Mapping[str, float] = NS, rounds: int = 8) -> runs.Run:
-    """A run of lemire at the standard budget, made up, with 1 % of noise."""
+
+def record(
+    folder: Path, ns: Mapping[str, float] = NS, rounds: int = 8, change: Change | None = None
+) -> runs.Run:
+    """A run of lemire at the standard budget, made up, with 1 % of noise.
+
+    `change` may change the metrics of each sample: it is given the case, the round and them.
+    """
     machine = {"cpu": "Made-up CPU", "allowed_cpus": 2, "release": "Test OS"}
     run = runs.create(folder, machine=machine, fingerprint="0" * 12, warnings=["It is made up."])
     noise = random.Random(1)
-    cases = EXPERIMENTS["lemire"].within(BUDGETS["standard"])
-    lines = ["experiment: lemire"]
+    lines = []
     for number in range(1, rounds + 1):
-        for case in cases:
-            lines.append(benchfmt.format_line(_sample(case, ns, number, noise)))
+        for case in EXPERIMENTS["lemire"].within(BUDGETS["standard"]):
+            for _ in range(case.processes):
+                metrics = _metrics(case, ns, number, noise)
+                if change:
+                    change(case, number, metrics)
+                lines.append(benchfmt.format_line(sample(case, metrics)))
             if case.arm.profile:
-                path = run.profile("lemire", case.name, number)
+                path = run.profile(case.name, number)
                 path.parent.mkdir(exist_ok=True)
                 stacks = [(stack, ns_ * 10**7 + number) for stack, ns_ in STACKS]
                 write_profile(path, stacks)
-    run.append("lemire", lines)
+    run.append(lines)
     finished = {
         "because": "it was made up",
+        "studies": ["lemire"],
         "rounds": rounds,
-        "samples": rounds * len(cases),
+        "samples": len(lines),
         "seconds": 10.0,
         "share_in_loops": 0.8,
         "date": "2026-01-01T00:00:00Z",
     }
-    run.update("lemire", key="made-up", compiler="cc 1.0", finished={"standard": finished})
+    run.update(compilers={"C compiler": "cc 1.0"}, finished={"standard": finished})
     return run
 
 
-def _sample(
-    case: Case, ns: Mapping[str, float], number: int, noise: random.Random
-) -> benchfmt.Sample:
-    time = ns[case.arm.benchmark] * noise.gauss(1, 0.01) * (0.85 if case.arm.gogc == "off" else 1)
+def sample(case: Case, metrics: Metrics) -> benchfmt.Sample:
+    """A sample of a case."""
+    procs = 1 if case.arm.setting == "precise" else 2
+    keys = {**dict(case.arm.sub), "go": case.release, **case.arm.keys()}
+    return benchfmt.Sample(case.arm.benchmark, n=case.n, metrics=metrics, keys=keys, procs=procs)
+
+
+def _metrics(case: Case, ns: Mapping[str, float], number: int, noise: random.Random) -> Metrics:
+    time = ns[case.arm.benchmark] * noise.gauss(1, 0.01) * (0.92 if case.arm.gogc == "off" else 1)
     left = case.n if case.leaks or case.arm.gogc == "off" else 0
-    metrics = {
+    slices = {"slice-p05-ns/op": time * 0.98, "slices-ns/op": time} if case.arm.stationary else {}
+    return {
         "ns/op": time,
         "cpu-ns/op": time * 1.05,
         "settled-ns/op": time * (1.3 if left else 1.05),
         "settled-cpu-ns/op": time * 1.1,
+        **slices,
+        "run-delay-share": 0.02,
         "gc-cycles": 3,
         "faults": 1000,
         "peak-rss-bytes": 1e8,
@@ -79,10 +99,3 @@ def _sample(
         "unix-s": 1e9 + number,
         "elapsed-s": 1,
     }
-    return benchfmt.Sample(
-        name=case.arm.benchmark,
-        n=case.n,
-        metrics=metrics,
-        keys={"go": case.release, **case.arm.keys()},
-        procs=1 if case.arm.setting == "precise" else 2,
-    )

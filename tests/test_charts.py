@@ -87,19 +87,19 @@ def made_up(folder: Path, name: str, rounds: int = 4) -> Recording:
     run = runs.create(folder, machine=machine, fingerprint="0" * 12, warnings=[])
     noise = random.Random(1)
     cases = EXPERIMENTS[name].within(BUDGETS["standard"])
-    lines = [f"experiment: {name}"]
+    lines = []
     for number in range(1, rounds + 1):
         for case in cases:
-            lines.append(benchfmt.format_line(sample(case, number, noise.gauss(1, 0.01))))
+            for _ in range(case.processes):
+                lines.append(benchfmt.format_line(sample(case, number, noise.gauss(1, 0.01))))
             if case.arm.profile:
-                path = run.profile(name, case.name, number)
+                path = run.profile(case.name, number)
                 path.parent.mkdir(exist_ok=True)
                 stacks = STACKS[case.arm.benchmark]
                 write_profile(path, [(stack, ns * 10**7 + number) for stack, ns in stacks])
-    run.append(name, lines)
-    run.update(name, key="made-up", compiler="cc 1.0")
+    run.append(lines)
     recording = Recording.load(EXPERIMENTS[name], run)
-    assert len(recording.frame) == rounds * len(cases)
+    assert len(recording.frame) == len(lines)
     assert not recording.problems
     return recording
 
@@ -114,6 +114,8 @@ def sample(case: Case, number: int, noise: float) -> benchfmt.Sample:
         "faults": case.n * (0.9 if arm.gogc == "off" else 0.01),
         "round": number,
     }
+    if arm.stationary:
+        metrics |= {"slice-p05-ns/op": ns, "slices-ns/op": ns}
     if arm.benchmark in CYCLES:
         metrics["gc-cycles-to-free"] = CYCLES[arm.benchmark]
     keys = {**dict(arm.sub), "go": case.release, **arm.keys()}

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import recordings
 from click.testing import CliRunner, Result
-from conftest import EXAMPLES, FakeMachine, due, tried
+from conftest import EXAMPLES, FakeMachine, tried
 from faketools import AT_WORK, FakeTools, wait_for
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,8 +27,9 @@ from notebooks_fixture import code, write
 
 from gccost import cli, files, places, study
 from gccost.errors import GccostError
+from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
-from gccost.measuring import benchfmt, builds, frames, measure, runs, toolchains
+from gccost.measuring import benchfmt, builds, campaign, frames, runs, toolchains
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import AUTO, BUDGETS, FREE, Budget
 from gccost.measuring.samples import run_sample
@@ -46,15 +47,29 @@ def tools(tmp_path: Path) -> Iterator[FakeTools]:
     tools.end()
 
 
+def planned() -> campaign.Plan:
+    """What `gccost measure` measures of lemire at the tiny budget, on the fake machine."""
+    return campaign.plan([LEMIRE], TINY, questions([LEMIRE], TINY))
+
+
+def assert_every_sample_is_there(run: runs.Run) -> None:
+    """The run holds every process of every case's first rounds."""
+    pool = {case.name: case for case in LEMIRE.within(TINY)}
+    plan = campaign.Plan((LEMIRE,), TINY, questions([LEMIRE], TINY), {}, {}, pool, {})
+    frame = frames.of_cases(run.reading().frame, pool.values())
+    assert len(frame) == len(run.reading().frame)
+    assert frame.groupby(["name", "round"]).size().to_dict() == {
+        (name, number): case.processes
+        for name, case in pool.items()
+        for number in range(1, plan.rounds(case) + 1)
+    }
+
+
 def assert_complete(run: runs.Run) -> None:
-    """The run holds every case as often as declared in every round, and no bad line."""
-    reading = benchfmt.read(run.results("lemire"))
-    assert reading.errors == []
-    frame = frames.of_cases(reading.frame, LEMIRE.within(TINY))
-    assert len(frame) == len(reading.frame)
-    for number, round_ in frame.groupby("round"):
-        assert round_["name"].value_counts().to_dict() == due(LEMIRE, TINY, number)
-    assert "tiny" in run.experiment("lemire")["finished"]
+    """The run holds every sample, and no bad line."""
+    assert run.reading().errors == []
+    assert_every_sample_is_there(run)
+    assert "lemire" in run.manifest()["finished"]["tiny"]["studies"]
 
 
 def assert_no_process_stays(tools: FakeTools) -> None:
@@ -86,7 +101,9 @@ os.write = half
 from gccost.cli import main
 main(["measure"])
 """
-TO_GO_ON = "gccost: stopped. What was measured is kept. To go on: make {} BUDGET=tiny ONLY=lemire"
+TO_GO_ON = (
+    "gccost: Interrupted. Completed samples are saved; resume with: make {} BUDGET=tiny ONLY=lemire"
+)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +122,8 @@ def test_measuring_that_a_signal_ends_goes_on_from_there(
     if phase == "a write":
         started = tools.start(str(tools.folder / "reached"), program=HALF_A_LINE)
     else:
-        # Three builds are the first ones; a sample of the second round is the 40th.
-        number = {"first builds": 1, "building": 4, "a sample": 40}[phase]
+        # Three builds are the first ones; a sample of the second round is the 60th.
+        number = {"first builds": 1, "building": 4, "a sample": 60}[phase]
         tools.from_the(number, of="sample" if phase == "a sample" else "build")
         started = tools.start("measure")
     tools.wait_until_at_work(started)
@@ -116,14 +133,14 @@ def test_measuring_that_a_signal_ends_goes_on_from_there(
     if sent != signal.SIGKILL:
         assert code == 128 + sent
         assert said.splitlines()[-1] == TO_GO_ON.format("measure")
-    before = run.results("lemire").read_bytes()
+    before = run.samples.read_bytes()
     assert before.endswith(b"\n") == (phase != "a write")
 
     tools.do()
     assert tools.gccost("measure").returncode == 0
     assert tools.the_run() == run
     whole = before[: before.rindex(b"\n") + 1]
-    assert run.results("lemire").read_bytes().startswith(whole)
+    assert run.samples.read_bytes().startswith(whole)
     assert_complete(run)
     assert {p.name for p in tools.runs.iterdir()} == {".lock", run.name}
     assert list((tools.folder / "tmp").iterdir()) == []
@@ -263,7 +280,7 @@ def test_a_full_disk_ends_measuring_and_it_goes_on_when_there_is_room(tools: Fak
     full = tools.gccost("measure", under=no_larger_than(20))
     assert full.returncode == 1
     said = full.stderr.splitlines()[-1]
-    path = tools.the_run().results("lemire")
+    path = tools.the_run().samples
     assert said == (
         f"gccost: {path}: cannot be written: File too large. To mend it: raise the limit on "
         "the size of files (ulimit -f) and start again: what was measured is kept"
@@ -287,7 +304,7 @@ def test_on_a_small_disk_that_fills_up_the_same(tools: FakeTools) -> None:
         assert "cannot be written: No space left on device" in full.stderr
         assert "free some disk space and start again: what was measured is kept" in full.stderr
         assert "Traceback" not in full.stderr
-        path = tools.the_run().results("lemire")
+        path = tools.the_run().samples
         before = path.read_bytes()
         assert before.endswith(b"\n")
         (tools.runs / "filler").unlink()
@@ -390,14 +407,14 @@ NAME = "BenchmarkAllocateFree/go=1.27.4/gogc=100/setting=published-2\t1600000"
 def test_a_bad_line_is_told_on_the_page_and_the_rest_is_used(
     recorded: Recording, copy: runs.Run, line: bytes
 ) -> None:
-    path = copy.results("lemire")
+    path = copy.samples
     whole = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*whole[:50], line, b"\n", *whole[50:]]))
     spoilt = Recording.load(LEMIRE, copy)
     assert same_samples(spoilt, recorded)
     assert len(spoilt.problems) == 1
     assert "A line could not be used" in page_of(spoilt)
-    assert "lemire.txt:51" in page_of(spoilt)
+    assert "samples.txt:51" in page_of(spoilt)
 
 
 @pytest.mark.parametrize(
@@ -406,7 +423,7 @@ def test_a_bad_line_is_told_on_the_page_and_the_rest_is_used(
 def test_a_sample_in_a_wrong_unit_or_of_no_round_changes_no_estimate(
     recorded: Recording, copy: runs.Run, more: str
 ) -> None:
-    copy.append("lemire", [NAME + more])
+    copy.append([NAME + more])
     spoilt = Recording.load(LEMIRE, copy)
     for arm in (FREE, AUTO):
         assert spoilt.level(arm, TODAY_GO) == recorded.level(arm, TODAY_GO)
@@ -415,7 +432,7 @@ def test_a_sample_in_a_wrong_unit_or_of_no_round_changes_no_estimate(
 def test_lines_that_a_program_for_windows_rewrote_are_used(
     recorded: Recording, copy: runs.Run
 ) -> None:
-    path = copy.results("lemire")
+    path = copy.samples
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
     rewritten = Recording.load(LEMIRE, copy)
     assert same_samples(rewritten, recorded)
@@ -423,7 +440,7 @@ def test_lines_that_a_program_for_windows_rewrote_are_used(
 
 
 def test_a_spoilt_file_does_not_fill_the_page(copy: runs.Run) -> None:
-    with copy.results("lemire").open("ab") as file:
+    with copy.samples.open("ab") as file:
         file.write(b"BenchmarkX\n" * 1000)
     shown = page_of(Recording.load(LEMIRE, copy))
     assert shown.count("A line could not be used") == study.SHOWN_PROBLEMS
@@ -431,36 +448,33 @@ def test_a_spoilt_file_does_not_fill_the_page(copy: runs.Run) -> None:
 
 
 def test_garbage_that_comes_while_measuring_goes_on_loses_no_sample(machine: FakeMachine) -> None:
-    plan = measure.plan(LEMIRE, TINY)
+    plan = planned()
     told = 0
 
     def spoil(done: float, total: float, what: str) -> None:
         nonlocal told
         told += 1
         if told % 20 == 0:
-            with measure.find(plan).results("lemire").open("ab") as file:  # type: ignore[union-attr]
+            with campaign.find(plan).samples.open("ab") as file:  # type: ignore[union-attr]
                 file.write(b"\xff\x00 no text\nBenchmarkAllocateFree 3\n")
 
-    run = measure.measure(plan, spoil)
-    reading = benchfmt.read(run.results("lemire"))
-    assert len(reading.errors) >= 8
-    frame = frames.of_cases(reading.frame, LEMIRE.within(TINY))
-    for number, round_ in frame.groupby("round"):
-        assert round_["name"].value_counts().to_dict() == due(LEMIRE, TINY, number)
+    run = campaign.measure(plan, spoil)
+    assert len(run.reading().errors) >= 8
+    assert_every_sample_is_there(run)
 
 
 def test_a_results_file_that_lost_its_head_is_gone_on_with(machine: FakeMachine) -> None:
-    plan = measure.plan(LEMIRE, TINY)
+    plan = planned()
     with pytest.raises(KeyboardInterrupt):
-        measure.measure(plan, after(30))
-    run = measure.find(plan)
+        campaign.measure(plan, after(30))
+    run = campaign.find(plan)
     assert run is not None
-    run.results("lemire").write_bytes(b"\x00" * 4096)
-    assert measure.measure(plan) == run
+    run.samples.write_bytes(b"\x00" * 4096)
+    assert campaign.measure(plan) == run
     assert_complete(run)
 
 
-def after(calls: int) -> measure.Progress:
+def after(calls: int) -> campaign.Progress:
     """A progress that breaks measuring off."""
     left = itertools.count(calls, -1)
 
@@ -478,17 +492,18 @@ def after(calls: int) -> measure.Progress:
     ("spoil", "why"),
     [
         (lambda text: text[: len(text) // 2], "this is not JSON"),
-        (lambda text: text.replace('"format": 1', '"format": 2'), "the run has format 2"),
+        (lambda text: text.replace('"format": 2', '"format": 3'), "the run has format 3"),
+        (lambda text: text.replace('"format": 2', '"format": 1'), "remove the folder and measure"),
     ],
-    ids=["truncated", "newer"],
+    ids=["truncated", "newer", "older"],
 )
 def test_a_run_that_cannot_be_read_is_named_and_passed_over(
     machine: FakeMachine, spoil: Any, why: str
 ) -> None:
-    old = measure.measure(measure.plan(LEMIRE, TINY))
+    old = campaign.measure(planned())
     description = old.folder / "run.json"
     description.write_text(spoil(description.read_text()))
-    before = old.results("lemire").read_bytes()
+    before = old.samples.read_bytes()
 
     done = gccost("measure", "--only=lemire")
     assert done.exit_code == 0
@@ -498,7 +513,7 @@ def test_a_run_that_cannot_be_read_is_named_and_passed_over(
     (new,) = runs.all_runs(places.runs())
     assert new != old
     assert_complete(new)
-    assert old.results("lemire").read_bytes() == before
+    assert old.samples.read_bytes() == before
     opened = study.open_study("lemire")
     assert old.name in opened.notice().text
 
@@ -510,14 +525,14 @@ def test_a_run_that_cannot_be_read_is_named_and_passed_over(
 def test_a_run_of_another_machine_is_never_gone_on_with(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = measure.plan(LEMIRE, TINY)
+    plan = planned()
     with pytest.raises(KeyboardInterrupt):
-        measure.measure(plan, after(30))
-    old = measure.find(plan)
+        campaign.measure(plan, after(30))
+    old = campaign.find(plan)
     assert old is not None
     before = {p: p.read_bytes() for p in old.folder.rglob("*") if p.is_file()}
-    monkeypatch.setattr(measure.machine, "fingerprint", lambda description: "another")
-    new = measure.measure(measure.plan(LEMIRE, TINY))
+    monkeypatch.setattr(campaign.machine, "fingerprint", lambda description: "another")
+    new = campaign.measure(planned())
     assert new != old
     assert_complete(new)
     assert {p: p.read_bytes() for p in old.folder.rglob("*") if p.is_file()} == before
@@ -544,13 +559,13 @@ def test_a_program_that_fails_is_left_out_and_the_rest_goes_on(
     machine.behaviour = (
         f'[ $name = BenchmarkAllocateDummy ] && {{ {behaviour}; exit 0; }}; line "$name"'
     )
-    run = measure.measure(measure.plan(LEMIRE, TINY))
-    assert not benchfmt.read(run.results("lemire")).errors
+    run = campaign.measure(planned())
+    assert not run.reading().errors
     names = set(Recording.load(LEMIRE, run).frame["benchmark"])
     assert "AllocateDummy" not in names
     assert "AllocateAuto" in names
-    troubles = run.experiment("lemire")["troubles"]
-    assert any(why in trouble and "AllocateDummy" in trouble for trouble in troubles)
+    troubles = run.manifest()["troubles"]
+    assert any(why in t for case, ts in troubles.items() if "AllocateDummy" in case for t in ts)
     assert why in page_of(Recording.load(LEMIRE, run))
 
 
@@ -566,9 +581,10 @@ def test_a_program_that_cannot_be_started_is_left_out(
         return binary
 
     monkeypatch.setattr(builds, "build", not_executable)
-    run = measure.measure(measure.plan(LEMIRE, TINY))
+    run = campaign.measure(planned())
     assert set(Recording.load(LEMIRE, run).frame["release"]) == {TODAY_GO}
-    assert "did not start: Permission denied" in run.experiment("lemire")["troubles"][0]
+    old = {t for case, ts in run.manifest()["troubles"].items() if "1.20" in case for t in ts}
+    assert any("did not start: Permission denied" in trouble for trouble in old)
 
 
 # --- clocks -------------------------------------------------------------------
@@ -581,18 +597,17 @@ def test_a_clock_that_jumps_bends_neither_budget_nor_resuming(
     dates = itertools.cycle(["2026-01-02T00:00:00Z", "1970-01-01T00:00:00Z"])
     monkeypatch.setattr(time, "time", lambda: next(clock))
     monkeypatch.setattr(runs, "now", lambda: next(dates))
-    # Never precise enough: the budget alone ends it.
-    never = Budget("tiny", 1.5, min_rounds=1, half_width=-1.0, scale=TINY.scale)
-    plan = measure.plan(LEMIRE, never)
+    # Never decided: the budget alone ends it.
+    never = campaign.Standing((campaign.Want((FREE.on(TODAY_GO),), 1, verdict=True),), 0, 1)
+    limit = Budget("tiny", 1.5, shown=1, half_width=1.0, scale=TINY.scale)
+    plan = campaign.plan([LEMIRE], limit, campaign.Questions(standing=lambda run: never))
     with pytest.raises(KeyboardInterrupt):
-        measure.measure(plan, after(30))
-    run = measure.find(plan)
-    start = time.monotonic()
-    assert measure.measure(plan) == run
-    assert time.monotonic() - start < 60  # it ends
+        campaign.measure(plan, after(30))
+    run = campaign.find(plan)
     assert run is not None
-    assert_complete(run)
-    done = run.experiment("lemire")["finished"]["tiny"]
+    assert campaign.measure(plan) == run  # it ends
+    assert run.reading().errors == []
+    done = run.manifest()["finished"]["tiny"]
     assert done["because"] == "the budget is spent"
     assert 0.5 < done["seconds"] < 3
 
@@ -638,8 +653,8 @@ def test_a_release_that_cannot_be_fetched_leaves_the_others(tools: FakeTools) ->
     shutil.rmtree(tools.folder / f"mod/golang.org/toolchain@{module}")
     done = tools.gccost("measure")
     assert done.returncode == 0
-    assert "lemire: Go 1.20.14 is left out. Go 1.20.14: cannot be fetched" in done.stderr
-    assert set(benchfmt.read(tools.the_run().results("lemire")).frame["go"]) == {TODAY_GO}
+    assert "Go 1.20.14 is left out. Go 1.20.14: cannot be fetched" in done.stderr
+    assert set(benchfmt.read(tools.the_run().samples).frame["go"]) == {TODAY_GO}
 
 
 def test_once_all_is_there_measuring_takes_no_network(tmp_path: Path) -> None:
@@ -652,15 +667,15 @@ def test_once_all_is_there_measuring_takes_no_network(tmp_path: Path) -> None:
     program = """
 import sys
 from pathlib import Path
-from gccost.measuring import builds, measure, samples
+from gccost.measuring import builds, campaign, samples
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import BUDGETS
-plan = measure.plan(EXPERIMENTS["lemire"], BUDGETS["tiny"], say=sys.exit)
+plan = campaign.plan([EXPERIMENTS["lemire"]], BUDGETS["tiny"], say=sys.exit)
 assert not plan.missing, plan.missing
-for case in plan.cases[:1]:
-    folder = Path(sys.argv[1])
-    binary = builds.build(case.program, plan.found[case.release], plan.compiler, 7, folder)
-    print(samples.run_sample(binary, case, folder).n)
+case, tools = next(iter(plan.pool.values())), plan.tools["lemire"]
+folder = Path(sys.argv[1])
+binary = builds.build(case.program, tools.found[case.release], tools.compiler, 7, folder)
+print(samples.run_sample(binary, case, folder).n)
 """
     alone = ["unshare", "--net", "--map-root-user"]
     if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
@@ -823,11 +838,11 @@ def test_no_description_of_a_run_brings_anything_down(
     (fault,) = runs.passed_over(tmp_path) or ("",)
     assert runs.all_runs(tmp_path) == ([] if fault else [run])
     if not fault:
-        plan = measure.Plan(LEMIRE, TINY, "0" * 12, "made-up", {}, None, {}, cpus=2, memory=2**40)
-        assert measure.finished(run, plan) in (True, False)
+        plan = campaign.Plan((LEMIRE,), TINY, campaign.Questions(), {}, {}, {}, {})
+        assert campaign.finished(run, plan) in (True, False)
         page_of(replace(recorded, run=run)).encode()
-        run.update("lemire", troubles=["another"])
-        assert run.experiment("lemire")["troubles"] == ["another"]
+        run.update(troubles={"a case": ["another"]})
+        assert run.manifest()["troubles"] == {"a case": ["another"]}
     else:
         fault.encode()
 
@@ -856,11 +871,11 @@ def test_no_results_bring_a_run_down_and_no_good_line_is_lost(
     run = runs.Run(tmp_path)
     (run.folder / "run.json").write_bytes((recorded.run.folder / "run.json").read_bytes())
     whole = b"".join(line + b"\n" for line in lines)
-    run.results("lemire").write_bytes(whole + unfinished)
-    run.drop_unfinished_line("lemire")
-    assert run.results("lemire").read_bytes() == whole
+    run.samples.write_bytes(whole + unfinished)
+    run.drop_unfinished_line()
+    assert run.samples.read_bytes() == whole
     good = [line for line in lines if isinstance(benchfmt.parse_line(_text(line)), benchfmt.Sample)]
-    assert len(benchfmt.read(run.results("lemire")).frame) == len(good)
+    assert len(run.reading().frame) == len(good)
     loaded = Recording.load(LEMIRE, run)
     loaded.level(FREE, TODAY_GO)
     page_of(loaded).encode()

@@ -16,7 +16,7 @@ import recordings
 import test_faults as faults
 from conftest import FakeMachine
 from faketools import AT_WORK, FakeTools, wait_for
-from test_measure import CASE, program
+from test_campaign import CASE, program
 from test_precision import BEHAVIOUR
 from test_setup import Clone
 from test_toolchains import bare, fresh, script  # noqa: F401 - fixtures
@@ -24,7 +24,7 @@ from test_toolchains import bare, fresh, script  # noqa: F401 - fixtures
 from gccost import places
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
-from gccost.measuring import benchfmt, measure, precision, runs, toolchains
+from gccost.measuring import campaign, precision, runs, toolchains
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.samples import SampleFailed, run_count
 
@@ -97,11 +97,11 @@ def test_a_run_that_was_killed_as_it_began_goes_on(
     with monkeypatch.context() as patch:
         killed_at(patch, moment, number)
         with pytest.raises(Killed):
-            measure.measure(measure.plan(faults.LEMIRE, faults.TINY))
+            campaign.measure(faults.planned())
     with pytest.raises(KeyboardInterrupt):
-        measure.measure(measure.plan(faults.LEMIRE, faults.TINY), faults.after(9))
+        campaign.measure(faults.planned(), faults.after(9))
     (run,) = runs.all_runs(places.runs())
-    reading = benchfmt.read(run.results("lemire"))
+    reading = run.reading()
     assert reading.errors == []
     assert len(reading.frame) >= 7
 
@@ -111,7 +111,7 @@ def test_a_precision_run_that_was_killed_as_it_began_goes_on(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, moment: str, number: int
 ) -> None:
     machine.behaviour = BEHAVIOUR
-    plan = measure.plan(PRECISION, faults.TINY)
+    plan = campaign.plan([PRECISION], faults.TINY)
     with monkeypatch.context() as patch:
         killed_at(patch, moment, number)
         with pytest.raises(Killed):
@@ -119,7 +119,24 @@ def test_a_precision_run_that_was_killed_as_it_began_goes_on(
     with pytest.raises(KeyboardInterrupt):
         precision.measure(plan, faults.after(2), seconds=0.1)
     (run,) = runs.all_runs(places.runs())
-    assert len(run.experiment("precision")["done"]) == 2
+    assert len(run.manifest()["done"]) == 2
+
+
+def test_precision_that_goes_on_keeps_what_was_measured_meanwhile(machine: FakeMachine) -> None:
+    machine.behaviour = BEHAVIOUR
+    plan = campaign.plan([PRECISION], faults.TINY)
+    with pytest.raises(KeyboardInterrupt):
+        precision.measure(plan, faults.after(2), seconds=0.1)
+    run = campaign.measure(faults.planned())
+    unfinished = [line for line in run.samples.read_text().splitlines() if "/method=" in line][:1]
+    run.append(unfinished)  # of a measurement during which it was killed
+    before = run.samples.read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        precision.measure(plan, faults.after(2), seconds=0.1)
+    assert campaign.find(plan) == run
+    assert run.samples.read_bytes().startswith(before.removesuffix(unfinished[0].encode() + b"\n"))
+    assert run.samples.read_text().count(unfinished[0]) == 1
+    assert campaign.finished(run, faults.planned())
 
 
 # --- two at once --------------------------------------------------------------
@@ -269,22 +286,22 @@ def test_a_spoilt_profile_is_told_on_the_page_and_the_others_are_used(
 def test_a_precision_measurement_whose_program_fails_is_made_anew(
     machine: FakeMachine, behaviour: str, why: str
 ) -> None:
-    plan = measure.plan(PRECISION, faults.TINY)
+    plan = campaign.plan([PRECISION], faults.TINY)
     machine.behaviour = BEHAVIOUR
     with pytest.raises(KeyboardInterrupt):
         precision.measure(plan, faults.after(1), seconds=0.1)
     (run,) = runs.all_runs(places.runs())
-    before = run.results("precision").read_bytes()
+    before = run.samples.read_bytes()
     machine.behaviour = behaviour
     with pytest.raises(GccostError, match=why) as failure:
         precision.measure(plan, faults.after(100), seconds=0.1)
     assert "Allocate" in failure.value.place
-    assert run.results("precision").read_bytes() == before
+    assert run.samples.read_bytes() == before
     machine.behaviour = BEHAVIOUR
     with pytest.raises(KeyboardInterrupt):
         precision.measure(plan, faults.after(2), seconds=0.1)
-    assert run.results("precision").read_bytes().startswith(before)
-    assert len(run.experiment("precision")["done"]) == 3
+    assert run.samples.read_bytes().startswith(before)
+    assert len(run.manifest()["done"]) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""From a run folder to estimates, the ledger, tables and charts: the data decide everything."""
+"""From a run folder to estimates, verdicts and charts: the data decide everything."""
 
 from __future__ import annotations
 
@@ -17,24 +17,49 @@ import pytest
 import recordings
 from test_profiles import write as write_profile
 
-from gccost import places
+from gccost import places, rounding
 from gccost.errors import GccostError
 from gccost.judging import ledger
 from gccost.judging.claims import CLAIMS
-from gccost.judging.claims.rules import Label
+from gccost.judging.claims.quantities import Difference, Dipping, Occurring, Saved, TwoBaselines
+from gccost.judging.claims.rules import AtLeast, Label
+from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
-from gccost.measuring import frames
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import AUTO, FREE, Arm, Ratio, profiled
+from gccost.measuring.experiments.base import (
+    AUTO,
+    CLEANUP,
+    FREE,
+    HEAP_FREE,
+    Arm,
+    Case,
+    Quantity,
+    Ratio,
+    profiled,
+)
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.showing import charts, tables
-from gccost.stats import paired_ratio
+from gccost.study import Study
 
 LEMIRE = EXPERIMENTS["lemire"]
+L1 = CLAIMS["L1"]
+NS = recordings.NS
+DUMMY = Arm("AllocateDummy")
+HOLDS, FAILS, UNDECIDED = Label.HOLDS, Label.FAILS, Label.UNDECIDED
 
 
 def recorded(folder: Path, **more) -> Recording:
     return Recording.load(LEMIRE, recordings.record(folder, **more))
+
+
+def judged(recording: Recording) -> dict[str, Row]:
+    """The rows of today's release by claim."""
+    rows = ledger.rows({"lemire": recording}, recording.claims)
+    return {row.claim.id: row for row in rows if row.release == TODAY_GO}
+
+
+def notice(recording: Recording) -> str:
+    return Study("replay", recording, ()).notice().text
 
 
 @pytest.fixture(scope="module")
@@ -42,167 +67,99 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return recorded(tmp_path_factory.mktemp("runs"))
 
 
+# --- estimates -------------------------------------------------------------------
+
+
 def test_estimates_are_those_of_the_samples(recording: Recording) -> None:
-    assert recording.level(FREE, TODAY_GO).value == pytest.approx(80, rel=0.02)
-    ratio = recording.ratio(Ratio(AUTO, FREE), TODAY_GO)
-    assert ratio.contains(700 / 80)
+    assert not recording.problems
+    assert recording.level(FREE, TODAY_GO).value == pytest.approx(0.98 * 80, rel=0.02)
+    assert recording.mean(FREE, TODAY_GO) == pytest.approx(80, rel=0.02)
+    assert recording.cost(FREE, TODAY_GO).rounds == 8
+    assert recording.cost(FREE, TODAY_GO).samples == 32
+    assert recording.ratio(Ratio(AUTO, FREE), TODAY_GO).contains(700 / 78.4)
     assert recording.added(Ratio(AUTO, FREE), TODAY_GO).contains(620)
-    assert recording.amount(Arm("AllocateDummy"), TODAY_GO, "c-unfreed-drained").value == 1_600_000
-    claim = CLAIMS["L3"].quantity
-    assert recording.estimate(claim, TODAY_GO).value == pytest.approx(0.25, rel=1e-3)
-
-
-def test_the_noise_floor_comes_from_the_twins(recording: Recording) -> None:
-    assert 0 < recording.noise_floor() < 0.05
-    assert len(list(recording.controls())) == 4
-
-
-def test_a_run_that_was_only_begun_has_no_verdict_yet(tmp_path: Path) -> None:
-    begun = recorded(tmp_path)
-    path = begun.run.results("lemire")
-    head = [line for line in path.read_text().splitlines() if not line.startswith("Benchmark")]
-    path.write_text("\n".join(head) + "\n")
-    shutil.rmtree(begun.run.folder / "profiles")
-    made = Recording.load(LEMIRE, begun.run)
-    rows = ledger.rows({"lemire": made}, made.claims)
-    assert {row.verdict.label for row in rows} == {Label.UNMEASURED}
-    assert str(tables.ledger(rows))
-    for name, draw in charts.CHARTS.items():
-        if name.startswith("lemire"):
-            assert draw(made).png
-
-
-def test_verdicts_follow_the_figures(tmp_path: Path) -> None:
-    def labels(name: str, **ns: float) -> dict[str, Label]:
-        made = recorded(tmp_path / name, ns={**recordings.NS, **ns})
-        rows = ledger.rows({"lemire": made}, made.claims)
-        return {r.claim.id: r.verdict.label for r in rows if r.release == TODAY_GO}
-
-    assert labels("a") == {
-        "L1": Label.HOLDS,
-        "L2a": Label.HOLDS,
-        "L2b": Label.HOLDS,
-        "L3": Label.FAILS,
-        "L4": Label.HOLDS,
-    }
-    assert labels("b", AllocateAuto=1600)["L1"] is Label.STRONGER
-    assert labels("c", AllocateAuto=300)["L1"] is Label.WEAKER
-    assert labels("d", AllocateAuto=40)["L1"] is Label.FAILS
-    assert labels("e", AllocateAuto=80)["L1"] is Label.FAILS
-    assert labels("f", AllocateDummy=1400)["L4"] is Label.FAILS
-    assert labels("g", AllocateAuto=867)["L1"] is Label.UNDECIDED
-
-
-def test_verdicts_are_judged_on_wider_intervals_than_those_shown(recording: Recording) -> None:
-    for row in ledger.rows({"lemire": recording}, recording.claims):
-        assert row.judged.low <= row.estimate.low
-        assert row.estimate.high <= row.judged.high
-        assert row.judged.confidence > row.estimate.confidence == 0.95
-
-
-def test_the_ledger_for_programs_has_a_row_per_claim_and_toolchain(recording: Recording) -> None:
-    table = ledger.table(ledger.rows({"lemire": recording}))
-    assert list(table.columns) == [
-        "id",
-        "toolchain",
-        "published",
-        "estimate",
-        "low",
-        "high",
-        "samples",
-        "unit",
-        "verdict",
-    ]
-    assert len(table) == ledger.judged_claims()
-    assert not table.duplicated(["id", "toolchain"]).any()
-
-
-def test_a_release_that_was_not_measured_is_said_not_guessed(recording: Recording) -> None:
-    only_today = replace(recording, frame=recording.frame.query(f"go == '{TODAY_GO}'"))
-    rows = {r.claim.id: r for r in ledger.rows({"lemire": only_today}) if r.release == DOCUMENT_GO}
-    assert rows["L1"].verdict.label is Label.UNMEASURED
-    assert math.isnan(rows["L1"].estimate.value)
+    assert recording.amount(DUMMY, TODAY_GO, "c-unfreed-drained").value == 1_600_000
+    assert recording.estimate(CLAIMS["L3"].quantity, TODAY_GO).value == pytest.approx(0.25, 1e-3)
+    points = recording.points(Ratio(AUTO, FREE), TODAY_GO)
+    assert len(points) == 8
+    assert np.median(points) == pytest.approx(700 / 78.4, rel=0.03)
+    assert [control.twin for control, *_ in recording.controls()] == ["relinked", "relinked"]
+    assert recording.differs(Ratio(AUTO, FREE), TODAY_GO)
+    assert not recording.differs(Ratio(DUMMY, AUTO), TODAY_GO)
 
 
 @pytest.mark.parametrize(
-    ("values", "middle"),
+    ("quantity", "value"),
     [
-        ([7], 7),
-        ([7, 9], 8),
-        ([1, 7, 90], 7),
-        ([1, 6, 9, 90], 7.5),
-        ([1, 6, 7, 8, 90], 7),
-        ([1, 2, 6, 7, 8, 11, 80, 90], 8),
-        ([1, np.nan, 7, 90], 7),
+        (Saved(AUTO, CLEANUP, FREE), (700 - 400) / (700 - 80)),
+        (Difference(Ratio(AUTO, FREE, "gc-cycles")), 0),
+        (TwoBaselines(Ratio(AUTO, FREE), Ratio(AUTO, HEAP_FREE)), 700 / math.sqrt(78.4 * 95)),
+        (
+            Dipping((Ratio(AUTO, FREE), Ratio(CLEANUP, FREE), Ratio(DUMMY, FREE))),
+            (700 - 78.4) / (400 - 78.4),
+        ),
+        (Occurring("c-unfreed-drained", (DUMMY, AUTO), ((FREE, FREE),)), 1),
     ],
+    ids=lambda x: type(x).__name__,
 )
-def test_the_middle_of_a_rounds_samples_leaves_out_a_third_at_either_end(values, middle) -> None:
-    samples = pd.DataFrame(
-        {"ns/op": [float(x) for x in (5, *values)]}, index=[1] + [2] * len(values)
-    )
-    assert frames.by_round(samples, "ns/op").to_dict() == {1: 5, 2: pytest.approx(middle)}
-    assert frames.by_round(samples, "B/op").empty
+def test_each_quantity_estimates_itself(
+    recording: Recording, quantity: Quantity, value: float
+) -> None:
+    found = recording.estimate(quantity, TODAY_GO)
+    assert found.value == pytest.approx(value, rel=0.05)
+    assert found.low <= found.value <= found.high < math.inf
 
 
-def test_twins_of_few_rounds_heed_what_other_ratios_say_of_noise(recording: Recording) -> None:
-    frame = recording.frame
-    few = replace(recording, frame=frame[frame["twin"].eq("") | frame["round"].le(2)])
-    for control, release in recording.experiment.controls:
-        pairs = few.pairs(control, release)
-        assert len(pairs) == 2
-        alone = paired_ratio(pairs["numerator"], pairs["denominator"], pairs.index)
-        heeding = next(e for arm, _, e in few.controls() if arm == control.numerator)
-        assert heeding.value == alone.value
-        assert heeding.high / heeding.low < alone.high / alone.low
-    # Made up with 1 % of noise: two rounds alone would leave it at ten and more.
-    assert 0 < few.noise_floor() < 0.08
+# --- what does not count ------------------------------------------------------------
 
 
-def test_without_controls_no_difference_is_called(recording: Recording) -> None:
-    blind = replace(recording, frame=recording.frame.query("twin == ''"))
-    assert blind.noise_floor() == math.inf
-    assert not blind.differs(Ratio(AUTO, FREE), TODAY_GO)
+def test_rejected_processes_are_recorded_and_do_not_count(tmp_path: Path) -> None:
+    def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        if number in (2, 5) and case.arm in (AUTO, FREE):  # the baseline's slices show its floor
+            metrics["run-delay-share"] = 0.4
+            if case.arm == AUTO:
+                metrics["ns/op"] *= 3
+
+    made = recorded(tmp_path, change=waits)
+    assert made.rounds(AUTO, TODAY_GO) == [1, 3, 4, 6, 7, 8]
+    assert made.rounds(FREE, TODAY_GO) == list(range(1, 9))
+    assert len(made.samples(AUTO, TODAY_GO)) == 8
+    assert made.level(AUTO, TODAY_GO).samples == 6
+    assert made.ratio(Ratio(AUTO, FREE), TODAY_GO).contains(700 / 78.4)
+    assert judged(made)["L1"].judged.rounds == 4
+    assert "in 20 the threads waited for a CPU for more than 20" in notice(made)
 
 
-def test_a_long_sample_is_judged_by_the_noise_of_long_samples(recording: Recording) -> None:
-    own = recording.noise_floor(Ratio(Arm("AllocateDummy"), AUTO))
-    twins = {a.benchmark: e for a, _, e in recording.controls() if a.benchmark == "AllocateAuto"}
-    assert own >= abs(math.log(twins["AllocateAuto"].value))
-    assert own <= recording.noise_floor()
+def test_a_case_whose_processes_were_all_rejected_gets_no_verdict(tmp_path: Path) -> None:
+    def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        metrics["run-delay-share"] = 0.4 if case.arm == AUTO else 0.0
+
+    row = judged(recorded(tmp_path, change=waits))["L1"]
+    assert (row.verdict.label, row.needed) == (UNDECIDED, 4)
+    assert row.why == "it has 0 of the 4 rounds that a verdict needs"
+    assert row.estimate.samples  # shown all the same
 
 
-def test_the_ledger_links_to_headings_that_exist(recording: Recording) -> None:
-    shown = tables.ledger(ledger.rows({"lemire": recording})).html
-    links = re.findall(r'href="([^"#]+)#([^"]+)"', shown)
-    assert len(links) == len(CLAIMS)
-    for notebook, anchor in links:
-        text = (places.NOTEBOOKS / notebook).read_text(encoding="utf-8")
-        cells = nbformat.reads(text, as_version=4).cells
-        prose = "\n".join(c.source for c in cells if c.cell_type == "markdown")
-        headings = re.findall(r"^##+ (.*)$", prose, re.MULTILINE)
-        assert anchor in [h.lower().replace(" ", "-") for h in headings]
+def test_a_sample_without_sound_slices_is_named_and_left_out(tmp_path: Path) -> None:
+    def spoil(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        if (case.arm, case.release) == (FREE, TODAY_GO) and number == 2:
+            del metrics["slice-p05-ns/op"]
+        if (case.arm, case.release) == (FREE, TODAY_GO) and number == 3:
+            metrics["slices-ns/op"] *= 1.5
 
-
-def test_a_run_without_the_experiment_says_so(tmp_path: Path) -> None:
-    run = recordings.record(tmp_path)
-    run.results("lemire").unlink()
-    with pytest.raises(GccostError, match="holds no samples of lemire"):
-        Recording.load(LEMIRE, run)
+    made = recorded(tmp_path, change=spoil)
+    assert made.rounds(FREE, TODAY_GO) == [1, 4, 5, 6, 7, 8]
+    assert len(made.problems) == 8
+    assert f"{FREE.on(TODAY_GO)}, round 2: the sample holds no slices" in made.problems
+    assert any("round 3: its slices add up to" in problem for problem in made.problems)
+    assert "the sample holds no slices" in notice(made)
 
 
 def test_lines_that_cannot_be_used_travel_with_the_rest(tmp_path: Path) -> None:
-    run = recordings.record(tmp_path)
-    with run.results("lemire").open("a") as file:
-        file.write("BenchmarkAllocateFree/go=1.27.4 none 3 ns/op\n")
-    recording = Recording.load(LEMIRE, run)
-    assert len(recording.problems) == 1
-    assert "lemire.txt" in recording.problems[0]
-
-
-# --- charts -------------------------------------------------------------------
-
-LEMIRE_CHARTS = [name for name in charts.CHARTS if name.startswith("lemire") or name == "control"]
-every_chart = pytest.mark.parametrize("name", LEMIRE_CHARTS)
+    run = recordings.record(tmp_path, rounds=1)
+    run.append(["BenchmarkAllocateFree/go=1.27.4 none 3 ns/op"])
+    (problem,) = Recording.load(LEMIRE, run).problems
+    assert "samples.txt" in problem
 
 
 @pytest.mark.parametrize(
@@ -215,18 +172,190 @@ every_chart = pytest.mark.parametrize("name", LEMIRE_CHARTS)
 def test_a_profile_that_is_empty_or_of_another_program_is_left_out(
     tmp_path: Path, stacks: list[tuple[list[str], int]], why: str
 ) -> None:
-    run = recordings.record(tmp_path)
+    run = recordings.record(tmp_path, rounds=4)
     arm = profiled("AllocateAuto")
-    path = run.profile("lemire", arm.on(TODAY_GO), 3)
+    path = run.profile(arm.on(TODAY_GO), 3)
     write_profile(path, stacks)
     loaded = Recording.load(LEMIRE, run)
-    assert sorted(loaded.profiles(arm, TODAY_GO)) == [1, 2, 4, 5, 6, 7, 8]
+    assert loaded.rounds(arm, TODAY_GO) == [1, 2, 4]
     assert any(str(path) in problem and why in problem for problem in loaded.problems)
 
 
-@every_chart
-def test_every_chart_is_complete(recording: Recording, name: str) -> None:
-    chart = charts.CHARTS[name](recording)
+def test_a_run_without_samples_says_so(tmp_path: Path) -> None:
+    run = recordings.record(tmp_path, rounds=1)
+    run.samples.unlink()
+    with pytest.raises(GccostError, match="holds no samples"):
+        Recording.load(LEMIRE, run)
+
+
+# --- verdicts ----------------------------------------------------------------------
+
+
+def test_a_copy_with_one_variant_scaled_has_other_verdicts(tmp_path: Path) -> None:
+    def labels(**ns: float) -> dict[str, Label]:
+        made = recorded(tmp_path / str(ns), ns={**NS, **ns})
+        return {name: row.verdict.label for name, row in judged(made).items()}
+
+    as_published = {"L1": HOLDS, "L2a": HOLDS, "L2b": HOLDS, "L3": FAILS, "L4": HOLDS}
+    assert labels() == as_published
+    assert labels(AllocateDummy=1400) == as_published | {"L4": FAILS}
+    assert labels(AllocateAuto=1600)["L1"] is HOLDS
+    assert labels(AllocateAuto=280)["L1"] is FAILS
+    assert labels(AllocateAuto=40)["L1"] is FAILS
+    assert labels(AllocateAuto=385)["L1"] is UNDECIDED
+
+
+def test_the_first_look_that_decides_stands(tmp_path: Path) -> None:
+    def later(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        if case.arm.benchmark == "AllocateAuto" and number > 4:
+            metrics["ns/op"] /= 8
+
+    one = judged(recorded(tmp_path / "one", rounds=4))["L1"]
+    row = judged(recorded(tmp_path / "other", change=later))["L1"]
+    assert row.verdict == one.verdict
+    assert row.verdict.label is HOLDS
+    assert row.judged == one.judged
+    assert row.estimate.value < one.estimate.value / 4  # what is shown is of all samples
+
+
+@pytest.mark.parametrize(("rounds", "look"), [(4, 4), (5, 4), (7, 6), (9, 8)])
+def test_a_verdict_is_looked_at_after_so_many_rounds_only(
+    tmp_path: Path, rounds: int, look: int
+) -> None:
+    row = judged(recorded(tmp_path, ns={**NS, "AllocateAuto": 410.0}, rounds=rounds))["L1"]
+    assert row.verdict.label is UNDECIDED
+    assert (row.judged.rounds, row.estimate.rounds) == (look, rounds)
+    assert row.judged.confidence == 0.99
+    assert "more rounds could decide it" in row.why
+
+
+def test_too_few_rounds_give_no_verdict(tmp_path: Path) -> None:
+    row = judged(recorded(tmp_path, rounds=3))["L1"]
+    assert (row.verdict.label, row.needed) == (UNDECIDED, 1)
+    assert row.why == "it has 3 of the 4 rounds that a verdict needs"
+
+
+def test_adding_a_claim_changes_no_other_verdict(recording: Recording) -> None:
+    more = [replace(claim, rule=AtLeast()) for claim in recording.claims]
+    for claim in recording.claims:
+        alone, among = (
+            [row for row in ledger.rows({"lemire": recording}, claims) if row.claim == claim]
+            for claims in ([claim], [*more, *recording.claims])
+        )
+        assert [(r.verdict, r.judged, r.estimate) for r in alone] == [
+            (r.verdict, r.judged, r.estimate) for r in among
+        ]
+
+
+def test_a_claim_about_many_cores_cannot_be_tested_on_few(recording: Recording) -> None:
+    row, _ = ledger.rows({"lemire": recording}, [replace(L1, cpus=16)])
+    assert row.verdict.label is Label.UNTESTABLE
+    assert row.why == "it needs 16 CPUs, there were 2"
+
+
+def no_floor(case: Case, number: int, metrics: recordings.Metrics) -> None:
+    if case.arm == FREE:
+        metrics["slice-p05-ns/op"] *= 1.1**number
+
+
+def waiting(case: Case, number: int, metrics: recordings.Metrics) -> None:
+    metrics["run-delay-share"] = 0.4 if number % 3 else 0.05
+
+
+def unlike_itself(case: Case, number: int, metrics: recordings.Metrics) -> None:
+    if case.arm.twin and case.arm.benchmark == "AllocateAuto":
+        metrics["ns/op"] *= 1.3
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (no_floor, "freeing by hand on Go 1.27.4 shows no floor"),
+        (waiting, "processes waited for a CPU for more than 20"),
+        (unlike_itself, "AllocateAuto against itself on Go 1.27.4 comes out as 1."),
+    ],
+)
+def test_a_disturbed_run_gives_no_verdict_on_a_ratio_and_says_what_to_do(
+    tmp_path: Path, change: recordings.Change, says: str
+) -> None:
+    made = recorded(tmp_path, rounds=6, change=change)
+    assert any(says in why for why in made.disturbed)
+    rows = judged(made)
+    assert {name for name, row in rows.items() if row.verdict.label.decided} == {"L3"}  # a share
+    assert says in rows["L1"].why
+    assert says in notice(made)
+    assert "Close other programs, or use another machine" in notice(made)
+
+
+def test_what_noise_alone_does_disturbs_no_run(recording: Recording, tmp_path: Path) -> None:
+    assert recording.disturbed == ()
+    assert "disturbed" not in notice(recording)
+
+    def bursts(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        if number % 3 == 0:
+            metrics["run-delay-share"] = 0.4
+            metrics["ns/op"] *= 1.4
+            metrics["slices-ns/op"] = metrics["ns/op"]
+
+    assert recorded(tmp_path, change=bursts).disturbed == ()
+
+
+def test_a_run_that_was_only_begun_has_no_verdict_yet(tmp_path: Path) -> None:
+    run = recordings.record(tmp_path, rounds=1)
+    run.samples.write_text("goos: linux\n")
+    shutil.rmtree(run.folder / "profiles")
+    made = Recording.load(LEMIRE, run)
+    rows = ledger.rows({"lemire": made}, made.claims)
+    assert {row.verdict.label for row in rows} == {Label.UNMEASURED}
+    assert str(tables.ledger(rows))
+    for name in LEMIRE_CHARTS:
+        assert charts.CHARTS[name](made).png
+
+
+def test_a_release_that_was_not_measured_is_said_not_guessed(recording: Recording) -> None:
+    only_today = replace(recording, frame=recording.frame.query(f"go == '{TODAY_GO}'"))
+    old, new = ledger.rows({"lemire": only_today}, [L1])
+    assert (old.release, old.verdict.label) == (DOCUMENT_GO, Label.UNMEASURED)
+    assert math.isnan(old.estimate.value)
+    assert new.verdict.label is HOLDS
+    for name in LEMIRE_CHARTS:
+        charts.CHARTS[name](only_today)
+
+
+def test_the_ledger_for_programs_has_a_row_per_claim_and_toolchain(recording: Recording) -> None:
+    rows = ledger.rows({"lemire": recording})
+    table = ledger.table(rows)
+    assert list(table.columns) == [
+        *("id", "toolchain", "published", "estimate", "low", "high", "over_published"),
+        *("samples", "unit", "verdict"),
+    ]
+    assert len(table) == len(rows)
+    assert not table.duplicated(["id", "toolchain"]).any()
+    first = table.set_index("id").loc["L1"].iloc[-1]
+    assert float(first["over_published"]) == pytest.approx(float(first["estimate"]) / 8.667, 1e-3)
+
+
+def test_the_ledger_links_to_headings_that_exist(recording: Recording) -> None:
+    shown = tables.ledger(ledger.rows({"lemire": recording})).html
+    links = re.findall(r'href="([^"#]+)#([^"]+)"', shown)
+    assert len(links) == len(CLAIMS)
+    for notebook, anchor in links:
+        text = (places.NOTEBOOKS / notebook).read_text(encoding="utf-8")
+        cells = nbformat.reads(text, as_version=4).cells
+        prose = "\n".join(c.source for c in cells if c.cell_type == "markdown")
+        headings = re.findall(r"^##+ (.*)$", prose, re.MULTILINE)
+        assert anchor in [h.lower().replace(" ", "-") for h in headings], notebook
+
+
+# --- charts -------------------------------------------------------------------------
+
+LEMIRE_CHARTS = [name for name in charts.CHARTS if name.startswith("lemire") or name == "control"]
+
+
+@pytest.mark.parametrize("name", LEMIRE_CHARTS)
+def test_every_chart_is_complete_and_the_same_to_the_byte(recording: Recording, name: str) -> None:
+    chart, again = (charts.CHARTS[name](recording) for _ in range(2))
+    assert (chart.svg, chart.png, chart.alt) == (again.svg, again.png, again.alt)
     assert chart.title in chart.alt
     assert len(chart.alt) > len(chart.title) + 40
     data = pd.read_csv(io.StringIO(chart.csv()))
@@ -234,24 +363,13 @@ def test_every_chart_is_complete(recording: Recording, name: str) -> None:
     ET.fromstring(chart.svg)  # noqa: S314 - our own
     assert chart.png.startswith(b"\x89PNG")
     assert "#1f2328" not in chart.svg.replace("var(--ink, #1f2328)", "")
-
-
-@every_chart
-def test_every_chart_is_the_same_to_the_byte_each_time(recording: Recording, name: str) -> None:
-    one, other = (charts.CHARTS[name](recording) for _ in range(2))
-    assert (one.svg, one.png, one.alt) == (other.svg, other.png, other.alt)
-
-
-@every_chart
-def test_every_chart_says_in_its_alt_text_what_it_draws(recording: Recording, name: str) -> None:
-    chart = charts.CHARTS[name](recording)
     for value in chart.data.select_dtypes("number").get("estimate", []):
-        shown = charts.rounding.plain(float(value))
+        shown = rounding.plain(float(value))
         assert shown in chart.alt, f"{shown} is drawn and not said"
 
 
 def test_charts_follow_the_data(recording: Recording, tmp_path: Path) -> None:
-    scaled = recorded(tmp_path, ns={**recordings.NS, "AllocateAuto": 1050.0})
+    scaled = recorded(tmp_path, ns={**NS, "AllocateAuto": 1050.0})
     for name in ("lemire-cost", "lemire-gc-off"):
         one, other = charts.CHARTS[name](recording), charts.CHARTS[name](scaled)
         assert one.alt != other.alt
@@ -259,9 +377,3 @@ def test_charts_follow_the_data(recording: Recording, tmp_path: Path) -> None:
         assert one.svg != other.svg
     rows, other_rows = (ledger.rows({"lemire": r}) for r in (recording, scaled))
     assert charts.verdicts(rows).csv() != charts.verdicts(other_rows).csv()
-
-
-def test_a_chart_of_one_release_alone_can_be_drawn(recording: Recording) -> None:
-    only_today = replace(recording, frame=recording.frame.query(f"go == '{TODAY_GO}'"))
-    for name in LEMIRE_CHARTS:
-        charts.CHARTS[name](only_today)

@@ -5,18 +5,24 @@ from __future__ import annotations
 import pytest
 
 from gccost import places
-from gccost.judging.claims import CLAIMS
+from gccost.judging import ledger
+from gccost.judging.claims.rules import Label
 from gccost.judging.recording import Recording
-from gccost.measuring import languages
+from gccost.measuring import languages, runs
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import BUDGETS
-from gccost.measuring.machine import MOST_BYTES
+from gccost.measuring.machine import MOST_BYTES, memory_for_a_sample
 from gccost.study import reference
 
-RECORDED = {f.stem for f in places.reference().glob("*/*.txt")}
+STANDARD = BUDGETS["standard"]
+recorded = runs.all_runs(places.reference())
 every_recording = pytest.mark.parametrize(
     "recording",
-    [Recording.load(of, reference(of)) for of in EXPERIMENTS.values() if of.name in RECORDED],
+    [
+        Recording.load(of, reference(of))
+        for of in EXPERIMENTS.values()
+        if any(run.holds(of.name) for run in recorded)
+    ],
     ids=lambda recording: recording.experiment.name,
 )
 # What frees nothing by hand: its cost is the collector's too, so it must take part.
@@ -24,28 +30,36 @@ AUTOMATIC = {"AllocateAuto", "AllocateCleanup", "EmptyFinalizer", "Finalize", "C
 AUTOMATIC |= {"ParallelAuto", "ParallelCleanup"}
 
 
+def test_every_study_that_is_measured_with_the_others_was_recorded() -> None:
+    assert runs.passed_over(places.reference()) == ()
+    for of in EXPERIMENTS.values():
+        if not of.apart:
+            assert reference(of)
+
+
 @every_recording
 def test_every_line_can_be_used(recording: Recording) -> None:
     assert recording.problems == ()
-    assert recording.run.manifest()["scale"] == 1
+    assert recording.manifest["scale"] == 1
 
 
 @every_recording
 def test_it_was_recorded_of_what_stands_here(recording: Recording) -> None:
-    assert recording.entry["sources"] == languages.source_hash(recording.experiment)
-    assert not recording.entry["machine"]["dirty"]
+    here = languages.source_hashes(recording.experiment)
+    assert here.items() <= recording.manifest["programs"].items()
+    assert not recording.manifest["machine"]["dirty"]
 
 
 @every_recording
 def test_every_case_was_measured(recording: Recording) -> None:
-    finished = recording.entry["finished"]
     if recording.experiment.apart:
-        assert finished
         return
-    assert BUDGETS["standard"].name in finished or BUDGETS["thorough"].name in finished
-    cpus = recording.entry["machine"]["allowed_cpus"]
-    due = [c for c in recording.experiment.within(BUDGETS["standard"]) if c.cpus <= cpus]
-    assert {case.name for case in due} <= set(recording.frame["name"])
+    finished = recording.manifest["finished"]
+    assert any(BUDGETS[name].reaches("standard") for name in finished if name in BUDGETS)
+    memory = memory_for_a_sample(recording.manifest["machine"])
+    due = [c.capped(memory) for c in recording.experiment.within(STANDARD)]
+    names = {c.name for c in due if c.cpus <= recording.cpus}
+    assert names <= set(recording.frame["name"])
 
 
 @every_recording
@@ -68,7 +82,7 @@ def test_no_sample_takes_too_much_memory_or_frees_a_block_twice(recording: Recor
 
 @every_recording
 def test_every_claim_got_a_verdict_that_rests_on_samples(recording: Recording) -> None:
-    for claim in CLAIMS.values():
-        if claim.experiment == recording.experiment.name and claim.cpus <= recording.cpus:
-            for go in claim.releases:
-                assert recording.estimate(claim.quantity, go).samples > 0, (claim.id, go)
+    for row in ledger.rows({recording.experiment.name: recording}, recording.claims):
+        assert row.verdict.label is not Label.UNMEASURED, (row.claim.id, row.release, row.why)
+        if row.verdict.label is not Label.UNTESTABLE:
+            assert row.estimate.samples > 0

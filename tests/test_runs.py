@@ -16,8 +16,10 @@ from gccost.measuring import runs
 
 def described(**more: object) -> str:
     """A run's description with something else in it."""
-    sound = {"format": 1, "created": "", "fingerprint": "", "machine": {}, "warnings": []}
-    return json.dumps({**sound, "experiments": {}, **more})
+    texts = dict.fromkeys(("created", "fingerprint", "method"), "")
+    names: dict[str, object] = {name: {} for name in runs._BY_NAME}
+    sound = {"format": 2, "machine": {}, "warnings": [], "scale": 1.0, "seed": 1, **texts, **names}
+    return json.dumps(sound | more)
 
 
 @pytest.fixture
@@ -26,23 +28,22 @@ def run(tmp_path: Path) -> runs.Run:
 
 
 def test_lines_are_appended_whole(run: runs.Run) -> None:
-    run.append("x", ["a: 1", "b: 2"])
-    run.append("x", ["c: 3"])
-    assert run.results("x").read_text() == "a: 1\nb: 2\nc: 3\n"
+    run.append(["a: 1", "b: 2"])
+    run.append(["c: 3"])
+    assert run.samples.read_text() == "a: 1\nb: 2\nc: 3\n"
 
 
 def test_an_unfinished_line_is_dropped_and_nothing_else(run: runs.Run) -> None:
-    run.append("x", ["a: 1"])
-    with run.results("x").open("a") as file:
+    run.append(["a: 1"])
+    with run.samples.open("a") as file:
         file.write("Benchmark")
-    run.drop_unfinished_line("x")
-    run.drop_unfinished_line("x")
-    run.drop_unfinished_line("none")
-    assert run.results("x").read_text() == "a: 1\n"
+    run.drop_unfinished_line()
+    run.drop_unfinished_line()
+    assert run.samples.read_text() == "a: 1\n"
 
 
 def test_a_full_disk_leaves_no_half_line(run: runs.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    run.append("x", ["a: 1"])
+    run.append(["a: 1"])
     write = os.write
 
     def half(handle: int, data: bytes) -> int:
@@ -51,9 +52,9 @@ def test_a_full_disk_leaves_no_half_line(run: runs.Run, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(os, "write", half)
     with pytest.raises(GccostError, match="free some disk space"):
-        run.append("x", ["b: 2"])
+        run.append(["b: 2"])
     monkeypatch.undo()
-    assert run.results("x").read_text() == "a: 1\n"
+    assert run.samples.read_text() == "a: 1\n"
 
 
 def test_two_runs_in_one_second_are_two_folders(tmp_path: Path) -> None:
@@ -69,14 +70,16 @@ def test_two_runs_in_one_second_are_two_folders(tmp_path: Path) -> None:
         ("", "this is not JSON"),
         ("\0\0\0", "this is not JSON"),
         ("[" * 100_000, "this is not JSON"),
-        ('{"format": 1, "warnings": ["\\ud800"]}', "this is not JSON"),
+        ('{"format": 2, "warnings": ["\\ud800"]}', "this is not JSON"),
         ("[]", "not the description of a run"),
         ('{"format": 99}', "format 99"),
-        ('{"format": 1}', "it has no created"),
+        ('{"format": 2}', "it has no created"),
         (described(warnings=[3]), "an entry of warnings is not text"),
-        (described(experiments=[]), "experiments is not an object"),
-        (described(experiments={"x": {"seed": "1"}}), "seed is not a whole number"),
+        (described(troubles=[]), "troubles is not an object"),
+        (described(failed={"x": "y"}), "x is not a list"),
+        (described(seed="1"), "seed is not a whole number"),
         (described(scale=math.nan), "scale is not a number"),
+        (described(finished={"quick": {}}), "quick has no because"),
     ],
 )
 def test_a_description_that_cannot_be_used_is_named(run: runs.Run, text: str, why: str) -> None:
@@ -86,14 +89,43 @@ def test_a_description_that_cannot_be_used_is_named(run: runs.Run, text: str, wh
     assert "run.json" in error.value.place
 
 
+def test_a_sound_description_is_read(run: runs.Run) -> None:
+    (run.folder / "run.json").write_text(described())
+    assert run.manifest()["scale"] == 1
+
+
+def test_a_run_of_an_older_format_is_refused_and_says_what_to_do(run: runs.Run) -> None:
+    (run.folder / "run.json").write_text(described(format=1))
+    with pytest.raises(GccostError, match="format 1, this gccost reads format 2") as error:
+        run.manifest()
+    assert "remove the folder and measure again" in error.value.mend
+    assert "no slices" in error.value.mend
+    assert runs.all_runs(run.folder.parent) == []
+    (told,) = runs.passed_over(run.folder.parent)
+    assert run.name in told
+
+
 def test_an_update_keeps_what_was_there(run: runs.Run) -> None:
-    run.update("x", key="k")
-    run.update("x", seed=1)
-    run.update("y", key="l")
-    assert json.loads((run.folder / "run.json").read_text())["experiments"] == {
-        "x": {"key": "k", "seed": 1},
-        "y": {"key": "l"},
-    }
+    run.update(programs={"x": "k"})
+    run.update(seed=7)
+    assert run.manifest()["programs"] == {"x": "k"}
+    assert run.manifest()["seed"] == 7
+
+
+def test_samples_are_read_anew_when_there_are_more(run: runs.Run) -> None:
+    line = "BenchmarkX/go=1.27.4 100 3 ns/op 1 round"
+    run.append([line])
+    assert run.reading() is run.reading()
+    run.append([line])
+    assert len(run.reading().frame) == 2
+
+
+def test_a_study_is_held_once_it_was_measured_to_the_end_of_a_budget(run: runs.Run) -> None:
+    assert not run.holds("x")
+    summary = {"because": "", "rounds": 4, "samples": 4, "seconds": 1.0, "share_in_loops": 0.5}
+    run.update(finished={"quick": {**summary, "studies": ["x"]}})
+    assert run.holds("x")
+    assert not run.holds("y")
 
 
 def test_shell_output_is_kept_with_its_date(run: runs.Run) -> None:

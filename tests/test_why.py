@@ -60,18 +60,16 @@ def record(folder: Path, name: str, more: Mapping[str, float] | None = None) -> 
     machine = {"cpu": "Made-up CPU", "allowed_cpus": 2, "release": "Test OS"}
     run = runs.create(folder, machine=machine, fingerprint="0" * 12, warnings=[])
     noise = random.Random(7)
-    lines = [f"experiment: {name}"]
+    lines = []
     for number in range(1, 13):
         for case in EXPERIMENTS[name].within(BUDGETS["standard"]):
-            lines.append(benchfmt.format_line(_sample(case, number, noise, more or {})))
+            for _ in range(case.processes):
+                lines.append(benchfmt.format_line(_sample(case, number, noise, more or {})))
             if case.arm.profile:
-                path = run.profile(name, case.name, number)
+                path = run.profile(case.name, number)
                 path.parent.mkdir(exist_ok=True)
                 write_profile(path, _stacks(case))
-    run.append(name, lines)
-    done = {"because": "it was made up", "rounds": 12, "samples": len(lines) - 1}
-    done |= {"seconds": 10.0, "share_in_loops": 0.8, "date": "2026-01-01T00:00:00Z"}
-    run.update(name, key="made-up", compiler="cc 1.0", finished={"standard": done})
+    run.append(lines)
     return Recording.load(EXPERIMENTS[name], run)
 
 
@@ -112,6 +110,8 @@ def _sample(
     if case.arm.benchmark.startswith("Loop"):
         metrics["stride-bytes"] = int(keys["bytes"]) * (1 + int(keys.get("dummies", "0")))
     metrics |= {"ns/op": time, "cpu-ns/op": time, "settled-ns/op": time, "settled-cpu-ns/op": time}
+    if case.arm.stationary:
+        metrics |= {"slice-p05-ns/op": time, "slices-ns/op": time}
     return benchfmt.Sample(
         name=case.arm.benchmark,
         n=case.n,
@@ -156,11 +156,11 @@ def test_the_line_goes_through_what_calls_took_by_their_lists_length() -> None:
 
 def test_a_slope_has_the_rounds_as_its_samples(why: Recording) -> None:
     arm = attach("AttachFinalizer")
-    slope, start = why.slope(arm, TODAY_GO), why.intercept(arm, TODAY_GO)
+    slope = why.slope(arm, TODAY_GO)
     assert slope.samples == 12
     assert slope.contains(1.0)
     assert slope.half_width < 0.01
-    assert start.contains(START)
+    assert why.walks(arm, TODAY_GO)["intercept"].median() == pytest.approx(START, rel=0.01)
     level = why.slope(attach("AttachFinalizer", "descending"), TODAY_GO)
     assert level.contains(0.0)
 
@@ -238,7 +238,7 @@ def test_a_chart_of_nothing_says_so(name: str, tmp_path: Path) -> None:
     experiment = EXPERIMENTS[name.split("-")[0]]
     machine = {"cpu": "Made-up CPU", "allowed_cpus": 2, "release": "Test OS"}
     run = runs.create(tmp_path, machine=machine, fingerprint="0" * 12, warnings=[])
-    run.append(experiment.name, [f"experiment: {experiment.name}"])
+    run.append([])
     chart = charts.CHARTS[name](Recording.load(experiment, run))
     assert not len(chart.data)
     assert "not" in chart.title
@@ -273,8 +273,6 @@ def test_the_quick_budget_shows_slopes_and_both_runtimes() -> None:
     needed = {attach("AttachFinalizer", order, bytes_) for order in WALKS for bytes_ in (8, CACHED)}
     needed |= {CLEANUP, patched(CLEANUP), scattered("ScatteredCleanup")}
     assert needed <= quick
-    seconds = sum(EXPERIMENTS[name].seconds(BUDGETS["quick"]) for name in ("why", "runtime"))
-    assert seconds <= 80
 
 
 # --- Building with another runtime ---------------------------------------------------------

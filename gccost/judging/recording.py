@@ -131,16 +131,14 @@ class Recording:
         All of them where that leaves fewer than two.
         """
         samples = self.samples(arm, release)
-        if not arm.gated or "run-delay-share" not in samples:
-            return samples
-        found = samples[~(samples["run-delay-share"] > RUN_DELAY)]
+        found = _unhindered(arm, samples)
         return found if len(found) > 1 else samples
 
     def rounds(self, arm: Arm, release: str) -> list[int]:
         """The rounds with an accepted sample of an arm, or with its profile, in order."""
         if arm.profile:
             return sorted(r for r in self.profiles(arm, release) if r <= self.last)
-        return sorted({int(r) for r in self.accepted(arm, release).index})
+        return sorted({int(r) for r in _unhindered(arm, self.samples(arm, release)).index})
 
     def values(self, arm: Arm, release: str, metric: str = "ns/op") -> Floats:
         """A metric of each accepted process; of a loop timed in slices, their low quantile."""
@@ -304,6 +302,12 @@ class Recording:
             off = not e.contains(1) and not 1 / _TWINS_WITHIN <= e.value <= _TWINS_WITHIN
             if off and go == release and arm.benchmark in compared:
                 yield f"{arm.benchmark} against itself comes out as {e.value:.3g}"
+
+
+def _unhindered(arm: Arm, samples: pd.DataFrame) -> pd.DataFrame:
+    if not arm.gated or "run-delay-share" not in samples:
+        return samples
+    return samples[~(samples["run-delay-share"] > RUN_DELAY)]
 
 
 def _sliced(arm: Arm, metric: str) -> str:

@@ -160,7 +160,11 @@ def plan(
             if case.release in found.found and found.compiler is not None:
                 other = pool.setdefault(case.name, case)
                 if other.n != case.n:
-                    raise ValueError(f"{case.name} has {case.n} operations here, {other.n} there")
+                    raise GccostError(
+                        f"{case.name} has {case.n} operations, in another study {other.n}",
+                        study.name,
+                        "give a case the same number in all studies: it is measured once",
+                    )
                 owners.setdefault(case.name, study)
     return Plan(tuple(studies), budget, questions, description, tools, pool, owners)
 
@@ -179,13 +183,20 @@ def fits(run: Run, plan: Plan) -> bool:
 
 
 def finished(run: Run, plan: Plan) -> bool:
-    """Whether a run holds the plan's studies at its budget or a larger one."""
+    """Whether a run holds the plan's studies at its budget or a larger one.
+
+    Not if a case lacks samples although none failed: it is new, or its release came back.
+    """
     names = {study.name for study in plan.studies if _has_cases(study, plan)}
-    return any(
+    manifest = run.manifest()
+    if not run.samples.exists() or not any(
         names <= set(done["studies"])
-        for name, done in run.manifest()["finished"].items()
+        for name, done in manifest["finished"].items()
         if name in BUDGETS and BUDGETS[name].reaches(plan.budget.name)
-    )
+    ):
+        return False
+    sampled = frames.of_cases(run.reading().frame, plan.pool.values())["name"]
+    return plan.pool.keys() <= {*sampled, *manifest["failed"]}
 
 
 def _has_cases(study: Experiment, plan: Plan) -> bool:
@@ -231,6 +242,7 @@ def begin(plan: Plan) -> Run:
             seed=random.SystemRandom().randrange(2**31),
             scale=plan.budget.scale,
         )
+    if not run.samples.exists():  # or it was killed as it began
         head = (
             f"gccost-format: {runs.FORMAT}",
             f"goos: {str(plan.description['system']).lower()}",
@@ -517,15 +529,19 @@ class _Campaign:
     def _note_failure(self, case: Case, failure: SampleFailed) -> None:
         self.failures[case.name] += 1
         given_up = "; it is left out from here on" if self.failures[case.name] == GIVE_UP else ""
-        failed = dict(self.run.manifest()["failed"])
-        failed[case.name] = [*failed.get(case.name, []), failure.thing]
-        self.run.update(failed=failed)
+        self._note_end(case, failure)
         self._trouble(case.name, f"{failure.thing}{given_up}")
+
+    def _note_end(self, case: Case, error: GccostError) -> None:
+        failed = dict(self.run.manifest()["failed"])
+        failed[case.name] = [*failed.get(case.name, []), error.thing]
+        self.run.update(failed=failed)
 
     def _note_unbuilt(self, build: Build, error: GccostError) -> None:
         for case in self.plan.pool.values():
             if case.build == build:
                 self.failures[case.name] = GIVE_UP
+                self._note_end(case, error)
                 self._trouble(case.name, f"{error}; what it would have run is left out")
 
     def _trouble(self, case: str, what: str) -> None:

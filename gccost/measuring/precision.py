@@ -56,8 +56,8 @@ def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
         run.drop_unfinished_line()
         manifest = run.manifest()
         done = list(manifest.get("done", []))
-        if done:
-            run.cut_off(manifest["recorded"])
+        # Of a measurement that was killed as it was written; a campaign's samples may follow.
+        run.drop_after(manifest.get("recorded", 0), plan.pool)
         todo = [
             (measurement, load, method)
             for measurement in MEASUREMENTS

@@ -181,11 +181,14 @@ class Run:
             finally:
                 os.close(handle)
 
-    def cut_off(self, size: int) -> None:
-        """Cut off the samples that a killed run wrote after its last complete measurement."""
-        if self.samples.stat().st_size > size >= 0:
-            with writing(self.samples):
-                os.truncate(self.samples, size)
+    def drop_after(self, size: int, cases: Iterable[str]) -> None:
+        """Drop the samples of cases that stand behind the first `size` bytes, and no others."""
+        data = self.samples.read_bytes()
+        names = tuple(f"{benchfmt.PREFIX}{case}".encode() for case in cases)
+        lines = data[max(size, 0) :].splitlines(keepends=True)
+        kept = b"".join(line for line in lines if not line.startswith(names))
+        if data[max(size, 0) :] != kept:
+            write_whole(self.samples, data[: max(size, 0)] + kept)
 
     def drop_unfinished_line(self) -> None:
         """Cut off a last line that a killed run had not finished writing."""

@@ -1,0 +1,528 @@
+"""The campaign: one sample, rounds, open questions, faults, and taking up what was broken off."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import recordings
+from click.testing import CliRunner
+from conftest import PROGRAM, FakeMachine, due
+
+from gccost import cli, places
+from gccost.errors import GccostError, MissingTool
+from gccost.judging import ledger
+from gccost.judging.claims import CLAIMS
+from gccost.judging.claims.rules import Label
+from gccost.judging.questions import questions
+from gccost.judging.recording import Recording
+from gccost.measuring import benchfmt, builds, campaign, frames, runs, samples
+from gccost.measuring.campaign import Plan, Questions, Standing, Want
+from gccost.measuring.experiments import EXPERIMENTS, experiment
+from gccost.measuring.experiments.base import AUTO, BUDGETS, DEFER, FREE, Arm, Case, Experiment
+from gccost.measuring.machine import describe, memory_for_a_sample
+from gccost.measuring.samples import SampleFailed, run_sample
+from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+
+LEMIRE = EXPERIMENTS["lemire"]
+TINY = BUDGETS["tiny"]
+CASE = Case("cstr", FREE, TODAY_GO, n=1000)
+COSTLY, DUMMY = (replace(CASE, arm=arm) for arm in (AUTO, Arm("AllocateDummy")))
+
+
+def study(*cases: Case, name: str = "made up") -> Experiment:
+    return Experiment(name, "01-lemire", "?", cases)
+
+
+def program(folder: Path, behaviour: str) -> Path:
+    path = folder / "program.test"
+    path.write_text(PROGRAM + behaviour + "\n")
+    path.chmod(0o755)
+    return path
+
+
+def measured(run: runs.Run, plan: Plan) -> pd.DataFrame:
+    """Every sample of a plan's cases in a run."""
+    assert not run.reading().errors
+    return frames.of_cases(run.reading().frame, plan.pool.values())
+
+
+def counted(run: runs.Run, plan: Plan) -> dict[str, int]:
+    """How many rounds of each benchmark a run holds."""
+    return measured(run, plan).groupby("benchmark")["round"].nunique().to_dict()
+
+
+# --- one sample ---------------------------------------------------------------
+
+
+def test_a_sample_is_named_by_its_case(tmp_path: Path) -> None:
+    sample = run_sample(program(tmp_path, 'line "$name"'), CASE, tmp_path)
+    assert sample.name == "AllocateFree"
+    assert sample.keys == {"go": "1.27.4", "gogc": "100", "setting": "published"}
+    assert sample.n == 1000
+    assert sample.metrics["ns/op"] == 10
+    assert sample.metrics["elapsed-s"] > 0
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "why"),
+    [
+        ("exit 3", "failed with exit code 3"),
+        ("echo 'panic: lost' >&2; exit 2", "panic: lost"),
+        ("kill -SEGV $$", "was ended by SIGSEGV"),
+        ("true", "printed 0 results"),
+        ('line "$name"; line "$name"', "printed 2 results"),
+        ('n=7; line "$name"', "ran 7 operations, not 1000"),
+        ('ns=NaN; line "$name"', "cannot be read"),
+        ("echo 'BenchmarkAllocateFree-2 1000 ns/op'", "cannot be read"),
+        ('line "$name" | sed "s/0 c-misfreed/1 c-misfreed/"', "freed that was not allocated"),
+        ('line "$name" | sed "s/slice-p05/other/"', "holds no slices"),
+        ('line "$name" | sed "s/10 slices-ns/90 slices-ns/"', "add up to 90 ns/op, its loop"),
+    ],
+)
+def test_a_program_that_fails_is_no_sample(tmp_path: Path, behaviour: str, why: str) -> None:
+    with pytest.raises(SampleFailed, match=why) as failure:
+        run_sample(program(tmp_path, behaviour), CASE, tmp_path)
+    assert failure.value.place == CASE.name
+
+
+def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
+    hanging = program(tmp_path, f'sleep 60 & echo $! > "{tmp_path}/child"; wait')
+    with pytest.raises(SampleFailed, match=r"hung: it was ended after 0\.5 s"):
+        run_sample(hanging, CASE, tmp_path, limit=0.5)
+    child = int((tmp_path / "child").read_text())
+    status = Path(f"/proc/{child}/stat")
+    assert not status.exists() or status.read_text().split()[2] == "Z"
+
+
+def test_a_precise_case_runs_on_one_proc_pinned(tmp_path: Path) -> None:
+    show = f'env > "{tmp_path}/env"; nproc > "{tmp_path}/nproc"; line "$name"'
+    precise = replace(CASE, arm=Arm("AllocateFree", gogc="off", setting="precise"))
+    run_sample(program(tmp_path, show), precise, tmp_path)
+    variables = dict(v.split("=", 1) for v in (tmp_path / "env").read_text().splitlines())
+    assert variables["GOMAXPROCS"] == "1"
+    assert variables["GOGC"] == "off"
+    assert (tmp_path / "nproc").read_text().strip() == "1"
+
+
+def test_the_users_go_settings_do_not_reach_a_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GOMAXPROCS", "GOMEMLIMIT", "GODEBUG", "GOFLAGS", "MALLOC_ARENA_MAX"):
+        monkeypatch.setenv(name, "9")
+    run_sample(program(tmp_path, f'env > "{tmp_path}/env"; line "$name"'), CASE, tmp_path)
+    variables = dict(v.split("=", 1) for v in (tmp_path / "env").read_text().splitlines())
+    assert "9" not in variables.values()
+
+
+def test_a_sub_benchmark_is_asked_for_and_known_by_its_keys(tmp_path: Path) -> None:
+    sized = replace(CASE, arm=Arm("Finalize", sub=(("words", "8"),)))
+    asked = f'echo "$@" > "{tmp_path}/asked"; '
+    sample = run_sample(
+        program(tmp_path, asked + "line BenchmarkFinalize/words=8"), sized, tmp_path
+    )
+    assert sample.keys["words"] == "8"
+    assert "-test.bench=^Benchmark(Finalize)$/^words=8$" in (tmp_path / "asked").read_text()
+    with pytest.raises(SampleFailed, match="ran Finalize"):
+        run_sample(program(tmp_path, "line BenchmarkFinalize/words=16"), sized, tmp_path)
+
+
+def test_a_benchmark_that_refuses_says_why(tmp_path: Path) -> None:
+    refuses = "printf -- '--- SKIP: BenchmarkX\\n    x_test.go:7: it may never run\\n'"
+    with pytest.raises(SampleFailed, match="the program skipped it: it may never run"):
+        run_sample(program(tmp_path, refuses), CASE, tmp_path)
+
+
+# --- rounds ---------------------------------------------------------------------
+
+
+@dataclass
+class Sampler:
+    """Stands in for measured processes: each takes the seconds that it is told to."""
+
+    seconds: Callable[[Case], float] = lambda case: 1.0
+    delay: Callable[[Case], float] = lambda case: 0.0
+    taken: list[str] = field(default_factory=list)
+
+    def __call__(
+        self, binary: Path, case: Case, scratch: Path, *, profile: Path | None = None
+    ) -> benchfmt.Sample:
+        self.taken.append(case.arm.benchmark)
+        if profile:
+            profile.touch()
+        times = dict.fromkeys(("ns/op", "slice-p05-ns/op", "slices-ns/op"), 10.0)
+        more = {"run-delay-share": self.delay(case), "elapsed-s": self.seconds(case)}
+        return recordings.sample(case, times | more)
+
+
+@pytest.fixture
+def sampler(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> Sampler:
+    made = Sampler()
+    monkeypatch.setattr(samples, "run_sample", made)
+    return made
+
+
+def asking(*wants: Want, until: int = 1000) -> Questions:
+    """Questions that stay open until so many rounds are measured; their cases rest on verdicts."""
+    names = {name for want in wants for name in want.cases}
+    cases = [c for c in (CASE, COSTLY, DUMMY) if c.name in names]
+
+    def standing(run: runs.Run) -> Standing:
+        rounds = run.reading().frame["round"].max()
+        return Standing(wants if rounds < until else (), 0, len(wants))
+
+    return Questions(frozenset((c.arm, c.release) for c in cases), standing)
+
+
+def test_a_case_of_several_studies_is_measured_once(sampler: Sampler) -> None:
+    two = study(CASE, COSTLY, name="one"), study(CASE, DUMMY, name="other")
+    plan = campaign.plan(two, TINY)
+    run = campaign.measure(plan)
+    assert Counter(sampler.taken) == {
+        "AllocateFree": TINY.shown * CASE.processes,
+        "AllocateAuto": TINY.shown,
+        "AllocateDummy": TINY.shown,
+    }
+    assert len(measured(run, plan)) == len(sampler.taken)
+    assert run.holds("one")
+    assert run.holds("other")
+
+
+def test_two_studies_must_agree_on_the_n_of_a_case(machine: FakeMachine) -> None:
+    two = study(CASE, name="one"), study(replace(CASE, n=4000), name="other")
+    with pytest.raises(ValueError, match="has 20 operations here, 5 there"):
+        campaign.plan(two, TINY)
+
+
+def test_every_round_is_complete_in_an_order_and_a_layout_of_its_own(
+    machine: FakeMachine, sampler: Sampler
+) -> None:
+    plan = campaign.plan([LEMIRE], replace(TINY, shown=4))
+    frame = measured(campaign.measure(plan), plan)
+    rounds = list(frame.groupby("round"))
+    for number, round_ in rounds:
+        assert round_["name"].value_counts().to_dict() == due(plan, int(number))
+    assert len(rounds) == 4
+    assert len({tuple(round_["name"]) for _, round_ in rounds}) == len(rounds)
+    # Each round's layout and that of its controls, and the two of the first builds.
+    layouts = {path.stem.rpartition("-")[2] for path in machine.built}
+    assert len(layouts) == 2 + 2 * len(rounds)
+
+
+def test_a_release_is_measured_in_one_stretch_and_the_baseline_all_through_it() -> None:
+    chance = random.Random(1)
+    firsts = set()
+    for _ in range(20):
+        order = campaign.in_order(LEMIRE.cases, chance)
+        assert Counter(order) == {case: case.processes for case in LEMIRE.cases}
+        stretches = [list(group) for _, group in groupby(order, key=lambda case: case.release)]
+        assert len(stretches) == len(LEMIRE.releases)
+        firsts.add(stretches[0][0].release)
+        for stretch in stretches:
+            shares = [i / len(stretch) for i, case in enumerate(stretch) if case.arm == FREE]
+            # Of four, one in each quarter.
+            assert min(shares) < 0.4
+            assert max(shares) > 0.6
+    assert firsts == set(LEMIRE.releases)
+
+
+def test_open_questions_follow_the_first_rounds_the_cheapest_first(sampler: Sampler) -> None:
+    sampler.seconds = lambda case: 30.0 if case == costly else 1.0
+    cases = [case.scaled(TINY.scale) for case in (CASE, COSTLY, DUMMY)]
+    _, costly, dummy = cases
+    wants = Want((costly.name,), 2, verdict=True), Want((dummy.name,), 2, verdict=True)
+    first = 4 * 30 + 4 * 1 + TINY.shown * 4  # no verdict rests on the baseline here
+    plan = campaign.plan(
+        [study(CASE, COSTLY, DUMMY)], replace(TINY, seconds=first + 30), asking(*wants, until=6)
+    )
+    run = campaign.measure(plan)
+    assert counted(run, plan) == {"AllocateAuto": 4, "AllocateDummy": 6, "AllocateFree": 4}
+    assert set(sampler.taken[-10:]) == {"AllocateDummy", "AllocateFree"}  # the baseline again
+
+
+def test_verdicts_come_before_figures_that_are_to_be_more_precise(sampler: Sampler) -> None:
+    costly, dummy = (case.scaled(TINY.scale) for case in (COSTLY, DUMMY))
+    sampler.seconds = lambda case: 9.0 if case == costly else 1.0
+    figure, verdict = Want((dummy.name,), 1, verdict=False), Want((costly.name,), 1, verdict=True)
+    limit = replace(TINY, seconds=4 * 9 + 4 * 1 + 9.5)
+    plan = campaign.plan([study(COSTLY, DUMMY)], limit, asking(figure, verdict))
+    run = campaign.measure(plan)
+    assert counted(run, plan) == {"AllocateAuto": 5, "AllocateDummy": 4}
+    assert run.manifest()["finished"]["tiny"]["because"] == "the budget is spent"
+
+
+def test_what_is_decided_takes_no_more_time(sampler: Sampler) -> None:
+    want = Want((COSTLY.scaled(TINY.scale).name,), 2, verdict=True)
+    plan = campaign.plan([study(COSTLY, DUMMY)], replace(TINY, seconds=1e6), asking(want, until=6))
+    run = campaign.measure(plan)
+    assert counted(run, plan) == {"AllocateAuto": 6, "AllocateDummy": TINY.shown}
+    assert run.manifest()["finished"]["tiny"]["because"].startswith("every verdict")
+
+
+def test_a_budget_too_short_still_completes_the_first_rounds(sampler: Sampler) -> None:
+    want = Want((COSTLY.scaled(TINY.scale).name,), 2, verdict=True)
+    run = campaign.measure(plan := campaign.plan([study(COSTLY, DUMMY)], TINY, asking(want)))
+    assert counted(run, plan) == {"AllocateAuto": 4, "AllocateDummy": TINY.shown}
+    assert run.manifest()["finished"]["tiny"]["because"] == "the budget is spent"
+
+
+def test_verdicts_that_are_decided_end_a_campaign(sampler: Sampler) -> None:
+    """The questions are those of the ledger: every ratio of these samples is 1."""
+    limit = replace(TINY, seconds=1e6)
+    plan = campaign.plan([LEMIRE], limit, questions([LEMIRE], limit))
+    run = campaign.measure(plan)
+    assert set(counted(run, plan).values()) <= {4, TINY.shown}
+    standing = plan.questions.standing(run)
+    assert standing.wants == ()
+    assert standing.decided == 8  # of five claims on two releases; L3's profiles are empty
+    assert standing.verdicts == 10
+
+
+def test_undecided_verdicts_and_wide_headlines_are_what_is_open(tmp_path: Path) -> None:
+    ns = recordings.NS | {"AllocateDummy": 1.1 * 700}
+    run = recordings.record(tmp_path, ns=ns, rounds=4)
+    dummy = Arm("AllocateDummy")
+    open_ = questions([LEMIRE], BUDGETS["quick"]).standing(run).wants
+    assert all(want.verdict for want in open_)
+    assert (dummy.on(TODAY_GO), AUTO.on(TODAY_GO)) in {want.cases for want in open_}
+    narrow = questions([LEMIRE], replace(BUDGETS["quick"], half_width=0.001)).standing(run).wants
+    assert {want.cases for want in narrow if not want.verdict} == {
+        (AUTO.on(go), FREE.on(go)) for go in LEMIRE.releases
+    }
+
+
+def test_only_limits_the_pool(sampler: Sampler) -> None:
+    result = CliRunner().invoke(cli.main, ["measure", "--budget", "tiny", "--only", "lemire"])
+    assert result.exit_code == 0, result.output
+    (run,) = runs.all_runs(places.runs())
+    assert run.manifest()["finished"]["tiny"]["studies"] == ["lemire"]
+    assert set(run.manifest()["programs"]) == {"cstr"}
+    assert set(sampler.taken) == {case.arm.benchmark for case in LEMIRE.cases}
+    assert "of 10 verdicts decided" in result.output
+
+
+# --- processes that wait for a CPU -----------------------------------------------
+
+
+def test_a_rejected_process_is_retried_at_most_twice(sampler: Sampler) -> None:
+    waited = iter([0.5, 0.5, 0.5, 0.01, 0.5, 0.01, *[0.01] * 100])
+    sampler.delay = lambda case: next(waited) if case.arm == AUTO else 0.5
+    run = campaign.measure(plan := campaign.plan([study(CASE, COSTLY)], TINY))
+    frame = measured(run, plan)
+    costly = frame[frame["benchmark"] == "AllocateAuto"]
+    # The first round has no accepted process, so another one is measured.
+    assert costly.groupby("round").size().to_dict() == {1: 3, 2: 1, 3: 2}
+    baseline = frame[frame["benchmark"] == "AllocateFree"]  # its slices show its floor
+    assert baseline.groupby("round").size().to_dict() == {1: 4, 2: 4}
+
+
+def test_a_case_whose_processes_all_wait_gets_two_rounds_more(sampler: Sampler) -> None:
+    sampler.delay = lambda case: 0.5
+    run = campaign.measure(plan := campaign.plan([study(COSTLY)], TINY))
+    rounds = measured(run, plan).groupby("round").size().to_dict()
+    assert rounds == dict.fromkeys(range(1, TINY.shown + campaign.RETRIES + 1), 3)
+
+
+# --- one run, or another ---------------------------------------------------------
+
+
+def test_what_is_finished_is_not_measured_again(sampler: Sampler) -> None:
+    first = campaign.measure(campaign.plan([LEMIRE], TINY))
+    before = first.samples.read_bytes()
+    again = campaign.measure(campaign.plan([LEMIRE], TINY))
+    assert again == first
+    assert again.samples.read_bytes() == before
+
+
+@pytest.mark.parametrize("changed", ["sources", "compiler", "method", "scale", "machine"])
+def test_samples_of_other_sources_methods_or_machines_are_not_mixed(
+    sampler: Sampler, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    first = campaign.measure(campaign.plan([study(CASE)], TINY))
+    before = first.samples.read_bytes()
+    assert campaign.fits(first, campaign.plan([study(CASE)], TINY))
+    limit = TINY
+    if changed == "sources":
+        monkeypatch.setattr(builds, "source_hash", lambda programs: "another")
+    elif changed == "method":
+        monkeypatch.setattr(campaign, "METHOD", "another")
+    elif changed == "scale":
+        limit = replace(BUDGETS["quick"], seconds=0.0)
+    else:  # what a run says of itself is no proof: a copy from elsewhere is edited like this
+        path = first.folder / "run.json"
+        text = json.loads(path.read_text())
+        of, name = (
+            (text["machine"], "cpu") if changed == "machine" else (text["compilers"], "C compiler")
+        )
+        of[name] = "another"
+        path.write_text(json.dumps(text))
+    plan = campaign.plan([study(CASE)], limit)
+    assert not campaign.fits(first, plan)
+    assert campaign.measure(plan) != first
+    assert first.samples.read_bytes() == before
+
+
+def test_a_run_of_an_older_format_is_passed_over_with_a_clear_message(sampler: Sampler) -> None:
+    first = campaign.measure(campaign.plan([study(CASE)], TINY))
+    first.update(format=1)
+    assert campaign.measure(campaign.plan([study(CASE)], TINY)) != first
+    (said,) = runs.passed_over(places.runs())
+    assert "format 1, this gccost reads format 2" in said
+    assert "measure again" in said
+
+
+def test_a_larger_budget_or_another_study_adds_to_the_same_run(sampler: Sampler) -> None:
+    first = campaign.measure(campaign.plan([LEMIRE], TINY))
+    before = first.samples.read_bytes()
+    more = replace(BUDGETS["standard"], seconds=0.0, scale=TINY.scale)
+    plan = campaign.plan([LEMIRE, study(Case("cstr", DEFER, TODAY_GO, 1_600_000))], more)
+    assert campaign.measure(plan) == first
+    assert first.samples.read_bytes().startswith(before)
+    assert set(first.manifest()["finished"]) == {"tiny", "standard"}
+    counts = measured(first, plan).groupby(["name", "round"]).size()
+    assert set(counts) == {1, 4}  # what was measured before was not measured again
+    assert set(measured(first, plan).groupby("name")["round"].nunique()) == {4}
+
+
+@pytest.mark.parametrize("at", [1, 5, 17, 60])
+def test_a_run_that_is_broken_off_goes_on_from_there(machine: FakeMachine, at: int) -> None:
+    plan = campaign.plan([LEMIRE], TINY)
+    seen = 0
+
+    def stop(done: float, total: float, what: str) -> None:
+        nonlocal seen
+        seen += 1
+        if seen > at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        campaign.measure(plan, stop)
+    run = campaign.find(plan)
+    assert run is not None
+    before = run.samples.read_bytes()
+    with run.samples.open("ab") as file:  # the line that a kill would have cut
+        file.write(b"BenchmarkAllocateAuto/go=1.27.4/gogc=100/setting=published-2\t8000\t11")
+    assert campaign.measure(campaign.plan([LEMIRE], TINY)) == run
+    assert run.samples.read_bytes().startswith(before)
+    for number, round_ in measured(run, plan).groupby("round"):
+        assert round_["name"].value_counts().to_dict() == due(plan, int(number))
+
+
+# --- what goes wrong --------------------------------------------------------------
+
+
+def test_a_case_that_fails_is_left_out_and_the_rest_goes_on(machine: FakeMachine) -> None:
+    machine.behaviour = '[ "$name" = BenchmarkAllocateDummy ] && exit 9; line "$name"'
+    plan = campaign.plan([study(CASE, DUMMY)], TINY)
+    run = campaign.measure(plan)
+    assert counted(run, plan) == {"AllocateFree": TINY.shown}
+    manifest = run.manifest()
+    assert "left out from here on" in manifest["troubles"][DUMMY.name][-1]
+    assert manifest["failed"] == {
+        DUMMY.name: ["the program failed with exit code 9: no output"] * 2
+    }
+
+
+def test_a_case_that_cannot_be_built_is_noted_and_its_claims_say_why(
+    machine: FakeMachine, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(program, toolchain, *more, **named):  # type: ignore[no-untyped-def]
+        if toolchain.version == DOCUMENT_GO:
+            raise GccostError("the linker was killed", "go build", "free some memory")
+        return machine.build(program, toolchain, *more, **named)
+
+    monkeypatch.setattr(builds, "build", build)
+    run = campaign.measure(campaign.plan([LEMIRE], TINY, questions([LEMIRE], TINY)))
+    assert "the linker was killed" in run.manifest()["troubles"][FREE.on(DOCUMENT_GO)][0]
+    old, new = ledger.rows({"lemire": Recording.load(LEMIRE, run)}, [CLAIMS["L1"]])
+    assert old.verdict.label is Label.UNMEASURED
+    assert "the linker was killed" in old.why
+    assert new.verdict.label is Label.FAILS
+
+
+def test_when_every_case_fails_the_error_says_why(machine: FakeMachine) -> None:
+    def build(*_: object, **__: object) -> Path:
+        raise GccostError("no space for the linker")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builds, "build", build)
+        with pytest.raises(GccostError, match=r"no case can be measured.*no space for the linker"):
+            campaign.measure(campaign.plan([study(CASE)], TINY))
+
+
+def test_blocks_that_stay_unfreed_are_a_trouble_unless_by_design(machine: FakeMachine) -> None:
+    machine.behaviour = 'line "$name" | sed "s/0 c-unfreed-drained/900 c-unfreed-drained/"'
+    run = campaign.measure(campaign.plan([study(COSTLY, DUMMY)], TINY))
+    assert set(run.manifest()["troubles"]) == {COSTLY.name}
+
+
+def test_a_missing_release_leaves_out_its_cases(machine: FakeMachine, sampler: Sampler) -> None:
+    machine.missing = {DOCUMENT_GO}
+    plan = campaign.plan([LEMIRE], TINY)
+    run = campaign.measure(plan)
+    assert set(measured(run, plan)["release"]) == {TODAY_GO}
+    assert "cannot be fetched" in run.manifest()["missing"][DOCUMENT_GO]
+
+
+def test_with_no_release_at_all_nothing_is_measured(machine: FakeMachine) -> None:
+    machine.missing = {DOCUMENT_GO, TODAY_GO}
+    with pytest.raises(MissingTool, match="nothing can be measured"):
+        campaign.measure(campaign.plan([LEMIRE], TINY))
+    assert not runs.all_runs(places.runs())
+
+
+def test_two_at_once_in_one_place(machine: FakeMachine) -> None:
+    with (
+        runs.exclusive(places.runs(), "measuring"),
+        pytest.raises(GccostError, match="another gccost is measuring here"),
+    ):
+        campaign.measure(campaign.plan([LEMIRE], TINY))
+
+
+def test_an_unknown_experiment_is_named() -> None:
+    with pytest.raises(GccostError, match="lemire"):
+        experiment("nothing")
+
+
+# --- what is measured once, or not here ---------------------------------------------
+
+
+def test_a_case_that_comes_out_the_same_each_time_gets_one_sample(sampler: Sampler) -> None:
+    campaign.measure(campaign.plan([study(COSTLY, replace(DUMMY, once=True))], TINY))
+    assert Counter(sampler.taken) == {"AllocateAuto": TINY.shown, "AllocateDummy": 1}
+
+
+def test_a_case_for_many_cpus_is_left_out_on_few(sampler: Sampler) -> None:
+    plan = campaign.plan([study(COSTLY, replace(DUMMY, cpus=10_000))], TINY)
+    assert list(plan.pool) == [COSTLY.name]
+    assert campaign.finished(campaign.measure(plan), plan)
+
+
+def test_a_case_too_large_for_the_memory_is_capped_and_says_so(sampler: Sampler) -> None:
+    whole = replace(DUMMY, n=1_600_000)
+    scaled = whole.scaled(TINY.scale).n
+    of = study(COSTLY, replace(whole, kept=memory_for_a_sample(describe()) // (scaled // 2)))
+    run = campaign.measure(campaign.plan([of], TINY))
+    assert "this machine's memory allows" in run.manifest()["troubles"][whole.name][0]
+    capped = Recording.load(of, run).samples(whole.arm, whole.release)
+    assert len(capped) == TINY.shown
+    assert set(capped["n"]) == {scaled // 2}
+
+
+def test_a_program_is_its_own_sources_and_those_that_it_imports() -> None:
+    files = builds.sources("parallel")
+    assert {path.parent.name for path in files} == {
+        "gosrc",
+        "parallel",
+        "cstr",
+        "meter",
+        "rundelay",
+    }
+    assert len(files) == len(set(files))
