@@ -24,6 +24,7 @@ from gccost.judging.claims.rules import (
     Effect,
     Label,
     Occurs,
+    Rule,
     Same,
     UShaped,
     Verdict,
@@ -90,69 +91,54 @@ def test_the_margin_is_the_stated_one_except_for_whole_numbers() -> None:
     assert WithinTolerance().margin == 1
 
 
-@pytest.mark.parametrize(
-    ("ours", "others", "label"),
-    [(0.4, 1e-4, HOLDS), (0.4, 0.4, FAILS), (1e-4, 1e-4, FAILS), (1e-4, 0.4, FAILS)],
-)
-def test_our_measurements_must_agree_and_the_others_not(
-    ours: float, others: float, label: Label
-) -> None:
-    measured = Spread(1.02, 1.02, 1.02, 8, 8, 1.0, ours, others)
-    assert Agrees().judge(measured, 1.0).label is label
+def spread(ours: float, others: float) -> Spread:
+    return Spread(1.02, 1.02, 1.02, 8, 8, 1.0, ours, others)
+
+
+def dip(first: tuple[float, float], last: tuple[float, float], least: int = 5) -> Dip:
+    return Dip(math.sqrt(first[0] * first[1]), *first, 6, 6, 0.99, *last, least)
+
+
+def seen(count: int, samples: int) -> Occurrences:
+    return Occurrences(count, count, count, samples, 4, 0.99, looked_at=4, elsewhere=0)
+
+
+def both(one: tuple[float, float], other: tuple[float, float]) -> Range:
+    ends = min(one + other), max(one + other)
+    return Range(4.0, *ends, 6, 6, 0.99, interval(*one), interval(*other))
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "least", "label"),
+    ("rule", "figure", "measured", "label"),
     [
-        ((4.0, 4.5), (1.3, 1.6), 5, HOLDS),
-        ((4.0, 4.5), (1.04, 1.6), 5, UNDECIDED),
-        ((0.9, 4.5), (1.3, 1.6), 5, UNDECIDED),
-        ((1.0, 1.0), (2.0, 2.5), 0, FAILS),
-        ((4.0, 4.5), (0.7, 0.9), 5, FAILS),
-        ((4.0, 4.5), (0.7, 0.96), 5, UNDECIDED),
+        # Ours must agree, the others must not.
+        (Agrees(), 1.0, spread(0.4, 1e-4), HOLDS),
+        (Agrees(), 1.0, spread(0.4, 0.4), FAILS),
+        (Agrees(), 1.0, spread(1e-4, 1e-4), FAILS),
+        # Both ends rise.
+        (UShaped(), 4.25, dip((4.0, 4.5), (1.3, 1.6)), HOLDS),
+        (UShaped(), 4.25, dip((4.0, 4.5), (1.04, 1.6)), UNDECIDED),
+        (UShaped(), 4.25, dip((0.9, 4.5), (1.3, 1.6)), UNDECIDED),
+        (UShaped(), 4.25, dip((1.0, 1.0), (2.0, 2.5), least=0), FAILS),
+        (UShaped(), 4.25, dip((4.0, 4.5), (0.7, 0.9)), FAILS),
+        (UShaped(), 4.25, dip((4.0, 4.5), (0.7, 0.96)), UNDECIDED),
+        # What chance has a part in is denied only by many runs.
+        (Occurs(), 1.0, seen(1, 1), HOLDS),
+        (Occurs(), 1.0, seen(0, 1), FAILS),
+        (Occurs(0.1), 1.0, seen(0, 20), UNDECIDED),  # up to 21 % could still show it
+        (Occurs(0.1), 1.0, seen(0, 60), FAILS),
+        # An effect holds against both baselines.
+        (AgainstBoth(), 8.667, both((8.0, 9.0), (6.0, 7.0)), HOLDS),
+        (AgainstBoth(), 8.667, both((8.0, 9.0), (3.0, 7.0)), UNDECIDED),
+        (AgainstBoth(), 8.667, both((8.0, 9.0), (1.0, 2.0)), FAILS),
+        (AgainstBoth(), 8.667, both((1.0, 2.0), (3.0, 7.0)), FAILS),
     ],
+    ids=str,
 )
-def test_a_curve_is_u_shaped_when_both_its_ends_rise(
-    first: tuple[float, float], last: tuple[float, float], least: int, label: Label
+def test_rules_of_more_than_one_interval(
+    rule: Rule, figure: float, measured: Estimate, label: Label
 ) -> None:
-    dip = Dip(math.sqrt(first[0] * first[1]), *first, 6, 6, 0.99, *last, least)
-    assert UShaped().judge(dip, 4.25).label is label
-
-
-@pytest.mark.parametrize(
-    ("share", "count", "samples", "label"),
-    [
-        (1.0, 1, 1, HOLDS),
-        (1.0, 0, 1, FAILS),
-        (0.1, 0, 20, UNDECIDED),  # up to 21 % of its runs could still show it
-        (0.1, 0, 60, FAILS),
-        (0.1, 2, 1, HOLDS),
-    ],
-)
-def test_what_chance_has_a_part_in_is_denied_only_by_many_runs(
-    share: float, count: int, samples: int, label: Label
-) -> None:
-    found = Occurrences(count, count, count, samples, 4, 0.99, looked_at=4, elsewhere=0)
-    assert Occurs(share).judge(found, 1.0).label is label
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "label"),
-    [
-        ((8.0, 9.0), (6.0, 7.0), HOLDS),
-        ((8.0, 9.0), (3.0, 7.0), UNDECIDED),
-        ((8.0, 9.0), (1.0, 2.0), FAILS),
-        ((1.0, 2.0), (3.0, 7.0), FAILS),
-    ],
-)
-def test_an_effect_must_hold_against_both_baselines(
-    one: tuple[float, float], other: tuple[float, float], label: Label
-) -> None:
-    parts = interval(*one), interval(*other)
-    both = Range(4.0, min(one + other), max(one + other), 6, 6, 0.99, *parts)
-    verdict = AgainstBoth().judge(both, 8.667)
-    assert verdict.label is label
-    assert ("baseline" in verdict.reason) is label.decided
+    assert rule.judge(measured, figure).label is label
 
 
 # --- the claims -----------------------------------------------------------------------
@@ -180,9 +166,8 @@ def test_a_claim_that_is_looked_at_again_rests_on_no_case_measured_once(claim: C
     assert claim.quantity.at_once or once.isdisjoint(claim.quantity.arms)
 
 
-@pytest.mark.parametrize("name", [f"C{number}" for number in range(1, 9)])
-def test_claims_about_many_cores_need_them(name: str) -> None:
-    assert CLAIMS[name].cpus == 16
+def test_claims_about_many_cores_need_them() -> None:
+    assert {CLAIMS[f"C{number}"].cpus for number in range(1, 9)} == {16}
 
 
 def test_published_ratios_are_those_of_the_published_figures() -> None:

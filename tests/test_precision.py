@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
-import numpy as np
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from math import exp
+from pathlib import Path
+
 import pytest
+import recordings
 from conftest import FakeMachine
 
 from gccost.judging import ledger
-from gccost.judging.claims.quantities import Agreement
+from gccost.judging.claims.precision import METHODS as ESTIMATORS
+from gccost.judging.claims.precision import MedianRatio, PairedMeans, measurements
 from gccost.judging.claims.rules import Label
 from gccost.judging.recording import Recording
-from gccost.measuring import benchfmt, measure, precision
+from gccost.measuring import benchfmt, campaign, precision, runs
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import BUDGETS
+from gccost.measuring.experiments.base import BUDGETS, FREE, Case, Ratio
 from gccost.measuring.experiments.precision import (
-    BASELINE_REPEATS,
+    BASELINE,
+    COSTLY,
+    COUNT,
     DRIFT,
-    ITSELF,
     LOADS,
     MEASUREMENTS,
-    METHODS,
-    independent,
+    OURS,
+    measured_by,
 )
 from gccost.measuring.runs import Run
+from gccost.measuring.samples import SLICES
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import charts
 
 PRECISION = EXPERIMENTS["precision"]
 TINY = BUDGETS["tiny"]
-KEYS = ["benchmark", "method", "load", "measurement", "round"]
-# A program that answers for every benchmark of the pattern, as often as asked,
-# each with another time, and with laps where they are asked for.
+# A program that answers for every benchmark of the pattern, as often as asked, each
+# with another time, with laps where they are asked for, and with its slices.
 BEHAVIOUR = """
 for arg; do case $arg in -test.count=*) count=${arg#*=} ;; esac; done
 for each in $(echo "$name" | sed 's/^Benchmark//; s/|/ /g'); do
-  case $each in *Auto) base=100 ;; *Cleanup) base=50 ;; *) base=10 ;; esac
+  case $each in *Auto) base=100 ;; *) base=10 ;; esac
   i=0
   while [ $i -lt "${count:-1}" ]; do
     ns=$base.$i
@@ -42,136 +50,204 @@ for each in $(echo "$name" | sed 's/^Benchmark//; s/|/ /g'); do
     i=$((i + 1))
   done
 done
+[ -z "$GCCOST_SLICES" ] || printf '10\\n11\\n30\\n' > "$GCCOST_SLICES"
 """
 
 
-def nothing(done: float, total: float, what: str) -> None:
-    pass
+def measure(plan: campaign.Plan, most: int = 1000) -> Run:
+    """Measure as briefly as can be, and break off after so many measurements."""
+    begun = iter(range(most))
+
+    def progress(done: float, total: float, what: str) -> None:
+        if next(begun, None) is None:
+            raise KeyboardInterrupt
+
+    return precision.measure(plan, progress, seconds=0.0)
 
 
 @pytest.fixture
-def plan(machine: FakeMachine) -> measure.Plan:
+def plan(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> campaign.Plan:
+    """A plan whose samples take no time."""
+
+    def one(
+        binary: Path, case: Case, scratch: Path, *, slices: bool = False, **_: object
+    ) -> benchfmt.Sample:
+        if slices:
+            (scratch / SLICES).write_text("10\n11\n30\n")
+        ns = 100.0 if case.arm.benchmark == COSTLY else 10.0
+        return sample(case, ns)
+
+    def count(binary: Path, cases: list[Case], count: int, *_: object) -> list[benchfmt.Sample]:
+        return [one(binary, c, binary).with_metrics({"round": 1.0}) for c in cases] * count
+
+    monkeypatch.setattr(precision, "run_sample", one)
+    monkeypatch.setattr(precision, "run_count", count)
+    monkeypatch.setattr(precision, "_load", precision._quiet)
+    return campaign.plan([PRECISION], TINY)
+
+
+def sample(case: Case, ns: float, **more: float) -> benchfmt.Sample:
+    times = dict.fromkeys(("ns/op", "slice-p05-ns/op", "slices-ns/op"), ns)
+    return recordings.sample(replace(case, n=case.n or 1000), times | more)
+
+
+def sizes(run: Run) -> Mapping[tuple[str, ...], int]:
+    """How many samples there are of each measurement and benchmark."""
+    frame = run.reading().frame.query("method != ''")
+    return dict(frame.groupby(["method", "load", "measurement", "benchmark"]).size())
+
+
+WHOLE = {
+    (method, load, number, benchmark): samples
+    for load in LOADS
+    for number in MEASUREMENTS
+    for method, benchmark, samples in (
+        (OURS, BASELINE, 16),  # four rounds: two before the costly process and two after it
+        (OURS, COSTLY, 4),
+        (COUNT, BASELINE, 10),
+        (COUNT, COSTLY, 10),
+    )
+}
+
+# --- measuring ---------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_each_method_and_load_is_measured_by_real_processes(machine: FakeMachine) -> None:
     machine.behaviour = BEHAVIOUR
-    return measure.plan(PRECISION, TINY)
-
-
-def test_each_method_and_load_is_measured_so_many_times(plan: measure.Plan) -> None:
-    run = precision.measure(plan, nothing, seconds=0.1)
+    run = measure(campaign.plan([PRECISION], TINY))
+    assert sizes(run) == WHOLE
     recording = Recording.load(PRECISION, run)
     assert recording.problems == ()
-    for method in METHODS:
+    assert run.holds("precision")
+    for method in ESTIMATORS:
         for load in LOADS:
-            for ratio in independent("AllocateAuto", method, load):
-                estimate = recording.ratio(ratio, TODAY_GO)
-                assert estimate.samples >= 2
-                assert 9 < estimate.value < 11
-    assert len(recording.samples(DRIFT, TODAY_GO)) == len(MEASUREMENTS)
+            for quantity in measurements(method, load):
+                assert 9 < quantity.estimate(recording, TODAY_GO).value < 11
+    dots = charts.CHARTS["precision"](recording)
+    assert len(dots.data) == len(ESTIMATORS) * len(LOADS) * len(MEASUREMENTS)
+    assert list(charts.CHARTS["precision-drift"](recording).data["estimate"]) == [5, 6]
+    assert list(charts.CHARTS["precision-slices"](recording).data["estimate"]) == [10, 11, 30] * 2
 
 
-def test_a_measurement_that_was_broken_off_is_made_again_whole(plan: measure.Plan) -> None:
-    steps = 0
-
-    def stop(done: float, total: float, what: str) -> None:
-        nonlocal steps
-        steps += 1
-        if steps == 5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        precision.measure(plan, stop, seconds=0.1)
-    run = measure.find(plan)
-    assert run is not None
-    before = run.results("precision").read_bytes()
-    assert len(run.experiment("precision")["done"]) == 4
-    assert precision.measure(plan, nothing, seconds=0.1) == run
-    assert run.results("precision").read_bytes().startswith(before)
-    frame = benchfmt.read(run.results("precision")).frame
-    repeats = frame[~frame["method"].isin(["", "beside"])].groupby(KEYS).size()
-    assert set(repeats) <= {1, BASELINE_REPEATS}
-
-
-def test_what_is_beside_the_baseline_is_one_process_and_the_baseline_others(
-    plan: measure.Plan,
+@pytest.mark.parametrize("at", [0, 1, 5])
+def test_a_measurement_that_was_broken_off_is_made_again_whole(
+    plan: campaign.Plan, at: int
 ) -> None:
-    run = precision.measure(plan, nothing, seconds=0.1)
-    frame = benchfmt.read(run.results("precision")).frame
-    beside = frame[frame["method"] == "beside"]
-    for _, round_ in beside.groupby(["load", "measurement", "round"]):
-        baseline = (round_["benchmark"] == "AllocateFree") & (round_["against"] == "")
-        assert (~baseline).sum() == 1
-        assert baseline.sum() >= 1
-    recording = Recording.load(PRECISION, run)
-    for load in LOADS:
-        for ratio in independent(ITSELF, "beside", load):
-            assert recording.ratio(ratio, TODAY_GO).value == pytest.approx(1, abs=0.1)
+    with pytest.raises(KeyboardInterrupt):
+        measure(plan, at)
+    run = campaign.find(plan)
+    assert run is not None
+    before = run.samples.read_bytes()
+    assert len(run.manifest().get("done", [])) == at
+    assert measure(plan) == run
+    assert run.samples.read_bytes().startswith(before)
+    assert sizes(run) == WHOLE
+    assert measure(plan).samples.read_bytes() == run.samples.read_bytes()
 
 
-def test_how_far_pairs_scatter(plan: measure.Plan) -> None:
-    recording = Recording.load(PRECISION, precision.measure(plan, nothing, seconds=0.1))
-    ratios = independent("AllocateAuto", "rounds", "quiet")
-    logs = [
-        np.log(pairs["numerator"] / pairs["denominator"])
-        for pairs in (recording.pairs(ratio, TODAY_GO) for ratio in ratios)
-    ]
-    expected = np.sqrt(np.mean([x.var(ddof=1) for x in logs]))
-    assert recording.scatter(ratios, TODAY_GO) == pytest.approx(expected)
-    assert np.isnan(recording.scatter([], TODAY_GO))
-
-
+@pytest.mark.parametrize("at", [1, 3])
 def test_a_measurement_that_was_written_and_not_yet_counted_is_not_doubled(
-    plan: measure.Plan, monkeypatch: pytest.MonkeyPatch
+    plan: campaign.Plan, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     update = Run.update
 
-    def killed(run: Run, experiment: str, **facts: object) -> None:
-        if len(facts.get("done", [])) == 3:  # type: ignore[arg-type]
+    def killed(run: Run, **facts: object) -> None:
+        if len(facts.get("done", [])) == at:  # type: ignore[arg-type]
             raise KeyboardInterrupt
-        update(run, experiment, **facts)
+        update(run, **facts)
 
     with monkeypatch.context() as patch:
         patch.setattr(Run, "update", killed)
         with pytest.raises(KeyboardInterrupt):
-            precision.measure(plan, nothing, seconds=0.1)
-    run = precision.measure(plan, nothing, seconds=0.1)
-    frame = benchfmt.read(run.results("precision")).frame
-    repeats = frame[~frame["method"].isin(["", "beside"])].groupby(KEYS).size()
-    assert set(repeats) <= {1, BASELINE_REPEATS}
+            measure(plan)
+    assert sizes(measure(plan)) == WHOLE
 
 
-def test_measurements_that_agree_hold_and_others_do_not(plan: measure.Plan, tmp_path) -> None:
-    run = precision.measure(plan, nothing, seconds=0.1)
-
-    def verdict() -> ledger.Row:
-        recording = Recording.load(PRECISION, run)
-        (row,) = ledger.rows({"precision": recording}, recording.claims)
-        return row
-
-    row = verdict()
-    assert row.verdict.label is Label.HOLDS
-    assert row.estimate.value == pytest.approx(1, abs=0.02)
-    path = run.results("precision")
-    moved = [
-        line.replace("\t100 ", "\t130 ")
-        if "AllocateAuto/" in line and "method=rounds/load=busy/measurement=3" in line
-        else line
-        for line in path.read_text().splitlines()
-    ]
-    path.write_text("\n".join(moved) + "\n")
-    row = verdict()
-    assert row.verdict.label is Label.FAILS
-    assert row.estimate.value == pytest.approx(1.3, abs=0.02)
+def test_going_on_keeps_what_the_campaign_measured_meanwhile(plan: campaign.Plan) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        measure(plan, 2)
+    run = campaign.find(plan)
+    assert run is not None
+    line = benchfmt.format_line(sample(Case("cstr", FREE, TODAY_GO, 8000), 10.0, round=1.0))
+    run.append([line])
+    assert line in measure(plan).samples.read_text().splitlines()
+    assert sizes(run) == WHOLE
 
 
-def test_its_charts_are_drawn_from_the_run(plan: measure.Plan) -> None:
-    recording = Recording.load(PRECISION, precision.measure(plan, nothing, seconds=0.1))
-    chart = charts.CHARTS["precision"](recording)
-    lines = 2 * len(METHODS) + 1  # each ratio by each method, and the baseline beside itself
-    assert len(chart.data) == lines * len(LOADS) * len(MEASUREMENTS)
-    drift = charts.CHARTS["precision-drift"](recording)
-    assert list(drift.data["estimate"]) == [5, 6]
+# --- methods -------------------------------------------------------------------------
+
+RATIO = Ratio(*(measured_by(b, COUNT, "quiet", "1") for b in (COSTLY, BASELINE)))
 
 
-def test_one_measurement_alone_has_no_spread(plan: measure.Plan) -> None:
-    recording = Recording.load(PRECISION, precision.measure(plan, nothing, seconds=0.1))
-    (first, *_) = independent("AllocateAuto", "rounds", "quiet")
-    assert recording.spread(Agreement(((first,),)), TODAY_GO).samples == 0
+def made_up(folder: Path, ratio: Callable[[str, str, str], float] = lambda *_: 8.0) -> Recording:
+    """Measurements of a ratio that the method, the load and the measurement's number give."""
+    run = runs.create(folder, machine={"allowed_cpus": 2}, fingerprint="0" * 12, warnings=[])
+    chance = random.Random(4)
+    lines = []
+    for case in PRECISION.cases:
+        if case.arm == DRIFT:
+            continue
+        keys = dict(case.arm.more)
+        costly = case.arm.benchmark == COSTLY
+        ns = 80 * ratio(keys["method"], keys["load"], keys["measurement"]) if costly else 80.0
+        rounds = range(1, 5) if keys["method"] == OURS else range(1, 11)
+        for number in rounds:
+            made = sample(case, ns * exp(chance.gauss(0, 0.005)), round=float(number))
+            lines.append(benchfmt.format_line(made))
+    run.append(lines)
+    return Recording.load(PRECISION, run)
+
+
+def test_the_other_methods_are_what_they_are_called(tmp_path: Path) -> None:
+    run = runs.create(tmp_path, machine={}, fingerprint="0" * 12, warnings=[])
+    over, under = (Case("cstr", arm, TODAY_GO, 1000) for arm in RATIO.arms)
+    times = [100 * exp(0.01 * i) for i in range(10)]
+    run.append(benchfmt.format_line(sample(over, ns, round=i + 1.0)) for i, ns in enumerate(times))
+    run.append(benchfmt.format_line(sample(under, 10.0, round=i + 1.0)) for i in range(10))
+    recording = Recording.load(PRECISION, run)
+    counted = MedianRatio(RATIO).estimate(recording, TODAY_GO)
+    # benchstat's interval of ten goes from the second to the ninth.
+    assert counted.value == pytest.approx(10 * exp(0.045))
+    assert counted.high / counted.value == pytest.approx(exp(0.035))
+    paired = PairedMeans(RATIO).estimate(recording, TODAY_GO)
+    assert paired.value == pytest.approx(10 * exp(0.045))
+    assert paired.low < paired.value < paired.high < 10 * exp(0.09)
+    few = replace(recording, frame=recording.frame[recording.frame["round"] <= 5])
+    assert not MedianRatio(RATIO).estimate(few, TODAY_GO).samples
+
+
+SCATTERED = {number: 8.0 * (1.0 + 0.06 * int(number)) for number in MEASUREMENTS}
+
+
+@pytest.mark.parametrize(
+    ("scattered", "labels"),
+    [
+        ({(COUNT, "quiet"), (COUNT, "busy")}, "yes yes yes"),
+        ({(COUNT, "quiet")}, "yes yes no"),  # busy, those of go test -count agree as well
+        (set(), "no yes no"),
+        ({(COUNT, "quiet"), (COUNT, "busy"), (OURS, "quiet")}, "no no yes"),
+        ({(COUNT, "quiet"), (COUNT, "busy"), (OURS, "busy")}, "yes yes no"),
+    ],
+)
+def test_x9_holds_if_ours_agree_and_the_others_do_not(
+    tmp_path: Path, scattered: set[tuple[str, str]], labels: str
+) -> None:
+    def ratio(method: str, load: str, number: str) -> float:
+        return SCATTERED[number] if (method, load) in scattered else 8.0
+
+    recording = made_up(tmp_path, ratio)
+    rows = ledger.rows({"precision": recording}, recording.claims)
+    told = {Label.HOLDS: "yes", Label.FAILS: "no"}
+    assert [row.claim.id for row in rows] == ["X9a", "X9b", "X9c"]
+    assert " ".join(told[row.verdict.label] for row in rows) == labels
+    assert rows[0].estimate.value == pytest.approx(
+        1.48 / 1.06 if (OURS, "quiet") in scattered else 1.0, abs=0.03
+    )
+
+
+def test_one_measurement_alone_has_no_spread(tmp_path: Path) -> None:
+    recording = made_up(tmp_path)
+    alone = replace(recording, frame=recording.frame[recording.frame["measurement"] == "3"])
+    rows = ledger.rows({"precision": alone}, recording.claims)
+    assert {row.verdict.label for row in rows} == {Label.UNMEASURED}

@@ -17,7 +17,7 @@ import pytest
 import recordings
 from test_profiles import write as write_profile
 
-from gccost import places, rounding
+from gccost import places, rounding, stats
 from gccost.errors import GccostError
 from gccost.judging import ledger
 from gccost.judging.claims import CLAIMS
@@ -130,6 +130,18 @@ def test_rejected_processes_are_recorded_and_do_not_count(tmp_path: Path) -> Non
     assert "in 20 the threads waited for a CPU for more than 20" in notice(made)
 
 
+def test_contention_that_a_process_shows_is_taken_off_its_time(tmp_path: Path) -> None:
+    def contended(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        if case.arm == AUTO:
+            slower = 2 if number % 2 else 1
+            metrics["reference-ns/op"] = slower * 78.4 * math.exp(stats.RESTING)
+            metrics["ns/op"] *= slower**stats.RELIEF
+
+    made = recorded(tmp_path, change=contended)
+    assert made.values(AUTO, TODAY_GO) == pytest.approx([700] * 8, rel=0.05)
+    assert made.mean(AUTO, TODAY_GO) > 800  # as it is usually reported
+
+
 def test_a_case_whose_processes_were_all_rejected_gets_no_verdict(tmp_path: Path) -> None:
     def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
         metrics["run-delay-share"] = 0.4 if case.arm == AUTO else 0.0
@@ -218,21 +230,16 @@ def test_the_first_look_that_decides_stands(tmp_path: Path) -> None:
     assert row.estimate.value < one.estimate.value / 4  # what is shown is of all samples
 
 
-@pytest.mark.parametrize(("rounds", "look"), [(4, 4), (5, 4), (7, 6), (9, 8)])
+@pytest.mark.parametrize(("rounds", "look"), [(3, 0), (4, 4), (5, 4), (7, 6), (9, 8)])
 def test_a_verdict_is_looked_at_after_so_many_rounds_only(
     tmp_path: Path, rounds: int, look: int
 ) -> None:
     row = judged(recorded(tmp_path, ns={**NS, "AllocateAuto": 410.0}, rounds=rounds))["L1"]
     assert row.verdict.label is UNDECIDED
     assert (row.judged.rounds, row.estimate.rounds) == (look, rounds)
-    assert row.judged.confidence == 0.99
-    assert "more rounds could decide it" in row.why
-
-
-def test_too_few_rounds_give_no_verdict(tmp_path: Path) -> None:
-    row = judged(recorded(tmp_path, rounds=3))["L1"]
-    assert (row.verdict.label, row.needed) == (UNDECIDED, 1)
-    assert row.why == "it has 3 of the 4 rounds that a verdict needs"
+    assert row.needed >= 1
+    few = "it has 3 of the 4 rounds that a verdict needs"
+    assert ("more rounds could decide it" if look else few) in row.why
 
 
 def test_adding_a_claim_changes_no_other_verdict(recording: Recording) -> None:
@@ -258,6 +265,17 @@ def no_floor(case: Case, number: int, metrics: recordings.Metrics) -> None:
         metrics["slice-p05-ns/op"] *= 1.1**number
 
 
+def test_a_release_without_a_floor_leaves_the_verdicts_of_the_other(tmp_path: Path) -> None:
+    def one(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        if case.release == DOCUMENT_GO:
+            no_floor(case, number, metrics)
+
+    made = recorded(tmp_path, change=one)
+    old, new = ledger.rows({"lemire": made}, [L1])
+    assert set(made.disturbed) == {DOCUMENT_GO}
+    assert (old.verdict.label, new.verdict.label) == (UNDECIDED, HOLDS)
+
+
 def waiting(case: Case, number: int, metrics: recordings.Metrics) -> None:
     metrics["run-delay-share"] = 0.4 if number % 3 else 0.05
 
@@ -279,16 +297,17 @@ def test_a_disturbed_run_gives_no_verdict_on_a_ratio_and_says_what_to_do(
     tmp_path: Path, change: recordings.Change, says: str
 ) -> None:
     made = recorded(tmp_path, rounds=6, change=change)
-    assert any(says in why for why in made.disturbed)
+    assert any(says in why for why in made.disturbed[TODAY_GO])
     rows = judged(made)
     assert {name for name, row in rows.items() if row.verdict.label.decided} == {"L3"}  # a share
     assert says in rows["L1"].why
+    assert math.isfinite(rows["L1"].needed)  # the machine may become quiet
     assert says in notice(made)
     assert "Close other programs, or use another machine" in notice(made)
 
 
 def test_what_noise_alone_does_disturbs_no_run(recording: Recording, tmp_path: Path) -> None:
-    assert recording.disturbed == ()
+    assert not recording.disturbed
     assert "disturbed" not in notice(recording)
 
     def bursts(case: Case, number: int, metrics: recordings.Metrics) -> None:
@@ -297,7 +316,7 @@ def test_what_noise_alone_does_disturbs_no_run(recording: Recording, tmp_path: P
             metrics["ns/op"] *= 1.4
             metrics["slices-ns/op"] = metrics["ns/op"]
 
-    assert recorded(tmp_path, change=bursts).disturbed == ()
+    assert recorded(tmp_path, change=bursts).disturbed == {}
 
 
 def test_a_run_that_was_only_begun_has_no_verdict_yet(tmp_path: Path) -> None:
