@@ -18,9 +18,7 @@ from gccost.showing.execute import execute
 
 # A chapter whose measuring is a command of its own has nothing to replay until
 # that was recorded.
-RECORDED = {
-    name for name in EXPERIMENTS for run in all_runs(places.reference()) if run.holds(name)
-}
+RECORDED = {name for name in EXPERIMENTS for run in all_runs(places.reference()) if run.holds(name)}
 CHAPTERS = [
     places.NOTEBOOKS / f"{chapter}.ipynb"
     for chapter in dict.fromkeys(
@@ -56,7 +54,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         return replayed(folder / "one")
 
 
-def test_the_committed_notebooks_are_what_replay_writes_without_a_toolchain(shown: dict[str, str]) -> None:
+def test_the_committed_notebooks_are_what_replay_writes_without_a_toolchain(
+    shown: dict[str, str],
+) -> None:
     for notebook in CHAPTERS:
         committed = notebook.read_text(encoding="utf-8")
         assert shown[notebook.stem] == committed, f"{notebook.name} is stale: run make replay"

@@ -146,14 +146,15 @@ def _judge(
         needs = f"it needs {claim.cpus} CPUs, there were {recording.cpus}"
         return nothing, Verdict(Label.UNTESTABLE, needs), math.nan
     arms = measured(claim, release, recording)
-    rounds = [recording.rounds(arm, release) for arm in arms]
+    timed = isinstance(claim.quantity, _COMPARED)
+    rounds = [recording.rounds(arm, release, timed=timed) for arm in arms]
     fewest = min(map(len, rounds), default=0)
     if math.isnan(recording.estimate(claim.quantity, release).value):
         missing = recording.manifest["missing"].get(release)
         failed = [f for arm in arms for f in recording.failures(arm, release)]
         why = missing or "; ".join(dict.fromkeys(failed)) or "the run holds no samples of it"
         return nothing, Verdict(Label.UNMEASURED, why), math.nan
-    if isinstance(claim.quantity, _COMPARED):
+    if timed:
         reasons = "; ".join(recording.disturbances(arms, release))
         if reasons:
             why = f"the machine was disturbed: {reasons}"

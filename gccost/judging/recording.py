@@ -32,6 +32,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 # A floor is seen when so many rounds of the baseline lie within this factor of their median.
 _FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.02
 _REFERENCE = "reference-ns/op"  # of manual frees between the parts of a loop: see gosrc/meter
+_TIMES = ("ns/op", "-s", "-ns")  # how metrics end that waiting for a CPU makes larger
 _TWINS_WITHIN = 1.05  # an A/A ratio further off, with an interval that excludes 1, is no noise
 
 
@@ -134,16 +135,21 @@ class Recording:
         found = _unhindered(arm, samples)
         return found if len(found) > 1 else samples
 
-    def rounds(self, arm: Arm, release: str) -> list[int]:
-        """The rounds with an accepted sample of an arm, or with its profile, in order."""
+    def rounds(self, arm: Arm, release: str, *, timed: bool = True) -> list[int]:
+        """The rounds with a sample of an arm, or with its profile, in order.
+
+        Where it is `timed` the sample must be accepted: waiting for a CPU changes no count.
+        """
         if arm.profile:
             return sorted(r for r in self.profiles(arm, release) if r <= self.last)
-        return sorted({int(r) for r in _unhindered(arm, self.samples(arm, release)).index})
+        samples = self.samples(arm, release)
+        return sorted({int(r) for r in (_unhindered(arm, samples) if timed else samples).index})
 
     def values(self, arm: Arm, release: str, metric: str = "ns/op") -> Floats:
         """A metric of each accepted process; of a loop timed in slices, their low quantile."""
         column = _sliced(arm, metric)
-        samples = self.accepted(arm, release)
+        timed = metric.endswith(_TIMES)
+        samples = self.accepted(arm, release) if timed else self.samples(arm, release)
         if column in samples:
             samples = samples[samples[column].notna()]
         values = _column(samples, column)
@@ -172,7 +178,7 @@ class Recording:
         quantile = 0.5
         if metric.startswith("op/"):  # a rate: what disturbs lowers it
             quantile = 1 - stats.LOW
-        elif metric.endswith(("ns/op", "-s", "-ns")):
+        elif metric.endswith(_TIMES):
             quantile = stats.LOW
         return stats.level(self.values(arm, release, metric), quantile)
 

@@ -43,7 +43,7 @@ def _addcleanup() -> Iterator[Case]:
 EXPERIMENT = Experiment(
     name="addcleanup",
     chapter="03-addcleanup",
-    question="Is AddCleanup five times dearer, and twice as cheap as a finalizer?",
+    question="Is AddCleanup five times as expensive as a manual free, and half as expensive as a finalizer?",
     cases=tuple(_addcleanup()),
     document=ISSUE_GO,
 )

@@ -45,6 +45,6 @@ def _lemire() -> Iterator[Case]:
 EXPERIMENT = Experiment(
     name="lemire",
     chapter="01-lemire",
-    question="Is a finalizer ten times dearer than freeing by hand?",
+    question="Is a finalizer ten times as expensive as a manual free?",
     cases=tuple(_lemire()),
 )
