@@ -22,8 +22,8 @@ from gccost.measuring.experiments.base import Arm, Ratio
 from gccost.stats import JUDGED, LOOKS, Estimate
 
 OURS = "gccost"  # the document of our own claims
-# Quantities that compare times: what a disturbed run cannot tell.
 _UNTIL_QUIET = 2  # rounds after which to look whether the machine is still disturbed
+# Quantities that compare times: what a disturbed run cannot tell.
 _COMPARED = (Ratio, Saved, TwoBaselines, Dipping)
 
 

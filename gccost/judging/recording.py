@@ -292,7 +292,7 @@ class Recording:
                     yield (
                         f"{arm.benchmark} on {toolchains.title(release)} shows no floor: the least "
                         f"times of its {len(least)} rounds lie up to "
-                        f"{least.max() / least.min() - 1:.0%} apart"
+                        f"{100 * (least.max() / least.min() - 1):.0f} % apart"
                     )
             if arm.gated and "run-delay-share" in samples:
                 # A process that is rejected is tried again, so its round counts, not its tries.
@@ -301,7 +301,7 @@ class Recording:
         if accepted < rounds / 2:
             yield (
                 f"in {rounds - accepted} of {rounds} rounds of a variant every process waited for "
-                f"a CPU for more than {RUN_DELAY:.0%} of its time"
+                f"a CPU for more than {100 * RUN_DELAY:.0f} % of its time"
             )
         compared = {arm.benchmark for arm in arms}
         for arm, go, e in self.controls():

@@ -1,4 +1,4 @@
-"""Lemire: a finalizer against freeing by hand."""
+"""Lemire: a finalizer against a manual free."""
 
 from __future__ import annotations
 
