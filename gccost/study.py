@@ -63,10 +63,16 @@ def chosen_budget() -> Budget:
 
 
 def reference(of: Experiment) -> Run:
-    """The newest recorded run that holds an experiment."""
-    for run in reversed(runs.all_runs(places.reference())):
+    """The newest recorded run that holds an experiment.
+
+    Of one that is measured apart there may be none yet: then the newest of all.
+    """
+    recorded = runs.all_runs(places.reference())
+    for run in reversed(recorded):
         if run.holds(of.name):
             return run
+    if of.apart and recorded:
+        return recorded[-1]
     raise GccostError(
         f"no recorded run holds {of.name}", str(places.reference()), f"make measure ONLY={of.name}"
     )
@@ -372,6 +378,8 @@ def _plan(of: Experiment) -> campaign.Plan:
 
 def _replayed(of: Experiment, notices: tuple[str, ...]) -> Study:
     run = reference(of)
+    if not run.holds(of.name):
+        notices += (f"Nothing of {of.name} is recorded yet: {of.apart} measures it.",)
     notices += runs.passed_over(places.reference())
     recorded, now = run.manifest()["programs"], languages.source_hashes(of)
     if any(recorded.get(program) != mark for program, mark in now.items()):
@@ -467,7 +475,11 @@ def _notice(study: Study) -> Markup:
             for why in dict.fromkeys(chain(*study.recording.disturbed.values()))
         ),
         *study.notices,
-        *([] if summary else ["This run was broken off before its budget was spent."]),
+        *(
+            ["This run was broken off before its budget was spent."]
+            if not summary and len(study.frame)
+            else []
+        ),
         *_fixed_layout(manifest, study.releases),
         *manifest["warnings"],
         *dict.fromkeys(
@@ -483,8 +495,8 @@ def _notice(study: Study) -> Markup:
 
 
 DISTURBED = (
-    "The machine was disturbed while this was measured, so no ratio of times is judged. Close "
-    "other programs, or use another machine, and measure again:"
+    "The machine was disturbed while this was measured, so ratios of the times concerned are not "
+    "judged. Close other programs, or use another machine, and measure again:"
 )
 
 

@@ -147,8 +147,8 @@ def test_a_case_whose_processes_were_all_rejected_gets_no_verdict(tmp_path: Path
         metrics["run-delay-share"] = 0.4 if case.arm == AUTO else 0.0
 
     row = judged(recorded(tmp_path, change=waits))["L1"]
-    assert (row.verdict.label, row.needed) == (UNDECIDED, 4)
-    assert row.why == "it has 0 of the 4 rounds that a verdict needs"
+    assert (row.verdict.label, row.needed) == (UNDECIDED, 2)
+    assert row.why.startswith("the machine was disturbed: in 8 of 8 rounds")
     assert row.estimate.samples  # shown all the same
 
 
@@ -288,9 +288,9 @@ def unlike_itself(case: Case, number: int, metrics: recordings.Metrics) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (no_floor, "freeing by hand on Go 1.27.4 shows no floor"),
-        (waiting, "processes waited for a CPU for more than 20"),
-        (unlike_itself, "AllocateAuto against itself on Go 1.27.4 comes out as 1."),
+        (no_floor, "AllocateFree on Go 1.27.4 shows no floor"),
+        (waiting, "every process waited for a CPU for more than 20"),
+        (unlike_itself, "AllocateAuto against itself comes out as 1."),
     ],
 )
 def test_a_disturbed_run_gives_no_verdict_on_a_ratio_and_says_what_to_do(
@@ -299,7 +299,7 @@ def test_a_disturbed_run_gives_no_verdict_on_a_ratio_and_says_what_to_do(
     made = recorded(tmp_path, rounds=6, change=change)
     assert any(says in why for why in made.disturbed[TODAY_GO])
     rows = judged(made)
-    assert {name for name, row in rows.items() if row.verdict.label.decided} == {"L3"}  # a share
+    assert rows["L3"].verdict.label.decided  # a share
     assert says in rows["L1"].why
     assert math.isfinite(rows["L1"].needed)  # the machine may become quiet
     assert says in notice(made)

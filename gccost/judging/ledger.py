@@ -22,8 +22,8 @@ from gccost.measuring.experiments.base import Arm, Ratio
 from gccost.stats import JUDGED, LOOKS, Estimate
 
 OURS = "gccost"  # the document of our own claims
-# Quantities that compare times: what a disturbed run cannot tell.
 _UNTIL_QUIET = 2  # rounds after which to look whether the machine is still disturbed
+# Quantities that compare times: what a disturbed run cannot tell.
 _COMPARED = (Ratio, Saved, TwoBaselines, Dipping)
 
 
@@ -146,16 +146,19 @@ def _judge(
         needs = f"it needs {claim.cpus} CPUs, there were {recording.cpus}"
         return nothing, Verdict(Label.UNTESTABLE, needs), math.nan
     arms = measured(claim, release, recording)
-    rounds = [recording.rounds(arm, release) for arm in arms]
+    timed = isinstance(claim.quantity, _COMPARED)
+    rounds = [recording.rounds(arm, release, timed=timed) for arm in arms]
     fewest = min(map(len, rounds), default=0)
     if math.isnan(recording.estimate(claim.quantity, release).value):
         missing = recording.manifest["missing"].get(release)
         failed = [f for arm in arms for f in recording.failures(arm, release)]
         why = missing or "; ".join(dict.fromkeys(failed)) or "the run holds no samples of it"
         return nothing, Verdict(Label.UNMEASURED, why), math.nan
-    if isinstance(claim.quantity, _COMPARED) and release in recording.disturbed:
-        why = "the machine was disturbed: " + "; ".join(recording.disturbed[release])
-        return nothing, Verdict(Label.UNDECIDED, why), _UNTIL_QUIET
+    if timed:
+        reasons = "; ".join(recording.disturbances(arms, release))
+        if reasons:
+            why = f"the machine was disturbed: {reasons}"
+            return nothing, Verdict(Label.UNDECIDED, why), _UNTIL_QUIET
     if claim.quantity.at_once:
         judged = recording.estimate(claim.quantity, release, JUDGED)
         return judged, claim.rule.judge(judged, published_value), math.nan

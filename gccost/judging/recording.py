@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from gccost.judging.claims import CLAIMS
 from gccost.judging.claims.base import Claim
 from gccost.judging.claims.quantities import Share
 from gccost.judging.models import walk
-from gccost.measuring import frames
+from gccost.measuring import frames, toolchains
 from gccost.measuring.experiments.base import FREE, Arm, Experiment, Quantity, Ratio
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.profiles import Profile
@@ -32,6 +32,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 # A floor is seen when so many rounds of the baseline lie within this factor of their median.
 _FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.02
 _REFERENCE = "reference-ns/op"  # of manual frees between the parts of a loop: see gosrc/meter
+_TIMES = ("ns/op", "-s", "-ns")  # how metrics end that waiting for a CPU makes larger
 _TWINS_WITHIN = 1.05  # an A/A ratio further off, with an interval that excludes 1, is no noise
 
 
@@ -134,16 +135,21 @@ class Recording:
         found = _unhindered(arm, samples)
         return found if len(found) > 1 else samples
 
-    def rounds(self, arm: Arm, release: str) -> list[int]:
-        """The rounds with an accepted sample of an arm, or with its profile, in order."""
+    def rounds(self, arm: Arm, release: str, *, timed: bool = True) -> list[int]:
+        """The rounds with a sample of an arm, or with its profile, in order.
+
+        Where it is `timed` the sample must be accepted: waiting for a CPU changes no count.
+        """
         if arm.profile:
             return sorted(r for r in self.profiles(arm, release) if r <= self.last)
-        return sorted({int(r) for r in _unhindered(arm, self.samples(arm, release)).index})
+        samples = self.samples(arm, release)
+        return sorted({int(r) for r in (_unhindered(arm, samples) if timed else samples).index})
 
     def values(self, arm: Arm, release: str, metric: str = "ns/op") -> Floats:
         """A metric of each accepted process; of a loop timed in slices, their low quantile."""
         column = _sliced(arm, metric)
-        samples = self.accepted(arm, release)
+        timed = metric.endswith(_TIMES)
+        samples = self.accepted(arm, release) if timed else self.samples(arm, release)
         if column in samples:
             samples = samples[samples[column].notna()]
         values = _column(samples, column)
@@ -169,8 +175,12 @@ class Recording:
             return stats.level([])
         if column != metric:
             return stats.floor(samples[column], samples.index)
-        time = metric.endswith(("ns/op", "-s", "-ns"))
-        return stats.level(self.values(arm, release, metric), stats.LOW if time else 0.5)
+        quantile = 0.5
+        if metric.startswith("op/"):  # a rate: what disturbs lowers it
+            quantile = 1 - stats.LOW
+        elif metric.endswith(_TIMES):
+            quantile = stats.LOW
+        return stats.level(self.values(arm, release, metric), quantile)
 
     def combine(
         self,
@@ -263,38 +273,41 @@ class Recording:
 
     @cached_property
     def disturbed(self) -> Mapping[str, tuple[str, ...]]:
-        """By release: what says that the machine was too busy to believe a ratio of times.
-
-        Releases that were not disturbed are not in it.
-        """
-        together = tuple(self._disturbances())
-        found = {go: (*self._floorless(go), *together) for go in self.releases}
+        """By release: what says that the machine was too busy for some ratios of times."""
+        arms = {
+            go: [c.arm for c in self.experiment.cases if c.release == go] for go in self.releases
+        }
+        found = {go: tuple(self.disturbances(arms[go], go)) for go in self.releases}
         return {go: reasons for go, reasons in found.items() if reasons}
 
-    def _floorless(self, release: str) -> Iterator[str]:
-        samples, column = self.samples(FREE, release), _sliced(FREE, "ns/op")
-        if column not in samples:
-            return
-        least = samples[column].groupby(level=0).min()
-        within = np.abs(np.log(least / least.median())) <= math.log(_FLOOR_WITHIN)
-        if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
+    def disturbances(self, arms: Iterable[Arm], release: str) -> Iterator[str]:
+        """What says that the machine was too busy to believe a ratio of these arms' times."""
+        rounds = accepted = 0
+        for arm in dict.fromkeys(arms):
+            samples = self.samples(arm, release)
+            if arm.stationary and arm.gogc == FREE.gogc and len(samples):
+                least = samples[_sliced(arm, "ns/op")].groupby(level=0).min()
+                within = np.abs(np.log(least / least.median())) <= math.log(_FLOOR_WITHIN)
+                if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
+                    yield (
+                        f"{arm.benchmark} on {toolchains.title(release)} shows no floor: the least "
+                        f"times of its {len(least)} rounds lie up to "
+                        f"{100 * (least.max() / least.min() - 1):.0f} % apart"
+                    )
+            if arm.gated and "run-delay-share" in samples:
+                # A process that is rejected is tried again, so its round counts, not its tries.
+                waited = samples["run-delay-share"].groupby(level=0).min().dropna()
+                rounds, accepted = rounds + len(waited), accepted + int((waited <= RUN_DELAY).sum())
+        if accepted < rounds / 2:
             yield (
-                f"freeing by hand on Go {release} shows no floor: the least times of its "
-                f"{len(least)} rounds lie up to {least.max() / least.min() - 1:.0%} apart"
+                f"in {rounds - accepted} of {rounds} rounds of a variant every process waited for "
+                f"a CPU for more than {100 * RUN_DELAY:.0f} % of its time"
             )
-
-    def _disturbances(self) -> Iterator[str]:
-        gated = {c.name for c in self.experiment.cases if c.arm.gated}
-        if "run-delay-share" in self.frame:
-            delays = self.frame.loc[self.frame["name"].isin(gated), "run-delay-share"].dropna()
-            if len(delays) and (delays <= RUN_DELAY).mean() < 0.5:
-                yield (
-                    f"{(delays > RUN_DELAY).sum()} of {len(delays)} processes waited for a CPU "
-                    f"for more than {RUN_DELAY:.0%} of their time"
-                )
-        for arm, release, e in self.controls():
-            if not e.contains(1) and not 1 / _TWINS_WITHIN <= e.value <= _TWINS_WITHIN:
-                yield f"{arm.benchmark} against itself on Go {release} comes out as {e.value:.3g}"
+        compared = {arm.benchmark for arm in arms}
+        for arm, go, e in self.controls():
+            off = not e.contains(1) and not 1 / _TWINS_WITHIN <= e.value <= _TWINS_WITHIN
+            if off and go == release and arm.benchmark in compared:
+                yield f"{arm.benchmark} against itself comes out as {e.value:.3g}"
 
 
 def _unhindered(arm: Arm, samples: pd.DataFrame) -> pd.DataFrame:

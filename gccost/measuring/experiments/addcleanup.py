@@ -1,4 +1,4 @@
-"""The Go issue on AddCleanup: against freeing by hand, a finalizer, with the GC off."""
+"""The Go issue on AddCleanup: against a manual free, a finalizer, with the GC off."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _addcleanup() -> Iterator[Case]:
 EXPERIMENT = Experiment(
     name="addcleanup",
     chapter="03-addcleanup",
-    question="Is AddCleanup five times dearer, and twice as cheap as a finalizer?",
+    question="Does AddCleanup cost five times a manual free, and half a finalizer?",
     cases=tuple(_addcleanup()),
     document=ISSUE_GO,
 )

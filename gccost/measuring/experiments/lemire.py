@@ -1,4 +1,4 @@
-"""Lemire: a finalizer against freeing by hand."""
+"""Lemire: a finalizer against a manual free."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ def _lemire() -> Iterator[Case]:
 EXPERIMENT = Experiment(
     name="lemire",
     chapter="01-lemire",
-    question="Is a finalizer ten times dearer than freeing by hand?",
+    question="Is a finalizer ten times as expensive as a manual free?",
     cases=tuple(_lemire()),
 )

@@ -1,4 +1,4 @@
-"""What to do instead: the remedies against freeing by hand."""
+"""What to do instead: the remedies against a manual free."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ EXPERIMENT = Experiment(
 JMH = Experiment(
     name="jmh",
     chapter="05-weimer",
-    question="Is an object with a finalizer 430 times dearer to create and destroy?",
+    question="Is an object with a finalizer 430 times as expensive to create and destroy?",
     cases=tuple(_jmh()),
     document=TODAY_JDK,
 )

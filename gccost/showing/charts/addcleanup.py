@@ -62,13 +62,13 @@ def cost(recording: Recording) -> Chart:
     measured = [
         f"{rounding.times(ratio.value)} on Go {go}" for go, ratio in ratios.items() if ratio.samples
     ]
-    title = "Against freeing by hand AddCleanup costs " + ", ".join(measured)
+    title = "Against a manual free AddCleanup costs " + ", ".join(measured)
     return timings(
         recording,
         "addcleanup-cost",
         costs((FREE, DEFER, CLEANUP, AUTO), FREE, _published()),
-        title if measured else "What AddCleanup costs against freeing by hand was not measured",
-        "wall time per operation (ns); in brackets: against freed by hand\n"
+        title if measured else "What AddCleanup costs against a manual free was not measured",
+        "wall time per operation (ns); in brackets: against a manual free\n"
         "as published: hollow diamonds a MacBook Pro M1, hollow squares a Linux server",
     )
 
@@ -115,7 +115,7 @@ def why(recording: Recording) -> Chart:
 
 
 def moved(recording: Recording) -> tuple[float, float]:
-    """What AddCleanup and freeing by hand take today over what they took on the issue's release."""
+    """What AddCleanup and a manual free take today over what they took on the issue's release."""
     automatic, by_hand = (
         _against_the_document(recording, arm, TODAY_GO)[1].value for arm in (CLEANUP, FREE)
     )
@@ -139,7 +139,7 @@ def _why_title(recording: Recording, changed: dict[tuple[str, str], float]) -> s
         rounding.times(recording.ratio(Ratio(CLEANUP, FREE), go).value)
         for go in (ISSUE_GO, TODAY_GO)
     )
-    sides = [("freeing by hand", by_hand), ("AddCleanup", automatic)]
+    sides = [("a manual free", by_hand), ("AddCleanup", automatic)]
     more, less = sorted(sides, key=lambda side: -abs(math.log(side[1])))
     return (
         f"From Go {ISSUE_GO} to {TODAY_GO} the ratio went from {then} to {now}: {more[0]} moved "

@@ -32,6 +32,7 @@ from gccost.measuring.experiments.cloudflare import (
     GOROUTINES,
     GRID_GOGC,
     GRID_PROCS,
+    LEAST_CPUS,
     LIMITED,
     MOST_PROCS,
     PROCS,
@@ -117,7 +118,7 @@ def _curve(
         if estimate.samples:
             xs.append(x)
             estimates.append(estimate)
-            values.append(list(recording.samples(arm, go)[metric].dropna()))
+            values.append(list(recording.values(arm, go, metric)))
     return Curve(name, xs, estimates, values, colour)
 
 
@@ -187,7 +188,7 @@ def published_scaling(recording: Recording) -> Chart:
         ends += [(last[1], "GOGC=100", PURPLE), (law.at(last[0]), "the law", BLUE)]
         name_ends(axes, ends)
         axes.annotate(
-            "each as fast\nas the first",
+            "proportional\nto the first",
             (best / one[1], best),
             xytext=(-8, 0),
             textcoords="offset points",
@@ -240,7 +241,7 @@ def scaling(recording: Recording) -> Chart:
             told[-1] += f", with a peak of {rounding.times(most)} at {curve.xs[best]:.0f}"
     first = next(iter(panels.values()))[0]
     title = (
-        f"On {cpus} CPUs {first.xs[-1]:.0f} goroutines sign so many times what one does at "
+        f"Throughput of {first.xs[-1]:.0f} goroutines over that of one, on {cpus} CPUs at "
         f"{first.name}: " + "; ".join(told)
     )
     with style():
@@ -374,7 +375,7 @@ def sweep_arm(recording: Recording) -> tuple[Callable[[str], Arm], str, str]:
 
     The document's own sweep where there are CPUs enough, else Ps that take turns.
     """
-    if recording.cpus >= DOCUMENT_CPUS:
+    if recording.cpus >= LEAST_CPUS:
         words = f"signatures per second, {DOCUMENT_CPUS} goroutines on {recording.cpus} CPUs"
         return (lambda gogc: signing(DOCUMENT_CPUS, gogc)), "op/s", words
     words = f"signatures per CPU second, {MOST_PROCS} Ps that take turns on one CPU"
@@ -382,7 +383,7 @@ def sweep_arm(recording: Recording) -> tuple[Callable[[str], Arm], str, str]:
 
 
 def best_gogc(recording: Recording, go: str) -> str:
-    """The least GOGC of the sweep that signs as much as any, as far as the intervals tell.
+    """The smallest GOGC of the sweep that no other value significantly outperforms.
 
     Empty if none was measured.
     """
@@ -392,7 +393,7 @@ def best_gogc(recording: Recording, go: str) -> str:
 
 
 def _enough(levels: Mapping[str, Estimate]) -> str:
-    """The first of some levels, in their order, that cannot be told from the largest."""
+    """The first of some levels, in their order, that the largest does not significantly exceed."""
     if not levels:
         return ""
     largest = max(levels.values(), key=lambda e: e.value)
@@ -414,14 +415,17 @@ def gogc(recording: Recording) -> Chart:
         return nothing(name, "GOGC was not swept")
     told = []
     for go, (curve, off) in panels.items():
-        levels = dict(zip(curve.xs, curve.estimates, strict=True))
-        enough = float(_enough({f"{x:.0f}": e for x, e in levels.items()}))
         base = curve.estimates[0].value
-        part = f"Go {go} {rounding.times(levels[enough].value / base)} at GOGC={enough:.0f}"
+        most = max(range(len(curve.xs)), key=lambda i: curve.estimates[i].value)
+        top = curve.estimates[most].value / base
+        part = f"Go {go} up to {rounding.times(top)} (GOGC={curve.xs[most]:.0f})"
         if off.xs:
-            part += f", {rounding.times(off.estimates[0].value / base)} with the GC off"
+            off_over = rounding.times(off.estimates[0].value / base)
+            part += (
+                f", {off_over}\u00a0with\u00a0the\u00a0GC\u00a0off"  # one line: capitals are wide
+            )
         told.append(part)
-    title = "Against GOGC=100, where more brings nothing that can be told: " + "; ".join(told)
+    title = "Throughput over that at GOGC=100: " + "; ".join(told)
     with style():
         figure, all_axes = canvas([7] * len(panels))
         for axes, (go, (curve, off)) in zip(all_axes, panels.items(), strict=True):
@@ -485,7 +489,7 @@ def grid(recording: Recording) -> Chart:
         if at_most:
             told.append(f"{_enough(at_most)} on Go {go}")
     title = (
-        f"With {MOST_PROCS} Ps the least GOGC that signs as much per CPU second as any: "
+        f"Smallest setting that no other significantly outperforms, with {MOST_PROCS} Ps: "
         + ", ".join(told)
     )
     with style():
@@ -555,7 +559,7 @@ def trace(recording: Recording) -> Chart:
     lines: list[tuple[str, gctrace.Trace, str]] = [("as published", published_trace(), PURPLE)]
     unread: list[GccostError] = []
     arms = [(f"{p} P" + ("s" if p > 1 else ""), turns(p)) for p in (MOST_PROCS, 1)]
-    if recording.cpus >= DOCUMENT_CPUS:
+    if recording.cpus >= LEAST_CPUS:
         arms.insert(0, (f"{DOCUMENT_CPUS} goroutines, all CPUs", signing(DOCUMENT_CPUS)))
     for go in recording.releases:
         for label, arm in arms:
@@ -654,7 +658,7 @@ _PRINTED = {
 
 def profiled_arms(recording: Recording) -> list[tuple[str, Arm]]:
     """The arms that are profiled: at the collapse and at a better GOGC."""
-    if recording.cpus >= DOCUMENT_CPUS:
+    if recording.cpus >= LEAST_CPUS:
         return [(f"GOGC={g}", signing(DOCUMENT_CPUS, g, profile="cpu")) for g in ("100", BEST_GOGC)]
     return [(f"GOGC={g}", turns(MOST_PROCS, g, profile="cpu")) for g in ("100", "400")]
 
@@ -687,15 +691,15 @@ def profile(recording: Recording) -> Chart:
                     told.setdefault(go, []).append(f"{text} at {label}")
     if not panels:
         return nothing(name, "Signing was not profiled")
-    title = "Of the CPU profile the GC and its locks are " + "; ".join(
-        f"{' and '.join(shares)} on Go {go}" for go, shares in told.items()
+    title = "The GC and its locks in the CPU profile: " + "; ".join(
+        f"{', '.join(shares)} on Go {go}" for go, shares in told.items()
     )
     with style():
         figure, _ = dot_plot(
             panels,
             _glued(title),
             "share of the CPU profile (%); shares overlap\n"
-            "hollow diamonds: flat shares of the functions that the document prints",
+            "hollow diamonds: flat shares of the functions that the document printed",
             most=100,
         )
         plt.close(figure)
@@ -727,12 +731,12 @@ def gc_share(recording: Recording) -> Chart:
         values = [100 * float(v) for v in recording.shares(share, go)]
         found.append(("profile: GC and locks", in_percent(recording.share(share, go)), values))
         saved = saved_share(recording, go)
-        found.append(("what GOGC=400 saves", *saved))
+        found.append(("saved by GOGC=400", *saved))
         for label, e, values in found:
             if not e.samples:
                 continue
             text = rounding.plain(e.value) + " %"
-            ink = GREEN if label.startswith("what") else ORANGE
+            ink = GREEN if label.startswith("saved") else ORANGE
             panels.setdefault(release(recording, go), []).append(Dots(label, values, e, text, ink))
             data.append(row(label, go, e, unit="%"))
             said.append(f"Go {go}, {label} {text}")
@@ -740,12 +744,12 @@ def gc_share(recording: Recording) -> Chart:
     if not panels:
         return nothing(name, "The GC's share of the CPU time was not measured")
     title = (
-        f"How much of the CPU time is the GC's depends on who counts: with {MOST_PROCS} Ps on one "
-        f"CPU, {rounding.plain(min(seen))} to {rounding.plain(max(seen))} %"
+        f"The GC's share of the CPU time depends on the measure: with {MOST_PROCS} Ps on one CPU "
+        f"it is {rounding.plain(min(seen))} to {rounding.plain(max(seen))} %"
     )
     with style():
         figure, _ = dot_plot(
-            panels, title, "share of the process's CPU time (%); more than 100 is an over-count"
+            panels, title, "share of the process's CPU time (%); more than 100 is counted too high"
         )
         plt.close(figure)
     alt = "A dot plot of the GC's share by several measures: " + "; ".join(said)
@@ -775,10 +779,10 @@ def way(arm: Arm) -> str:
 
 
 _WAYS = (
-    ("GOGC of so much", FIXED, BLUE),
-    ("GOMEMLIMIT of so many MiB, GOGC=off", LIMITED, ORANGE),
-    ("a ballast, for a goal of so many MiB", BALLASTS, GREEN),
-    ("a tuner, to a goal of so many MiB", TUNERS, INK),
+    ("a fixed GOGC", FIXED, BLUE),
+    ("GOMEMLIMIT in MiB, GOGC=off", LIMITED, ORANGE),
+    ("a ballast, by its goal in MiB", BALLASTS, GREEN),
+    ("a tuner, by its goal in MiB", TUNERS, INK),
     ("automemlimit's rule", (AUTOMEMLIMIT,), PURPLE),
 )
 

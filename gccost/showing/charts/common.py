@@ -36,9 +36,9 @@ from gccost.stats import Estimate
 
 # How an arm is called beside its points.
 NAMES = {
-    "AllocateFree": "freed by hand",
+    "AllocateFree": "manual free",
     "AllocateDefer": "freed by defer",
-    "AllocateHeapFree": "heap handle, freed by hand",
+    "AllocateHeapFree": "heap handle, manual free",
     "AllocateCleanup": "AddCleanup frees",
     "AllocateAuto": "finalizer frees",
     "AllocateDummy": "finalizer does nothing",
@@ -50,14 +50,14 @@ NAMES = {
     "UntilFreePlain": "plain object",
     "UntilFreeCleanup": "with a cleanup",
     "UntilFreeFinalizer": "with a finalizer",
-    "ParallelFree": "freed by hand",
+    "ParallelFree": "manual free",
     "ParallelCleanup": "AddCleanup frees",
     "ParallelAuto": "finalizer frees",
     "AttachFinalizer": "SetFinalizer alone",
     "AttachCleanup": "AddCleanup alone",
     "ParallelSlab": "slabs of 64",
     "ParallelSlabCrowded": "slabs, all in C at once",
-    "Batch": "by hand, in batches of 256",
+    "Batch": "manual free, batches of 256",
     "Reuse": "slabs, blocks used again",
     "Slab": "slabs",
     "SlabWeighted": "weighted slabs",
@@ -68,24 +68,24 @@ NAMES = {
     "LastFirst": "AddCleanup, last handle first",
     "Padded": "AddCleanup, handle of 64 bytes",
     "Registry": "registry of weak pointers",
-    "LiveManual": "by hand",
+    "LiveManual": "manual free",
     "LiveSlab": "slab and Close",
     "LiveCleanup": "Close and Stop",
     "LiveFinalizer": "Close and SetFinalizer(nil)",
     "OneHeapCleanup": "AddCleanup frees, one C heap",
     "OneHeapFinalizer": "finalizer frees, one C heap",
-    "HeapManual": "freed by hand",
+    "HeapManual": "manual free",
     "HeapSlab": "slabs of 64",
     "HeapCleanup": "AddCleanup frees",
     "HeapFinalizer": "finalizer frees",
-    "Nothing": "a JVM that does nothing",
+    "Nothing": "an idle JVM",
     "Plain": "plain",
     "Cleaner": "Cleaner",
     "LeakNaive": "allocate, then register",
     "LeakRegisterFirst": "register first",
     "LeakTryCatch": "free if it fails",
-    "Removed": "plain, need not be made",
-    "Escaping": "plain, must be made",
+    "Removed": "plain, may be removed",
+    "Escaping": "plain, must be allocated",
     "Cleaned": "with a Cleaner",
     "Finalized": "with a finalizer",
     "Sign": "signing, all CPUs",
@@ -167,7 +167,7 @@ def release(recording: Recording, on: str) -> str:
     """A panel's heading."""
     document = recording.experiment.document
     whose = {document: "the document's toolchain", toolchains.today(document): "today's"}
-    whose |= {DOCUMENT_JDK: "which stands for the document's 9"}
+    whose |= {DOCUMENT_JDK: "in place of the document's 9"}
     return toolchains.title(on) + (f", {whose[on]}" if on in whose else "")
 
 
@@ -660,10 +660,10 @@ def _seen(e: Estimate) -> tuple[float, ...]:
 
 
 def control(recording: Recording) -> Chart:
-    """The A/A control: identical code against itself, linked twice."""
+    """The A/A controls: identical code against itself."""
     controls = list(recording.controls())
     off = max((abs(math.log(e.value)) for _, _, e in controls), default=math.nan)
-    names = [f"{NAMES[arm.benchmark]}, Go {go}" for arm, go, _ in controls]
+    names = [f"{NAMES[arm.benchmark]}, {toolchains.title(go)}" for arm, go, _ in controls]
     with style():
         figure, (axes,) = canvas([max(len(controls), 1)])
         axes.axvline(1, color=MUTED, linewidth=1)
@@ -672,7 +672,7 @@ def control(recording: Recording) -> Chart:
             _labelled(axes, y, Dots("", values, estimate, rounding.times(estimate.value)))
         lines_down(axes, names)
         axes.margins(x=0.16)
-        axes.set_xlabel("cost against the same code, linked once more (ratio)")
+        axes.set_xlabel("cost over that of the same code, measured once more (ratio)")
         title = (
             f"Identical code measured twice differs by {rounding.percent(math.expm1(off))} at most"
         )

@@ -93,14 +93,14 @@ def cost(recording: Recording) -> Chart:
     measured = [
         f"{rounding.times(ratio.value)} on Go {go}" for go, ratio in ratios.items() if ratio.samples
     ]
-    title = "Against freeing by hand a finalizer costs " + " and ".join(measured)
+    title = "Against a manual free a finalizer costs " + " and ".join(measured)
     figures = {name: [Mark(ns)] for (name, gogc), ns in _published().items() if gogc == "100"}
     return timings(
         recording,
         "lemire-cost",
         costs(_COST_ARMS, FREE, figures),
-        title if measured else "What a finalizer costs against freeing by hand was not measured",
-        "wall time per operation (ns); in brackets: against freed by hand\n"
+        title if measured else "What a finalizer costs against a manual free was not measured",
+        "wall time per operation (ns); in brackets: against a manual free\n"
         "hollow diamonds: as published",
     )
 

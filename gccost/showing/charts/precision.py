@@ -54,9 +54,10 @@ def precision(recording: Recording) -> Chart:
         values = [e.value for es in found.values() for e in es]
         low, high = min(values), max(values)
         axes.set_xlim(low - 0.25 * (high - low), high + 0.45 * (high - low))
-        axes.set_xlabel(
-            f"a finalizer over a manual free, Go {TODAY_GO} (ratio), {len(MEASUREMENTS)} "
-            "measurements each; bars: their 95 % intervals"
+        below(
+            figure,
+            f"a finalizer over a manual free, Go {TODAY_GO} (ratio)\n"
+            f"{len(MEASUREMENTS)} measurements each; bars: their 95 % intervals",
         )
         title = "The same ratio measured eight times over lies within " + ", ".join(
             f"{rounding.percent(spread - 1)} by {method}"

@@ -42,7 +42,7 @@ from gccost.showing.figures import BLUE, GREEN, INK, ORANGE, Chart, finish, styl
 from gccost.stats import Estimate
 
 SETTLED = "settled-ns/op"
-# What is closed or freed by hand is blue, what cannot be forgotten green, and the
+# What the program closes or frees is blue, what cannot be forgotten green, and the
 # finalizer and the cleanup for each object, which all of them replace, orange.
 _BY_HAND = {"AllocateHeapFree", "Batch", "SlabClose", "SlabCloseAtOnce", "Stop"}
 _EACH = {"AllocateCleanup", "AllocateAuto", "OneHeapCleanup", "OneHeapFinalizer"}
@@ -61,7 +61,7 @@ def _colour(arm: Arm) -> str:
 
 
 def cost(recording: Recording) -> Chart:
-    """What each remedy costs against freeing by hand, the rest collected."""
+    """What each remedy costs against a manual free, the rest collected."""
     arms = (HEAP_FREE, *REMEDIES, *ONE_HEAP, CLEANUP, AUTO)
     ratios = {arm: recording.ratio(Ratio(arm, FREE, SETTLED), TODAY_GO) for arm in arms}
     measured = sorted((arm for arm in arms if ratios[arm].samples), key=lambda a: ratios[a].value)
@@ -83,8 +83,8 @@ def cost(recording: Recording) -> Chart:
         figure, (axes,) = dot_plot(
             {"": lines},
             title,
-            "settled wall time against freed by hand (ratio, log scale)\n"
-            "blue: closed or freed by hand; green: cannot be forgotten; orange: one for each",
+            "settled wall-clock time over that of the manual free (ratio, log scale)\n"
+            "blue: the program closes or frees; green: cannot be forgotten; orange: one for each",
         )
         drawn = [v for line in lines for v in (line.estimate.value, *line.points) if v > 0]
         low, high = min(0.5, *drawn) / 1.15, max(drawn) * 1.3
@@ -93,7 +93,7 @@ def cost(recording: Recording) -> Chart:
         plain_ticks(axes, "x", ticks_between(low, high))
         axes.axvline(1, color=INK, linewidth=1, zorder=0)
         plt.close(figure)
-    alt = "A dot plot of the settled cost against freeing by hand: " + "; ".join(
+    alt = "A dot plot of the settled cost over that of a manual free: " + "; ".join(
         f"{line.name} {line.label}" for line in lines
     )
     return finish(figure, name="remedies-cost", title=title, alt=alt + ".", data=pd.DataFrame(data))
@@ -142,7 +142,7 @@ def memory(recording: Recording) -> Chart:
             ],
         )
         axes.set_xlabel("C blocks held per surviving handle, one in a hundred surviving (log)")
-        axes.set_ylabel("settled, against freed by hand (log)")
+        axes.set_ylabel("settled time over the manual free (log)")
         headline(figure, title)
         plt.close(figure)
     data = pd.DataFrame(
@@ -169,7 +169,7 @@ def _by_live(recording: Recording, metric: str, unit: float = 1) -> list[Curve]:
             if estimate.samples:
                 xs.append(float(count))
                 estimates.append(scaled(estimate, 1 / unit))
-                values.append(list(recording.samples(arm, TODAY_GO)[metric].dropna() / unit))
+                values.append(list(recording.values(arm, TODAY_GO, metric) / unit))
         if xs:
             curves.append(Curve(NAMES[benchmark], xs, estimates, values, _INKS[benchmark]))
     return curves
@@ -189,12 +189,10 @@ def live(recording: Recording) -> Chart:
     if not curves:
         return nothing("remedies-live", "Handles closed at random were not measured")
     most = max(curve.xs[-1] for curve in curves)
-    title = f"With {most:,.0f} handles live, closing one at random and opening another costs " + (
-        ", ".join(
-            f"{rounding.nanoseconds(c.estimates[-1].value)} {c.name}"
-            for c in curves
-            if c.xs[-1] == most
-        )
+    title = f"Closing one of {most:,.0f} live handles at random and opening another: " + ", ".join(
+        f"{c.name} {rounding.nanoseconds(c.estimates[-1].value)}"
+        for c in curves
+        if c.xs[-1] == most
     )
     panels = (
         (curves, "ns per close and open (log)", "ns"),
@@ -233,7 +231,7 @@ def live(recording: Recording) -> Chart:
 
 
 def heap(recording: Recording) -> Chart:
-    """The same beside 100 MB of live Go memory."""
+    """The same with 100 MB of live Go memory."""
     by_hand = Arm("HeapManual")
     lines = [
         Timing(NAMES[arm.benchmark], arm, SETTLED, None if arm == by_hand else by_hand, ink)
@@ -246,20 +244,19 @@ def heap(recording: Recording) -> Chart:
     ]
     slab = recording.ratio(Ratio(Arm("HeapSlab"), by_hand, SETTLED), TODAY_GO)
     title = (
-        f"Beside 100 MB of live Go memory slabs of 64 cost {rounding.times(slab.value)} "
-        "a manual free"
+        f"With 100 MB of live Go memory slabs of 64 cost {rounding.times(slab.value)} a manual free"
     )
     return timings(
         recording,
         "remedies-heap",
         lines,
         title if slab.samples else "Remedies beside a large heap were not measured",
-        "settled wall time per operation (ns); in brackets: against freed by hand",
+        "settled wall-clock time per operation (ns); in brackets: over the manual free",
     )
 
 
 def releases(recording: Recording) -> Chart:
-    """The slab and Close with Stop on every release, against freeing by hand there."""
+    """The slab and Close with Stop on every release, against the manual free there."""
     panels: dict[str, list[Dots]] = {}
     data, said = [], []
     shown = (
@@ -285,14 +282,18 @@ def releases(recording: Recording) -> Chart:
     if not panels:
         return nothing("remedies-releases", "The remedies were not measured on any release")
     of_slab = [line.estimate.value for line in panels.get(f"{name(slabs('Slab'))}: dropped", [])]
-    title = "A slab's cost against freeing by hand was not measured"
-    if of_slab:
+    title = "The cost of slabs over a manual free was not measured"
+    if len(of_slab) == 1:
+        title = f"Slabs of 64 cost {rounding.times(of_slab[0])} a manual free"
+    elif of_slab:
         title = (
             f"From release to release slabs of 64 cost {rounding.times(min(of_slab))} to "
             f"{rounding.times(max(of_slab))} a manual free"
         )
     with style():
-        figure, all_axes = dot_plot(panels, title, "against freed by hand (ratio, log scale)")
+        figure, all_axes = dot_plot(
+            panels, title, "cost over that of the manual free (ratio, log scale)"
+        )
         drawn = [
             v for lines in panels.values() for d in lines for v in (d.estimate.value, *d.points)
         ]
@@ -303,7 +304,7 @@ def releases(recording: Recording) -> Chart:
             plain_ticks(axes, "x", ticks_between(low, high))
             axes.axvline(1, color=INK, linewidth=1, zorder=0)
         plt.close(figure)
-    alt = "A dot plot of ratios to freeing by hand, by release: " + "; ".join(said)
+    alt = "A dot plot of ratios to the manual free, by release: " + "; ".join(said)
     return finish(
         figure, name="remedies-releases", title=title, alt=alt + ".", data=pd.DataFrame(data)
     )

@@ -71,7 +71,7 @@ def heap(recording: Recording) -> Chart:
     """How much of a finalizer's cost is that its handle is on the heap."""
     parts = [part for go in recording.releases if (part := _of_the_heap(recording, go)) is not None]
     title = (
-        "Of what a finalizer adds to freeing by hand, that its handle is on the heap explains "
+        "Of what a finalizer adds to a manual free, that its handle is on the heap explains "
         + " and ".join(parts)
     )
     return timings(
@@ -79,7 +79,7 @@ def heap(recording: Recording) -> Chart:
         "siebenmann-heap",
         costs((FREE, HEAP_FREE, AUTO), FREE, {}),
         title if parts else "How much of a finalizer's cost is the heap's was not measured",
-        "wall time per operation (ns); in brackets: against freed by hand",
+        "wall time per operation (ns); in brackets: against a manual free",
     )
 
 

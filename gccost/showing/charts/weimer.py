@@ -86,8 +86,8 @@ def name(arm: Arm) -> str:
 
 
 def per_object(recording: Recording, arm: Arm, on: str) -> tuple[list[float], Estimate]:
-    """The CPU time of the whole process per object, that of a JVM that does nothing
-    taken off, in ns: a value a sample, and the estimate."""
+    """The CPU time of the whole process per object, net of an idle JVM, in
+    ns: a value a sample, and the estimate."""
     n = recording.samples(arm, on)["n"]
     if not len(n):
         return [], stats.amount([])
@@ -131,15 +131,15 @@ def cost(recording: Recording) -> Chart:
     heading = "What finalize costs against Cleaner was not measured"
     if known:
         heading = (
-            f"In CPU time of the whole process finalize costs {rounding.times(min(known))} to "
-            f"{rounding.times(max(known))} what Cleaner costs"
+            f"Finalize takes {rounding.times(min(known))} to {rounding.times(max(known))} the CPU "
+            "time of Cleaner, whole process"
         )
     with style():
         figure, _ = dot_plot(
             panels,
             heading,
-            "CPU time per object (ns), that of a JVM that does nothing taken off\n"
-            "diamonds: the document's figures, on OpenJDK 9, nothing taken off",
+            "CPU time per object (ns), net of an idle JVM\n"
+            "diamonds: the document's figures, on OpenJDK 9, not net",
         )
         plt.close(figure)
     alt = "A dot plot of the CPU time per object: " + "; ".join(said)
@@ -147,7 +147,7 @@ def cost(recording: Recording) -> Chart:
 
 
 def memory(recording: Recording) -> Chart:
-    """The largest resident set of each kind of handle, and of a JVM that does nothing."""
+    """The largest resident set of each kind of handle, and of an idle JVM."""
     panels: dict[str, list[Dots]] = {}
     data, said = [], []
     for on in recording.releases:
@@ -158,7 +158,7 @@ def memory(recording: Recording) -> Chart:
             label = f"{rounding.plain(estimate.value)} MiB"
             document = on == recording.experiment.document and arm is not NOTHING
             marks = _marks(arm, "max_rss_kb", 1024 * _MIB) if document else ()
-            values = [v * _MIB for v in recording.samples(arm, on)[_PEAK].dropna()]
+            values = [v * _MIB for v in recording.values(arm, on, _PEAK)]
             ink = _INKS.get(arm.benchmark, MUTED)
             dots = Dots(_CALLED[arm.benchmark], values, estimate, label, ink, marks)
             panels.setdefault(release(recording, on), []).append(dots)
@@ -197,11 +197,11 @@ def _made_none(recording: Recording, on: str) -> bool:
 
 
 def removed(recording: Recording) -> Chart:
-    """A plain handle as the compiler likes it, and kept from removing it."""
+    """A plain handle that the compiler may remove, and one that it may not."""
     panels: dict[str, list[Dots]] = {}
     data, said, counts = [], [], []
     for on in recording.releases:
-        for arm, name in ((PLAIN, "as it comes"), (KEPT, "escape analysis off")):
+        for arm, name in ((PLAIN, "default"), (KEPT, "escape analysis off")):
             estimate = recording.level(arm, on)
             if not estimate.samples:
                 continue
@@ -210,7 +210,7 @@ def removed(recording: Recording) -> Chart:
             label = f"{rounding.nanoseconds(estimate.value)}, {rounding.count(cycles)} {runs}"
             if arm == PLAIN:
                 counts.append(cycles)
-            values = list(recording.samples(arm, on)["ns/op"].dropna())
+            values = list(recording.values(arm, on))
             ink = BLUE if arm == PLAIN else INK
             dots = Dots(name, values, estimate, label, ink)
             panels.setdefault(release(recording, on), []).append(dots)
@@ -221,16 +221,16 @@ def removed(recording: Recording) -> Chart:
     most = max(counts, default=math.nan)
     made = not all(_made_none(recording, on) for on in recording.releases)
     heading = (
-        "In a hundred million plain handles the collector runs "
-        + ("not once" if most == 0 else f"up to {rounding.count(most)} times")
-        + (": the compiler makes none of them" if most == 0 and not made else "")
+        "Over a hundred million plain handles the collector "
+        + ("does not run" if most == 0 else f"runs up to {rounding.count(most)} times")
+        + (": the compiler removes all of them" if most == 0 and not made else "")
     )
     with style():
         figure, axes = dot_plot(
             panels,
             heading,
             "wall time of the loop per object (ns, log scale)\n"
-            "100,000,000 handles as it comes, 10,000,000 with escape analysis off",
+            "100,000,000 handles by default, 10,000,000 with escape analysis off",
         )
         _log(axes, [line for lines in panels.values() for line in lines])
         plt.close(figure)
@@ -277,15 +277,15 @@ def collectors(recording: Recording) -> Chart:
     if not others:
         return nothing("weimer-collectors", "Other collectors were not measured at this budget")
     least, most = (pick(ratios, key=lambda k: ratios[k]) for pick in (min, max))
-    heading = "finalize costs from " + " to ".join(
+    heading = "finalize costs " + " to ".join(
         f"{rounding.times(ratios[key])} ({in_words(key[0])}, {key[1]})" for key in (least, most)
     )
-    heading += " what Cleaner costs, by the collector"
+    heading += " what Cleaner costs, depending on the collector"
     with style():
         figure, _ = dot_plot(
             panels,
             heading,
-            "CPU time per object (ns), that of a JVM that does nothing taken off",
+            "CPU time per object (ns), net of an idle JVM",
         )
         plt.close(figure)
     alt = "A dot plot of the CPU time per object by collector: " + "; ".join(said)
@@ -303,13 +303,13 @@ def registered(recording: Recording) -> Chart:
             kind = arm.benchmark.removeprefix("Registered")
             for metric, when in (
                 ("registered/op", ""),
-                ("registered-drained/op", " after the finalizer thread"),
+                ("registered-drained/op", ", after the finalizer thread"),
             ):
                 estimate = recording.amount(arm, on, metric)
                 if not estimate.samples or (when and kind != "Finalize"):
                     continue
                 label = rounding.plain(estimate.value) if estimate.value else "none"
-                values = list(recording.samples(arm, on)[metric].dropna())
+                values = list(recording.values(arm, on, metric))
                 name = _CALLED[kind] + when
                 dots = Dots(name, values, estimate, label, _INKS[kind])
                 panels.setdefault(release(recording, on), []).append(dots)
@@ -425,14 +425,16 @@ def leaks(recording: Recording) -> Chart:
     }
     on = list(maps)[-1]
     naive = [r for r, o in maps[on].get("LeakNaive", {}).items() if o == 3]
-    heading = "Allocating before registering leaked at no heap that was tried"
+    heading = "Allocating before registering leaked at no heap size tried"
     if naive:
         heading = (
             f"With {min(naive)} to {max(naive)} bytes of the heap left, allocating before "
             f"registering leaks on {in_words(on)}"
         )
     remedies = sum(leaked[kind] for kind in LEAK_REMEDIES)
-    heading += "; the two remedies " + ("never do" if not remedies else f"do at {remedies} places")
+    heading += "; the two remedies " + (
+        "never leak" if not remedies else f"leak at {remedies} places"
+    )
     inks = ListedColormap(["#f2f2f2", "#9ecae1", "#3182bd", ORANGE])
     data, said = [], []
     with style():
@@ -481,8 +483,8 @@ _JMH = ((JMH_REMOVED, BLUE), (JMH_ESCAPING, INK), (JMH_CLEANED, GREEN), (JMH_FIN
 def effective(recording: Recording) -> Chart:
     """Creating and destroying an object by JMH, with and without a finalizer."""
     table = published.table("lemire-timings").query("language == 'Java'")
-    plain, dear = (float(v) for v in sorted(table["ns_per_op"]))
-    marks = {JMH_REMOVED: plain, JMH_ESCAPING: plain, JMH_FINALIZED: dear}
+    plain, finalized = (float(v) for v in sorted(table["ns_per_op"]))
+    marks = {JMH_REMOVED: plain, JMH_ESCAPING: plain, JMH_FINALIZED: finalized}
     panels: dict[str, list[Dots]] = {}
     data, said = [], []
     for on in recording.releases:
@@ -492,7 +494,7 @@ def effective(recording: Recording) -> Chart:
                 continue
             label = rounding.nanoseconds(estimate.value)
             own = (Mark(marks[arm]),) if arm in marks else ()
-            values = list(recording.samples(arm, on)["ns/op"].dropna())
+            values = list(recording.values(arm, on))
             dots = Dots(_CALLED[arm.benchmark], values, estimate, label, ink, own)
             panels.setdefault(release(recording, on), []).append(dots)
             data.append(row(arm.benchmark, on, estimate, unit="ns/op"))
@@ -502,9 +504,9 @@ def effective(recording: Recording) -> Chart:
     on = recording.releases[-1]
     ratios = [recording.ratio(Ratio(JMH_FINALIZED, arm), on) for arm in (JMH_ESCAPING, JMH_REMOVED)]
     heading = (
-        f"On {in_words(on)} a finalizer makes creating and destroying an object "
-        f"{rounding.times(ratios[0].value)} as dear, or {rounding.times(ratios[1].value)} if the "
-        "object need not be made"
+        f"On {in_words(on)} an object with a finalizer is "
+        f"{rounding.times(ratios[0].value)} as expensive as one that must be allocated, "
+        f"{rounding.times(ratios[1].value)} as one that may be removed"
     )
     with style():
         figure, axes = dot_plot(
@@ -539,7 +541,7 @@ def warm_up(recording: Recording) -> Chart:
     if not curves:
         return nothing("jmh-warm-up", "How a JVM warms up was not measured")
     fell = {c.name: c.estimates[0].value / c.estimates[-1].value for c in curves}
-    heading = f"On {in_words(on)} the first twentieth of a second against the tenth: " + ", ".join(
+    heading = f"On {in_words(on)} the first of {len(laps)} laps over the last: " + ", ".join(
         f"{name} {rounding.times(by)}" for name, by in fell.items()
     )
     with style():

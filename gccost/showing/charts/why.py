@@ -360,7 +360,7 @@ def causes(recording: Recording) -> Chart:
                 continue
             stride = recording.amount(arm, go, "stride-bytes").value
             label = f"{rounding.nanoseconds(estimate.value)}, {rounding.count(stride)} bytes apart"
-            values = list(recording.samples(arm, go)[CPU].dropna())
+            values = list(recording.values(arm, go, CPU))
             panels.setdefault(release(recording, go), []).append(
                 Dots(what, values, estimate, label, ink)
             )
@@ -376,15 +376,17 @@ def causes(recording: Recording) -> Chart:
         )
         if go == TODAY_GO and math.isfinite(alone + dummy + cleanup):
             titled.append(
-                f"A finalizer takes {rounding.nanoseconds(alone)}, with one dummy object beside it "
-                f"{rounding.nanoseconds(dummy)}, a cleanup {rounding.nanoseconds(cleanup)}"
+                f"A finalizer takes {rounding.nanoseconds(alone)}, with one dummy object next to "
+                f"it {rounding.nanoseconds(dummy)}; a cleanup takes {rounding.nanoseconds(cleanup)}"
             )
     if not panels:
         return nothing(name, "The causal test was not measured")
-    title = titled[0] if titled else "A finalizer with dummies beside it, against a cleanup"
+    title = titled[0] if titled else "A finalizer with dummies next to it, against a cleanup"
     with style():
         figure, _ = dot_plot(
-            panels, title, "CPU time of an operation (ns); beside it: from one handle to the next"
+            panels,
+            title,
+            "CPU time of an operation (ns); right: also the distance of one handle to the next",
         )
     return _finished(figure, name, title, "A dot plot of CPU time and stride", made)
 
@@ -457,7 +459,7 @@ def _over_lives(
         if estimate.samples:
             xs.append(float(handles))
             estimates.append(estimate)
-            points.append(list(recording.samples(arm, go)[CPU].dropna()))
+            points.append(list(recording.values(arm, go, CPU)))
     return Curve(what, xs, estimates, points, ink)
 
 
@@ -499,7 +501,7 @@ def programs(recording: Recording) -> Chart:
                 go,
             )
             label = f"of {rounding.plain(held)}; adds {rounding.nanoseconds(added.value)}"
-            values = list(recording.samples(lists, go)["passed-records/op"].dropna())
+            values = list(recording.values(lists, go, "passed-records/op"))
             what = f"with {others} other{'' if others == 1 else 's'}" if others else "handles alone"
             panels.setdefault(heading, []).append(Dots(what, values, passed, label, ORANGE))
             made.add(f"{heading}, {what}", go, passed, "records", held=held, added=added.value)
@@ -516,7 +518,7 @@ def programs(recording: Recording) -> Chart:
     title = (
         f"In a loop of handles a walk passes {rounding.plain(first[0])} records and a cleanup adds "
         f"{rounding.nanoseconds(first[1])}; with {rounding.count(POOL)} in use and {MIXED} others "
-        f"beside each {rounding.plain(last[0])} and {rounding.nanoseconds(last[1])}"
+        f"for each it passes {rounding.plain(last[0])} and adds {rounding.nanoseconds(last[1])}"
     )
     with style():
         figure, _ = dot_plot(
@@ -604,7 +606,7 @@ def price(recording: Recording) -> Chart:
     issue = dict(zip(printed["variant"], printed["ns_per_op"].astype(float), strict=True))
     for go in recording.releases:
         for what, arm in (
-            ("freed by hand", FREE),
+            ("manual free", FREE),
             ("AddCleanup frees", CLEANUP),
             ("finalizer frees", AUTO),
         ):
@@ -617,7 +619,7 @@ def price(recording: Recording) -> Chart:
                 ratio = recording.ratio(Ratio(own, FREE), go)
                 if own != FREE and ratio.samples:
                     label += f"  ({rounding.times(ratio.value)})"
-                values = list(recording.samples(own, go)["ns/op"].dropna())
+                values = list(recording.values(own, go))
                 called = what + {"": "", INDEX: ", no walk", PLUS: ", and further"}[runtime]
                 ink = BLUE if own == FREE else RUNTIME_COLOURS[runtime]
                 marks = [] if runtime else [Mark(issue[arm.benchmark])]
@@ -629,17 +631,17 @@ def price(recording: Recording) -> Chart:
         before, after = (recording.ratio(Ratio(patched(CLEANUP, r), FREE), go) for r in ("", INDEX))
         if before.samples and after.samples:
             titled.append(
-                f"{rounding.times(after.value)} freeing by hand instead of "
+                f"{rounding.times(after.value)} a manual free instead of "
                 f"{rounding.times(before.value)} on Go {go}"
             )
     if not panels:
         return nothing(name, "The documents' programs were not measured on both runtimes")
-    title = "Without the walk AddCleanup takes " + "; ".join(titled)
+    title = "Without the walk AddCleanup costs " + "; ".join(titled)
     with style():
         figure, _ = dot_plot(
             panels,
             title,
-            "wall time of an operation (ns); in brackets: against freed by hand\n"
+            "wall time of an operation (ns); in brackets: over the manual free\n"
             "hollow diamonds: as the Go issue printed them, on another machine and release",
         )
     return _finished(figure, name, title, "A dot plot of the wall time", made)
@@ -661,7 +663,7 @@ def curve(recording: Recording) -> Chart:
             if estimate.samples:
                 xs.append(8.0 * words)
                 estimates.append(estimate)
-                points.append(list(recording.samples(arm, go)["ns/op"].dropna()))
+                points.append(list(recording.values(arm, go)))
                 made.add(what, go, estimate, "ns", bytes=8 * words)
                 made.say(f"{what}, {8 * words} bytes: {rounding.nanoseconds(estimate.value)}")
         if xs:
@@ -810,7 +812,7 @@ def memory(recording: Recording) -> Chart:
                 continue
             both.append(taken.value)
             estimate = scaled(taken, 1 / 1024)
-            values = list(recording.samples(arm, go)["off-heap-bytes/span"].dropna() / 1024)
+            values = list(recording.values(arm, go, "off-heap-bytes/span") / 1024)
             label = f"{rounding.plain(estimate.value)} KiB, {RUNTIME_NAMES[runtime]}"
             what = f"objects of {bytes_} bytes" if first else ""
             lines.append(Dots(what, values, estimate, label, RUNTIME_COLOURS[runtime]))
@@ -824,9 +826,11 @@ def memory(recording: Recording) -> Chart:
                 most = f"{rounding.plain(both[0] / 1024)} KiB"
     if not lines:
         return nothing(name, "The memory was not measured")
+    ends = [rounding.plain(100 * pick(more)) for pick in (min, max)] if more else []
     title = (
-        f"The records of a span of {SMALL}-byte objects take {most}; over the sizes the index adds "
-        f"{rounding.plain(100 * min(more))} to {rounding.plain(100 * max(more))} %"
+        f"The records of a span of {SMALL}-byte objects take {most}; the index adds "
+        f"{' to '.join(dict.fromkeys(ends))} %"
+        + (", depending on the size" if len(set(ends)) > 1 else "")
         if most
         else "What the records of a span take was too little to be seen"
     )
@@ -834,7 +838,7 @@ def memory(recording: Recording) -> Chart:
         figure, _ = dot_plot(
             {release(recording, go): lines},
             title,
-            "memory beside the heap that the runtime takes for each span whose objects\n"
+            "memory outside the heap that the runtime takes for each span whose objects\n"
             "all have a cleanup (KiB)",
         )
     return _finished(figure, name, title, "A dot plot of memory for each span", made)
