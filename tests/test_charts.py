@@ -241,7 +241,7 @@ def test_which_side_moved_more_is_read_from_the_data(
         frame.loc[today, ["ns/op", "slice-p05-ns/op"]] *= 0.6
         return charts.CHARTS["addcleanup-why"](replace(recording, frame=frame)).title
 
-    assert "a manual free moved more, to 0.6" in title("AllocateFree")
+    assert "a manual free moved more, to 0.59" in title("AllocateFree")
     assert "AddCleanup moved more" in title("AllocateCleanup")
 
 
