@@ -155,7 +155,7 @@ class Recording:
         values = _column(samples, column)
         if column not in ("ns/op", "settled-ns/op") or _REFERENCE not in samples:
             return values
-        manual = self.cost(FREE, release)
+        manual = self.cost(replace(FREE, more=arm.more), release)  # of the same measurement
         if not manual.samples:
             return values
         return stats.relieved(values, samples[_REFERENCE], math.exp(manual.log))
