@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from gccost.errors import GccostError
@@ -25,16 +26,25 @@ def questions(studies: Sequence[Experiment], limit: Budget) -> Questions:
         for some in (claims, [c for c in claims if not c.quantity.partial])
     )
 
+    settled: dict[str, int] = {}  # claims that are decided on all their releases stay so
+
     def standing(run: Run) -> Standing:
         rows = [
             (row, recording)
             for study in studies
             for recording in _loaded(study, run)
-            for row in ledger.rows({study.name: recording}, recording.claims)
+            for row in ledger.rows(
+                {study.name: recording}, [c for c in recording.claims if c.id not in settled]
+            )
             if row.verdict.label is not Label.UNTESTABLE
         ]
+        before = sum(settled.values())
+        decided = Counter(row.claim.id for row, _ in rows if row.verdict.label.decided)
         wants = tuple(want for row in rows for want in _wants(*row, limit))
-        return Standing(wants, sum(row.verdict.label.decided for row, _ in rows), len(rows))
+        for row, _ in rows:
+            if decided[row.claim.id] == len(row.claim.releases) and not row.claim.headline:
+                settled[row.claim.id] = decided[row.claim.id]
+        return Standing(wants, before + decided.total(), before + len(rows))
 
     return Questions(judged, needed, standing)
 

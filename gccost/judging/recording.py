@@ -155,7 +155,7 @@ class Recording:
         values = _column(samples, column)
         if column not in ("ns/op", "settled-ns/op") or _REFERENCE not in samples:
             return values
-        manual = self.cost(FREE, release)
+        manual = self.cost(replace(FREE, more=arm.more), release)  # of the same measurement
         if not manual.samples:
             return values
         return stats.relieved(values, samples[_REFERENCE], math.exp(manual.log))
@@ -169,6 +169,16 @@ class Recording:
 
     def cost(self, arm: Arm, release: str, metric: str = "ns/op") -> Cost:
         """The undisturbed cost of an arm: see `gccost.stats`."""
+        key = (arm, release, metric)
+        if key not in self._costs:
+            self._costs[key] = self._cost(*key)
+        return self._costs[key]
+
+    @cached_property
+    def _costs(self) -> dict[tuple[Arm, str, str], Cost]:
+        return {}
+
+    def _cost(self, arm: Arm, release: str, metric: str) -> Cost:
         column = _sliced(arm, metric)
         samples = self.accepted(arm, release)
         if column not in samples:

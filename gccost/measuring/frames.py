@@ -81,7 +81,11 @@ def _names(frame: pd.DataFrame) -> pd.Series:
 
 def by_case(frame: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
     """The samples of each case by its name, indexed by round, in order; of any other, none."""
-    ordered = frame.set_index("round").sort_index(kind="stable")
+    # A copy has its columns in few blocks, which makes all that follows several times as fast.
+    ordered = frame.copy().set_index("round").sort_index(kind="stable")
     cases: defaultdict[str, pd.DataFrame] = defaultdict(lambda: ordered.iloc[:0])
-    cases |= {str(name): samples for name, samples in ordered.groupby("name", sort=False)}
+    cases |= {
+        str(name): samples.dropna(axis="columns", how="all")
+        for name, samples in ordered.groupby("name", sort=False)
+    }
     return cases
