@@ -51,7 +51,8 @@ def floor(quantiles: Floats, rounds: NDArray[np.int64]) -> tuple[Floats, Floats]
     """`stats.floor` along the last axis: the log costs and the spreads."""
     starts = np.flatnonzero(np.diff(rounds, prepend=rounds[0] - 1))
     least = np.log(np.minimum.reduceat(quantiles, starts, axis=-1))
-    return np.median(least, axis=-1), np.maximum(least.std(axis=-1, ddof=1), stats.LEAST_SPREAD)
+    cost = np.quantile(least, stats.LOW, axis=-1, method="median_unbiased")
+    return cost, np.maximum(least.std(axis=-1, ddof=1), stats.LEAST_SPREAD)
 
 
 def level(values: Floats) -> tuple[Floats, Floats]:

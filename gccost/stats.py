@@ -6,7 +6,10 @@ different factors. So the cost of a case is its cost on the machine undisturbed:
 
 - `floor`, for a loop that allocates nothing on the Go heap, whose slices are timed: the
   least 5 % quantile of the slices of a round's processes (of one build), and over the
-  rounds the median. A quantile pooled over builds would pick the luckiest layout.
+  rounds the lower quartile. A busy sibling hardware thread slows whole processes by 10 to
+  30 %, for seconds or minutes: it may have slowed half of the rounds. Layouts differ by
+  0.3 to 1 %, so the lower quartile over builds is at most 0.7 % below their median; the
+  least of all processes would pick the luckiest layout of many.
 - `level`, for every other time: the median-unbiased lower quartile over the accepted
   processes (see `Recording.accepted`), a process a round. Other amounts, such as memory,
   are disturbed to both sides: there it is the median.
@@ -53,7 +56,7 @@ SYSTEMATIC = 0.03
 MARGIN = 1.05
 LOOKS = (4, 6, 8, 10, 14, 20, 28, 40)
 RELIEF, RESTING = 0.6, 0.08
-LOW = 0.25  # the quantile over processes that is taken for the undisturbed time
+LOW = 0.25  # the quantile over rounds or processes that is taken for the undisturbed time
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,8 @@ def floor(quantiles: ArrayLike, rounds: ArrayLike) -> Cost:
     least = np.array([logs[known][labels == label].min() for label in np.unique(labels)])
     if not least.size:
         return Cost(nan, inf, 0, 0)
-    return Cost(float(np.median(least)), _spread(least), least.size, int(known.sum()))
+    value = float(np.quantile(least, LOW, method="median_unbiased"))
+    return Cost(value, _spread(least), least.size, int(known.sum()))
 
 
 def relieved(values: ArrayLike, reference: ArrayLike, floor_ns: float) -> Floats:

@@ -29,8 +29,8 @@ from gccost.stats import SHOWN, Cost, Estimate, Width
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-# A floor is seen when so many rounds of the baseline lie within this factor of their median.
-_FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.02
+# A floor is seen when so many rounds lie within this factor of it: layouts differ by 1 %.
+_FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.04
 _REFERENCE = "reference-ns/op"  # of manual frees between the parts of a loop: see gosrc/meter
 _TIMES = ("ns/op", "-s", "-ns")  # how metrics end that waiting for a CPU makes larger
 _TWINS_WITHIN = 1.05  # an A/A ratio further off, with an interval that excludes 1, is no noise
@@ -297,7 +297,8 @@ class Recording:
             samples = self.samples(arm, release)
             if arm.stationary and arm.gogc == FREE.gogc and len(samples):
                 least = samples[_sliced(arm, "ns/op")].groupby(level=0).min()
-                within = np.abs(np.log(least / least.median())) <= math.log(_FLOOR_WITHIN)
+                floor = math.exp(self.cost(arm, release).log)
+                within = np.abs(np.log(least / floor)) <= math.log(_FLOOR_WITHIN)
                 if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
                     yield (
                         f"{arm.benchmark} on {toolchains.title(release)} shows no floor: the least "
