@@ -52,14 +52,23 @@ def floor(quantiles: Floats, rounds: NDArray[np.int64]) -> tuple[Floats, Floats]
     starts = np.flatnonzero(np.diff(rounds, prepend=rounds[0] - 1))
     least = np.log(np.minimum.reduceat(quantiles, starts, axis=-1))
     cost = np.quantile(least, stats.LOW, axis=-1, method="median_unbiased")
-    return cost, np.maximum(least.std(axis=-1, ddof=1), stats.LEAST_SPREAD)
+    return cost, _spread(least)
 
 
 def level(values: Floats) -> tuple[Floats, Floats]:
     """`stats.level` along the last axis: the log costs and the spreads."""
     logs = np.log(values)
     cost = np.quantile(logs, stats.LOW, axis=-1, method="median_unbiased")
-    return cost, np.maximum(logs.std(axis=-1, ddof=1), stats.LEAST_SPREAD)
+    return cost, _spread(logs)
+
+
+def _spread(logs: Floats) -> Floats:
+    spread = logs.std(axis=-1, ddof=1)
+    if logs.shape[-1] >= stats.HALF_FROM:
+        middle = np.median(logs, axis=-1, keepdims=True)
+        below = np.where(logs <= middle, (middle - logs) ** 2, np.nan)
+        spread = np.sqrt(np.nanmean(below, axis=-1))
+    return np.asarray(np.maximum(spread, stats.LEAST_SPREAD))
 
 
 def half_width(spread: Floats, other: Floats, n: int, confidence: float) -> Floats:

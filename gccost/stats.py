@@ -23,7 +23,10 @@ AddCleanup 10.5 to 6.4 %) and removed a bias of 6 %; verdicts about the band of 
 half the rounds (a truth of 1.06: 14 to 6, and 28 to 14).
 
 **Intervals** are made on the log scale. With s the standard deviation of the logs (at
-least `LEAST_SPREAD`) of n processes or rounds, a cost is uncertain by 1.5 t s / sqrt(n):
+least `LEAST_SPREAD`) of n processes or rounds, a cost is uncertain by 1.5 t s / sqrt(n).
+From eight on, s is that of the lower half about the median: where four processes in ten
+are slowed by up to 30 %, that halves the interval, which still covers 94 % and more, and
+at 99 % and with the margin of a verdict errs in fewer than 1 of 1,000 cases. Here
 t is Student's, and 1.5 (`WIDENING`) is what a quartile loses against a mean and what a
 build or a neighbour that several rounds share costs. A figure drawn from several costs
 (a ratio, a difference, a dip) is uncertain by theirs, by the delta method. Shown 95 %
@@ -51,6 +54,7 @@ from scipy import special
 Floats = NDArray[np.float64]
 
 LEAST_SPREAD = 0.02  # of the logs: a few processes can look more alike than they are
+HALF_FROM = 8  # logs, from which on s is that of their lower half
 WIDENING = 1.5
 SYSTEMATIC = 0.03
 MARGIN = 1.05
@@ -154,7 +158,8 @@ def level(values: ArrayLike, quantile: float = LOW) -> Cost:
     if not logs.size:
         return Cost(nan, inf, 0, 0)
     value = float(np.quantile(logs, quantile, method="median_unbiased"))
-    return Cost(value, _spread(logs), logs.size, logs.size)
+    spread = _spread(logs) if quantile == LOW else _whole_spread(logs)
+    return Cost(value, spread, logs.size, logs.size)
 
 
 def combine(
@@ -273,8 +278,17 @@ def _half(spread: float, rounds: int, confidence: float) -> float:
     return WIDENING * t * spread / sqrt(rounds)
 
 
-def _spread(logs: Floats) -> float:
+def _whole_spread(logs: Floats) -> float:
     return max(LEAST_SPREAD, float(logs.std(ddof=1))) if logs.size > 1 else inf
+
+
+def _spread(logs: Floats) -> float:
+    """s of times, which disturbances only ever make longer."""
+    if logs.size < HALF_FROM:
+        return _whole_spread(logs)
+    middle = np.median(logs)
+    below = logs[logs <= middle]
+    return max(LEAST_SPREAD, float(np.sqrt(((middle - below) ** 2).mean())))
 
 
 def _figure(function: Callable[..., float], logs: Sequence[float], signed: bool) -> float:

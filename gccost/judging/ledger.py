@@ -74,7 +74,7 @@ class Row:
         low, high = (rounding.value(x, self.unit) for x in (self.judged.low, self.judged.high))
         more = ""
         if math.isinf(self.needed):
-            more = "; too near a bound for any budget"
+            more = f"; {LOOKS[-1]} rounds would not decide it"
         elif not math.isnan(self.needed):
             more = f"; {self.needed:.0f} more rounds could decide it"
         return f"{reason} (99 %: {low} to {high}){more}"
@@ -179,7 +179,8 @@ def measured(claim: Claim, release: str, recording: Recording) -> list[Arm]:
     arms = list(dict.fromkeys(claim.quantity.arms))
     if not claim.quantity.partial:
         return arms
-    return [arm for arm in arms if recording.rounds(arm, release)]
+    found = {arm: len(recording.rounds(arm, release)) for arm in arms}
+    return [arm for arm, rounds in found.items() if rounds >= min(LOOKS[0], max(found.values()))]
 
 
 def _needed(claim: Claim, judged: Estimate, published_value: float, look: int) -> float:
@@ -188,7 +189,8 @@ def _needed(claim: Claim, judged: Estimate, published_value: float, look: int) -
         narrower = _narrowed(judged, stats.narrowing(look, more, JUDGED.confidence))
         if claim.rule.judge(narrower, published_value).label.decided:
             return more - look
-    return math.inf
+    # Few rounds say little of how wide the interval will be.
+    return stats.HALF_FROM - look if look < stats.HALF_FROM else math.inf
 
 
 def _narrowed(estimate: Estimate, share: float) -> Estimate:

@@ -70,6 +70,14 @@ OVERLAY = "overlay"
 LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly", "SlabSurvivors"})
 # Loops that allocate nothing on the Go heap, whose slices are timed (see gosrc/meter).
 STATIONARY = frozenset({"AllocateFree", "AllocateDefer", "Batch", "LiveManual", "HeapManual"})
+# Loops whose threads wait for one another also on an idle machine: the GC starts and stops
+# them several times a millisecond, or there are more of them than CPUs.
+WAITING = frozenset(
+    {
+        "Allocate",
+        *(f"Parallel{what}" for what in ("Free", "Auto", "Cleanup", "Slab", "SlabCrowded")),
+    }
+)
 # A floor needs a few processes of a round's build: a burst may last as long as one.
 PROCESSES = 4
 # What calls runtime.AddCleanup; the other benchmarks run on every release.
@@ -145,9 +153,10 @@ class Arm:
     def gated(self) -> bool:
         """Whether a process counts only if its threads hardly waited for a CPU.
 
-        Not where they share one CPU by design, nor where slices show the floor.
+        Not where they wait by design, nor where slices show the floor.
         """
-        return self.setting == "published" and not self.stationary and not self.procs
+        waits = self.setting != "published" or bool(self.procs) or self.benchmark in WAITING
+        return not waits and not self.stationary
 
     @property
     def printed(self) -> str:
