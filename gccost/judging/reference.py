@@ -52,8 +52,10 @@ def adopt(run: Run) -> Run:
 def _reasons(run: Run, line: dict[str, Any], known: pd.DataFrame) -> Iterator[str]:
     for study in EXPERIMENTS.values():
         if run.holds(study.name):
-            for reasons in Recording.load(study, run).disturbed.values():
-                yield from reasons
+            recording = Recording.load(study, run)
+            for claim in recording.claims:
+                for release in claim.releases if claim.cpus <= recording.cpus else ():
+                    yield from recording.disturbances(claim.quantity.arms, release)
     like = known[known["run"] != run.name]
     for name in ("machine", "go"):
         like = like[like[name] == line[name]]
