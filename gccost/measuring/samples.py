@@ -35,8 +35,9 @@ GODEBUG = "containermaxprocs=1,updatemaxprocs=1"
 # A process counts if its threads waited for a CPU for at most this share of the wall time:
 # on a machine that is half busy they do for up to 0.11 of it, or for 0.35 and more.
 RUN_DELAY = 0.2
-# The slices' times must add up to the loop's: within a share of it, or a few clock readings.
-_SLICES_WITHIN, _SLICES_NS = 0.02, 50_000
+# The slices' times must add up to the loop's: within a share of it, or what a process loses
+# where it has to give way to others a few times between the two clocks' readings.
+_SLICES_WITHIN, _SLICES_NS = 0.02, 10_000_000
 SLICES = "slices.txt"  # what a loop in slices writes if it is asked to, in its scratch folder
 
 
