@@ -1,0 +1,71 @@
+"""A run becomes the reference only if its machine was not disturbed and not slow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import recordings
+
+from gccost import places
+from gccost.errors import GccostError
+from gccost.judging import reference
+from gccost.measuring.experiments.base import AUTO, FREE, Case
+from gccost.study import reference as shown
+from gccost.measuring.experiments import EXPERIMENTS
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
+    return tmp_path / "runs"
+
+
+def test_a_run_is_copied_and_its_costs_are_kept(runs: Path) -> None:
+    run = recordings.record(runs)
+    copy = reference.adopt(run)
+    assert shown(EXPERIMENTS["lemire"]).folder == copy.folder
+    assert copy.samples.read_bytes() == run.samples.read_bytes()
+    reference.adopt(run)  # again, with what was added to it since
+    costs = pd.read_csv(places.reference() / "costs.csv")
+    assert list(costs["run"]) == [run.name]
+    assert costs.loc[0, "AllocateFree"] == pytest.approx(0.98 * 80, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("variant", "factor", "refused"),
+    [
+        ("AllocateFree", 1.05, False),
+        ("AllocateFree", 1.2, True),
+        ("AllocateCleanup", 1.1, False),
+        ("AllocateCleanup", 1.3, True),
+    ],
+)
+def test_a_run_that_is_slower_than_like_machines_is_refused(
+    runs: Path, variant: str, factor: float, refused: bool
+) -> None:
+    reference.adopt(recordings.record(runs))
+    later = recordings.record(runs, {**recordings.NS, variant: factor * recordings.NS[variant]})
+    if refused:
+        with pytest.raises(GccostError, match=rf"refused as a reference: {variant} takes .* ns"):
+            reference.adopt(later)
+        assert not (places.reference() / later.name).exists()
+    else:
+        assert reference.adopt(later).samples.exists()
+
+
+def test_a_run_on_another_machine_is_not_compared(runs: Path) -> None:
+    reference.adopt(recordings.record(runs))
+    slow = recordings.record(runs, {name: 2 * ns for name, ns in recordings.NS.items()})
+    slow.update(machine={**slow.manifest()["machine"], "cpu_model": 99})
+    assert reference.adopt(slow).samples.exists()
+
+
+def test_a_run_of_a_disturbed_machine_is_refused(runs: Path) -> None:
+    def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        metrics["run-delay-share"] = 0.5 if case.arm in (AUTO, FREE) else 0.0
+
+    with pytest.raises(GccostError, match="every process waited for a CPU"):
+        reference.adopt(recordings.record(runs, change=waits))
+    assert not places.reference().exists()
