@@ -11,9 +11,9 @@ import recordings
 from gccost import places
 from gccost.errors import GccostError
 from gccost.judging import reference
+from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import AUTO, FREE, Case
 from gccost.study import reference as shown
-from gccost.measuring.experiments import EXPERIMENTS
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def adopt(run: Run) -> Run:
 
 def _reasons(run: Run, line: dict[str, Any], known: pd.DataFrame) -> Iterator[str]:
     for study in EXPERIMENTS.values():
-        if run.holds(study.name):
+        if run.holds(study.name) and not study.apart:  # which keeps the machine busy on purpose
             recording = Recording.load(study, run)
             for claim in recording.claims:
                 for release in claim.releases if claim.cpus <= recording.cpus else ():
