@@ -68,6 +68,8 @@ class Recording:
         scale = float(manifest.get("scale", 1.0))
         cases = [case.scaled(scale).capped(memory) for case in experiment.cases]
         frame = frames.of_cases(reading.frame, cases)
+        if len(frame):  # other studies' metrics stand in the same pool
+            frame = frame.dropna(axis="columns", how="all")
         problems = [str(problem) for problem in reading.errors]
         stationary = {case.name for case in cases if case.arm.stationary}
         faulty = []
