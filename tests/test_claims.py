@@ -223,31 +223,37 @@ def test_the_document_judged_wall_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "needed"),
+    ("value", "look", "needed"),
     [
-        (1.0, 2),
-        (0.62, 16),
-        (0.51, math.inf),  # within the margin: no interval decides it
+        (1.0, 4, 2),
+        (0.62, 4, 16),
+        (0.51, 8, math.inf),  # within the margin: no interval decides it
     ],
 )
 def test_an_undecided_verdict_says_how_many_rounds_could_decide_it(
-    value: float, needed: float
+    value: float, look: int, needed: float
 ) -> None:
-    judged = shown(stats.Cost(math.log(value), 0.15, 4, 4), stats.JUDGED)
+    judged = shown(stats.Cost(math.log(value), 0.15, look, look), stats.JUDGED)
     claim = replace(CLAIMS["L3"], rule=AtLeast())
     assert AtLeast().judge(judged, 0.5).label is UNDECIDED
-    found = ledger._needed(claim, judged, 0.5, 4)
+    found = ledger._needed(claim, judged, 0.5, look)
     assert found == needed
     if math.isfinite(needed):
         later = stats.Cost(math.log(value), 0.15, 4 + int(needed), 9)
         assert AtLeast().judge(shown(later, stats.JUDGED), 0.5).label is HOLDS
 
 
+def test_a_verdict_is_given_eight_rounds_before_it_is_given_up() -> None:
+    judged = shown(stats.Cost(math.log(0.51), 0.15, 4, 4), stats.JUDGED)
+    claim = replace(CLAIMS["L3"], rule=AtLeast())
+    assert ledger._needed(claim, judged, 0.5, 4) == 4  # the interval may become narrow
+
+
 @pytest.mark.parametrize(
     ("needed", "told"),
     [
         (6, " (99 %: 1.00× to 4.00×); 6 more rounds could decide it"),
-        (math.inf, " (99 %: 1.00× to 4.00×); too near a bound for any budget"),
+        (math.inf, " (99 %: 1.00× to 4.00×); 40 rounds would not decide it"),
         (math.nan, " (99 %: 1.00× to 4.00×)"),
     ],
 )

@@ -48,11 +48,12 @@ def shown(cost: Cost, width: Width = Width()) -> Estimate:  # noqa: B008 - it is
 # --- the undisturbed cost ---------------------------------------------------------
 
 
-def test_a_floor_ignores_bursts_and_takes_the_median_over_builds() -> None:
+def test_a_floor_ignores_bursts_and_takes_the_lower_quartile_over_builds() -> None:
     """Three rounds of four processes: a burst in all but one process, and a lucky build."""
     quantiles = [130, 100, 125, 160, 80, 95, 92, 140, 101, 150, 170, 102]
     cost = floor(quantiles, np.repeat([1, 2, 3], 4))
-    assert exp(cost.log) == pytest.approx(100)  # of 100, 80 and 101
+    assert cost.log == pytest.approx(level([100, 80, 101]).log)
+    assert 80 < exp(cost.log) < 100  # neither the luckiest build nor the middle one
     assert (cost.rounds, cost.samples) == (3, 12)
     worse = np.where(np.isin(quantiles, [100, 80, 101]), quantiles, 5 * np.array(quantiles))
     assert floor(worse, np.repeat([1, 2, 3], 4)) == cost
@@ -66,6 +67,14 @@ def test_a_level_is_the_median_unbiased_lower_quartile() -> None:
     truth = special.ndtri(LOW)
     below = [level(np.exp(rng.normal(0, 1, 7))).log < truth for _ in range(2000)]
     assert np.mean(below) == pytest.approx(0.5, abs=0.04)
+
+
+def test_what_only_disturbs_upwards_does_not_widen_the_interval_of_eight_times_or_more() -> None:
+    quiet = [100, 101, 99, 102, 98, 100, 103, 97]
+    disturbed = [*quiet[:5], 130, 140, 128]
+    assert level(disturbed).spread == pytest.approx(level(quiet).spread, abs=0.01)
+    assert level(disturbed[:7]).spread > 0.1  # of fewer all count
+    assert level(disturbed, 0.5).spread > 0.1  # memory, say, is disturbed to both sides
 
 
 def test_contention_that_the_reference_shows_is_taken_off_a_time() -> None:

@@ -374,7 +374,8 @@ def _commit() -> tuple[str, bool]:
 
     Empty where the package does not stand in a clone of its own.
     """
-    git = ("git", "-C", str(places.ROOT))
+    # Without locks: one that is ended while it looks would leave the index locked.
+    git = ("git", "--no-optional-locks", "-C", str(places.ROOT))
     top = _say(*git, "rev-parse", "--show-toplevel")
     if not top or Path(top).resolve() != places.ROOT:
         return "", False

@@ -51,9 +51,9 @@ def precision(recording: Recording) -> Chart:
             label = f"within {rounding.percent(within[method, load] - 1)}"
             _group(axes, y, estimates, _INKS[method], label)
         lines_down(axes, [f"{method}\n{LOADS[load]}" for method, load in found])
-        values = [e.value for es in found.values() for e in es]
-        low, high = min(values), max(values)
-        axes.set_xlim(low - 0.25 * (high - low), high + 0.45 * (high - low))
+        ends = [end for es in found.values() for e in es for end in (e.low, e.value, e.high)]
+        low, high = (f(end for end in ends if math.isfinite(end)) for f in (min, max))
+        axes.set_xlim(low - 0.03 * (high - low), high + 0.03 * (high - low))
         below(
             figure,
             f"a finalizer over a manual free, Go {TODAY_GO} (ratio)\n"
@@ -92,10 +92,10 @@ def _group(axes: Axes, y: float, estimates: Sequence[Estimate], colour: str, lab
         label,
         (1, y),
         xycoords=axes.get_yaxis_transform(),
-        xytext=(-4, 0),
+        xytext=(6, 0),
         textcoords="offset points",
         va="center",
-        ha="right",
+        color=colour,
         fontsize=9,
     )
 
