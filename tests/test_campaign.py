@@ -70,6 +70,11 @@ def test_a_sample_is_named_by_its_case(tmp_path: Path) -> None:
     assert sample.metrics["elapsed-s"] > 0
 
 
+def test_a_loop_that_is_shorter_than_its_references_has_no_cpu_time_left(tmp_path: Path) -> None:
+    behaviour = 'line "$name" | sed "s/10 cpu-ns/-3.5 cpu-ns/"'
+    assert run_sample(program(tmp_path, behaviour), CASE, tmp_path).metrics["cpu-ns/op"] == 0
+
+
 @pytest.mark.parametrize(
     ("behaviour", "why"),
     [
