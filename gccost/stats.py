@@ -33,7 +33,7 @@ build or a neighbour that several rounds share costs. A figure drawn from severa
 intervals hold 3 % more (`SYSTEMATIC`), in quadrature: what every process of a run shares.
 
 **Verdicts** are looked at after 4, 6, 8, 10, 14, 20, 28 and 40 accepted rounds (`LOOKS`)
-and no others, at 99 %, and bounds are moved outwards by 5 % (`MARGIN`): see
+and no others. The 99 % interval must clear a bound by 5 % (`MARGIN`): see
 `gccost.judging.claims.rules`. Each verdict stands by itself.
 
 `gccost.simulation` runs campaigns on a model of a noisy machine: on a quiet one the 95 %

@@ -282,7 +282,7 @@ class Study:
             )
 
     def choices(self, *arms: Arm, under: Arm, go: str, c_ns: float, per_second: float) -> Markup:
-        """What each arm adds where freeing by hand stands now.
+        """What each arm adds to a program that frees manually now.
 
         `c_ns` is what the C work behind an object takes, in ns; `per_second` is how
         many objects a second there are.

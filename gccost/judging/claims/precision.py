@@ -28,8 +28,8 @@ from gccost.stats import SHOWN, Estimate, Width
 
 
 @dataclass(frozen=True)
-class PairedMeans(Quantity):
-    """A ratio as this package estimated it before: the median of the rounds' ratios of means."""
+class _OtherMethod(Quantity):
+    """A ratio that is estimated by another method than ours."""
 
     ratio: Ratio
     at_once: ClassVar[bool] = True
@@ -37,6 +37,10 @@ class PairedMeans(Quantity):
     @property
     def arms(self) -> tuple[Arm, ...]:
         return self.ratio.arms
+
+
+class PairedMeans(_OtherMethod):
+    """A ratio as this package estimated it before: the median of the rounds' ratios of means."""
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The ratio, with Student's interval over the rounds."""
@@ -52,16 +56,8 @@ class PairedMeans(Quantity):
         return _on_log_scale(value, t * spread / len(logs) ** 0.5, len(logs), width)
 
 
-@dataclass(frozen=True)
-class MedianRatio(Quantity):
+class MedianRatio(_OtherMethod):
     """A ratio of two medians, each with the interval that benchstat gives: by order statistics."""
-
-    ratio: Ratio
-    at_once: ClassVar[bool] = True
-
-    @property
-    def arms(self) -> tuple[Arm, ...]:
-        return self.ratio.arms
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The ratio; the two intervals are combined as independent errors."""

@@ -4,10 +4,10 @@ A verdict answers one question: is what the claim says true here? How large the 
 is stands beside it, with its interval, and is not judged. `data/published/README.md`
 says which claim has which rule.
 
-An interval at 99 % is compared with bounds that are moved outwards by `stats.MARGIN`
-where the quantity is a cost, a ratio of costs or a share, so that a truth that lies on
-a bound is decided wrongly fewer than once in a hundred times, although it is looked at
-up to eight times (`stats.LOOKS`).
+The 99 % interval must clear a bound by the factor `stats.MARGIN` where the quantity is a
+cost, a ratio of costs or a share. So a truth that lies on a bound is decided wrongly fewer
+than once in a hundred times, although a verdict is looked at up to eight times
+(`stats.LOOKS`).
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Verdict:
 class Bounded:
     """A figure that must lie between the bounds that its published figure sets.
 
-    `margin` moves the bounds outwards for both decisions; a figure without noise in
-    proportion to it, such as a count, needs none (1).
+    `margin` is the factor by which the interval must clear a bound, for either decision; a
+    figure whose noise is not in proportion to it, such as a count, needs none (1).
     """
 
     margin: float = stats.MARGIN
