@@ -23,7 +23,7 @@ from gccost.measuring.experiments.precision import (
     measured_by,
 )
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.showing.charts.common import below, canvas, headline, lines_down, nothing, row
+from gccost.showing.charts.old import below, canvas, headline, lines_down, nothing, row
 from gccost.showing.figures import BLUE, GREEN, MUTED, ORANGE, Chart, finish, style
 from gccost.stats import Estimate
 

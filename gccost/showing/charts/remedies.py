@@ -18,7 +18,8 @@ from gccost.measuring.experiments.remedies import (
     slabs,
 )
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.showing.charts.common import (
+from gccost.showing.charts.common import shared_work
+from gccost.showing.charts.old import (
     NAMES,
     Curve,
     Dots,
@@ -37,7 +38,6 @@ from gccost.showing.charts.common import (
     ticks_between,
     timings,
 )
-from gccost.showing.charts.goroutines import shared_work
 from gccost.showing.figures import BLUE, GREEN, INK, ORANGE, Chart, finish, style
 from gccost.stats import Estimate
 
@@ -310,6 +310,4 @@ def releases(recording: Recording) -> Chart:
     )
 
 
-def parallel(recording: Recording) -> Chart:
-    """What an object costs when many goroutines share the work."""
-    return shared_work(recording, "remedies-parallel", ("Free", "Slab", "SlabCrowded", "Cleanup"))
+parallel = shared_work("remedies-parallel", ("Free", "Slab", "SlabCrowded", "Cleanup"))

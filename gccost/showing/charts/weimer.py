@@ -37,7 +37,7 @@ from gccost.measuring.experiments.weimer import (
 )
 from gccost.measuring.toolchains import TODAY_GO, TODAY_JDK
 from gccost.measuring.toolchains import title as in_words
-from gccost.showing.charts.common import (
+from gccost.showing.charts.old import (
     NAMES,
     Curve,
     Dots,
