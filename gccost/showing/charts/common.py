@@ -250,6 +250,7 @@ def shares(
 
 # Of a metric of an arm on a release: a value for each sample, and the estimate.
 Found = tuple[Sequence[float] | Floats, Estimate]
+Find = Callable[[Recording, Arm, str, str], Found]
 
 
 def timed(recording: Recording, arm: Arm, go: str, metric: str) -> Found:
@@ -272,7 +273,7 @@ class Timing:
     against: Arm | None = None  # the ratio to it stands in brackets
     colour: str = BLUE
     published: Sequence[Mark] = ()
-    find: Callable[[Recording, Arm, str, str], Found] = timed
+    find: Find = timed
     data: Mapping[str, object] | None = None
 
 
