@@ -250,7 +250,6 @@ def shares(
 
 # Of a metric of an arm on a release: a value for each sample, and the estimate.
 Found = tuple[Sequence[float] | Floats, Estimate]
-Find = Callable[[Recording, Arm, str, str], Found]
 
 
 def timed(recording: Recording, arm: Arm, go: str, metric: str) -> Found:
@@ -273,7 +272,7 @@ class Timing:
     against: Arm | None = None  # the ratio to it stands in brackets
     colour: str = BLUE
     published: Sequence[Mark] = ()
-    find: Find = timed
+    find: Callable[[Recording, Arm, str, str], Found] = timed
     data: Mapping[str, object] | None = None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import seaborn as sns
@@ -34,7 +34,6 @@ from gccost.measuring.toolchains import TODAY_GO, TODAY_JDK
 from gccost.measuring.toolchains import title as in_words
 from gccost.showing.charts.common import (
     NAMES,
-    Find,
     Found,
     Timing,
     colour,
@@ -101,7 +100,7 @@ def _lines(
     unit: str,
     figures: Mapping[Arm, float],
     metric: str = "ns/op",
-    find: Find = timed,
+    find: Callable[[Recording, Arm, str, str], Found] = timed,
 ) -> list[Timing]:
     """A line for each arm, with the published figure that there is for it."""
     return [
