@@ -9,7 +9,7 @@ import pandas as pd
 
 from gccost.judging import published
 from gccost.judging.models import Line, line, objects_in_span, walked
-from gccost.judging.recording import Recording
+from gccost.judging.recording import Floats, Recording
 from gccost.measuring.experiments.base import Arm, Ratio
 from gccost.measuring.experiments.siebenmann import SIZES, sized
 from gccost.stats import Estimate
@@ -17,12 +17,19 @@ from gccost.stats import Estimate
 WORD = 8  # bytes of a pointer
 
 
-def published_sizes() -> pd.DataFrame:
-    """The published times (ns) over the object's size (bytes): a column per benchmark."""
-    table = published.table("siebenmann-sizes")
-    table = table.assign(bytes=WORD * table["words"])
-    times = table.pivot_table(index="bytes", columns="variant", values="ns_per_op")
-    return times.astype(float)
+def published_sizes() -> dict[str, dict[int, float]]:
+    """The published times (ns) by benchmark, then by the object's size (bytes)."""
+    found: dict[str, dict[int, float]] = {}
+    for row in published.table("siebenmann-sizes").to_dict("records"):
+        found.setdefault(row["variant"], {})[WORD * row["words"]] = float(row["ns_per_op"])
+    return found
+
+
+def published_finalizer_adds(up_to: float) -> dict[int, float]:
+    """What a finalizer adds to an allocation (ns) as published, by the object's size (bytes)."""
+    times = published_sizes()
+    found = {size: ns - times["Allocate"][size] for size, ns in times["Finalize"].items()}
+    return {size: ns for size, ns in found.items() if size <= up_to}
 
 
 def finalizer_adds(recording: Recording, go: str, up_to: float = math.inf) -> dict[int, Estimate]:
@@ -33,6 +40,12 @@ def finalizer_adds(recording: Recording, go: str, up_to: float = math.inf) -> di
         if WORD * words <= up_to
     }
     return {size: estimate for size, estimate in found.items() if estimate.samples}
+
+
+def finalizer_adds_by_sample(recording: Recording, size: int, go: str) -> Floats:
+    """What a finalizer adds to the level of an allocation of `size` bytes (ns) in each sample."""
+    finalize, allocate = (sized(what, size // WORD) for what in ("Finalize", "Allocate"))
+    return recording.values(finalize, go) - recording.level(allocate, go).value
 
 
 def over_objects_in_span(by_size: Mapping[int, float], go: str) -> tuple[list[float], Line]:

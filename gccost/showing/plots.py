@@ -146,7 +146,7 @@ def told(points: Iterable[Point], kind: str) -> str:
 
 
 def _labels(points: Sequence[Point]) -> str:
-    at = [f"{p.label} at {p.x:,g}" if math.isfinite(p.x) else p.label for p in points]
+    at = [f"{p.label} at {p.x:,.10g}" if math.isfinite(p.x) else p.label for p in points]
     return ", ".join(at)
 
 

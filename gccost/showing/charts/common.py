@@ -162,7 +162,7 @@ def levels(
     go: str,
     arms: Iterable[tuple[float, Arm]],
     metric: str,
-    say: Callable[[float], str],
+    say: Callable[[float], str] = rounding.nanoseconds,
     *,
     factor: float = 1.0,
     may_be_0: bool = False,
@@ -172,9 +172,11 @@ def levels(
 ) -> list[Point]:
     """A metric (times `factor`) over the x of each arm; what was not measured is left out.
 
-    `say` writes a value, `after` stands after it. In `data` (see `Point`) a None stands
-    for x. The rest is given to `Point`.
+    `say` writes a value, `after` stands after it. The data name the line, as arm, and the
+    release, unless `data` (see `Point`) does; a None in it stands for x. The rest is given
+    to `Point`.
     """
+    named = {"arm": line, "go": go} | dict(data)
     estimated = recording.amount if may_be_0 else recording.level
     return [
         Point(
@@ -184,7 +186,7 @@ def levels(
             x,
             [factor * v for v in recording.values(arm, go, metric)],
             say(factor * estimate.value) + after,
-            data={key: x if value is None else value for key, value in data.items()},
+            data={key: x if value is None else value for key, value in named.items()},
             **drawn,
         )
         for x, arm in arms
@@ -345,8 +347,7 @@ def shared_work(name: str, benchmarks: Sequence[str]) -> Callable[[Recording], C
                     TODAY_GO,
                     arms,
                     metric,
-                    rounding.nanoseconds,
-                    data={"arm": line, "go": TODAY_GO, "goroutines": None, "unit": metric},
+                    data={"goroutines": None, "unit": metric},
                     colour=colour(arms[0][1]),
                 )
         lines = by_line(p for p in points if p.panel == _CLOCKS["ns/op"]).items()

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
+from itertools import product
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from gccost import rounding
+from gccost.judging import curves as judged
 from gccost.judging import published
+from gccost.judging.claims import stacks
 from gccost.judging.claims.quantities import Share
-from gccost.judging.claims.stacks import (
-    ALLOCATING,
-    CALLING_C,
-    COLLECTING,
-    FINALIZING,
-    LINKING_IN,
-    LOCKING,
-    SETTING,
-)
-from gccost.judging.curves import (
-    WORD,
-    finalizer_adds,
-    over_objects_in_span,
-    page_faults,
-    published_sizes,
-)
+from gccost.judging.curves import WORD
 from gccost.judging.flame import Frame, frames
 from gccost.judging.models import Line
 from gccost.judging.recording import Recording
 from gccost.measuring.experiments.base import AUTO, FREE, HEAP_FREE, Arm, Ratio, profiled
 from gccost.measuring.experiments.siebenmann import SIZES, sized, until_free
 from gccost.measuring.toolchains import TODAY_GO
+from gccost.showing import plots
 from gccost.showing.charts.common import (
     NAMES,
     Part,
@@ -45,22 +34,7 @@ from gccost.showing.charts.common import (
     timings,
 )
 from gccost.showing.figures import BLUE, GREEN, INK, ORANGE, PURPLE
-from gccost.showing.plots import (
-    NO_ESTIMATE,
-    PERCENT,
-    Axis,
-    Drawing,
-    Mark,
-    Point,
-    below,
-    by_line,
-    by_panel,
-    canvas,
-    chart,
-    curves,
-    dots,
-    headline,
-)
+from gccost.showing.plots import PERCENT, Axis, Drawing, Mark, Point, chart, curves, dots
 from gccost.stats import amount
 
 
@@ -104,16 +78,20 @@ _EMPTY = profiled("EmptyFinalizer")
 # What is drawn: the functions, what they must stand within, and the document's
 # rows of its own profile that are the same share.
 _PROFILE: dict[str, tuple[tuple[str, ...], tuple[str, ...], list[str]]] = {
-    "SetFinalizer": (SETTING, (), ["SetFinalizer"]),
-    "of it, linking in\n(addspecial)": (LINKING_IN, (), []),
-    "collecting": (COLLECTING, (), ["GC"]),
-    "of it, triggered\nby allocating": (COLLECTING, ALLOCATING, ["GC triggered by allocation"]),
+    "SetFinalizer": (stacks.SETTING, (), ["SetFinalizer"]),
+    "of it, linking in\n(addspecial)": (stacks.LINKING_IN, (), []),
+    "collecting": (stacks.COLLECTING, (), ["GC"]),
+    "of it, triggered\nby allocating": (
+        stacks.COLLECTING,
+        stacks.ALLOCATING,
+        ["GC triggered by allocation"],
+    ),
     "of it, finding,\nqueueing, running": (
-        FINALIZING,
+        stacks.FINALIZING,
         (),
         ["processing and running finalizers"],
     ),
-    "locks (lock2,\nunlock2)": (LOCKING, (), ["runtime.lock2", "runtime.unlock2"]),
+    "locks (lock2,\nunlock2)": (stacks.LOCKING, (), ["runtime.lock2", "runtime.unlock2"]),
 }
 
 
@@ -152,8 +130,10 @@ _DEPTH = 14  # of frames drawn
 _LEAST = 0.007  # share of the time below which a frame is not drawn
 _REST = "the rest"
 _COLOURS = {"SetFinalizer": BLUE, "collecting": ORANGE, "calling C": GREEN, _REST: "#b6bdc5"}
-_KINDS = dict.fromkeys(CALLING_C, "calling C")
-_KINDS |= dict.fromkeys(COLLECTING, "collecting") | dict.fromkeys(SETTING, "SetFinalizer")
+_KINDS = dict.fromkeys(stacks.CALLING_C, "calling C")
+_KINDS |= dict.fromkeys(stacks.COLLECTING, "collecting") | dict.fromkeys(
+    stacks.SETTING, "SetFinalizer"
+)
 _BLACK, _WHITE = "#000000", "#ffffff"  # on a frame's own colour, whatever the page's
 
 
@@ -171,14 +151,14 @@ def flame(recording: Recording) -> Drawing | None:
         return None
     setting, collecting = (
         rounding.percent(recording.share(Share(_EMPTY, functions), go).value)
-        for functions in (SETTING, COLLECTING)
+        for functions in (stacks.SETTING, stacks.COLLECTING)
     )
     title = (
         f"An empty finalizer on Go {go}: {setting} of the CPU time is under SetFinalizer, "
         f"{collecting} under collecting"
     )
     depth = max(len(frame.path) for frame in drawn)
-    figure, (axes,) = canvas([0.62 * depth + 0.6])
+    figure, (axes,) = plots.canvas([0.62 * depth + 0.6])
     for frame in drawn:
         _box(axes, frame)
     axes.set(xlim=(0, 100), ylim=(depth + 0.05, -1.0), yticks=[])
@@ -188,12 +168,12 @@ def flame(recording: Recording) -> Drawing | None:
         axes.add_patch(Rectangle((left, -0.75), 2, 0.5, color=_COLOURS[name], linewidth=0))
         axes.text(left + 2.7, -0.5, name, va="center", fontsize=9)
         left += 5 + 1.4 * len(name)
-    below(
+    plots.below(
         figure,
         "share of the CPU time (%); each function stands below the one that called it,\n"
         f"what is under {rounding.plain(100 * _LEAST, 1)} % or deeper than {_DEPTH} is left out",
     )
-    headline(figure, title)
+    plots.headline(figure, title)
     data = pd.DataFrame(
         [
             {
@@ -244,31 +224,31 @@ _CYCLES = {"Plain": [Mark(1)], "Cleanup": [], "Finalizer": [Mark(2)]}  # as publ
 @chart("siebenmann-cycles", "How many collections free a dropped object was not measured")
 def cycles(recording: Recording) -> Drawing | None:
     """How many garbage collections it takes until a dropped object's memory is gone."""
-    points = [
-        point
-        for go in recording.releases
-        for what, marks in _CYCLES.items()
-        for point in levels(
-            recording,
-            release(recording, go),
-            NAMES[until_free(what).benchmark],
-            go,
-            [(math.nan, until_free(what))],
-            "gc-cycles-to-free",
-            rounding.whole,
-            may_be_0=True,
-            data={"arm": until_free(what).benchmark, "go": go, "unit": "cycles"},
-            colour=colour(until_free(what)),
-            published=marks,
-        )
-    ]
+    points = []
+    titled = []
+    for go in recording.releases:
+        found = []
+        for what, marks in _CYCLES.items():
+            arm = until_free(what)
+            found += levels(
+                recording,
+                release(recording, go),
+                NAMES[arm.benchmark],
+                go,
+                [(math.nan, arm)],
+                "gc-cycles-to-free",
+                rounding.whole,
+                may_be_0=True,
+                data={"arm": arm.benchmark, "unit": "cycles"},
+                colour=colour(arm),
+                published=marks,
+            )
+        if found:
+            points += found
+            titled.append(", ".join(f"{p.line} {p.label}" for p in found) + f" on Go {go}")
     return dots(
         points,
-        "Garbage collections until a dropped object's memory is gone: "
-        + "; ".join(
-            ", ".join(f"{p.line} {p.label}" for p in lines) + f" on Go {lines[0].data['go']}"
-            for lines in by_panel(points).values()
-        ),
+        "Garbage collections until a dropped object's memory is gone: " + "; ".join(titled),
         "garbage collections (GC cycles)\nhollow diamonds: as published",
         kind="A dot plot of GC cycles",
         whole=True,
@@ -277,39 +257,35 @@ def cycles(recording: Recording) -> Drawing | None:
 
 # --- The object's size ------------------------------------------------------------------
 
-_MECHANISMS = ("Allocate", "Finalize", "Cleanup")
 _GC_OFF = ", GC off"
 
 
 @chart("siebenmann-sizes", "No object size was measured")
 def sizes(recording: Recording) -> Drawing | None:
     """The time per operation over the object's size, with and without a finalizer."""
-    points = []
-    for go in recording.releases:
-        for gogc in ("100", "off"):
-            for benchmark in _MECHANISMS:
-                name = NAMES[benchmark] + (_GC_OFF if gogc == "off" else "")
-                points += levels(
-                    recording,
-                    release(recording, go),
-                    name,
-                    go,
-                    [(WORD * words, sized(benchmark, words, gogc)) for words in SIZES],
-                    "ns/op",
-                    rounding.nanoseconds,
-                    data={"arm": name, "go": go, "bytes": None, "unit": "ns/op"},
-                    colour=colour(Arm(benchmark)),
-                    dashed=gogc == "off",
-                )
-    printed = published_sizes()
+    points: list[Point] = []
+    for go, gogc in product(recording.releases, ("100", "off")):
+        for benchmark in ("Allocate", "Finalize", "Cleanup"):
+            points += levels(
+                recording,
+                release(recording, go),
+                NAMES[benchmark] + (_GC_OFF if gogc == "off" else ""),
+                go,
+                [(WORD * words, sized(benchmark, words, gogc)) for words in SIZES],
+                "ns/op",
+                data={"bytes": None, "unit": "ns/op"},
+                colour=colour(Arm(benchmark)),
+                dashed=gogc == "off",
+            )
+    printed = judged.published_sizes().values()
 
     def join_published(axes: Axes, _: str) -> None:
-        for times in printed.to_dict("series").values():
-            axes.plot(times, color=PURPLE, linewidth=0.8, zorder=1)
+        for times in printed:
+            axes.plot(list(times), list(times.values()), color=PURPLE, linewidth=0.8, zorder=1)
 
     return curves(
         points,
-        lambda: _sizes_title(recording),
+        _sizes_title(recording),
         Axis(
             "object size (bytes, log); thin dashed: with the GC off\n"
             "hollow purple diamonds: as published, with a finalizer above, without below",
@@ -319,9 +295,7 @@ def sizes(recording: Recording) -> Drawing | None:
         kind="A line chart of the time per operation over the object's size",
         height=12,
         gap=0.06,
-        published=[
-            (size, ns, "D") for times in printed.to_dict().values() for size, ns in times.items()
-        ],
+        published=[(size, ns, "D") for times in printed for size, ns in times.items()],
         decorate=join_published,
     )
 
@@ -329,12 +303,12 @@ def sizes(recording: Recording) -> Drawing | None:
 def _sizes_title(recording: Recording) -> str:
     told = []
     for go in recording.releases:
-        added = {ns.value: size for size, ns in finalizer_adds(recording, go).items()}
+        added = {ns.value: size for size, ns in judged.finalizer_adds(recording, go).items()}
         if len(added) > 1:
-            told.append(
-                f"{rounding.nanoseconds(max(added))} at {added[max(added)]:,} bytes (most) and "
-                f"{rounding.nanoseconds(min(added))} at {added[min(added)]:,} (least) on Go {go}"
+            most, least = (
+                f"{rounding.nanoseconds(ns)} at {added[ns]:,}" for ns in (max(added), min(added))
             )
+            told.append(f"{most} bytes (most) and {least} (least) on Go {go}")
     if not told:
         return "What a finalizer adds over the object's size was not measured"
     return "A finalizer adds " + "; ".join(told)
@@ -343,71 +317,50 @@ def _sizes_title(recording: Recording) -> str:
 # --- A line in the objects of a span ---------------------------------------------------
 
 _FITTED_UP_TO = 256  # bytes: above, what it takes to fill the object hides the rest
-_FIT_COLOURS = (BLUE, ORANGE, GREEN)
 
 
 @chart("siebenmann-fit", "What a finalizer adds was measured at too few sizes to fit a line")
 def fit(recording: Recording) -> Drawing | None:
     """What a finalizer adds against how many objects share a span, with lines fitted."""
-    printed = published_sizes().loc[:_FITTED_UP_TO]
-    gap = dict(printed["Finalize"] - printed["Allocate"])
-    counts, theirs = over_objects_in_span(gap, recording.experiment.document)
-    ours: dict[str, Line] = {}
-    fitted = [(theirs, PURPLE)]
+    printed = judged.published_finalizer_adds(_FITTED_UP_TO)
+    counts, theirs = judged.over_objects_in_span(printed, recording.experiment.document)
+    fitted = {}
     points = []
-    for go, ink in zip(recording.releases, _FIT_COLOURS, strict=False):
-        added = finalizer_adds(recording, go, _FITTED_UP_TO)
-        xs, found = over_objects_in_span({s: e.value for s, e in added.items()}, go)
-        if math.isnan(found.slope):
+    for go, ink in zip(recording.releases, (BLUE, ORANGE, GREEN), strict=False):
+        added = judged.finalizer_adds(recording, go, _FITTED_UP_TO)
+        xs, ours = judged.over_objects_in_span({s: e.value for s, e in added.items()}, go)
+        if math.isnan(ours.slope):
             continue
-        ours[go] = found
-        fitted.append((found, ink))
+        fitted[go] = ours, ink
         for x, (size, estimate) in zip(xs, added.items(), strict=True):
-            allocate, finalize = (sized(b, size // WORD) for b in ("Allocate", "Finalize"))
+            named = {"arm": "Finalize - Allocate", "go": go, "objects_in_span": x}
             points.append(
                 Point(
                     "",
-                    _fitted(f"Go {go}", found),
+                    f"Go {go}\n{_formula(ours)}",
                     estimate,
                     x,
-                    recording.values(finalize, go) - recording.level(allocate, go).value,
+                    judged.finalizer_adds_by_sample(recording, size, go),
                     rounding.nanoseconds(estimate.value),
                     ink,
-                    data={
-                        "arm": "Finalize - Allocate",
-                        "go": go,
-                        "objects_in_span": x,
-                        "bytes": size,
-                        "unit": "ns",
-                        "slope": found.slope,
-                        "intercept": found.intercept,
-                        "r2": found.r2,
-                    },
+                    data={**named, "bytes": size, "unit": "ns", **vars(ours)},
                 )
             )
     if not points:
         return None
-    points += [
-        Point(
-            "",
-            _fitted("published", theirs),
-            NO_ESTIMATE,
-            x,
-            label=rounding.nanoseconds(ns),
-            colour=PURPLE,
-            published=[Mark(ns)],
-        )
-        for x, ns in zip(counts, gap.values(), strict=True)
-    ]
+    name = f"published\n{_formula(theirs)}"
+    for x, ns in zip(counts, printed.values(), strict=True):
+        label, marks = rounding.nanoseconds(ns), [Mark(ns)]
+        points.append(Point("", name, plots.NO_ESTIMATE, x, (), label, PURPLE, marks))
 
     def lines(axes: Axes, _: str) -> None:
-        for line, ink in fitted:
-            axes.axline((0, line.at(0)), slope=line.slope, color=ink, linewidth=1.2)
+        for found, ink in [*fitted.values(), (theirs, PURPLE)]:
+            axes.axline((0, found.at(0)), slope=found.slope, color=ink, linewidth=1.2)
 
     return curves(
         points,
         "What a finalizer adds for each object more in the span: "
-        + ", ".join(f"{rounding.nanoseconds(line.slope)} on Go {go}" for go, line in ours.items())
+        + ", ".join(f"{rounding.nanoseconds(f.slope)} on Go {go}" for go, (f, _) in fitted.items())
         + f" (published: {rounding.nanoseconds(theirs.slope)})",
         Axis(
             f"objects in a span, for sizes of {_FITTED_UP_TO} bytes (left) down to 8 (right)\n"
@@ -423,10 +376,10 @@ def fit(recording: Recording) -> Drawing | None:
     )
 
 
-def _fitted(name: str, found: Line) -> str:
+def _formula(found: Line) -> str:
     sign = "+" if found.slope >= 0 else "−"
-    formula = f"{rounding.plain(found.intercept)} {sign} {rounding.plain(abs(found.slope))} ns each"
-    return f"{name}\n{formula}\nr² {rounding.plain(found.r2)}"
+    intercept, slope = rounding.plain(found.intercept), rounding.plain(abs(found.slope))
+    return f"{intercept} {sign} {slope} ns each\nr² {rounding.plain(found.r2)}"
 
 
 # --- Page faults -----------------------------------------------------------------------
@@ -437,77 +390,70 @@ def faults(recording: Recording) -> Drawing | None:
     """Page faults per operation over the object's size, with the GC on and off."""
     go = _newest(recording)
     points = []
-    for gogc, state in (("100", ", GC on"), ("off", _GC_OFF)):
-        for benchmark in ("Allocate", "Finalize"):
-            for words in SIZES:
-                arm = sized(benchmark, words, gogc)
-                time = recording.level(arm, go)
-                if not time.samples:
-                    continue
-                each = page_faults(recording, arm, go)
-                estimate, ns = amount(each), rounding.nanoseconds(time.value)
-                points.append(
-                    Point(
-                        release(recording, go),
-                        NAMES[benchmark] + state,
-                        estimate,
-                        WORD * words,
-                        each,
-                        f"{rounding.plain(estimate.value)} faults and {ns}",
-                        colour(arm),
-                        dashed=gogc == "off",
-                        data={
-                            "arm": benchmark,
-                            "go": go,
-                            "gogc": gogc,
-                            "bytes": WORD * words,
-                            "unit": "faults/op",
-                            "ns_per_op": time.value,
-                        },
-                    )
-                )
-
-    def taken(point: Point) -> str:
-        return point.label.rpartition(" and ")[2]
+    for gogc, benchmark, words in product(("100", "off"), ("Allocate", "Finalize"), SIZES):
+        arm = sized(benchmark, words, gogc)
+        time = recording.level(arm, go)
+        if not time.samples:
+            continue
+        each = judged.page_faults(recording, arm, go)
+        estimate = amount(each)
+        named = {"arm": benchmark, "go": go, "gogc": gogc, "bytes": WORD * words}
+        points.append(
+            Point(
+                release(recording, go),
+                NAMES[benchmark] + (_GC_OFF if gogc == "off" else ", GC on"),
+                estimate,
+                WORD * words,
+                each,
+                f"{rounding.plain(estimate.value)} page faults and "
+                + rounding.nanoseconds(time.value),
+                colour(arm),
+                dashed=gogc == "off",
+                data={**named, "unit": "faults/op", "ns_per_op": time.value},
+            )
+        )
 
     def name_times(axes: Axes, _: str) -> None:
-        """Write the times of finalizers at the points that lie clear of the axis."""
-        for line in by_line(p for p in points if p.data["arm"] == "Finalize").values():
-            for p in line[:-1]:
-                if p.estimate.value > 0.12 * axes.get_ylim()[1]:
-                    axes.annotate(
-                        taken(p),
-                        (p.x, rounding.rounded(p.estimate.value)),
-                        xytext=(-6, 5) if p.dashed else (6, -11),
-                        textcoords="offset points",
-                        ha="right" if p.dashed else "left",
-                        fontsize=8,
-                        color=INK,
-                    )
+        """Write a finalizer's times at the points that lie clear of the axis."""
+        for p in points:
+            clear = p.estimate.value > 0.12 * axes.get_ylim()[1] and p.x < WORD * SIZES[-1]
+            if clear and p.data["arm"] == "Finalize":
+                axes.annotate(
+                    _time(p),
+                    (p.x, rounding.rounded(p.estimate.value)),
+                    xytext=(-6, 5) if p.dashed else (6, -11),
+                    textcoords="offset points",
+                    ha="right" if p.dashed else "left",
+                    fontsize=8,
+                    color=INK,
+                )
 
     return curves(
         points,
-        lambda: _faults_title(points, go),
+        _faults_title(points, go),
         Axis("object size (bytes, log); small figures: ns per operation", "log2"),
         Axis("page faults per operation"),
         kind="A line chart of page faults per operation over the object's size",
         height=14,
         gap=0.1,
-        ends=lambda p: f"{p.line}:\n{taken(p)}",
+        ends=lambda p: f"{p.line}:\n{_time(p)}",
         decorate=name_times,
     )
 
 
-def _faults_title(points: Sequence[Point], go: str) -> str:
-    last = {p.line: p for p in points if p.data["arm"] == "Finalize"}
-    found = [p for line in (_GC_OFF, ", GC on") if (p := last.get(NAMES["Finalize"] + line))]
-    if not found:
+def _time(point: Point) -> str:
+    return point.label.rpartition(" and ")[2]
+
+
+def _faults_title(points: Iterable[Point], go: str) -> str:
+    last = {p.dashed: p for p in points if p.data["arm"] == "Finalize"}
+    if not last:
         return f"What page faults a finalizer's objects take on Go {go} was not measured"
-    told = (
-        f"{p.label.replace(' faults', ' page faults')} with the GC {'off' if p.dashed else 'on'}"
-        for p in found
-    )
-    title = f"On Go {go} an object of {found[-1].x:,.0f} bytes with a finalizer takes " + ", ".join(
-        told
-    )
-    return title if found[0].dashed else title + "; with the GC off it was not measured"
+    told = [
+        f"{last[off].label} with the GC {word}"
+        for off, word in ((True, "off"), (False, "on"))
+        if off in last
+    ]
+    told[-1] += "" if True in last else "; with the GC off it was not measured"
+    size = max(p.x for p in last.values())
+    return f"On Go {go} an object of {size:,.0f} bytes with a finalizer takes {', '.join(told)}"
