@@ -29,6 +29,7 @@ from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
 from gccost.judging.claims.quantities import Share
 from gccost.judging.ledger import Row
+from gccost.judging.objects import per_object
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.measuring import campaign, languages, runs, toolchains
@@ -268,7 +269,7 @@ class Study:
                     *("cpu-share", "faults", "gc-cycles"),
                 )
             )
-            added = charts.per_object(self.recording, arm, release)[1]
+            added = per_object(self.recording, arm, release)[1]
             yield (
                 charts.on_a_jvm(arm),
                 "–" if arm == nothing else rounding.count(float(samples["n"].iloc[0])),

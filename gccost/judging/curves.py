@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-import pandas as pd
-
+from gccost import stats
 from gccost.judging import published
 from gccost.judging.models import Line, line, objects_in_span, walked
 from gccost.judging.recording import Floats, Recording
@@ -54,10 +53,11 @@ def over_objects_in_span(by_size: Mapping[int, float], go: str) -> tuple[list[fl
     return counts, line(counts, list(by_size.values()))
 
 
-def page_faults(recording: Recording, arm: Arm, go: str) -> pd.Series:
-    """Page faults per operation in each sample."""
+def per_operation(recording: Recording, arm: Arm, go: str, metric: str) -> tuple[Floats, Estimate]:
+    """A count of whole samples per operation, such as "faults": of each sample, and its level."""
     samples = recording.samples(arm, go)
-    return (samples["faults"] / samples["n"]).dropna()
+    values = (samples[metric] / samples["n"]).dropna().to_numpy(dtype=float)
+    return values, stats.amount(values)
 
 
 def calls(recording: Recording, arm: Arm, go: str) -> dict[float, list[float]]:

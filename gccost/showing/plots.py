@@ -147,7 +147,7 @@ def told(points: Iterable[Point], kind: str) -> str:
 
 def _labels(points: Sequence[Point]) -> str:
     at = [f"{p.label} at {p.x:,.10g}" if math.isfinite(p.x) else p.label for p in points]
-    return ", ".join(at)
+    return ", ".join(filter(None, at))
 
 
 # --- A figure ---------------------------------------------------------------------
@@ -230,6 +230,7 @@ def dots(
     reference: float | None = None,
     each: Mapping[str, str] | None = None,
     whole: bool = False,
+    close: float = 0.42,
     decorate: Callable[[Axes, str], None] | None = None,
 ) -> Drawing | None:
     """A line for each point: raw samples, interval, estimate, published figures, label.
@@ -237,14 +238,15 @@ def dots(
     The panels stand below one another, on one scale: from 0 as far as the points need,
     or within `limits`; `log` makes it logarithmic. `reference` is a vertical line. Where
     `each` names the x axis of every panel, every panel has its own scale. `whole` puts
-    ticks at whole numbers only. `decorate` draws what else a panel has. None if there are
-    no points.
+    ticks at whole numbers only. `close` is how far below the line above it a line of the
+    same name (or of none) stands, where 1 is the distance of other lines. `decorate` draws
+    what else a panel has. None if there are no points.
     """
     points = list(points)
     if not points:
         return None
     panels = by_panel(points)
-    places = {panel: _places(lines) for panel, lines in panels.items()}
+    places = {panel: _places(lines, close) for panel, lines in panels.items()}
     figure, all_axes = canvas([at[-1] + 1 for at in places.values()])
     for axes, (panel, lines) in zip(all_axes, panels.items(), strict=True):
         on_scale = lines if each else points
@@ -253,7 +255,8 @@ def dots(
         if log:
             axes.set_xscale("log")
             ticks = ticks_between(low, high)
-            plain_ticks(axes, "x", ticks if len(ticks) < 7 else ticks[::2])
+            first = ticks.index(reference) % 2 if reference in ticks else 0
+            plain_ticks(axes, "x", ticks if len(ticks) < 7 else ticks[first::2])
         axes.set_xlim(low, high)
         _lines(axes, places[panel], lines)
         if whole:
@@ -271,12 +274,12 @@ def dots(
     return Drawing(figure, text, told(points, kind), table(points))
 
 
-def _places(lines: Sequence[Point]) -> list[float]:
+def _places(lines: Sequence[Point], close: float) -> list[float]:
     """Where each line stands, one of no new name close below the one before it."""
     places = [0.0]
     for above, line in pairwise(lines):
         same = line.line in ("", above.line)
-        places.append(places[-1] + (0.42 if same else 1.0))
+        places.append(places[-1] + (close if same else 1.0))
     return places
 
 
@@ -386,6 +389,7 @@ def curves(
     joined: bool = True,
     ends: Callable[[Point], str] | None = None,
     more_ends: Sequence[tuple[float, str, str]] = (),
+    near: Callable[[Point], str] | None = None,
     published: Iterable[tuple[float, float, str]] = (),
     decorate: Callable[[Axes, str], None] | None = None,
 ) -> Drawing | None:
@@ -393,10 +397,11 @@ def curves(
 
     Each line is named at its right end, by `ends` of its point there where given, or at the
     published figure of a point without an estimate; in several columns the names stand in
-    the upper left. A panel's y axis is its own where `y` is by panel, and the same for all
-    panels where it is `shared`. `published` are figures (x, y, marker) that every panel
-    shows; `decorate` draws what else a panel has, once its limits stand. Unless `joined` no
-    line is drawn through the points. None if there are no points.
+    the upper left; or `near` names each point close by. A panel's y axis is its own where
+    `y` is by panel, and the same for all panels where it is `shared`. `published` are
+    figures (x, y, marker) that every panel shows; `decorate` draws what else a panel has,
+    once its limits stand. Unless `joined` no line is drawn through the points. None if there
+    are no points.
     """
     points = list(points)
     if not points:
@@ -418,7 +423,9 @@ def curves(
             axes.set_ylabel(axis[panel].label)
         last = [max(line, key=lambda p: p.x) for line in by_line(group).values()]
         named = [(_values(p)[0], ends(p) if ends else p.line, p.colour) for p in last]
-        if columns == 1:
+        if near:
+            name_points(axes, [(p.x, p.estimate.value, near(p), p.colour) for p in group])
+        elif columns == 1:
             name_ends(axes, [*named, *more_ends], gap)
         else:
             name_corner(axes, [name for _, *name in named])

@@ -29,7 +29,7 @@ from gccost.showing.plots import (
     dots,
     table,
 )
-from gccost.stats import Estimate
+from gccost.stats import Estimate, Floats
 
 # How an arm is called beside its points.
 NAMES = {
@@ -152,7 +152,39 @@ def on_each(recording: Recording, ratio: Ratio) -> str:
     return ", ".join(f"{rounding.times(e.value)} on Go {go}" for go, e in found if e.samples)
 
 
+def measured(points: Iterable[Point]) -> list[Point]:
+    """The points that rest on samples."""
+    return [point for point in points if point.estimate.samples]
+
+
+def compared(recording: Recording, ratio: Ratio, go: str, line: str, colour: str) -> Point:
+    """A ratio on a release, with the samples behind it."""
+    estimate = recording.ratio(ratio, go)
+    return Point(
+        "",
+        line,
+        estimate,
+        raw=recording.points(ratio, go),
+        label=rounding.times(estimate.value),
+        colour=colour,
+        data={"arm": line, "go": go, "unit": "ratio"},
+    )
+
+
 # --- Lines over x ------------------------------------------------------------------
+
+# Of a metric of an arm on a release: a value for each sample, and the estimate.
+Found = tuple[Sequence[float] | Floats, Estimate]
+
+
+def timed(recording: Recording, arm: Arm, go: str, metric: str) -> Found:
+    """A time, or another metric that is never 0."""
+    return recording.values(arm, go, metric), recording.level(arm, go, metric)
+
+
+def counted(recording: Recording, arm: Arm, go: str, metric: str) -> Found:
+    """A metric that may be 0."""
+    return recording.values(arm, go, metric), recording.amount(arm, go, metric)
 
 
 def levels(
@@ -165,7 +197,7 @@ def levels(
     say: Callable[[float], str] = rounding.nanoseconds,
     *,
     factor: float = 1.0,
-    may_be_0: bool = False,
+    find: Callable[[Recording, Arm, str, str], Found] = timed,
     after: str = "",
     data: Mapping[str, object],
     **drawn: Any,
@@ -177,20 +209,20 @@ def levels(
     to `Point`.
     """
     named = {"arm": line, "go": go} | dict(data)
-    estimated = recording.amount if may_be_0 else recording.level
+    found = [(x, *find(recording, arm, go, metric)) for x, arm in arms]
     return [
         Point(
             panel,
             line,
             scaled(estimate, factor),
             x,
-            [factor * v for v in recording.values(arm, go, metric)],
+            [factor * v for v in values],
             say(factor * estimate.value) + after,
             data={key: x if value is None else value for key, value in named.items()},
             **drawn,
         )
-        for x, arm in arms
-        if (estimate := estimated(arm, go, metric)).samples
+        for x, values, estimate in found
+        if estimate.samples
     ]
 
 
@@ -237,7 +269,7 @@ def shares(
 
 @dataclass(frozen=True)
 class Timing:
-    """What one line of a chart of times shows."""
+    """What one line of a chart of times shows; `data` are its columns in place of the usual."""
 
     name: str
     arm: Arm
@@ -245,6 +277,8 @@ class Timing:
     against: Arm | None = None  # the ratio to it stands in brackets
     colour: str = BLUE
     published: Sequence[Mark] = ()
+    find: Callable[[Recording, Arm, str, str], Found] = timed
+    data: Mapping[str, object] | None = None
 
 
 def costs(
@@ -263,21 +297,21 @@ def costs(
     ]
 
 
-def timings(recording: Recording, lines: Sequence[Timing]) -> list[Point]:
+def timings(
+    recording: Recording,
+    lines: Sequence[Timing],
+    say: Callable[[float], str] = rounding.nanoseconds,
+) -> list[Point]:
     """What each line takes per operation, a panel per release; what is missing is left out."""
     points = []
     for go in recording.releases:
         for line in lines:
-            estimate = recording.level(line.arm, go, line.metric)
+            values, estimate = line.find(recording, line.arm, go, line.metric)
             if not estimate.samples:
                 continue
-            label = rounding.nanoseconds(estimate.value)
-            data: dict[str, object] = {
-                "arm": line.arm.benchmark,
-                "go": go,
-                "unit": line.metric,
-                "gogc": line.arm.gogc,
-            }
+            label = say(estimate.value)
+            more = {"unit": line.metric, "gogc": line.arm.gogc} if line.data is None else line.data
+            data: dict[str, object] = {"arm": line.arm.benchmark, "go": go, **more}
             if line.against is not None:
                 ratio = recording.ratio(Ratio(line.arm, line.against, line.metric), go)
                 data["ratio"] = ratio.value
@@ -288,7 +322,7 @@ def timings(recording: Recording, lines: Sequence[Timing]) -> list[Point]:
                     release(recording, go),
                     line.name,
                     estimate,
-                    raw=list(recording.values(line.arm, go, line.metric)),
+                    raw=values,
                     label=label,
                     colour=line.colour,
                     published=line.published,

@@ -26,8 +26,10 @@ from gccost.showing import plots
 from gccost.showing.charts.common import (
     NAMES,
     Part,
+    Timing,
     colour,
     costs,
+    counted,
     levels,
     release,
     shares,
@@ -35,7 +37,6 @@ from gccost.showing.charts.common import (
 )
 from gccost.showing.figures import BLUE, GREEN, INK, ORANGE, PURPLE
 from gccost.showing.plots import PERCENT, Axis, Drawing, Mark, Point, chart, curves, dots
-from gccost.stats import amount
 
 
 def _newest(recording: Recording) -> str:
@@ -224,31 +225,27 @@ _CYCLES = {"Plain": [Mark(1)], "Cleanup": [], "Finalizer": [Mark(2)]}  # as publ
 @chart("siebenmann-cycles", "How many collections free a dropped object was not measured")
 def cycles(recording: Recording) -> Drawing | None:
     """How many garbage collections it takes until a dropped object's memory is gone."""
-    points = []
-    titled = []
-    for go in recording.releases:
-        found = []
-        for what, marks in _CYCLES.items():
-            arm = until_free(what)
-            found += levels(
-                recording,
-                release(recording, go),
-                NAMES[arm.benchmark],
-                go,
-                [(math.nan, arm)],
-                "gc-cycles-to-free",
-                rounding.whole,
-                may_be_0=True,
-                data={"arm": arm.benchmark, "unit": "cycles"},
-                colour=colour(arm),
-                published=marks,
-            )
-        if found:
-            points += found
-            titled.append(", ".join(f"{p.line} {p.label}" for p in found) + f" on Go {go}")
+    lines = [
+        Timing(
+            NAMES[arm.benchmark],
+            arm,
+            "gc-cycles-to-free",
+            colour=colour(arm),
+            published=marks,
+            find=counted,
+            data={"unit": "cycles"},
+        )
+        for what, marks in _CYCLES.items()
+        for arm in [until_free(what)]
+    ]
+    points = timings(recording, lines, rounding.whole)
     return dots(
         points,
-        "Garbage collections until a dropped object's memory is gone: " + "; ".join(titled),
+        "Garbage collections until a dropped object's memory is gone: "
+        + "; ".join(
+            ", ".join(f"{p.line} {p.label}" for p in found) + f" on Go {found[0].data['go']}"
+            for found in plots.by_panel(points).values()
+        ),
         "garbage collections (GC cycles)\nhollow diamonds: as published",
         kind="A dot plot of GC cycles",
         whole=True,
@@ -389,28 +386,29 @@ def _formula(found: Line) -> str:
 def faults(recording: Recording) -> Drawing | None:
     """Page faults per operation over the object's size, with the GC on and off."""
     go = _newest(recording)
-    points = []
+    points: list[Point] = []
     for gogc, benchmark, words in product(("100", "off"), ("Allocate", "Finalize"), SIZES):
         arm = sized(benchmark, words, gogc)
         time = recording.level(arm, go)
-        if not time.samples:
-            continue
-        each = judged.page_faults(recording, arm, go)
-        estimate = amount(each)
-        named = {"arm": benchmark, "go": go, "gogc": gogc, "bytes": WORD * words}
-        points.append(
-            Point(
-                release(recording, go),
-                NAMES[benchmark] + (_GC_OFF if gogc == "off" else ", GC on"),
-                estimate,
-                WORD * words,
-                each,
-                f"{rounding.plain(estimate.value)} page faults and "
-                + rounding.nanoseconds(time.value),
-                colour(arm),
-                dashed=gogc == "off",
-                data={**named, "unit": "faults/op", "ns_per_op": time.value},
-            )
+        points += levels(
+            recording,
+            release(recording, go),
+            NAMES[benchmark] + (_GC_OFF if gogc == "off" else ", GC on"),
+            go,
+            [(WORD * words, arm)],
+            "faults",
+            lambda faults: f"{rounding.plain(faults)} page faults",
+            find=judged.per_operation,
+            after=f" and {rounding.nanoseconds(time.value)}",
+            data={
+                "arm": benchmark,
+                "gogc": gogc,
+                "bytes": None,
+                "unit": "faults/op",
+                "ns_per_op": time.value,
+            },
+            colour=colour(arm),
+            dashed=gogc == "off",
         )
 
     def name_times(axes: Axes, _: str) -> None:

@@ -24,7 +24,7 @@ from gccost.measuring.experiments.siebenmann import SIZES, sized
 from gccost.measuring.experiments.why import attach, looped, program, scattered
 from gccost.measuring.toolchains import ISSUE_GO, TODAY_GO
 from gccost.showing import plots
-from gccost.showing.charts.common import Part, Timing, levels, release, shares, timings
+from gccost.showing.charts.common import Part, Timing, counted, levels, release, shares, timings
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE
 from gccost.showing.plots import PERCENT, Axis, Drawing, Mark, Point, by_line, chart, curves, dots
 from gccost.stats import amount
@@ -306,7 +306,7 @@ def programs(recording: Recording) -> Drawing | None:
             [(math.nan, lists)],
             "passed-records/op",
             rounding.plain,
-            may_be_0=True,
+            find=counted,
             after=f" of {rounding.plain(held)}; adds {rounding.nanoseconds(added)}",
             data=data,
             colour=ORANGE,
@@ -382,14 +382,11 @@ def price(recording: Recording) -> Drawing | None:
             against=None if arm == FREE else FREE,
             colour=BLUE if arm == FREE else _COLOURS[runtime],
             published=[] if runtime else [Mark(issue[arm.benchmark])],
+            data={"arm": what + called, "unit": "ns"} | ({"ratio": 1.0} if arm == FREE else {}),
         )
         for what, arm in _PROGRAMS.items()
         for runtime, called in _PATCHED.items()
     ]
-    points = []
-    for p in timings(recording, lines):
-        named = {"arm": p.line, "go": p.data["go"], "unit": "ns"}
-        points.append(replace(p, data={**named, "ratio": p.data.get("ratio", 1.0)}))
     titled = []
     for go in recording.releases:
         stock, index = (recording.ratio(Ratio(patched(CLEANUP, r), FREE), go) for r in RUNTIMES)
@@ -399,7 +396,7 @@ def price(recording: Recording) -> Drawing | None:
                 f"{rounding.times(stock.value)} on Go {go}"
             )
     return dots(
-        points,
+        timings(recording, lines),
         "Without the walk AddCleanup costs " + "; ".join(titled),
         "wall time of an operation (ns); in brackets: over the manual free\n"
         "hollow diamonds: as the Go issue printed them, on another machine and release",
@@ -513,7 +510,7 @@ def memory(recording: Recording) -> Drawing | None:
             [(math.nan, attach("AttachCleanup", bytes_=size, runtime=runtime))],
             "off-heap-bytes/span",
             lambda taken: f"{rounding.plain(taken / _KIB)} KiB",
-            may_be_0=True,
+            find=counted,
             after=f" ({_NAMES[runtime]})",
             data={"arm": f"{size} bytes", "unit": "bytes", "runtime": _NAMES[runtime]},
             colour=_COLOURS[runtime],
