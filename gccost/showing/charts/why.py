@@ -268,7 +268,7 @@ def live(recording: Recording) -> Drawing | None:
     micro, name = [(math.nan, attach("AttachCleanup"))], "the microbenchmark's call"
     data = {"unit": "ns"}
     for p in levels(recording, "", name, TODAY_GO, micro, _CPU, data=data, colour=MUTED):
-        points.append(replace(p, line=f"the microbenchmark's\nAddCleanup: {p.label}"))
+        points.append(replace(p, line=f"microbenchmark's\nAddCleanup: {p.label}"))
         title += f", {rounding.times(last.estimate.value / p.estimate.value)} {name}"
     return curves(points, title, *_LIVE, kind=_LIVE_KIND)
 
