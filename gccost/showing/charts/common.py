@@ -165,14 +165,17 @@ def levels(
     say: Callable[[float], str],
     *,
     factor: float = 1.0,
+    may_be_0: bool = False,
+    after: str = "",
     data: Mapping[str, object],
     **drawn: Any,
 ) -> list[Point]:
     """A metric (times `factor`) over the x of each arm; what was not measured is left out.
 
-    `say` writes a value. In `data` (see `Point`) a None stands for x. The rest is given
-    to `Point`.
+    `say` writes a value, `after` stands after it. In `data` (see `Point`) a None stands
+    for x. The rest is given to `Point`.
     """
+    estimated = recording.amount if may_be_0 else recording.level
     return [
         Point(
             panel,
@@ -180,12 +183,12 @@ def levels(
             scaled(estimate, factor),
             x,
             [factor * v for v in recording.values(arm, go, metric)],
-            say(factor * estimate.value),
+            say(factor * estimate.value) + after,
             data={key: x if value is None else value for key, value in data.items()},
             **drawn,
         )
         for x, arm in arms
-        if (estimate := recording.level(arm, go, metric)).samples
+        if (estimate := estimated(arm, go, metric)).samples
     ]
 
 
