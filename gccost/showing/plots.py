@@ -447,7 +447,7 @@ def draw(axes: Axes, points: Sequence[Point], *, joined: bool = True) -> None:
     for line in by_line(points).values():
         if math.isnan(line[0].x):
             value, ink = rounded(line[0].estimate.value), line[0].colour
-            axes.axhline(value, color=ink, linewidth=1.2, linestyle=_DASHED, zorder=0)
+            axes.axhline(value, color=ink, linewidth=1.2, linestyle=_DASHED, zorder=1)
             continue
         for p in line:
             e = p.estimate
