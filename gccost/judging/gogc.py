@@ -368,6 +368,12 @@ def published_throughput(gogc: str) -> dict[float, float]:
     return {float(n): float(x) for n, x in zip(found["goroutines"], found["op_per_s"], strict=True)}
 
 
+def published_sweep() -> dict[str, float]:
+    """The document's signatures per second of all its CPUs, by every GOGC but 100."""
+    found = published.table("cloudflare-throughput").query("gogc != '100'")
+    return {str(gogc): float(x) for gogc, x in zip(found["gogc"], found["op_per_s"], strict=True)}
+
+
 def published_law() -> Scaling | None:
     """The law through the document's throughputs at GOGC=100 up to their peak."""
     found = published_throughput("100")

@@ -80,7 +80,8 @@ def published_scaling(recording: Recording) -> Drawing | None:
     law = gogc.published_law()
     if law is None:
         return None
-    one, most, last = figures["op_per_s"].iloc[0], figures["op_per_s"].max(), 48
+    one, most = figures["op_per_s"].iloc[0], figures["op_per_s"].max()
+    last = cases.DOCUMENT_CPUS
     points = [
         Point(
             "",
@@ -204,13 +205,17 @@ def sweep(recording: Recording) -> Drawing | None:
     arm, metric, words = gogc.sweep_arm(recording)
     on = {int(setting): arm(setting) for setting in cases.GOGCS if setting != "off"}
     lines = {"GOGC": (ORANGE, on), "GC off": (GREEN, {_OFF: arm("off")})}
-    points = _swept(recording, lines, metric, "gogc")
+    swept = _swept(recording, lines, metric, "gogc")
+    panels = {p.panel for p in swept if p.x != _OFF}
+    points = [p for p in swept if p.panel in panels]
+    own = metric == "op/s"  # the document's own sweep
     one_p = [
-        Point(release(recording, go), "one P", e, label=_thousands(e.value), colour=MUTED)
+        Point(panel, "one P", e, label=_thousands(e.value), colour=MUTED)
         for go in recording.releases
-        if metric == RATE and (e := recording.level(turns(1), go, metric)).samples
+        if (panel := release(recording, go)) in panels and not own
+        if (e := recording.level(turns(1), go, metric)).samples
     ]
-    figures = {g: gogc.published_throughput(g)[48] for g in ("2400", "4800", BEST_GOGC, "off")}
+    figures = gogc.published_sweep().items() if own else ()
     found = points and curves(
         points + one_p,
         "Throughput over that at GOGC=100: " + "; ".join(map(_gained, by_panel(points).values())),
@@ -218,9 +223,7 @@ def sweep(recording: Recording) -> Drawing | None:
         _from_zero(words.partition(",")[0]),
         kind=f"A line chart of {words}, over GOGC ({_OFF:,} stands for off)",
         height=7,
-        published=[(_OFF if g == "off" else float(g), x, "D") for g, x in figures.items()]
-        if metric == "op/s"
-        else (),
+        published=[(_OFF if g == "off" else float(g), x, "D") for g, x in figures],
     )
     if not found:
         return None
@@ -380,33 +383,27 @@ def _left_out(recording: Recording, unread: Sequence[GccostError]) -> str:
 def profile(recording: Recording) -> Drawing | None:
     """Shares of the CPU profile at the collapse and at a better GOGC, next to the document's."""
     whole, *_ = gogc.GC_PARTS
-    printed = gogc.published_profile()
+    printed, arms = gogc.published_profile(), gogc.profiled_arms(recording)
     parts = {
         name: Part(functions, published=printed[name], colour=ORANGE if name == whole else BLUE)
         for name, functions in gogc.GC_PARTS.items()
     }
-    unpublished = {name: replace(part, published=None) for name, part in parts.items()}
     points = [
-        point
+        point if arm.gogc == "100" else replace(point, published=())
         for go in recording.releases
-        for arm in gogc.profiled_arms(recording)
+        for arm in arms
         for point in shares(
-            recording,
-            arm,
-            go,
-            parts if arm.gogc == "100" else unpublished,
-            f"{release(recording, go)}, GOGC={arm.gogc}",
-            gogc=arm.gogc,
+            recording, arm, go, parts, f"{release(recording, go)}, GOGC={arm.gogc}", gogc=arm.gogc
         )
     ]
-    said: dict[object, list[str]] = {}
-    for p in points:
-        if p.line == whole:
-            said.setdefault(p.data["go"], []).append(f"{p.label} at GOGC={p.data['gogc']}")
+    found = {(p.data["go"], p.data["gogc"]): p.label for p in points if p.line == whole}
     return dots(
         points,
-        "The GC and its locks in the CPU profile: "
-        + "; ".join(f"Go {go} {', '.join(found)}" for go, found in said.items()),
+        f"The GC and its locks in the CPU profile at GOGC={' and '.join(a.gogc for a in arms)}: "
+        + "; ".join(
+            f"{' and '.join(found.get((go, arm.gogc), '–') for arm in arms)} on Go {go}"
+            for go in dict.fromkeys(go for go, _ in found)
+        ),
         "share of the CPU profile (%); shares overlap\n"
         "hollow diamonds: flat shares of the functions that the document printed",
         kind="A dot plot of shares of the CPU profile, which overlap",

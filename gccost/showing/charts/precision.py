@@ -53,17 +53,12 @@ def precision(recording: Recording) -> Drawing | None:
     points = measured(
         Point(
             "",
-            f"{method}\n{LOADS[load]}",
+            f"{method},\n{LOADS[load]}",
             quantity.estimate(recording, TODAY_GO),
             label=f"within {spread}" if i == len(MEASUREMENTS) // 2 else "",
             colour=_INKS[method],
-            data={
-                "method": method,
-                "go": TODAY_GO,
-                "load": load,
-                "measurement": i,
-                "unit": "ratio",
-            },
+            data={"method": method, "go": TODAY_GO}
+            | {"load": load, "measurement": i, "unit": "ratio"},
         )
         for (method, load), spread in within.items()
         for i, quantity in enumerate(measurements(method, load), 1)
@@ -83,7 +78,7 @@ def precision(recording: Recording) -> Drawing | None:
         f"{len(MEASUREMENTS)} measurements each; bars: their 95 % intervals",
         kind="A dot plot of independent measurements of one ratio",
         limits=(low - margin, high + margin),
-        close=0.14,
+        close=0.18,
     )
 
 
@@ -97,40 +92,36 @@ def slices(recording: Recording) -> Drawing | None:
             found[load] = np.array(path.read_text().split(), dtype=float)
     if not found:
         return None
-    levels = {
-        load: (rounding.nanoseconds(np.quantile(v, 0.05)), rounding.nanoseconds(v.mean()))
-        for load, v in found.items()
-    }
+    floors = {load: float(np.quantile(values, 0.05)) for load, values in found.items()}
+    means = {load: float(values.mean()) for load, values in found.items()}
     top = 1.6 * max(float(np.quantile(values, 0.99)) for values in found.values())
     figure, all_axes = canvas([5] * len(found))
     for axes, (load, values) in zip(all_axes, found.items(), strict=True):
         shown = [rounding.rounded(v) for v in np.minimum(values, top)]
         axes.scatter(range(len(shown)), shown, s=3, color=BLUE, alpha=0.5, linewidths=0)
-        floor, mean = np.quantile(values, 0.05), values.mean()
         for level, name, ink, side in (
-            (floor, "5 % quantile", BLUE, "top"),
-            (mean, "mean", ORANGE, "bottom"),
+            (floors[load], "5 % quantile", BLUE, "top"),
+            (means[load], "mean", ORANGE, "bottom"),
         ):
             axes.axhline(level, color=ink, linewidth=1.2)
             label_right(axes, level, f"{name} {rounding.nanoseconds(level)}", ink, va=side)
         axes.set(ylim=(0, top), title=LOADS[load], ylabel="ns per operation")
     below(figure, "slice of 1,024 operations, in order; slices above the top are drawn there")
     title = "A loop is slowed down in bursts: " + ", ".join(
-        f"{LOADS[load]}, its mean is {mean} and its floor {floor}"
-        for load, (floor, mean) in levels.items()
+        f"{LOADS[load]}, its mean is {rounding.nanoseconds(means[load])} "
+        f"and its floor {rounding.nanoseconds(floors[load])}"
+        for load in found
     )
     headline(figure, title)
-    told = (
-        f"{LOADS[load]}, floor {floor}, mean {mean}, slowest slice "
-        f"{rounding.nanoseconds(found[load].max())}"
-        for load, (floor, mean) in levels.items()
+    slowest = "; ".join(
+        f"{LOADS[load]} {rounding.nanoseconds(values.max())}" for load, values in found.items()
     )
     data = pd.DataFrame(
         {"load": load, "slice": i, "estimate": value, "unit": "ns/op"}
         for load, values in found.items()
         for i, value in enumerate(values)
     )
-    alt = f"A scatter plot of the time of each slice of one process: {'; '.join(told)}."
+    alt = f"A scatter plot of the time of each slice of one process; the slowest: {slowest}."
     return Drawing(figure, title, alt, data)
 
 

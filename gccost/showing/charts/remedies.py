@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 from matplotlib.axes import Axes
@@ -121,16 +120,10 @@ def memory(recording: Recording) -> Drawing | None:
 
 
 _INKS = dict(zip(LIVE_REMEDIES, (BLUE, GREEN, INK, ORANGE), strict=True))
-_MIB = 1 / 2**20
-# A panel each: the metric, its factor and unit, and how a value is written.
-_LIVE: dict[str, tuple[str, float, str, Callable[[float], str]]] = {
-    "closing one handle and opening another": ("ns/op", 1.0, "ns", rounding.nanoseconds),
-    "peak memory of the process": (
-        "peak-rss-bytes",
-        _MIB,
-        "MiB",
-        lambda v: rounding.mebibytes(v / _MIB),
-    ),
+# A panel each: the metric, its factor and its unit.
+_LIVE = {
+    "time to close one and open another, ns": ("ns/op", 1.0, "ns"),
+    "peak memory of the process, MiB": ("peak-rss-bytes", 1 / 2**20, "MiB"),
 }
 
 
@@ -147,7 +140,7 @@ def live(recording: Recording) -> Drawing | None:
     """What closing a handle at random costs, and the memory, by how many are live."""
     points = [
         point
-        for panel, (metric, factor, unit, say) in _LIVE.items()
+        for panel, (metric, factor, unit) in _LIVE.items()
         for benchmark in LIVE_REMEDIES
         for point in levels(
             recording,
@@ -156,7 +149,7 @@ def live(recording: Recording) -> Drawing | None:
             TODAY_GO,
             [(float(count), living(benchmark, count)) for count in LIVE],
             metric,
-            say,
+            rounding.plain,
             factor=factor,
             data={"arm": NAMES[benchmark], "go": TODAY_GO, "live": None, "unit": unit},
             colour=_INKS[benchmark],
@@ -167,7 +160,7 @@ def live(recording: Recording) -> Drawing | None:
         points,
         f"Closing one of {counts[-1]:,.0f} live handles at random and opening another: "
         + ", ".join(
-            f"{p.line} {p.label}" for p in points if p.x == counts[-1] and p.data["unit"] == "ns"
+            f"{p.line} {p.label} ns" for p in points if p.x == counts[-1] and p.data["unit"] == "ns"
         ),
         Axis(
             "handles live (log)",
@@ -175,7 +168,7 @@ def live(recording: Recording) -> Drawing | None:
             {x: _short(x) for x in counts},
             (LIVE[0] / 1.5, 1.5 * counts[-1]),
         ),
-        {panel: Axis(f"{unit} (log)", "log") for panel, (_, _, unit, _) in _LIVE.items()},
+        {panel: Axis(f"{unit} (log)", "log") for panel, (*_, unit) in _LIVE.items()},
         kind="Line charts of time and memory over the handles live",
         height=9,
     )

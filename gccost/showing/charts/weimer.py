@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import pandas as pd
 import seaborn as sns
 from matplotlib.colors import ListedColormap
 
@@ -65,7 +64,7 @@ from gccost.showing.plots import (
 
 # In Go "Finalize" is another benchmark.
 _CALLED = NAMES | {"Finalize": "finalize"}
-_INKS = {"Plain": BLUE, "Cleaner": GREEN, "Finalize": ORANGE}
+_INKS = {"Cleaner": GREEN, "Finalize": ORANGE}
 _PEAK = "peak-rss-bytes"
 # Plain handles that the compiler was kept from removing.
 KEPT = jvm("Plain", escape="off")
@@ -96,28 +95,43 @@ def _ratio(recording: Recording, over: Arm, under: Arm, metric: str = "ns/op") -
     return rounding.times(ratio.value)
 
 
-def _published() -> pd.DataFrame:
-    """The document's figures by kind of handle: CPU time per object (ns), memory (MiB)."""
+def _lines(
+    inks: Mapping[Arm, str],
+    unit: str,
+    figures: Mapping[Arm, float],
+    metric: str = "ns/op",
+    find: Callable[[Recording, Arm, str, str], Found] = timed,
+) -> list[Timing]:
+    """A line for each arm, with the published figure that there is for it."""
+    return [
+        Timing(
+            _CALLED[arm.benchmark],
+            arm,
+            metric,
+            colour=ink,
+            published=[Mark(figures[arm])] if arm in figures else [],
+            find=find,
+            data={"unit": unit},
+        )
+        for arm, ink in inks.items()
+    ]
+
+
+_KINDS = {PLAIN: BLUE, CLEANER: GREEN, FINALIZE: ORANGE}
+
+
+def _figures(column: str) -> dict[Arm, float]:
+    """The document's figures: "cpu" per object (ns), or largest "memory" (MiB)."""
     table = published.table("weimer-timings").set_index("variant").astype(float)
-    cpu = 1e9 * (table["user_s"] + table["system_s"]) / table["objects"]
-    return pd.DataFrame({"cpu": cpu, "memory": table["max_rss_kb"] / 1024})
+    table["cpu"] = 1e9 * (table["user_s"] + table["system_s"]) / table["objects"]
+    table["memory"] = table["max_rss_kb"] / 1024
+    return {arm: float(table[column][_CALLED[arm.benchmark]]) for arm in _KINDS}
 
 
 @chart("weimer-cost", "None of the three kinds of handle was measured")
 def cost(recording: Recording) -> Drawing | None:
     """What each kind of handle costs per object in CPU time, on each JDK."""
-    lines = [
-        Timing(
-            line := _CALLED[kind],
-            jvm(kind),
-            "cpu-s",
-            colour=ink,
-            published=[Mark(_published()["cpu"][line])],
-            find=per_object,
-            data={"unit": "cpu-ns/op, net"},
-        )
-        for kind, ink in _INKS.items()
-    ]
+    lines = _lines(_KINDS, "cpu-ns/op, net", _figures("cpu"), "cpu-s", per_object)
     ratios = [recording.ratio(Ratio(FINALIZE, CLEANER, "cpu-s"), on) for on in recording.releases]
     known = [ratio.value for ratio in ratios if ratio.samples]
     least, most = (rounding.times(end(known, default=math.nan)) for end in (min, max))
@@ -138,21 +152,9 @@ def _mebibytes(recording: Recording, arm: Arm, on: str, metric: str) -> Found:
 @chart("weimer-memory", "How much memory the handles take was not measured")
 def memory(recording: Recording) -> Drawing | None:
     """The largest resident set of each kind of handle, and of an idle JVM."""
-    idle = Timing(
-        "an idle JVM", NOTHING, _PEAK, colour=MUTED, find=_mebibytes, data={"unit": "MiB"}
-    )
-    lines = [
-        replace(
-            idle,
-            name=_CALLED[kind],
-            arm=jvm(kind),
-            colour=ink,
-            published=[Mark(_published()["memory"][_CALLED[kind]])],
-        )
-        for kind, ink in _INKS.items()
-    ]
+    lines = _lines({NOTHING: MUTED} | _KINDS, "MiB", _figures("memory"), _PEAK, _mebibytes)
     return dots(
-        timings(recording, [idle, *lines], lambda mib: f"{rounding.plain(mib)} MiB"),
+        timings(recording, lines, lambda mib: f"{rounding.plain(mib)} MiB"),
         f"On {in_words(_newest(recording))} a Cleaner takes "
         f"{_ratio(recording, CLEANER, PLAIN, _PEAK)} the memory of a plain handle, finalize "
         f"{_ratio(recording, FINALIZE, PLAIN, _PEAK)}",
@@ -165,21 +167,27 @@ def memory(recording: Recording) -> Drawing | None:
 def removed(recording: Recording) -> Drawing | None:
     """A plain handle that the compiler may remove, and one that it may not."""
     arms = {"default": (PLAIN, BLUE), "escape analysis off": (KEPT, INK)}
-    points, most = [], 0.0
-    for p in timings(
-        recording,
-        [
-            Timing(line, arm, colour=ink, data={"arm": line, "unit": "ns/op"})
-            for line, (arm, ink) in arms.items()
-        ],
-    ):
-        cycles = recording.amount(arms[p.line][0], str(p.data["go"]), "gc-cycles").value
-        label = f"{p.label}, {rounding.count(cycles)} collection{'' if cycles == 1 else 's'}"
-        points.append(replace(p, label=label, data={**p.data, "collections": cycles}))
-        most = max(most, cycles if p.line == "default" else 0)
-    heading = f"runs up to {rounding.count(most)} times" if most else "does not run"
-    if not most and all(made_none(recording, on) for on in recording.releases):
-        heading += ": the compiler removes all of them"
+    lines = [
+        Timing(line, arm, colour=ink, data={"arm": line, "unit": "ns/op"})
+        for line, (arm, ink) in arms.items()
+    ]
+    found = [
+        (p, recording.amount(arms[p.line][0], str(p.data["go"]), "gc-cycles").value)
+        for p in timings(recording, lines)
+    ]
+    points = [
+        replace(
+            p,
+            label=f"{p.label}, {rounding.count(n)} collection{'' if n == 1 else 's'}",
+            data={**p.data, "collections": n},
+        )
+        for p, n in found
+    ]
+    counts = [n for p, n in found if p.line == "default"]
+    heading = f"runs up to {rounding.count(max(counts, default=math.nan))} times"
+    if counts and not any(counts):
+        none = all(made_none(recording, on) for on in recording.releases)
+        heading = "does not run" + (": the compiler removes all of them" if none else "")
     return dots(
         points,
         f"Over a hundred million plain handles the collector {heading}",
@@ -193,14 +201,13 @@ def removed(recording: Recording) -> Drawing | None:
 @chart("weimer-collectors", "Other collectors were not measured at this budget")
 def collectors(recording: Recording) -> Drawing | None:
     """What Cleaner and finalize cost under each collector, on each JDK."""
-    lines = []
-    for gc in COLLECTORS:
-        for kind in ("Cleaner", "Finalize"):
-            data = {"arm": f"{gc}: {_CALLED[kind]}", "unit": "cpu-ns/op, net", "gc": gc}
-            arm = jvm(kind, gc=gc)
-            lines.append(
-                Timing(data["arm"], arm, "cpu-s", None, _INKS[kind], find=per_object, data=data)
-            )
+    lines = [
+        Timing(line, jvm(kind, gc=gc), "cpu-s", None, ink, find=per_object, data=data)
+        for gc in COLLECTORS
+        for kind, ink in _INKS.items()
+        for line in [f"{gc}: {_CALLED[kind]}"]
+        for data in [{"arm": line, "unit": "cpu-ns/op, net", "gc": gc}]
+    ]
     points = timings(recording, lines)
     if all(p.data["gc"] == "G1" for p in points):
         return None
@@ -346,20 +353,10 @@ _JMH = {JMH_REMOVED: BLUE, JMH_ESCAPING: INK, JMH_CLEANED: GREEN, JMH_FINALIZED:
 def effective(recording: Recording) -> Drawing | None:
     """Creating and destroying an object by JMH, with and without a finalizer."""
     table = published.table("lemire-timings").query("language == 'Java'")
-    plain, finalized = ([Mark(ns)] for ns in sorted(map(float, table["ns_per_op"])))
-    marks = {JMH_REMOVED: plain, JMH_ESCAPING: plain, JMH_FINALIZED: finalized}
-    lines = [
-        Timing(
-            _CALLED[arm.benchmark],
-            arm,
-            colour=ink,
-            published=marks.get(arm, ()),
-            data={"unit": "ns/op"},
-        )
-        for arm, ink in _JMH.items()
-    ]
+    plain, finalized = sorted(map(float, table["ns_per_op"]))
+    figures = {JMH_REMOVED: plain, JMH_ESCAPING: plain, JMH_FINALIZED: finalized}
     return dots(
-        timings(recording, lines),
+        timings(recording, _lines(_JMH, "ns/op", figures)),
         f"On {in_words(_newest(recording))} an object with a finalizer is "
         f"{_ratio(recording, JMH_FINALIZED, JMH_ESCAPING)} as expensive as one that must be "
         f"allocated, {_ratio(recording, JMH_FINALIZED, JMH_REMOVED)} as one that may be removed",
