@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from test_profiles import write as write_profile
 
 from gccost import rounding
-from gccost.judging import ledger
+from gccost.judging import flame, ledger
 from gccost.judging.models import objects_in_span
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, runs
@@ -179,7 +179,7 @@ def test_every_chart_says_in_its_alt_text_what_it_draws(
 ) -> None:
     chart = drawn[name]
     for value in chart.data.get("estimate", []):
-        shown = rounding.plain(float(value))
+        shown = rounding.whole(float(value))
         assert shown in chart.alt, f"{shown} is drawn and not said"
 
 
@@ -346,18 +346,18 @@ def test_a_flame_graph_merges_what_stacks_share() -> None:
         Profile(((("main", "runtime.SetFinalizer"), 60), (("main", "b"), 20))),
         Profile(((("main", "b"), 10), (("runtime.gcDrain", "c"), 9), (("rare",), 0))),
     ]
-    boxes = {box.path: box for box in siebenmann.boxes(siebenmann.merged(profiles))}
-    assert [box.path for box in boxes.values()] == [
+    frames = {frame.path: frame for frame in flame.frames(profiles, 14, 0.01)}
+    assert list(frames) == [
         ("main",),
         ("main", "runtime.SetFinalizer"),
         ("main", "b"),
         ("runtime.gcDrain",),
         ("runtime.gcDrain", "c"),
     ]
-    assert boxes["main",].width == pytest.approx(90 / 99)
-    assert boxes["main", "b"].left == pytest.approx(60 / 99)
-    assert boxes["runtime.gcDrain",].left == pytest.approx(90 / 99)
-    kinds = {path[-1]: box.kind for path, box in boxes.items()}
+    assert frames["main",].width == pytest.approx(90 / 99)
+    assert frames["main", "b"].left == pytest.approx(60 / 99)
+    assert frames["runtime.gcDrain",].left == pytest.approx(90 / 99)
+    kinds = {path[-1]: siebenmann.kind(frame) for path, frame in frames.items()}
     assert kinds == {
         "main": "the rest",
         "runtime.SetFinalizer": "SetFinalizer",
@@ -369,7 +369,7 @@ def test_a_flame_graph_merges_what_stacks_share() -> None:
 
 def test_a_flame_graph_is_cut_below_its_depth() -> None:
     deep = Profile(((tuple(f"f{i}" for i in range(40)), 10),))
-    assert max(box.depth for box in siebenmann.boxes(siebenmann.merged([deep]))) == 14
+    assert max(len(frame.path) for frame in flame.frames([deep], 14, 0.01)) == 14
 
 
 @pytest.mark.parametrize(

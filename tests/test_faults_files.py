@@ -23,6 +23,7 @@ from test_profiles import write as write_profile
 
 from gccost import errors, files, places
 from gccost.errors import DiskFull, GccostError
+from gccost.judging import gogc
 from gccost.judging.recording import Recording
 from gccost.measuring import builds, campaign, gctrace, java, jdks, machine, profiles, runs
 from gccost.measuring.experiments import EXPERIMENTS
@@ -31,7 +32,7 @@ from gccost.measuring.experiments.cloudflare import MOST_PROCS, turns
 from gccost.measuring.jdks import Javac
 from gccost.measuring.toolchains import TODAY_GO, CCompiler, Toolchain
 from gccost.showing import execute
-from gccost.showing.charts import cloudflare as drawn
+from gccost.showing.charts import cloudflare
 
 LEMIRE = EXPERIMENTS["lemire"]
 TINY = BUDGETS["tiny"]
@@ -102,21 +103,21 @@ def test_a_profile_with_a_damaged_byte_is_left_out_and_named(tmp_path: Path) -> 
 
 def test_a_chart_of_gctraces_names_the_one_that_cannot_be_read(tmp_path: Path) -> None:
     recording = made_up(tmp_path, cpus=2)
-    whole = drawn.trace(recording)
+    whole = cloudflare.trace(recording)
     path = recording.run.gctrace(turns(MOST_PROCS).on(TODAY_GO))
     broken(path)
-    chart = drawn.trace(recording)
+    chart = cloudflare.trace(recording)
     assert len(chart.data) == len(whole.data) - 1
     assert f"; left out: gctraces/{path.name} cannot be read (remove the file" in chart.alt
     assert "left out:" in chart.svg
     assert path.name in chart.svg
     assert str(tmp_path) not in chart.alt + chart.svg
-    assert drawn.start(recording, turns(MOST_PROCS), TODAY_GO) == "–"
-    assert drawn.start(recording, turns(1), TODAY_GO) != "–"
+    assert gogc.start(recording, turns(MOST_PROCS), TODAY_GO) == "–"
+    assert gogc.start(recording, turns(1), TODAY_GO) != "–"
 
     for each in path.parent.iterdir():
         broken(each)
-    nothing = drawn.trace(recording)
+    nothing = cloudflare.trace(recording)
     assert nothing.title.startswith("No gctrace with cycles was kept; left out: gctraces/")
     assert "more cannot be read" in nothing.title
 

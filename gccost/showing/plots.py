@@ -48,10 +48,11 @@ class Point:
     """One estimate of a chart.
 
     `panel` and `line` say where it stands, `x` where on its line (in a dot plot each line
-    has one point, and one without a new name belongs to the line above it). `raw`
-    are the samples behind it, `label` is written next to it, `published` are the documents'
-    figures for it. `data` names its row in the CSV file: two columns that stand before
-    the estimate (such as arm and go), then any others.
+    has one point, and one with the same name or none stands close below it; in a chart
+    of curves a point without x is a level, drawn across its panel). `raw` are the
+    samples behind it, `label` is written next to it, `published` are the documents' figures
+    for it. `data` names its row in the CSV file: two columns that stand before the estimate
+    (such as arm and go), then any others; without it the point has no row.
     """
 
     panel: str
@@ -127,7 +128,7 @@ def by_line(points: Iterable[Point]) -> dict[str, list[Point]]:
 def table(points: Iterable[Point]) -> pd.DataFrame:
     """The points as a chart's data: a row each."""
     rows = []
-    for point in points:
+    for point in filter(lambda p: p.data, points):
         named, e = list(point.data.items()), point.estimate
         limits = {"estimate": e.value, "low": e.low, "high": e.high, "samples": e.samples}
         rows.append(dict(named[:2]) | limits | dict(named[2:]))
@@ -145,7 +146,7 @@ def told(points: Iterable[Point], kind: str) -> str:
 
 
 def _labels(points: Sequence[Point]) -> str:
-    at = [f"{p.label} at {p.x:,g}" if math.isfinite(p.x) else p.label for p in points]
+    at = [f"{p.label} at {p.x:,.10g}" if math.isfinite(p.x) else p.label for p in points]
     return ", ".join(filter(None, at))
 
 
@@ -355,6 +356,7 @@ def _scatter(axes: Axes, raw: Sequence[tuple[float, float, str]], size: float) -
 
 # --- Curves -----------------------------------------------------------------------
 
+_DASHED = (0, (4, 2))
 _FACTOR = 3.0  # an interval is drawn no further from its estimate than by this
 
 
@@ -384,6 +386,7 @@ def curves(
     columns: int = 1,
     shared: bool = True,
     gap: float = 0.08,
+    joined: bool = True,
     ends: Callable[[Point], str] | None = None,
     more_ends: Sequence[tuple[float, str, str]] = (),
     near: Callable[[Point], str] | None = None,
@@ -392,11 +395,13 @@ def curves(
 ) -> Drawing | None:
     """A line through the points of each line, with raw samples and intervals.
 
-    Each line is named at its end, by `ends` of its last point where given, or
-    `near` names each point close by. A panel's y axis is its own where `y` is by panel, and
-    the same for all panels where it is `shared`. `published` are figures (x, y, marker)
-    that every panel shows; `decorate` draws what else a panel has, once its limits stand.
-    None if there are no points.
+    Each line is named at its right end, by `ends` of its point there where given, or at the
+    published figure of a point without an estimate; in several columns the names stand in
+    the upper left; or `near` names each point close by. A panel's y axis is its own where
+    `y` is by panel, and the same for all panels where it is `shared`. `published` are
+    figures (x, y, marker) that every panel shows; `decorate` draws what else a panel has,
+    once its limits stand. Unless `joined` no line is drawn through the points. None if there
+    are no points.
     """
     points = list(points)
     if not points:
@@ -408,20 +413,22 @@ def curves(
     theirs = list(published)
     axis = {panel: y if isinstance(y, Axis) else y[panel] for panel in panels}
     for axes, (panel, group) in zip(all_axes, panels.items(), strict=False):
-        draw(axes, group)
-        diamonds(axes, theirs)
+        draw(axes, group, joined=joined)
+        diamonds(axes, [*theirs, *((p.x, m.value, m.marker) for p in group for m in p.published)])
         axes.set_title(panel)
     for i, (axes, (panel, group)) in enumerate(zip(all_axes, panels.items(), strict=False)):
         _scaled(axes, "x", x, [p.x for p in group])
         _scaled(axes, "y", axis[panel], [])
         if i % columns == 0:
             axes.set_ylabel(axis[panel].label)
-        last = [line[-1] for line in by_line(group).values()]
-        named = [(p.estimate.value, ends(p) if ends else p.line, p.colour) for p in last]
+        last = [max(line, key=lambda p: p.x) for line in by_line(group).values()]
+        named = [(_values(p)[0], ends(p) if ends else p.line, p.colour) for p in last]
         if near:
             name_points(axes, [(p.x, p.estimate.value, near(p), p.colour) for p in group])
         elif columns == 1:
             name_ends(axes, [*named, *more_ends], gap)
+        else:
+            name_corner(axes, [name for _, *name in named])
         if decorate:
             decorate(axes, panel)
     below(figure, x.label)
@@ -430,7 +437,7 @@ def curves(
     return Drawing(figure, text, told(points, kind), table(points))
 
 
-def draw(axes: Axes, points: Sequence[Point]) -> None:
+def draw(axes: Axes, points: Sequence[Point], *, joined: bool = True) -> None:
     """Raw samples, intervals, estimates and the lines through them.
 
     An interval as wide as from two samples would hide all else: it is cut off, and
@@ -438,6 +445,10 @@ def draw(axes: Axes, points: Sequence[Point]) -> None:
     """
     _scatter(axes, [(p.x, rounded(v), p.colour) for p in points for v in p.raw], 9)
     for line in by_line(points).values():
+        if math.isnan(line[0].x):
+            value, ink = rounded(line[0].estimate.value), line[0].colour
+            axes.axhline(value, color=ink, linewidth=1.2, linestyle=_DASHED, zorder=1)
+            continue
         for p in line:
             e = p.estimate
             if math.isfinite(e.low) and math.isfinite(e.high):
@@ -450,9 +461,9 @@ def draw(axes: Axes, points: Sequence[Point]) -> None:
             [rounded(p.estimate.value) for p in line],
             color=line[0].colour,
             linewidth=1.0 if dashed else 1.9,
-            linestyle=(0, (4, 2)) if dashed else "-",
+            linestyle=("-" if not dashed else _DASHED) if joined else "none",
             marker="o",
-            markersize=2.5 if dashed else 4,
+            markersize=2.5 if dashed else 4 if joined else 5.5,
         )
 
 
@@ -469,7 +480,7 @@ def _scaled(axes: Axes, which: Literal["x", "y"], axis: Axis, places: Iterable[f
         (axes.xaxis if which == "x" else axes.yaxis).set_major_formatter(axis.format)
     ticks = axis.ticks
     if ticks is None and axis.scale != "linear":
-        ticks = sorted(set(places)) or ticks_between(low, high)
+        ticks = sorted(filter(math.isfinite, set(places))) or ticks_between(low, high)
     if isinstance(ticks, Mapping):
         getattr(axes, f"set_{which}ticks")(list(ticks), list(ticks.values()))
         getattr(axes, f"set_{which}ticks")([], minor=True)
@@ -485,6 +496,21 @@ def name_ends(axes: Axes, ends: Iterable[tuple[float, str, str]], gap: float = 0
     named = sorted((_fraction(axes, y), text, ink) for y, text, ink in ends)
     for at, (_, text, ink) in zip(_apart([at for at, *_ in named], gap), named, strict=True):
         label_right(axes, at, text, ink, xycoords="axes fraction")
+
+
+def name_corner(axes: Axes, names: Iterable[Sequence[str]]) -> None:
+    """Name lines (name, colour) in the upper left of the axes, one below another."""
+    for i, (text, ink) in enumerate(names):
+        axes.annotate(
+            text,
+            (0.03, 0.97),
+            xycoords="axes fraction",
+            xytext=(0, -12 * i),
+            textcoords="offset points",
+            va="top",
+            color=ink,
+            fontsize=8.5,
+        )
 
 
 def name_points(axes: Axes, named: Sequence[tuple[float, float, str, str]]) -> None:

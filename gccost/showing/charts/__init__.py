@@ -63,7 +63,7 @@ CHARTS: Mapping[str, Callable[[Recording], Chart]] = MappingProxyType(
         "cloudflare-published": cloudflare.published_scaling,
         "cloudflare-scaling": cloudflare.scaling,
         "cloudflare-turns": cloudflare.mechanism,
-        "cloudflare-gogc": cloudflare.gogc,
+        "cloudflare-gogc": cloudflare.sweep,
         "cloudflare-grid": cloudflare.grid,
         "cloudflare-gctrace": cloudflare.trace,
         "cloudflare-profile": cloudflare.profile,

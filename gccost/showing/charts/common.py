@@ -173,6 +173,19 @@ def compared(recording: Recording, ratio: Ratio, go: str, line: str, colour: str
 
 # --- Lines over x ------------------------------------------------------------------
 
+# Of a metric of an arm on a release: a value for each sample, and the estimate.
+Found = tuple[Sequence[float] | Floats, Estimate]
+
+
+def timed(recording: Recording, arm: Arm, go: str, metric: str) -> Found:
+    """A time, or another metric that is never 0."""
+    return recording.values(arm, go, metric), recording.level(arm, go, metric)
+
+
+def counted(recording: Recording, arm: Arm, go: str, metric: str) -> Found:
+    """A metric that may be 0."""
+    return recording.values(arm, go, metric), recording.amount(arm, go, metric)
+
 
 def levels(
     recording: Recording,
@@ -181,30 +194,35 @@ def levels(
     go: str,
     arms: Iterable[tuple[float, Arm]],
     metric: str,
-    say: Callable[[float], str],
+    say: Callable[[float], str] = rounding.nanoseconds,
     *,
     factor: float = 1.0,
+    find: Callable[[Recording, Arm, str, str], Found] = timed,
+    after: str = "",
     data: Mapping[str, object],
     **drawn: Any,
 ) -> list[Point]:
     """A metric (times `factor`) over the x of each arm; what was not measured is left out.
 
-    `say` writes a value. In `data` (see `Point`) a None stands for x. The rest is given
+    `say` writes a value, `after` stands after it. The data name the line, as arm, and the
+    release, unless `data` (see `Point`) does; a None in it stands for x. The rest is given
     to `Point`.
     """
+    named = {"arm": line, "go": go} | dict(data)
+    found = [(x, *find(recording, arm, go, metric)) for x, arm in arms]
     return [
         Point(
             panel,
             line,
             scaled(estimate, factor),
             x,
-            [factor * v for v in recording.values(arm, go, metric)],
-            say(factor * estimate.value),
-            data={key: x if value is None else value for key, value in data.items()},
+            [factor * v for v in values],
+            say(factor * estimate.value) + after,
+            data={key: x if value is None else value for key, value in named.items()},
             **drawn,
         )
-        for x, arm in arms
-        if (estimate := recording.level(arm, go, metric)).samples
+        for x, values, estimate in found
+        if estimate.samples
     ]
 
 
@@ -247,19 +265,6 @@ def shares(
 
 
 # --- Times, a panel per release ------------------------------------------------------
-
-# Of a metric of an arm on a release: a value for each sample, and the estimate.
-Found = tuple[Sequence[float] | Floats, Estimate]
-
-
-def timed(recording: Recording, arm: Arm, go: str, metric: str) -> Found:
-    """A time, or another metric that is never 0."""
-    return recording.values(arm, go, metric), recording.level(arm, go, metric)
-
-
-def counted(recording: Recording, arm: Arm, go: str, metric: str) -> Found:
-    """A metric that may be 0."""
-    return recording.values(arm, go, metric), recording.amount(arm, go, metric)
 
 
 @dataclass(frozen=True)
@@ -376,8 +381,7 @@ def shared_work(name: str, benchmarks: Sequence[str]) -> Callable[[Recording], C
                     TODAY_GO,
                     arms,
                     metric,
-                    rounding.nanoseconds,
-                    data={"arm": line, "go": TODAY_GO, "goroutines": None, "unit": metric},
+                    data={"goroutines": None, "unit": metric},
                     colour=colour(arms[0][1]),
                 )
         lines = by_line(p for p in points if p.panel == _CLOCKS["ns/op"]).items()
