@@ -44,8 +44,9 @@ truth lies on a boundary at most 0.2 % decide. Its docstring has the whole table
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, isfinite, isnan, log, nan, sqrt
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -121,6 +122,25 @@ class Estimate:
         """Whether x lies in the interval, its ends included."""
         return self.low <= x <= self.high
 
+    def narrowed(self, share: float) -> Self:
+        """The same value with a share of the interval: on the log scale if it is positive."""
+        if self.low > 0:
+            low, high = (self.value * (end / self.value) ** share for end in (self.low, self.high))
+        else:
+            low, high = (self.value + (end - self.value) * share for end in (self.low, self.high))
+        return replace(self, low=low, high=high)
+
+
+def nothing(width: Width = SHOWN) -> Estimate:
+    """The estimate from no sample at all."""
+    return Estimate(nan, -inf, inf, 0, 0, width.confidence)
+
+
+def around(value: float, half: float, of: Sequence[Estimate]) -> Estimate:
+    """A figure drawn from estimates of one confidence, `half` its half-width."""
+    samples, rounds = min(e.samples for e in of), min(e.rounds for e in of)
+    return Estimate(value, value - half, value + half, samples, rounds, of[0].confidence)
+
 
 def floor(quantiles: ArrayLike, rounds: ArrayLike) -> Cost:
     """The cost of a loop that is timed in slices.
@@ -174,27 +194,20 @@ def combine(
     The interval is made on the log scale, or as it is for a figure that may be zero or
     less (`signed`). Without a sample of each cost there is no figure.
     """
-    samples = min((cost.samples for cost in costs), default=0)
-    rounds = min((cost.rounds for cost in costs), default=0)
-    nothing = Estimate(nan, -inf, inf, 0, 0, width.confidence)
+    samples, rounds = (min(cost.samples for cost in costs), min(cost.rounds for cost in costs))
     if not samples:
-        return nothing
+        return nothing(width)
     logs = [cost.log for cost in costs]
-    value = _figure(function, logs, signed)
-    if not isfinite(value):
-        return nothing
-    slopes = []
-    for i in range(len(logs)):
-        up, down = list(logs), list(logs)
-        up[i] += _STEP
-        down[i] -= _STEP
-        rise = _figure(function, up, signed) - _figure(function, down, signed)
-        slopes.append(rise / (2 * _STEP))
-    if not all(map(isfinite, slopes)):
-        return nothing
-    moved = [(s, c) for s, c in zip(slopes, costs, strict=True) if s]
-    parts = [s * c.half_width(width.confidence) for s, c in moved]
-    shared = width.systematic * max((abs(s) for s in slopes), default=0.0)
+
+    def slope(i: int) -> float:
+        up, down = ([*logs[:i], logs[i] + step, *logs[i + 1 :]] for step in (_STEP, -_STEP))
+        return (_figure(function, up, signed) - _figure(function, down, signed)) / (2 * _STEP)
+
+    value, slopes = _figure(function, logs, signed), [slope(i) for i in range(len(logs))]
+    if not all(map(isfinite, (value, *slopes))):
+        return nothing(width)
+    parts = [s * c.half_width(width.confidence) for s, c in zip(slopes, costs, strict=True) if s]
+    shared = width.systematic * max(map(abs, slopes))
     half = sqrt(sum(part**2 for part in parts) + shared**2)
     low, high = value - half, value + half
     if not signed:
@@ -213,7 +226,7 @@ def amount(values: ArrayLike, width: Width = SHOWN) -> Estimate:
     x = np.asarray(values, dtype=np.float64)
     x = x[np.isfinite(x)]
     if not x.size:
-        return Estimate(nan, -inf, inf, 0, 0, width.confidence)
+        return nothing(width)
     value = float(np.median(x))
     half = _half(float(x.std(ddof=1)) if x.size > 1 else nan, x.size, width.confidence)
     return Estimate(value, value - half, value + half, x.size, x.size, width.confidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,9 +67,7 @@ class Difference(Quantity):
             stats.amount(data.values(arm, release, self.ratio.metric), width) for arm in self.arms
         )
         half = math.hypot(over.high - over.value, under.high - under.value)
-        value = over.value - under.value
-        samples, rounds = min(over.samples, under.samples), min(over.rounds, under.rounds)
-        return Estimate(value, value - half, value + half, samples, rounds, width.confidence)
+        return stats.around(over.value - under.value, half, (over, under))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +88,7 @@ class Dipping(Quantity):
 
     curve: tuple[Ratio, ...]
     partial: ClassVar[bool] = True
+    timed: ClassVar[bool] = True
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -104,22 +103,21 @@ class Dipping(Quantity):
         ]
         if not known:
             return Dip(
-                math.nan, -math.inf, math.inf, 0, 0, width.confidence, math.nan, math.nan, -1
+                **asdict(stats.nothing(width)), last_low=math.nan, last_high=math.nan, least=-1
             )
         place, least, _ = min(known, key=lambda point: point[2])
-        first, last = (
-            data.combine(
-                lambda a, b, c, d: (a - b) / (c - d),
-                [(arm, end.metric) for arm in (*end.arms, *least.arms)],
-                release,
-                width,
+
+        def over_least(end: Ratio) -> Estimate:
+            if end is least:
+                return Estimate(1.0, 1.0, 1.0, 1, 1, width.confidence)
+            costs = [(arm, end.metric) for arm in (*end.arms, *least.arms)]
+            found: Estimate = data.combine(
+                lambda a, b, c, d: (a - b) / (c - d), costs, release, width
             )
-            if end is not least
-            else Estimate(1.0, 1.0, 1.0, 1, 1, width.confidence)
-            for end in (known[0][1], known[-1][1])
-        )
-        values = (first.value, first.low, first.high, first.samples, first.rounds)
-        return Dip(*values, width.confidence, last.low, last.high, place)
+            return found
+
+        first, last = over_least(known[0][1]), over_least(known[-1][1])
+        return Dip(**asdict(first), last_low=last.low, last_high=last.high, least=place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +157,7 @@ class Occurring(Quantity):
                 runs += len(each[0])
         count = float(sum(here and not there for here, there in found)) if found else math.nan
         looked, there = len(found), sum(there for _, there in found)
-        return Occurrences(
-            *(count, count, count, runs, looked, width.confidence),
-            looked_at=looked,
-            elsewhere=there,
-        )
+        return Occurrences(count, count, count, runs, looked, width.confidence, looked, there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +170,18 @@ class Range(Estimate):
     one: Estimate
     other: Estimate
 
+    @classmethod
+    def over(cls, one: Estimate, other: Estimate) -> Range:
+        """The range that two estimates of one confidence span."""
+        value = math.sqrt(one.value * other.value)
+        low, high = min(one.low, other.low), max(one.high, other.high)
+        samples, rounds = min(one.samples, other.samples), min(one.rounds, other.rounds)
+        return cls(value, low, high, samples, rounds, one.confidence, one, other)
+
+    def narrowed(self, share: float) -> Range:
+        """The range of both with a share of their intervals."""
+        return Range.over(self.one.narrowed(share), self.other.narrowed(share))
+
 
 @dataclass(frozen=True)
 class TwoBaselines(Quantity):
@@ -183,18 +189,15 @@ class TwoBaselines(Quantity):
 
     over: Ratio
     other: Ratio
+    timed: ClassVar[bool] = True
 
     @property
     def arms(self) -> tuple[Arm, ...]:
         return self.over.arms + self.other.arms
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Range:
-        """Both ratios as one range."""
         one, other = (ratio.estimate(data, release, width) for ratio in (self.over, self.other))
-        value = math.sqrt(one.value * other.value)
-        low, high = min(one.low, other.low), max(one.high, other.high)
-        samples, rounds = min(one.samples, other.samples), min(one.rounds, other.rounds)
-        return Range(value, low, high, samples, rounds, width.confidence, one, other)
+        return Range.over(one, other)
 
 
 @dataclass(frozen=True)
@@ -227,14 +230,11 @@ class SlopeRatio(Quantity):
         """The median over the rounds of one slope, over the median of the other."""
         over, under = (data.slope(arm, release, width) for arm in self.arms)
         if not under.value or not over.samples:
-            return stats.amount([], width)
+            return stats.nothing(width)
         value = over.value / under.value
-        # Of a slope that is nearly none only its own size counts, not its share.
-        half = math.hypot(over.high - over.value, value * (under.high - under.value)) / abs(
-            under.value
-        )
-        samples, rounds = min(over.samples, under.samples), min(over.rounds, under.rounds)
-        return Estimate(value, value - half, value + half, samples, rounds, width.confidence)
+        # In absolute terms: relative to a slope of nearly zero the error is unbounded.
+        error = math.hypot(over.high - over.value, value * (under.high - under.value))
+        return stats.around(value, error / abs(under.value), (over, under))
 
 
 @dataclass(frozen=True)
@@ -245,6 +245,7 @@ class Saved(Quantity):
     after: Arm
     baseline: Arm
     metric: str = "ns/op"
+    timed: ClassVar[bool] = True
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -252,14 +253,12 @@ class Saved(Quantity):
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The share saved."""
+
+        def share(before: float, after: float, base: float) -> float:
+            return (before - after) / (before - base)
+
         costs = [(arm, self.metric) for arm in self.arms]
-        found: Estimate = data.combine(
-            lambda before, after, base: (before - after) / (before - base),
-            costs,
-            release,
-            width,
-            signed=True,
-        )
+        found: Estimate = data.combine(share, costs, release, width, signed=True)
         return found
 
 
@@ -294,7 +293,7 @@ class Agreement(Quantity):
             for group in (self.measurements, self.others)
         )
         if len(made) < 2:
-            return Spread(*(math.nan, -math.inf, math.inf, 0, 0, 1.0), math.nan, math.nan)
+            return Spread(**asdict(stats.nothing()), chance=math.nan, other_chance=math.nan)
         values = np.array([e.value for e in made])
         widest = float(values.max() / values.min())
         chances = stats.heterogeneity(made), stats.heterogeneity(others)
