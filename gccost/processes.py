@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -82,3 +84,24 @@ def run(
     """Run one command on a leash of its own; see `Leash.run`."""
     with Leash() as leash:
         return leash.run(command, limit=limit, **options)
+
+
+def ask(
+    command: Sequence[str | Path], env: Mapping[str, str] | None = None, limit: float | None = 60
+) -> subprocess.CompletedProcess[str] | None:
+    """A short command and what it printed; None if it is missing, fails or hangs.
+
+    On a busy machine `java -version` takes seconds, hence `limit` (in seconds).
+    """
+    try:
+        return subprocess.run(
+            command,
+            env=env,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=True,
+            timeout=limit,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -8,7 +8,6 @@ effect too.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import subprocess
@@ -19,7 +18,7 @@ from filelock import FileLock
 
 from gccost import places, processes
 from gccost.errors import GccostError, no_room
-from gccost.files import writing
+from gccost.files import hash_of, writing
 from gccost.measuring.experiments.base import OVERLAY
 from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, number
 
@@ -44,12 +43,8 @@ def sources(program: str) -> list[Path]:
 
 def source_hash(programs: list[str]) -> str:
     """A hash over the sources of these programs; hex."""
-    digest = hashlib.sha256()
-    for program in sorted(programs):
-        for path in sources(program):
-            digest.update(path.relative_to(places.GOSRC).as_posix().encode() + b"\0")
-            digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    files = (path for program in sorted(programs) for path in sources(program))
+    return hash_of(files, places.GOSRC)
 
 
 def shuffles_layout(toolchain: Toolchain) -> bool:

@@ -554,9 +554,10 @@ class _Campaign:
         in_loops = float((frame["ns/op"] * frame["n"]).sum()) / 1e9
         spent = _seconds_of(frame)
         done = self.run.manifest()["finished"]
-        before = done.get(self.plan.budget.name, {}).get("studies", [])
+        name = self.plan.budget.name
+        before = done[name]["studies"] if name in done else []
         measured = [s.name for s in self.plan.studies if _has_cases(s, self.plan)]
-        done[self.plan.budget.name] = {
+        done[name] = {
             "because": because,
             "studies": sorted({*before, *measured}),
             "rounds": self._last_round(),

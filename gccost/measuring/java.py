@@ -19,11 +19,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from filelock import FileLock
-
 from gccost import places, processes
 from gccost.errors import GccostError, no_room
-from gccost.files import writing
+from gccost.files import hash_of, make_once
 from gccost.measuring import benchfmt, jdks, toolchains
 from gccost.measuring.experiments.base import Case
 from gccost.measuring.jdks import Javac, Jdk
@@ -85,12 +83,8 @@ def sources(program: str) -> list[Path]:
 
 def source_hash(programs: Iterable[str]) -> str:
     """A hash over the sources of these programs; hex."""
-    digest = hashlib.sha256()
-    for program in sorted(programs):
-        for path in sources(program):
-            digest.update(path.relative_to(places.JAVASRC).as_posix().encode() + b"\0")
-            digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    files = (path for program in sorted(programs) for path in sources(program))
+    return hash_of(files, places.JAVASRC)
 
 
 def build(
@@ -104,22 +98,7 @@ def build(
     """
     mark = hashlib.sha256(f"{source_hash([program])} {javac.version}".encode()).hexdigest()[:16]
     folder = places.CACHE / "java" / f"{program}-{mark}"
-    with _locked(folder):
-        if not folder.is_dir():
-            partial = folder.with_name(f"{folder.name}.partial")
-            shutil.rmtree(partial, ignore_errors=True)
-            try:
-                _compile(program, javac, partial, run)
-                partial.rename(folder)
-            finally:
-                shutil.rmtree(partial, ignore_errors=True)
-    return folder
-
-
-def _locked(folder: Path) -> FileLock:
-    with writing(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    return FileLock(folder.with_name(f"{folder.name}.lock"))
+    return make_once(folder, lambda into: _compile(program, javac, into, run))
 
 
 def _compile(

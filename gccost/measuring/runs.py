@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict, cast
 
+import msgspec
 from filelock import FileLock, Timeout
 
 from gccost.errors import GccostError
@@ -28,49 +29,65 @@ from gccost.measuring.benchfmt import Reading
 
 FORMAT = 2  # of run.json: any other is refused
 
-# What run.json must be like, as far as it is read: a type; a list of such; or
-# names with their values, where "*" is any name and one with "?" may be missing.
-# In a tuple stands what may be null too.
-_SUMMARY = {"because": str, "rounds": int, "samples": int, "seconds": float}
-_MACHINE = {
-    "cpu?": str,
-    "release?": str,
-    "allowed_cpus?": int,
-    "cpu_quota?": (float,),
-    "memory?": int,
-    "memory_limit?": (int,),
-}
-_SHAPE = {
-    "created": str,
-    "fingerprint": str,
-    "machine": _MACHINE,
-    "warnings": [str],
-    "scale": float,
-    "method": str,
-    "seed": int,
-    "programs": {"*": str},
-    "compilers": {"*": str},
-    "random_layout": {"*": bool},
-    "missing": {"*": str},
-    "failed": {"*": [str]},
-    "troubles": {"*": [str]},
-    "finished": {"*": {**_SUMMARY, "studies": [str], "share_in_loops": float}},
-    "done?": [str],
-    "recorded?": int,
-    "shell?": {"*": {"command": str, "output": str, "date": str}},
-}
-# What a run begins without, by program, release or case.
-_BY_NAME = (
-    *("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished"),
-)
-_KINDS = {
-    bool: "true or false",
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    list: "a list",
-    dict: "an object",
-}
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
+
+
+class Machine(TypedDict, total=False):
+    """What is read of a machine's description: see `machine.describe`."""
+
+    cpu: str
+    release: str
+    allowed_cpus: int
+    cpu_quota: Amount | None
+    memory: int
+    memory_limit: int | None
+
+
+class Summary(TypedDict):
+    """How measuring at a budget ended."""
+
+    because: str
+    studies: list[str]
+    rounds: int
+    samples: int
+    seconds: Amount
+    share_in_loops: Amount
+    date: NotRequired[str]
+
+
+class Shell(TypedDict):
+    """What a command printed."""
+
+    command: str
+    output: str
+    date: str
+
+
+class Manifest(TypedDict):
+    """What `run.json` holds: by program, release, case, budget or command where it is a dict."""
+
+    format: int
+    created: str
+    fingerprint: str
+    machine: Machine
+    warnings: list[str]
+    scale: Amount
+    method: str
+    seed: int
+    programs: dict[str, str]
+    compilers: dict[str, str]
+    random_layout: dict[str, bool]
+    missing: dict[str, str]
+    failed: dict[str, list[str]]
+    troubles: dict[str, list[str]]
+    finished: dict[str, Summary]
+    done: NotRequired[list[str]]  # measurements of the precision experiment
+    recorded: NotRequired[int]  # bytes of the samples that they are in
+    shell: NotRequired[dict[str, Shell]]
+
+
+# What a run begins without.
+_BY_NAME = ("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished")
 _RESTORE = "restore the file, or move the run folder away and measure again"
 
 
@@ -84,33 +101,34 @@ class Run:
     def name(self) -> str:
         return self.folder.name
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         """What `run.json` says; GccostError if it cannot be used."""
         path = self.folder / "run.json"
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
-            json.dumps(manifest, ensure_ascii=False).encode()  # half a surrogate cannot be shown
+            manifest: Any = msgspec.json.decode(path.read_bytes())
         except OSError as error:
             raise GccostError(
                 f"the run cannot be read: {error.strerror}", str(path), "name a run folder"
             ) from None
         except (ValueError, RecursionError) as error:
             raise GccostError(f"this is not JSON: {error}", str(path), _RESTORE) from None
-        if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
+        written = manifest.get("format") if isinstance(manifest, dict) else None
+        if not isinstance(written, int):
             raise GccostError("this is not the description of a run", str(path), _RESTORE)
-        if manifest["format"] != FORMAT:
-            older = manifest["format"] < FORMAT
+        if written != FORMAT:
             raise GccostError(
-                f"the run has format {manifest['format']}, this gccost reads format {FORMAT}",
+                f"the run has format {written}, this gccost reads format {FORMAT}",
                 str(path),
                 "its samples have no slices and cannot be judged any more: remove the folder and "
                 "measure again"
-                if older
+                if written < FORMAT
                 else "read it with the gccost that wrote it, or a newer one",
             )
-        if misfit := next(_misfits(manifest, _SHAPE, "it"), ""):
-            raise GccostError(f"this describes no run: {misfit}", str(path), _RESTORE)
-        return manifest
+        try:
+            msgspec.convert(manifest, Manifest)
+        except msgspec.ValidationError as misfit:
+            raise GccostError(f"this describes no run: {misfit}", str(path), _RESTORE) from None
+        return cast(Manifest, manifest)  # what we do not know of it stays in it
 
     def update(self, **facts: Any) -> None:
         """Set facts in the manifest."""
@@ -118,13 +136,8 @@ class Run:
 
     def keep_shell(self, name: str, command: str, output: str) -> None:
         """Keep what a command printed, with the date, so that replay can show it."""
-        manifest = self.manifest()
-        manifest.setdefault("shell", {})[name] = {
-            "command": command,
-            "output": output,
-            "date": now(),
-        }
-        self._write(manifest)
+        printed = {name: {"command": command, "output": output, "date": now()}}
+        self.update(shell=self.manifest().get("shell", {}) | printed)
 
     def _write(self, manifest: dict[str, Any]) -> None:
         text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
@@ -242,35 +255,6 @@ def _look_at(folder: Path) -> Iterator[tuple[Run, GccostError | None]]:
             yield run, fault
         else:
             yield run, None
-
-
-def _misfits(value: Any, shape: Any, name: str) -> Iterator[str]:
-    """What in a value is not of a shape (see _SHAPE)."""
-    if isinstance(shape, tuple):
-        if value is not None:
-            yield from (f"{misfit} or null" for misfit in _misfits(value, shape[0], name))
-        return
-    kind = type(shape) if isinstance(shape, list | dict) else shape
-    fits = isinstance(value, kind) if kind is not float else _is_amount(value)
-    if not fits:
-        yield f"{name} is not {_KINDS[kind]}"
-    elif kind is list:
-        for entry in value:
-            yield from _misfits(entry, shape[0], f"an entry of {name}")
-    elif kind is dict:
-        for key, of in shape.items():
-            known = key.removesuffix("?")
-            if key == "*":
-                for each, entry in value.items():
-                    yield from _misfits(entry, of, each)
-            elif known in value:
-                yield from _misfits(value[known], of, known)
-            elif known == key:
-                yield f"{name} has no {key}"
-
-
-def _is_amount(value: Any) -> bool:
-    return isinstance(value, int | float) and 0 <= value <= 1e18
 
 
 def create(

@@ -521,7 +521,7 @@ def grid(recording: Recording) -> Chart:
 def published_trace() -> gctrace.Trace:
     """The document's printed lines, read as any trace is."""
     path = places.PUBLISHED / "cloudflare-gctrace.txt"
-    return gctrace.parse(path.read_text(encoding="utf-8"), path.name)
+    return gctrace.parse(path.read_text(encoding="utf-8"))
 
 
 def traced(recording: Recording, arm: Arm, go: str) -> gctrace.Trace | None:
