@@ -87,7 +87,7 @@ class Cost:
 
     def half_width(self, confidence: float) -> float:
         """Half its interval on the log scale; infinite from a single round."""
-        return _half(self.spread, self.rounds, confidence)
+        return float(half_width(self.spread, self.rounds, confidence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,8 @@ def floor(quantiles: ArrayLike, rounds: ArrayLike) -> Cost:
     least = np.array([logs[known][labels == label].min() for label in np.unique(labels)])
     if not least.size:
         return Cost(nan, inf, 0, 0)
-    value = float(np.quantile(least, LOW, method="median_unbiased"))
-    return Cost(value, _spread(least), least.size, int(known.sum()))
+    value, spread = undisturbed(least)
+    return Cost(float(value), float(spread), least.size, int(known.sum()))
 
 
 def relieved(values: ArrayLike, reference: ArrayLike, floor_ns: float) -> Floats:
@@ -177,9 +177,33 @@ def level(values: ArrayLike, quantile: float = LOW) -> Cost:
     logs = logs[np.isfinite(logs)]
     if not logs.size:
         return Cost(nan, inf, 0, 0)
-    value = float(np.quantile(logs, quantile, method="median_unbiased"))
-    spread = _spread(logs) if quantile == LOW else _whole_spread(logs)
-    return Cost(value, spread, logs.size, logs.size)
+    value, spread = undisturbed(logs)
+    if quantile != LOW:
+        value, spread = _quantile(logs, quantile), _whole_spread(logs)
+    return Cost(float(value), float(spread), logs.size, logs.size)
+
+
+def undisturbed(logs: Floats) -> tuple[Floats, Floats]:
+    """The lower quartile of the logs of times, and s, along the last axis.
+
+    Disturbances only ever make times longer, hence the s of the lower half.
+    """
+    value, spread = _quantile(logs, LOW), _whole_spread(logs)
+    if logs.shape[-1] >= HALF_FROM:
+        middle = np.median(logs, axis=-1, keepdims=True)
+        below = np.where(logs <= middle, (middle - logs) ** 2, nan)
+        spread = np.maximum(np.sqrt(np.nanmean(below, axis=-1)), LEAST_SPREAD)
+    return value, spread
+
+
+def _quantile(logs: Floats, q: float) -> Floats:
+    return np.asarray(np.quantile(logs, q, axis=-1, method="median_unbiased"))
+
+
+def _whole_spread(logs: Floats) -> Floats:
+    if logs.shape[-1] < 2:
+        return np.full(logs.shape[:-1], inf)
+    return np.asarray(np.maximum(logs.std(axis=-1, ddof=1), LEAST_SPREAD))
 
 
 def combine(
@@ -228,7 +252,7 @@ def amount(values: ArrayLike, width: Width = SHOWN) -> Estimate:
     if not x.size:
         return nothing(width)
     value = float(np.median(x))
-    half = _half(float(x.std(ddof=1)) if x.size > 1 else nan, x.size, width.confidence)
+    half = float(half_width(x.std(ddof=1) if x.size > 1 else nan, x.size, width.confidence))
     return Estimate(value, value - half, value + half, x.size, x.size, width.confidence)
 
 
@@ -251,7 +275,7 @@ def share(values: ArrayLike, width: Width = SHOWN) -> Estimate:
 
 def narrowing(rounds: int, more: int, confidence: float) -> float:
     """What is left of a half-width when so many rounds become more."""
-    return _half(1.0, more, confidence) / _half(1.0, rounds, confidence)
+    return float(half_width(1, more, confidence) / half_width(1, rounds, confidence))
 
 
 def most_unseen(samples: int, confidence: float = 0.95) -> float:
@@ -284,24 +308,12 @@ def heterogeneity(ratios: Sequence[Estimate]) -> float:
     return float(special.fdtrc(others, 1 / (3 * lack), f))
 
 
-def _half(spread: float, rounds: int, confidence: float) -> float:
+def half_width(spread: Floats | float, rounds: int, confidence: float) -> Floats:
+    """Half the interval from s of so many rounds: infinite from a single one."""
     if rounds < 2:
-        return inf
+        return np.full_like(spread, inf, dtype=np.float64)
     t = float(special.stdtrit(rounds - 1, (1 + confidence) / 2))
-    return WIDENING * t * spread / sqrt(rounds)
-
-
-def _whole_spread(logs: Floats) -> float:
-    return max(LEAST_SPREAD, float(logs.std(ddof=1))) if logs.size > 1 else inf
-
-
-def _spread(logs: Floats) -> float:
-    """s of times, which disturbances only ever make longer."""
-    if logs.size < HALF_FROM:
-        return _whole_spread(logs)
-    middle = np.median(logs)
-    below = logs[logs <= middle]
-    return max(LEAST_SPREAD, float(np.sqrt(((middle - below) ** 2).mean())))
+    return np.asarray(WIDENING * t * spread / sqrt(rounds))
 
 
 def _figure(function: Callable[..., float], logs: Sequence[float], signed: bool) -> float:
@@ -315,7 +327,7 @@ def _exp(x: float) -> float:
     return exp(x) if x < _LARGEST else inf  # few rounds: an upper end beyond all floats
 
 
-_LARGEST = 700.0
+_LARGEST = 700.0  # whose exponential is near the largest float
 
 
 def _logs(values: ArrayLike) -> Floats:

@@ -14,40 +14,37 @@ from gccost.stats import SHOWN, Estimate, Width
 
 
 @dataclass(frozen=True)
-class Share(Quantity):
+class _OfOneArm(Quantity):
+    arm: Arm
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        return (self.arm,)
+
+
+@dataclass(frozen=True)
+class Share(_OfOneArm):
     """The share of an arm's CPU profile whose stacks hold any of these functions.
 
-    Where `within` is given the stacks must hold any of those too; where `of` is
-    given, the share is of the stacks that hold any of those.
+    The arm has profile="cpu". Where `within` is given the stacks must hold any of those too;
+    where `of` is given, the share is of the stacks that hold any of those.
     """
 
-    arm: Arm  # with profile="cpu"
     functions: tuple[str, ...]
     within: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
 
-    @property
-    def arms(self) -> tuple[Arm, ...]:
-        return (self.arm,)
-
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The share over the rounds' profiles."""
         return stats.share(data.shares(self, release).to_numpy(), width)
 
 
 @dataclass(frozen=True)
-class Amount(Quantity):
-    """How much of a metric an arm shows: a count, say."""
+class Amount(_OfOneArm):
+    """How much of a metric an arm shows, such as a count: the median over the samples."""
 
-    arm: Arm
     metric: str
 
-    @property
-    def arms(self) -> tuple[Arm, ...]:
-        return (self.arm,)
-
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The median over the samples."""
         return stats.amount(data.values(self.arm, release, self.metric), width)
 
 
@@ -62,7 +59,6 @@ class Difference(Quantity):
         return self.ratio.arms
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The difference of the two medians."""
         over, under = (
             stats.amount(data.values(arm, release, self.ratio.metric), width) for arm in self.arms
         )
@@ -95,7 +91,6 @@ class Dipping(Quantity):
         return tuple(arm for ratio in self.curve for arm in ratio.arms)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Dip:
-        """The dip over the points that were measured."""
         known = [
             (i, ratio, added.value)
             for i, ratio in enumerate(self.curve)
@@ -147,7 +142,6 @@ class Occurring(Quantity):
         return self.shown + tuple(arm for other in self.others for arm in other)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Occurrences:
-        """The count over the places that were measured; its samples are the first arm's."""
         found, runs = [], 0
         for shown, *others in zip(self.shown, *self.others, strict=True):
             each = [data.values(arm, release, self.metric) for arm in (shown, *others)]
@@ -201,17 +195,11 @@ class TwoBaselines(Quantity):
 
 
 @dataclass(frozen=True)
-class Straightness(Quantity):
-    """How much of what varies a straight line in the list's length explains: its r²."""
-
-    arm: Arm
-
-    @property
-    def arms(self) -> tuple[Arm, ...]:
-        return (self.arm,)
+class Straightness(_OfOneArm):
+    """How much of the variance a straight line in the list's length explains: its r², the median
+    over the rounds."""
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The median over the rounds' lines."""
         return stats.amount(data.walks(self.arm, release)["r2"], width)
 
 
@@ -227,7 +215,6 @@ class SlopeRatio(Quantity):
         return (self.over, self.under)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The median over the rounds of one slope, over the median of the other."""
         over, under = (data.slope(arm, release, width) for arm in self.arms)
         if not under.value or not over.samples:
             return stats.nothing(width)
@@ -252,7 +239,6 @@ class Saved(Quantity):
         return (self.before, self.after, self.baseline)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The share saved."""
 
         def share(before: float, after: float, base: float) -> float:
             return (before - after) / (before - base)
@@ -287,7 +273,6 @@ class Agreement(Quantity):
         return tuple(arm for each in self.measurements for arm in each.arms)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Spread:
-        """The spread of the measurements that were made."""
         made, others = (
             [e for m in group if (e := m.estimate(data, release)).samples]
             for group in (self.measurements, self.others)
