@@ -139,6 +139,10 @@ class Run:
         printed = {name: {"command": command, "output": output, "date": now()}}
         self.update(shell=self.manifest().get("shell", {}) | printed)
 
+    def finish(self, name: str, summary: Summary) -> None:
+        """Note how measuring ended: at the budget of that name, or by the precision experiment."""
+        self.update(finished={**self.manifest()["finished"], name: {**summary, "date": now()}})
+
     def _write(self, manifest: dict[str, Any]) -> None:
         text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         write_whole(self.folder / "run.json", text.encode())
