@@ -32,7 +32,7 @@ _WIDTH = 88
 
 
 class State(Enum):
-    """How a finding stands."""
+    """The state of a thing that was looked for."""
 
     OK = "ok"
     NOTE = "note"  # here, and it bears on the results

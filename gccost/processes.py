@@ -58,8 +58,7 @@ class Leash:
     ) -> subprocess.CompletedProcess[str]:
         """Like subprocess.run, with what the command prints captured.
 
-        When it is broken off, by the limit in seconds or by a signal to us,
-        everything on the leash is ended.
+        If the limit in seconds passes, or a signal ends us, everything on the leash ends.
         """
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         with self.start(command, **options) as process:

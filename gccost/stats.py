@@ -1,4 +1,4 @@
-"""Estimates and intervals: what the campaign, the claims and the charts stand on.
+"""Estimates and intervals: what the campaign, the claims and the charts are based on.
 
 **The undisturbed cost.** Other tenants, the host and the sibling hardware thread only
 ever slow a loop down, in bursts of milliseconds, and they slow different programs by

@@ -1,7 +1,7 @@
 """Models of throughput: what a GC cycle and a page fault cost, and how far cores scale.
 
-They are shown beside the measured points with what they leave unexplained; no
-verdict rests on them.
+They are shown next to the measured points, with what they leave unexplained; no
+verdict depends on them.
 """
 
 from __future__ import annotations

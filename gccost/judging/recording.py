@@ -67,7 +67,7 @@ class Recording:
         memory = memory_for_a_sample(manifest["machine"])
         cases = [case.scaled(manifest["scale"]).capped(memory) for case in experiment.cases]
         frame = frames.of_cases(reading.frame, cases)
-        if len(frame):  # other studies' metrics stand in the same pool
+        if len(frame):  # the pool holds other studies' metrics too
             frame = frame.dropna(axis="columns", how="all")
         problems = [str(problem) for problem in reading.errors]
         stationary = {case.name for case in cases if case.arm.stationary}
@@ -329,7 +329,7 @@ def _unhindered(arm: Arm, samples: pd.DataFrame) -> pd.DataFrame:
 
 
 def _sliced(arm: Arm, metric: str) -> str:
-    """The metric that stands for a time of an arm's loop: the slices' low quantile."""
+    """The metric for a time of an arm's loop: the low quantile of its slices, if it has any."""
     timed = arm.stationary and metric in ("ns/op", "settled-ns/op")
     return "slice-p05-ns/op" if timed else metric
 

@@ -9,7 +9,7 @@ A file is text in UTF-8. Three kinds of line matter:
 A result is a name, a count of iterations, and values with their units, between any white
 space. The name holds what names the case: `/key=value` parts, and at its end `-N` where
 GOMAXPROCS was not 1. All other lines (`PASS`, `ok  pkg 1.2s`, comments, blank lines) are
-passed over, as the format's own definition says (golang.org/design/14313-benchmark-format).
+skipped, as the format's own definition says (golang.org/design/14313-benchmark-format).
 
 What cannot be a result although it begins like one, a configuration line that contradicts
 an earlier one, bytes that are not text, and a last line without its newline (a write that
@@ -228,7 +228,7 @@ def _parse_name(text: str) -> tuple[str, dict[str, str], int]:
         if not (key and equals):
             first += f"/{part}"  # a part of the name that is no key
         elif key in keys:
-            raise _Malformed(f"the key {key} stands twice in the name")
+            raise _Malformed(f"the key {key} is there twice")
         else:
             keys[key] = value
     return first, keys, procs
@@ -262,11 +262,11 @@ def _check_units(units: tuple[str, ...]) -> tuple[str, ...]:
         if _NOT_TEXT.search(unit):
             raise _Malformed("a unit holds bytes that are not text")
         if unit in seen:
-            raise _Malformed(f"the unit {unit} stands twice")
+            raise _Malformed(f"the unit {unit} is there twice")
         seen.add(unit)
         with suppress(ValueError):
             float(unit)
-            raise _Malformed(f"a number stands where a unit should: {unit}")
+            raise _Malformed(f"a number is where a unit should be: {unit}")
     return units
 
 

@@ -1,4 +1,4 @@
-"""Building the measured programs, anew for every round.
+"""Build the measured programs, again for every round.
 
 Where code and data come to lie in a binary moves a benchmark by a percent or
 so, and it moves all samples of one binary alike. So each round links its own
@@ -55,7 +55,7 @@ def shuffles_layout(toolchain: Toolchain) -> bool:
 def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Path:
     """The -overlay file that gives a toolchain another runtime, written if it is not there.
 
-    Beside it stands a link to the toolchain, by whose name Go is run with it: see
+    Next to it is a link to the toolchain: Go runs with it under that name, see
     gosrc/overlay. Raises GccostError where the toolchain's source is not known there, and
     DiskFull where there is no room for it.
     """
@@ -65,7 +65,7 @@ def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Pat
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f"{name}.lock")):
-        # It is written last: where it stands, the rest does, unless Go was moved since.
+        # It is written last: if it exists, the rest does, unless Go was moved since.
         if written.exists() and link.resolve() == toolchain.goroot.resolve():
             return written
         arguments = ["run", f"./{OVERLAY}", "-o", str(folder), "-variant", variant]

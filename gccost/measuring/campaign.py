@@ -1,8 +1,8 @@
 """The campaign: one pool of samples for all studies, measured in rounds.
 
-A round builds the programs anew and samples its cases, each in a fresh process, in an
-order drawn from the run's seed: one release after the other, for what is compared
-should stand close together in time. First every case gets the rounds that an estimate
+A round builds the programs again and samples its cases, each in a fresh process, in an
+order drawn from the run's seed: one release after the other, because what is compared
+should be close together in time. First every case gets the rounds that an estimate
 needs. Then the time that is left goes to the open questions: the verdicts that are not
 decided, those that can be decided soonest first, and then the headline figures whose
 intervals are still wide. The baseline is measured again in each of these rounds.
@@ -66,7 +66,7 @@ class Want:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a run stands: the open questions, and how many verdicts are decided of how many."""
+    """The state of a run: the open questions, and how many verdicts are decided of how many."""
 
     wants: tuple[Want, ...] = ()
     decided: int = 0
@@ -100,7 +100,7 @@ class Plan:
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """Why a release cannot be had."""
+        """Why a release is not available, by release."""
         return {go: why for tools in self.tools.values() for go, why in tools.missing.items()}
 
     @property
@@ -139,7 +139,7 @@ def plan(
 ) -> Plan:
     """Look for the tools that studies need, fetching what can be fetched.
 
-    Before a download `say` is told what and how much it is.
+    `say` gets a line on each download before it starts.
     """
     questions = questions or Questions()
     description = machine.describe()
@@ -288,7 +288,7 @@ def in_order(cases: Iterable[Case], chance: random.Random) -> list[Case]:
 
 
 class _Campaign:
-    """One stretch of measuring, from here to the end or to where it is broken off."""
+    """One stretch of measuring, to the end or to an interruption."""
 
     def __init__(self, run: Run, plan: Plan, scratch: Path, progress: Progress) -> None:
         self.run, self.plan, self.scratch, self.progress = run, plan, scratch, progress
@@ -297,12 +297,14 @@ class _Campaign:
         self.troubles: dict[str, list[str]] = manifest["troubles"]
         self.failures: Counter[str] = Counter()
         self.standing = Standing()
-        self.spent = _seconds_of(self._frame())  # by what was broken off, or a smaller budget
+        self.spent = _seconds_of(
+            self._frame()
+        )  # by an interrupted campaign, or at a smaller budget
 
     def measure(self) -> None:
         """Measure rounds until nothing is open that time is left for."""
         self._warm_up()
-        number = max(self._last_round(), 1)  # which may have been broken off
+        number = max(self._last_round(), 1)  # which may be incomplete
         while due := self._first_rounds():
             self._round(number, due)
             number += 1
@@ -528,7 +530,7 @@ class _Campaign:
             if case.build == build:
                 self.failures[case.name] = GIVE_UP
                 self._note_end(case, error)
-                self._trouble(case.name, f"{error}; what it would have run is left out")
+                self._trouble(case.name, f"{error}; its cases are left out")
 
     def _trouble(self, case: str, what: str) -> None:
         if what not in self.troubles.setdefault(case, []):  # a build may fail in every round

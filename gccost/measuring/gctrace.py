@@ -2,7 +2,7 @@
 
     gc 7 @0.034s 1%: 0.18+0.39+0.27 ms clock, 0.18+0.56/2.2/0+0.27 ms cpu, 4->4->0 MB, …, 48 P
 
-From Go 1.18 on the sizes of stacks and globals stand after the goal; a cycle that
+From Go 1.18 on the sizes of stacks and globals follow the goal; a cycle that
 the program asked for ends in "(forced)". The lines share stderr with whatever else
 is written there: those of the scavenger and lines of a cycle that are cut short are
 skipped, all else is foreign and kept.
@@ -64,7 +64,7 @@ class Trace:
 
     @property
     def own(self) -> tuple[Cycle, ...]:
-        """The cycles that nobody asked for."""
+        """The cycles that the program did not ask for."""
         return tuple(cycle for cycle in self.cycles if not cycle.forced)
 
 
@@ -101,7 +101,7 @@ def parse(text: str) -> Trace:
 def metrics(trace: Trace) -> dict[str, float]:
     """What a trace says of a whole process, in the units of the benchmark format.
 
-    gctrace-cycles      cycles that nobody asked for
+    gctrace-cycles      cycles that the program did not ask for
     gctrace-share       the GC's share (0 to 1) by the last of these: of all Ps' time
     gctrace-cpu-ns      the GC's CPU time by its lines, idle marking left out
     gctrace-live-bytes  live heap after a cycle, its median in whole MB

@@ -1,8 +1,8 @@
-"""Building and running the measured Java programs.
+"""Build and run the measured Java programs.
 
 Classes are compiled once, from the same sources for every JDK: there is no layout to
-draw anew, as each JVM compiles the program anew while it runs. So what differs from
-JVM to JVM is in every sample. A sample is what one fresh JVM prints, with what the
+draw, as each JVM compiles the program again while it runs. So every sample holds what
+differs from JVM to JVM. A sample is what one fresh JVM prints, with what the
 system counted of the whole process, its start included.
 """
 

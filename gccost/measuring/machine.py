@@ -228,7 +228,7 @@ def _own_cgroups(controller: str) -> Iterator[Path]:
     """The folders of our control group and of those above it.
 
     A limit on any of them holds. In a container the path may be one that only
-    the host can see: what does not exist is then passed over.
+    the host can see: what does not exist is then skipped.
     """
     for line in _read(Path("/proc/self/cgroup")).splitlines():
         _, controllers, inside = line.split(":", 2)
@@ -328,7 +328,7 @@ def _release() -> str:
 def _commit() -> tuple[str, bool]:
     """The commit of the clone, and whether it holds other changes.
 
-    Empty where the package does not stand in a clone of its own.
+    Empty where the package is not in a clone of its own.
     """
     # Without locks: one that is ended while it looks would leave the index locked.
     git = ("git", "--no-optional-locks", "-C", str(places.ROOT))

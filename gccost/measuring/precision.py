@@ -47,8 +47,7 @@ _COUNT_LIMIT = 600.0  # after which go test counts as hung
 def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
     """Measure what a run lacks of the precision experiment; returns the run.
 
-    A measurement is recorded when it is complete: one that is broken off is
-    measured again, whole, for it must be of one piece.
+    A measurement is recorded when it is complete; an interrupted one is repeated as a whole.
     """
     with runs.exclusive(places.runs(), "measuring"), runs.scratch(places.runs()) as scratch:
         run = begin(plan)

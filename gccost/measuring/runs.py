@@ -1,9 +1,9 @@
-"""Run folders: where samples are kept as they are measured, and found again.
+"""Run folders: where samples are stored as they are measured.
 
 A run is a folder: `run.json` (the machine, the programs, how measuring ended) and
 `samples.txt`, one pool of samples for all studies in the Go benchmark format. It is
 only ever appended to, a whole line at a time, so a run that is killed at any moment
-keeps what it recorded and goes on from there.
+keeps what it recorded and can be resumed.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Run:
         return self.folder / "samples.txt"
 
     def reading(self) -> Reading:
-        """The samples; read anew only where the file has changed."""
+        """The samples; read again only if the file has changed."""
         state = self.samples.stat()
         return _read(self.samples, state.st_mtime_ns, state.st_size)
 
@@ -199,7 +199,7 @@ class Run:
                 os.close(handle)
 
     def drop_after(self, size: int, cases: Iterable[str]) -> None:
-        """Drop the samples of cases that stand behind the first `size` bytes, and no others."""
+        """Drop the samples of cases that come after the first `size` bytes, and no others."""
         data = self.samples.read_bytes()
         names = tuple(f"{benchfmt.PREFIX}{case}".encode() for case in cases)
         lines = data[max(size, 0) :].splitlines(keepends=True)

