@@ -74,7 +74,7 @@ def test_the_end_of_a_name_is_not_mistaken_for_procs(end: str, procs: int) -> No
         ("BenchmarkX 100", "no values"),
         ("BenchmarkX 100 60.6", "the value 60.6 has no unit"),
         ("BenchmarkX 100 60.6 ns/op 3", "the value 3 has no unit"),
-        ("BenchmarkX 100 60.6 62.4", "a number stands where a unit should: 62.4"),
+        ("BenchmarkX 100 60.6 62.4", "a number is where a unit should be: 62.4"),
         ("BenchmarkX 100 ns/op 60.6", "the value is no number: ns/op"),
         ("BenchmarkX 100 1,5 ns/op", "the value is no number: 1,5"),
         ("BenchmarkX 100 1_5 ns/op", "the value is no number: 1_5"),
