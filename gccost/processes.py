@@ -86,11 +86,15 @@ def run(
 
 
 def ask(
-    command: Sequence[str | Path], env: Mapping[str, str] | None = None, limit: float | None = 60
+    command: Sequence[str | Path],
+    env: Mapping[str, str] | None = None,
+    limit: float | None = 60,
+    errors: str = "replace",
 ) -> subprocess.CompletedProcess[str] | None:
     """A short command and what it printed; None if it is missing, fails or hangs.
 
-    On a busy machine `java -version` takes seconds, hence `limit` (in seconds).
+    None too where `errors` is "strict" and it printed no text. On a busy machine
+    `java -version` takes seconds, hence `limit` (in seconds).
     """
     try:
         return subprocess.run(
@@ -98,9 +102,9 @@ def ask(
             env=env,
             capture_output=True,
             text=True,
-            errors="replace",
+            errors=errors,
             check=True,
             timeout=limit,
         )
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, UnicodeError, subprocess.SubprocessError):
         return None

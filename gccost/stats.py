@@ -46,7 +46,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, isfinite, isnan, log, nan, sqrt
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -104,6 +104,12 @@ class Estimate:
     samples: int
     rounds: int
     confidence: float
+    has_interval: ClassVar[bool] = True
+
+    @property
+    def shown(self) -> tuple[float, ...]:
+        """The values to print."""
+        return (self.value,)
 
     @property
     def half_width(self) -> float:

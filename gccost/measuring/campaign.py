@@ -44,8 +44,9 @@ from gccost.stats import LOOKS
 METHOD = "slices, gated processes, one pool"
 GIVE_UP = 2  # failures after which a case is left out
 RETRIES = 2  # of a process that waited for a CPU too much, in one round
-# Stock Go leaves a cleanup unrun now and then; more than this is a finding.
-UNFREED_SHARE = 1e-4
+# Stock Go leaves a cleanup unrun now and then; more than this is a finding. The number is for
+# short loops, of which the share is less than a block.
+UNFREED_SHARE, UNFREED = 1e-4, 8
 GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}  # as Go names what the kernel names
 
 Progress = Callable[[float, float, str], None]
@@ -511,7 +512,7 @@ class _Campaign:
 
     def _note_losses(self, case: Case, sample: benchfmt.Sample) -> None:
         left = sample.metrics.get("c-unfreed-drained", 0.0)
-        if not case.leaks and left > max(8.0, UNFREED_SHARE * sample.n):
+        if not case.leaks and left > max(UNFREED, UNFREED_SHARE * sample.n):
             self._trouble(case.name, f"{left:.0f} of {sample.n} C blocks were never freed")
 
     def _note_failure(self, case: Case, failure: SampleFailed) -> None:

@@ -215,8 +215,10 @@ def _ask(command: Path, source: str) -> Toolchain | None:
     """What a `go` command says of itself; None if it does not run."""
     # GOROOT is asked for, as the command may be a link or a wrapper.
     environment = {**_without_go(os.environ), "GOTOOLCHAIN": "local", "GOENV": "off"}
-    version = processes.ask([command, "version"], environment)
-    goroot = processes.ask([command, "env", "GOROOT"], environment)
+    version, goroot = (
+        processes.ask([command, *asked], environment, errors="strict")
+        for asked in (["version"], ["env", "GOROOT"])
+    )
     named = re.search(r"\bgo(\d[\w.]*)", version.stdout) if version and goroot else None
     return Toolchain(named[1], Path(goroot.stdout.strip()), source) if named and goroot else None
 
@@ -316,6 +318,9 @@ def _without_go(environment: Mapping[str, str]) -> dict[str, str]:
 _JDK = "jdk-"
 
 
+_LANGUAGES: Final = MappingProxyType({"go": ("Go", TODAY_GO), "jdk": ("JDK", TODAY_JDK)})
+
+
 def key(release: str) -> str:
     """The key that names a release in the name of a sample: "go" or "jdk"."""
     return "jdk" if release.startswith(_JDK) else "go"
@@ -333,12 +338,12 @@ def from_name(of: str, value: str) -> str:
 
 def title(release: str) -> str:
     """A release in words: "Go 1.27.4", "JDK 17"."""
-    return {"jdk": "JDK", "go": "Go"}[key(release)] + f" {release.removeprefix(_JDK)}"
+    return f"{_LANGUAGES[key(release)][0]} {release.removeprefix(_JDK)}"
 
 
 def today(release: str) -> str:
     """The newest release that is measured of the same language."""
-    return {"jdk": TODAY_JDK, "go": TODAY_GO}[key(release)]
+    return _LANGUAGES[key(release)][1]
 
 
 def number(version: str) -> tuple[int, ...]:

@@ -121,6 +121,7 @@ class Occurrences(Estimate):
 
     looked_at: int  # places with samples of every arm
     elsewhere: int  # places at which another arm shows the event
+    has_interval: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,11 @@ class Range(Estimate):
 
     one: Estimate
     other: Estimate
+
+    @property
+    def shown(self) -> tuple[float, ...]:
+        """Both values."""
+        return tuple(sorted((self.one.value, self.other.value)))
 
     @classmethod
     def over(cls, one: Estimate, other: Estimate) -> Range:
@@ -254,6 +260,7 @@ class Spread(Estimate):
 
     chance: float
     other_chance: float
+    has_interval: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
