@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -281,7 +281,7 @@ def _rows_of(run: Run) -> dict[tuple[str, str], ledger.Row]:
 
 
 def _differences(one: Run, other: Run) -> Iterator[tuple[str, str]]:
-    machines = [run.manifest().get("machine", {}) for run in (one, other)]
+    machines: list[Mapping[str, Any]] = [run.manifest()["machine"] for run in (one, other)]
     for name in sorted(set(machines[0]) & set(machines[1])):
         if name in ("load", "memory_available", "swap_used"):
             continue

@@ -2,14 +2,13 @@
 
 `gokernel/go.mod` and `go.sum` pin what it is built from. It belongs to the Go
 release that built it: packages of gosrc/ are compiled as plugins of it, so that
-release stands first on its PATH. It is interpreted: nothing is ever timed in it.
+release comes first on its PATH. It is interpreted: nothing is ever timed in it.
 """
 
 from __future__ import annotations
 
 import datetime
 import hashlib
-import inspect
 import json
 import re
 import sys
@@ -35,8 +34,8 @@ SECONDS: Final = 900  # after which a build counts as hung
 _PACKAGE = re.compile(r'"(?:\.\./gosrc|\.)/([a-z0-9/]+)"')
 
 # Each kernel gets a GOPATH of its own, as the interpreter empties the one that it
-# finds; its number is the kernel's process. Nobody is told when a kernel ends, so
-# the next one clears up.
+# finds; its number is the kernel's process. A kernel does not clear up when it ends: the
+# next one does.
 _START: Final = """\
 #!/bin/sh
 here=$(dirname "$0")
@@ -47,8 +46,19 @@ GOPATH=$here/gopath/$$
 mkdir -p "$GOPATH"
 export GOPATH
 unset GODEBUG GOGC GOMEMLIMIT GOMAXPROCS
-exec "$here/gophernotes" "$1" >&2 # what it says of itself: a cell's output comes otherwise
+exec "$here/gophernotes" "$1" >&2 # its log; a cell's output takes another way
 """
+
+_BUILD: Final = ("build", "-trimpath", "-buildvcs=false")
+_ENVIRONMENT: Final = {  # of a kernel; CC and PATH are those that built it
+    "CGO_ENABLED": "1",
+    "GOENV": "off",
+    "GOFLAGS": "-trimpath",
+    "GOPROXY": "off",
+    "GOROOT": "",
+    "GOTOOLCHAIN": "local",
+    "GOWORK": "off",
+}
 
 
 def folder() -> Path:
@@ -69,8 +79,8 @@ def find() -> KernelSpec | None:
 def make(say: Callable[[str], None] = toolchains.silent) -> Path:
     """Build the kernel and register it, unless that is done; its folder.
 
-    `say` is told beforehand what it takes. Raises MissingTool when a compiler
-    or a source cannot be had, GccostError when the build fails.
+    `say` gets a line on what it takes. Raises MissingTool if a compiler or a source is not
+    available, GccostError if the build fails.
     """
     if find() is not None:
         return folder()
@@ -81,10 +91,8 @@ def make(say: Callable[[str], None] = toolchains.silent) -> Path:
     folder().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder(), prefix="build-") as scratch:
         built = Path(scratch, NAME)
-        _go(
-            *(go, environment, "build", "build", "-trimpath", "-buildvcs=false"),
-            *("-o", str(built), f"github.com/gopherdata/{NAME}"),
-        )
+        source = f"github.com/gopherdata/{NAME}"
+        _go(go, environment, "build", *_BUILD, "-o", str(built), source)
         built.replace(folder() / NAME)
     start = folder() / "start"
     write_whole(start, _START.encode())
@@ -94,14 +102,8 @@ def make(say: Callable[[str], None] = toolchains.silent) -> Path:
         "display_name": "Go",
         "language": "go",
         "env": {
+            **_ENVIRONMENT,
             "CC": environment["CC"],
-            "CGO_ENABLED": "1",
-            "GOENV": "off",
-            "GOFLAGS": "-trimpath",
-            "GOPROXY": "off",
-            "GOROOT": "",
-            "GOTOOLCHAIN": "local",
-            "GOWORK": "off",
             "PATH": f"{go.goroot / 'bin'}:${{PATH}}",
         },
         "metadata": {"gccost": _recipe()},
@@ -132,13 +134,11 @@ def kept(node: NotebookNode) -> tuple[str, str]:
     stamped = node.metadata.get("gccost", {})
     if not stamped:
         return "It has not been run yet.", ""
-    stale = (
-        ""
-        if stamped["sources"] == sources(node)
-        else (
+    stale = ""
+    if stamped["sources"] != sources(node):
+        stale = (
             "Its cells or the programs that they run have changed since: its output is not theirs."
         )
-    )
     return f"Run with Go {stamped['go']} on {stamped['date']}.", stale
 
 
@@ -159,6 +159,6 @@ def _go(go: toolchains.Toolchain, environment: dict[str, str], what: str, *comma
 
 def _recipe() -> str:
     """A hash over all that decides what is built and how it is registered."""
-    parts = [TODAY_GO, inspect.getsource(make), _START]
+    parts = [TODAY_GO, *_BUILD, json.dumps(_ENVIRONMENT), _START]
     parts += [(MODULE / name).read_text(encoding="utf-8") for name in ("go.mod", "go.sum")]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

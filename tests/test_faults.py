@@ -507,7 +507,7 @@ def test_a_run_that_cannot_be_read_is_named_and_passed_over(
 
     done = gccost("measure", "--only=lemire")
     assert done.exit_code == 0
-    assert f"The run {old.name} is passed over: " in done.stderr
+    assert f"The run {old.name} is skipped: " in done.stderr
     assert why in done.stderr
     assert "To mend it: " in done.stderr
     (new,) = runs.all_runs(places.runs())

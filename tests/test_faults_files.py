@@ -272,13 +272,13 @@ def test_a_disk_that_fills_up_in_a_build_ends_measuring_with_nothing_noted(
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("allowed_cpus", "2", "allowed_cpus is not a whole number"),
-        ("allowed_cpus", None, "allowed_cpus is not a whole number"),
-        ("allowed_cpus", [2], "allowed_cpus is not a whole number"),
-        ("cpu_quota", "1.5", "cpu_quota is not a number or null"),
-        ("cpu_quota", {}, "cpu_quota is not a number or null"),
-        ("memory", "much", "memory is not a whole number"),
-        ("memory_limit", [], "memory_limit is not a whole number or null"),
+        ("allowed_cpus", "2", "Expected `int`, got `str` - at `$.machine.allowed_cpus`"),
+        ("allowed_cpus", None, "Expected `int`, got `null` - at `$.machine.allowed_cpus`"),
+        ("allowed_cpus", [2], "Expected `int`, got `array` - at `$.machine.allowed_cpus`"),
+        ("cpu_quota", "1.5", "Expected `float | null`, got `str` - at `$.machine.cpu_quota`"),
+        ("cpu_quota", {}, "Expected `float | null`, got `object` - at `$.machine.cpu_quota`"),
+        ("memory", "much", "Expected `int`, got `str` - at `$.machine.memory`"),
+        ("memory_limit", [], "Expected `int | null`, got `array` - at `$.machine.memory_limit`"),
     ],
 )
 def test_a_wrong_type_in_a_machine_is_named(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -82,7 +83,7 @@ def plan(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> campaign.Plan
 
     monkeypatch.setattr(precision, "run_sample", one)
     monkeypatch.setattr(precision, "run_count", count)
-    monkeypatch.setattr(precision, "_load", precision._quiet)
+    monkeypatch.setattr(precision, "_load", contextlib.nullcontext)
     return campaign.plan([PRECISION], TINY)
 
 

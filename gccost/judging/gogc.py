@@ -1,7 +1,7 @@
 """How throughput depends on Ps and GOGC: sweeps, gctraces, trade-offs and models.
 
-The models are shown beside the measured points with what they leave unexplained; no
-verdict rests on them.
+The models are shown next to the measured points, with what they leave unexplained; no
+verdict depends on them.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def gc_shares(recording: Recording, go: str) -> dict[str, tuple[Estimate, list[f
 def published_trace() -> gctrace.Trace:
     """The document's printed lines, read as any trace is."""
     path = places.PUBLISHED / "cloudflare-gctrace.txt"
-    return gctrace.parse(path.read_text(encoding="utf-8"), path.name)
+    return gctrace.parse(path.read_text(encoding="utf-8"))
 
 
 def traced(recording: Recording, arm: Arm, go: str) -> gctrace.Trace | None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from gccost import rounding
-from gccost.judging.claims.quantities import Occurrences, Range, Spread
 from gccost.judging.claims.rules import Label
 from gccost.judging.ledger import Row
 from gccost.measuring.experiments import EXPERIMENTS
@@ -70,14 +69,10 @@ def estimate(of: Estimate, unit: str) -> Cell:
 
 
 def told(of: Estimate, unit: str) -> str:
-    """An estimate with its interval; two ratios that ought to be one, each."""
-    if isinstance(of, Range):
-        one, other = sorted((of.one.value, of.other.value))
-        ends = rounding.interval(of, unit).partition(" (")[2]
-        return f"{rounding.value(one, unit)} and {rounding.value(other, unit)} ({ends}"
-    if isinstance(of, Occurrences | Spread):  # a count of places has no interval
-        return rounding.value(of.value, unit)
-    return rounding.interval(of, unit)
+    """The values of an estimate, with its interval if it has one."""
+    values = " and ".join(rounding.value(value, unit) for value in of.shown)
+    _, bracket, ends = rounding.interval(of, unit).partition(" (")
+    return values + bracket + ends if of.has_interval else values
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]], caption: str = "") -> Markup:
