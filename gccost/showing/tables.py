@@ -105,6 +105,11 @@ def warnings(items: Iterable[str], heading: str) -> Markup:
     return Markup(markup, "\n".join([heading, *(f"- {item}" for item in items)]))
 
 
+def stacked(parts: Sequence[Markup], gap: str = "\n\n") -> Markup:
+    """Several tables or boxes as one output; `gap` is between their plain texts."""
+    return Markup("".join(part.html for part in parts), gap.join(part.text for part in parts))
+
+
 def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
     """The ledger: a line per claim and release, with a link to where it is shown."""
     header = ("claim", "", "release", "published", "measured", "measured ÷ published", "verdict")

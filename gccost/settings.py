@@ -1,0 +1,49 @@
+"""What a session does: measure or replay, with which budget, for which study.
+
+The command line makes these settings and passes them on. A notebook cannot be
+passed an object: its kernel gets them as environment variables, and `read` is
+the one place that reads these.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from gccost.errors import GccostError
+from gccost.measuring.experiments.base import BUDGETS, Budget, budget
+
+Mode = Literal["measure", "replay"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`only` names the one study that is measured and shown; if empty, all are."""
+
+    mode: Mode = "measure"
+    budget: Budget = BUDGETS["quick"]
+    only: str = ""
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str] = os.environ) -> Settings:
+        """The settings of a notebook's kernel; a Binder machine replays.
+
+        Raises GccostError for a mode or a budget that does not exist.
+        """
+        on_binder = any(name.startswith("BINDER_") for name in environment)
+        mode = environment.get("GCCOST_MODE") or ("replay" if on_binder else "measure")
+        for known in get_args(Mode):
+            if mode == known:
+                limit = budget(environment.get("GCCOST_BUDGET") or "quick")
+                return cls(known, limit, environment.get("GCCOST_ONLY", ""))
+        raise GccostError(f"there is no mode {mode!r}", "GCCOST_MODE", "name measure or replay")
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables that `read` gets the same settings from."""
+        return {
+            "GCCOST_MODE": self.mode,
+            "GCCOST_BUDGET": self.budget.name,
+            "GCCOST_ONLY": self.only,
+        }
