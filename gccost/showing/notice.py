@@ -48,8 +48,11 @@ def _facts(recordings: Sequence[Recording], mode: Mode) -> Iterator[tuple[str, s
         "machine",
         f"{machine.get('cpu')}, {machine.get('allowed_cpus')} CPUs, {machine.get('release')}",
     )
-    releases = chain.from_iterable(recording.releases for recording in recordings)
-    yield "releases", ", ".join(map(toolchains.title, dict.fromkeys(releases)))
+    releases = sorted(
+        dict.fromkeys(chain.from_iterable(recording.releases for recording in recordings)),
+        key=lambda release: (toolchains.key(release), toolchains.number(release)),
+    )
+    yield "releases", ", ".join(map(toolchains.title, releases))
     spoken = (languages.of(recording.experiment) for recording in recordings)
     for compiler in dict.fromkeys(language.compiles_with for language in spoken):
         yield compiler, manifest["compilers"].get(compiler, "")

@@ -26,7 +26,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
-from traitlets.config import Config
 
 from gccost import gokernel
 from gccost.errors import GccostError
@@ -284,22 +283,11 @@ class _Chapter:
 def _exporter() -> HTMLExporter:
     """nbconvert's exporter, with our template for a chapter."""
     return HTMLExporter(
+        extra_template_basedirs=[str(_TEMPLATES.parent)],
         template_name=_TEMPLATES.name,
         template_file="chapter.html",
-        extra_template_basedirs=[str(_TEMPLATES.parent)],
         exclude_anchor_links=True,
-        filters={"csv_rows": lambda text: list(csv.reader(io.StringIO(text or "")))},
-        config=Config(
-            {
-                "TagRemovePreprocessor": {"remove_input_tags": {"hide"}},
-                "NbConvertBase": {
-                    "display_data_priority": [
-                        *_PICTURES,
-                        *("text/html", "text/markdown", "text/plain"),
-                    ]
-                },
-            }
-        ),
+        filters={"csv_rows": lambda text: list(csv.reader(io.StringIO(text)))},
     )
 
 
