@@ -119,8 +119,8 @@ def _only(command: Command) -> Command:
 def main() -> None:
     """What automatic cleanup costs, measured and judged.
 
-    Runs are kept in data/runs (GCCOST_RUNS names another folder); a run that
-    was broken off is taken up where it ended.
+    Runs are kept in data/runs (GCCOST_RUNS names another folder). An interrupted
+    run is resumed.
     """
 
 
@@ -155,14 +155,14 @@ def report(budget_name: str, only: str) -> None:
     "--seconds",
     default=SECONDS,
     show_default=True,
-    help="Of samples, for each measurement by our method.",
+    help="Time for each measurement by our method.",
 )
 @_budget
 def precision(seconds: float, budget_name: str) -> None:
     """Measure how well independent measurements agree, by our method and others'.
 
-    Eight measurements of one ratio by each method, on a quiet machine and with
-    another process keeping a core busy: about 20 minutes.
+    Takes eight measurements of one ratio by each method, on a quiet machine and
+    with another process that keeps a core busy: about 20 minutes.
     """
     plan = campaign.plan([experiment("precision")], budget(budget_name), say=_say)
     if not plan.pool:
@@ -176,8 +176,8 @@ def precision(seconds: float, budget_name: str) -> None:
 def replay() -> None:
     """Run the notebooks from the recorded runs, and write the report.
 
-    Needs neither Go nor a C compiler. The notebooks in notebooks/ are written
-    anew, and are the same to the byte as long as nothing has changed.
+    Needs neither Go nor a C compiler. The notebooks in notebooks/ are rewritten,
+    and are the same to the byte as long as nothing has changed.
     """
     from gccost import study
 
@@ -191,7 +191,7 @@ def replay() -> None:
 
 @main.command()
 def html() -> None:
-    """Write the report anew from the notebooks that were executed last."""
+    """Rewrite the report from the notebooks that were executed last."""
     measured = sorted((places.report() / "notebooks").glob("*.ipynb"))
     settings = replace(Settings.read(), mode="measure" if measured else "replay")
     with runs.exclusive(places.report(), "writing the report"):
@@ -200,9 +200,9 @@ def html() -> None:
 
 @main.command()
 def fetch() -> None:
-    """Bring every compiler that measuring would fetch, so that it can be done offline.
+    """Download every compiler that measuring needs, so that it works offline.
 
-    Fails where the Go release of today or that of the first document cannot be had.
+    Fails if today's Go release or that of the first document cannot be had.
     """
     plan = campaign.plan(list(EXPERIMENTS.values()), list(BUDGETS.values())[-1], say=_say)
     for release, why in plan.missing.items():
@@ -219,7 +219,7 @@ def kernel() -> None:
 
 @main.command()
 def live() -> None:
-    """Run the Go notebooks anew and keep their output, which a replay shows as it is."""
+    """Run the Go notebooks again and keep their output, which replay shows as it is."""
     gokernel.make(_say)
     _execute(_go_notebooks(), places.NOTEBOOKS, Settings("measure"))
 
@@ -235,8 +235,8 @@ def doctor() -> None:
 def adopt(run: Path) -> None:
     """Copy a run folder to data/reference, which replay shows.
 
-    A run is refused if its machine was disturbed, or if it is slower than recordings of
-    machines like it.
+    Refuses a run whose machine was disturbed, or that is slower than recordings
+    of machines like it.
     """
     click.echo(f"replay shows {reference.adopt(Run(run)).name} from now on")
 
@@ -245,10 +245,10 @@ def adopt(run: Path) -> None:
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))
 def compare(first: Path, second: Path) -> None:
-    """Set two run folders side by side: each claim's figure in both.
+    """Show two run folders side by side: each claim's figure in both.
 
-    The runs are never pooled. The last column is the chance of a difference
-    like this one between two runs that measure the same thing.
+    The runs are never pooled. The last column is the probability of a difference
+    at least as large between two runs that measure the same quantity.
     """
     one, other = Run(first), Run(second)
     for name, fact in _differences(one, other):

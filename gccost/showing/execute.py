@@ -246,14 +246,15 @@ async def _run(
     finally:
         if client.kc is not None:
             client.kc.stop_channels()
-        # It interrupts the kernel's process group first, as Ctrl-C in a terminal
-        # would: a benchmark that still runs ends, and its run folder is closed.
-        end = asyncio.ensure_future(manager.shutdown_kernel())
-        try:
-            await asyncio.shield(end)
-        except asyncio.CancelledError:  # by a signal, or for another notebook that failed
-            await end
-            raise
+        if manager.has_kernel:
+            # It interrupts the kernel's process group first, as Ctrl-C in a terminal
+            # would: a benchmark that still runs ends, and its run folder is closed.
+            end = asyncio.ensure_future(manager.shutdown_kernel())
+            try:
+                await asyncio.shield(end)
+            except asyncio.CancelledError:  # by a signal, or for another notebook that failed
+                await end
+                raise
 
 
 def _cell_failed(notebook: Path, number: int, error: CellExecutionError) -> GccostError:

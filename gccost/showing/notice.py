@@ -20,13 +20,19 @@ SHOWN_PROBLEMS = 5  # unusable lines that are named: a corrupt file has many
 
 DISTURBED = (
     "The machine was disturbed while this was measured, so ratios of the times concerned are not "
-    "judged. Close other programs, or use another machine, and measure again:"
+    "judged. Close other programs, or use another machine, and measure again"
 )
 
 
 def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] = ()) -> Markup:
     """The notice for studies of one run; `notices` say why this run is shown."""
-    caveats = [*notices, *chain.from_iterable(map(_caveats, recordings))]
+    reasons = (why for recording in recordings for why in chain(*recording.disturbed.values()))
+    disturbed = "; ".join(dict.fromkeys(reasons))
+    caveats = [
+        *([f"{DISTURBED}: {disturbed}."] if disturbed else []),
+        *notices,
+        *chain.from_iterable(map(_caveats, recordings)),
+    ]
     return tables.stacked(
         [
             tables.table(("what", "which"), list(_facts(recordings, mode))),
@@ -81,7 +87,7 @@ def _finished(recording: Recording) -> str:
 def _samples(recordings: Sequence[Recording]) -> str:
     """How many samples the studies use, each counted once, and how many of them waited."""
     frames = pd.concat([recording.frame for recording in recordings])
-    frame = frames[~frames.duplicated(["file", "line"])]
+    frame = frames[~frames.index.duplicated()]  # the index is that of the run's samples
     of = f"{len(frame)} of {'this study' if len(recordings) == 1 else 'these studies'}"
     if "run-delay-share" not in frame:
         return of
@@ -94,8 +100,6 @@ def _samples(recordings: Sequence[Recording]) -> str:
 
 def _caveats(recording: Recording) -> Iterator[str]:
     manifest = recording.manifest
-    for why in dict.fromkeys(chain(*recording.disturbed.values())):
-        yield f"{DISTURBED} {why}."
     if len(recording.frame) and not _finished(recording):
         yield "This run was broken off before its budget was spent."
     for release in recording.releases:

@@ -17,6 +17,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -60,8 +61,6 @@ _NO_FIGURE = ("", "-", "–", "—", "−", "∞", "−∞", "?", "nan", "n/a")
 
 # Where a line must not break: between a number and its unit.
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMG]i?B)(?!\w))")
-
-_REM = {"": 16, "px": 16, "pt": 12}  # how many of each unit of an SVG's size are 1 rem
 
 
 def write_report(
@@ -119,16 +118,6 @@ class _Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class _Link:
-    """A link to `anchor` in a chapter of the report, as the author wrote it."""
-
-    location: str
-    href: str
-    stem: str
-    anchor: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Section:
     anchor: str
     title: str
@@ -139,14 +128,15 @@ class _Chapter:
     """An executed notebook as a part of the page.
 
     `stem` names the notebook, `body` is its HTML. `anchors` are its ids,
-    `headings` the sections of every level, `links` what points into the report.
+    `headings` the sections of every level, `links` the locations of links and
+    the ids in the report that they point to.
     """
 
     def __init__(self, path: Path, stems: Collection[str]) -> None:
         self.stem = path.stem
         self.anchors = {path.stem}
         self.headings: list[_Section] = []
-        self.links: list[_Link] = []
+        self.links: list[tuple[str, str]] = []
         self._stems = stems
         node = read_notebook(path)
         self.charts = list(_prepare_charts(node, path))
@@ -277,7 +267,7 @@ class _Chapter:
             return
         anchor = _anchor(stem, fragment.removeprefix("cell-id=")) if fragment else stem
         link["href"] = f"#{anchor}" if stem == self.stem else f"{stem}.html#{anchor}"
-        self.links.append(_Link(location, href, stem, anchor))
+        self.links.append((location, anchor))
 
 
 def _exporter() -> HTMLExporter:
@@ -362,31 +352,25 @@ def _drawing(chart: _Chart, location: str) -> Tag:
         inherited += rule[1].strip().rstrip(";") + ";"
     for element in svg.find_all(["desc", "metadata", "style", "title"]):
         element.decompose()
-    used = {name for tag in svg.find_all(True) for name in _references(tag)}
+    used = set(re.findall(r"""(?:url\(|href=["'])#([^)"']+)""", source))
     for tag in [svg, *svg.find_all(id=True)]:
         if tag.get("id") not in used:
             tag.attrs.pop("id", None)
-    width, height = (_size(svg, side) for side in ("width", "height"))
-    svg.attrs.setdefault("viewbox", f"0 0 {16 * width:g} {16 * height:g}")
+    in_points = str(svg.get("width")).endswith("pt")
+    width, height = (_number(svg.attrs.pop(side, "")) for side in ("width", "height"))
+    svg.attrs.setdefault("viewbox", f"0 0 {width:g} {height:g}")
     svg["role"], svg["aria-label"] = "img", chart.alt
-    svg["style"] = f"--width:{width:g}rem;{inherited}"
+    svg["style"] = f"--width:{width / (12 if in_points else 16):g}rem;{inherited}"
     title = BeautifulSoup("", "html.parser").new_tag("title")
     title.string = chart.alt
     svg.insert(0, title)
     return svg.extract()
 
 
-def _references(tag: Tag) -> Iterator[str]:
-    """The ids that a tag's attributes refer to."""
-    for value in tag.attrs.values():
-        if isinstance(value, str):
-            yield from _INSIDE.findall(value)
-
-
-def _size(svg: Tag, side: str) -> float:
-    """The width or height that an SVG was drawn for, in rem; 0 if it does not say."""
-    match = re.fullmatch(r"([\d.]+)(px|pt|)", str(svg.attrs.pop(side, "")))
-    return float(match[1]) / _REM[match[2]] if match else 0.0
+def _number(length: object) -> float:
+    """A length without its unit; 0 for none."""
+    match = re.match(r"[\d.]+", str(length))
+    return float(match[0]) if match else 0.0
 
 
 def _check_tag(tag: Tag, location: str) -> None:
@@ -482,12 +466,12 @@ def _add_class(tag: Tag, name: str) -> None:
 
 def _check_links(chapters: Sequence[_Chapter]) -> None:
     """Raise for a link into the report that leads nowhere."""
-    known = {(chapter.stem, anchor) for chapter in chapters for anchor in chapter.anchors}
-    for link in (link for chapter in chapters for link in chapter.links):
-        if (link.stem, link.anchor) not in known:
+    known = set().union(*(chapter.anchors for chapter in chapters))
+    for location, anchor in chain.from_iterable(chapter.links for chapter in chapters):
+        if anchor not in known:
             raise GccostError(
-                f"the link to {link.href} leads nowhere in the report",
-                link.location,
+                f"the link to {anchor} leads nowhere in the report",
+                location,
                 "point it to a heading or to the id of a cell that shows something",
             )
 
