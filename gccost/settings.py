@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from gccost.errors import GccostError
-from gccost.measuring.experiments.base import BUDGETS, Budget, budget
+from gccost.measuring.experiments.base import BUDGETS, Budget, named
 
 Mode = Literal["measure", "replay"]
+MODES: Mapping[str, Mode] = {"measure": "measure", "replay": "replay"}
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Settings:
         """
         on_binder = any(name.startswith("BINDER_") for name in environment)
         mode = environment.get("GCCOST_MODE") or ("replay" if on_binder else "measure")
-        for known in get_args(Mode):
-            if mode == known:
-                limit = budget(environment.get("GCCOST_BUDGET") or "quick")
-                return cls(known, limit, environment.get("GCCOST_ONLY", ""))
-        raise GccostError(f"there is no mode {mode!r}", "GCCOST_MODE", "name measure or replay")
+        return cls(
+            named(MODES, mode, "mode"),
+            named(BUDGETS, environment.get("GCCOST_BUDGET") or "quick", "budget"),
+            environment.get("GCCOST_ONLY", ""),
+        )
 
     def variables(self) -> dict[str, str]:
         """The environment variables that `read` gets the same settings from."""

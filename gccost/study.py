@@ -29,7 +29,7 @@ from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.measuring import campaign, languages, runs, toolchains
 from gccost.measuring.experiments import EXPERIMENTS, experiment
-from gccost.measuring.experiments.base import Arm, Experiment, Ratio
+from gccost.measuring.experiments.base import Arm, Experiment, Ratio, named
 from gccost.measuring.runs import Run
 from gccost.settings import Mode, Settings
 from gccost.showing import charts, progress, tables, variants
@@ -147,11 +147,7 @@ class Study:
 
     def chart(self, name: str) -> Chart:
         """A chart by name."""
-        if name not in charts.CHARTS:
-            raise GccostError(
-                f"there is no chart {name!r}", mend=f"name one of {', '.join(charts.CHARTS)}"
-            )
-        return charts.CHARTS[name](self.recording)
+        return named(charts.CHARTS, name, "chart")(self.recording)
 
     def notice(self) -> Markup:
         """Which run is shown, how it was measured, and its caveats."""

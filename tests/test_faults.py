@@ -703,7 +703,7 @@ print(samples.run_sample(binary, case, folder).n)
         (lambda: toolchains.fetch("1.99"), "name one of 1.10.8, "),
         (lambda: toolchains.fetch("; rm"), "name one of 1.10.8, "),
         (lambda: study.open_study("lemur"), "name one of lemire"),
-        (lambda: Settings.read({"GCCOST_MODE": "mesure"}), "name measure or replay"),
+        (lambda: Settings.read({"GCCOST_MODE": "mesure"}), "name one of measure, replay"),
         (lambda: Settings.read({"GCCOST_BUDGET": "quik"}), "name one of tiny, quick, standard"),
     ],
     ids=["release", "no release", "experiment", "mode", "budget"],
