@@ -24,7 +24,7 @@ from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import BUDGETS, Case
 from gccost.measuring.profiles import Profile
 from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO
-from gccost.showing import charts
+from gccost.showing import charts, plots
 from gccost.showing.charts import common, siebenmann
 
 NS = {
@@ -376,7 +376,7 @@ def test_a_flame_graph_is_cut_below_its_depth() -> None:
     "wanted", [[0.1, 0.5, 0.9], [0.5, 0.5, 0.5], [0.1, 0.11, 0.12, 0.3], [0.95, 0.98, 0.99], []]
 )
 def test_names_at_the_ends_of_lines_stand_apart(wanted: list[float]) -> None:
-    apart: Callable[[list[float], float], list[float]] = common._apart
+    apart: Callable[[list[float], float], list[float]] = plots._apart
     placed = apart(wanted, 0.1)
     assert all(b - a > 0.1 - 1e-9 for a, b in pairwise(placed))
     assert len(placed) == len(wanted)

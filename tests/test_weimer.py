@@ -15,6 +15,7 @@ from gccost import places
 from gccost.errors import MissingTool
 from gccost.judging import ledger
 from gccost.judging.claims.rules import Label
+from gccost.judging.objects import per_object
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, campaign, java, jdks, languages, runs
 from gccost.measuring.experiments import EXPERIMENTS
@@ -450,7 +451,7 @@ def test_java_stands_beside_go_as_far_as_either_was_measured(made) -> None:
 
 def test_what_a_jvm_itself_takes_is_taken_off(made) -> None:
     recording = made["weimer"]
-    values, estimate = charts.per_object(recording, CLEANER, "jdk-25")
+    values, estimate = per_object(recording, CLEANER, "jdk-25")
     assert estimate.value == pytest.approx(95, rel=0.05)  # (1.0 - 0.05) s over ten million
     assert len(values) == estimate.samples
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from gccost import rounding
+from gccost.judging.objects import per_object
 from gccost.judging.recording import Recording
 from gccost.measuring import toolchains
 from gccost.measuring.experiments.base import Arm, Ratio
@@ -118,9 +119,7 @@ PROCESSES: Columns = {
     "collections": amount("gc-cycles"),
     "paused ms": lambda line: rounding.plain(1000 * line.amount("gc-pause-s")),
     "CPU ns per object": compared(
-        lambda line: tables.estimate(
-            charts.per_object(line.recording, line.arm, line.release)[1], "ns"
-        )
+        lambda line: tables.estimate(per_object(line.recording, line.arm, line.release)[1], "ns")
     ),
 }
 

@@ -43,7 +43,7 @@ from gccost.measuring.experiments.cloudflare import (
     turns,
 )
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.showing.charts.common import (
+from gccost.showing.charts.old import (
     Curve,
     Dots,
     Mark,

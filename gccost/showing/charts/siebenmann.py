@@ -29,7 +29,7 @@ from gccost.measuring.experiments.base import AUTO, FREE, HEAP_FREE, Arm, Ratio,
 from gccost.measuring.experiments.siebenmann import SIZES, sized, until_free
 from gccost.measuring.profiles import Profile
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.showing.charts.common import (
+from gccost.showing.charts.old import (
     NAMES,
     Curve,
     Dots,

@@ -43,7 +43,7 @@ from gccost.measuring.experiments.why import (
     scattered,
 )
 from gccost.measuring.toolchains import ISSUE_GO, TODAY_GO
-from gccost.showing.charts.common import (
+from gccost.showing.charts.old import (
     Curve,
     Dots,
     Mark,
