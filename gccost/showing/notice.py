@@ -20,16 +20,17 @@ SHOWN_PROBLEMS = 5  # unusable lines that are named: a corrupt file has many
 
 DISTURBED = (
     "The machine was disturbed while this was measured, so ratios of the times concerned are not "
-    "judged. Close other programs, or use another machine, and measure again"
+    "judged. Close other programs, or use another machine, and measure again. The reasons:"
 )
 
 
 def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] = ()) -> Markup:
     """The notice for studies of one run; `notices` say why this run is shown."""
     reasons = (why for recording in recordings for why in chain(*recording.disturbed.values()))
-    disturbed = "; ".join(dict.fromkeys(reasons))
+    disturbed = [f"{why}." for why in dict.fromkeys(reasons)]
     caveats = [
-        *([f"{DISTURBED}: {disturbed}."] if disturbed else []),
+        *([DISTURBED] if disturbed else []),
+        *disturbed,
         *notices,
         *chain.from_iterable(map(_caveats, recordings)),
     ]
