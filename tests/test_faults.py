@@ -34,6 +34,8 @@ from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import AUTO, BUDGETS, FREE, Budget
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
+from gccost.settings import Settings
+from gccost.showing import notice
 
 LEMIRE = EXPERIMENTS["lemire"]
 TINY = BUDGETS["tiny"]
@@ -171,8 +173,8 @@ import sys
 from pathlib import Path
 from gccost import cli
 
-cli._measure = lambda budget_name, chosen: True
-cli._notebooks = lambda chosen: [Path(sys.argv[1])]
+cli._measure = lambda settings: True
+cli._notebooks = lambda settings: [Path(sys.argv[1])]
 cli.main(["report"])
 """
 
@@ -380,7 +382,7 @@ def copy(recorded: Recording, tmp_path: Path) -> runs.Run:
 
 def page_of(recording: Recording) -> str:
     """What a chapter says of the run that it shows."""
-    return study._notice(study.Study("replay", recording, ())).text
+    return notice.notice([recording], "replay").text
 
 
 def same_samples(one: Recording, other: Recording) -> bool:
@@ -443,8 +445,8 @@ def test_a_spoilt_file_does_not_fill_the_page(copy: runs.Run) -> None:
     with copy.samples.open("ab") as file:
         file.write(b"BenchmarkX\n" * 1000)
     shown = page_of(Recording.load(LEMIRE, copy))
-    assert shown.count("A line could not be used") == study.SHOWN_PROBLEMS
-    assert f"{1000 - study.SHOWN_PROBLEMS} more lines" in shown
+    assert shown.count("A line could not be used") == notice.SHOWN_PROBLEMS
+    assert f"{1000 - notice.SHOWN_PROBLEMS} more lines" in shown
 
 
 def test_garbage_that_comes_while_measuring_goes_on_loses_no_sample(machine: FakeMachine) -> None:
@@ -701,16 +703,12 @@ print(samples.run_sample(binary, case, folder).n)
         (lambda: toolchains.fetch("1.99"), "name one of 1.10.8, "),
         (lambda: toolchains.fetch("; rm"), "name one of 1.10.8, "),
         (lambda: study.open_study("lemur"), "name one of lemire"),
-        (lambda: study.mode(), "name measure or replay"),
-        (lambda: study.chosen_budget(), "name one of tiny, quick, standard, thorough"),
+        (lambda: Settings.read({"GCCOST_MODE": "mesure"}), "name one of measure, replay"),
+        (lambda: Settings.read({"GCCOST_BUDGET": "quik"}), "name one of tiny, quick, standard"),
     ],
     ids=["release", "no release", "experiment", "mode", "budget"],
 )
-def test_an_unknown_name_is_answered_with_the_known_ones(
-    monkeypatch: pytest.MonkeyPatch, ask: Any, known: str
-) -> None:
-    monkeypatch.setenv("GCCOST_MODE", "mesure")
-    monkeypatch.setenv("GCCOST_BUDGET", "quik")
+def test_an_unknown_name_is_answered_with_the_known_ones(ask: Any, known: str) -> None:
     with pytest.raises(GccostError) as error:
         ask()
     assert known in str(error.value)

@@ -243,7 +243,6 @@ def test_a_read_only_disk_is_named_with_the_mend(
     command: str,
     below: str,
 ) -> None:
-    monkeypatch.setenv("GCCOST_MODE", "replay")  # which `html` sets, for the process
     monkeypatch.setenv("GCCOST_ONLY", "lemire")
     monkeypatch.setenv(variable, str(read_only / below))
     done = faults.gccost(command)

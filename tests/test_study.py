@@ -107,7 +107,7 @@ def test_unknown_names_are_answered_with_the_known_ones(reference, monkeypatch) 
     with pytest.raises(GccostError, match=", ".join(EXPERIMENTS)):
         study.open_study("nothing")
     monkeypatch.setenv("GCCOST_MODE", "guess")
-    with pytest.raises(GccostError, match="measure or replay"):
+    with pytest.raises(GccostError, match="measure, replay"):
         study.open_study("lemire")
 
 
