@@ -212,6 +212,13 @@ def fetch() -> None:
 
 
 @main.command()
+@click.argument("version")
+def release(version: str) -> None:
+    """Add a Go release, such as 1.28.1, to data/releases.csv: the newest is today's."""
+    click.echo(f"added: {toolchains.pin(version, _say)}")
+
+
+@main.command()
 def kernel() -> None:
     """Build the Go kernel and register it for JupyterLab, once."""
     click.echo(f"the Go kernel is in {os.path.relpath(gokernel.make(_say))}")

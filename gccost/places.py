@@ -16,6 +16,7 @@ GOSRC = ROOT / "gosrc"
 JAVASRC = ROOT / "javasrc"
 NOTEBOOKS = ROOT / "notebooks"
 PUBLISHED = ROOT / "data" / "published"
+RELEASES = ROOT / "data" / "releases.csv"
 CACHE = ROOT / ".cache"
 
 

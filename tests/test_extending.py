@@ -17,7 +17,7 @@ from gccost import places
 from gccost.measuring.toolchains import TODAY_GO
 
 BLOCK = re.compile(r"^```\w+\n# (\S+), (.+)\n((?:.*\n)+?)```$", re.MULTILINE)
-COPIED = ("gccost", "gosrc", "javasrc", "data/published", "requirements.lock")
+COPIED = ("gccost", "gosrc", "javasrc", "data/published", "data/releases.csv", "requirements.lock")
 
 
 def blocks() -> list[tuple[str, str, str]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gccost import places
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring import jdks, toolchains
 from gccost.measuring.experiments import EXPERIMENTS
@@ -271,3 +272,29 @@ def test_the_wheel_stands_in_for_a_missing_c_compiler(bare):
     assert found is not None
     assert found.source == "ziglang wheel"
     assert str(zig) in Path(found.command[0]).read_text()
+
+
+def test_a_release_is_added_with_one_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    releases = tmp_path / "releases.csv"
+    lines = ["release,platform,sum", "1.9.7,linux-amd64,h1:a", "1.20.14,linux-amd64,h1:b", ""]
+    releases.write_text("\n".join(lines))
+    monkeypatch.setattr(places, "RELEASES", releases)
+    monkeypatch.setattr(toolchains, "_download", lambda version, say: ("h1:c", tmp_path))
+    line = toolchains.pin("1.10.7")
+    assert line == f"1.10.7,{toolchains._platform()},h1:c"
+    assert releases.read_text().splitlines()[1:4] == [
+        "1.9.7,linux-amd64,h1:a",
+        line,
+        "1.20.14,linux-amd64,h1:b",
+    ]
+    assert toolchains._pinned()["1.10.7"] == {toolchains._platform(): "h1:c"}
+
+
+@pytest.mark.parametrize("version", [TODAY_GO, "newest", "../1.20"])
+def test_a_release_that_is_there_or_is_none_is_not_added(version: str) -> None:
+    before = places.RELEASES.read_bytes()
+    with pytest.raises(GccostError):
+        toolchains.pin(version)
+    assert places.RELEASES.read_bytes() == before

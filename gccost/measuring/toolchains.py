@@ -11,6 +11,7 @@ of its own below `.cache/standins`, checked against the hashes of its lock file.
 
 from __future__ import annotations
 
+import csv
 import functools
 import json
 import os
@@ -30,29 +31,38 @@ from typing import Final
 
 from gccost import places, processes
 from gccost.errors import GccostError, MissingTool
-from gccost.files import make_once
+from gccost.files import make_once, write_whole
 
 CLOUDFLARE_GO: Final = "1.10.8"  # of Cloudflare's document (late 2017)
 DOCUMENT_GO: Final = "1.20.14"  # of Lemire's document and of Siebenmann's
 CLEANUP_GO: Final = "1.24.13"  # the first with runtime.AddCleanup
 ISSUE_GO: Final = "1.25.14"  # of the issue on AddCleanup
-TODAY_GO: Final = "1.27.4"  # the newest that is measured
-DOCUMENT_JDK: Final = "jdk-11"  # the oldest that runs on today's machines, for Weimer's 9
+DOCUMENT_JDK: Final = "jdk-11"  # the oldest that runs on today's machines: for Weimer's 9
 TODAY_JDK: Final = "jdk-25"  # the newest that is measured
 
-GO_RELEASES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
-    {
-        "1.10.8": {"linux-amd64": "h1:pNX2LbbJMKqbrKrDH78fAH5/cGzUfqdchMMgjL1SJvk="},
-        "1.20.14": {"linux-amd64": "h1:8qw1ZS9f0CG9ty0SLWhGEERyjMSNgfMIR+e1g5RRYb0="},
-        "1.24.13": {"linux-amd64": "h1:5sgfUhn9QCgVl4UYj32GrIYFHI3bi2UX55tNfupXwxc="},
-        "1.25.14": {"linux-amd64": "h1:XriDgll2yv4W2YeUo2X/WuUuy+iGJkXGH0CQloMBEXo="},
-        "1.26.11": {"linux-amd64": "h1:KyINmJ/FQdKRmDYGuTAAXkumyeR2DyUlSNHZj7XaLFg="},
-        "1.27.4": {"linux-amd64": "h1:8Tl0rBb7KdISSdPkZBjlpZxsUBb+004GI/SM2XbmSqI="},
-    }
-)
-"""The releases that are measured and, for each platform seen so far, the sum
-that `go mod download` must arrive at. A platform without one is left to Go's
-checksum database."""
+
+def _pinned() -> Mapping[str, Mapping[str, str]]:
+    """The lines of data/releases.csv."""
+    found: dict[str, dict[str, str]] = {}
+    with places.RELEASES.open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            found.setdefault(line["release"], {})[line["platform"]] = line["sum"]
+    return MappingProxyType(found)
+
+
+def number(version: str) -> tuple[int, ...]:
+    """ "1.27.4" as (1, 27, 4), to compare; of "1.28rc1" what comes first."""
+    numbers = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, numbers[0].split("."))) if numbers else ()
+
+
+GO_RELEASES: Final = _pinned()
+"""The releases that are measured and, for each platform seen so far, the sum that
+`go mod download` must arrive at. A platform without one is left to Go's checksum
+database. `pin` adds a release."""
+
+TODAY_GO: Final = max(GO_RELEASES, key=number)
+"""The newest release that the package measures."""
 
 OLDEST_DRIVER: Final = (1, 18)  # the oldest Go that builds the module and drives a download
 _STAND_INS = places.CACHE / "standins"
@@ -143,6 +153,30 @@ def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
         raise GccostError(f"there is no Go release {version!r} here", mend=f"name one of {known}")
     if found := find(version):
         return found
+    _, goroot = _download(version, say)
+    find.cache_clear()
+    return _runnable(version, goroot)
+
+
+def pin(version: str, say: Callable[[str], None] = silent) -> str:
+    """Add a Go release to data/releases.csv, with the sum of what the module proxy gives.
+
+    Go holds the download to its checksum database. Returns the line that was added.
+    """
+    if not re.fullmatch(r"1(\.\d+){1,2}", version):
+        raise GccostError(f"{version!r} is no Go release", "gccost release", "name one, as 1.27.4")
+    if version in GO_RELEASES:
+        raise GccostError(f"Go {version} is there already", str(places.RELEASES), "make report")
+    found, _ = _download(version, say)
+    head, *lines = places.RELEASES.read_text(encoding="utf-8").splitlines()
+    added = f"{version},{_platform()},{found}"
+    lines = sorted([*lines, added], key=lambda line: number(line.partition(",")[0]))
+    write_whole(places.RELEASES, "\n".join([head, *lines, ""]).encode())
+    return added
+
+
+def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
+    """A release's sum and its folder in the module cache, downloaded by Go."""
     by = driver(say)
     say(f"Go {version}: about 100 MB to download, 350 MB on disk")
     module = f"golang.org/toolchain@{_module_version(version)}"
@@ -172,8 +206,7 @@ def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
             "run `make measure` when online",
         )
     _check_sum(version, answer["Sum"], Path(answer["Dir"]))
-    find.cache_clear()
-    return _runnable(version, Path(answer["Dir"]))
+    return answer["Sum"], Path(answer["Dir"])
 
 
 def find_driver() -> Toolchain | None:
@@ -344,12 +377,6 @@ def title(release: str) -> str:
 def today(release: str) -> str:
     """The newest release that is measured of the same language."""
     return _LANGUAGES[key(release)][1]
-
-
-def number(version: str) -> tuple[int, ...]:
-    """ "1.27.4" as (1, 27, 4), to compare; of "1.28rc1" what comes first."""
-    numbers = re.match(r"\d+(\.\d+)*", version)
-    return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
 
 # --- C --------------------------------------------------------------------
