@@ -89,7 +89,7 @@ def _termination_exits() -> Iterator[None]:
 def _stopped(ctx: click.Context) -> str:
     """What a signal ended, and the command that goes on."""
     if "budget_name" not in ctx.params:
-        return "stopped"
+        return "Interrupted."
     settings = {"BUDGET": ctx.params["budget_name"], "ONLY": ctx.params.get("only")}
     words = ["make", str(ctx.info_name), *(f"{k}={v}" for k, v in settings.items() if v)]
     return f"Interrupted. Completed samples are saved; resume with: {' '.join(words)}"

@@ -15,13 +15,14 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Final
 
 from jupyter_client.kernelspec import KernelSpec
 from nbformat import NotebookNode
 
 from gccost import places, processes
-from gccost.errors import GccostError, MissingTool
+from gccost.errors import MissingTool, failed_build
 from gccost.files import write_whole
 from gccost.measuring import builds, toolchains
 from gccost.measuring.toolchains import TODAY_GO
@@ -87,16 +88,18 @@ def make(say: Callable[[str], None] = toolchains.silent) -> Path:
     go = toolchains.fetch(TODAY_GO, say)
     environment = {**go.environment(), "GOFLAGS": "-mod=readonly"}
     say(f"the Go kernel: about 15 MB to download, 50 MB on disk, a minute to build (Go {TODAY_GO})")
-    if failed := _go(go, environment, "mod", "download"):
-        why = failed.splitlines()[-1]
+    done = _go(go, environment, "mod", "download")
+    if done.returncode:
+        why = (done.stderr or done.stdout or "no reason is given").strip().splitlines()[-1]
         raise MissingTool(
             f"its sources cannot be fetched ({why})", "the Go kernel", "run `make kernel` online"
         )
     folder().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder(), prefix="build-") as scratch:
         built = Path(scratch, NAME)
-        if failed := _go(go, environment, "build", "-o", str(built), *_BUILD):
-            raise GccostError(f"the build failed:\n{failed}", "gokernel/go.mod", "make doctor")
+        done = _go(go, environment, "build", "-o", str(built), *_BUILD)
+        if done.returncode:
+            raise failed_build(done, "gokernel/go.mod", "make doctor", [folder()])
         built.replace(folder() / NAME)
     start = folder() / "start"
     write_whole(start, _START.encode())
@@ -144,12 +147,11 @@ def kept(node: NotebookNode) -> tuple[str, str]:
     return f"Run with Go {stamped['go']} on {stamped['date']}.", stale
 
 
-def _go(go: toolchains.Toolchain, environment: dict[str, str], *command: str) -> str:
-    """Run the go command on the kernel's module; what it said if it failed, else nothing."""
-    done = processes.run([str(go.go), *command], cwd=MODULE, env=environment, limit=SECONDS)
-    if done.returncode == 0:
-        return ""
-    return (done.stderr or done.stdout).strip() or "no reason is given"
+def _go(
+    go: toolchains.Toolchain, environment: dict[str, str], *command: str
+) -> CompletedProcess[str]:
+    """Run the go command on the kernel's module."""
+    return processes.run([str(go.go), *command], cwd=MODULE, env=environment, limit=SECONDS)
 
 
 def _recipe() -> str:
