@@ -22,16 +22,17 @@ from gccost import gokernel, places, rounding, stats
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
 from gccost.judging import ledger, reference
+from gccost.judging.claims import Study
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.measuring import campaign, machine, runs, toolchains
-from gccost.measuring.experiments import EXPERIMENTS, experiment
-from gccost.measuring.experiments.base import BUDGETS, Experiment, budget
-from gccost.measuring.precision import SECONDS
-from gccost.measuring.precision import measure as measure_precision
+from gccost.measuring.cases import BUDGETS, budget
 from gccost.measuring.runs import Run
+from gccost.precision import SECONDS
+from gccost.precision import measure as measure_precision
 from gccost.settings import Settings
 from gccost.showing import progress
+from gccost.studies import STUDIES, declared
 
 TITLE = "What automatic cleanup costs"
 PURPOSE = (
@@ -111,7 +112,7 @@ def _only(command: Command) -> Command:
         "--only",
         envvar="GCCOST_ONLY",
         default="",
-        help=f"One experiment instead of all: {', '.join(EXPERIMENTS)}.",
+        help=f"One experiment instead of all: {', '.join(STUDIES)}.",
     )(command)
 
 
@@ -164,7 +165,7 @@ def precision(seconds: float, budget_name: str) -> None:
     Takes eight measurements of one ratio by each method, on a quiet machine and
     with another process that keeps a core busy: about 20 minutes.
     """
-    plan = campaign.plan([experiment("precision")], budget(budget_name), say=_say)
+    plan = campaign.plan([declared("precision")], budget(budget_name), say=_say)
     if not plan.pool:
         raise MissingTool("; ".join(plan.missing.values()), "precision")
     with _progress("precision") as watched:
@@ -204,7 +205,7 @@ def fetch() -> None:
 
     Fails if today's Go release or that of the first document cannot be had.
     """
-    plan = campaign.plan(list(EXPERIMENTS.values()), list(BUDGETS.values())[-1], say=_say)
+    plan = campaign.plan(list(STUDIES.values()), list(BUDGETS.values())[-1], say=_say)
     for release, why in plan.missing.items():
         _say(f"{toolchains.title(release)} is left out. {why}")
     for go in (toolchains.TODAY_GO, toolchains.DOCUMENT_GO):
@@ -245,7 +246,7 @@ def adopt(run: Path) -> None:
     Refuses a run whose machine was disturbed, or that is slower than recordings
     of machines like it.
     """
-    click.echo(f"replay shows {reference.adopt(Run(run)).name} from now on")
+    click.echo(f"replay shows {reference.adopt(Run(run), list(STUDIES.values())).name} from now on")
 
 
 @main.command()
@@ -274,12 +275,10 @@ def compare(first: Path, second: Path) -> None:
 
 
 def _rows_of(run: Run) -> dict[tuple[str, str], ledger.Row]:
-    recordings = {
-        name: Recording.load(of, run) for name, of in EXPERIMENTS.items() if run.holds(name)
-    }
+    recordings = {name: Recording.load(of, run) for name, of in STUDIES.items() if run.holds(name)}
     if not recordings:
         raise GccostError("the run holds no study that is known here", str(run.folder))
-    rows = ledger.rows(recordings)
+    rows = ledger.rows(recordings, STUDIES.values())
     return {(r.claim.id, r.toolchain): r for r in rows if r.estimate.samples}
 
 
@@ -292,8 +291,8 @@ def _differences(one: Run, other: Run) -> Iterator[tuple[str, str]]:
             yield name, f"{machines[0][name]} and {machines[1][name]}"
 
 
-def _chosen(settings: Settings) -> list[Experiment]:
-    return [experiment(settings.only)] if settings.only else list(EXPERIMENTS.values())
+def _chosen(settings: Settings) -> list[Study]:
+    return [declared(settings.only)] if settings.only else list(STUDIES.values())
 
 
 def _measure(settings: Settings) -> bool:

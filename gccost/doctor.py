@@ -25,7 +25,7 @@ from packaging.requirements import Requirement
 from gccost import gokernel, places
 from gccost.errors import GccostError
 from gccost.measuring import jdks, machine, toolchains
-from gccost.measuring.experiments import EXPERIMENTS
+from gccost.studies import STUDIES
 
 _GIB = 2**30
 _WIDTH = 88
@@ -234,7 +234,7 @@ def _summary(findings: list[Finding]) -> str:
 
 def _releases() -> list[str]:
     """The Go releases that some experiment names, oldest first."""
-    named = {release for each in EXPERIMENTS.values() for release in each.releases}
+    named = {release for each in STUDIES.values() for release in each.releases}
     of_go = (release for release in named if toolchains.key(release) == "go")
     return sorted(of_go, key=toolchains.number)
 

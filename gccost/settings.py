@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gccost.errors import GccostError
-from gccost.measuring.experiments.base import BUDGETS, Budget, named
+from gccost.measuring.cases import BUDGETS, Budget, named
 
 Mode = Literal["measure", "replay"]
 MODES: Mapping[str, Mode] = {"measure": "measure", "replay": "replay"}

@@ -34,7 +34,7 @@ intervals hold 3 % more (`SYSTEMATIC`), in quadrature: what every process of a r
 
 **Verdicts** are looked at after 4, 6, 8, 10, 14, 20, 28 and 40 accepted rounds (`LOOKS`)
 and no others. The 99 % interval must clear a bound by 5 % (`MARGIN`): see
-`gccost.judging.claims.rules`. Each verdict stands by itself.
+`gccost.judging.rules`. Each verdict stands by itself.
 
 `gccost.simulation` runs campaigns on a model of a noisy machine: on a quiet one the 95 %
 intervals cover 95.8 %, on one that is busy half of the time 93.6 %, and of campaigns whose

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -23,25 +24,28 @@ from IPython.display import display
 from gccost import places, processes, rounding
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
-from gccost.judging.claims.quantities import Share
+from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
+from gccost.judging.quantities import Share
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.measuring import campaign, languages, runs, toolchains
-from gccost.measuring.experiments import EXPERIMENTS, experiment
-from gccost.measuring.experiments.base import Arm, Experiment, Ratio, named
+from gccost.measuring.cases import Arm, Ratio, named
 from gccost.measuring.runs import Run
 from gccost.settings import Mode, Settings
-from gccost.showing import charts, progress, tables, variants
+from gccost.showing import progress, tables
 from gccost.showing.figures import Chart
 from gccost.showing.notice import notice
 from gccost.showing.tables import Markup, Prose
 from gccost.stats import Estimate
+from gccost.studies import CHARTS, STUDIES, declared, variants
+from gccost.studies.common import control, verdicts
+from gccost.studies.weimer import beside
 
 SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
 
 
-def reference(of: Experiment) -> Run:
+def reference(of: Study) -> Run:
     """The newest recorded run that holds an experiment.
 
     Of one that is measured apart there may be none yet: then the newest of all.
@@ -58,16 +62,16 @@ def reference(of: Experiment) -> Run:
 
 
 @dataclass(frozen=True)
-class Study:
-    """An experiment, opened: what was recorded of it, and ways to show it."""
+class OpenStudy:
+    """A study, opened: what was recorded of it, and ways to show it."""
 
     mode: Mode
     recording: Recording
     notices: tuple[str, ...]  # why this run is shown and not another
 
     @property
-    def experiment(self) -> Experiment:
-        return self.recording.experiment
+    def study(self) -> Study:
+        return self.recording.study
 
     @property
     def run(self) -> Run:
@@ -116,7 +120,7 @@ class Study:
     @cached_property
     def rows(self) -> list[Row]:
         """The ledger's rows of this experiment's claims."""
-        return ledger.rows({self.experiment.name: self.recording}, self.recording.claims)
+        return ledger.rows({self.study.name: self.recording}, [self.study])
 
     def row(self, claim: str, go: str) -> Row:
         """A claim's row on one release."""
@@ -147,7 +151,8 @@ class Study:
 
     def chart(self, name: str) -> Chart:
         """A chart by name."""
-        return named(charts.CHARTS, name, "chart")(self.recording)
+        known: dict[str, Callable[[Recording], Chart]] = {"control": control, **CHARTS}
+        return named(known, name, "chart")(self.recording)
 
     def notice(self) -> Markup:
         """Which run is shown, how it was measured, and its caveats."""
@@ -197,25 +202,25 @@ class Study:
         """
         kept = self.run.manifest().get("shell", {}).get(name)
         if self.mode == "measure" and (kept is None or kept["command"] != command):
-            printed = _shell(command, languages.of(self.experiment), self.releases[-1])
+            printed = _shell(command, languages.of(self.study), self.releases[-1])
             self.run.keep_shell(name, command, printed)
             kept = self.run.manifest()["shell"][name]
         if kept is None:
             return Prose(f"```\n$ {command}\n```\nThe recorded run does not hold its output.")
-        folder = languages.of(self.experiment).folder.name
+        folder = languages.of(self.study).folder.name
         return Prose(
             f"```\n$ cd {folder} && {kept['command']}\n{kept['output'].rstrip()}\n```\n"
             f"*Run on {kept['date'][:10]}.*"
         )
 
 
-def open_study(name: str, settings: Settings | None = None) -> Study:
+def open_study(name: str, settings: Settings | None = None) -> OpenStudy:
     """Open an experiment; measures what is missing unless the settings say replay.
 
     A notebook gives no settings: they are read from its environment.
     """
     settings = settings or Settings.read()
-    of = experiment(name)
+    of = declared(name)
     if of.apart or settings.mode == "replay":
         return _as_it_stands(of, settings)
     try:
@@ -226,18 +231,18 @@ def open_study(name: str, settings: Settings | None = None) -> Study:
             f"{toolchains.title(go)} was not measured. {why}" for go, why in plan.missing.items()
         )
         notices += runs.passed_over(places.runs())
-        return Study("measure", Recording.load(of, run), notices)
+        return OpenStudy("measure", Recording.load(of, run), notices)
     except MissingTool as error:
         return _replayed(
             of, (f"Nothing could be measured here, so a recorded run is shown. {error}",)
         )
 
 
-def _plan(of: Experiment, settings: Settings) -> campaign.Plan:
+def _plan(of: Study, settings: Settings) -> campaign.Plan:
     return campaign.plan([of], settings.budget, questions([of], settings.budget))
 
 
-def _as_it_stands(of: Experiment, settings: Settings) -> Study:
+def _as_it_stands(of: Study, settings: Settings) -> OpenStudy:
     """An experiment without measuring: of your own run, if it is there, else recorded."""
     if settings.mode == "replay":
         return _replayed(of, ())
@@ -245,10 +250,10 @@ def _as_it_stands(of: Experiment, settings: Settings) -> Study:
     if run is None or not run.holds(of.name):
         how = of.apart or f"make measure ONLY={of.name}"
         return _replayed(of, (f"It was not measured here ({how}): a recorded run is shown.",))
-    return Study("measure", Recording.load(of, run), runs.passed_over(places.runs()))
+    return OpenStudy("measure", Recording.load(of, run), runs.passed_over(places.runs()))
 
 
-def _replayed(of: Experiment, notices: tuple[str, ...]) -> Study:
+def _replayed(of: Study, notices: tuple[str, ...]) -> OpenStudy:
     run = reference(of)
     if not run.holds(of.name):
         notices += (f"Nothing of {of.name} is recorded yet: {of.apart} measures it.",)
@@ -256,7 +261,7 @@ def _replayed(of: Experiment, notices: tuple[str, ...]) -> Study:
     recorded, now = run.manifest()["programs"], languages.source_hashes(of)
     if any(recorded.get(program) != mark for program, mark in now.items()):
         notices += ("The measured programs have changed since this run was recorded.",)
-    return Study("replay", Recording.load(of, run), notices)
+    return OpenStudy("replay", Recording.load(of, run), notices)
 
 
 def _shell(command: str, language: languages.Language, release: str) -> str:
@@ -309,12 +314,12 @@ def say(*paragraphs: str) -> None:
 class Results:
     """Every experiment that was recorded, for the results notebook."""
 
-    studies: tuple[Study, ...]
+    studies: tuple[OpenStudy, ...]
 
     @cached_property
     def rows(self) -> list[Row]:
         """The whole ledger."""
-        return ledger.rows({s.experiment.name: s.recording for s in self.studies})
+        return ledger.rows({s.study.name: s.recording for s in self.studies}, STUDIES.values())
 
     def ledger(self) -> Markup:
         """The whole ledger as a table."""
@@ -322,17 +327,17 @@ class Results:
 
     def chart(self) -> Chart:
         """Every verdict in one chart."""
-        return charts.verdicts(self.rows)
+        return verdicts(self.rows)
 
     def beside(self) -> Chart:
         """Java beside Go: what a safety net costs as a multiple of manual."""
-        return charts.beside({s.experiment.name: s.recording for s in self.studies})
+        return beside({s.study.name: s.recording for s in self.studies})
 
     def notice(self) -> Markup:
         """Which run is shown, how it was measured, and its caveats; a table per run."""
-        of_run: dict[Path, list[Study]] = {}
-        for study in self.studies:
-            of_run.setdefault(study.run.folder, []).append(study)
+        of_run: dict[Path, list[OpenStudy]] = {}
+        for each in self.studies:
+            of_run.setdefault(each.run.folder, []).append(each)
         return tables.stacked(
             [
                 notice(
@@ -348,7 +353,7 @@ class Results:
 def open_results(settings: Settings | None = None) -> Results:
     """Open every experiment that there is a run of; measures nothing."""
     settings = settings or Settings.read()
-    chosen = [experiment(settings.only)] if settings.only else EXPERIMENTS.values()
+    chosen = [declared(settings.only)] if settings.only else STUDIES.values()
     return Results(
         tuple(
             _as_it_stands(of, settings)
@@ -358,7 +363,7 @@ def open_results(settings: Settings | None = None) -> Results:
     )
 
 
-def is_shown(of: Experiment, mode: Mode) -> bool:
+def is_shown(of: Study, mode: Mode) -> bool:
     """Whether there is something to show of an experiment, or it can be measured.
 
     One that is measured apart has nothing until its command was run, and in

@@ -10,7 +10,7 @@ from test_profiles import write as write_profile
 
 from gccost.measuring import benchfmt, runs
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import BUDGETS, Case
+from gccost.measuring.cases import BUDGETS, Case
 
 NS = {
     "AllocateFree": 80.0,

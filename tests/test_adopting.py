@@ -12,7 +12,7 @@ from gccost import places
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import AUTO, FREE, Case
+from gccost.measuring.cases import AUTO, FREE, Case
 from gccost.study import reference as shown
 
 

@@ -11,9 +11,9 @@ from test_stats import shown
 from gccost import stats
 from gccost.judging import ledger, published
 from gccost.judging.claims import CLAIMS
-from gccost.judging.claims.base import Claim
-from gccost.judging.claims.quantities import Dip, Occurrences, Range, Spread
-from gccost.judging.claims.rules import (
+from gccost.judging.claims import Claim
+from gccost.judging.quantities import Dip, Occurrences, Range, Spread
+from gccost.judging.rules import (
     About,
     AgainstBoth,
     Agrees,
@@ -32,7 +32,7 @@ from gccost.judging.claims.rules import (
 )
 from gccost.measuring import toolchains
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import Ratio
+from gccost.measuring.cases import Ratio
 from gccost.stats import Estimate
 
 HOLDS, FAILS, UNDECIDED = Label.HOLDS, Label.FAILS, Label.UNDECIDED
@@ -152,7 +152,7 @@ def test_every_claim_has_its_published_row_and_the_other_way_round() -> None:
 
 @every_claim
 def test_every_claim_is_measured_by_its_experiment_on_its_releases(claim: Claim) -> None:
-    of = EXPERIMENTS[claim.experiment]
+    of = EXPERIMENTS[claim.study]
     assert len(claim.releases) <= 2  # those between belong to chapter 06
     assert claim.releases[-1] == toolchains.today(of.document)
     for arm in claim.quantity.arms:
@@ -162,7 +162,7 @@ def test_every_claim_is_measured_by_its_experiment_on_its_releases(claim: Claim)
 
 @every_claim
 def test_a_claim_that_is_looked_at_again_rests_on_no_case_measured_once(claim: Claim) -> None:
-    once = {c.arm for c in EXPERIMENTS[claim.experiment].cases if c.once}
+    once = {c.arm for c in EXPERIMENTS[claim.study].cases if c.once}
     assert claim.quantity.at_once or once.isdisjoint(claim.quantity.arms)
 
 
@@ -212,7 +212,7 @@ def test_the_document_judged_wall_time() -> None:
     ratios = {
         claim.id: claim.quantity
         for claim in CLAIMS.values()
-        if claim.experiment in documents and isinstance(claim.quantity, Ratio)
+        if claim.study in documents and isinstance(claim.quantity, Ratio)
     }
     per_core = {name for name, ratio in ratios.items() if ratio.metric != "ns/op"}
     assert per_core == {"C2"}  # which is about the CPUs that it uses

@@ -18,13 +18,13 @@ from gccost import places
 from gccost.errors import GccostError
 from gccost.judging import gogc, ledger, published
 from gccost.judging.claims import cloudflare as claims
-from gccost.judging.claims.rules import Label
+from gccost.judging.rules import Label
 from gccost.judging.recording import GOROUTINES, Recording
 from gccost.measuring import benchfmt, builds, campaign, runs, samples, toolchains
 from gccost.measuring import machine as described
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import BUDGETS, Case
-from gccost.measuring.experiments.cloudflare import (
+from gccost.measuring.cases import BUDGETS, Case
+from gccost.studies.cloudflare import (
     AUTOMEMLIMIT,
     CONTAINER_MIB,
     DOCUMENT_CPUS,

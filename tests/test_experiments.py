@@ -12,7 +12,7 @@ from gccost.errors import GccostError
 from gccost.judging.claims import CLAIMS
 from gccost.measuring import languages, toolchains
 from gccost.measuring.experiments import EXPERIMENTS, experiment
-from gccost.measuring.experiments.base import (
+from gccost.measuring.cases import (
     AUTO,
     BUDGETS,
     FREE,
@@ -24,7 +24,7 @@ from gccost.measuring.experiments.base import (
     budget,
     profiled,
 )
-from gccost.measuring.experiments.siebenmann import sized
+from gccost.studies.siebenmann import sized
 from gccost.measuring.machine import MOST_BYTES
 
 every_experiment = pytest.mark.parametrize("of", EXPERIMENTS.values(), ids=lambda e: e.name)
@@ -48,7 +48,7 @@ def test_every_budget_measures_the_headline_ratios_and_no_other_has_more() -> No
     headlines = [claim for claim in CLAIMS.values() if claim.headline]
     assert headlines
     for claim in headlines:
-        of = EXPERIMENTS[claim.experiment]
+        of = EXPERIMENTS[claim.study]
         arms = {(c.arm, c.release) for c in of.within(BUDGETS["tiny"])}
         assert {(arm, go) for arm in claim.quantity.arms for go in claim.releases} <= arms
     for of in EXPERIMENTS.values():
@@ -59,7 +59,7 @@ def test_every_budget_measures_the_headline_ratios_and_no_other_has_more() -> No
 def test_what_the_gc_bears_on_is_compared_at_the_same_n() -> None:
     for claim in CLAIMS.values():
         if claim.headline and isinstance(claim.quantity, Ratio):
-            cases = EXPERIMENTS[claim.experiment].cases
+            cases = EXPERIMENTS[claim.study].cases
             for go in claim.releases:
                 n = {c.n for c in cases if c.release == go and c.arm in claim.quantity.arms}
                 assert len(n) == 1, claim.id

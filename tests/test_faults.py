@@ -31,7 +31,7 @@ from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, builds, campaign, frames, runs, toolchains
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import AUTO, BUDGETS, FREE, Budget
+from gccost.measuring.cases import AUTO, BUDGETS, FREE, Budget
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.settings import Settings
@@ -671,7 +671,7 @@ import sys
 from pathlib import Path
 from gccost.measuring import builds, campaign, samples
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import BUDGETS
+from gccost.measuring.cases import BUDGETS
 plan = campaign.plan([EXPERIMENTS["lemire"]], BUDGETS["tiny"], say=sys.exit)
 assert not plan.missing, plan.missing
 case, tools = next(iter(plan.pool.values())), plan.tools["lemire"]

@@ -8,7 +8,7 @@ import pytest
 
 from gccost.errors import GccostError
 from gccost.judging.models import line, objects_in_span, size_class
-from gccost.measuring.experiments.siebenmann import SIZES
+from gccost.studies.siebenmann import SIZES
 
 
 def test_a_line_through_points_on_a_line_is_that_line() -> None:

@@ -15,10 +15,10 @@ from playwright.sync_api import Page
 
 from gccost import places
 from gccost.judging.claims import CLAIMS
-from gccost.judging.claims.quantities import Share
+from gccost.judging.quantities import Share
 from gccost.judging.recording import Recording
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import BUDGETS
+from gccost.measuring.cases import BUDGETS
 from gccost.measuring.runs import all_runs
 
 
@@ -98,7 +98,7 @@ def test_the_ledger_for_programs(made: Made) -> None:
         claim = CLAIMS[row["id"]]
         if row["verdict"] == "cannot be tested on this machine":
             assert claim.cpus > 1
-        elif EXPERIMENTS[claim.experiment].apart or isinstance(claim.quantity, Share):
+        elif EXPERIMENTS[claim.study].apart or isinstance(claim.quantity, Share):
             continue  # a profile of milliseconds may hold no sample
         elif not (claim.quantity.partial and row["verdict"] == "not measured"):
             assert float(row["low"]) <= float(row["estimate"]) <= float(row["high"])

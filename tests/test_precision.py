@@ -14,14 +14,14 @@ import recordings
 from conftest import FakeMachine
 
 from gccost.judging import ledger
-from gccost.judging.claims.precision import METHODS as ESTIMATORS
-from gccost.judging.claims.precision import MedianRatio, PairedMeans, measurements
-from gccost.judging.claims.rules import Label
+from gccost.studies.precision import METHODS as ESTIMATORS
+from gccost.studies.precision import MedianRatio, PairedMeans, measurements
+from gccost.judging.rules import Label
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, campaign, precision, runs
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import BUDGETS, FREE, Case, Ratio
-from gccost.measuring.experiments.precision import (
+from gccost.measuring.cases import BUDGETS, FREE, Case, Ratio
+from gccost.studies.precision import (
     BASELINE,
     COSTLY,
     COUNT,

@@ -21,12 +21,12 @@ from gccost import places, rounding, stats
 from gccost.errors import GccostError
 from gccost.judging import ledger
 from gccost.judging.claims import CLAIMS
-from gccost.judging.claims.quantities import Difference, Dipping, Occurring, Saved, TwoBaselines
-from gccost.judging.claims.rules import AtLeast, Label
+from gccost.judging.quantities import Difference, Dipping, Occurring, Saved, TwoBaselines
+from gccost.judging.rules import AtLeast, Label
 from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import (
+from gccost.measuring.cases import (
     AUTO,
     CLEANUP,
     FREE,

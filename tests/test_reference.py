@@ -6,11 +6,11 @@ import pytest
 
 from gccost import places
 from gccost.judging import ledger
-from gccost.judging.claims.rules import Label
+from gccost.judging.rules import Label
 from gccost.judging.recording import Recording
 from gccost.measuring import languages, runs
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import BUDGETS
+from gccost.measuring.cases import BUDGETS
 from gccost.measuring.machine import MOST_BYTES, memory_for_a_sample
 from gccost.study import reference
 
@@ -23,7 +23,7 @@ every_recording = pytest.mark.parametrize(
         for of in EXPERIMENTS.values()
         if any(run.holds(of.name) for run in recorded)
     ],
-    ids=lambda recording: recording.experiment.name,
+    ids=lambda recording: recording.study.name,
 )
 # What frees nothing by hand: its cost is the collector's too, so it must take part.
 AUTOMATIC = {"AllocateAuto", "AllocateCleanup", "EmptyFinalizer", "Finalize", "Cleanup"}
@@ -45,19 +45,19 @@ def test_every_line_can_be_used(recording: Recording) -> None:
 
 @every_recording
 def test_it_was_recorded_of_what_stands_here(recording: Recording) -> None:
-    here = languages.source_hashes(recording.experiment)
+    here = languages.source_hashes(recording.study)
     assert here.items() <= recording.manifest["programs"].items()
     assert not recording.manifest["machine"]["dirty"]
 
 
 @every_recording
 def test_every_case_was_measured(recording: Recording) -> None:
-    if recording.experiment.apart:
+    if recording.study.apart:
         return
     finished = recording.manifest["finished"]
     assert any(BUDGETS[name].reaches("standard") for name in finished if name in BUDGETS)
     memory = memory_for_a_sample(recording.manifest["machine"])
-    due = [c.capped(memory) for c in recording.experiment.within(STANDARD)]
+    due = [c.capped(memory) for c in recording.study.within(STANDARD)]
     names = {c.name for c in due if c.cpus <= recording.cpus}
     assert names <= set(recording.frame["name"])
 
@@ -82,7 +82,7 @@ def test_no_sample_takes_too_much_memory_or_frees_a_block_twice(recording: Recor
 
 @every_recording
 def test_every_claim_got_a_verdict_that_rests_on_samples(recording: Recording) -> None:
-    for row in ledger.rows({recording.experiment.name: recording}, recording.claims):
+    for row in ledger.rows({recording.study.name: recording}, recording.claims):
         assert row.verdict.label is not Label.UNMEASURED, (row.claim.id, row.release, row.why)
         if row.verdict.label is not Label.UNTESTABLE:
             assert row.estimate.samples > 0

@@ -32,7 +32,7 @@ from notebooks_fixture import (
 )
 
 from gccost.errors import GccostError
-from gccost.measuring.experiments.base import budget
+from gccost.measuring.cases import budget
 from gccost.settings import Settings
 from gccost.showing import report as reporting
 from gccost.showing.execute import execute_all

@@ -12,7 +12,7 @@ from gccost import study
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import AUTO, FREE, Arm, Ratio
+from gccost.measuring.cases import AUTO, FREE, Arm, Ratio
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.showing import charts
 

@@ -14,13 +14,13 @@ from fakejdks import make, quoted
 from gccost import places
 from gccost.errors import MissingTool
 from gccost.judging import ledger
-from gccost.judging.claims.rules import Label
-from gccost.judging.objects import per_object
+from gccost.judging.rules import Label
+from gccost.studies.weimer import per_object
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, campaign, java, jdks, languages, runs
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import BUDGETS, Case, Ratio
-from gccost.measuring.experiments.weimer import (
+from gccost.measuring.cases import BUDGETS, Case, Ratio
+from gccost.studies.weimer import (
     CLEANER,
     FINALIZE,
     LEAK_REMEDIES,
@@ -396,7 +396,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
 
 
 def labels(recording: Recording) -> dict[str, Label]:
-    name = recording.experiment.name
+    name = recording.study.name
     rows = ledger.rows({name: recording}, recording.claims)
     return {row.claim.id: row.verdict.label for row in rows if row.release == "jdk-25"}
 

@@ -18,13 +18,13 @@ from test_profiles import write as write_profile
 from gccost import places
 from gccost.errors import GccostError
 from gccost.judging import ledger, models
-from gccost.judging.claims.rules import Label
+from gccost.judging.rules import Label
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, builds, frames, runs, toolchains
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import BUDGETS, CLEANUP, Case, Ratio
-from gccost.measuring.experiments.runtime import INDEX, PLUS, patched
-from gccost.measuring.experiments.why import CACHED, MANY, attach, scattered
+from gccost.measuring.cases import BUDGETS, CLEANUP, Case, Ratio
+from gccost.studies.runtime import INDEX, PLUS, patched
+from gccost.studies.why import CACHED, MANY, attach, scattered
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import charts
@@ -132,7 +132,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 
 def labels(recording: Recording) -> dict[str, Label]:
-    rows = ledger.rows({recording.experiment.name: recording}, recording.claims)
+    rows = ledger.rows({recording.study.name: recording}, recording.claims)
     return {row.claim.id: row.verdict.label for row in rows if row.release == TODAY_GO}
 
 

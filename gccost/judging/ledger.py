@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,11 @@ import pandas as pd
 
 from gccost import rounding, stats
 from gccost.judging import published
-from gccost.judging.claims import CLAIMS
-from gccost.judging.claims.base import Claim
-from gccost.judging.claims.rules import Label, Verdict
+from gccost.judging.claims import Claim, Study
 from gccost.judging.recording import Recording
+from gccost.judging.rules import Label, Verdict
 from gccost.measuring import toolchains
-from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import Arm
+from gccost.measuring.cases import Arm
 from gccost.stats import JUDGED, LOOKS, Estimate
 
 OURS = "gccost"  # the document of our own claims
@@ -34,6 +32,7 @@ class Row:
     """
 
     claim: Claim
+    study: Study
     document: str
     words: str
     figure: str
@@ -89,24 +88,34 @@ class Row:
     @property
     def whose(self) -> str:
         """Whether the release is the document's or today's; empty for one between."""
-        documents = EXPERIMENTS[self.claim.experiment].document
-        return {documents: "the document's", toolchains.today(documents): "today's"}.get(
-            self.release, ""
-        )
+        then = self.study.document
+        whose = {then: "the document's", toolchains.today(then): "today's"}
+        return whose.get(self.release, "")
 
 
-def rows(recordings: Mapping[str, Recording], claims: Iterable[Claim] | None = None) -> list[Row]:
-    """The ledger's rows for the claims (all, if not given), from the experiments recorded."""
+def rows(
+    recordings: Mapping[str, Recording], studies: Iterable[Study], without: Container[str] = ()
+) -> list[Row]:
+    """The ledger's rows for the studies' claims, from the recordings by study.
+
+    `without` names claims that are left out.
+    """
     words = published.claims().to_dict("index")
     return [
-        _row(claim, release, words[claim.id], recordings.get(claim.experiment))
-        for claim in (CLAIMS.values() if claims is None else claims)
+        _row(claim, study, release, words[claim.id], recordings.get(study.name))
+        for study in studies
+        for claim in study.claims
+        if claim.id not in without
         for release in claim.releases
     ]
 
 
 def _row(
-    claim: Claim, release: str, words: Mapping[Hashable, Any], recording: Recording | None
+    claim: Claim,
+    study: Study,
+    release: str,
+    words: Mapping[Hashable, Any],
+    recording: Recording | None,
 ) -> Row:
     value = float(words["value"])
     if recording is None:
@@ -117,6 +126,7 @@ def _row(
         judged, verdict, needed = _judge(claim, release, value, recording)
     return Row(
         claim=claim,
+        study=study,
         document=str(words["document"]),
         words=str(words["claim"]),
         figure=str(words["figure"]),

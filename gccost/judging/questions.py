@@ -8,20 +8,19 @@ from collections.abc import Iterator, Sequence
 
 from gccost.errors import GccostError
 from gccost.judging import ledger
-from gccost.judging.claims import CLAIMS
-from gccost.judging.claims.rules import Label
+from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
+from gccost.judging.rules import Label
 from gccost.measuring.campaign import Questions, Standing, Want
-from gccost.measuring.experiments.base import Budget, Experiment
+from gccost.measuring.cases import Budget
 from gccost.measuring.runs import Run
 from gccost.stats import LOOKS
 
 
-def questions(studies: Sequence[Experiment], limit: Budget) -> Questions:
+def questions(studies: Sequence[Study], limit: Budget) -> Questions:
     """The questions of studies at a budget."""
-    names = {study.name for study in studies}
-    claims = [claim for claim in CLAIMS.values() if claim.experiment in names]
+    claims = [claim for study in studies for claim in study.claims]
     judged, needed = (
         frozenset((arm, go) for c in some for go in c.releases for arm in c.quantity.arms)
         for some in (claims, [c for c in claims if not c.quantity.partial])
@@ -34,9 +33,7 @@ def questions(studies: Sequence[Experiment], limit: Budget) -> Questions:
             (row, recording)
             for study in studies
             for recording in _loaded(study, run)
-            for row in ledger.rows(
-                {study.name: recording}, [c for c in recording.claims if c.id not in settled]
-            )
+            for row in ledger.rows({study.name: recording}, [study], settled)
             if row.verdict.label is not Label.UNTESTABLE
         ]
         before = sum(settled.values())
@@ -50,7 +47,7 @@ def questions(studies: Sequence[Experiment], limit: Budget) -> Questions:
     return Questions(judged, needed, standing)
 
 
-def _loaded(study: Experiment, run: Run) -> Iterator[Recording]:
+def _loaded(study: Study, run: Run) -> Iterator[Recording]:
     try:
         yield Recording.load(study, run)
     except GccostError:  # nothing of it is measured yet

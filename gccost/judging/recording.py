@@ -14,12 +14,11 @@ import pandas as pd
 
 from gccost import stats
 from gccost.errors import GccostError
-from gccost.judging.claims import CLAIMS
-from gccost.judging.claims.base import Claim
-from gccost.judging.claims.quantities import Share
+from gccost.judging.claims import Study
 from gccost.judging.models import walk
+from gccost.judging.quantities import Share
 from gccost.measuring import frames, toolchains
-from gccost.measuring.experiments.base import FREE, Arm, Experiment, Quantity, Ratio
+from gccost.measuring.cases import FREE, Arm, Quantity, Ratio
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.profiles import Profile
 from gccost.measuring.profiles import read as read_profile
@@ -45,7 +44,7 @@ class Recording:
     after `last` are left out of every estimate.
     """
 
-    experiment: Experiment
+    study: Study
     run: Run
     frame: pd.DataFrame
     problems: tuple[str, ...]
@@ -53,19 +52,19 @@ class Recording:
     last: float = math.inf
 
     @classmethod
-    def load(cls, experiment: Experiment, run: Run) -> Recording:
+    def load(cls, study: Study, run: Run) -> Recording:
         """Read an experiment's samples from a run.
 
         Raises GccostError if the run holds none.
         """
         if not run.samples.exists():
             raise GccostError(
-                "the run holds no samples", run.name, f"make measure ONLY={experiment.name}"
+                "the run holds no samples", run.name, f"make measure ONLY={study.name}"
             )
         reading = run.reading()
         manifest = run.manifest()
         memory = memory_for_a_sample(manifest["machine"])
-        cases = [case.scaled(manifest["scale"]).capped(memory) for case in experiment.cases]
+        cases = [case.scaled(manifest["scale"]).capped(memory) for case in study.cases]
         frame = frames.of_cases(reading.frame, cases)
         if len(frame):  # the pool holds other studies' metrics too
             frame = frame.dropna(axis="columns", how="all")
@@ -78,10 +77,10 @@ class Recording:
                 problems.append(f"{sample['name']}, round {sample['round']:.0f}: {fault}")
         cpu_profiles = {
             case.name: dict(_usable(run.profiles(case.name), case.arm.benchmark, problems))
-            for case in experiment.cases
+            for case in study.cases
             if case.arm.profile
         }
-        return cls(experiment, run, frame.drop(index=faulty), tuple(problems), cpu_profiles)
+        return cls(study, run, frame.drop(index=faulty), tuple(problems), cpu_profiles)
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -99,12 +98,7 @@ class Recording:
     def releases(self) -> tuple[str, ...]:
         """The releases with samples, in the experiment's order."""
         measured = set(self.frame["release"]) if len(self.frame) else set()
-        return tuple(release for release in self.experiment.releases if release in measured)
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """The claims that this experiment tests."""
-        return tuple(c for c in CLAIMS.values() if c.experiment == self.experiment.name)
+        return tuple(release for release in self.study.releases if release in measured)
 
     def failures(self, arm: Arm, release: str) -> list[str]:
         """How the samples of an arm on a release ended that gave no figures."""
@@ -272,7 +266,7 @@ class Recording:
 
     def controls(self, metric: str = "ns/op") -> Iterator[tuple[Arm, str, Estimate]]:
         """The A/A ratios: each control against the arm that it is identical to."""
-        for control, release in self.experiment.controls:
+        for control, release in self.study.controls:
             estimate = self.ratio(replace(control, metric=metric), release)
             if estimate.samples:
                 yield control.numerator, release, estimate
@@ -285,9 +279,7 @@ class Recording:
     @cached_property
     def disturbed(self) -> Mapping[str, tuple[str, ...]]:
         """By release: what says that the machine was too busy for some ratios of times."""
-        arms = {
-            go: [c.arm for c in self.experiment.cases if c.release == go] for go in self.releases
-        }
+        arms = {go: [c.arm for c in self.study.cases if c.release == go] for go in self.releases}
         found = {go: tuple(self.disturbances(arms[go], go)) for go in self.releases}
         return {go: reasons for go, reasons in found.items() if reasons}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -17,9 +17,9 @@ import pandas as pd
 from gccost import places
 from gccost.errors import GccostError
 from gccost.files import write_whole, writing
+from gccost.judging.claims import Study
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import CLEANUP, FREE, Arm
+from gccost.measuring.cases import CLEANUP, FREE, Arm
 from gccost.measuring.runs import Run
 from gccost.measuring.toolchains import TODAY_GO
 
@@ -28,13 +28,13 @@ MOST: dict[str, float] = {FREE.benchmark: 1.10, CLEANUP.benchmark: 1.15}
 _MACHINE = ("cpu_family", "cpu_model", "cpu_stepping", "caches", "libc")
 
 
-def adopt(run: Run) -> Run:
+def adopt(run: Run, studies: Sequence[Study]) -> Run:
     """Copy a run to data/reference; returns the copy.
 
     Raises GccostError if it is disturbed, or slower than recordings of like machines.
     """
-    line, known = _costs(run), _known()
-    for why in _reasons(run, line, known):
+    line, known = _costs(run, studies), _known()
+    for why in _reasons(run, studies, line, known):
         raise GccostError(
             f"the run is refused as a reference: {why}",
             run.name,
@@ -49,11 +49,13 @@ def adopt(run: Run) -> Run:
     return Run(target)
 
 
-def _reasons(run: Run, line: dict[str, Any], known: pd.DataFrame) -> Iterator[str]:
-    for study in EXPERIMENTS.values():
+def _reasons(
+    run: Run, studies: Sequence[Study], line: dict[str, Any], known: pd.DataFrame
+) -> Iterator[str]:
+    for study in studies:
         if run.holds(study.name) and not study.apart:  # which keeps the machine busy on purpose
             recording = Recording.load(study, run)
-            for claim in recording.claims:
+            for claim in study.claims:
                 for release in claim.releases if claim.cpus <= recording.cpus else ():
                     yield from recording.disturbances(claim.quantity.arms, release)
     like = known[known["run"] != run.name]
@@ -68,9 +70,10 @@ def _reasons(run: Run, line: dict[str, Any], known: pd.DataFrame) -> Iterator[st
             )
 
 
-def _costs(run: Run) -> dict[str, Any]:
+def _costs(run: Run, studies: Sequence[Study]) -> dict[str, Any]:
     """A line of costs.csv: the machine, the release, and each variant's cost in ns."""
-    study = EXPERIMENTS["addcleanup"]
+    both = {(arm, TODAY_GO) for arm in (FREE, CLEANUP)}
+    study = next(s for s in studies if both <= {(c.arm, c.release) for c in s.cases})
     recording = Recording.load(study, run)
     described = run.manifest()["machine"]
     machine = {name: described.get(name) for name in _MACHINE}

@@ -19,7 +19,7 @@ from filelock import FileLock
 from gccost import places, processes
 from gccost.errors import GccostError, failed_build
 from gccost.files import hash_of, writing
-from gccost.measuring.experiments.base import OVERLAY
+from gccost.measuring.cases import OVERLAY
 from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, number
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

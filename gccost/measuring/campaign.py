@@ -34,7 +34,7 @@ from gccost import places
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
 from gccost.measuring import benchfmt, frames, languages, machine, runs, toolchains
-from gccost.measuring.experiments.base import BUDGETS, FREE, Budget, Build, Case, Experiment
+from gccost.measuring.cases import BUDGETS, FREE, Budget, Build, Case, Experiment
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import RUN_DELAY, TRACE, SampleFailed
 from gccost.processes import Leash

@@ -12,7 +12,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from gccost.measuring import toolchains
-from gccost.measuring.experiments.base import Case
+from gccost.measuring.cases import Case
 
 MOST_ROUNDS = 1_000_000  # a larger number is no round's
 # What names a release: the key of each language.

@@ -23,7 +23,7 @@ from gccost import places, processes
 from gccost.errors import failed_build, no_room
 from gccost.files import hash_of, make_once
 from gccost.measuring import benchfmt, jdks, toolchains
-from gccost.measuring.experiments.base import Case
+from gccost.measuring.cases import Case
 from gccost.measuring.jdks import Javac, Jdk
 from gccost.measuring.samples import SAMPLE_SECONDS, complete, failure, inherited, only, parsed
 

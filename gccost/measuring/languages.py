@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from gccost import places
 from gccost.errors import MissingTool
 from gccost.measuring import benchfmt, builds, java, jdks, samples, toolchains
-from gccost.measuring.experiments.base import Build, Case, Experiment
+from gccost.measuring.cases import Build, Case, Experiment
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Say = Callable[[str], None]

@@ -23,7 +23,7 @@ from gccost import processes
 from gccost.errors import GccostError
 from gccost.files import writing
 from gccost.measuring import benchfmt, gctrace, toolchains
-from gccost.measuring.experiments.base import Case
+from gccost.measuring.cases import Case
 
 # CPU time is less that of the references in the loop, which is estimated: of a loop that is
 # far shorter than they are (N of the tests) nothing may be left.

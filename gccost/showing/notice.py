@@ -10,7 +10,7 @@ import pandas as pd
 from gccost import rounding
 from gccost.judging.recording import Recording
 from gccost.measuring import languages, toolchains
-from gccost.measuring.experiments.base import BUDGETS
+from gccost.measuring.cases import BUDGETS
 from gccost.measuring.samples import RUN_DELAY
 from gccost.settings import Mode
 from gccost.showing import tables
@@ -47,7 +47,7 @@ def _facts(recordings: Sequence[Recording], mode: Mode) -> Iterator[tuple[str, s
     run = recordings[0].run
     manifest = run.manifest()
     machine = manifest["machine"]
-    names = [recording.experiment.name for recording in recordings]
+    names = [recording.study.name for recording in recordings]
     whose = "recorded" if mode == "replay" else "your own"
     yield "study" if len(names) == 1 else "studies", ", ".join(names)
     yield "run", f"{run.name}, {whose}, begun {manifest['created'][:10]}"
@@ -60,7 +60,7 @@ def _facts(recordings: Sequence[Recording], mode: Mode) -> Iterator[tuple[str, s
         key=lambda release: (toolchains.key(release), toolchains.number(release)),
     )
     yield "releases", ", ".join(map(toolchains.title, releases))
-    spoken = (languages.of(recording.experiment) for recording in recordings)
+    spoken = (languages.of(recording.study) for recording in recordings)
     for compiler in dict.fromkeys(language.compiles_with for language in spoken):
         yield compiler, manifest["compilers"].get(compiler, "")
     yield "samples", _samples(recordings)
@@ -81,7 +81,7 @@ def _finished(recording: Recording) -> str:
     """The largest budget at which a study was measured to the end; empty if there is none."""
     done = recording.manifest["finished"]
     order = [*(name for name in done if name not in BUDGETS), *BUDGETS]
-    studied = [n for n in order if n in done and recording.experiment.name in done[n]["studies"]]
+    studied = [n for n in order if n in done and recording.study.name in done[n]["studies"]]
     return studied[-1] if studied else ""
 
 
@@ -111,7 +111,7 @@ def _caveats(recording: Recording) -> Iterator[str]:
                 "intervals."
             )
     yield from manifest["warnings"]
-    cases = {case.name for case in recording.experiment.cases}
+    cases = {case.name for case in recording.study.cases}
     for name, troubles in manifest["troubles"].items():
         if name in cases:
             for trouble in troubles:

@@ -10,14 +10,14 @@ own shape (a flame graph, a map) returns a `Drawing` that it made with matplotli
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
 from itertools import pairwise
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -77,27 +77,34 @@ class Drawing:
     data: pd.DataFrame
 
 
-def chart(
-    name: str, empty: str
-) -> Callable[[Callable[[Of], Drawing | None]], Callable[[Of], Chart]]:
-    """Make a chart of a function that draws, or returns None where nothing was measured.
+@dataclass(frozen=True)
+class NamedChart(Generic[Of]):
+    """A chart by its name, drawn when it is called.
 
-    `empty` is the title that the chart has then.
+    `draw` returns None where nothing was measured; `empty` is the chart's title then, or
+    makes it.
     """
 
-    def decorate(draw: Callable[[Of], Drawing | None]) -> Callable[[Of], Chart]:
-        @wraps(draw)
-        def drawn(of: Of) -> Chart:
-            with style():
-                found = draw(of) or _nothing(empty)
-                plt.close(found.figure)
-            return finish(
-                found.figure, name=name, title=found.title, alt=found.alt, data=found.data
-            )
+    name: str
+    empty: str | Callable[[Any], str]
+    draw: Callable[[Of], Drawing | None]
 
-        return drawn
+    def __call__(self, of: Of) -> Chart:
+        with style():
+            found = self.draw(of)
+            if found is None:
+                found = _nothing(self.empty if isinstance(self.empty, str) else self.empty(of))
+            plt.close(found.figure)
+        return finish(
+            found.figure, name=self.name, title=found.title, alt=found.alt, data=found.data
+        )
 
-    return decorate
+
+def chart(
+    name: str, empty: str | Callable[[Any], str]
+) -> Callable[[Callable[[Of], Drawing | None]], NamedChart[Of]]:
+    """Make a named chart of a function that draws (see `NamedChart`)."""
+    return functools.partial(NamedChart, name, empty)
 
 
 def _nothing(title: str) -> Drawing:
@@ -335,22 +342,11 @@ def _lines(axes: Axes, places: Sequence[float], lines: Sequence[Point]) -> None:
 
 def _scatter(axes: Axes, raw: Sequence[tuple[float, float, str]], size: float) -> None:
     """Raw samples (x, y, colour): small and pale."""
-    if not raw:
-        return
     frame = pd.DataFrame(raw, columns=["x", "y", "colour"])
-    palette = {colour: colour for colour in frame["colour"]}
-    sns.scatterplot(
-        frame,
-        x="x",
-        y="y",
-        hue="colour",
-        palette=palette,
-        s=size,
-        alpha=0.35,
-        linewidth=0,
-        legend=False,
-        ax=axes,
-    )
+    # A call for each colour: of points that differ in colour the SVG repeats far more.
+    for colour, found in frame.groupby("colour", sort=False):
+        look = {"color": colour, "s": size, "alpha": 0.35, "linewidth": 0}
+        sns.scatterplot(found, x="x", y="y", ax=axes, **look)
     axes.set(xlabel="", ylabel="")
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from gccost import rounding
 from gccost.judging.ledger import Row
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.stats import Estimate
 
 
@@ -105,7 +104,7 @@ def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
         if span := spans.pop(row.claim.id, 0):  # its first row
             words = row.words
             if links:
-                chapter = EXPERIMENTS[row.claim.experiment].chapter
+                chapter = row.study.chapter
                 name = f'<a href="{chapter}.ipynb#{row.claim.anchor}">{name}</a>'
             cells = (
                 f'<th scope="rowgroup" rowspan="{span}">{name}</th>'

@@ -10,18 +10,19 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from gccost import rounding
-from gccost.judging.claims.quantities import Share
-from gccost.judging.claims.rules import Label
 from gccost.judging.ledger import Row
+from gccost.judging.quantities import Share
 from gccost.judging.recording import Recording
+from gccost.judging.rules import Label
 from gccost.measuring import toolchains
-from gccost.measuring.experiments.base import GOROUTINES, Arm, Ratio, shared
+from gccost.measuring.cases import GOROUTINES, Arm, Ratio, shared
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_GO
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE, Chart
 from gccost.showing.plots import (
     Axis,
     Drawing,
     Mark,
+    NamedChart,
     Point,
     by_line,
     chart,
@@ -120,7 +121,7 @@ def colour(arm: Arm) -> str:
 
 def release(recording: Recording, on: str) -> str:
     """A panel's heading."""
-    document = recording.experiment.document
+    document = recording.study.document
     whose = {document: "the document's toolchain", toolchains.today(document): "today's"}
     whose |= {DOCUMENT_JDK: "in place of the document's 9"}
     return toolchains.title(on) + (f", {whose[on]}" if on in whose else "")
@@ -364,7 +365,7 @@ def gc_off_title(recording: Recording, what: str, arm: Arm, off: Arm) -> str:
 _CLOCKS = {"ns/op": "wall time per object", "cpu-ns/op": "CPU time per object, all threads"}
 
 
-def shared_work(name: str, benchmarks: Sequence[str]) -> Callable[[Recording], Chart]:
+def shared_work(name: str, benchmarks: Sequence[str]) -> NamedChart[Recording]:
     """The chart of what an object costs when goroutines share the work, a curve a benchmark."""
 
     @chart(name, f"Work shared among goroutines was not measured on Go {TODAY_GO}")
@@ -483,7 +484,7 @@ def control(recording: Recording) -> Chart:
     values = [v for p in points for v in (p.estimate.low, p.estimate.high, *p.raw)]
     ends = [v for v in values if math.isfinite(v)] or [1.0]
 
-    @chart(f"{recording.experiment.name}-control", "No code was measured twice here")
+    @chart(f"{recording.study.name}-control", "No code was measured twice here")
     def drawn(points: list[Point]) -> Drawing | None:
         return dots(
             points,

@@ -1,16 +1,37 @@
-"""The charts of chapter 01: what a finalizer costs."""
+"""Lemire: a finalizer against a manual free."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pandas as pd
 
 from gccost import rounding
 from gccost.judging import published
+from gccost.judging.claims import Claim, Study
+from gccost.judging.quantities import Share
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments.base import AUTO, FREE, Arm, Ratio, profiled
-from gccost.showing.charts.common import (
+from gccost.judging.rules import Between, Effect, Same
+from gccost.judging.stacks import CALLING_C
+from gccost.measuring.cases import (
+    AS_PUBLISHED,
+    AUTO,
+    CLEANUP,
+    DEFER,
+    FREE,
+    HEAP_FREE,
+    LEAKS_BY_DESIGN,
+    RECORD,
+    Arm,
+    Case,
+    Ratio,
+    controls,
+    profiled,
+)
+from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+from gccost.showing.plots import NO_ESTIMATE, PERCENT, Drawing, Mark, Point, chart, dots
+from gccost.studies.common import (
     NAMES,
     Part,
     costs,
@@ -21,7 +42,49 @@ from gccost.showing.charts.common import (
     shares,
     timings,
 )
-from gccost.showing.plots import NO_ESTIMATE, PERCENT, Drawing, Mark, Point, chart, dots
+
+# === Cases ===========================================================================
+
+
+# Enough for a hundred stacks at the profiler's 100 a second.
+_PROFILED = 800_000
+
+
+def _lemire() -> Iterator[Case]:
+    def case(arm: Arm, go: str, n: int = AS_PUBLISHED) -> Case:
+        keeps = arm.benchmark in LEAKS_BY_DESIGN or arm.gogc == "off"
+        # Nothing is freed in the loop of these: memory caps their N.
+        return Case("cstr", arm, go, n, kept=RECORD if keeps and not arm.stationary else 0)
+
+    for go in (DOCUMENT_GO, TODAY_GO):
+        for arm in (FREE, DEFER, HEAP_FREE, AUTO, Arm("AllocateDummy")):
+            yield case(arm, go)
+        for arm in (FREE, AUTO):
+            yield case(replace(arm, gogc="off"), go)
+        yield case(profiled("AllocateAuto"), go, n=_PROFILED)
+    yield case(CLEANUP, TODAY_GO)
+    yield from controls()
+
+
+# === Claims ==========================================================================
+
+
+_OFF = replace(AUTO, gogc="off")
+CLAIMS: tuple[Claim, ...] = (
+    Claim("L1", "ten-times-as-expensive", Ratio(AUTO, FREE), Effect(), headline=True),
+    Claim("L2a", "with-the-gc-off", Ratio(_OFF, AUTO), Same()),
+    Claim("L2b", "with-the-gc-off", Ratio(_OFF, replace(FREE, gogc="off")), Effect()),
+    Claim("L3", "the-profile", Share(profiled("AllocateAuto"), CALLING_C), Between(low=0.5)),
+    Claim(
+        "L4",
+        "a-finalizer-that-does-nothing",
+        Ratio(Arm("AllocateDummy"), AUTO),
+        Same(),
+    ),
+)
+
+
+# === Charts ==========================================================================
 
 
 def _published() -> pd.DataFrame:
@@ -155,3 +218,20 @@ def profile(recording: Recording) -> Drawing | None:
         kind="A dot plot of shares of the CPU profile, which overlap",
         limits=PERCENT,
     )
+
+
+# === The study =======================================================================
+
+STUDY = Study(
+    name="lemire",
+    chapter="01-lemire",
+    question="Is a finalizer ten times as expensive as a manual free?",
+    cases=tuple(_lemire()),
+    claims=CLAIMS,
+    charts=(
+        published_timings,
+        cost,
+        gc_off,
+        profile,
+    ),
+)

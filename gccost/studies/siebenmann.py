@@ -1,9 +1,9 @@
-"""The charts of chapter 02: where a finalizer's time goes."""
+"""Siebenmann: where a finalizer's time goes, and the object-size curve."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
 import pandas as pd
@@ -11,19 +11,34 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from gccost import rounding
-from gccost.judging import curves as judged
-from gccost.judging import published
-from gccost.judging.claims import stacks
-from gccost.judging.claims.quantities import Share
-from gccost.judging.curves import WORD
+from gccost.judging import published, stacks
+from gccost.judging.claims import Claim, Study
+from gccost.judging.curves import WORD, per_operation
 from gccost.judging.flame import Frame, frames
-from gccost.judging.models import Line
-from gccost.judging.recording import Recording
-from gccost.measuring.experiments.base import AUTO, FREE, HEAP_FREE, Arm, Ratio, profiled
-from gccost.measuring.experiments.siebenmann import SIZES, sized, until_free
-from gccost.measuring.toolchains import TODAY_GO
+from gccost.judging.models import Line, line, objects_in_span
+from gccost.judging.quantities import Amount, Difference, Dipping, Share
+from gccost.judging.recording import Floats, Recording
+from gccost.judging.rules import About, AtLeast, Effect, Rule, UShaped, WithinTolerance
+from gccost.judging.stacks import COLLECTING, FINALIZING, LOCKING, SETTING
+from gccost.measuring.cases import (
+    AS_PUBLISHED,
+    AUTO,
+    FREE,
+    HEAP_FREE,
+    RECORD,
+    Arm,
+    Case,
+    Quantity,
+    Ratio,
+    controls,
+    profiled,
+)
+from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.showing import plots
-from gccost.showing.charts.common import (
+from gccost.showing.figures import BLUE, GREEN, INK, ORANGE, PURPLE
+from gccost.showing.plots import PERCENT, Axis, Drawing, Mark, Point, chart, curves, dots
+from gccost.stats import Estimate
+from gccost.studies.common import (
     NAMES,
     Part,
     Timing,
@@ -35,8 +50,128 @@ from gccost.showing.charts.common import (
     shares,
     timings,
 )
-from gccost.showing.figures import BLUE, GREEN, INK, ORANGE, PURPLE
-from gccost.showing.plots import PERCENT, Axis, Drawing, Mark, Point, chart, curves, dots
+
+# === Cases ===========================================================================
+
+
+# Of the published curve, in pointer words.
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+# Enough for the GC to take part at every size, and for a sample of about a
+# tenth of a second: the larger the object, the fewer.
+_CURVE = dict(
+    zip(SIZES, (800, 800, 600, 600, 400, 400, 300, 200, 100, 80), strict=True)
+)  # thousands
+# The sizes that the quick budget leaves out.
+_BETWEEN = (2, 8, 64, 256)
+# A finalizer's profile is sampled for about a second.
+_PROFILED_LONG = 1_600_000
+# Each operation collects the whole heap a few times.
+_LIFETIMES = 10
+
+
+def sized(benchmark: str, words: int, gogc: str = "100", setting: str = "published") -> Arm:
+    """An arm of the object-size curve: "Allocate", "Finalize" or "Cleanup"."""
+    return Arm(benchmark, gogc, setting, sub=(("words", str(words)),))
+
+
+def until_free(what: str) -> Arm:
+    """The arm that counts GC cycles until a dropped object's memory is gone."""
+    return Arm(f"UntilFree{what}", setting="precise")
+
+
+def of_size(arm: Arm, go: str, since: str = "tiny") -> Case:
+    """The case of an arm of `sized`."""
+    words = int(dict(arm.sub)["words"])
+    n = _CURVE[words] * 1000
+    if arm.gogc != "off":
+        return Case("objects", arm, go, n, since=since)
+    # With the GC off every object is kept: memory caps their N.
+    return Case("objects", arm, go, min(n, 300_000), since=since, kept=10 * words + RECORD)
+
+
+def _siebenmann() -> Iterator[Case]:
+    for go in (DOCUMENT_GO, TODAY_GO):
+        for arm in (FREE, HEAP_FREE, AUTO):
+            yield Case("cstr", arm, go, AS_PUBLISHED)
+        yield Case("objects", profiled("EmptyFinalizer"), go, _PROFILED_LONG)
+        for what in ("Plain", "Finalizer") + (("Cleanup",) if go == TODAY_GO else ()):
+            yield Case("objects", until_free(what), go, _LIFETIMES)
+        mechanisms = ("Allocate", "Finalize") + (("Cleanup",) if go == TODAY_GO else ())
+        for words in SIZES:
+            for mechanism in mechanisms:
+                later = words in _BETWEEN or mechanism == "Cleanup"
+                yield of_size(sized(mechanism, words), go, "standard" if later else "tiny")
+                yield of_size(sized(mechanism, words, gogc="off"), go, "standard")
+    yield from controls()
+
+
+# === Claims ==========================================================================
+
+
+def _claims() -> Iterator[Claim]:
+    profile = profiled("EmptyFinalizer")
+    where = "where-the-time-goes"
+    curve = tuple(Ratio(sized("Finalize", w), sized("Allocate", w)) for w in SIZES)
+    claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
+        ("S1", "the-factor-of-ten", Ratio(AUTO, FREE), Effect()),
+        ("S2", "heap-or-stack", Difference(Ratio(AUTO, FREE, "allocs/op")), WithinTolerance()),
+        ("S3", where, Share(profile, SETTING), AtLeast()),
+        ("S4", where, Share(profile, COLLECTING), About()),
+        ("S5", where, Share(profile, FINALIZING), About()),
+        ("S6", where, Share(profile, LOCKING), About()),
+        (
+            "S7",
+            "two-cycles-or-one",
+            Amount(until_free("Finalizer"), "gc-cycles-to-free"),
+            WithinTolerance(),
+        ),
+        ("S8", "how-the-size-matters", Dipping(curve), UShaped()),
+    )
+    for name, anchor, quantity, rule in claims:
+        yield Claim(name, anchor, quantity, rule, headline=name == "S1")
+
+
+# === Estimates =======================================================================
+
+
+def published_sizes() -> dict[str, dict[int, float]]:
+    """The published times (ns) by benchmark, then by the object's size (bytes)."""
+    found: dict[str, dict[int, float]] = {}
+    for row in published.table("siebenmann-sizes").to_dict("records"):
+        found.setdefault(row["variant"], {})[WORD * row["words"]] = float(row["ns_per_op"])
+    return found
+
+
+def published_finalizer_adds(up_to: float) -> dict[int, float]:
+    """What a finalizer adds to an allocation (ns) as published, by the object's size (bytes)."""
+    times = published_sizes()
+    found = {size: ns - times["Allocate"][size] for size, ns in times["Finalize"].items()}
+    return {size: ns for size, ns in found.items() if size <= up_to}
+
+
+def finalizer_adds(recording: Recording, go: str, up_to: float = math.inf) -> dict[int, Estimate]:
+    """What a finalizer adds to an allocation (ns), by the object's size (bytes)."""
+    found = {
+        WORD * words: recording.added(Ratio(sized("Finalize", words), sized("Allocate", words)), go)
+        for words in SIZES
+        if WORD * words <= up_to
+    }
+    return {size: estimate for size, estimate in found.items() if estimate.samples}
+
+
+def finalizer_adds_by_sample(recording: Recording, size: int, go: str) -> Floats:
+    """What a finalizer adds to the level of an allocation of `size` bytes (ns) in each sample."""
+    finalize, allocate = (sized(what, size // WORD) for what in ("Finalize", "Allocate"))
+    return recording.values(finalize, go) - recording.level(allocate, go).value
+
+
+def over_objects_in_span(by_size: Mapping[int, float], go: str) -> tuple[list[float], Line]:
+    """How many objects of each size share a span, and the straight line over them."""
+    counts = [float(objects_in_span(size, go)) for size in by_size]
+    return counts, line(counts, list(by_size.values()))
+
+
+# === Charts ==========================================================================
 
 
 def _newest(recording: Recording) -> str:
@@ -274,7 +409,7 @@ def sizes(recording: Recording) -> Drawing | None:
                 colour=colour(Arm(benchmark)),
                 dashed=gogc == "off",
             )
-    printed = judged.published_sizes().values()
+    printed = published_sizes().values()
 
     def join_published(axes: Axes, _: str) -> None:
         for times in printed:
@@ -300,7 +435,7 @@ def sizes(recording: Recording) -> Drawing | None:
 def _sizes_title(recording: Recording) -> str:
     told = []
     for go in recording.releases:
-        added = {ns.value: size for size, ns in judged.finalizer_adds(recording, go).items()}
+        added = {ns.value: size for size, ns in finalizer_adds(recording, go).items()}
         if len(added) > 1:
             most, least = (
                 f"{rounding.nanoseconds(ns)} at {added[ns]:,}" for ns in (max(added), min(added))
@@ -319,13 +454,13 @@ _FITTED_UP_TO = 256  # bytes: above, what it takes to fill the object hides the 
 @chart("siebenmann-fit", "What a finalizer adds was measured at too few sizes to fit a line")
 def fit(recording: Recording) -> Drawing | None:
     """What a finalizer adds against how many objects share a span, with lines fitted."""
-    printed = judged.published_finalizer_adds(_FITTED_UP_TO)
-    counts, theirs = judged.over_objects_in_span(printed, recording.experiment.document)
+    printed = published_finalizer_adds(_FITTED_UP_TO)
+    counts, theirs = over_objects_in_span(printed, recording.study.document)
     fitted = {}
     points = []
     for go, ink in zip(recording.releases, (BLUE, ORANGE, GREEN), strict=False):
-        added = judged.finalizer_adds(recording, go, _FITTED_UP_TO)
-        xs, ours = judged.over_objects_in_span({s: e.value for s, e in added.items()}, go)
+        added = finalizer_adds(recording, go, _FITTED_UP_TO)
+        xs, ours = over_objects_in_span({s: e.value for s, e in added.items()}, go)
         if math.isnan(ours.slope):
             continue
         fitted[go] = ours, ink
@@ -337,7 +472,7 @@ def fit(recording: Recording) -> Drawing | None:
                     f"Go {go}\n{_formula(ours)}",
                     estimate,
                     x,
-                    judged.finalizer_adds_by_sample(recording, size, go),
+                    finalizer_adds_by_sample(recording, size, go),
                     rounding.nanoseconds(estimate.value),
                     ink,
                     data={**named, "bytes": size, "unit": "ns", **vars(ours)},
@@ -398,7 +533,7 @@ def faults(recording: Recording) -> Drawing | None:
             [(WORD * words, arm)],
             "faults",
             lambda faults: f"{rounding.plain(faults)} page faults",
-            find=judged.per_operation,
+            find=per_operation,
             after=f" and {rounding.nanoseconds(time.value)}",
             data={
                 "arm": benchmark,
@@ -455,3 +590,23 @@ def _faults_title(points: Iterable[Point], go: str) -> str:
     told[-1] += "" if True in last else "; with the GC off it was not measured"
     size = max(p.x for p in last.values())
     return f"On Go {go} an object of {size:,.0f} bytes with a finalizer takes {', '.join(told)}"
+
+
+# === The study =======================================================================
+
+STUDY = Study(
+    name="siebenmann",
+    chapter="02-siebenmann",
+    question="Where does a finalizer's time go?",
+    cases=tuple(_siebenmann()),
+    claims=tuple(_claims()),
+    charts=(
+        heap,
+        profile,
+        flame,
+        cycles,
+        sizes,
+        fit,
+        faults,
+    ),
+)

@@ -1,26 +1,39 @@
-"""The charts of chapter 03: what AddCleanup costs."""
+"""The Go issue on AddCleanup: against a manual free, a finalizer, with the GC off."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 from gccost import rounding, stats
 from gccost.judging import published
-from gccost.judging.claims.stacks import ALLOCATING, CALLING_C, LINKING_IN, SPLICE_POINT
+from gccost.judging.claims import Claim, Study
+from gccost.judging.quantities import Share
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments.base import (
+from gccost.judging.rules import AtLeast, Effect, Rule, Same
+from gccost.judging.stacks import ALLOCATING, CALLING_C, LINKING_IN, SPLICE_POINT
+from gccost.measuring.cases import (
     ALLOCATE_ONLY,
+    AS_PUBLISHED,
     AUTO,
     CLEANUP,
     DEFER,
     FREE,
+    RECORD,
     Arm,
+    Case,
+    Quantity,
     Ratio,
+    among_goroutines,
+    controls,
     profiled,
 )
-from gccost.measuring.toolchains import ISSUE_GO, TODAY_GO
-from gccost.showing.charts.common import (
+from gccost.measuring.toolchains import CLEANUP_GO, ISSUE_GO, TODAY_GO
+from gccost.showing.figures import ORANGE
+from gccost.showing.plots import PERCENT, Drawing, Mark, Point, chart, dots
+from gccost.stats import Estimate
+from gccost.studies.common import (
     NAMES,
     Part,
     Timing,
@@ -34,9 +47,53 @@ from gccost.showing.charts.common import (
     shares,
     timings,
 )
-from gccost.showing.figures import ORANGE
-from gccost.showing.plots import PERCENT, Drawing, Mark, Point, chart, dots
-from gccost.stats import Estimate
+
+# === Cases ===========================================================================
+
+
+def _addcleanup() -> Iterator[Case]:
+    for go in (CLEANUP_GO, ISSUE_GO, TODAY_GO):
+        # The release of neither the document nor today waits for the standard budget.
+        since = "standard" if go == CLEANUP_GO else "tiny"
+        off = replace(CLEANUP, gogc="off")
+        for arm in (FREE, DEFER, CLEANUP, AUTO, off, profiled("AllocateCleanup", gogc="off")):
+            kept = RECORD if arm.gogc == "off" else 0
+            yield Case("cstr", arm, go, AS_PUBLISHED, since, kept=kept)
+        for arm in (FREE, DEFER, AUTO):
+            kept = 0 if arm.stationary else RECORD
+            arm = replace(arm, gogc="off")
+            yield Case("cstr", arm, go, AS_PUBLISHED, since="standard", kept=kept)
+        yield Case("parallel", ALLOCATE_ONLY, go, AS_PUBLISHED, since, kept=RECORD)
+    for benchmark in ("Free", "Auto", "Cleanup"):
+        yield from among_goroutines("parallel", benchmark)
+    yield from controls()
+
+
+# === Claims ==========================================================================
+
+
+def _claims() -> Iterator[Claim]:
+    off = replace(CLEANUP, gogc="off")
+    walking = Share(
+        profiled("AllocateCleanup", gogc="off"), SPLICE_POINT, of=("gccost/cstr.AllocateCleanup",)
+    )
+    times = "five-times-as-expensive"
+    claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
+        ("M1", times, Ratio(CLEANUP, FREE), Effect()),
+        ("M2", times, Ratio(AUTO, CLEANUP), Effect()),
+        ("M3", times, Ratio(DEFER, FREE), Same()),
+        ("M4", times, Ratio(CLEANUP, FREE), Effect()),
+        ("M5", "the-profile", walking, AtLeast()),
+        ("M6", "with-the-gc-off", Ratio(off, CLEANUP), Same()),
+    )
+    for name, anchor, quantity, rule in claims:
+        releases = (ISSUE_GO, TODAY_GO)
+        headline = name in ("M1", "M2")
+        yield Claim(name, anchor, quantity, rule, releases, headline=headline)
+
+
+# === Charts ==========================================================================
+
 
 _MARKERS = {"MacBook Pro M1": "D", "Linux VM": "s"}
 
@@ -186,3 +243,22 @@ def profile(recording: Recording) -> Drawing | None:
 # --- From many goroutines ------------------------------------------------------------
 
 parallel = shared_work("addcleanup-parallel", ("Free", "Cleanup", "Auto"))
+
+
+# === The study =======================================================================
+
+STUDY = Study(
+    name="addcleanup",
+    chapter="03-addcleanup",
+    question="Does AddCleanup cost five times a manual free, and half a finalizer?",
+    cases=tuple(_addcleanup()),
+    document=ISSUE_GO,
+    claims=tuple(_claims()),
+    charts=(
+        cost,
+        why,
+        gc_off,
+        profile,
+        parallel,
+    ),
+)

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from gccost import rounding
-from gccost.judging.objects import per_object
 from gccost.judging.recording import Recording
 from gccost.measuring import toolchains
-from gccost.measuring.experiments.base import Arm, Ratio
-from gccost.showing import charts, tables
+from gccost.measuring.cases import Arm, Ratio
+from gccost.showing import tables
 from gccost.showing.tables import Cell, Markup
 from gccost.stats import Estimate
+from gccost.studies.common import NAMES
+from gccost.studies.remedies import name as called
+from gccost.studies.weimer import name as on_a_jvm
+from gccost.studies.weimer import per_object
 
 
 @dataclass(frozen=True)
@@ -79,11 +82,11 @@ def costs(baseline: Arm) -> Columns:
     """Time, against a baseline, memory, and what is left unfreed."""
     return {
         "variant": lambda line: (
-            charts.NAMES[line.arm.benchmark] + (", GC off" if line.arm.gogc == "off" else "")
+            NAMES[line.arm.benchmark] + (", GC off" if line.arm.gogc == "off" else "")
         ),
         "cost, ns/op": level("ns/op"),
         "mean, ns/op": lambda line: rounding.plain(line.recording.mean(line.arm, line.release)),
-        f"against {charts.NAMES[baseline.benchmark]}": compared(
+        f"against {NAMES[baseline.benchmark]}": compared(
             lambda line: tables.estimate(line.recording.ratio(line.over(), line.release), "ratio"),
             of_baseline="1",
         ),
@@ -108,7 +111,7 @@ def _objects(line: Line) -> str:
 # What the system counted of whole processes, as `time` prints it. The baseline is
 # the process that does no work: per-object costs are net of it.
 PROCESSES: Columns = {
-    "variant": lambda line: charts.on_a_jvm(line.arm),
+    "variant": lambda line: on_a_jvm(line.arm),
     "objects": compared(_objects),
     "user s": amount("user-s", rounding.plain),
     "system s": amount("sys-s", rounding.plain),
@@ -144,7 +147,7 @@ def choices(c_ns: float, per_second: float) -> Columns:
         return rounding.nanoseconds(mean.value * line.level("ns/op")) if mean.samples else "–"
 
     return {
-        "choice": lambda line: charts.called(line.arm),
+        "choice": lambda line: called(line.arm),
         "added per object": lambda line: tables.estimate(line.added("settled-ns/op"), "ns"),
         f"to C work of {rounding.nanoseconds(c_ns)}": lambda line: rounding.percent(
             added(line) / c_ns

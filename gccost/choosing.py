@@ -13,10 +13,10 @@ from IPython.display import display
 
 from gccost import rounding
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments.cloudflare import GRID_GOGC, GRID_PROCS, PROCS, turns
 from gccost.measuring.toolchains import title
 from gccost.showing.controls import reader
 from gccost.showing.tables import Prose, table
+from gccost.studies.cloudflare import GRID_GOGC, GRID_PROCS, PROCS, turns
 
 
 def choose(recording: Recording) -> Any:

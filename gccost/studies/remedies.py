@@ -1,27 +1,36 @@
-"""The charts of chapter 08: what to do instead."""
+"""What to do instead: the remedies against a manual free."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 from matplotlib.axes import Axes
 
 from gccost import rounding
-from gccost.judging.claims.quantities import Amount
+from gccost.judging.claims import Claim, Study
+from gccost.judging.quantities import Amount
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments.base import AUTO, CLEANUP, FREE, HEAP_FREE, Arm, Ratio
-from gccost.measuring.experiments.remedies import (
-    HEAP_REMEDIES,
-    LIVE,
-    LIVE_REMEDIES,
-    ONE_HEAP,
-    REMEDIES,
-    living,
-    slabs,
+from gccost.judging.rules import AtLeast, AtMost, Rule
+from gccost.measuring.cases import (
+    AS_PUBLISHED,
+    AUTO,
+    CLEANUP,
+    FREE,
+    HEAP_FREE,
+    RECORD,
+    Arm,
+    Case,
+    Quantity,
+    Ratio,
+    among_goroutines,
+    controls,
 )
-from gccost.measuring.toolchains import TODAY_GO
-from gccost.showing.charts.common import (
+from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, ISSUE_GO, TODAY_GO
+from gccost.showing.figures import BLUE, GREEN, INK, ORANGE
+from gccost.showing.plots import Axis, Drawing, chart, curves, dots
+from gccost.studies.common import (
     NAMES,
     Timing,
     compared,
@@ -30,8 +39,110 @@ from gccost.showing.charts.common import (
     shared_work,
     timings,
 )
-from gccost.showing.figures import BLUE, GREEN, INK, ORANGE
-from gccost.showing.plots import Axis, Drawing, chart, curves, dots
+
+# === Cases ===========================================================================
+
+
+def slabs(benchmark: str, handles: int = 64) -> Arm:
+    """An arm with slabs of so many handles: "Slab", "SlabClose", "Reuse", …"""
+    return Arm(benchmark, sub=(("handles", str(handles)),))
+
+
+def living(benchmark: str, live: int = 100_000) -> Arm:
+    """An arm that closes one of so many live handles at random: "LiveSlab", …"""
+    return Arm(benchmark, sub=(("live", str(live)),))
+
+
+LIVE = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+LIVE_REMEDIES = ("LiveManual", "LiveSlab", "LiveCleanup", "LiveFinalizer")
+ONE_HEAP = (Arm("OneHeapCleanup"), Arm("OneHeapFinalizer"))
+HEAP_REMEDIES = ("HeapManual", "HeapSlab", "HeapCleanup", "HeapFinalizer")
+# What is decided between, beside what they are measured against.
+REMEDIES: tuple[Arm, ...] = (
+    Arm("Batch"),
+    Arm("Reuse"),
+    *(slabs("Slab", handles) for handles in (256, 64, 8)),
+    slabs("SlabWeighted"),
+    slabs("SlabClose"),
+    slabs("SlabCloseAtOnce"),
+    Arm("Pinned"),
+    Arm("Stop"),
+    Arm("LastFirst"),
+    Arm("Padded"),
+    Arm("Registry"),
+)
+SURVIVORS = slabs("SlabSurvivors")
+_CLOSED_AT_RANDOM = 200_000
+# Half as often where the net is taken away as well, which takes microseconds.
+_NET_TAKEN_AWAY = 100_000
+
+
+def _remedies() -> Iterator[Case]:
+    for go in (DOCUMENT_GO, CLEANUP_GO, ISSUE_GO, TODAY_GO):
+        since = "tiny" if go == TODAY_GO else "standard"
+        for arm in (FREE, AUTO):
+            yield Case("cstr", arm, go, AS_PUBLISHED, since)
+        for arm in (slabs("Slab"), slabs("SlabClose")):
+            yield Case("remedies", arm, go, AS_PUBLISHED, since)
+        yield Case("remedies", living("LiveSlab"), go, _CLOSED_AT_RANDOM, since)
+        if go != DOCUMENT_GO:
+            yield Case("remedies", living("LiveCleanup"), go, _NET_TAKEN_AWAY, since)
+    go = TODAY_GO
+    for arm in (HEAP_FREE, CLEANUP):
+        yield Case("cstr", arm, go, AS_PUBLISHED)
+    for arm in REMEDIES:
+        if arm not in (slabs("Slab"), slabs("SlabClose")):
+            few = arm in (Arm("Registry"), Arm("Padded"))  # a sample takes seconds
+            yield Case("remedies", arm, go, AS_PUBLISHED // 2 if few else AS_PUBLISHED)
+    for arm in ONE_HEAP:
+        yield Case("remedies", arm, go, AS_PUBLISHED, "standard")
+    for handles in (8, 64, 256):
+        yield Case("remedies", slabs("SlabSurvivors", handles), go, AS_PUBLISHED, kept=RECORD)
+    for live in LIVE:
+        for benchmark in LIVE_REMEDIES:
+            arm = living(benchmark, live)
+            if arm in (living("LiveSlab"), living("LiveCleanup")):
+                continue
+            # To make ten million handles takes ten seconds.
+            tier = {100_000: "tiny", 10_000_000: "thorough"}.get(live, "standard")
+            n = _CLOSED_AT_RANDOM if benchmark in ("LiveManual", "LiveSlab") else _NET_TAKEN_AWAY
+            yield Case("remedies", arm, go, n, tier)
+    for benchmark in HEAP_REMEDIES:
+        yield Case("remedies", Arm(benchmark), go, AS_PUBLISHED)
+    for program, benchmark in (
+        *(("parallel", "Free"), ("parallel", "Cleanup")),
+        *(("remedies", "Slab"), ("remedies", "SlabCrowded")),
+    ):
+        yield from among_goroutines(program, benchmark)
+    yield from controls()
+
+
+# === Claims ==========================================================================
+
+
+def _claims() -> Iterator[Claim]:
+    def settled(over: Arm, under: Arm = FREE) -> Ratio:
+        """An arm with the collecting of the rest, against a manual free."""
+        return Ratio(over, under, "settled-ns/op")
+
+    slab, cost, closed = slabs("Slab"), "the-cost", "closed-by-hand"
+    held = Amount(SURVIVORS, "c-held/survivor")
+    live = Ratio(living("LiveSlab"), living("LiveManual"))
+    claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
+        ("L6", cost, settled(slab, AUTO), AtLeast()),
+        ("X6a", cost, settled(slab), AtMost()),
+        ("X6b", "the-price-in-memory", held, AtMost(margin=1.0)),
+        ("X6c", cost, settled(Arm("LastFirst")), AtMost()),
+        ("X7a", closed, settled(slabs("SlabClose")), AtMost()),
+        ("X7b", closed, live, AtMost()),
+        ("X8", closed, Ratio(living("LiveCleanup"), living("LiveManual")), AtLeast()),
+    )
+    for name, anchor, quantity, rule in claims:
+        yield Claim(name, anchor, quantity, rule, (TODAY_GO,))
+
+
+# === Charts ==========================================================================
+
 
 SETTLED = "settled-ns/op"
 # What the program closes or frees is blue, what cannot be forgotten green, and the
@@ -228,3 +339,23 @@ def releases(recording: Recording) -> Drawing | None:
 
 
 parallel = shared_work("remedies-parallel", ("Free", "Slab", "SlabCrowded", "Cleanup"))
+
+
+# === The study =======================================================================
+
+STUDY = Study(
+    name="remedies",
+    chapter="08-instead",
+    question="What to do instead of a finalizer or cleanup for each object?",
+    cases=tuple(_remedies()),
+    document=TODAY_GO,
+    claims=tuple(_claims()),
+    charts=(
+        cost,
+        memory,
+        live,
+        heap,
+        parallel,
+        releases,
+    ),
+)

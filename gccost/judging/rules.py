@@ -19,7 +19,7 @@ from enum import Enum
 from typing import Any
 
 from gccost import stats
-from gccost.judging.claims.quantities import Dip, Occurrences, Range, Spread
+from gccost.judging.quantities import Dip, Occurrences, Range, Spread
 from gccost.stats import Estimate
 
 SAME = 1.25  # two things within this factor cost the same

@@ -19,8 +19,13 @@ from gccost import places
 from gccost.files import write_whole
 from gccost.measuring import benchfmt, builds, runs
 from gccost.measuring.campaign import Plan, Progress, begin
-from gccost.measuring.experiments.base import Case
-from gccost.measuring.experiments.precision import (
+from gccost.measuring.cases import Case
+from gccost.measuring.runs import Run, Summary
+from gccost.measuring.samples import SLICES, run_count, run_sample
+from gccost.measuring.toolchains import TODAY_GO, CCompiler
+from gccost.processes import Leash
+from gccost.stats import LOOKS
+from gccost.studies.precision import (
     BASELINE,
     COSTLY,
     COUNT,
@@ -31,11 +36,6 @@ from gccost.measuring.experiments.precision import (
     OURS,
     measured_by,
 )
-from gccost.measuring.runs import Run, Summary
-from gccost.measuring.samples import SLICES, run_count, run_sample
-from gccost.measuring.toolchains import TODAY_GO, CCompiler
-from gccost.processes import Leash
-from gccost.stats import LOOKS
 
 SECONDS = 20.0  # of each measurement by rounds
 AS_PEOPLE_RUN_IT = 10  # go test -count

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gccost import stats
-from gccost.measuring.experiments.base import Arm, Quantity, Ratio
+from gccost.measuring.cases import Arm, Quantity, Ratio
 from gccost.stats import SHOWN, Estimate, Width
 
 

@@ -1,51 +1,28 @@
-"""The charts of chapter 05: plain handles, Cleaner and finalize, and Java beside Go."""
+"""Weimer's document: plain handles, Cleaner and finalize, on every JDK to be had.
+
+Two experiments, as each needs tools of its own: the document's programs need a JDK,
+the benchmark that Effective Java's figure is held against needs JMH as well."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
+import pandas as pd
 import seaborn as sns
 from matplotlib.colors import ListedColormap
 
-from gccost import rounding
+from gccost import rounding, stats
 from gccost.judging import published
-from gccost.judging.objects import LEAKED, OUTCOMES, deaths, made_none, outcomes, per_object
+from gccost.judging.claims import Claim, Study
+from gccost.judging.quantities import Amount, Difference, Occurring, TwoBaselines
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments.base import AUTO, CLEANUP, FREE, Arm, Ratio
-from gccost.measuring.experiments.weimer import (
-    CLEANER,
-    COLLECTORS,
-    FINALIZE,
-    JMH_CLEANED,
-    JMH_ESCAPING,
-    JMH_FINALIZED,
-    JMH_REMOVED,
-    LEAK_REMEDIES,
-    NOTHING,
-    PLAIN,
-    REGISTERED_CLEANER,
-    REGISTERED_FINALIZE,
-    REGISTERED_PLAIN,
-    jvm,
-)
-from gccost.measuring.toolchains import TODAY_GO, TODAY_JDK
+from gccost.judging.rules import AgainstBoth, AtLeast, Effect, Occurs, Rule, WithinTolerance
+from gccost.measuring.cases import AUTO, CLEANUP, FREE, Arm, Case, Quantity, Ratio
+from gccost.measuring.jdks import RELEASES, number
+from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_GO, TODAY_JDK
 from gccost.measuring.toolchains import title as in_words
-from gccost.showing.charts.common import (
-    NAMES,
-    Found,
-    Timing,
-    colour,
-    compared,
-    counted,
-    levels,
-    measured,
-    release,
-    scaled,
-    timed,
-    timings,
-)
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE
 from gccost.showing.plots import (
     NO_ESTIMATE,
@@ -61,6 +38,239 @@ from gccost.showing.plots import (
     dots,
     headline,
 )
+from gccost.stats import Estimate
+from gccost.studies.common import (
+    NAMES,
+    Found,
+    Timing,
+    colour,
+    compared,
+    counted,
+    levels,
+    measured,
+    release,
+    scaled,
+    timed,
+    timings,
+)
+
+# === Cases ===========================================================================
+
+
+# The document's own N: `plain` is so cheap that it makes ten times as many.
+AS_WEIMER = 10_000_000
+PLAIN_AS_WEIMER = 100_000_000
+# Where several collectors are compared, as many as take a second or so.
+_COMPARED = 4_000_000
+_SMALL_HEAP = 1_000_000
+_REGISTERED = 100_000
+# So that no collection comes while the registered handles are made, in MB.
+_LARGE_HEAP = "1024"
+
+COLLECTORS = ("G1", "Serial", "Parallel", "Z")
+HEAPS = (4, 8, 12, 16, 24, 32, 48, 64)  # in MB
+_MORE_HEAPS = (4, 12, 16, 24, 32, 48)  # which the quick budget leaves out
+REMAINING = tuple(range(0, 136, 8))  # bytes of the heap that are left
+_FEW_REMAINING = tuple(range(0, 128, 24))
+LEAK_REMEDIES = ("LeakRegisterFirst", "LeakTryCatch")
+
+
+def jvm(
+    benchmark: str, *, sub: tuple[tuple[str, str], ...] = (), twin: str = "", **settings: str
+) -> Arm:
+    """An arm on a JVM with settings of its own: gc="Serial", heap="16", escape="off", …"""
+    more = {"gc": "G1"} | settings
+    return Arm(benchmark, gogc="", twin=twin, sub=sub, more=tuple(more.items()))
+
+
+def small(benchmark: str, heap: int) -> Arm:
+    """An arm on a heap of so many MB."""
+    return jvm(benchmark, heap=str(heap))
+
+
+def leak(benchmark: str, remaining: int) -> Arm:
+    """An arm that makes one handle when so many bytes of the heap are left."""
+    sub = (("remaining", str(remaining)),)
+    return jvm(benchmark, sub=sub, gc="Epsilon", heap="64")
+
+
+NOTHING, PLAIN, CLEANER, FINALIZE = map(jvm, ("Nothing", "Plain", "Cleaner", "Finalize"))
+REGISTERED_PLAIN, REGISTERED_CLEANER, REGISTERED_FINALIZE = (
+    jvm(f"Registered{kind}", heap=_LARGE_HEAP) for kind in ("Plain", "Cleaner", "Finalize")
+)
+
+
+def _weimer() -> Iterator[Case]:
+    for jdk in RELEASES:
+        # What stands for neither the document nor today waits for the standard budget.
+        judged = jdk in (DOCUMENT_JDK, TODAY_JDK)
+        since = "tiny" if judged else "standard"
+        for case in _on(jdk):
+            yield replace(case, since=since) if case.since == "tiny" else case
+    twin = replace(CLEANER, twin="same")
+    yield Case("finalization", twin, TODAY_JDK, AS_WEIMER)
+
+
+def _on(jdk: str) -> Iterator[Case]:
+    yield Case("finalization", NOTHING, jdk, 1)
+    yield Case("finalization", PLAIN, jdk, PLAIN_AS_WEIMER)
+    yield Case("finalization", CLEANER, jdk, AS_WEIMER)
+    yield Case("finalization", FINALIZE, jdk, AS_WEIMER)
+    for benchmark in ("Plain", "Cleaner"):
+        arm = jvm(benchmark, escape="off")
+        yield Case("finalization", arm, jdk, AS_WEIMER)
+    if number(jdk) >= 18:
+        arm = jvm("Finalize", finalization="disabled")
+        yield Case("finalization", arm, jdk, AS_WEIMER)
+    for arm in (REGISTERED_PLAIN, REGISTERED_CLEANER, REGISTERED_FINALIZE):
+        since = "standard" if arm == REGISTERED_PLAIN else "tiny"
+        yield Case("finalization", arm, jdk, _REGISTERED, since=since)
+    for heap in HEAPS:
+        since = "standard" if heap in _MORE_HEAPS else "tiny"
+        for benchmark in ("Cleaner", "Finalize"):
+            arm = small(benchmark, heap)
+            yield Case("finalization", arm, jdk, _SMALL_HEAP, since=since)
+    # The same each time: once says all.
+    for remaining in REMAINING:
+        since = "tiny" if remaining in _FEW_REMAINING else "standard"
+        for benchmark in ("LeakNaive", *LEAK_REMEDIES):
+            yield Case("leak", leak(benchmark, remaining), jdk, 1, since, once=True)
+    for gc in COLLECTORS[1:]:
+        for benchmark in ("Plain", "Cleaner", "Finalize"):
+            arm = jvm(benchmark, gc=gc)
+            yield Case("finalization", arm, jdk, _COMPARED, since="standard")
+    if jdk == TODAY_JDK:
+        for benchmark in ("Cleaner", "Finalize"):
+            arm = jvm(benchmark, gcthreads="1")
+            yield Case("finalization", arm, jdk, AS_WEIMER, since="standard")
+
+
+# JMH in a heap that is soon used again, so that fresh pages are none of the cost.
+JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED = (
+    jvm(benchmark, heap="512") for benchmark in ("Removed", "Escaping", "Cleaned", "Finalized")
+)
+
+
+def _jmh() -> Iterator[Case]:
+    for jdk in RELEASES:
+        judged = jdk in (DOCUMENT_JDK, TODAY_JDK)
+        for arm in (JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED):
+            beside = arm == JMH_CLEANED  # no claim rests on it
+            since = "tiny" if judged and not beside else "standard"
+            yield Case("jmh", arm, jdk, 0, since=since)
+
+
+# === Claims ==========================================================================
+
+
+_PEAK = "peak-rss-bytes"
+BUSY_CORES = 4  # that the document's finalize needs for its 313 %
+
+
+def _claims() -> Iterator[Claim]:
+    kept = Ratio(jvm("Cleaner", escape="off"), jvm("Plain", escape="off"))
+    held = Difference(Ratio(REGISTERED_FINALIZE, REGISTERED_CLEANER, "registered/op"))
+    heaps = Occurring(
+        "died",
+        tuple(small("Finalize", h) for h in HEAPS),
+        (tuple(small("Cleaner", h) for h in HEAPS),),
+    )
+    leaks = Occurring(
+        "leaked",
+        tuple(leak("LeakNaive", r) for r in REMAINING),
+        tuple(tuple(leak(remedy, r) for r in REMAINING) for remedy in LEAK_REMEDIES),
+    )
+    claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
+        ("W1a", "finalize-and-cleaner", Ratio(FINALIZE, CLEANER, "cpu-s"), Effect()),
+        ("W1b", "finalize-and-cleaner", Ratio(FINALIZE, CLEANER, "elapsed-s"), Effect()),
+        ("W1c", "finalize-and-cleaner", Ratio(FINALIZE, CLEANER, _PEAK), Effect()),
+        ("W2a", "plain-and-cleaner", TwoBaselines(kept, Ratio(CLEANER, PLAIN)), AgainstBoth()),
+        ("W2b", "plain-and-cleaner", Ratio(CLEANER, PLAIN, _PEAK), Effect()),
+        ("W3", "plain-and-cleaner", Amount(PLAIN, "gc-cycles"), AtLeast(margin=1.0)),
+        ("W4", "never-short-lived", held, WithinTolerance()),
+        ("W5", "small-heaps", heaps, Occurs(share=0.1)),
+        ("W6", "the-registration-leak", leaks, Occurs()),
+    )
+    releases = (DOCUMENT_JDK, TODAY_JDK)
+    busy = Amount(FINALIZE, "cpu-share")
+    # More than three cores were busy in the document: fewer cannot show that.
+    yield Claim(*("W1d", "finalize-and-cleaner", busy, Effect(), releases), cpus=BUSY_CORES)
+    for name, anchor, quantity, rule in claims:
+        yield Claim(name, anchor, quantity, rule, releases)
+
+
+def _jmh_claims() -> Iterator[Claim]:
+    against = TwoBaselines(Ratio(JMH_FINALIZED, JMH_ESCAPING), Ratio(JMH_FINALIZED, JMH_REMOVED))
+    yield Claim("L5", "effective-java", against, AgainstBoth(), (DOCUMENT_JDK, TODAY_JDK))
+
+
+# === Estimates =======================================================================
+
+
+# What became of a native resource, from the best to the worst.
+OUTCOMES = ("nothing was allocated", "opened, and freed on close", "failed, and freed", "leaked")
+LEAKED = len(OUTCOMES) - 1
+_LEAST_OBJECT = 16  # bytes
+
+
+def per_object(
+    recording: Recording, arm: Arm, on: str, metric: str = "cpu-s"
+) -> tuple[list[float], Estimate]:
+    """The time (by default of the CPU) of the process per object, net of an idle JVM, in ns.
+
+    A value for each sample, and the estimate.
+    """
+    n = recording.samples(arm, on)["n"]
+    if not len(n):
+        return [], stats.amount([])
+    factor = 1e9 / float(n.iloc[0])
+    idle = recording.level(NOTHING, on, metric).value
+    values = [float(factor * (v - idle)) for v in recording.values(arm, on, metric)]
+    e = recording.added(Ratio(arm, NOTHING, metric), on)
+    return values, replace(e, value=factor * e.value, low=factor * e.low, high=factor * e.high)
+
+
+def made_none(recording: Recording, on: str) -> bool:
+    """Whether the memory of the plain run has no room for the handles that it was asked for."""
+    taken = recording.added(Ratio(PLAIN, NOTHING, "peak-rss-bytes"), on)
+    n = recording.samples(PLAIN, on)["n"]
+    return bool(len(n)) and taken.value < 0.1 * _LEAST_OBJECT * float(n.iloc[0])
+
+
+def deaths(recording: Recording) -> pd.DataFrame:
+    """How many runs on each small heap (in MB) ran out of memory: `died` of `runs`."""
+    rows = []
+    for on in recording.releases:
+        for benchmark in ("Cleaner", "Finalize"):
+            for heap in HEAPS:
+                died = recording.values(small(benchmark, heap), on, "died")
+                if len(died):
+                    rows.append((benchmark, on, heap, int((died > 0).sum()), len(died)))
+    return pd.DataFrame(rows, columns=["arm", "release", "heap", "died", "runs"])
+
+
+def outcomes(recording: Recording) -> pd.DataFrame:
+    """What became of the resource with so many bytes of the heap left, as an index of OUTCOMES."""
+    rows = []
+    for on in recording.releases:
+        for kind in ("LeakNaive", *LEAK_REMEDIES):
+            for remaining in REMAINING:
+                samples = recording.samples(leak(kind, remaining), on)
+                if len(samples) and "leaked" in samples:
+                    rows.append((kind, on, remaining, _worst(samples)))
+    return pd.DataFrame(rows, columns=["arm", "release", "remaining", "outcome"])
+
+
+def _worst(samples: pd.DataFrame) -> int:
+    if (samples["leaked"] > 0).any():
+        return LEAKED
+    if (samples["opened"] > 0).all():
+        return 1
+    return 2 if (samples["native-allocated"] > 0).any() else 0
+
+
+# === Charts ==========================================================================
+
 
 # In Go "Finalize" is another benchmark.
 _CALLED = NAMES | {"Finalize": "finalize"}
@@ -231,7 +441,7 @@ def collectors(recording: Recording) -> Drawing | None:
 
 
 _LEFT, _DRAINED = "registered/op", "registered-drained/op"
-_REGISTERED = (
+_REGISTRATIONS = (
     ("plain", REGISTERED_PLAIN, _LEFT, BLUE),
     ("Cleaner", REGISTERED_CLEANER, _LEFT, GREEN),
     ("finalize", REGISTERED_FINALIZE, _LEFT, ORANGE),
@@ -244,7 +454,7 @@ def registered(recording: Recording) -> Drawing | None:
     """What the JVM still holds of a handle that was closed."""
     lines = [
         Timing(line, arm, metric, colour=ink, find=counted, data=data)
-        for line, arm, metric, ink in _REGISTERED
+        for line, arm, metric, ink in _REGISTRATIONS
         for data in [{"arm": line, "unit": "registrations/op"}]
     ]
     on = _newest(recording)
@@ -440,3 +650,36 @@ def beside(recordings: Mapping[str, Recording]) -> Drawing | None:
         log=True,
         reference=1,
     )
+
+
+# === The study =======================================================================
+
+STUDY = Study(
+    name="weimer",
+    chapter="05-weimer",
+    question="What do finalize, Cleaner and nothing at all cost in Java?",
+    cases=tuple(_weimer()),
+    document=DOCUMENT_JDK,
+    claims=tuple(_claims()),
+    charts=(
+        cost,
+        memory,
+        removed,
+        collectors,
+        registered,
+        heaps,
+        leaks,
+    ),
+)
+JMH = Study(
+    name="jmh",
+    chapter="05-weimer",
+    question="Is an object with a finalizer 430 times as expensive to create and destroy?",
+    cases=tuple(_jmh()),
+    document=TODAY_JDK,
+    claims=tuple(_jmh_claims()),
+    charts=(
+        effective,
+        warm_up,
+    ),
+)

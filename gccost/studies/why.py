@@ -1,45 +1,214 @@
-"""The charts of chapter 07: why, and a runtime without the walk."""
+"""Why: what a call costs by where its object lies, and in which programs that matters."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, product
+from itertools import product
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import MultipleLocator
 
 from gccost import rounding
-from gccost.judging import published
-from gccost.judging.claims import stacks
-from gccost.judging.curves import WORD, calls, published_sizes
+from gccost.judging.claims import Claim, Study
+from gccost.judging.curves import calls
 from gccost.judging.models import line
+from gccost.judging.quantities import SlopeRatio, Straightness
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import why as study
-from gccost.measuring.experiments.base import AUTO, CLEANUP, FREE, Arm, Ratio, profiled
-from gccost.measuring.experiments.runtime import INDEX, PLUS, RUNTIMES, patched
-from gccost.measuring.experiments.siebenmann import SIZES, sized
-from gccost.measuring.experiments.why import attach, looped, program, scattered
-from gccost.measuring.toolchains import ISSUE_GO, TODAY_GO
+from gccost.judging.rules import AtLeast, AtMost, Between
+from gccost.measuring.cases import RECORD, Arm, Case, Ratio
+from gccost.measuring.toolchains import (
+    CLEANUP_GO,
+    DOCUMENT_GO,
+    GO_RELEASES,
+    ISSUE_GO,
+    OLDEST_DRIVER,
+    TODAY_GO,
+    number,
+)
 from gccost.showing import plots
-from gccost.showing.charts.common import Part, Timing, counted, levels, release, shares, timings
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE
-from gccost.showing.plots import PERCENT, Axis, Drawing, Mark, Point, by_line, chart, curves, dots
+from gccost.showing.plots import Axis, Drawing, Point, by_line, chart, curves, dots
 from gccost.stats import amount
+from gccost.studies.common import counted, levels, release
 
-_CPU = "cpu-ns/op"
+# === Cases ===========================================================================
+
+
+ORDERS = ("ascending", "shuffled", "descending")
+# The sizes of objects whose spans are one page, in bytes.
+BYTES = (8, 16, 32, 48, 64, 128, 256, 512)
+_BETWEEN = (32, 128, 256)  # which the quick budget leaves out
+SMALL = 8  # bytes of the handles of the documents
+CACHED = 16  # bytes of objects the records of whose span fit into a first-level cache
+APART = 48  # bytes of a handle that shares no span with what AddCleanup allocates
+DUMMIES = (0, 1, 2, 3)
+LIVE = (10_000, 100_000, 1_000_000, 10_000_000)
+IN_USE = (0, 100_000, 1_000_000)
+OTHERS = (0, 1, 3, 9, 31)
+# How many live where a claim is judged, and how many objects a handle is mixed with.
+MANY, MIXED = 1_000_000, 9
+POOL = 100_000
+
+_REGISTERED = 200_000
+_LARGER = 100_000  # where a walk is short
+_SCATTERED = 10_000
+_LOOPED = 800_000
+_PROGRAM = 300_000
+# What lives for every live object: itself, two pointers to it, half a record.
+_LIVING = 60
+
+
+def attach(benchmark: str, order: str = "ascending", bytes_: int = SMALL, runtime: str = "") -> Arm:
+    """An arm that times one call by its place: "AttachCleanup", "Stop", …"""
+    sub = (("order", order), ("bytes", str(bytes_)))
+    return Arm(benchmark, gogc="off", setting="precise", runtime=runtime, sub=sub)
+
+
+def scattered(benchmark: str, live: int = MANY, runtime: str = "") -> Arm:
+    """An arm that times one call at random over live objects: "ScatteredCleanup", …"""
+    sub = (("live", str(live)),)
+    return Arm(benchmark, gogc="off", setting="precise", runtime=runtime, sub=sub)
+
+
+def looped(benchmark: str, bytes_: int = SMALL, dummies: int = 0, runtime: str = "") -> Arm:
+    """An arm that allocates and registers: "LoopFinalizer", with dummies, or "LoopCleanup"."""
+    sub = [("bytes", str(bytes_))]
+    if benchmark == "LoopFinalizer":
+        sub.append(("dummies", str(dummies)))
+    return Arm(benchmark, setting="precise", runtime=runtime, sub=tuple(sub))
+
+
+def program(what: str, live: int = 0, others: int = 0, runtime: str = "") -> Arm:
+    """An arm of a program that does something else as well: "Plain", "Cleanup", "Lists", …"""
+    sub = (("live", str(live)), ("others", str(others)))
+    return Arm(f"Program{what}", setting="precise", runtime=runtime, sub=sub)
+
+
+def registering(arm: Arm, go: str, since: str = "tiny") -> Case:
+    """The case of an arm of `attach`."""
+    n = _REGISTERED if ("bytes", str(SMALL)) in arm.sub else _LARGER
+    return Case("specials", arm, go, n, since, kept=RECORD)
+
+
+def scattering(benchmark: str, live: int, go: str, since: str, runtime: str = "") -> Case:
+    """The case of an arm of `scattered`."""
+    n = min(live, _SCATTERED)
+    kept = max(RECORD, live * _LIVING // n)
+    return Case("specials", scattered(benchmark, live, runtime), go, n, since=since, kept=kept)
+
+
+def running(arm: Arm, go: str, since: str) -> Case:
+    """The case of an arm of `program`."""
+    return Case("specials", arm, go, _PROGRAM, since)
+
+
+def looping(arm: Arm, go: str, since: str = "tiny") -> Case:
+    """The case of an arm of `looped`."""
+    return Case("specials", arm, go, _LOOPED, since)
+
+
+def _releases() -> Iterator[Case]:
+    """One call by its place, and the loops, on every release that builds the module."""
+    for go in (go for go in GO_RELEASES if number(go) >= OLDEST_DRIVER):
+        today = go == TODAY_GO
+        since = "tiny" if today else "standard"
+        kinds = ["Finalizer", "Cleanup"] if number(go) >= number(CLEANUP_GO) else ["Finalizer"]
+        for order in ORDERS:
+            for kind in kinds:
+                yield registering(attach(f"Attach{kind}", order), go, since)
+                if kind == "Finalizer":
+                    yield registering(attach("AttachFinalizer", order, CACHED), go, since)
+            if "Cleanup" in kinds:
+                yield registering(attach("Stop", order), go, since)
+            if today:
+                yield registering(attach("ClearFinalizer", order), go, "standard")
+        for kind in kinds:
+            yield registering(attach(f"Attach{kind}", bytes_=APART), go, since)
+            for bytes_ in (SMALL, APART):
+                yield looping(looped(f"Loop{kind}", bytes_), go, since)
+        yield looping(looped("LoopFinalizer", dummies=1), go, since)
+
+
+def _why() -> Iterator[Case]:
+    yield from _releases()
+    go = TODAY_GO
+    for bytes_ in BYTES:
+        for benchmark in ("AttachFinalizer", "AttachCleanup"):
+            known = (SMALL, APART, CACHED) if benchmark == "AttachFinalizer" else (SMALL, APART)
+            if bytes_ not in known:
+                since = "standard" if bytes_ in _BETWEEN else "tiny"
+                yield registering(attach(benchmark, bytes_=bytes_), go, since)
+            between = bytes_ != SMALL and (bytes_, benchmark) != (CACHED, "AttachFinalizer")
+            for order in ORDERS[1:] if between else ():
+                yield registering(attach(benchmark, order, bytes_), go, "standard")
+    for dummies in DUMMIES[2:]:
+        yield looping(looped("LoopFinalizer", dummies=dummies), go, "standard")
+    for bytes_ in (16, 64):
+        for benchmark in ("LoopCleanup", "LoopFinalizer"):
+            yield looping(looped(benchmark, bytes_), go, "standard")
+    for live in LIVE:
+        for benchmark in ("ScatteredFinalizer", "ScatteredCleanup", "ScatteredStop"):
+            since = "tiny" if benchmark == "ScatteredCleanup" else "standard"
+            since = "thorough" if live > MANY else since
+            yield scattering(benchmark, live, go, since)
+    yield scattering("ScatteredFinalizer", MANY, DOCUMENT_GO, "standard")
+    yield scattering("ScatteredCleanup", MANY, ISSUE_GO, "standard")
+    for live in IN_USE:
+        for others in OTHERS if live <= POOL else (0, MIXED):
+            early = live <= POOL and others in (0, MIXED)
+            since = "tiny" if early else "standard"
+            for what in ("Plain", "Cleanup", "Lists"):
+                yield running(program(what, live, others), go, since)
+            if others in (0, MIXED):
+                yield running(program("Finalizer", live, others), go, "standard")
+    for arm in (program("Lists"), program("Lists", POOL, MIXED)):
+        yield running(arm, ISSUE_GO, "standard")
+
+
+# === Claims ==========================================================================
+
+
+def _claims() -> Iterator[Claim]:
+    old, new = (DOCUMENT_GO, TODAY_GO), (ISSUE_GO, TODAY_GO)
+    # The microbenchmark's call, whose handles come in ascending order, against the same
+    # call at random over a million live handles.
+    worst = Ratio(scattered("ScatteredCleanup"), attach("AttachCleanup"), "cpu-ns/op")
+    mixed = Ratio(program("Lists", POOL, MIXED), program("Lists"), "passed-records/op")
+    yield Claim("M8a", "the-worst-case", worst, AtMost(), new)
+    yield Claim("M8b", "programs", mixed, AtMost(), new)
+    ascending = attach("AttachFinalizer")
+    yield Claim("X1a", "one-call-by-its-place", Straightness(ascending), AtLeast(margin=1.0), old)
+    # The records of a span of 8-byte objects take 48 KB, which is all of a large first-level
+    # cache or more than that: in random order the last ones are dear for that reason.
+    shuffled, descending = (
+        SlopeRatio(
+            attach("AttachFinalizer", order, CACHED), attach("AttachFinalizer", bytes_=CACHED)
+        )
+        for order in ("shuffled", "descending")
+    )
+    yield Claim("X1b", "the-order", shuffled, Between(low=0.4, high=0.6), old)
+    yield Claim("X1c", "the-order", descending, AtMost(), old)
+    cleanup, finalizer = (
+        attach(f"Attach{what}", bytes_=APART) for what in ("Cleanup", "Finalizer")
+    )
+    yield Claim("X5", "half-the-price", Ratio(cleanup, finalizer, "call-ns"), AtLeast(), new)
+    yield Claim("X10", "the-worst-case", worst, AtLeast(), new)
+
+
+# === Charts ==========================================================================
+
+
+CPU = "cpu-ns/op"
 _ORDERS = {"ascending": ORANGE, "shuffled": GREEN, "descending": BLUE}
-_COLOURS = {"": ORANGE, INDEX: BLUE, PLUS: GREEN}  # of the runtimes
-_NAMES = {"": "stock", INDEX: "without the walk", PLUS: "and further"}
 _CALLED = {"SetFinalizer": "AttachFinalizer", "AddCleanup": "AttachCleanup"}
 
 
 # --- One call, by the length of its list ---------------------------------------------
 
 
-def _calls(recording: Recording, panel: str, line: str, arm: Arm, colour: str) -> list[Point]:
+def call_points(recording: Recording, panel: str, line: str, arm: Arm, colour: str) -> list[Point]:
     """What a call takes (ns) by how many records its list holds."""
     return [
         Point(
@@ -57,7 +226,7 @@ def _calls(recording: Recording, panel: str, line: str, arm: Arm, colour: str) -
     ]
 
 
-def _slope(recording: Recording, arm: Arm) -> str:
+def slope_words(recording: Recording, arm: Arm) -> str:
     slope = round(recording.slope(arm, TODAY_GO).value, 2)  # finer is the noise of a level line
     digits = 1 if abs(slope) < 0.1 else 2 if abs(slope) < 1 else 3
     return f"{rounding.plain(slope, digits)} ns a record"
@@ -67,7 +236,7 @@ def _slope(recording: Recording, arm: Arm) -> str:
 def span(recording: Recording) -> Drawing | None:
     """A span, the walk over it, and what a call costs by the place of its object."""
     ascending, *others = (
-        _calls(recording, "", order, attach("AttachFinalizer", order), ink)
+        call_points(recording, "", order, attach("AttachFinalizer", order), ink)
         for order, ink in _ORDERS.items()
     )
     if not ascending:
@@ -79,7 +248,7 @@ def span(recording: Recording) -> Drawing | None:
     _slots(top, ascending, slots)
     plots.draw(axes, points)
     axes.set(xlim=(0, slots), ylim=(0, None), ylabel="one call (ns)")
-    slopes = {order: _slope(recording, attach("AttachFinalizer", order)) for order in _ORDERS}
+    slopes = {order: slope_words(recording, attach("AttachFinalizer", order)) for order in _ORDERS}
     ends = [(p.estimate.value, f"{p.line}\n{slopes[p.line]}", p.colour) for p in _last(points)]
     plots.name_ends(axes, ends, gap=0.13)
     plots.below(
@@ -129,7 +298,7 @@ def sizes(recording: Recording) -> Drawing | None:
     titled = []
     for called, benchmark in _CALLED.items():
         for order, ink in _ORDERS.items():
-            arms = [attach(benchmark, order, size) for size in reversed(study.BYTES)]
+            arms = [attach(benchmark, order, size) for size in reversed(BYTES)]
             over = [(recording.amount(arm, TODAY_GO, "records").value, arm) for arm in arms]
             data = {"arm": f"{called}, {order}", "unit": "ns", "records": None}
             found = levels(
@@ -201,8 +370,8 @@ _CAUSES = {
     "finalizer and 1 dummy": _DUMMY,
     **{f"finalizer and {d} dummies": looped("LoopFinalizer", dummies=d) for d in (2, 3)},
     "cleanup": _LOOPED_CLEANUP,
-    f"finalizer, {study.APART} bytes": looped("LoopFinalizer", study.APART),
-    f"cleanup, {study.APART} bytes": looped("LoopCleanup", study.APART),
+    f"finalizer, {APART} bytes": looped("LoopFinalizer", APART),
+    f"cleanup, {APART} bytes": looped("LoopCleanup", APART),
 }
 
 
@@ -219,12 +388,12 @@ def causes(recording: Recording) -> Drawing | None:
                 what,
                 go,
                 [(math.nan, arm)],
-                _CPU,
+                CPU,
                 after=f", {rounding.count(stride)} bytes apart",
                 data={"unit": "ns", "stride": stride},
                 colour=GREEN if arm.benchmark == "LoopCleanup" else ORANGE,
             )
-    today = [recording.level(a, TODAY_GO, _CPU) for a in (_ALONE, _DUMMY, _LOOPED_CLEANUP)]
+    today = [recording.level(a, TODAY_GO, CPU) for a in (_ALONE, _DUMMY, _LOOPED_CLEANUP)]
     alone, dummy, cleanup = (rounding.nanoseconds(e.value) for e in today)
     return dots(
         points,
@@ -239,38 +408,38 @@ def causes(recording: Recording) -> Drawing | None:
 
 # --- Many that live -----------------------------------------------------------------------
 
-_LIVE = (
+LIVE_AXES = (
     Axis(f"handles of 8 bytes that live (both scales are logarithmic; Go {TODAY_GO})", "log"),
     Axis("CPU time of one call (ns)", "log"),
 )
-_LIVE_KIND = "Curves over the number of live handles"
+LIVE_KIND = "Curves over the number of live handles"
 
 
-def _among_live(
+def among_live(
     recording: Recording, name: str, what: str, colour: str, runtime: str = ""
 ) -> list[Point]:
     """One call at random, over how many handles live."""
-    arms = [(live, scattered(f"Scattered{what}", live, runtime)) for live in study.LIVE]
+    arms = [(live, scattered(f"Scattered{what}", live, runtime)) for live in LIVE]
     data = {"unit": "ns", "live": None}
-    return levels(recording, "", name, TODAY_GO, arms, _CPU, data=data, colour=colour)
+    return levels(recording, "", name, TODAY_GO, arms, CPU, data=data, colour=colour)
 
 
 @chart("why-live", "Calls at random over live handles were not measured")
 def live(recording: Recording) -> Drawing | None:
     """One call at random over many live handles, against the microbenchmark's."""
-    cleanups = _among_live(recording, "AddCleanup", "Cleanup", GREEN)
+    cleanups = among_live(recording, "AddCleanup", "Cleanup", GREEN)
     if not cleanups:
         return None
-    points = _among_live(recording, "SetFinalizer", "Finalizer", ORANGE) + cleanups
-    points += _among_live(recording, "Stop", "Stop", BLUE)
+    points = among_live(recording, "SetFinalizer", "Finalizer", ORANGE) + cleanups
+    points += among_live(recording, "Stop", "Stop", BLUE)
     last = cleanups[-1]
     title = f"AddCleanup at random among {rounding.count(last.x)} live handles takes {last.label}"
     micro, name = [(math.nan, attach("AttachCleanup"))], "the microbenchmark's call"
     data = {"unit": "ns"}
-    for p in levels(recording, "", name, TODAY_GO, micro, _CPU, data=data, colour=MUTED):
+    for p in levels(recording, "", name, TODAY_GO, micro, CPU, data=data, colour=MUTED):
         points.append(replace(p, line=f"microbenchmark's\nAddCleanup: {p.label}"))
         title += f", {rounding.times(last.estimate.value / p.estimate.value)} {name}"
-    return curves(points, title, *_LIVE, kind=_LIVE_KIND)
+    return curves(points, title, *LIVE_AXES, kind=LIVE_KIND)
 
 
 # --- Programs that do something else as well --------------------------------------------------
@@ -279,7 +448,7 @@ def live(recording: Recording) -> Drawing | None:
 def _added(recording: Recording, handles: int, others: int) -> float:
     """The CPU time (ns) that a cleanup adds to a program's operation."""
     with_, without = (program(what, handles, others) for what in ("Cleanup", "Plain"))
-    return recording.added(Ratio(with_, without, _CPU), TODAY_GO).value
+    return recording.added(Ratio(with_, without, CPU), TODAY_GO).value
 
 
 @chart("why-programs", "The lists of programs were not counted")
@@ -287,7 +456,7 @@ def programs(recording: Recording) -> Drawing | None:
     """How far the walk is in programs, and what a cleanup adds there."""
     points = []
     told = {}
-    for handles, others in product(study.IN_USE, study.OTHERS):
+    for handles, others in product(IN_USE, OTHERS):
         lists, added = program("Lists", handles, others), _added(recording, handles, others)
         passed, held = (
             recording.amount(lists, TODAY_GO, f"{which}-records/op").value
@@ -311,11 +480,11 @@ def programs(recording: Recording) -> Drawing | None:
             data=data,
             colour=ORANGE,
         )
-    alone, mixed = told[0, 0], told[study.POOL, study.MIXED]
+    alone, mixed = told[0, 0], told[POOL, MIXED]
     return dots(
         points,
         f"In a loop of handles a walk passes {alone[0]} records and a cleanup adds {alone[1]}; "
-        f"with {rounding.count(study.POOL)} in use and {study.MIXED} others for each it passes "
+        f"with {rounding.count(POOL)} in use and {MIXED} others for each it passes "
         f"{mixed[0]} and adds {mixed[1]}",
         "records that AddCleanup passes on its way, of those in the list;\n"
         f"and the CPU time that it adds to an operation (handles of 16 bytes, Go {TODAY_GO})",
@@ -323,227 +492,21 @@ def programs(recording: Recording) -> Drawing | None:
     )
 
 
-# --- The runtime without the walk ----------------------------------------------------------------
+# === The study =======================================================================
 
-_WALKS = {
-    "AddCleanup, ascending": ("AttachCleanup", "ascending"),
-    "AddCleanup, shuffled": ("AttachCleanup", "shuffled"),
-    "AddCleanup, descending": ("AttachCleanup", "descending"),
-    "Stop, shuffled": ("Stop", "shuffled"),
-}
-
-
-@chart("runtime-slopes", "The two runtimes were not measured")
-def slopes(recording: Recording) -> Drawing | None:
-    """One call by its list's length, on both runtimes."""
-    points = []
-    shares_left = []
-    for panel, (benchmark, order) in _WALKS.items():
-        both = {runtime: attach(benchmark, order, runtime=runtime) for runtime in RUNTIMES}
-        for runtime, arm in both.items():
-            name, told = _NAMES[runtime], _slope(recording, arm)
-            points += [
-                replace(p, line=f"{name}: {told}", data={**p.data, "arm": f"{panel}, {name}"})
-                for p in _calls(recording, panel, name, arm, _COLOURS[runtime])
-            ]
-        stock, index = (recording.slope(arm, TODAY_GO).value for arm in both.values())
-        if order != "descending" and math.isfinite(index) and stock > 0:
-            shares_left.append(index / stock)
-    return curves(
-        points,
-        "Without the walk a record in the list costs a call at most "
-        f"{rounding.percent(max(*shares_left, 0))} of what it costs on stock"
-        if shares_left
-        else "A record in the list costs a call on both runtimes",
-        Axis(
-            f"records that the span's list holds at the call (8-byte objects, Go {TODAY_GO})",
-            limits=(0, None),
-        ),
-        Axis("one call (ns)", limits=(0, None)),
-        kind="Curves of what a call costs on both runtimes",
-        height=5,
-        columns=2,
-    )
-
-
-_PROGRAMS = {"manual free": FREE, "AddCleanup frees": CLEANUP, "finalizer frees": AUTO}
-_PATCHED = {"": "", INDEX: ", no walk", PLUS: ", and further"}
-
-
-@chart("runtime-cost", "The documents' programs were not measured on both runtimes")
-def price(recording: Recording) -> Drawing | None:
-    """The documents' programs on both runtimes."""
-    printed = published.table("addcleanup-timings").query("machine == 'MacBook Pro M1'")
-    issue = printed.astype({"ns_per_op": float}).set_index("variant")["ns_per_op"]
-    lines = [
-        Timing(
-            what + called,
-            patched(arm, runtime),
-            against=None if arm == FREE else FREE,
-            colour=BLUE if arm == FREE else _COLOURS[runtime],
-            published=[] if runtime else [Mark(issue[arm.benchmark])],
-            data={"arm": what + called, "unit": "ns"} | ({"ratio": 1.0} if arm == FREE else {}),
-        )
-        for what, arm in _PROGRAMS.items()
-        for runtime, called in _PATCHED.items()
-    ]
-    titled = []
-    for go in recording.releases:
-        stock, index = (recording.ratio(Ratio(patched(CLEANUP, r), FREE), go) for r in RUNTIMES)
-        if stock.samples and index.samples:
-            titled.append(
-                f"{rounding.times(index.value)} a manual free instead of "
-                f"{rounding.times(stock.value)} on Go {go}"
-            )
-    return dots(
-        timings(recording, lines),
-        "Without the walk AddCleanup costs " + "; ".join(titled),
-        "wall time of an operation (ns); in brackets: over the manual free\n"
-        "hollow diamonds: as the Go issue printed them, on another machine and release",
-        kind="A dot plot of the wall time",
-    )
-
-
-@chart("runtime-sizes", "The object-size curve was not measured on both runtimes")
-def curve(recording: Recording) -> Drawing | None:
-    """The object-size curve on both runtimes."""
-    stock, index = (
-        levels(
-            recording,
-            "",
-            _NAMES[runtime],
-            TODAY_GO,
-            [(WORD * words, patched(sized("Finalize", words), runtime)) for words in SIZES],
-            "ns/op",
-            data={"unit": "ns", "bytes": None},
-            colour=_COLOURS[runtime],
-        )
-        for runtime in RUNTIMES
-    )
-    if not stock or not index:
-        return None
-    first, without = stock[0], index[0]
-    return curves(
-        stock + index,
-        f"A finalizer on an object of {rounding.count(first.x)} bytes: {first.label} on stock, "
-        f"{without.label} without the walk "
-        f"({rounding.times(first.estimate.value / without.estimate.value)})",
-        Axis(
-            f"the object's size in bytes (both scales are logarithmic; Go {TODAY_GO})\n"
-            "hollow diamonds: as published, on another machine and release",
-            "log2",
-        ),
-        Axis("wall time of an operation (ns)", "log"),
-        kind="Curves over the object's size",
-        published=[(size, ns, "D") for size, ns in published_sizes()["Finalize"].items()],
-    )
-
-
-@chart("runtime-live", "Live handles were not measured on both runtimes")
-def live_both(recording: Recording) -> Drawing | None:
-    """Calls at random over many live handles, on both runtimes."""
-    stock, index, *others = (
-        _among_live(recording, f"{called}, {_NAMES[runtime]}", what, _COLOURS[runtime], runtime)
-        for called, what in (("AddCleanup", "Cleanup"), ("Stop", "Stop"))
-        for runtime in RUNTIMES
-    )
-    if not stock or not index:
-        return None
-    return curves(
-        [*stock, *index, *chain(*others)],
-        f"Among {rounding.count(stock[-1].x)} live handles a call takes {stock[-1].label} on "
-        f"stock and {index[-1].label} without the walk",
-        *_LIVE,
-        kind=_LIVE_KIND,
-    )
-
-
-_LEFT = {  # what is drawn of the profiles: the functions that the stacks hold
-    "AddCleanup": ("runtime.AddCleanup*",),
-    "of it, finding the place": stacks.SPLICE_POINT,
-    "of it, keeping the index": (
-        "runtime.(*mspan).linkSpecial",
-        "runtime.(*mspan).unlinkSpecial",
-        "runtime.(*mspan).makeSpecialIndex",
+STUDY = Study(
+    name="why",
+    chapter="07-why",
+    question="Why does it cost what it costs, and in which programs?",
+    cases=tuple(_why()),
+    document=TODAY_GO,
+    claims=tuple(_claims()),
+    charts=(
+        span,
+        sizes,
+        releases,
+        causes,
+        live,
+        programs,
     ),
-    "allocating Go memory": stacks.ALLOCATING,
-    "collecting": stacks.COLLECTING,
-    "locks": stacks.LOCKING,
-    "calling C": stacks.CALLING_C,
-}
-
-
-@chart("runtime-left", "The two runtimes were not profiled")
-def left(recording: Recording) -> Drawing | None:
-    """What is left of the cost, by profile."""
-    arm, panel = profiled("AllocateCleanup"), release(recording, TODAY_GO)
-    points = []
-    for (what, functions), (runtime, name) in product(_LEFT.items(), _NAMES.items()):
-        part = {what: Part(functions, colour=_COLOURS[runtime])}
-        found = shares(recording, patched(arm, runtime), TODAY_GO, part, panel, runtime=name)
-        points += [replace(p, label=f"{p.label} ({name})") for p in found]
-    index = [p for p in points if p.data["runtime"] == _NAMES[INDEX] and "of it" not in p.line]
-    most = sorted(index, key=lambda p: -p.estimate.value)[:3]
-    return dots(
-        points,
-        "Without the walk the CPU time goes to "
-        + ", ".join(f"{p.line} ({rounding.plain(p.estimate.value)} %)" for p in most),
-        "share of the CPU profile whose stacks hold it (%); shares overlap",
-        kind="A dot plot of shares of the CPU profile",
-        limits=PERCENT,
-    )
-
-
-_KIB = 1024
-
-
-@chart("runtime-memory", "The memory was not measured")
-def memory(recording: Recording) -> Drawing | None:
-    """What the runtime takes for a span's records, on both runtimes."""
-    points = []
-    for size, runtime in product(study.BYTES, RUNTIMES):
-        points += levels(
-            recording,
-            release(recording, TODAY_GO),
-            f"objects of {size} bytes",
-            TODAY_GO,
-            [(math.nan, attach("AttachCleanup", bytes_=size, runtime=runtime))],
-            "off-heap-bytes/span",
-            lambda taken: f"{rounding.plain(taken / _KIB)} KiB",
-            find=counted,
-            after=f" ({_NAMES[runtime]})",
-            data={"arm": f"{size} bytes", "unit": "bytes", "runtime": _NAMES[runtime]},
-            colour=_COLOURS[runtime],
-        )
-
-    def in_kib(axes: Axes, _: str) -> None:
-        axes.xaxis.set_major_locator(MultipleLocator(10 * _KIB))
-        axes.xaxis.set_major_formatter(lambda x, _: f"{x / _KIB:g}")
-
-    return dots(
-        points,
-        _memory_title(points),
-        "memory outside the heap that the runtime takes for each span whose objects\n"
-        "all have a cleanup (KiB)",
-        kind="A dot plot of memory for each span",
-        decorate=in_kib,
-    )
-
-
-def _memory_title(points: Iterable[Point]) -> str:
-    both = {
-        name: [p.estimate.value for p in pair]
-        for name, pair in by_line(points).items()
-        # A program that ends soon takes no memory that was not there before.
-        if len(pair) == 2 and pair[0].estimate.value
-    }
-    smallest = both.get(f"objects of {study.SMALL} bytes")
-    if smallest is None:
-        return "What the records of a span take was too little to be seen"
-    more = [100 * (index / stock - 1) for stock, index in both.values()]
-    ends = list(dict.fromkeys(rounding.plain(pick(more)) for pick in (min, max)))
-    return (
-        f"The records of a span of {study.SMALL}-byte objects take "
-        f"{rounding.plain(smallest[0] / _KIB)} KiB; the index adds {' to '.join(ends)} %"
-        + (", depending on the size" if len(ends) > 1 else "")
-    )
+)

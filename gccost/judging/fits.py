@@ -1,0 +1,90 @@
+"""Models of throughput: what a GC cycle and a page fault cost, and how far cores scale.
+
+They are shown next to the measured points, with what they leave unexplained; no
+verdict depends on them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from gccost.stats import Estimate
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A least-squares fit y = first + the sum of each other coefficient times its x.
+
+    `coefficients` have 95 % intervals by Student's t; `fitted` and
+    `residuals` (y - fitted) have an entry a point.
+    """
+
+    coefficients: tuple[Estimate, ...]
+    fitted: tuple[float, ...]
+    residuals: tuple[float, ...]
+    r2: float
+
+
+def plane(xs: Sequence[ArrayLike], y: ArrayLike) -> Plane | None:
+    """Fit points; None where they are too few, or do not tell the coefficients apart."""
+    ys = np.asarray(y, dtype=float)
+    design = np.column_stack([np.ones_like(ys), *(np.asarray(x, dtype=float) for x in xs)])
+    freedom = len(ys) - design.shape[1]
+    if freedom < 1:
+        return None
+    # On one scale, so that what counts as the same direction does not depend on units.
+    scale = np.abs(design).max(axis=0)
+    if not scale.all():
+        return None
+    scaled = design / scale
+    if np.linalg.matrix_rank(scaled, tol=1e-6) < design.shape[1]:
+        return None
+    found = np.linalg.lstsq(scaled, ys, rcond=None)[0]
+    fitted = scaled @ found
+    left, total = float(((ys - fitted) ** 2).sum()), float(((ys - ys.mean()) ** 2).sum())
+    variance = np.diag(np.linalg.inv(scaled.T @ scaled)) * left / freedom
+    half = float(special.stdtrit(freedom, 0.975)) * np.sqrt(variance)
+    coefficients = tuple(
+        Estimate(float(c), float(c - h), float(c + h), len(ys), len(ys), 0.95)
+        for c, h in zip(found / scale, half / scale, strict=True)
+    )
+    r2 = 1 - left / total if total else math.nan
+    return Plane(coefficients, tuple(fitted.tolist()), tuple((ys - fitted).tolist()), r2)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The Universal Scalability Law: X(N) = one N / (1 + contention (N - 1) + coherence N (N - 1)).
+
+    `one` is the throughput of one, the other two are shares of it that each other costs.
+    """
+
+    one: float
+    contention: float
+    coherence: float
+
+    def at(self, n: float) -> float:
+        """The throughput of n."""
+        return self.one * n / (1 + self.contention * (n - 1) + self.coherence * n * (n - 1))
+
+
+def scaling(n: ArrayLike, throughput: ArrayLike) -> Scaling | None:
+    """The law through points, by their relative errors; None for fewer than its three.
+
+    n / X(n) is linear in what is sought, so the fit has one answer.
+    """
+    ns, found = np.asarray(n, dtype=float), np.asarray(throughput, dtype=float)
+    if len(set(ns.tolist())) < 3:
+        return None
+    each = ns / found
+    design = np.column_stack([np.ones_like(ns), ns - 1, ns * (ns - 1)]) / each[:, None]
+    alone, contention, coherence = np.linalg.lstsq(design, np.ones_like(ns), rcond=None)[0]
+    if alone <= 0:
+        return None
+    return Scaling(1 / float(alone), float(contention / alone), float(coherence / alone))

@@ -1,0 +1,55 @@
+"""The studies: each module holds the cases, claims and charts of a document or a question.
+
+To add a study is to write its module and to list it here; nothing else branches on names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from gccost.judging.claims import Claim, Study
+from gccost.judging.recording import Recording
+from gccost.measuring.cases import named
+from gccost.showing.plots import NamedChart
+from gccost.studies import (
+    addcleanup,
+    cloudflare,
+    lemire,
+    precision,
+    remedies,
+    runtime,
+    siebenmann,
+    weimer,
+    why,
+)
+
+STUDIES: Mapping[str, Study] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            lemire.STUDY,
+            siebenmann.STUDY,
+            addcleanup.STUDY,
+            cloudflare.STUDY,
+            weimer.STUDY,
+            weimer.JMH,
+            why.STUDY,
+            runtime.STUDY,
+            remedies.STUDY,
+            precision.STUDY,
+        )
+    }
+)
+
+CLAIMS: Mapping[str, Claim] = MappingProxyType(
+    {claim.id: claim for study in STUDIES.values() for claim in study.claims}
+)
+CHARTS: Mapping[str, NamedChart[Recording]] = MappingProxyType(
+    {chart.name: chart for study in STUDIES.values() for chart in study.charts}
+)
+
+
+def declared(name: str) -> Study:
+    """The study of that name; GccostError with the valid ones if there is none."""
+    return named(STUDIES, name, "study")

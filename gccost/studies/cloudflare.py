@@ -1,0 +1,1035 @@
+"""Cloudflare: signing on many goroutines, GOGC, and what a tuned GC gains today."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import median_high
+from types import MappingProxyType
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from gccost import places, rounding
+from gccost.errors import GccostError
+from gccost.judging import published
+from gccost.judging.claims import Claim, Study
+from gccost.judging.fits import Plane, Scaling, plane
+from gccost.judging.fits import scaling as fit_scaling
+from gccost.judging.quantities import Amount, Share
+from gccost.judging.recording import Recording
+from gccost.judging.rules import About, AtLeast, AtMost, Effect, Rule
+from gccost.judging.stacks import GC_AND_LOCKS, MARKING, SWEEPING, WAITING
+from gccost.measuring import gctrace
+from gccost.measuring.cases import Arm, Case, Quantity, Ratio
+from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
+from gccost.rounding import rounded
+from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE
+from gccost.showing.plots import (
+    NO_ESTIMATE,
+    PERCENT,
+    Axis,
+    Drawing,
+    Mark,
+    Point,
+    below,
+    by_line,
+    by_panel,
+    canvas,
+    chart,
+    curves,
+    dots,
+    headline,
+    name_points,
+    table,
+    ticks_between,
+    told,
+)
+from gccost.stats import Estimate
+from gccost.studies.common import Part, in_percent, levels, release, scaled, shares
+
+# === Cases ===========================================================================
+
+
+DOCUMENT_CPUS = 48  # of its machine: 24 cores with two threads each
+LEAST_CPUS = 16  # with fewer what it says of many cores cannot be tested
+BEST_GOGC = "11300"  # the best of its sweep
+RELEASES = (CLOUDFLARE_GO, TODAY_GO)
+
+# What one signature leaves on the newest go: with the GC off that is kept.
+_SIGNATURE = 7_000
+# A sample of these takes half a second to a second on one CPU.
+_SIGNATURES = 12_000
+_SERVED = 30_000
+# As many as a sample of the document's machine makes in half a second or more.
+_SIGNATURES_AT_48 = 300_000
+
+# --- The document's own sweep: as many Ps as CPUs --------------------------------
+
+GOROUTINES = tuple(range(1, 97))
+_QUICK_GOROUTINES = frozenset({1, 2, 4, 8, 12, 17, 24, 32, 48, 64, 96})
+_STANDARD_GOROUTINES = frozenset({*range(1, 5), *range(6, 97, 2)}) | _QUICK_GOROUTINES
+
+
+def signing(goroutines: int, gogc: str = "100", profile: str = "") -> Arm:
+    """Signing on so many goroutines and all CPUs."""
+    return Arm("Sign", gogc, profile=profile, sub=(("goroutines", str(goroutines)),))
+
+
+# --- The mechanism on any number of CPUs: Ps that take turns on one --------------
+
+PROCS = (1, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 48, 64, 96)
+_QUICK_PROCS = frozenset({1, 8, 16, 24, 32, 48})
+MOST_PROCS = 48
+# Every one with every one, for the reader to choose from.
+GRID_PROCS = (1, 16, 32, MOST_PROCS)
+GRID_GOGC = ("100", "200", "400", "800", "off")
+
+
+def turns(procs: int, gogc: str = "100", profile: str = "") -> Arm:
+    """Signing on so many Ps, a goroutine each, that take turns on one CPU."""
+    sub = (("goroutines", str(procs)),)
+    return Arm("SignInTurns", gogc, "precise", "", profile, procs=str(procs), sub=sub)
+
+
+# --- GOGC, in steps that the budget sets -----------------------------------------
+
+_QUICK_GOGC = (100, 200, 400, 800)
+_STANDARD_GOGC = (300, 600, 1200, 1600, 2400, 4800, 8000, 11300, 16000, 20000)
+_EVERY_GOGC = range(100, 20_001, 100)
+GOGCS = (*(str(gogc) for gogc in _EVERY_GOGC), "off")
+# What the document prints a figure for.
+_PRINTED_GOGC = frozenset({"100", "2400", "4800", BEST_GOGC, "off"})
+
+
+def _gogc_since(gogc: str) -> str:
+    if gogc == "off" or int(gogc) in _QUICK_GOGC:
+        return "tiny"
+    return "standard" if int(gogc) in _STANDARD_GOGC else "thorough"
+
+
+# --- What to take home: the ways to give the GC less to do -----------------------
+
+CONTAINER_MIB = 64
+SERVE = Arm("Serve", setting="precise")
+_GOALS = (16, 32, 64, 128)
+
+
+def with_limit(mib: int) -> Arm:
+    """GOMEMLIMIT alone: GOGC is off."""
+    return replace(SERVE, gogc="off", limit=f"{mib}MiB")
+
+
+def aiming(how: str, mib: int) -> Arm:
+    """A "Ballast" or a "Tuner" that aims at a heap of so many MiB."""
+    return replace(SERVE, benchmark=f"Serve{how}", sub=(("mib", str(mib)),))
+
+
+# The rule of automemlimit in one line: GOMEMLIMIT is nine tenths of the container's
+# memory, and GOGC stays as it is. The library itself is not needed for that.
+AUTOMEMLIMIT = replace(SERVE, limit=f"{CONTAINER_MIB * 2**20 * 9 // 10}B")
+FIXED = tuple(
+    replace(SERVE, gogc=gogc) for gogc in ("50", "100", "200", "400", "800", "1600", "off")
+)
+LIMITED = tuple(with_limit(mib) for mib in _GOALS)
+BALLASTS = tuple(aiming("Ballast", mib) for mib in _GOALS)
+TUNERS = tuple(aiming("Tuner", mib) for mib in _GOALS)
+WAYS = (*FIXED, *LIMITED, *BALLASTS, *TUNERS, AUTOMEMLIMIT)
+_LATER = frozenset({FIXED[0], FIXED[5], LIMITED[0], BALLASTS[0], TUNERS[0]})
+_SERVED_BYTES = 19_000  # by one operation
+
+
+def _sweep(go: str) -> Iterator[Case]:
+    for goroutines in GOROUTINES:
+        since = "standard" if goroutines in _STANDARD_GOROUTINES else "thorough"
+        since = "tiny" if goroutines in _QUICK_GOROUTINES else since
+        n = _SIGNATURES * max(1, goroutines // 2)
+        for gogc in ("100", BEST_GOGC):
+            arm, cpus = signing(goroutines, gogc), min((goroutines + 1) // 2, LEAST_CPUS)
+            yield Case("signing", arm, go, n, since, cpus, traced=True)
+    for gogc in GOGCS:
+        since = "tiny" if gogc in _PRINTED_GOGC else _gogc_since(gogc)
+        arm, kept = signing(DOCUMENT_CPUS, gogc), _SIGNATURE if gogc == "off" else 0
+        if gogc not in ("100", BEST_GOGC):  # measured above
+            yield Case(*("signing", arm, go, _SIGNATURES_AT_48, since, LEAST_CPUS, kept, True))
+    for gogc in ("100", BEST_GOGC):
+        arm = signing(DOCUMENT_CPUS, gogc, profile="cpu")
+        yield Case("signing", arm, go, _SIGNATURES_AT_48, cpus=LEAST_CPUS)
+
+
+def _turns(go: str) -> Iterator[Case]:
+    def case(procs: int, gogc: str, since: str) -> Case:
+        arm, kept = turns(procs, gogc), _SIGNATURE if gogc == "off" else 0
+        return Case("signing", arm, go, _SIGNATURES, since, kept=kept, traced=True)
+
+    for procs in PROCS:
+        yield case(procs, "100", "tiny" if procs in _QUICK_PROCS else "standard")
+    for gogc in GOGCS:
+        if gogc != "100":  # measured above
+            yield case(MOST_PROCS, gogc, _gogc_since(gogc))
+    for procs in GRID_PROCS:
+        for gogc in GRID_GOGC:
+            if gogc != "100" and procs != MOST_PROCS:  # measured above
+                yield case(procs, gogc, "tiny" if (procs, gogc) == (1, "400") else "standard")
+    for gogc in ("100", "400"):
+        arm = turns(MOST_PROCS, gogc, profile="cpu")
+        yield Case("signing", arm, go, _SIGNATURES)
+
+
+def _cases() -> Iterator[Case]:
+    for go in RELEASES:
+        yield from _sweep(go)
+        yield from _turns(go)
+    for arm in WAYS:
+        since = "standard" if arm in _LATER else "tiny"
+        kept = _SERVED_BYTES if arm.gogc == "off" and not arm.limit else 0
+        yield Case("churn", arm, TODAY_GO, _SERVED, since, kept=kept, traced=True)
+    twin = replace(turns(MOST_PROCS), twin="relinked")
+    yield Case("signing", twin, TODAY_GO, _SIGNATURES, traced=True)
+
+
+# === Claims ==========================================================================
+
+
+# A throughput over another is the time of the other's operation over that of its own.
+
+
+def _claims() -> Iterator[Claim]:
+    all_cpus = signing(DOCUMENT_CPUS)
+    off, best = signing(DOCUMENT_CPUS, "off"), signing(DOCUMENT_CPUS, BEST_GOGC)
+    claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
+        ("C1", "does-it-scale", Ratio(all_cpus, signing(17)), Effect()),
+        ("C2", "does-it-scale", Ratio(signing(1), all_cpus, "cpu-ns/op"), AtMost()),
+        (
+            "C3",
+            "the-profile-of-the-collapse",
+            Share(signing(DOCUMENT_CPUS, profile="cpu"), GC_AND_LOCKS),
+            AtLeast(),
+        ),
+        ("C4", "a-cycle-every-millisecond", Amount(all_cpus, "gc-cycles/s"), About()),
+        ("C5", "with-the-gc-off", Ratio(all_cpus, off), Effect()),
+        ("C6", "with-the-gc-off", Ratio(off, signing(DOCUMENT_CPUS, "2400")), Effect()),
+        ("C7", "with-the-gc-off", Ratio(signing(1), best), Effect()),
+        ("C8", "does-it-scale", Ratio(signing(DOCUMENT_CPUS // 2, BEST_GOGC), best), AtLeast()),
+    )
+    for name, anchor, quantity, rule in claims:
+        yield Claim(
+            *(name, anchor, quantity, rule),
+            releases=RELEASES,
+            cpus=LEAST_CPUS,
+        )
+
+
+# === Estimates =======================================================================
+
+
+RATE = "op/cpu-s"
+# Of the document's figures: 78,940.67 op/s over 679 cycles a second.
+PUBLISHED_OPERATIONS = 116
+THRESHOLD = 2.0  # operations per cycle fall by so much from one number of Ps to the next
+
+
+# --- Sweeps over the Ps and GOGC -------------------------------------------------------
+
+
+def threshold(recording: Recording, go: str) -> tuple[int, int, float] | None:
+    """Between which two numbers of Ps the operations per GC cycle fall most, and by what.
+
+    None where they nowhere fall by the factor THRESHOLD.
+    """
+    levels = [
+        (procs, e.value)
+        for procs in PROCS
+        if (e := recording.level(turns(procs), go, "gc-cycle-op")).samples
+    ]
+    falls = [(before[1] / after[1], before[0], after[0]) for before, after in pairwise(levels)]
+    fall, before, after = max(falls, default=(0.0, 0, 0))
+    return (before, after, fall) if fall >= THRESHOLD else None
+
+
+def sweep_arm(recording: Recording) -> tuple[Callable[[str], Arm], str, str]:
+    """What GOGC is swept on: the arm by GOGC, its metric, and the words for it.
+
+    The document's own sweep where there are CPUs enough, else Ps that take turns.
+    """
+    if recording.cpus >= LEAST_CPUS:
+        words = f"signatures per second, {DOCUMENT_CPUS} goroutines on {recording.cpus} CPUs"
+        return (lambda gogc: signing(DOCUMENT_CPUS, gogc)), "op/s", words
+    words = f"signatures per CPU second, {MOST_PROCS} Ps that take turns on one CPU"
+    return (lambda gogc: turns(MOST_PROCS, gogc)), RATE, words
+
+
+def best_gogc(recording: Recording, go: str) -> str:
+    """The smallest GOGC of the sweep that no other value significantly outperforms.
+
+    Empty if none was measured.
+    """
+    arm, metric, _ = sweep_arm(recording)
+    found = {gogc: recording.level(arm(gogc), go, metric) for gogc in GOGCS}
+    return first_unbeaten({gogc: e for gogc, e in found.items() if e.samples})
+
+
+def first_unbeaten(levels: Mapping[str, Estimate]) -> str:
+    """The first of some levels that the largest does not significantly exceed; "" of none."""
+    largest = max(levels.values(), key=lambda e: e.value, default=None)
+    return next((name for name, e in levels.items() if largest and e.high >= largest.low), "")
+
+
+def profiled_arms(recording: Recording) -> list[Arm]:
+    """The profiled arms: at the collapse, and at a better GOGC."""
+    if recording.cpus >= LEAST_CPUS:
+        return [signing(DOCUMENT_CPUS, gogc, profile="cpu") for gogc in ("100", BEST_GOGC)]
+    return [turns(MOST_PROCS, gogc, profile="cpu") for gogc in ("100", "400")]
+
+
+GC_PARTS = {
+    "GC and locks": GC_AND_LOCKS,
+    "of it, marking": MARKING,
+    "of it, sweeping": SWEEPING,
+    "of it, locks and waiting": WAITING,
+}
+# The functions that the document prints, by the part of the GC that they belong to.
+_PRINTED = {
+    "of it, marking": ("runtime.gcDrain", "runtime.gcmarknewobject", "runtime.(*lfstack).pop"),
+    "of it, sweeping": ("runtime.sweepone", "runtime.(*mspan).sweep", "runtime.(*gcSweepBuf).push"),
+    "of it, locks and waiting": ("runtime.procyield", "runtime.futex", "runtime.lock"),
+}
+
+
+def published_profile() -> dict[str, float]:
+    """The document's flat shares (%) of the GC and its parts."""
+    flat = published.table("cloudflare-profile").set_index("function")["flat_percent"]
+    parts = {name: float(flat[list(functions)].sum()) for name, functions in _PRINTED.items()}
+    return {"GC and locks": sum(parts.values())} | parts
+
+
+SAVED = "saved by GOGC=400"
+_SHARES = {
+    "gctrace's percentage": "gctrace-share",
+    "MemStats.GCCPUFraction": "gc-share-memstats",
+    "runtime/metrics over CPU time": "gc-share-classes",
+}
+
+
+def gc_shares(recording: Recording, go: str) -> dict[str, tuple[Estimate, list[float]]]:
+    """The GC's share (0 to 1) of the CPU time with many Ps and its raw values, by measure.
+
+    The last two are its share of the CPU profile, and what GOGC=400 saves.
+    """
+    arm, share = turns(MOST_PROCS), Share(turns(MOST_PROCS, profile="cpu"), GC_AND_LOCKS)
+    ratio = Ratio(turns(MOST_PROCS, "400"), arm, "cpu-ns/op")
+    left = recording.ratio(ratio, go)
+    saved = replace(left, value=1 - left.value, low=1 - left.high, high=1 - left.low)
+    return {
+        name: (recording.amount(arm, go, metric), list(recording.values(arm, go, metric)))
+        for name, metric in _SHARES.items()
+    } | {
+        "profile: GC and locks": (recording.share(share, go), list(recording.shares(share, go))),
+        SAVED: (saved, [1 - v for v in recording.points(ratio, go)]),
+    }
+
+
+# --- gctraces --------------------------------------------------------------------------
+
+
+def published_trace() -> gctrace.Trace:
+    """The document's printed lines, read as any trace is."""
+    path = places.PUBLISHED / "cloudflare-gctrace.txt"
+    return gctrace.parse(path.read_text(encoding="utf-8"))
+
+
+def traced(recording: Recording, arm: Arm, go: str) -> gctrace.Trace | None:
+    """The gctrace that the run kept of an arm's first sample; None if it kept none.
+
+    Raises GccostError if it cannot be read.
+    """
+    path = recording.run.gctrace(arm.on(go))
+    return gctrace.read(path) if path.exists() else None
+
+
+def start(recording: Recording, arm: Arm, go: str) -> str:
+    """The median heap in MB at which an arm's cycles start, by the trace that was kept."""
+    try:
+        found = traced(recording, arm, go)
+    except GccostError:  # the chart of the traces reports it
+        return "–"
+    return str(median_high(c.start_mb for c in found.own)) if found and found.own else "–"
+
+
+def between(trace: gctrace.Trace) -> list[float]:
+    """The ms from each cycle to the next one of its own, where the lines are adjacent."""
+    return [
+        max(1000 * (after.at - before.at), 0.5)  # printed to the ms
+        for before, after in pairwise(trace.own)
+        if after.number == before.number + 1
+    ]
+
+
+def medians(trace: gctrace.Trace) -> dict[str, float]:
+    """The ms between a trace's cycles, how many there are, and their heaps in MB."""
+    own = trace.own
+    return {
+        "estimate": median_high(between(trace)),
+        "cycles": len(own),
+        "start_mb": median_high(cycle.start_mb for cycle in own),
+        "live_mb": median_high(cycle.live_mb for cycle in own),
+        "goal_mb": median_high(cycle.goal_mb for cycle in own),
+    }
+
+
+def traces(recording: Recording) -> tuple[dict[str, gctrace.Trace], list[GccostError]]:
+    """The traces with cycles by what was traced, the document's first; what cannot be read."""
+    arms = {f"{MOST_PROCS} Ps": turns(MOST_PROCS), "1 P": turns(1)}
+    if recording.cpus >= LEAST_CPUS:
+        arms = {f"{DOCUMENT_CPUS} goroutines, all CPUs": signing(DOCUMENT_CPUS)} | arms
+    found, unread = {"as published": published_trace()}, []
+    for go in recording.releases:
+        for label, arm in arms.items():
+            try:
+                trace = traced(recording, arm, go)
+            except GccostError as error:
+                unread.append(error)
+                continue
+            if trace is not None and len(between(trace)) > 1:
+                found[f"Go {go}, {label}"] = trace
+    return found, unread
+
+
+# --- Throughput against memory -----------------------------------------------------------
+
+
+def way(arm: Arm) -> str:
+    """A way to give the GC less to do, in words."""
+    if arm == AUTOMEMLIMIT:
+        return "automemlimit's rule"
+    if arm.limit:
+        return f"limit {arm.limit.removesuffix('MiB')}"
+    if arm.sub:
+        return f"{arm.benchmark.removeprefix('Serve').lower()} {arm.sub[0][1]}"
+    return "GC off" if arm.gogc == "off" else f"GOGC={arm.gogc}"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way's throughput per CPU second and peak memory, and whether it is on the front."""
+
+    arm: Arm
+    rate: Estimate
+    memory: Estimate
+    front: bool
+
+
+def ways(recording: Recording) -> list[Way]:
+    """What each way gives.
+
+    The Pareto front holds the ways that no other beats in throughput with no more memory.
+    """
+    found = [
+        (arm, rate, recording.level(arm, TODAY_GO, "peak-rss-bytes"))
+        for arm in WAYS
+        if (rate := recording.level(arm, TODAY_GO, RATE)).samples
+    ]
+    return [
+        Way(
+            arm,
+            rate,
+            memory,
+            not any(r.value > rate.value and m.value <= memory.value for _, r, m in found),
+        )
+        for arm, rate, memory in found
+    ]
+
+
+# --- What a GC cycle and a page fault cost ------------------------------------------------
+
+MODELLED: Mapping[str, tuple[Arm, ...]] = MappingProxyType(
+    {
+        "signing on Ps that take turns": tuple(turns(MOST_PROCS, g) for g in GOGCS),
+        "a server's garbage": WAYS,
+    }
+)
+
+
+def modelled(recording: Recording, go: str, arms: Iterable[Arm]) -> pd.DataFrame:
+    """The samples of arms: CPU ns, GC cycles and page faults, each per operation."""
+    parts = [pd.DataFrame(columns=["cpu", "cycles", "faults"], dtype=float)]
+    for arm in arms:
+        samples = recording.samples(arm, go)
+        if len(samples):
+            cycles, faults = samples["gc-cycles"] / samples["n"], samples["faults"] / samples["n"]
+            found = {"cpu": samples["cpu-ns/op"], "cycles": cycles, "faults": faults}
+            parts.append(pd.DataFrame(found).dropna())
+    return pd.concat(parts)
+
+
+def cost_model(recording: Recording, go: str, arms: Iterable[Arm]) -> Plane | None:
+    """cpu/op = a + c·GC/op + f·faults/op through the samples of arms, in ns; None if too few."""
+    found = modelled(recording, go, arms)
+    return plane([found["cycles"], found["faults"]], found["cpu"])
+
+
+# --- How far cores scale -----------------------------------------------------------------
+
+
+def published_throughput(gogc: str) -> dict[float, float]:
+    """The document's signatures per second at a GOGC, by the number of goroutines."""
+    found = published.table("cloudflare-throughput").query("gogc == @gogc")
+    return {float(n): float(x) for n, x in zip(found["goroutines"], found["op_per_s"], strict=True)}
+
+
+def published_sweep() -> dict[str, float]:
+    """The document's signatures per second of all its CPUs, by every GOGC but 100."""
+    found = published.table("cloudflare-throughput").query("gogc != '100'")
+    return {str(gogc): float(x) for gogc, x in zip(found["gogc"], found["op_per_s"], strict=True)}
+
+
+def published_law() -> Scaling | None:
+    """The law through the document's throughputs at GOGC=100 up to their peak."""
+    found = published_throughput("100")
+    peak = max(found, key=found.__getitem__)
+    rising = {n: x for n, x in found.items() if n <= peak}
+    return fit_scaling(list(rising), list(rising.values()))
+
+
+# === Charts ==========================================================================
+
+
+_TICKS = (1, 8, 16, 24, 32, 48, 64, 96)  # of an axis of goroutines or Ps
+
+
+def _thousands(x: float) -> str:
+    return rounding.plain(x / 1000) + "k"
+
+
+def _from_zero(label: str, high: float | None = None) -> Axis:
+    """The y axis of a throughput."""
+    return Axis(label, limits=(0, high), format=_in_thousands)
+
+
+def _in_thousands(x: float, _: object) -> str:
+    return f"{x / 1000:g}k" if x else "0"
+
+
+def _named(setting: str) -> str:
+    return "GC off" if setting == "off" else f"GOGC={setting}"
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = rounding.plain(min(values)), rounding.plain(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+# --- The document's figures ------------------------------------------------------------
+
+
+@chart("cloudflare-published", "The document's throughputs are missing")
+def published_scaling(recording: Recording) -> Drawing | None:
+    """The document's throughputs, with the scalability law through those up to its peak."""
+    del recording
+    figures = published.table("cloudflare-throughput").astype({"op_per_s": float})
+    law = published_law()
+    if law is None:
+        return None
+    one, most = figures["op_per_s"].iloc[0], figures["op_per_s"].max()
+    last = DOCUMENT_CPUS
+    points = [
+        Point(
+            "",
+            _named(setting),
+            NO_ESTIMATE,
+            n,
+            label=_thousands(rate),
+            colour=PURPLE,
+            published=[Mark(rate, "D" if setting == "100" else "s")],
+        )
+        for n, setting, rate in figures.itertuples(index=False)
+    ]
+
+    def lines(axes: Axes, _: str) -> None:
+        grid = [1 + i * (last - 1) / 94 for i in range(95)]
+        axes.plot(grid, [rounded(law.at(n)) for n in grid], color=BLUE, linewidth=1.6)
+        axes.axline((0, 0), slope=one, color=MUTED, linewidth=1, linestyle=(0, (4, 2)))
+        at, text = (most / one - 0.5, most), "proportional\nto the first"
+        axes.text(*at, text, ha="right", va="center", color=MUTED, fontsize=9)
+
+    found = curves(
+        points,
+        f"As published: {_thousands(published_throughput('100')[last])} signatures a second "
+        f"from {last} goroutines, {_thousands(most)} with the best GOGC; a law fitted up to the "
+        f"peak says {_thousands(law.at(last))}",
+        Axis("goroutines, on 24 cores with 48 threads", limits=(0, last * 1.03)),
+        _from_zero("signatures per second", 1.12 * most),
+        kind="A chart of the published throughputs over the goroutines, with the Universal "
+        "Scalability Law through the points up to the peak (contention "
+        f"{rounding.percent(law.contention)}, coherence {rounding.percent(law.coherence)})",
+        height=10,
+        gap=0.06,
+        more_ends=[(law.at(last), "the law", BLUE)],
+        decorate=lines,
+    )
+    return found and replace(found, data=figures.assign(law=figures["goroutines"].map(law.at)))
+
+
+# --- Throughput over goroutines, Ps and GOGC ----------------------------------------------
+
+
+def _swept(
+    recording: Recording,
+    lines: Mapping[str, tuple[str, Mapping[int, Arm]]],
+    metric: str,
+    x: str,
+) -> list[Point]:
+    """A metric over x, a panel per release; `lines` are colours, and arms by their x."""
+    return [
+        point
+        for go in recording.releases
+        for name, (ink, arms) in lines.items()
+        for point in levels(
+            recording,
+            release(recording, go),
+            name,
+            go,
+            arms.items(),
+            metric,
+            _thousands,
+            data={"arm": name, "go": go, "unit": metric, x: None},
+            colour=ink,
+        )
+    ]
+
+
+@chart("cloudflare-scaling", "Signing on all CPUs was not measured")
+def scaling(recording: Recording) -> Drawing | None:
+    """Throughput over the goroutines on this machine's CPUs, a panel per release."""
+    lines = {
+        _named(setting): (ink, {n: signing(n, setting) for n in GOROUTINES})
+        for setting, ink in (("100", ORANGE), (BEST_GOGC, GREEN))
+    }
+    points = _swept(recording, lines, "op/s", "goroutines")
+    cpus, most = recording.cpus, max((p.x for p in points), default=1)
+
+    def this_machine(axes: Axes, _: str) -> None:
+        axes.axvline(cpus, color=MUTED, linewidth=1, zorder=0)
+
+    return curves(
+        points,
+        lambda: _scaling_title(points, cpus),
+        Axis(
+            f"goroutines; line: this machine's {cpus} CPUs\n"
+            "hollow diamonds: as published on 24 cores, at GOGC=100",
+            ticks=[x for x in (range(1, 9) if most <= 8 else _TICKS) if x <= most],
+            limits=(0, most * 1.06),
+        ),
+        _from_zero("signatures per second"),
+        kind="A line chart of signatures per second over the goroutines",
+        height=7,
+        gap=0.1,
+        published=[(n, x, "D") for n, x in published_throughput("100").items() if n <= most],
+        decorate=this_machine,
+    )
+
+
+def _scaling_title(points: Sequence[Point], cpus: int) -> str:
+    """What each release gains from more goroutines at the first GOGC that was measured."""
+    setting, said = points[0].line, []
+    at_one_gogc = [p for p in points if p.line == setting]
+    for line in by_panel(at_one_gogc).values():
+        first, last, peak = line[0], line[-1], max(line, key=lambda p: p.estimate.value)
+        end, most = (rounding.times(p.estimate.value / first.estimate.value) for p in (last, peak))
+        more = "" if peak in (first, last) else f", with a peak of {most} at {peak.x:.0f}"
+        said.append(f"Go {first.data['go']} {end}{more}")
+    return (
+        f"Throughput of {max(p.x for p in at_one_gogc):.0f} goroutines over that of one, on "
+        f"{cpus} CPUs at {setting}: " + "; ".join(said)
+    )
+
+
+_OFF = 30_000  # where the GC off stands on an axis of GOGC
+_STEPS = (100, 200, 400, 800, 2400, 4800, 11300)
+_GOGC_TICKS = {float(g): f"{g:,}" for g in _STEPS} | {_OFF: "off"}
+
+
+@chart("cloudflare-gogc", "GOGC was not swept")
+def sweep(recording: Recording) -> Drawing | None:
+    """Throughput over GOGC, a panel per release; the GC off stands at the right."""
+    arm, metric, words = sweep_arm(recording)
+    on = {int(setting): arm(setting) for setting in GOGCS if setting != "off"}
+    lines = {"GOGC": (ORANGE, on), "GC off": (GREEN, {_OFF: arm("off")})}
+    swept = _swept(recording, lines, metric, "gogc")
+    panels = {p.panel for p in swept if p.x != _OFF}
+    points = [p for p in swept if p.panel in panels]
+    own = metric == "op/s"  # the document's own sweep
+    one_p = [
+        Point(panel, "one P", e, label=_thousands(e.value), colour=MUTED)
+        for go in recording.releases
+        if (panel := release(recording, go)) in panels and not own
+        if (e := recording.level(turns(1), go, metric)).samples
+    ]
+    figures = published_sweep().items() if own else ()
+    found = points and curves(
+        points + one_p,
+        "Throughput over that at GOGC=100: " + "; ".join(map(_gained, by_panel(points).values())),
+        Axis(f"GOGC (log); {words.partition(', ')[2]}", "log", _GOGC_TICKS, (85, 36_000)),
+        _from_zero(words.partition(",")[0]),
+        kind=f"A line chart of {words}, over GOGC ({_OFF:,} stands for off)",
+        height=7,
+        published=[(_OFF if g == "off" else float(g), x, "D") for g, x in figures],
+    )
+    if not found:
+        return None
+    return replace(found, data=found.data.replace({"gogc": {_OFF: "off"}}))
+
+
+def _gained(swept: Sequence[Point]) -> str:
+    """What a release gains from a larger GOGC, and from none."""
+    over = {p.x: rounding.times(p.estimate.value / swept[0].estimate.value) for p in swept}
+    best = max(swept, key=lambda p: (p.x != _OFF, p.estimate.value))
+    said = [f"Go {best.data['go']} up to {over[best.x]} (GOGC={best.x:.0f})"]
+    if _OFF in over:  # on one line of the title, as capitals are wide
+        said.append(f"{over[_OFF]} with the GC off".replace(" ", "\u00a0"))
+    return ", ".join(said)
+
+
+@chart("cloudflare-grid", "None of the choices was measured")
+def grid(recording: Recording) -> Drawing | None:
+    """Small multiples of the choices: a panel per release, Ps on x, a line per GOGC."""
+    inks = zip(GRID_GOGC, (ORANGE, PURPLE, BLUE, INK, GREEN), strict=True)
+    lines = {
+        _named(setting): (ink, {procs: turns(procs, setting) for procs in GRID_PROCS})
+        for setting, ink in inks
+    }
+    points = _swept(recording, lines, RATE, "procs")
+    best = {
+        found[0].data["go"]: first_unbeaten({p.line: p.estimate for p in found})
+        for found in by_panel(p for p in points if p.x == MOST_PROCS).values()
+    }
+    return curves(
+        points,
+        f"Smallest setting that no other significantly outperforms, with {MOST_PROCS} Ps: "
+        + ", ".join(f"{setting} on Go {go}" for go, setting in best.items()),
+        Axis("Ps that take turns on one CPU", ticks=GRID_PROCS, limits=(0, MOST_PROCS + 2)),
+        _from_zero("signatures per CPU second"),
+        kind="Line charts of signatures per CPU second over the Ps, a line per GOGC",
+        gap=0.09,
+    )
+
+
+# --- The mechanism ---------------------------------------------------------------------
+
+_THROUGHPUT, _CYCLES = "throughput", "how often the GC runs"
+_MECHANISM = {_THROUGHPUT: (RATE, _thousands), _CYCLES: ("gc-cycle-op", rounding.plain)}
+
+
+@chart("cloudflare-turns", "Signing on Ps that take turns was not measured, or ran no GC cycle")
+def mechanism(recording: Recording) -> Drawing | None:
+    """Throughput and operations per GC cycle over the Ps that take turns on one CPU."""
+    points = [
+        point
+        for panel, (metric, say) in _MECHANISM.items()
+        for go, ink in zip(recording.releases, (BLUE, ORANGE, GREEN, INK), strict=False)
+        for point in levels(
+            recording,
+            panel,
+            f"Go {go}",
+            go,
+            [(procs, turns(procs)) for procs in PROCS],
+            metric,
+            say,
+            data={"arm": f"Go {go}", "go": go, "unit": metric, "procs": None},
+            colour=ink,
+        )
+    ]
+    panels = by_panel(points)
+    if len(panels) < len(_MECHANISM):
+        return None
+    most = max(p.x for p in points)
+    label = f"{PUBLISHED_OPERATIONS}"
+    document = replace(NO_ESTIMATE, value=PUBLISHED_OPERATIONS)
+    return curves(
+        [*points, Point(_CYCLES, "as published", document, label=label, colour=PURPLE)],
+        _mechanism_title(recording, by_line(panels[_THROUGHPUT]).values()),
+        Axis(
+            "Ps, a goroutine each, that take turns on one CPU; GOGC=100",
+            ticks=[procs for procs in _TICKS if procs <= most],
+            limits=(0, most * 1.04),
+        ),
+        {
+            _THROUGHPUT: _from_zero("signatures per CPU second"),
+            _CYCLES: Axis("signatures per GC cycle (log)", "log"),
+        },
+        kind="Line charts over the Ps, of signatures per CPU second and per GC cycle",
+        gap=0.09,
+    )
+
+
+def _mechanism_title(recording: Recording, rates: Iterable[Sequence[Point]]) -> str:
+    said, slower = [], True
+    for line in rates:
+        first, last = line[0], line[-1]
+        slower &= last.estimate.high < first.estimate.low
+        where = threshold(recording, str(first.data["go"]))
+        fall = f"fall most from {where[0]} to {where[1]} Ps" if where else "nowhere fall steeply"
+        said.append(
+            f"{first.line}: {first.label} to {last.label} a CPU second, its operations per "
+            f"GC cycle {fall}"
+        )
+    begins = (
+        "With more Ps on one CPU signing slows down" if slower else "Signing on more Ps on one CPU"
+    )
+    return f"{begins}. " + "; ".join(said)
+
+
+# --- gctrace ---------------------------------------------------------------------------
+
+
+def _no_trace(recording: Recording) -> str:
+    return "No gctrace with cycles was kept" + _left_out(recording, traces(recording)[1])
+
+
+@chart("cloudflare-gctrace", _no_trace)
+def trace(recording: Recording) -> Drawing | None:
+    """The document's printed cycles next to ours: how far apart, and with what heap."""
+    found, unread = traces(recording)
+    left_out = _left_out(recording, unread)
+    data = pd.DataFrame([{"arm": name} | medians(of) for name, of in found.items()])
+    first, *ours = data["estimate"]
+    points = [
+        Point(
+            "",
+            arm,
+            replace(NO_ESTIMATE, value=middle),
+            raw=between(found[arm]),
+            label=f"{rounding.plain(middle)} ms; {start}→{live} MB, goal {goal:.0f}",
+            colour={"as published": PURPLE}.get(arm, BLUE if arm.endswith(" P") else ORANGE),
+        )
+        for arm, middle, _, start, live, goal in data.itertuples(index=False)
+    ]
+    drawing = ours and dots(
+        points,
+        f"A cycle every {rounding.plain(first)} ms as published, every {_range(ours)} ms "
+        f"here, with {data['live_mb'].max()} MB or less alive after it",
+        "time from one GC cycle to the next (ms, log; printed to the ms), GOGC=100;\n"
+        "right: the median, and the heap from a cycle's start to what lives after it"
+        + "".join(f"\n{line}" for line in textwrap.wrap(left_out[2:], 90)),
+        kind="A dot plot of the times between GC cycles" + left_out,
+        log=True,
+    )
+    return replace(drawing, data=data) if drawing else None
+
+
+def _left_out(recording: Recording, unread: Sequence[GccostError]) -> str:
+    """What follows where gctraces cannot be read; nothing where all can."""
+    if not unread:
+        return ""
+    file = Path(unread[0].place).relative_to(recording.run.folder).as_posix()
+    more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+    return f"; left out: {file}{more} cannot be read ({unread[0].mend})"
+
+
+# --- The GC's share ----------------------------------------------------------------------
+
+
+@chart("cloudflare-profile", "Signing was not profiled")
+def profile(recording: Recording) -> Drawing | None:
+    """Shares of the CPU profile at the collapse and at a better GOGC, next to the document's."""
+    whole, *_ = GC_PARTS
+    printed, arms = published_profile(), profiled_arms(recording)
+    parts = {
+        name: Part(functions, published=printed[name], colour=ORANGE if name == whole else BLUE)
+        for name, functions in GC_PARTS.items()
+    }
+    points = [
+        point if arm.gogc == "100" else replace(point, published=())
+        for go in recording.releases
+        for arm in arms
+        for point in shares(
+            recording, arm, go, parts, f"{release(recording, go)}, GOGC={arm.gogc}", gogc=arm.gogc
+        )
+    ]
+    found = {(p.data["go"], p.data["gogc"]): p.label for p in points if p.line == whole}
+    return dots(
+        points,
+        f"The GC and its locks in the CPU profile at GOGC={' and '.join(a.gogc for a in arms)}: "
+        + "; ".join(
+            f"{' and '.join(found.get((go, arm.gogc), '–') for arm in arms)} on Go {go}"
+            for go in dict.fromkeys(go for go, _ in found)
+        ),
+        "share of the CPU profile (%); shares overlap\n"
+        "hollow diamonds: flat shares of the functions that the document printed",
+        kind="A dot plot of shares of the CPU profile, which overlap",
+        limits=PERCENT,
+    )
+
+
+@chart("cloudflare-share", "The GC's share of the CPU time was not measured")
+def gc_share(recording: Recording) -> Drawing | None:
+    """The GC's share of the CPU time by several measures, with many Ps."""
+    points = [
+        Point(
+            release(recording, go),
+            measure,
+            in_percent(estimate),
+            raw=[100 * v for v in raw],
+            label=rounding.percent(estimate.value),
+            colour=GREEN if measure == SAVED else ORANGE,
+            data={"arm": measure, "go": go, "unit": "%"},
+        )
+        for go in recording.releases
+        for measure, (estimate, raw) in gc_shares(recording, go).items()
+        if estimate.samples
+    ]
+    return dots(
+        points,
+        lambda: (
+            f"The GC's share of the CPU time depends on the measure: with {MOST_PROCS} Ps on one "
+            f"CPU it is {_range([p.estimate.value for p in points])} %"
+        ),
+        "share of the process's CPU time (%); more than 100 is counted too high",
+        kind="A dot plot of the GC's share by several measures",
+    )
+
+
+# --- What to take home -------------------------------------------------------------------
+
+_WAYS = {
+    "fixed GOGC": (FIXED, BLUE),
+    "GOMEMLIMIT": (LIMITED, ORANGE),
+    "ballast": (BALLASTS, GREEN),
+    "tuner": (TUNERS, INK),
+    "automemlimit": ((AUTOMEMLIMIT,), PURPLE),
+}
+_LINES = {arm: (line, ink) for line, (arms, ink) in _WAYS.items() for arm in arms}
+
+
+@chart("cloudflare-pareto", f"A server's garbage was not measured on Go {TODAY_GO}")
+def pareto(recording: Recording) -> Drawing | None:
+    """Throughput per CPU second against peak memory, the Pareto front drawn."""
+    found = ways(recording)
+    if not found:
+        return None
+    points = []
+    for w in found:
+        name, memory, (line, ink) = way(w.arm), w.memory.value / 2**20, _LINES[w.arm]
+        label = f"{name} {_thousands(w.rate.value)}" + (" (on the front)" if w.front else "")
+        data = {"arm": name, "go": TODAY_GO, "unit": RATE, "peak_rss_mib": memory, "front": w.front}
+        points.append(Point("", line, w.rate, rounded(memory, 3), (), label, ink, data=data))
+
+    def raw_and_front(axes: Axes, _: str) -> None:
+        for w, p in zip(found, points, strict=True):
+            samples = recording.samples(w.arm, TODAY_GO)
+            memory, rates = samples["peak-rss-bytes"] / 2**20, samples[RATE]
+            axes.scatter(memory.map(rounded), rates.map(rounded), s=9, color=p.colour, alpha=0.3)
+        front = sorted((p.x, rounded(p.estimate.value)) for p in points if p.data["front"])
+        axes.step(*zip(*front, strict=True), where="post", color=MUTED, linewidth=1.2, zorder=0)
+        names = [re.split("[= ]", str(p.data["arm"]))[-1] for p in points]
+        at = zip(points, names, strict=True)
+        name_points(axes, [(p.x, p.estimate.value, name, p.colour) for p, name in at])
+
+    least, most = min(p.x for p in points), max(p.x for p in points)
+    return curves(
+        points,
+        _pareto_title(found),
+        Axis(
+            "peak resident memory (MiB, log); next to each point: its GOGC, or its goal in MiB\n"
+            "grey line: the Pareto front",
+            "log",
+            ticks_between(least, most),
+            (least / 1.2, most * 1.4),
+        ),
+        _from_zero(
+            "operations per CPU second",
+            1.1 * max(recording.values(w.arm, TODAY_GO, RATE).max() for w in found),
+        ),
+        kind="A scatter plot of operations per CPU second against the peak memory in MiB",
+        height=13,
+        joined=False,
+        decorate=raw_and_front,
+    )
+
+
+def _pareto_title(found: Sequence[Way]) -> str:
+    best = max(found, key=lambda w: w.rate.value)
+    title = (
+        f"The most throughput, {_thousands(best.rate.value)} operations per CPU second, "
+        f"takes {rounding.mebibytes(best.memory.value)} ({way(best.arm)})"
+    )
+    for w in found:
+        if w.arm == SERVE:
+            memory = rounding.mebibytes(w.memory.value)
+            title += f"; the default makes {_thousands(w.rate.value)} with {memory}"
+    return title
+
+
+# --- The model -----------------------------------------------------------------------------
+
+
+@chart("cloudflare-model", "There are too few samples to tell cycles from page faults")
+def model(recording: Recording) -> Drawing | None:
+    """What the model leaves unexplained, a panel per workload and release."""
+    fits = [
+        (workload, go, fit)
+        for workload, arms in MODELLED.items()
+        for go in recording.releases
+        if (fit := cost_model(recording, go, arms)) is not None
+    ]
+    if not fits:
+        return None
+    points = []
+    figure, all_axes = canvas([5.5] * len(fits))
+    for axes, (workload, go, fit) in zip(all_axes, fits, strict=True):
+        panel = f"{workload}, Go {go}"
+        own, cycle, fault = fit.coefficients
+        micros = rounding.interval(scaled(cycle, 1e-3), "number")
+        parts = {
+            "operation": (own, f"R² {rounding.plain(fit.r2)}"),
+            "GC cycle": (cycle, f"{micros} µs a GC cycle"),
+            "page fault": (fault, f"{rounding.interval(fault, 'number')} ns a page fault"),
+        }
+        for name, (e, label) in parts.items():
+            data = {"arm": name, "go": go, "unit": "ns", "workload": workload}
+            points.append(Point(panel, name, e, label=label, data=data))
+        left = [rounded(v / 1000) for v in fit.residuals]
+        xs = [rounded(v / 1000) for v in fit.fitted]
+        axes.scatter(xs, left, s=14, color=ORANGE, alpha=0.6, linewidths=0)
+        axes.axhline(0, color=INK, linewidth=1, zorder=0)
+        reach = 1.15 * max(map(abs, left))
+        axes.set(ylim=(-reach, reach), ylabel="measured −\nmodel (µs)")
+        words = f"{panel}: " + ", ".join(label for _, label in parts.values())
+        axes.set_title("\n".join(textwrap.wrap(words, 76)), fontsize=9)
+    below(figure, "CPU time per operation by the model (µs)")
+    explained = _range([100 * fit.r2 for *_, fit in fits])
+    cycles = _range([fit.coefficients[1].value / 1000 for *_, fit in fits])
+    title = (
+        f"Two counts explain {explained} % of what an operation takes; a GC cycle costs {cycles} µs"
+    )
+    headline(figure, title)
+    alt = told(points, "Residuals of a linear model of the CPU time per operation")
+    return Drawing(figure, title, alt, table(points))
+
+
+# === The study =======================================================================
+
+STUDY = Study(
+    name="cloudflare",
+    chapter="04-cloudflare",
+    question="Does signing scale, and what does GOGC do for it?",
+    cases=tuple(_cases()),
+    document=CLOUDFLARE_GO,
+    claims=tuple(_claims()),
+    charts=(
+        published_scaling,
+        scaling,
+        mechanism,
+        sweep,
+        grid,
+        trace,
+        profile,
+        gc_share,
+        pareto,
+        model,
+    ),
+)
