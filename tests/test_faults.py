@@ -387,7 +387,7 @@ def page_of(recording: Recording) -> str:
 
 def same_samples(one: Recording, other: Recording) -> bool:
     left, right = (
-        r.frame.drop(columns=["file", "line"]).reset_index(drop=True) for r in (one, other)
+        r.frame.drop(columns="line", errors="ignore").reset_index(drop=True) for r in (one, other)
     )
     return left.equals(right[left.columns])
 
