@@ -15,8 +15,8 @@ from gccost import rounding
 from gccost.judging.recording import Recording
 from gccost.measuring.experiments.cloudflare import GRID_GOGC, GRID_PROCS, PROCS, turns
 from gccost.measuring.toolchains import title
-from gccost.showing.controls import reader
 from gccost.showing.tables import Prose, table
+from gccost.showing.widgets import reader
 
 
 def choose(recording: Recording) -> Any:

@@ -33,7 +33,7 @@ from gccost import gokernel
 from gccost.errors import GccostError, MissingTool
 from gccost.files import write_whole
 from gccost.settings import Settings
-from gccost.showing import controls
+from gccost.showing import widgets
 
 # What the written notebook says of its kernel: enough for JupyterLab to choose
 # one and for a forge to highlight the code, and nothing that changes with a
@@ -129,7 +129,7 @@ async def _execute(
             # order of a set of strings, would be part of the result.
             "IPYTHONDIR": scratch,
             "PYTHONHASHSEED": "0",
-            controls.HEADLESS: "1",
+            widgets.HEADLESS: "1",
             **settings.variables(),
         }
         await _run(notebook, node, environment, last_words, on_stderr)
