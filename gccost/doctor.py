@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 from packaging.requirements import Requirement
 
-from gccost import gokernel, places
+from gccost import gokernel, paths
 from gccost.errors import GccostError
 from gccost.measuring import jdks, machine, toolchains
 from gccost.measuring.experiments import EXPERIMENTS
@@ -90,10 +90,10 @@ def examine() -> list[Finding]:
 def _probes() -> Iterator[_Probe]:
     linux = sys.platform == "linux"
     python = f"{platform.python_version()} in {sys.prefix}"
-    own = sys.prefix == str(places.ROOT / ".venv") or "CONDA_PREFIX" in os.environ
+    own = sys.prefix == str(paths.ROOT / ".venv") or "CONDA_PREFIX" in os.environ
     pins, others = _packages()
     maven = shutil.which("mvn")
-    disk, memory = shutil.disk_usage(places.ROOT).free, psutil.virtual_memory().available
+    disk, memory = shutil.disk_usage(paths.ROOT).free, psutil.virtual_memory().available
     yield _Probe(
         "Python",
         partial(_if, own, python),
@@ -241,7 +241,7 @@ def _releases() -> list[str]:
 
 def _packages() -> tuple[int, list[str]]:
     """How many packages are locked for this machine, and those that are not installed so."""
-    lock = (places.ROOT / "requirements.lock").read_text().splitlines()
+    lock = (paths.ROOT / "requirements.lock").read_text().splitlines()
     pins = [Requirement(line.rstrip(" \\")) for line in lock if line and line[0] not in " #"]
     wanted = [pin for pin in pins if pin.marker is None or pin.marker.evaluate()]
     return len(wanted), [p.name for p in wanted if _installed(p.name) not in p.specifier]

@@ -14,7 +14,7 @@ import pytest
 from conftest import PROGRAM, FakeMachine
 from test_profiles import write as write_profile
 
-from gccost import places
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import gogc, ledger, published
 from gccost.judging.claims import cloudflare as claims
@@ -413,7 +413,7 @@ def test_a_sweep_that_is_killed_half_way_goes_on_where_it_was(
     monkeypatch.setattr(samples, "run_sample", until_killed)
     with pytest.raises(KeyboardInterrupt):
         measured(machine)
-    (run,) = runs.all_runs(places.runs())
+    (run,) = runs.all_runs(paths.runs())
     before = run.samples.read_bytes()
     assert before.count(b"\nBenchmark") == 30
     monkeypatch.setattr(samples, "run_sample", whole)

@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from notebooks_fixture import code, write
 
-from gccost import cli, files, places, study
+from gccost import cli, files, paths, study
 from gccost.errors import GccostError
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
@@ -512,7 +512,7 @@ def test_a_run_that_cannot_be_read_is_named_and_passed_over(
     assert f"The run {old.name} is skipped: " in done.stderr
     assert why in done.stderr
     assert "To mend it: " in done.stderr
-    (new,) = runs.all_runs(places.runs())
+    (new,) = runs.all_runs(paths.runs())
     assert new != old
     assert_complete(new)
     assert old.samples.read_bytes() == before
@@ -684,7 +684,7 @@ print(samples.run_sample(binary, case, folder).n)
         alone = []
     done = subprocess.run(
         [*alone, sys.executable, "-c", program, str(tmp_path)],
-        cwd=places.ROOT,
+        cwd=paths.ROOT,
         env={**os.environ, "GOPROXY": "off", "PIP_NO_INDEX": "1"},
         capture_output=True,
         text=True,

@@ -21,7 +21,7 @@ from faketools import FakeTools
 from test_cloudflare import LINE, made_up
 from test_profiles import write as write_profile
 
-from gccost import errors, files, places
+from gccost import errors, files, paths
 from gccost.errors import DiskFull, GccostError
 from gccost.judging import gogc
 from gccost.judging.recording import Recording
@@ -199,7 +199,7 @@ def test_another_fault_of_a_build_is_still_the_builds(tmp_path: Path) -> None:
 def test_a_runtime_that_finds_no_room_is_a_full_disk(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(places, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
     run = Fails(f"write {tmp_path}/cache/overlays/x/mheap.go: no space left on device")
     with pytest.raises(DiskFull) as full:
         builds.overlay(TOOLCHAIN, "index", run)
@@ -215,7 +215,7 @@ interface Handle extends AutoCloseable {
 def test_classes_that_find_no_room_are_a_full_disk(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(places, "CACHE", tmp_path)
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
     compiler = Javac(Path("/bin/javac"), "25")
     with pytest.raises(DiskFull, match=r"No space left on device \(building javasrc/finalization"):
         java.build("finalization", compiler, Fails(JAVAC_SAYS))
@@ -230,7 +230,7 @@ def test_jars_that_find_no_room_are_a_full_disk(
     def copytree(source: Path, into: Path) -> None:
         raise shutil.Error([(source, into, "[Errno 28] No space left on device: 'x.jar'")])
 
-    monkeypatch.setattr(places, "CACHE", tmp_path)
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
     monkeypatch.setattr(jdks, "jmh", lambda: tmp_path)
     monkeypatch.setattr(shutil, "copytree", copytree)
     with pytest.raises(DiskFull, match="No space left on device"):
@@ -482,7 +482,7 @@ def test_the_image_is_made_from_one_base_that_can_be_replaced(tmp_path: Path) ->
     ):
         asked.unlink(missing_ok=True)
         done = subprocess.run(
-            [places.ROOT / "scripts" / "docker-test"],
+            [paths.ROOT / "scripts" / "docker-test"],
             env={"PATH": f"{tmp_path}:/usr/bin:/bin", **more},
             capture_output=True,
             text=True,

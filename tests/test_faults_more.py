@@ -21,7 +21,7 @@ from test_precision import BEHAVIOUR
 from test_setup import Clone
 from test_toolchains import bare, fresh, script  # noqa: F401 - fixtures
 
-from gccost import places
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
 from gccost.measuring import campaign, precision, runs, toolchains
@@ -100,7 +100,7 @@ def test_a_run_that_was_killed_as_it_began_goes_on(
             campaign.measure(faults.planned())
     with pytest.raises(KeyboardInterrupt):
         campaign.measure(faults.planned(), faults.after(9))
-    (run,) = runs.all_runs(places.runs())
+    (run,) = runs.all_runs(paths.runs())
     reading = run.reading()
     assert reading.errors == []
     assert len(reading.frame) >= 7
@@ -118,7 +118,7 @@ def test_a_precision_run_that_was_killed_as_it_began_goes_on(
             precision.measure(plan, faults.after(100), seconds=0.1)
     with pytest.raises(KeyboardInterrupt):
         precision.measure(plan, faults.after(2), seconds=0.1)
-    (run,) = runs.all_runs(places.runs())
+    (run,) = runs.all_runs(paths.runs())
     assert len(run.manifest()["done"]) == 2
 
 
@@ -289,7 +289,7 @@ def test_a_precision_measurement_whose_program_fails_is_made_anew(
     machine.behaviour = BEHAVIOUR
     with pytest.raises(KeyboardInterrupt):
         precision.measure(plan, faults.after(1), seconds=0.1)
-    (run,) = runs.all_runs(places.runs())
+    (run,) = runs.all_runs(paths.runs())
     before = run.samples.read_bytes()
     machine.behaviour = behaviour
     with pytest.raises(GccostError, match=why) as failure:

@@ -10,13 +10,13 @@ import pytest
 from nbformat import NotebookNode
 from notebooks_fixture import code, execute, prose
 
-from gccost import cli, gokernel, places
+from gccost import cli, gokernel, paths
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.settings import Settings
 from gccost.showing.report import write_report
 
-NOTEBOOKS = sorted(places.NOTEBOOKS.glob("go-*.ipynb"))
+NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("go-*.ipynb"))
 NAMES = [path.stem for path in NOTEBOOKS]
 
 
@@ -137,7 +137,7 @@ def test_without_the_kernel_one_line_says_how_to_get_it(tmp_path: Path, monkeypa
 
 def test_a_replay_keeps_what_is_committed(tmp_path: Path) -> None:
     before = [path.read_bytes() for path in NOTEBOOKS]
-    assert cli._execute(NOTEBOOKS, places.NOTEBOOKS, Settings("replay")) == NOTEBOOKS
+    assert cli._execute(NOTEBOOKS, paths.NOTEBOOKS, Settings("replay")) == NOTEBOOKS
     assert [path.read_bytes() for path in NOTEBOOKS] == before
 
 

@@ -20,11 +20,11 @@ import rattler
 import yaml
 from packaging.requirements import Requirement
 
-from gccost import places
+from gccost import paths
 from gccost.doctor import Finding, State, examine, render
 from gccost.measuring import toolchains
 
-ROOT = places.ROOT
+ROOT = paths.ROOT
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
 SUPPORTED = ["3.11", "3.12", "3.13", "3.14"]
 

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from gccost import places
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import published
 from gccost.judging.claims.quantities import Share
@@ -152,7 +152,7 @@ def gc_shares(recording: Recording, go: str) -> dict[str, tuple[Estimate, list[f
 
 def published_trace() -> gctrace.Trace:
     """The document's printed lines, read as any trace is."""
-    path = places.PUBLISHED / "cloudflare-gctrace.txt"
+    path = paths.PUBLISHED / "cloudflare-gctrace.txt"
     return gctrace.parse(path.read_text(encoding="utf-8"))
 
 
