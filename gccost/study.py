@@ -124,7 +124,7 @@ class Study:
         if (claim, go) not in rows:
             known = ", ".join(f"{name} on {release}" for name, release in rows)
             raise GccostError(
-                f"there is no claim {claim} on {toolchains.title(go)}", mend=f"name one of {known}"
+                f"there is no claim {claim} on {toolchains.title(go)}", hint=f"name one of {known}"
             )
         return rows[claim, go]
 
@@ -261,7 +261,7 @@ def _replayed(of: Experiment, notices: tuple[str, ...]) -> Study:
 
 def _shell(command: str, language: languages.Language, release: str) -> str:
     toolchain = language.fetch(release, toolchains.silent)
-    place = shlex.join(["sh", "-c", command])
+    location = shlex.join(["sh", "-c", command])
     try:
         done = processes.run(
             ["/bin/sh", "-c", command],
@@ -271,9 +271,9 @@ def _shell(command: str, language: languages.Language, release: str) -> str:
             limit=SHELL_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        raise GccostError(f"it took over {SHELL_SECONDS} s and was ended", place) from None
+        raise GccostError(f"it took over {SHELL_SECONDS} s and was ended", location) from None
     if done.returncode:
-        raise GccostError(f"the command failed:\n{done.stdout.strip()}", place)
+        raise GccostError(f"the command failed:\n{done.stdout.strip()}", location)
     return done.stdout
 
 

@@ -97,7 +97,7 @@ def test_a_loop_that_is_shorter_than_its_references_has_no_cpu_time_left(tmp_pat
 def test_a_program_that_fails_is_no_sample(tmp_path: Path, behaviour: str, why: str) -> None:
     with pytest.raises(SampleFailed, match=why) as failure:
         run_sample(program(tmp_path, behaviour), CASE, tmp_path)
-    assert failure.value.place == CASE.name
+    assert failure.value.location == CASE.name
 
 
 def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:

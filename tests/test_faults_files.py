@@ -69,7 +69,7 @@ def test_no_damaged_byte_of_a_profile_is_anything_but_a_named_fault(tmp_path: Pa
     for each in damaged(data):
         path.write_bytes(each)
         fault = fault_of(lambda: profiles.read(path) == whole)
-        assert fault is None or fault.place == str(path)
+        assert fault is None or fault.location == str(path)
         faults += fault is not None
     assert faults > len(data) - 10
 
@@ -84,7 +84,7 @@ def test_no_damaged_byte_of_a_gctrace_is_anything_but_a_named_fault(tmp_path: Pa
     for each in damaged(data):
         path.write_bytes(each)
         fault = fault_of(lambda: gctrace.read(path) == whole)
-        assert fault is None or fault.place == str(path)
+        assert fault is None or fault.location == str(path)
         faults += fault is not None
     assert faults > len(data) - 10
 
@@ -162,7 +162,7 @@ def test_a_build_that_finds_no_room_is_a_full_disk(tmp_path: Path, said: str, wh
         builds.build("cstr", TOOLCHAIN, COMPILER, 7, into, run)
     assert str(full.value) == (
         f"{tmp_path / where}: cannot be written: No space left on device (building gosrc/cstr "
-        f"with Go {TODAY_GO}). To mend it: free some disk space and start again: what was "
+        f"with Go {TODAY_GO}). To fix it: free some disk space and start again: what was "
         "measured is kept"
     )
 
@@ -178,7 +178,7 @@ def test_where_no_path_is_printed_the_fullest_disk_is_named(
     run = Fails("/usr/bin/ld: final link failed: No space left on device")
     with pytest.raises(DiskFull) as full:
         builds.build("cstr", TOOLCHAIN, COMPILER, 7, tmp_path / "into", run)
-    assert full.value.place == str(tmp_path / "go-build")
+    assert full.value.location == str(tmp_path / "go-build")
 
 
 @pytest.mark.usefixtures("compilers")
@@ -203,7 +203,7 @@ def test_a_runtime_that_finds_no_room_is_a_full_disk(
     run = Fails(f"write {tmp_path}/cache/overlays/x/mheap.go: no space left on device")
     with pytest.raises(DiskFull) as full:
         builds.overlay(TOOLCHAIN, "index", run)
-    assert full.value.place.startswith(f"{tmp_path}/cache/overlays/")
+    assert full.value.location.startswith(f"{tmp_path}/cache/overlays/")
 
 
 JAVAC_SAYS = """Handle.java:9: error: error while writing Handle: No space left on device
@@ -291,9 +291,9 @@ def test_a_wrong_type_in_a_machine_is_named(
     path.write_text(json.dumps(manifest))
     with pytest.raises(GccostError) as wrong:
         Recording.load(LEMIRE, run)
-    assert wrong.value.thing == f"this describes no run: {says}"
-    assert wrong.value.place == str(path)
-    assert wrong.value.mend
+    assert wrong.value.message == f"this describes no run: {says}"
+    assert wrong.value.location == str(path)
+    assert wrong.value.hint
     (said,) = runs.passed_over(tmp_path)
     assert says in said
 
@@ -374,7 +374,7 @@ def test_where_the_loopback_is_down_a_notebook_says_so_at_once(tmp_path: Path) -
         pytest.skip("a network of its own cannot be had here")
     command = [*apart, sys.executable, "-c", NOTEBOOK, str(tmp_path / "one.ipynb")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=170)
-    assert done.stdout.startswith("one.ipynb: the kernel cannot start. To mend it: "), done.stderr
+    assert done.stdout.startswith("one.ipynb: the kernel cannot start. To fix it: "), done.stderr
     assert "the loopback interface is down" in done.stdout
 
 

@@ -116,7 +116,7 @@ def test_a_cell_that_does_not_compile_shows_why(kernel: Path, tmp_path: Path) ->
     notebook = written_in_go(tmp_path / "go-bad.ipynb", "x := 1", "y := x + lost")
     with pytest.raises(GccostError, match="undefined identifier: lost") as caught:
         execute(notebook, tmp_path / "ran.ipynb")
-    assert caught.value.place == "go-bad.ipynb, cell 2"
+    assert caught.value.location == "go-bad.ipynb, cell 2"
 
 
 def test_a_cell_that_panics_shows_why(kernel: Path, tmp_path: Path) -> None:

@@ -461,7 +461,7 @@ def test_what_is_missing_says_what_it_costs_and_what_mends_it():
         assert finding.found
         if finding.state is State.MISSING:
             assert finding.costs
-            assert finding.mend
+            assert finding.hint
 
 
 def test_the_doctor_never_dies_of_what_it_finds(monkeypatch, tmp_path):

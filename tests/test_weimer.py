@@ -93,7 +93,7 @@ def test_a_jvm_that_runs_out_of_memory_is_data(tmp_path: Path) -> None:
 def test_a_jvm_that_fails_is_no_sample(tmp_path: Path, behaviour: str, why: str) -> None:
     with pytest.raises(SampleFailed, match=re.escape(why)) as failure:
         sample(tmp_path, behaviour)
-    assert failure.value.place == CASE.name
+    assert failure.value.location == CASE.name
 
 
 def test_a_jvm_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:

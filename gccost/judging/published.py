@@ -13,7 +13,7 @@ def table(name: str) -> pd.DataFrame:
     path = paths.PUBLISHED / f"{name}.csv"
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in paths.PUBLISHED.glob("*.csv")))
-        raise GccostError(f"there is no published table {name!r}", mend=f"name one of {known}")
+        raise GccostError(f"there is no published table {name!r}", hint=f"name one of {known}")
     frame: pd.DataFrame = pd.read_csv(path, dtype={"gogc": str}, keep_default_na=False)
     return frame
 

@@ -70,8 +70,8 @@ def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Pat
             return written
         arguments = ["run", f"./{OVERLAY}", "-o", str(folder), "-variant", variant]
         where = f"gosrc/{OVERLAY} with Go {toolchain.version}"
-        mend = "gosrc/overlay names the releases whose runtime it knows"
-        _go(run, toolchain.go, arguments, toolchain.environment(), written, where, mend)
+        hint = "gosrc/overlay names the releases whose runtime it knows"
+        _go(run, toolchain.go, arguments, toolchain.environment(), written, where, hint)
     return written
 
 
@@ -82,7 +82,7 @@ def _go(
     environment: dict[str, str],
     result: Path,
     where: str,
-    mend: str,
+    hint: str,
     folder: Path = paths.GOSRC,
 ) -> None:
     """Have Go make `result`; GccostError if it fails or hangs, DiskFull for want of room."""
@@ -97,7 +97,7 @@ def _go(
     if done.returncode != 0 or not result.exists():
         done.stderr = done.stderr.replace("$WORK", str(result.parent))
         cache = [Path(environment["GOCACHE"])] if environment.get("GOCACHE") else []
-        raise failed_build(done, where, mend, [result.parent, *cache])
+        raise failed_build(done, where, hint, [result.parent, *cache])
 
 
 def build(
@@ -139,8 +139,8 @@ def build(
     binary = into / f"{named}-{layout}.test"
     arguments += ["-o", str(binary), f"./{program}"]
     where = f"gosrc/{program} with Go {toolchain.version}"
-    mend = f"make doctor shows the toolchains that were found; C is compiled by {compiler.version}"
-    _go(run, toolchain.go, arguments, environment, binary, where, mend, folder)
+    hint = f"make doctor shows the toolchains that were found; C is compiled by {compiler.version}"
+    _go(run, toolchain.go, arguments, environment, binary, where, hint, folder)
     return binary
 
 

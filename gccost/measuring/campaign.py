@@ -519,11 +519,11 @@ class _Campaign:
         self.failures[case.name] += 1
         given_up = "; it is left out from here on" if self.failures[case.name] == GIVE_UP else ""
         self._note_end(case, failure)
-        self._trouble(case.name, f"{failure.thing}{given_up}")
+        self._trouble(case.name, f"{failure.message}{given_up}")
 
     def _note_end(self, case: Case, error: GccostError) -> None:
         failed = dict(self.run.manifest()["failed"])
-        failed[case.name] = [*failed.get(case.name, []), error.thing]
+        failed[case.name] = [*failed.get(case.name, []), error.message]
         self.run.update(failed=failed)
 
     def _note_unbuilt(self, build: Build, error: GccostError) -> None:

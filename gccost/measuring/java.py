@@ -120,9 +120,9 @@ def _compile(
     # Of an error by the system, the text is known in English.
     done = run(command, env={**jdks.environment(), "LC_MESSAGES": "C"})
     if done.returncode != 0:
-        place = f"javasrc/{program} with javac {javac.version}"
-        mend = "make doctor shows the JDKs that were found"
-        raise failed_build(done, place, mend, [into.parent])
+        location = f"javasrc/{program} with javac {javac.version}"
+        hint = "make doctor shows the JDKs that were found"
+        raise failed_build(done, location, hint, [into.parent])
 
 
 # --- Running ------------------------------------------------------------------

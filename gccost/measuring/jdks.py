@@ -95,7 +95,7 @@ def fetch(release: str, say: Callable[[str], None] = silent) -> Jdk:
     """
     if release not in RELEASES:
         known = ", ".join(RELEASES)
-        raise GccostError(f"there is no {release!r} here", mend=f"name one of {known}")
+        raise GccostError(f"there is no {release!r} here", hint=f"name one of {known}")
     if found := find(release):
         return found
     title = toolchains.title(release)

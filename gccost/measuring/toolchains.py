@@ -150,7 +150,7 @@ def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
     """
     if version not in GO_RELEASES:
         known = ", ".join(GO_RELEASES)
-        raise GccostError(f"there is no Go release {version!r} here", mend=f"name one of {known}")
+        raise GccostError(f"there is no Go release {version!r} here", hint=f"name one of {known}")
     if found := find(version):
         return found
     _, goroot = _download(version, say)

@@ -371,9 +371,9 @@ def _left_out(recording: Recording, unread: Sequence[GccostError]) -> str:
     """What follows where gctraces cannot be read; nothing where all can."""
     if not unread:
         return ""
-    file = Path(unread[0].place).relative_to(recording.run.folder).as_posix()
+    file = Path(unread[0].location).relative_to(recording.run.folder).as_posix()
     more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
-    return f"; left out: {file}{more} cannot be read ({unread[0].mend})"
+    return f"; left out: {file}{more} cannot be read ({unread[0].hint})"
 
 
 # --- The GC's share ----------------------------------------------------------------------
