@@ -59,7 +59,7 @@ live: setup # run the Go notebooks anew and keep their output
 	$(gccost) live
 
 .PHONY: doctor
-doctor: setup # what was found, what is missing, what that costs, what mends it
+doctor: setup # what was found, what is missing, how it affects the report, how to fix it
 	@$(gccost) doctor
 
 .PHONY: test

@@ -14,8 +14,8 @@ from IPython.display import display
 from gccost import rounding
 from gccost.judging.recording import Recording
 from gccost.measuring.toolchains import title
-from gccost.showing.controls import reader
 from gccost.showing.tables import Prose, table
+from gccost.showing.widgets import reader
 from gccost.studies.cloudflare import GRID_GOGC, GRID_PROCS, PROCS, turns
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from gccost import doctor as examination
-from gccost import gokernel, places, rounding, stats
+from gccost import gokernel, paths, rounding, stats
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
 from gccost.judging import ledger, reference
@@ -144,10 +144,10 @@ def measure(budget_name: str, only: str) -> None:
 def report(budget_name: str, only: str) -> None:
     """Measure what is missing, run the notebooks, and write report/index.html."""
     settings = Settings("measure", budget(budget_name), only)
-    with runs.exclusive(places.report(), "writing the report"):
+    with runs.exclusive(paths.report(), "writing the report"):
         if not _measure(settings):
             _say("what is not measured is shown from a recorded run")
-        into = places.report() / "notebooks"
+        into = paths.report() / "notebooks"
         _write(_execute(_notebooks(settings), into, settings), settings)
 
 
@@ -183,20 +183,20 @@ def replay() -> None:
     from gccost import study
 
     settings = Settings("replay")
-    with runs.exclusive(places.report(), "writing the report"):
-        _write(_execute(_notebooks(settings), places.NOTEBOOKS, settings), settings)
+    with runs.exclusive(paths.report(), "writing the report"):
+        _write(_execute(_notebooks(settings), paths.NOTEBOOKS, settings), settings)
         name, chart = PICTURE
         picture = study.open_study(name, settings).chart(chart).png
-        (places.NOTEBOOKS / f"{chart}.png").write_bytes(picture)
+        (paths.NOTEBOOKS / f"{chart}.png").write_bytes(picture)
 
 
 @main.command()
 def html() -> None:
     """Rewrite the report from the notebooks that were executed last."""
-    measured = sorted((places.report() / "notebooks").glob("*.ipynb"))
+    measured = sorted((paths.report() / "notebooks").glob("*.ipynb"))
     settings = replace(Settings.read(), mode="measure" if measured else "replay")
-    with runs.exclusive(places.report(), "writing the report"):
-        _write(measured or sorted(places.NOTEBOOKS.glob("*.ipynb")), settings)
+    with runs.exclusive(paths.report(), "writing the report"):
+        _write(measured or sorted(paths.NOTEBOOKS.glob("*.ipynb")), settings)
 
 
 @main.command()
@@ -229,7 +229,7 @@ def kernel() -> None:
 def live() -> None:
     """Run the Go notebooks again and keep their output, which replay shows as it is."""
     gokernel.make(_say)
-    _execute(_go_notebooks(), places.NOTEBOOKS, Settings("measure"))
+    _execute(_go_notebooks(), paths.NOTEBOOKS, Settings("measure"))
 
 
 @main.command()
@@ -301,7 +301,7 @@ def _measure(settings: Settings) -> bool:
     A study whose tools are missing is reported and left out.
     """
     limit, chosen = settings.budget, _chosen(settings)
-    for what in runs.passed_over(places.runs()):
+    for what in runs.passed_over(paths.runs()):
         _say(what)
     for of in chosen:
         if of.apart:
@@ -348,12 +348,12 @@ def _notebooks(settings: Settings) -> list[Path]:
         else:
             how = of.apart or f"make measure ONLY={of.name}"
             _say(f"{of.chapter} is left out: {how} measures it")
-    found = [p for p in sorted(places.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
+    found = [p for p in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
     return found if settings.only else found + _go_notebooks()
 
 
 def _go_notebooks() -> list[Path]:
-    return sorted(places.NOTEBOOKS.glob("go-*.ipynb"))
+    return sorted(paths.NOTEBOOKS.glob("go-*.ipynb"))
 
 
 def _execute(notebooks: list[Path], into: Path, settings: Settings) -> list[Path]:
@@ -394,7 +394,7 @@ def _write(executed: list[Path], settings: Settings) -> None:
     rows = study.open_results(settings).rows
     index = write_report(
         executed,
-        places.report(),
+        paths.report(),
         title=TITLE,
         purpose=PURPOSE,
         ledger_csv=ledger.table(rows).to_csv(index=False, lineterminator="\n"),

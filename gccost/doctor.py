@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 from packaging.requirements import Requirement
 
-from gccost import gokernel, places
+from gccost import gokernel, paths
 from gccost.errors import GccostError
 from gccost.measuring import jdks, machine, toolchains
 from gccost.studies import STUDIES
@@ -43,7 +43,7 @@ class State(Enum):
 class Finding:
     """One thing that was looked for.
 
-    `costs` says how its lack affects the report, `mend` how to fix it, as a command if
+    `costs` says how its lack affects the report, `hint` how to fix it, as a command if
     there is one; both are empty when all is well.
     """
 
@@ -51,7 +51,7 @@ class Finding:
     state: State
     found: str
     costs: str = ""
-    mend: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class _Probe:
     shown: str  # the format of what is found
     otherwise: str  # what is said if nothing is
     costs: str
-    mend: str
+    hint: str
     state: State = State.MISSING  # then
 
     def run(self) -> Finding:
@@ -71,10 +71,10 @@ class _Probe:
         try:
             found = self.find()
         except GccostError as error:
-            said = f"{error.place}: {error.thing}" if error.place else error.thing
-            return Finding(self.what, State.MISSING, said, "It is not used.", error.mend)
+            said = f"{error.location}: {error.message}" if error.location else error.message
+            return Finding(self.what, State.MISSING, said, "It is not used.", error.hint)
         if found is None:
-            return Finding(self.what, self.state, self.otherwise, self.costs, self.mend)
+            return Finding(self.what, self.state, self.otherwise, self.costs, self.hint)
         return Finding(self.what, State.OK, self.shown.format(found))
 
 
@@ -90,10 +90,10 @@ def examine() -> list[Finding]:
 def _probes() -> Iterator[_Probe]:
     linux = sys.platform == "linux"
     python = f"{platform.python_version()} in {sys.prefix}"
-    own = sys.prefix == str(places.ROOT / ".venv") or "CONDA_PREFIX" in os.environ
+    own = sys.prefix == str(paths.ROOT / ".venv") or "CONDA_PREFIX" in os.environ
     pins, others = _packages()
     maven = shutil.which("mvn")
-    disk, memory = shutil.disk_usage(places.ROOT).free, psutil.virtual_memory().available
+    disk, memory = shutil.disk_usage(paths.ROOT).free, psutil.virtual_memory().available
     yield _Probe(
         "Python",
         partial(_if, own, python),
@@ -164,13 +164,13 @@ def _probes() -> Iterator[_Probe]:
         "make measure" if maven else "install Maven",
         State.NOTE if maven else State.MISSING,
     )
-    for what, free, costs, mend in (
+    for what, free, costs, hint in (
         ("Disk", disk, "All compilers take about 2 GiB: some may not fit.", "make clean"),
         ("Memory", memory, "Variants that keep garbage may page, or be killed.", "close programs"),
     ):
         told = f"{free / _GIB:.1f} GiB free"
         enough = partial(_if, free >= 2 * _GIB, told)
-        yield _Probe(what, enough, "{}", told, costs, mend, State.NOTE)
+        yield _Probe(what, enough, "{}", told, costs, hint, State.NOTE)
     yield _Probe(
         "Go kernel",
         gokernel.find,
@@ -200,8 +200,8 @@ def render(findings: list[Finding]) -> str:
         lines += _folded(finding.found, head)
         if finding.costs:
             lines += _folded(finding.costs, f"{'':<{9 + column}}")
-        if finding.mend:
-            lines += _folded(finding.mend, f"{'':<{9 + column}}fix: ")
+        if finding.hint:
+            lines += _folded(finding.hint, f"{'':<{9 + column}}fix: ")
     lines += ["", _summary(findings)]
     return "\n".join(lines)
 
@@ -241,7 +241,7 @@ def _releases() -> list[str]:
 
 def _packages() -> tuple[int, list[str]]:
     """How many packages are locked for this machine, and those that are not installed so."""
-    lock = (places.ROOT / "requirements.lock").read_text().splitlines()
+    lock = (paths.ROOT / "requirements.lock").read_text().splitlines()
     pins = [Requirement(line.rstrip(" \\")) for line in lock if line and line[0] not in " #"]
     wanted = [pin for pin in pins if pin.marker is None or pin.marker.evaluate()]
     return len(wanted), [p.name for p in wanted if _installed(p.name) not in p.specifier]

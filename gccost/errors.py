@@ -1,4 +1,4 @@
-"""The errors that a user meets: each names the thing, the place and the mend."""
+"""The errors that a user meets: each has a message, a location and a hint."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from subprocess import CompletedProcess
 
 
 class GccostError(Exception):
-    """Something that the user can mend.
+    """A problem that the user can fix.
 
-    `thing` says what is wrong, `place` where (a file and line, a tool, an
-    experiment), `mend` what to do about it, if possible as a command.
+    `message` says what is wrong, `location` where (a file and line, a tool, an
+    experiment), `hint` what to do about it, if possible as a command.
     """
 
-    def __init__(self, thing: str, place: str = "", mend: str = "") -> None:
-        super().__init__(thing, place, mend)
-        self.thing = thing
-        self.place = place
-        self.mend = mend
+    def __init__(self, message: str, location: str = "", hint: str = "") -> None:
+        super().__init__(message, location, hint)
+        self.message = message
+        self.location = location
+        self.hint = hint
 
     def __str__(self) -> str:
-        where = f"{self.place}: " if self.place else ""
-        mend = f". To mend it: {self.mend}" if self.mend else ""
-        return f"{where}{self.thing}{mend}"
+        where = f"{self.location}: " if self.location else ""
+        hint = f". To fix it: {self.hint}" if self.hint else ""
+        return f"{where}{self.message}{hint}"
 
 
 class MissingTool(GccostError):
@@ -38,42 +38,44 @@ class MissingTool(GccostError):
 class DiskFull(GccostError):
     """A write that found no room: on the disk, in a quota, below a limit on files' size.
 
-    Not the fault of what was written or built: it ends what is being done, and there is
-    nothing to keep of it, as the same goes well once there is room.
+    It says nothing about what was written or built, so nothing of it is recorded:
+    the same succeeds once there is room.
     """
 
 
-_FREE = "and start again: what was measured is kept"
+_RETRY = "and start again: what was measured is kept"
 _WRITABLE = "make it writable, or name another folder (GCCOST_RUNS for runs, GCCOST_REPORT)"
-_MENDS = {
-    errno.ENOSPC: f"free some disk space {_FREE}",
-    errno.EDQUOT: f"free some of your quota {_FREE}",
-    errno.EFBIG: f"raise the limit on the size of files (ulimit -f) {_FREE}",
+_IN_THE_WAY = "move away what is in its place"
+_HINTS = {
+    errno.ENOSPC: f"free some disk space {_RETRY}",
+    errno.EDQUOT: f"free some of your quota {_RETRY}",
+    errno.EFBIG: f"raise the limit on the size of files (ulimit -f) {_RETRY}",
     errno.EMFILE: "raise the limit on open files (ulimit -n)",
-    errno.ENOMEM: f"free some memory {_FREE}",
+    errno.ENOMEM: f"free some memory {_RETRY}",
     errno.EROFS: _WRITABLE,
     errno.EACCES: _WRITABLE,
     errno.EPERM: _WRITABLE,
-    errno.EEXIST: "move away what is in its place",
-    errno.ENOTDIR: "move away what is in its place",
-    errno.EISDIR: "move away what is in its place",
+    errno.EEXIST: _IN_THE_WAY,
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EISDIR: _IN_THE_WAY,
 }
-
-
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def refused(error: OSError, thing: str = "", place: str = "") -> GccostError:
-    """What the system refused, with the mend where there is one; DiskFull for want of room."""
-    thing = thing or error.strerror or str(error)
+def refused(error: OSError, message: str = "", location: str = "") -> GccostError:
+    """What the system refused, with a hint where there is one; DiskFull for lack of room."""
     kind = DiskFull if error.errno in _NO_ROOM else GccostError
-    return kind(thing, place or str(error.filename or ""), _MENDS.get(error.errno or 0, ""))
+    return kind(
+        message or error.strerror or str(error),
+        location or str(error.filename or ""),
+        _HINTS.get(error.errno or 0, ""),
+    )
 
 
 def no_room(said: str, doing: str, folders: Iterable[Path]) -> DiskFull | None:
-    """What a program that failed printed, as a DiskFull; None if it did not fail by that.
+    """What a program that failed printed, as a DiskFull; None if it failed otherwise.
 
-    `doing` says what it was for, `folders` where it writes to. The place named is the one
+    `doing` says what it was for, `folders` where it writes to. The location is the one
     of these that it printed, else the path that it printed, else where there is least room.
     """
     for number in _NO_ROOM:
@@ -84,18 +86,18 @@ def no_room(said: str, doing: str, folders: Iterable[Path]) -> DiskFull | None:
         path = re.search(rf"(?:^|[\s'\"(])(/[^:\n]+): {words}", said, re.IGNORECASE | re.MULTILINE)
         where = Path(path[1]) if path else min(known, key=_room)
         where = next((folder for folder in known if where.is_relative_to(folder)), where)
-        return DiskFull(f"cannot be written: {words} ({doing})", str(where), _MENDS[number])
+        return DiskFull(f"cannot be written: {words} ({doing})", str(where), _HINTS[number])
     return None
 
 
 def failed_build(
-    done: CompletedProcess[str], place: str, mend: str, folders: Iterable[Path]
+    done: CompletedProcess[str], location: str, hint: str, folders: Iterable[Path]
 ) -> GccostError:
-    """A build that failed, with what it printed; DiskFull for want of room in its folders."""
-    if full := no_room(done.stderr + done.stdout, f"building {place}", folders):
+    """A build that failed, with what it printed; DiskFull for lack of room in its folders."""
+    if full := no_room(done.stderr + done.stdout, f"building {location}", folders):
         return full
     said = (done.stderr or done.stdout).strip()
-    return GccostError(f"the build failed:\n{said}", place, mend)
+    return GccostError(f"the build failed:\n{said}", location, hint)
 
 
 def _room(folder: Path) -> float:

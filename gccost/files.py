@@ -16,7 +16,7 @@ from gccost.errors import refused
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what a disk refuses into an error that names the file and the mend."""
+    """Turn what a disk refuses into an error with the file and a hint."""
     try:
         yield
     except OSError as error:

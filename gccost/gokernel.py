@@ -21,14 +21,14 @@ from typing import Final
 from jupyter_client.kernelspec import KernelSpec
 from nbformat import NotebookNode
 
-from gccost import places, processes
+from gccost import paths, processes
 from gccost.errors import MissingTool, failed_build
 from gccost.files import write_whole
 from gccost.measuring import builds, toolchains
 from gccost.measuring.toolchains import TODAY_GO
 
 NAME: Final = "gophernotes"
-MODULE: Final = places.ROOT / "gokernel"
+MODULE: Final = paths.ROOT / "gokernel"
 SECONDS: Final = 900  # after which a build counts as hung
 
 # How a cell names a package of gosrc/: in an import, or to the go command.

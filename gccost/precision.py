@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from gccost import places
+from gccost import paths
 from gccost.files import write_whole
 from gccost.measuring import benchfmt, builds, runs
 from gccost.measuring.campaign import Plan, Progress, begin
@@ -49,7 +49,7 @@ def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
 
     A measurement is recorded when it is complete; an interrupted one is repeated as a whole.
     """
-    with runs.exclusive(places.runs(), "measuring"), runs.scratch(places.runs()) as scratch:
+    with runs.exclusive(paths.runs(), "measuring"), runs.scratch(paths.runs()) as scratch:
         run = begin(plan)
         run.drop_unfinished_line()
         manifest = run.manifest()

@@ -21,7 +21,7 @@ from pathlib import Path
 import pandas as pd
 from IPython.display import display
 
-from gccost import places, processes, rounding
+from gccost import paths, processes, rounding
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
 from gccost.judging.claims import Study
@@ -50,14 +50,14 @@ def reference(of: Study) -> Run:
 
     Of one that is measured apart there may be none yet: then the newest of all.
     """
-    recorded = runs.all_runs(places.reference())
+    recorded = runs.all_runs(paths.reference())
     for run in reversed(recorded):
         if run.holds(of.name):
             return run
     if of.apart and recorded:
         return recorded[-1]
     raise GccostError(
-        f"no recorded run holds {of.name}", str(places.reference()), f"make measure ONLY={of.name}"
+        f"no recorded run holds {of.name}", str(paths.reference()), f"make measure ONLY={of.name}"
     )
 
 
@@ -128,7 +128,7 @@ class OpenStudy:
         if (claim, go) not in rows:
             known = ", ".join(f"{name} on {release}" for name, release in rows)
             raise GccostError(
-                f"there is no claim {claim} on {toolchains.title(go)}", mend=f"name one of {known}"
+                f"there is no claim {claim} on {toolchains.title(go)}", hint=f"name one of {known}"
             )
         return rows[claim, go]
 
@@ -230,7 +230,7 @@ def open_study(name: str, settings: Settings | None = None) -> OpenStudy:
         notices = tuple(
             f"{toolchains.title(go)} was not measured. {why}" for go, why in plan.missing.items()
         )
-        notices += runs.passed_over(places.runs())
+        notices += runs.passed_over(paths.runs())
         return OpenStudy("measure", Recording.load(of, run), notices)
     except MissingTool as error:
         return _replayed(
@@ -250,14 +250,14 @@ def _as_it_stands(of: Study, settings: Settings) -> OpenStudy:
     if run is None or not run.holds(of.name):
         how = of.apart or f"make measure ONLY={of.name}"
         return _replayed(of, (f"It was not measured here ({how}): a recorded run is shown.",))
-    return OpenStudy("measure", Recording.load(of, run), runs.passed_over(places.runs()))
+    return OpenStudy("measure", Recording.load(of, run), runs.passed_over(paths.runs()))
 
 
 def _replayed(of: Study, notices: tuple[str, ...]) -> OpenStudy:
     run = reference(of)
     if not run.holds(of.name):
         notices += (f"Nothing of {of.name} is recorded yet: {of.apart} measures it.",)
-    notices += runs.passed_over(places.reference())
+    notices += runs.passed_over(paths.reference())
     recorded, now = run.manifest()["programs"], languages.source_hashes(of)
     if any(recorded.get(program) != mark for program, mark in now.items()):
         notices += ("The measured programs have changed since this run was recorded.",)
@@ -284,7 +284,7 @@ def _shell(command: str, language: languages.Language, release: str) -> str:
 
 def source(path: str, *functions: str) -> Prose:
     """Functions of a file of gosrc/, shown as they stand there, comments included."""
-    text = (places.GOSRC / path).read_text(encoding="utf-8")
+    text = (paths.GOSRC / path).read_text(encoding="utf-8")
     parts = []
     for name in functions:
         # Its comment lines, its first line, and what follows up to a brace in the first column.
@@ -299,7 +299,7 @@ def source(path: str, *functions: str) -> Prose:
 
 def listing(path: str) -> Prose:
     """A file of javasrc/, shown as it stands there but for its package and imports."""
-    text = (places.JAVASRC / path).read_text(encoding="utf-8")
+    text = (paths.JAVASRC / path).read_text(encoding="utf-8")
     kept = re.sub(r"^(?:package|import) .*;\n+", "", text, flags=re.MULTILINE)
     return Prose("\n".join(("```java", f"// javasrc/{path}", "", kept.strip(), "```")))
 
@@ -371,5 +371,5 @@ def is_shown(of: Study, mode: Mode) -> bool:
     """
     if not of.apart and mode == "measure":
         return True
-    folders = [places.reference()] if mode == "replay" else [places.reference(), places.runs()]
+    folders = [paths.reference()] if mode == "replay" else [paths.reference(), paths.runs()]
     return any(run.holds(of.name) for folder in folders for run in runs.all_runs(folder))

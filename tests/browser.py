@@ -270,7 +270,7 @@ class Browser:
 def chromium() -> Iterator[Browser]:
     """A running browser.
 
-    Where there is none the test is skipped with the mend, except with CI=true,
+    Where there is none the test is skipped with the hint, except with CI=true,
     where a browser that is missing is a failure.
     """
     path = next(filter(None, map(shutil.which, CANDIDATES)), None)

@@ -82,7 +82,7 @@ class FakeMachine:
 
     def fetch(self, version: str, say: Callable[[str], None] = print) -> Toolchain:
         if version in self.missing:
-            raise MissingTool(f"Go {version} cannot be fetched", mend="go online")
+            raise MissingTool(f"Go {version} cannot be fetched", hint="go online")
         return Toolchain(version, Path("/nowhere"), "system")
 
     def build(

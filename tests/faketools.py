@@ -21,7 +21,7 @@ from conftest import PROGRAM
 from recordings import STACKS
 from test_profiles import write as write_profile
 
-from gccost import places
+from gccost import paths
 from gccost.measuring import toolchains
 from gccost.measuring.runs import Run, all_runs
 
@@ -138,7 +138,7 @@ class FakeTools:
         python = [sys.executable, *(("-c", program) if program else ("-m", "gccost"))]
         return subprocess.Popen(
             [*under, *python, *arguments],
-            cwd=places.ROOT,
+            cwd=paths.ROOT,
             env={**self.environment(), **more},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

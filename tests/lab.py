@@ -18,7 +18,7 @@ import psutil
 from faketools import wait_for
 from playwright.sync_api import Locator, Page, expect
 
-from gccost import places
+from gccost import paths
 
 SECONDS = 180_000  # in which a notebook must have run, in ms: other tests may keep the cores busy
 
@@ -45,8 +45,8 @@ class Lab:
 def lab(folder: Path, environment: Mapping[str, str]) -> Iterator[Lab]:
     """A JupyterLab as `make lab` starts it, on a copy of the notebooks without output."""
     (folder / "notebooks").mkdir(parents=True)
-    (folder / "gosrc").symlink_to(places.GOSRC)
-    for path in places.NOTEBOOKS.glob("*.ipynb"):
+    (folder / "gosrc").symlink_to(paths.GOSRC)
+    for path in paths.NOTEBOOKS.glob("*.ipynb"):
         node = nbformat.read(path, as_version=4)
         for cell in node.cells:
             if cell.cell_type == "code":
@@ -95,7 +95,7 @@ def command() -> list[str]:
     outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
     said = subprocess.run(
         ["make", "--dry-run", "--no-print-directory", "lab"],
-        cwd=places.ROOT,
+        cwd=paths.ROOT,
         env={name: value for name, value in os.environ.items() if name not in outer},
         capture_output=True,
         text=True,
@@ -178,7 +178,7 @@ def pictures(page: Page) -> list[int]:
 
 def charts_due(notebook: str) -> int:
     """How many pictures the committed notebook shows."""
-    node = nbformat.read(places.NOTEBOOKS / f"{notebook}.ipynb", as_version=4)
+    node = nbformat.read(paths.NOTEBOOKS / f"{notebook}.ipynb", as_version=4)
     return sum(
         "image/svg+xml" in output.get("data", {})
         for cell in node.cells

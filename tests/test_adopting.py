@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import recordings
 
-from gccost import places
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.measuring.experiments import EXPERIMENTS
@@ -28,7 +28,7 @@ def test_a_run_is_copied_and_its_costs_are_kept(runs: Path) -> None:
     assert shown(EXPERIMENTS["lemire"]).folder == copy.folder
     assert copy.samples.read_bytes() == run.samples.read_bytes()
     reference.adopt(run)  # again, with what was added to it since
-    costs = pd.read_csv(places.reference() / "costs.csv")
+    costs = pd.read_csv(paths.reference() / "costs.csv")
     assert list(costs["run"]) == [run.name]
     assert costs.loc[0, "AllocateFree"] == pytest.approx(0.98 * 80, rel=0.05)
 
@@ -50,7 +50,7 @@ def test_a_run_that_is_slower_than_like_machines_is_refused(
     if refused:
         with pytest.raises(GccostError, match=rf"refused as a reference: {variant} takes .* ns"):
             reference.adopt(later)
-        assert not (places.reference() / later.name).exists()
+        assert not (paths.reference() / later.name).exists()
     else:
         assert reference.adopt(later).samples.exists()
 
@@ -68,4 +68,4 @@ def test_a_run_of_a_disturbed_machine_is_refused(runs: Path) -> None:
 
     with pytest.raises(GccostError, match="every process waited for a CPU"):
         reference.adopt(recordings.record(runs, change=waits))
-    assert not places.reference().exists()
+    assert not paths.reference().exists()

@@ -307,7 +307,7 @@ def test_units_and_names_never_seen_before_are_kept(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.txt", tmp_path):
-        with pytest.raises(GccostError, match=r"cannot be read .*To mend it"):
+        with pytest.raises(GccostError, match=r"cannot be read .*To fix it"):
             read(path)
 
 

@@ -15,7 +15,7 @@ import recordings
 from click.testing import CliRunner
 from conftest import PROGRAM, FakeMachine, due
 
-from gccost import cli, places
+from gccost import cli, paths
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
 from gccost.judging.claims import CLAIMS
@@ -97,7 +97,7 @@ def test_a_loop_that_is_shorter_than_its_references_has_no_cpu_time_left(tmp_pat
 def test_a_program_that_fails_is_no_sample(tmp_path: Path, behaviour: str, why: str) -> None:
     with pytest.raises(SampleFailed, match=why) as failure:
         run_sample(program(tmp_path, behaviour), CASE, tmp_path)
-    assert failure.value.place == CASE.name
+    assert failure.value.location == CASE.name
 
 
 def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_undecided_verdicts_and_wide_headlines_are_what_is_open(tmp_path: Path) 
 def test_only_limits_the_pool(sampler: Sampler) -> None:
     result = CliRunner().invoke(cli.main, ["measure", "--budget", "tiny", "--only", "lemire"])
     assert result.exit_code == 0, result.output
-    (run,) = runs.all_runs(places.runs())
+    (run,) = runs.all_runs(paths.runs())
     assert run.manifest()["finished"]["tiny"]["studies"] == ["lemire"]
     assert set(run.manifest()["programs"]) == {"cstr"}
     assert set(sampler.taken) == {case.arm.benchmark for case in LEMIRE.cases}
@@ -442,12 +442,12 @@ def test_with_no_release_at_all_nothing_is_measured(machine: FakeMachine) -> Non
     machine.missing = {DOCUMENT_GO, TODAY_GO}
     with pytest.raises(MissingTool, match="nothing can be measured"):
         campaign.measure(campaign.plan([LEMIRE], TINY))
-    assert not runs.all_runs(places.runs())
+    assert not runs.all_runs(paths.runs())
 
 
 def test_two_at_once_in_one_place(machine: FakeMachine) -> None:
     with (
-        runs.exclusive(places.runs(), "measuring"),
+        runs.exclusive(paths.runs(), "measuring"),
         pytest.raises(GccostError, match="another gccost is measuring here"),
     ):
         campaign.measure(campaign.plan([LEMIRE], TINY))

@@ -14,7 +14,7 @@ import pytest
 from conftest import PROGRAM, FakeMachine
 from test_profiles import write as write_profile
 
-from gccost import places
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import gogc, ledger, published
 from gccost.judging.claims import cloudflare as claims
@@ -41,7 +41,7 @@ from gccost.measuring.machine import MOST_BYTES
 from gccost.measuring.profiles import read
 from gccost.measuring.samples import SampleFailed, run_sample
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
-from gccost.showing import charts, choosing, controls
+from gccost.showing import charts, choosing, widgets
 
 CLOUDFLARE = EXPERIMENTS["cloudflare"]
 CHARTS = [name for name in charts.CHARTS if name.startswith("cloudflare")]
@@ -413,7 +413,7 @@ def test_a_sweep_that_is_killed_half_way_goes_on_where_it_was(
     monkeypatch.setattr(samples, "run_sample", until_killed)
     with pytest.raises(KeyboardInterrupt):
         measured(machine)
-    (run,) = runs.all_runs(places.runs())
+    (run,) = runs.all_runs(paths.runs())
     before = run.samples.read_bytes()
     assert before.count(b"\nBenchmark") == 30
     monkeypatch.setattr(samples, "run_sample", whole)
@@ -474,7 +474,7 @@ def test_without_the_documents_release_todays_is_measured_and_the_ledger_says_wh
 def test_a_report_and_a_replay_hold_no_widget(
     few_cores: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(controls.HEADLESS, "1")
+    monkeypatch.setenv(widgets.HEADLESS, "1")
     shown = choosing.choose(few_cores)
     assert set(shown._repr_mimebundle_()) == {"text/markdown", "text/plain"}
 
@@ -482,7 +482,7 @@ def test_a_report_and_a_replay_hold_no_widget(
 def test_in_a_session_of_ones_own_there_are_menus(
     few_cores: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(controls.HEADLESS, raising=False)
+    monkeypatch.delenv(widgets.HEADLESS, raising=False)
     shown = choosing.choose(few_cores)
     menus = {child.description: child for child in shown.children[:3]}
     assert set(menus) == {"Ps", "GOGC", "release"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipywidgets
 import pytest
 
-from gccost.showing import controls
+from gccost.showing import widgets
 from gccost.study import open_results
 
 
@@ -18,10 +18,10 @@ def rows():
 
 
 def test_what_is_picked_is_shown_in_the_ledgers_order(rows):
-    assert controls.picked(rows) == rows
-    (claim,) = {row.claim.id for row in controls.picked(rows, claim="L1")}
+    assert widgets.picked(rows) == rows
+    (claim,) = {row.claim.id for row in widgets.picked(rows, claim="L1")}
     assert claim == "L1"
-    one = controls.picked(rows, "L1", rows[0].toolchain)
+    one = widgets.picked(rows, "L1", rows[0].toolchain)
     assert one == [
         row for row in rows if (row.claim.id, row.toolchain) == ("L1", rows[0].toolchain)
     ]
@@ -30,16 +30,16 @@ def test_what_is_picked_is_shown_in_the_ledgers_order(rows):
 
 def test_a_reader_gets_every_claim_and_toolchain_to_pick_from(rows, monkeypatch):
     offered = {}
-    monkeypatch.delenv(controls.HEADLESS, raising=False)
+    monkeypatch.delenv(widgets.HEADLESS, raising=False)
     monkeypatch.setattr(
         ipywidgets, "interact", lambda show, **choices: offered.update(show=show, **choices)
     )
-    controls.pick(rows)
+    widgets.pick(rows)
     assert set(offered["claim"]) == {"all", *(row.claim.id for row in rows)}
     assert set(offered["toolchain"]) == {"all", *(row.toolchain for row in rows)}
 
     shown = []
-    monkeypatch.setattr(controls, "display", shown.append)
+    monkeypatch.setattr(widgets, "display", shown.append)
     offered["show"]("L1", rows[0].toolchain)
     offered["show"]("L1", "Go 9")
     assert "L1" in shown[0].text
@@ -47,7 +47,7 @@ def test_a_reader_gets_every_claim_and_toolchain_to_pick_from(rows, monkeypatch)
 
 
 def test_where_no_reader_is_nothing_is_shown(rows, monkeypatch, capsys):
-    monkeypatch.setenv(controls.HEADLESS, "1")
+    monkeypatch.setenv(widgets.HEADLESS, "1")
     monkeypatch.setattr(ipywidgets, "interact", lambda *_, **__: pytest.fail("shown"))
-    controls.pick(rows)
+    widgets.pick(rows)
     assert capsys.readouterr() == ("", "")

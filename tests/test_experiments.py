@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from gccost import places
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging.claims import CLAIMS
 from gccost.measuring import languages, toolchains
@@ -74,7 +74,7 @@ def test_a_control_is_its_arm_in_all_but_the_name() -> None:
                 assert case.n == n[replace(case.arm, twin=""), case.release]
                 assert case.release == toolchains.today(of.document)
                 # A JVM compiles the program while it runs: there is nothing to link anew.
-                java = languages.of(of).folder == places.JAVASRC
+                java = languages.of(of).folder == paths.JAVASRC
                 assert case.arm.twin == ("same" if java else "relinked")
                 controls[of.name].add(case.arm.benchmark)
     assert controls["lemire"] == controls["addcleanup"] == {"AllocateFree", "AllocateAuto"}
@@ -84,7 +84,7 @@ def test_a_control_is_its_arm_in_all_but_the_name() -> None:
 def test_every_benchmark_stands_in_its_program(of: Experiment) -> None:
     for case in of.cases:
         folder = languages.of(of).folder / case.program
-        if folder.is_relative_to(places.JAVASRC):
+        if folder.is_relative_to(paths.JAVASRC):
             assert (folder / "Main.java").exists()
             continue
         text = "".join(p.read_text() for p in folder.glob("*_test.go"))
@@ -102,7 +102,7 @@ def test_a_leaking_case_fits_in_memory(of: Experiment) -> None:
 
 @every_experiment
 def test_its_chapter_stands(of: Experiment) -> None:
-    assert (places.NOTEBOOKS / f"{of.chapter}.ipynb").exists()
+    assert (paths.NOTEBOOKS / f"{of.chapter}.ipynb").exists()
 
 
 @pytest.mark.parametrize(

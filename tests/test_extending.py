@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from faketools import FakeTools
 
-from gccost import places
+from gccost import paths
 from gccost.measuring.toolchains import TODAY_GO
 
 BLOCK = re.compile(r"^```\w+\n# (\S+), (.+)\n((?:.*\n)+?)```$", re.MULTILINE)
@@ -22,7 +22,7 @@ COPIED = ("gccost", "gosrc", "javasrc", "data/published", "data/releases.csv", "
 
 def blocks() -> list[tuple[str, str, str]]:
     """What the section says to add: the file, where in it, and the text."""
-    readme = (places.ROOT / "README.md").read_text(encoding="utf-8")
+    readme = (paths.ROOT / "README.md").read_text(encoding="utf-8")
     return BLOCK.findall(readme[readme.index("## To add something of your own") :])
 
 
@@ -55,7 +55,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the tree, with all that the section adds."""
     folder = tmp_path_factory.mktemp("extended")
     for name in COPIED:
-        source, into = places.ROOT / name, folder / name
+        source, into = paths.ROOT / name, folder / name
         into.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, into, ignore=shutil.ignore_patterns("__pycache__"))

@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from notebooks_fixture import code, write
 
-from gccost import cli, files, places, study
+from gccost import cli, files, paths, study
 from gccost.errors import GccostError
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
@@ -284,7 +284,7 @@ def test_a_full_disk_ends_measuring_and_it_goes_on_when_there_is_room(tools: Fak
     said = full.stderr.splitlines()[-1]
     path = tools.the_run().samples
     assert said == (
-        f"gccost: {path}: cannot be written: File too large. To mend it: raise the limit on "
+        f"gccost: {path}: cannot be written: File too large. To fix it: raise the limit on "
         "the size of files (ulimit -f) and start again: what was measured is kept"
     )
     before = path.read_bytes()
@@ -323,7 +323,7 @@ def test_a_disk_that_cannot_be_written_is_named_with_the_mend(tools: FakeTools) 
     done = tools.gccost("measure", under=not_writable(tools.runs))
     assert done.returncode == 1
     assert done.stderr == (
-        f"gccost: {tools.runs}: cannot be written: Permission denied. To mend it: make it "
+        f"gccost: {tools.runs}: cannot be written: Permission denied. To fix it: make it "
         "writable, or name another folder (GCCOST_RUNS for runs, GCCOST_REPORT)\n"
     )
 
@@ -344,7 +344,7 @@ def test_a_full_disk_leaves_the_report_that_was_there(reported: Reported, tmp_pa
     before = {p: p.read_bytes() for p in report.rglob("*") if p.is_file()}
     done = tools.gccost("html", under=no_larger_than(40), GCCOST_REPORT=str(report))
     assert done.returncode == 1
-    assert f"{report}/index.html: cannot be written: File too large. To mend it" in done.stderr
+    assert f"{report}/index.html: cannot be written: File too large. To fix it" in done.stderr
     assert "Traceback" not in done.stderr
     assert {p: p.read_bytes() for p in report.rglob("*") if p.is_file()} == before
 
@@ -387,7 +387,7 @@ def page_of(recording: Recording) -> str:
 
 def same_samples(one: Recording, other: Recording) -> bool:
     left, right = (
-        r.frame.drop(columns=["file", "line"]).reset_index(drop=True) for r in (one, other)
+        r.frame.drop(columns="line", errors="ignore").reset_index(drop=True) for r in (one, other)
     )
     return left.equals(right[left.columns])
 
@@ -511,8 +511,8 @@ def test_a_run_that_cannot_be_read_is_named_and_passed_over(
     assert done.exit_code == 0
     assert f"The run {old.name} is skipped: " in done.stderr
     assert why in done.stderr
-    assert "To mend it: " in done.stderr
-    (new,) = runs.all_runs(places.runs())
+    assert "To fix it: " in done.stderr
+    (new,) = runs.all_runs(paths.runs())
     assert new != old
     assert_complete(new)
     assert old.samples.read_bytes() == before
@@ -618,14 +618,14 @@ def test_a_clock_that_jumps_bends_neither_budget_nor_resuming(
 
 
 def test_without_compilers_and_network_each_way_out_is_named(tools: FakeTools) -> None:
-    for lacking, mend in (
+    for lacking, hint in (
         ({"CC": "none"}, "a C compiler: is not on this machine"),
         ({"GOMODCACHE": str(tools.folder / "none")}, "Go: is not on this machine"),
     ):
         done = tools.gccost("measure", PATH=str(tools.folder / "none"), **lacking)
         assert done.returncode == 1
-        assert mend in done.stderr
-        assert "To mend it: install it, or run `make measure` when online" in done.stderr
+        assert hint in done.stderr
+        assert "To fix it: install it, or run `make measure` when online" in done.stderr
         assert "Traceback" not in done.stderr
 
 
@@ -684,7 +684,7 @@ print(samples.run_sample(binary, case, folder).n)
         alone = []
     done = subprocess.run(
         [*alone, sys.executable, "-c", program, str(tmp_path)],
-        cwd=places.ROOT,
+        cwd=paths.ROOT,
         env={**os.environ, "GOPROXY": "off", "PIP_NO_INDEX": "1"},
         capture_output=True,
         text=True,
@@ -732,13 +732,13 @@ def test_an_unknown_claim_release_or_chart_is_answered_with_the_known_ones(
     [
         (
             PermissionError(errno.EACCES, "Permission denied", "some/file"),
-            "gccost: some/file: Permission denied. To mend it: make it writable",
+            "gccost: some/file: Permission denied. To fix it: make it writable",
         ),
         (OSError(errno.EIO, "Input/output error", "disk"), "gccost: disk: Input/output error"),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no text"), "gccost: 'utf-8' codec can't"),
         (
-            GccostError("a thing", "a place", "a mend"),
-            "gccost: a place: a thing. To mend it: a mend",
+            GccostError("a message", "a location", "a hint"),
+            "gccost: a location: a message. To fix it: a hint",
         ),
     ],
 )
@@ -780,7 +780,7 @@ def test_a_place_that_cannot_hold_runs_is_named(
     done = gccost("measure", "--only=lemire")
     assert done.exit_code == 1
     assert f"gccost: {said}" in done.stderr
-    assert "To mend it: " in done.stderr
+    assert "To fix it: " in done.stderr
 
 
 # --- anything at all ----------------------------------------------------------

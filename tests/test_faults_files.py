@@ -21,7 +21,7 @@ from faketools import FakeTools
 from test_cloudflare import LINE, made_up
 from test_profiles import write as write_profile
 
-from gccost import errors, files, places
+from gccost import errors, files, paths
 from gccost.errors import DiskFull, GccostError
 from gccost.judging import gogc
 from gccost.judging.recording import Recording
@@ -69,7 +69,7 @@ def test_no_damaged_byte_of_a_profile_is_anything_but_a_named_fault(tmp_path: Pa
     for each in damaged(data):
         path.write_bytes(each)
         fault = fault_of(lambda: profiles.read(path) == whole)
-        assert fault is None or fault.place == str(path)
+        assert fault is None or fault.location == str(path)
         faults += fault is not None
     assert faults > len(data) - 10
 
@@ -84,7 +84,7 @@ def test_no_damaged_byte_of_a_gctrace_is_anything_but_a_named_fault(tmp_path: Pa
     for each in damaged(data):
         path.write_bytes(each)
         fault = fault_of(lambda: gctrace.read(path) == whole)
-        assert fault is None or fault.place == str(path)
+        assert fault is None or fault.location == str(path)
         faults += fault is not None
     assert faults > len(data) - 10
 
@@ -162,7 +162,7 @@ def test_a_build_that_finds_no_room_is_a_full_disk(tmp_path: Path, said: str, wh
         builds.build("cstr", TOOLCHAIN, COMPILER, 7, into, run)
     assert str(full.value) == (
         f"{tmp_path / where}: cannot be written: No space left on device (building gosrc/cstr "
-        f"with Go {TODAY_GO}). To mend it: free some disk space and start again: what was "
+        f"with Go {TODAY_GO}). To fix it: free some disk space and start again: what was "
         "measured is kept"
     )
 
@@ -178,7 +178,7 @@ def test_where_no_path_is_printed_the_fullest_disk_is_named(
     run = Fails("/usr/bin/ld: final link failed: No space left on device")
     with pytest.raises(DiskFull) as full:
         builds.build("cstr", TOOLCHAIN, COMPILER, 7, tmp_path / "into", run)
-    assert full.value.place == str(tmp_path / "go-build")
+    assert full.value.location == str(tmp_path / "go-build")
 
 
 @pytest.mark.usefixtures("compilers")
@@ -199,11 +199,11 @@ def test_another_fault_of_a_build_is_still_the_builds(tmp_path: Path) -> None:
 def test_a_runtime_that_finds_no_room_is_a_full_disk(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(places, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
     run = Fails(f"write {tmp_path}/cache/overlays/x/mheap.go: no space left on device")
     with pytest.raises(DiskFull) as full:
         builds.overlay(TOOLCHAIN, "index", run)
-    assert full.value.place.startswith(f"{tmp_path}/cache/overlays/")
+    assert full.value.location.startswith(f"{tmp_path}/cache/overlays/")
 
 
 JAVAC_SAYS = """Handle.java:9: error: error while writing Handle: No space left on device
@@ -215,7 +215,7 @@ interface Handle extends AutoCloseable {
 def test_classes_that_find_no_room_are_a_full_disk(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(places, "CACHE", tmp_path)
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
     compiler = Javac(Path("/bin/javac"), "25")
     with pytest.raises(DiskFull, match=r"No space left on device \(building javasrc/finalization"):
         java.build("finalization", compiler, Fails(JAVAC_SAYS))
@@ -230,7 +230,7 @@ def test_jars_that_find_no_room_are_a_full_disk(
     def copytree(source: Path, into: Path) -> None:
         raise shutil.Error([(source, into, "[Errno 28] No space left on device: 'x.jar'")])
 
-    monkeypatch.setattr(places, "CACHE", tmp_path)
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
     monkeypatch.setattr(jdks, "jmh", lambda: tmp_path)
     monkeypatch.setattr(shutil, "copytree", copytree)
     with pytest.raises(DiskFull, match="No space left on device"):
@@ -291,9 +291,9 @@ def test_a_wrong_type_in_a_machine_is_named(
     path.write_text(json.dumps(manifest))
     with pytest.raises(GccostError) as wrong:
         Recording.load(LEMIRE, run)
-    assert wrong.value.thing == f"this describes no run: {says}"
-    assert wrong.value.place == str(path)
-    assert wrong.value.mend
+    assert wrong.value.message == f"this describes no run: {says}"
+    assert wrong.value.location == str(path)
+    assert wrong.value.hint
     (said,) = runs.passed_over(tmp_path)
     assert says in said
 
@@ -374,7 +374,7 @@ def test_where_the_loopback_is_down_a_notebook_says_so_at_once(tmp_path: Path) -
         pytest.skip("a network of its own cannot be had here")
     command = [*apart, sys.executable, "-c", NOTEBOOK, str(tmp_path / "one.ipynb")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=170)
-    assert done.stdout.startswith("one.ipynb: the kernel cannot start. To mend it: "), done.stderr
+    assert done.stdout.startswith("one.ipynb: the kernel cannot start. To fix it: "), done.stderr
     assert "the loopback interface is down" in done.stdout
 
 
@@ -482,7 +482,7 @@ def test_the_image_is_made_from_one_base_that_can_be_replaced(tmp_path: Path) ->
     ):
         asked.unlink(missing_ok=True)
         done = subprocess.run(
-            [places.ROOT / "scripts" / "docker-test"],
+            [paths.ROOT / "scripts" / "docker-test"],
             env={"PATH": f"{tmp_path}:/usr/bin:/bin", **more},
             capture_output=True,
             text=True,

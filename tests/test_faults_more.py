@@ -21,7 +21,7 @@ from test_precision import BEHAVIOUR
 from test_setup import Clone
 from test_toolchains import bare, fresh, script  # noqa: F401 - fixtures
 
-from gccost import places
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
 from gccost.measuring import campaign, precision, runs, toolchains
@@ -100,7 +100,7 @@ def test_a_run_that_was_killed_as_it_began_goes_on(
             campaign.measure(faults.planned())
     with pytest.raises(KeyboardInterrupt):
         campaign.measure(faults.planned(), faults.after(9))
-    (run,) = runs.all_runs(places.runs())
+    (run,) = runs.all_runs(paths.runs())
     reading = run.reading()
     assert reading.errors == []
     assert len(reading.frame) >= 7
@@ -118,7 +118,7 @@ def test_a_precision_run_that_was_killed_as_it_began_goes_on(
             precision.measure(plan, faults.after(100), seconds=0.1)
     with pytest.raises(KeyboardInterrupt):
         precision.measure(plan, faults.after(2), seconds=0.1)
-    (run,) = runs.all_runs(places.runs())
+    (run,) = runs.all_runs(paths.runs())
     assert len(run.manifest()["done"]) == 2
 
 
@@ -150,7 +150,7 @@ def test_a_report_leaves_measuring_that_goes_on_alone(tools: FakeTools) -> None:
     assert second.returncode == 1
     assert second.stderr.splitlines()[-1] == (
         f"gccost: {tools.runs}: another gccost is measuring here; this one leaves it alone. "
-        "To mend it: wait until it is done, or stop it, and start again"
+        "To fix it: wait until it is done, or stop it, and start again"
     )
     assert first.poll() is None
     tools.stop(first, signal.SIGTERM)
@@ -249,7 +249,7 @@ def test_a_read_only_disk_is_named_with_the_mend(
     assert done.exit_code == 1
     said = done.stderr.splitlines()[-1]
     assert said.startswith(f"gccost: {read_only / below}")
-    assert "cannot be written: Read-only file system. To mend it: make it writable" in said
+    assert "cannot be written: Read-only file system. To fix it: make it writable" in said
     assert variable in said
 
 
@@ -289,12 +289,12 @@ def test_a_precision_measurement_whose_program_fails_is_made_anew(
     machine.behaviour = BEHAVIOUR
     with pytest.raises(KeyboardInterrupt):
         precision.measure(plan, faults.after(1), seconds=0.1)
-    (run,) = runs.all_runs(places.runs())
+    (run,) = runs.all_runs(paths.runs())
     before = run.samples.read_bytes()
     machine.behaviour = behaviour
     with pytest.raises(GccostError, match=why) as failure:
         precision.measure(plan, faults.after(100), seconds=0.1)
-    assert "Allocate" in failure.value.place
+    assert "Allocate" in failure.value.location
     assert run.samples.read_bytes() == before
     machine.behaviour = BEHAVIOUR
     with pytest.raises(KeyboardInterrupt):
@@ -317,7 +317,7 @@ def test_a_process_that_does_not_count_as_asked_is_no_sample(
 ) -> None:
     with pytest.raises(SampleFailed, match=why) as failure:
         run_count(program(tmp_path, behaviour), [CASE], 2, tmp_path, limit=0.3)
-    assert failure.value.place == CASE.name
+    assert failure.value.location == CASE.name
 
 
 @pytest.mark.parametrize(

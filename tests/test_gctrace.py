@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gccost import places
+from gccost import paths
 from gccost.measuring import gctrace
 
 # As these releases printed them.
@@ -127,7 +127,7 @@ def test_nothing_at_all_is_no_trace() -> None:
 
 
 def test_the_documents_own_lines_go_through_the_same_parser() -> None:
-    text = (places.PUBLISHED / "cloudflare-gctrace.txt").read_text()
+    text = (paths.PUBLISHED / "cloudflare-gctrace.txt").read_text()
     trace = gctrace.parse(text)
     assert trace.foreign == ()
     assert [cycle.number for cycle in trace.cycles] == [*range(1, 18), 6789, 6790]

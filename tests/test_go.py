@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from gccost import places
+from gccost import paths
 from gccost.measuring import builds, toolchains
 from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, TODAY_GO
 
@@ -17,7 +17,7 @@ def go(version: str, *arguments: str, program: str = "go") -> str:
     toolchain = toolchains.fetch(version)
     done = subprocess.run(
         [str(toolchain.goroot / "bin" / program), *arguments],
-        cwd=places.GOSRC,
+        cwd=paths.GOSRC,
         env=toolchain.environment(),
         capture_output=True,
         text=True,

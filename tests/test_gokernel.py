@@ -10,13 +10,13 @@ import pytest
 from nbformat import NotebookNode
 from notebooks_fixture import code, execute, prose
 
-from gccost import cli, gokernel, places
+from gccost import cli, gokernel, paths
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.settings import Settings
 from gccost.showing.report import write_report
 
-NOTEBOOKS = sorted(places.NOTEBOOKS.glob("go-*.ipynb"))
+NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("go-*.ipynb"))
 NAMES = [path.stem for path in NOTEBOOKS]
 
 
@@ -116,7 +116,7 @@ def test_a_cell_that_does_not_compile_shows_why(kernel: Path, tmp_path: Path) ->
     notebook = written_in_go(tmp_path / "go-bad.ipynb", "x := 1", "y := x + lost")
     with pytest.raises(GccostError, match="undefined identifier: lost") as caught:
         execute(notebook, tmp_path / "ran.ipynb")
-    assert caught.value.place == "go-bad.ipynb, cell 2"
+    assert caught.value.location == "go-bad.ipynb, cell 2"
 
 
 def test_a_cell_that_panics_shows_why(kernel: Path, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_without_the_kernel_one_line_says_how_to_get_it(tmp_path: Path, monkeypa
 
 def test_a_replay_keeps_what_is_committed(tmp_path: Path) -> None:
     before = [path.read_bytes() for path in NOTEBOOKS]
-    assert cli._execute(NOTEBOOKS, places.NOTEBOOKS, Settings("replay")) == NOTEBOOKS
+    assert cli._execute(NOTEBOOKS, paths.NOTEBOOKS, Settings("replay")) == NOTEBOOKS
     assert [path.read_bytes() for path in NOTEBOOKS] == before
 
 

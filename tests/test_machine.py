@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gccost import places
+from gccost import paths
 from gccost.measuring import machine
 
 QUIET = {
@@ -44,7 +44,7 @@ def test_a_description_is_json_and_says_the_same_read_back():
 def test_a_description_can_be_published():
     text = json.dumps(machine.describe())
     assert str(Path.home()) not in text
-    assert str(places.ROOT) not in text
+    assert str(paths.ROOT) not in text
     if len(platform.node()) > 6:
         assert platform.node() not in text
 
@@ -163,7 +163,7 @@ def test_no_limit_is_no_limit(monkeypatch, quota):
 @pytest.fixture
 def clone(monkeypatch, tmp_path):
     """A clone with one commit, in the package's place; returns a runner of git."""
-    monkeypatch.setattr(places, "ROOT", tmp_path)
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
 
     def git(*arguments: str) -> str:
         who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
@@ -183,13 +183,13 @@ def test_the_commit_of_the_clone_is_named(clone):
 
 
 def test_a_change_that_is_not_committed_is_told(clone):
-    (places.ROOT / "file").write_text("two")
+    (paths.ROOT / "file").write_text("two")
     assert machine._commit() == (clone("rev-parse", "HEAD"), True)
 
 
 @pytest.mark.usefixtures("clone")
 def test_the_commit_of_a_repository_around_the_package_is_not_taken(monkeypatch):
-    inside = places.ROOT / "vendored"
+    inside = paths.ROOT / "vendored"
     inside.mkdir()
-    monkeypatch.setattr(places, "ROOT", inside)
+    monkeypatch.setattr(paths, "ROOT", inside)
     assert machine._commit() == ("", False)

@@ -13,7 +13,7 @@ import pytest
 from browser import DESKTOP, PHONE, Browser
 from playwright.sync_api import Page
 
-from gccost import places
+from gccost import paths
 from gccost.judging.claims import CLAIMS
 from gccost.judging.quantities import Share
 from gccost.judging.recording import Recording
@@ -34,7 +34,7 @@ class Made:
 def gccost(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "gccost", *arguments],
-        cwd=places.ROOT,
+        cwd=paths.ROOT,
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -46,7 +46,7 @@ def gccost(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("pipeline")
     report, runs = folder / "report", folder / "runs"
-    before = {p: p.read_bytes() for p in places.NOTEBOOKS.glob("*.ipynb")}
+    before = {p: p.read_bytes() for p in paths.NOTEBOOKS.glob("*.ipynb")}
     done = gccost(
         "report",
         "--budget=tiny",
@@ -55,7 +55,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         GCCOST_MODE="measure",
     )
     assert done.returncode == 0, done.stderr
-    after = {p: p.read_bytes() for p in places.NOTEBOOKS.glob("*.ipynb")}
+    after = {p: p.read_bytes() for p in paths.NOTEBOOKS.glob("*.ipynb")}
     assert before == after, "only replay writes into notebooks/"
     return Made(report, runs, done.stdout)
 

@@ -17,7 +17,7 @@ import pytest
 import recordings
 from test_profiles import write as write_profile
 
-from gccost import places, rounding, stats
+from gccost import paths, rounding, stats
 from gccost.errors import GccostError
 from gccost.judging import ledger
 from gccost.judging.claims import CLAIMS
@@ -359,7 +359,7 @@ def test_the_ledger_links_to_headings_that_exist(recording: Recording) -> None:
     links = re.findall(r'href="([^"#]+)#([^"]+)"', shown)
     assert len(links) == len(CLAIMS)
     for notebook, anchor in links:
-        text = (places.NOTEBOOKS / notebook).read_text(encoding="utf-8")
+        text = (paths.NOTEBOOKS / notebook).read_text(encoding="utf-8")
         cells = nbformat.reads(text, as_version=4).cells
         prose = "\n".join(c.source for c in cells if c.cell_type == "markdown")
         headings = re.findall(r"^##+ (.*)$", prose, re.MULTILINE)

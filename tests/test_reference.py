@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gccost import places
+from gccost import paths
 from gccost.judging import ledger
 from gccost.judging.rules import Label
 from gccost.judging.recording import Recording
@@ -15,7 +15,7 @@ from gccost.measuring.machine import MOST_BYTES, memory_for_a_sample
 from gccost.study import reference
 
 STANDARD = BUDGETS["standard"]
-recorded = runs.all_runs(places.reference())
+recorded = runs.all_runs(paths.reference())
 every_recording = pytest.mark.parametrize(
     "recording",
     [
@@ -31,7 +31,7 @@ AUTOMATIC |= {"ParallelAuto", "ParallelCleanup"}
 
 
 def test_every_study_that_is_measured_with_the_others_was_recorded() -> None:
-    assert runs.passed_over(places.reference()) == ()
+    assert runs.passed_over(paths.reference()) == ()
     for of in EXPERIMENTS.values():
         if not of.apart:
             assert reference(of)

@@ -11,7 +11,7 @@ import fakeconda
 import nbformat
 import pytest
 
-from gccost import places
+from gccost import paths
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.runs import all_runs
 from gccost.settings import Settings
@@ -19,9 +19,9 @@ from gccost.showing.execute import execute_all
 
 # A chapter whose measuring is a command of its own has nothing to replay until
 # that was recorded.
-RECORDED = {name for name in EXPERIMENTS for run in all_runs(places.reference()) if run.holds(name)}
+RECORDED = {name for name in EXPERIMENTS for run in all_runs(paths.reference()) if run.holds(name)}
 CHAPTERS = [
-    places.NOTEBOOKS / f"{chapter}.ipynb"
+    paths.NOTEBOOKS / f"{chapter}.ipynb"
     for chapter in dict.fromkeys(
         ["00-results", *(of.chapter for of in EXPERIMENTS.values() if of.name in RECORDED)]
     )
@@ -77,7 +77,7 @@ def outputs(text: str, kind: str) -> list[str]:
 def test_scaled_data_change_numbers_prose_charts_and_verdicts(
     shown: dict[str, str], tmp_path: Path
 ) -> None:
-    shutil.copytree(places.reference(), tmp_path / "reference")
+    shutil.copytree(paths.reference(), tmp_path / "reference")
     for file in (tmp_path / "reference").glob("*/samples.txt"):
         scaled = [
             re.sub(

@@ -119,9 +119,9 @@ def test_a_failing_cell_is_named_with_the_kernels_own_words(
 ) -> None:
     with pytest.raises(GccostError) as caught:
         run("x = 1", "def half(n):\n    return n / 0\n\nhalf(x)")
-    assert caught.value.place == "08-try.ipynb, cell 2, line 2"
-    assert caught.value.thing == "ZeroDivisionError: division by zero"
-    assert "make lab" in caught.value.mend
+    assert caught.value.location == "08-try.ipynb, cell 2, line 2"
+    assert caught.value.message == "ZeroDivisionError: division by zero"
+    assert "make lab" in caught.value.hint
     assert not (tmp_path / "out" / "08-try.ipynb").exists()
 
 
@@ -135,7 +135,7 @@ def test_an_error_of_ours_in_a_cell_is_passed_on_as_it_is(
             "raise MissingTool('no Go', 'PATH', 'apt-get install golang')",
         )
     assert str(caught.value) == (
-        "08-try.ipynb, cell 1: PATH: no Go. To mend it: apt-get install golang"
+        "08-try.ipynb, cell 1: PATH: no Go. To fix it: apt-get install golang"
     )
 
 
@@ -234,7 +234,7 @@ def test_what_is_no_notebook_is_told(tmp_path: Path, text: str | None, told: str
         notebook.write_text(text)
     with pytest.raises(GccostError, match=told) as caught:
         execute(notebook, notebook)
-    assert caught.value.place == str(notebook)
+    assert caught.value.location == str(notebook)
 
 
 # The pages
@@ -469,13 +469,13 @@ def test_what_breaks_a_promise_is_told_with_its_cell(
 ) -> None:
     with pytest.raises(GccostError, match=told) as caught:
         page_of(tmp_path, cell)
-    assert caught.value.place == "07-why.ipynb, cell 3"
+    assert caught.value.location == "07-why.ipynb, cell 3"
 
 
 def test_what_breaks_a_promise_in_the_prose_is_told_too(tmp_path: Path) -> None:
     with pytest.raises(GccostError, match="to be fetched") as caught:
         page_of(tmp_path, shown(text_plain="1"), prose("![a map](map.png)", "map"))
-    assert caught.value.place == "07-why.ipynb, after cell 3"
+    assert caught.value.location == "07-why.ipynb, after cell 3"
 
 
 def test_two_charts_of_one_name_must_be_one_chart(tmp_path: Path) -> None:
@@ -492,7 +492,7 @@ def test_a_page_that_weighs_too_much_names_the_heaviest_chart(tmp_path: Path) ->
     heavy = shown(svg=SVG % points, text_plain="Many points.", text_csv="x\n1\n")
     with pytest.raises(GccostError, match=r"weighs \d\.\d MB, more than 5") as caught:
         page_of(tmp_path, heavy)
-    assert "a-chart" in caught.value.mend
+    assert "a-chart" in caught.value.hint
 
 
 # Details that readers would miss

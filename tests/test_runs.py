@@ -90,7 +90,7 @@ def test_a_description_that_cannot_be_used_is_named(run: runs.Run, text: str, wh
     (run.folder / "run.json").write_text(text)
     with pytest.raises(GccostError, match=why) as error:
         run.manifest()
-    assert "run.json" in error.value.place
+    assert "run.json" in error.value.location
 
 
 def test_a_sound_description_is_read(run: runs.Run) -> None:
@@ -102,8 +102,8 @@ def test_a_run_of_an_older_format_is_refused_and_says_what_to_do(run: runs.Run) 
     (run.folder / "run.json").write_text(described(format=1))
     with pytest.raises(GccostError, match="format 1, this gccost reads format 2") as error:
         run.manifest()
-    assert "remove the folder and measure again" in error.value.mend
-    assert "no slices" in error.value.mend
+    assert "remove the folder and measure again" in error.value.hint
+    assert "no slices" in error.value.hint
     assert runs.all_runs(run.folder.parent) == []
     (told,) = runs.passed_over(run.folder.parent)
     assert run.name in told

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gccost import places
+from gccost import paths
 
 
 def script(path: Path, text: str) -> None:
@@ -21,7 +21,7 @@ def script(path: Path, text: str) -> None:
 def test_a_mutation_that_is_not_noticed_is_a_failure_of_the_script(tmp_path, status):
     (tmp_path / "scripts").mkdir()
     (tmp_path / "gosrc").mkdir()
-    shutil.copy(places.ROOT / "scripts" / "runtime-tests", tmp_path / "scripts")
+    shutil.copy(paths.ROOT / "scripts" / "runtime-tests", tmp_path / "scripts")
     script(tmp_path / ".venv" / "bin" / "python", f"echo '{tmp_path}/go'")
     script(tmp_path / "go" / "bin" / "go", f"exit {status}")
     # The index comes after the variant that is asked for, and is passed over.

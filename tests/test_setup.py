@@ -20,11 +20,11 @@ import rattler
 import yaml
 from packaging.requirements import Requirement
 
-from gccost import places
+from gccost import paths
 from gccost.doctor import Finding, State, examine, render
 from gccost.measuring import toolchains
 
-ROOT = places.ROOT
+ROOT = paths.ROOT
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
 SUPPORTED = ["3.11", "3.12", "3.13", "3.14"]
 
@@ -461,7 +461,7 @@ def test_what_is_missing_says_what_it_costs_and_what_mends_it():
         assert finding.found
         if finding.state is State.MISSING:
             assert finding.costs
-            assert finding.mend
+            assert finding.hint
 
 
 def test_the_doctor_never_dies_of_what_it_finds(monkeypatch, tmp_path):

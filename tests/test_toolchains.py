@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gccost import places
+from gccost import paths
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring import jdks, toolchains
 from gccost.measuring.experiments import EXPERIMENTS
@@ -280,7 +280,7 @@ def test_a_release_is_added_with_one_command(
     releases = tmp_path / "releases.csv"
     lines = ["release,platform,sum", "1.9.7,linux-amd64,h1:a", "1.20.14,linux-amd64,h1:b", ""]
     releases.write_text("\n".join(lines))
-    monkeypatch.setattr(places, "RELEASES", releases)
+    monkeypatch.setattr(paths, "RELEASES", releases)
     monkeypatch.setattr(toolchains, "_download", lambda version, say: ("h1:c", tmp_path))
     line = toolchains.pin("1.10.7")
     assert line == f"1.10.7,{toolchains._platform()},h1:c"
@@ -294,7 +294,7 @@ def test_a_release_is_added_with_one_command(
 
 @pytest.mark.parametrize("version", [TODAY_GO, "newest", "../1.20"])
 def test_a_release_that_is_there_or_is_none_is_not_added(version: str) -> None:
-    before = places.RELEASES.read_bytes()
+    before = paths.RELEASES.read_bytes()
     with pytest.raises(GccostError):
         toolchains.pin(version)
-    assert places.RELEASES.read_bytes() == before
+    assert paths.RELEASES.read_bytes() == before

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fakejdks import make, quoted
 
-from gccost import places
+from gccost import paths
 from gccost.errors import MissingTool
 from gccost.judging import ledger
 from gccost.judging.rules import Label
@@ -93,7 +93,7 @@ def test_a_jvm_that_runs_out_of_memory_is_data(tmp_path: Path) -> None:
 def test_a_jvm_that_fails_is_no_sample(tmp_path: Path, behaviour: str, why: str) -> None:
     with pytest.raises(SampleFailed, match=re.escape(why)) as failure:
         sample(tmp_path, behaviour)
-    assert failure.value.place == CASE.name
+    assert failure.value.location == CASE.name
 
 
 def test_a_jvm_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_every_setting_that_an_arm_names_is_known() -> None:
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
     """Lays out JDKs of the given releases, all doing the same; its runs are in tmp_path."""
     monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(places, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
     found: dict[str, Jdk] = {}
 
     def fetch(release: str, say: object = None) -> Jdk:
@@ -280,7 +280,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Calla
         pytest.skip("no JDK with javac is here: apt-get install default-jdk-headless")
     cache = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(places, "CACHE", cache)
+        patch.setattr(paths, "CACHE", cache)
         yield compiler.command.parent.parent, lambda program: java.build(program, compiler)
 
 
@@ -457,5 +457,5 @@ def test_what_a_jvm_itself_takes_is_taken_off(made) -> None:
 
 
 def test_the_language_of_an_experiment_is_its_documents() -> None:
-    assert languages.of(WEIMER).folder == places.JAVASRC
-    assert languages.of(EXPERIMENTS["lemire"]).folder == places.GOSRC
+    assert languages.of(WEIMER).folder == paths.JAVASRC
+    assert languages.of(EXPERIMENTS["lemire"]).folder == paths.GOSRC

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from test_profiles import write as write_profile
 
-from gccost import places
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import ledger, models
 from gccost.judging.rules import Label
@@ -280,7 +280,7 @@ def test_the_quick_budget_shows_slopes_and_both_runtimes() -> None:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(places, "CACHE", tmp_path)
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
     return tmp_path
 
 
@@ -344,7 +344,7 @@ def test_a_cache_that_cannot_be_written_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "taken").write_text("")
-    monkeypatch.setattr(places, "CACHE", tmp_path / "taken")
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "taken")
     with pytest.raises(GccostError, match="taken"):
         builds.overlay(toolchains.fetch(TODAY_GO), INDEX, Writer(tmp_path))
 

@@ -31,10 +31,10 @@ from lab import (
 )
 from playwright.sync_api import Page
 
-from gccost import gokernel, places
+from gccost import gokernel, paths
 
 MENUS = {"00-results": ("claim", "toolchain"), "04-cloudflare": ("Ps", "GOGC", "release")}
-NOTEBOOKS = sorted(path.stem for path in places.NOTEBOOKS.glob("*.ipynb"))
+NOTEBOOKS = sorted(path.stem for path in paths.NOTEBOOKS.glob("*.ipynb"))
 
 
 @pytest.fixture(scope="module")

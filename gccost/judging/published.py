@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pandas as pd
 
-from gccost import places
+from gccost import paths
 from gccost.errors import GccostError
 
 
 def table(name: str) -> pd.DataFrame:
     """One of the published tables by name, such as "lemire-timings"."""
-    path = places.PUBLISHED / f"{name}.csv"
+    path = paths.PUBLISHED / f"{name}.csv"
     if not path.exists():
-        known = ", ".join(sorted(p.stem for p in places.PUBLISHED.glob("*.csv")))
-        raise GccostError(f"there is no published table {name!r}", mend=f"name one of {known}")
+        known = ", ".join(sorted(p.stem for p in paths.PUBLISHED.glob("*.csv")))
+        raise GccostError(f"there is no published table {name!r}", hint=f"name one of {known}")
     frame: pd.DataFrame = pd.read_csv(path, dtype={"gogc": str}, keep_default_na=False)
     return frame
 

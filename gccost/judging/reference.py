@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from gccost import places
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.files import write_whole, writing
 from gccost.judging.claims import Study
@@ -40,12 +40,12 @@ def adopt(run: Run, studies: Sequence[Study]) -> Run:
             run.name,
             "record it again in another hour, or on another machine",
         )
-    target = places.reference() / run.name
+    target = paths.reference() / run.name
     with writing(target):
         shutil.copytree(run.folder, target, dirs_exist_ok=True)
     lines = pd.concat([known[known["run"] != run.name], pd.DataFrame([line])], ignore_index=True)
     text = lines.to_csv(index=False, lineterminator="\n")
-    write_whole(places.reference() / "costs.csv", text.encode())
+    write_whole(paths.reference() / "costs.csv", text.encode())
     return Run(target)
 
 
@@ -88,7 +88,7 @@ def _costs(run: Run, studies: Sequence[Study]) -> dict[str, Any]:
 
 
 def _known() -> pd.DataFrame:
-    path = places.reference() / "costs.csv"
+    path = paths.reference() / "costs.csv"
     if not path.exists():
         return pd.DataFrame(columns=["run", "machine", "go", *MOST])
     return pd.read_csv(path, dtype={"run": str, "machine": str, "go": str})

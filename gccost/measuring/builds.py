@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from gccost import places, processes
+from gccost import paths, processes
 from gccost.errors import GccostError, failed_build
 from gccost.files import hash_of, writing
 from gccost.measuring.cases import OVERLAY
@@ -34,17 +34,17 @@ def sources(program: str) -> list[Path]:
     files: list[Path] = []
     packages = [program]
     for package in packages:  # grows by what the packages import of this module
-        own = [f for f in (places.GOSRC / package).rglob("*") if f.suffix in _SUFFIXES]
+        own = [f for f in (paths.GOSRC / package).rglob("*") if f.suffix in _SUFFIXES]
         files += own
         text = "".join(f.read_text(encoding="utf-8") for f in sorted(own))
         packages += [p for p in dict.fromkeys(_IMPORT.findall(text)) if p not in packages]
-    return [places.GOSRC / "go.mod", *sorted(files)]
+    return [paths.GOSRC / "go.mod", *sorted(files)]
 
 
 def source_hash(programs: list[str]) -> str:
     """A hash over the sources of these programs; hex."""
     files = (path for program in sorted(programs) for path in sources(program))
-    return hash_of(files, places.GOSRC)
+    return hash_of(files, paths.GOSRC)
 
 
 def shuffles_layout(toolchain: Toolchain) -> bool:
@@ -60,7 +60,7 @@ def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Pat
     DiskFull where there is no room for it.
     """
     name = f"go{toolchain.version}-{variant}-{source_hash([OVERLAY])[:12]}"
-    folder = places.CACHE / "overlays" / name
+    folder = paths.CACHE / "overlays" / name
     written, link = folder / "overlay.json", folder / _GOROOT
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -70,8 +70,8 @@ def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Pat
             return written
         arguments = ["run", f"./{OVERLAY}", "-o", str(folder), "-variant", variant]
         where = f"gosrc/{OVERLAY} with Go {toolchain.version}"
-        mend = "gosrc/overlay names the releases whose runtime it knows"
-        _go(run, toolchain.go, arguments, toolchain.environment(), written, where, mend)
+        hint = "gosrc/overlay names the releases whose runtime it knows"
+        _go(run, toolchain.go, arguments, toolchain.environment(), written, where, hint)
     return written
 
 
@@ -82,8 +82,8 @@ def _go(
     environment: dict[str, str],
     result: Path,
     where: str,
-    mend: str,
-    folder: Path = places.GOSRC,
+    hint: str,
+    folder: Path = paths.GOSRC,
 ) -> None:
     """Have Go make `result`; GccostError if it fails or hangs, DiskFull for want of room."""
     try:
@@ -97,7 +97,7 @@ def _go(
     if done.returncode != 0 or not result.exists():
         done.stderr = done.stderr.replace("$WORK", str(result.parent))
         cache = [Path(environment["GOCACHE"])] if environment.get("GOCACHE") else []
-        raise failed_build(done, where, mend, [result.parent, *cache])
+        raise failed_build(done, where, hint, [result.parent, *cache])
 
 
 def build(
@@ -121,7 +121,7 @@ def build(
     """
     # What the compilers write on their way goes with `into`, also when they are killed.
     environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
-    folder, arguments = places.GOSRC, ["test", "-c"]
+    folder, arguments = paths.GOSRC, ["test", "-c"]
     if number(toolchain.version) < OLDEST_DRIVER:
         folder = _gopath_copy(program, into / f"{program}-{layout}-gopath")
         environment |= {"GO111MODULE": "off", "GOPATH": str(folder.parent.parent)}
@@ -139,8 +139,8 @@ def build(
     binary = into / f"{named}-{layout}.test"
     arguments += ["-o", str(binary), f"./{program}"]
     where = f"gosrc/{program} with Go {toolchain.version}"
-    mend = f"make doctor shows the toolchains that were found; C is compiled by {compiler.version}"
-    _go(run, toolchain.go, arguments, environment, binary, where, mend, folder)
+    hint = f"make doctor shows the toolchains that were found; C is compiled by {compiler.version}"
+    _go(run, toolchain.go, arguments, environment, binary, where, hint, folder)
     return binary
 
 
@@ -148,7 +148,7 @@ def _gopath_copy(program: str, gopath: Path) -> Path:
     """Copies a program's packages to where a release without modules looks; their folder."""
     module = gopath / "src" / "gccost"
     for path in sources(program):
-        copy = module / path.relative_to(places.GOSRC)
+        copy = module / path.relative_to(paths.GOSRC)
         with writing(copy):
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)

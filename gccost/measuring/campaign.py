@@ -30,7 +30,7 @@ from typing import Any
 
 import pandas as pd
 
-from gccost import places
+from gccost import paths
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
 from gccost.measuring import benchfmt, frames, languages, machine, runs, toolchains
@@ -206,7 +206,7 @@ def _has_cases(study: Experiment, plan: Plan) -> bool:
 
 def find(plan: Plan) -> Run | None:
     """The newest of your runs that samples of this plan may go into."""
-    return next((r for r in reversed(runs.all_runs(places.runs())) if fits(r, plan)), None)
+    return next((r for r in reversed(runs.all_runs(paths.runs())) if fits(r, plan)), None)
 
 
 def measure(plan: Plan, progress: Progress | None = None) -> Run:
@@ -222,7 +222,7 @@ def measure(plan: Plan, progress: Progress | None = None) -> Run:
     run = find(plan)
     if run is not None and finished(run, plan):
         return run
-    with runs.exclusive(places.runs(), "measuring"), runs.scratch(places.runs()) as scratch:
+    with runs.exclusive(paths.runs(), "measuring"), runs.scratch(paths.runs()) as scratch:
         run = begin(plan)
         run.drop_unfinished_line()
         _Campaign(run, plan, scratch, progress or (lambda done, total, what: None)).measure()
@@ -232,7 +232,7 @@ def measure(plan: Plan, progress: Progress | None = None) -> Run:
 def begin(plan: Plan) -> Run:
     """The run that a plan's samples go into: the newest that fits, or a new one."""
     run = find(plan) or runs.create(
-        places.runs(),
+        paths.runs(),
         machine=dict(plan.description),
         fingerprint=plan.fingerprint,
         warnings=machine.warnings(plan.description),
@@ -519,11 +519,11 @@ class _Campaign:
         self.failures[case.name] += 1
         given_up = "; it is left out from here on" if self.failures[case.name] == GIVE_UP else ""
         self._note_end(case, failure)
-        self._trouble(case.name, f"{failure.thing}{given_up}")
+        self._trouble(case.name, f"{failure.message}{given_up}")
 
     def _note_end(self, case: Case, error: GccostError) -> None:
         failed = dict(self.run.manifest()["failed"])
-        failed[case.name] = [*failed.get(case.name, []), error.thing]
+        failed[case.name] = [*failed.get(case.name, []), error.message]
         self.run.update(failed=failed)
 
     def _note_unbuilt(self, build: Build, error: GccostError) -> None:

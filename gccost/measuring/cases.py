@@ -58,7 +58,7 @@ def budget(name: str) -> Budget:
 
 def named(known: Mapping[str, T], name: str, kind: str) -> T:
     if name not in known:
-        raise GccostError(f"there is no {kind} {name!r}", mend=f"name one of {', '.join(known)}")
+        raise GccostError(f"there is no {kind} {name!r}", hint=f"name one of {', '.join(known)}")
     return known[name]
 
 

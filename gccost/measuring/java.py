@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from gccost import places, processes
+from gccost import paths, processes
 from gccost.errors import failed_build, no_room
 from gccost.files import hash_of, make_once
 from gccost.measuring import benchfmt, jdks, toolchains
@@ -77,14 +77,14 @@ def flags(settings: Iterable[tuple[str, str]]) -> list[str]:
 
 def sources(program: str) -> list[Path]:
     """The files whose content decides what a program measures, in order."""
-    folder = places.JAVASRC / program
+    folder = paths.JAVASRC / program
     return sorted(f for f in folder.iterdir() if f.suffix in (".java", ".xml"))
 
 
 def source_hash(programs: Iterable[str]) -> str:
     """A hash over the sources of these programs; hex."""
     files = (path for program in sorted(programs) for path in sources(program))
-    return hash_of(files, places.JAVASRC)
+    return hash_of(files, paths.JAVASRC)
 
 
 def build(
@@ -97,7 +97,7 @@ def build(
     Raises DiskFull, which is a GccostError, if there is no room for them: see `builds.build`.
     """
     mark = hashlib.sha256(f"{source_hash([program])} {javac.version}".encode()).hexdigest()[:16]
-    folder = places.CACHE / "java" / f"{program}-{mark}"
+    folder = paths.CACHE / "java" / f"{program}-{mark}"
     return make_once(folder, lambda into: _compile(program, javac, into, run))
 
 
@@ -120,9 +120,9 @@ def _compile(
     # Of an error by the system, the text is known in English.
     done = run(command, env={**jdks.environment(), "LC_MESSAGES": "C"})
     if done.returncode != 0:
-        place = f"javasrc/{program} with javac {javac.version}"
-        mend = "make doctor shows the JDKs that were found"
-        raise failed_build(done, place, mend, [into.parent])
+        location = f"javasrc/{program} with javac {javac.version}"
+        hint = "make doctor shows the JDKs that were found"
+        raise failed_build(done, location, hint, [into.parent])
 
 
 # --- Running ------------------------------------------------------------------

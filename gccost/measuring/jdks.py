@@ -23,7 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from gccost import places, processes
+from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool
 from gccost.files import make_once
 from gccost.measuring import toolchains
@@ -95,7 +95,7 @@ def fetch(release: str, say: Callable[[str], None] = silent) -> Jdk:
     """
     if release not in RELEASES:
         known = ", ".join(RELEASES)
-        raise GccostError(f"there is no {release!r} here", mend=f"name one of {known}")
+        raise GccostError(f"there is no {release!r} here", hint=f"name one of {known}")
     if found := find(release):
         return found
     title = toolchains.title(release)
@@ -199,7 +199,7 @@ def jmh(say: Callable[[str], None] = silent) -> Path:
 
 def _fetch_jmh(maven: str, into: Path) -> None:
     online = "run `make measure` when online"
-    command = [maven, "--batch-mode", "--quiet", "--file", str(places.JAVASRC / "jmh" / "pom.xml")]
+    command = [maven, "--batch-mode", "--quiet", "--file", str(paths.JAVASRC / "jmh" / "pom.xml")]
     command += ["dependency:copy-dependencies", f"-DoutputDirectory={into}"]
     try:
         done = processes.run(command, env=environment(), limit=MAVEN_SECONDS)

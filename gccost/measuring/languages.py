@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from gccost import places
+from gccost import paths
 from gccost.errors import MissingTool
 from gccost.measuring import benchfmt, builds, java, jdks, samples, toolchains
 from gccost.measuring.cases import Build, Case, Experiment
@@ -80,7 +80,7 @@ def _java_compiler(programs: Iterable[str], say: Say) -> Compiler:
 _BY_KEY: Mapping[str, Language] = MappingProxyType(
     {
         "go": Language(
-            folder=places.GOSRC,
+            folder=paths.GOSRC,
             compiles_with="C compiler",
             environment=lambda go: go.environment(),
             fetch=lambda release, say: toolchains.fetch(release, say),
@@ -95,7 +95,7 @@ _BY_KEY: Mapping[str, Language] = MappingProxyType(
             ),
         ),
         "jdk": Language(
-            folder=places.JAVASRC,
+            folder=paths.JAVASRC,
             compiles_with="javac",
             environment=_java_environment,
             fetch=lambda release, say: jdks.fetch(release, say),

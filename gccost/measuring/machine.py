@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import psutil
 
-from gccost import places, processes
+from gccost import paths, processes
 from gccost.measuring.toolchains import find_c_compiler
 
 # What must be the same for two runs' results to be set side by side.
@@ -331,9 +331,9 @@ def _commit() -> tuple[str, bool]:
     Empty where the package is not in a clone of its own.
     """
     # Without locks: one that is ended while it looks would leave the index locked.
-    git = ("git", "--no-optional-locks", "-C", str(places.ROOT))
+    git = ("git", "--no-optional-locks", "-C", str(paths.ROOT))
     top = _say(*git, "rev-parse", "--show-toplevel")
-    if not top or Path(top).resolve() != places.ROOT:
+    if not top or Path(top).resolve() != paths.ROOT:
         return "", False
     commit = _say(*git, "rev-parse", "--verify", "--quiet", "HEAD")
     return commit, bool(_say(*git, "status", "--porcelain"))

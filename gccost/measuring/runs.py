@@ -241,7 +241,7 @@ def all_runs(folder: Path) -> list[Run]:
 def passed_over(folder: Path) -> tuple[str, ...]:
     """A sentence on each run in a folder that cannot be read and is skipped."""
     return tuple(
-        f"The run {run.name} is skipped: {fault.thing}. To mend it: {fault.mend}."
+        f"The run {run.name} is skipped: {fault.message}. To fix it: {fault.hint}."
         for run, fault in _look_at(folder)
         if fault is not None
     )

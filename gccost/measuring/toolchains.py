@@ -29,7 +29,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from gccost import places, processes
+from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool
 from gccost.files import make_once, write_whole
 
@@ -44,7 +44,7 @@ TODAY_JDK: Final = "jdk-25"  # the newest that is measured
 def _pinned() -> Mapping[str, Mapping[str, str]]:
     """The lines of data/releases.csv."""
     found: dict[str, dict[str, str]] = {}
-    with places.RELEASES.open(encoding="utf-8", newline="") as file:
+    with paths.RELEASES.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             found.setdefault(line["release"], {})[line["platform"]] = line["sum"]
     return MappingProxyType(found)
@@ -65,7 +65,7 @@ TODAY_GO: Final = max(GO_RELEASES, key=number)
 """The newest release that the package measures."""
 
 OLDEST_DRIVER: Final = (1, 18)  # the oldest Go that builds the module and drives a download
-_STAND_INS = places.CACHE / "standins"
+_STAND_INS = paths.CACHE / "standins"
 
 # Where Go keeps things and how it reaches the network: these do not bear on
 # what is compiled, so they stay as the user has set them.
@@ -150,7 +150,7 @@ def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
     """
     if version not in GO_RELEASES:
         known = ", ".join(GO_RELEASES)
-        raise GccostError(f"there is no Go release {version!r} here", mend=f"name one of {known}")
+        raise GccostError(f"there is no Go release {version!r} here", hint=f"name one of {known}")
     if found := find(version):
         return found
     _, goroot = _download(version, say)
@@ -166,12 +166,12 @@ def pin(version: str, say: Callable[[str], None] = silent) -> str:
     if not re.fullmatch(r"1(\.\d+){1,2}", version):
         raise GccostError(f"{version!r} is no Go release", "gccost release", "name one, as 1.27.4")
     if version in GO_RELEASES:
-        raise GccostError(f"Go {version} is there already", str(places.RELEASES), "make report")
+        raise GccostError(f"Go {version} is there already", str(paths.RELEASES), "make report")
     found, _ = _download(version, say)
-    head, *lines = places.RELEASES.read_text(encoding="utf-8").splitlines()
+    head, *lines = paths.RELEASES.read_text(encoding="utf-8").splitlines()
     added = f"{version},{_platform()},{found}"
     lines = sorted([*lines, added], key=lambda line: number(line.partition(",")[0]))
-    write_whole(places.RELEASES, "\n".join([head, *lines, ""]).encode())
+    write_whole(paths.RELEASES, "\n".join([head, *lines, ""]).encode())
     return added
 
 
@@ -453,7 +453,7 @@ def install(name: str, tool: str, what: str, say: Callable[[str], None]) -> None
 
     From its lock, by pip, which knows the user's mirrors and certificates.
     """
-    lock = places.ROOT / f"requirements-{name}.lock"
+    lock = paths.ROOT / f"requirements-{name}.lock"
 
     def fill(folder: Path) -> None:
         say(what)

@@ -33,7 +33,7 @@ from gccost import gokernel
 from gccost.errors import GccostError, MissingTool
 from gccost.files import write_whole
 from gccost.settings import Settings
-from gccost.showing import controls
+from gccost.showing import widgets
 
 # What the written notebook says of its kernel: enough for JupyterLab to choose
 # one and for a forge to highlight the code, and nothing that changes with a
@@ -129,7 +129,7 @@ async def _execute(
             # order of a set of strings, would be part of the result.
             "IPYTHONDIR": scratch,
             "PYTHONHASHSEED": "0",
-            controls.HEADLESS: "1",
+            widgets.HEADLESS: "1",
             **settings.variables(),
         }
         await _run(notebook, node, environment, last_words, on_stderr)
@@ -263,34 +263,34 @@ def _cell_failed(notebook: Path, number: int, error: CellExecutionError) -> Gcco
     An error of ours is complete and is passed on as it is. Of any other the
     kernel's own words are kept, and the line of the cell.
     """
-    place = f"{notebook.name}, cell {number}"
+    location = f"{notebook.name}, cell {number}"
     if error.ename in ("GccostError", "MissingTool", "DiskFull"):
-        return GccostError(str(error.evalue), place)
+        return GccostError(str(error.evalue), location)
     # Of an error in Go there is no more than what it says, with the line in that.
     trace = strip_ansi(error.traceback or "")
     if line := re.findall(rf"Cell In\s*\[{number}\], line (\d+)", trace):
-        place += f", line {line[-1]}"
+        location += f", line {line[-1]}"
     said = f"{error.ename}: {error.evalue}" if error.evalue else error.ename
-    return GccostError(said, place, "run this chapter in JupyterLab (make lab) to look into it")
+    return GccostError(said, location, "run this chapter in JupyterLab (make lab) to look into it")
 
 
 def _kernel_failed(
     notebook: Path, number: int, error: Exception, exit_code: int | None, last_words: IO[str]
 ) -> GccostError:
     """What the user sees when the kernel did not start (`number` is 0) or died at a cell."""
-    place = f"{notebook.name}, cell {number}" if number else notebook.name
-    thing = "the kernel died" if number else "the kernel did not start"
+    location = f"{notebook.name}, cell {number}" if number else notebook.name
+    message = "the kernel died" if number else "the kernel did not start"
     if exit_code is None:
-        thing += f": {_first_line(str(error))}"
+        message += f": {_first_line(str(error))}"
     elif exit_code < 0:
-        thing += f", ended by {signal.Signals(-exit_code).name}"
+        message += f", ended by {signal.Signals(-exit_code).name}"
     last_words.seek(0)
     # The launcher's own log (it warns of unencrypted local sockets) is no cause.
     said = [line for line in last_words.read().split("\n") if line and not line.startswith("[")]
     if said:
-        thing += f"; its last message: {said[-1].strip()}"
+        message += f"; its last message: {said[-1].strip()}"
     hint = "see that memory and disk are free, and run it again"
-    return GccostError(thing, place, _LOOPBACK_HINT if _loopback_is_down() else hint)
+    return GccostError(message, location, _LOOPBACK_HINT if _loopback_is_down() else hint)
 
 
 _LOOPBACK_HINT = (

@@ -345,8 +345,9 @@ def _scatter(axes: Axes, raw: Sequence[tuple[float, float, str]], size: float) -
     frame = pd.DataFrame(raw, columns=["x", "y", "colour"])
     # A call for each colour: of points that differ in colour the SVG repeats far more.
     for colour, found in frame.groupby("colour", sort=False):
-        look = {"color": colour, "s": size, "alpha": 0.35, "linewidth": 0}
-        sns.scatterplot(found, x="x", y="y", ax=axes, **look)
+        sns.scatterplot(
+            found, x="x", y="y", color=str(colour), s=size, alpha=0.35, linewidth=0, ax=axes
+        )
     axes.set(xlabel="", ylabel="")
 
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import pandas as pd
 from matplotlib.axes import Axes
 
-from gccost import places, rounding
+from gccost import paths, rounding
 from gccost.errors import GccostError
 from gccost.judging import published
 from gccost.judging.claims import Claim, Study
@@ -338,7 +338,7 @@ def gc_shares(recording: Recording, go: str) -> dict[str, tuple[Estimate, list[f
 
 def published_trace() -> gctrace.Trace:
     """The document's printed lines, read as any trace is."""
-    path = places.PUBLISHED / "cloudflare-gctrace.txt"
+    path = paths.PUBLISHED / "cloudflare-gctrace.txt"
     return gctrace.parse(path.read_text(encoding="utf-8"))
 
 
@@ -825,9 +825,9 @@ def _left_out(recording: Recording, unread: Sequence[GccostError]) -> str:
     """What follows where gctraces cannot be read; nothing where all can."""
     if not unread:
         return ""
-    file = Path(unread[0].place).relative_to(recording.run.folder).as_posix()
+    file = Path(unread[0].location).relative_to(recording.run.folder).as_posix()
     more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
-    return f"; left out: {file}{more} cannot be read ({unread[0].mend})"
+    return f"; left out: {file}{more} cannot be read ({unread[0].hint})"
 
 
 # --- The GC's share ----------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""Where things stand in a clone, and the settings that move them.
+"""Where things are in a clone, and the environment variables that move them.
 
-`GCCOST_RUNS`, `GCCOST_REFERENCE` and `GCCOST_REPORT` name other places for your
+`GCCOST_RUNS`, `GCCOST_REFERENCE` and `GCCOST_REPORT` name other folders for your
 own runs, the recorded ones and the report.
 """
 
@@ -22,20 +22,20 @@ CACHE = ROOT / ".cache"
 
 def runs() -> Path:
     """The folder of your own runs."""
-    return _place("GCCOST_RUNS", ROOT / "data" / "runs")
+    return _folder("GCCOST_RUNS", ROOT / "data" / "runs")
 
 
 def reference() -> Path:
     """The folder of the recorded runs that replay shows."""
-    return _place("GCCOST_REFERENCE", ROOT / "data" / "reference")
+    return _folder("GCCOST_REFERENCE", ROOT / "data" / "reference")
 
 
 def report() -> Path:
     """The folder that the report is written to."""
-    return _place("GCCOST_REPORT", ROOT / "report")
+    return _folder("GCCOST_REPORT", ROOT / "report")
 
 
-def _place(variable: str, default: Path) -> Path:
+def _folder(variable: str, default: Path) -> Path:
     named = os.environ.get(variable)
     try:
         return Path(named).expanduser().resolve() if named else default
