@@ -384,9 +384,7 @@ def page_of(recording: Recording) -> str:
 
 
 def same_samples(one: Recording, other: Recording) -> bool:
-    left, right = (
-        r.frame.drop(columns=["file", "line"]).reset_index(drop=True) for r in (one, other)
-    )
+    left, right = (r.frame.drop(columns="line").reset_index(drop=True) for r in (one, other))
     return left.equals(right[left.columns])
 
 
