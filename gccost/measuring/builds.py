@@ -25,8 +25,10 @@ from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, num
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 _GOROOT = "goroot"  # what the link to the toolchain is called
-_IMPORT = re.compile(r'^\s*(?:import )?"gccost/([a-z0-9/]+)"$', re.MULTILINE)
-_SUFFIXES = (".go", ".c", ".h", ".txt")
+_IMPORT = re.compile(r'^\s*(?:import )?"(?:example\.org/)?gccost/([a-z0-9/]+)"$', re.MULTILINE)
+# What go.mod says of modules beside it: imports tell which programs they concern.
+_BESIDE = re.compile(rb"^(?:require|replace) .*\n", re.MULTILINE)
+_SUFFIXES = (".go", ".c", ".h", ".mod", ".txt")
 BUILD_SECONDS = 600  # after which a build counts as hung
 
 
@@ -48,8 +50,14 @@ def source_hash(programs: list[str]) -> str:
     for program in sorted(programs):
         for path in sources(program):
             digest.update(path.relative_to(places.GOSRC).as_posix().encode() + b"\0")
-            digest.update(path.read_bytes() + b"\0")
+            digest.update(_own(path) + b"\0")
     return digest.hexdigest()
+
+
+def _own(path: Path) -> bytes:
+    """A source without what concerns other programs."""
+    text = path.read_bytes()
+    return _BESIDE.sub(b"", text).rstrip() + b"\n" if path.name == "go.mod" else text
 
 
 def shuffles_layout(toolchain: Toolchain) -> bool:
