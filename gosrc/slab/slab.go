@@ -186,7 +186,7 @@ type opening struct {
 const (
 	leastHandles = 8                     // of a pool's first slabs
 	delay        = 10 * time.Millisecond // that objects wait at most for others
-	weighEvery   = 256 << 10             // bytes of objects
+	weighed      = 256 << 10             // bytes that the collector sees at a time, at least
 )
 
 // started returns the pool's core.
@@ -325,17 +325,24 @@ func (c *core[P]) newSlab(o *opening) *opening {
 	return o
 }
 
-// weigh has the collector see new objects, many at a time. And since it may have found
-// slabs dead, it lets their finalizers run, which would otherwise wait for the scheduler
-// to take the processor from a program that keeps it busy.
+// weigh has the collector see objects that were made and not closed, many at a time. And
+// since it may have found slabs dead, it lets their finalizers run, which would otherwise
+// wait for the scheduler to take the processor from a program that keeps it busy. The
+// number is negative for objects that were closed.
 func (c *core[P]) weigh(objects int) {
-	seen := c.unseen.Add(int64(objects) * int64(c.bytes))
-	if seen < weighEvery || !c.unseen.CompareAndSwap(seen, 0) {
+	unseen := c.unseen.Add(int64(objects) * int64(c.bytes))
+	if 0 <= unseen && unseen < weighed || !c.unseen.CompareAndSwap(unseen, 0) {
 		return
+	}
+	if unseen < 0 {
+		return // they were seen
+	}
+	if unseen > 64*weighed {
+		unseen = 64 * weighed
 	}
 	if c.seen {
 		var b strings.Builder // since Go 1.22 it does not touch what it allocates
-		b.Grow(int(seen))
+		b.Grow(int(unseen))
 	}
 	runtime.Gosched()
 }
@@ -560,9 +567,10 @@ func (c *core[P]) discard(given *cell) {
 	}
 	l.mu.Unlock()
 	runtime.KeepAlive(given) // its slab was not to be found dead before
-	if full {
-		c.release(b)
-	} else {
+	if !full {
 		c.arm()
+		return
 	}
+	c.weigh(-len(b.objects))
+	c.release(b)
 }
