@@ -63,24 +63,29 @@ func (m *model) step(what byte, at int) {
 			m.t.Fatal(err)
 		}
 		m.close(at)
-	case 4: // close in a use, of which another may be the inner one
+	case 4: // close in a use, and in one in it
 		one := m.open[at]
+		lives := func(o object) {
+			m.pool.Flush()
+			if !m.heap.lives(o) {
+				m.t.Fatal("an object was freed while it was used")
+			}
+		}
+		closes := func(o object) error {
+			defer lives(o)
+			return one.handle.Close()
+		}
 		err := one.handle.Use(func(o object) error {
-			return one.handle.Use(func(object) error {
-				if err := one.handle.Close(); err != nil {
-					m.t.Fatal(err)
-				}
-				m.gone(one)
-				m.pool.Flush()
-				if !m.heap.lives(o) {
-					m.t.Fatal("an object was freed while it was used")
-				}
-				return nil
-			})
+			if at%2 == 0 {
+				return closes(o)
+			}
+			defer lives(o)
+			return one.handle.Use(closes)
 		})
 		if err != nil {
 			m.t.Fatal(err)
 		}
+		m.gone(one)
 		m.close(at)
 	case 5: // forget
 		m.open[at] = m.open[len(m.open)-1]
