@@ -25,9 +25,10 @@ from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, num
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 _GOROOT = "goroot"  # what the link to the toolchain is called
-_IMPORT = re.compile(r'^\s*(?:import )?"(?:example\.org/)?gccost/([a-z0-9/]+)"$', re.MULTILINE)
-# What go.mod says of modules beside it: imports tell which programs they concern.
-_BESIDE = re.compile(rb"^(?:require|replace) .*\n", re.MULTILINE)
+_IMPORT = re.compile(r'^\s*(?:import )?"gccost/([a-z0-9/]+)"$', re.MULTILINE)
+_MODULE = re.compile(r"^replace (\S+) => \./(\S+)$", re.MULTILINE)  # of its own, in a folder
+# What go.mod says of such modules concerns only the programs that import them.
+_OF_MODULES = re.compile(rb"^(?:require|replace) .*\n", re.MULTILINE)
 _SUFFIXES = (".go", ".c", ".h", ".mod", ".txt")
 BUILD_SECONDS = 600  # after which a build counts as hung
 
@@ -36,12 +37,15 @@ def sources(program: str) -> list[Path]:
     """The files whose content decides what a program measures, in order."""
     files: list[Path] = []
     packages = [program]
+    go_mod = places.GOSRC / "go.mod"
+    modules = _MODULE.findall(go_mod.read_text(encoding="utf-8"))
     for package in packages:  # grows by what the packages import of this module
         own = [f for f in (places.GOSRC / package).rglob("*") if f.suffix in _SUFFIXES]
         files += own
         text = "".join(f.read_text(encoding="utf-8") for f in sorted(own))
-        packages += [p for p in dict.fromkeys(_IMPORT.findall(text)) if p not in packages]
-    return [places.GOSRC / "go.mod", *sorted(files)]
+        imported = _IMPORT.findall(text) + [f for m, f in modules if f'"{m}"' in text]
+        packages += [p for p in dict.fromkeys(imported) if p not in packages]
+    return [go_mod, *sorted(files)]
 
 
 def source_hash(programs: list[str]) -> str:
@@ -57,7 +61,7 @@ def source_hash(programs: list[str]) -> str:
 def _own(path: Path) -> bytes:
     """A source without what concerns other programs."""
     text = path.read_bytes()
-    return _BESIDE.sub(b"", text).rstrip() + b"\n" if path.name == "go.mod" else text
+    return _OF_MODULES.sub(b"", text).rstrip() + b"\n" if path.name == "go.mod" else text
 
 
 def shuffles_layout(toolchain: Toolchain) -> bool:

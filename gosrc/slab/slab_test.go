@@ -282,7 +282,7 @@ func TestFreesShareCalls(t *testing.T) {
 	}
 	p.Flush()
 	// The timer may free some meanwhile.
-	if h.freed != n || h.calls > n/16 {
+	if !raced && (h.freed != n || h.calls > n/16) {
 		t.Errorf("%d calls to free %d of %d closed objects", h.calls, h.freed, n)
 	}
 	h = newHeap()
@@ -291,7 +291,7 @@ func TestFreesShareCalls(t *testing.T) {
 	for i := 0; i < n; i++ {
 		get(t, p)
 	}
-	if left := settles(h, 0); left != 0 || h.calls > n/8 {
+	if left := settles(h, 0); left != 0 || !raced && h.calls > n/8 {
 		t.Errorf("%d calls to free %d forgotten objects, %d left", h.calls, n, left)
 	}
 	if h.largest > 32 {
@@ -457,7 +457,7 @@ func TestAMakeThatFailsIsAnErrorAndLosesNothing(t *testing.T) {
 		}
 		kept = append(kept, one)
 	}
-	if h.held() != len(kept) {
+	if !raced && h.held() != len(kept) {
 		t.Errorf("%d handles and %d objects", len(kept), h.held())
 	}
 	h.refuse = -1
@@ -603,6 +603,7 @@ func TestFreeAndMakeMayUseThePool(t *testing.T) {
 func TestNobodyWaitsForAnothersCall(t *testing.T) {
 	h := newHeap()
 	for _, name := range []string{"Free", "Make"} {
+		name := name
 		stuck, on := make(chan struct{}), make(chan struct{})
 		var calls atomic.Int64
 		blocks := func() {
@@ -684,7 +685,7 @@ func TestTheCollectorSeesTheObjects(t *testing.T) {
 	if seen < unseen+5 {
 		t.Errorf("%d collections for 100 MB of objects, %d where it does not see them", seen, unseen)
 	}
-	if closed := cycles(1000, true); closed > unseen+5 {
+	if closed := cycles(1000, true); !raced && closed > unseen+5 {
 		t.Errorf("%d collections though all is closed", closed)
 	}
 }
