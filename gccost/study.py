@@ -286,7 +286,8 @@ class Study:
         """What each arm adds to a program that frees manually now.
 
         `c_ns` is what the C work behind an object takes, in ns; `per_second` is how
-        many objects a second there are.
+        many objects a second there are. Where the arms and `under` run beside a large live
+        heap, the caption says so.
         """
         header = (
             "choice",
@@ -318,7 +319,9 @@ class Study:
                     rounding.nanoseconds(mean.value * pace.value) if mean.samples else "–",
                 )
             )
-        return tables.table(header, lines, caption=toolchains.title(go))
+        heap = dict(under.sub).get("mb")
+        where = f", beside {heap} MB of live Go memory" if heap else ""
+        return tables.table(header, lines, caption=toolchains.title(go) + where)
 
     def changed(self, ratio: Ratio, go: str, less: str, more: str) -> str:
         """A ratio as a change in words, if it is more than noise.

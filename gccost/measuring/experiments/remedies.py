@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from gccost.measuring.experiments.base import (
     AS_PUBLISHED,
@@ -21,7 +22,7 @@ from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, ISSUE_GO, TODAY
 
 
 def slabs(benchmark: str, handles: int = 64) -> Arm:
-    """An arm with slabs of so many handles: "Slab", "SlabClose", "Reuse", …"""
+    """An arm with slabs of so many handles: "Slab", "SlabClose", "Adopted", …"""
     return Arm(benchmark, sub=(("handles", str(handles)),))
 
 
@@ -33,15 +34,33 @@ def living(benchmark: str, live: int = 100_000) -> Arm:
 LIVE = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 LIVE_REMEDIES = ("LiveManual", "LiveSlab", "LiveCleanup", "LiveFinalizer")
 ONE_HEAP = (Arm("OneHeapCleanup"), Arm("OneHeapFinalizer"))
-HEAP_REMEDIES = ("HeapManual", "HeapSlab", "HeapCleanup", "HeapFinalizer")
+# The C calls of one block each that handles of a library are adopted from, without a handle.
+MANUAL = Arm("Manual")
+# What runs beside a large live heap, each with the arm that does the same without one.
+HEAPS = (0, 100, 1_000)
+HEAP_REMEDIES: Mapping[str, Arm] = MappingProxyType(
+    {
+        "HeapManual": MANUAL,
+        "HeapSlab": slabs("Slab"),
+        "HeapCleanup": ONE_HEAP[0],
+        "HeapFinalizer": ONE_HEAP[1],
+    }
+)
+# What times each operation.
+LATENCY = tuple(
+    Arm(f"Latency{what}")
+    for what in ("Manual", "SlabClose", "Slab", "Adopted", "Cleanup", "Finalizer")
+)
 # What is decided between, beside what they are measured against.
 REMEDIES: tuple[Arm, ...] = (
     Arm("Batch"),
     Arm("Reuse"),
     *(slabs("Slab", handles) for handles in (256, 64, 8)),
-    slabs("SlabWeighted"),
+    slabs("SlabUnseen"),
+    slabs("Adopted"),
     slabs("SlabClose"),
     slabs("SlabCloseAtOnce"),
+    slabs("AdoptedClose"),
     Arm("Pinned"),
     Arm("Stop"),
     Arm("LastFirst"),
@@ -49,9 +68,15 @@ REMEDIES: tuple[Arm, ...] = (
     Arm("Registry"),
 )
 SURVIVORS = slabs("SlabSurvivors")
+_TIMED = 1_000_000  # operations whose slowest are told
 _CLOSED_AT_RANDOM = 200_000
 # Half as often where the net is taken away as well, which takes microseconds.
 _NET_TAKEN_AWAY = 100_000
+
+
+def beside(benchmark: str, mb: int) -> Arm:
+    """One of `HEAP_REMEDIES` next to so many MB of live Go memory: one of `HEAPS`."""
+    return Arm(benchmark, sub=(("mb", str(mb)),)) if mb else HEAP_REMEDIES[benchmark]
 
 
 def _remedies() -> Iterator[Case]:
@@ -67,12 +92,14 @@ def _remedies() -> Iterator[Case]:
     go = TODAY_GO
     for arm in (HEAP_FREE, CLEANUP):
         yield Case("cstr", arm, go, AS_PUBLISHED)
-    for arm in REMEDIES:
+    for arm in (MANUAL, *REMEDIES):
         if arm not in (slabs("Slab"), slabs("SlabClose")):
             few = arm in (Arm("Registry"), Arm("Padded"))  # a sample takes seconds
             yield Case("remedies", arm, go, AS_PUBLISHED // 2 if few else AS_PUBLISHED)
     for arm in ONE_HEAP:
-        yield Case("remedies", arm, go, AS_PUBLISHED, "standard")
+        yield Case("remedies", arm, go, AS_PUBLISHED)
+    for arm in LATENCY:
+        yield Case("remedies", arm, go, _TIMED)
     for handles in (8, 64, 256):
         yield Case("remedies", slabs("SlabSurvivors", handles), go, AS_PUBLISHED, kept=RECORD)
     for live in LIVE:
@@ -84,13 +111,15 @@ def _remedies() -> Iterator[Case]:
             tier = {100_000: "tiny", 10_000_000: "thorough"}.get(live, "standard")
             n = _CLOSED_AT_RANDOM if benchmark in ("LiveManual", "LiveSlab") else _NET_TAKEN_AWAY
             yield Case("remedies", arm, go, n, tier)
-    for benchmark in HEAP_REMEDIES:
-        yield Case("remedies", Arm(benchmark), go, AS_PUBLISHED)
+    for mb, since in zip(HEAPS[1:], ("tiny", "standard"), strict=True):
+        for benchmark in HEAP_REMEDIES:
+            yield Case("remedies", beside(benchmark, mb), go, AS_PUBLISHED, since)
     for program, benchmark in (
         *(("parallel", "Free"), ("parallel", "Cleanup")),
-        *(("remedies", "Slab"), ("remedies", "SlabCrowded")),
+        ("remedies", "SlabCrowded"),
     ):
         yield from among_goroutines(program, benchmark)
+    yield from among_goroutines("remedies", "Slab", since="tiny")
     yield from controls()
 
 

@@ -86,6 +86,8 @@ CHARTS: Mapping[str, Callable[[Recording], Chart]] = MappingProxyType(
         "remedies-memory": remedies.memory,
         "remedies-live": remedies.live,
         "remedies-heap": remedies.heap,
+        "remedies-latency": remedies.latency,
+        "remedies-held": remedies.held,
         "remedies-parallel": remedies.parallel,
         "remedies-releases": remedies.releases,
         "weimer-cost": weimer.cost,

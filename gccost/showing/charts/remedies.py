@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from matplotlib.axes import Axes
@@ -13,31 +14,39 @@ from gccost.judging.recording import Recording
 from gccost.measuring.experiments.base import AUTO, CLEANUP, FREE, HEAP_FREE, Arm, Ratio
 from gccost.measuring.experiments.remedies import (
     HEAP_REMEDIES,
+    HEAPS,
+    LATENCY,
     LIVE,
     LIVE_REMEDIES,
+    MANUAL,
     ONE_HEAP,
     REMEDIES,
+    beside,
     living,
     slabs,
 )
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing.charts.common import (
     NAMES,
-    Timing,
     compared,
     levels,
     measured,
     shared_work,
-    timings,
 )
 from gccost.showing.figures import BLUE, GREEN, INK, ORANGE
-from gccost.showing.plots import Axis, Drawing, chart, curves, dots
+from gccost.showing.plots import Axis, Drawing, Point, chart, curves, dots
 
 SETTLED = "settled-ns/op"
 # What the program closes or frees is blue, what cannot be forgotten green, and the
 # finalizer and the cleanup for each object, which all of them replace, orange.
-_BLUE = {"AllocateHeapFree", "Batch", "SlabClose", "SlabCloseAtOnce", "Stop"}
-_ORANGE = {"AllocateCleanup", "AllocateAuto", "OneHeapCleanup", "OneHeapFinalizer", "LiveCleanup"}
+_BLUE = {
+    *("AllocateHeapFree", "Manual", "Batch", "Stop", "LatencyManual", "LatencySlabClose"),
+    *("SlabClose", "SlabCloseAtOnce", "AdoptedClose"),
+}
+_ORANGE = {
+    *("AllocateCleanup", "AllocateAuto", "OneHeapCleanup", "OneHeapFinalizer", "LiveCleanup"),
+    *("LatencyCleanup", "LatencyFinalizer"),
+}
 
 
 def name(arm: Arm) -> str:
@@ -52,21 +61,44 @@ def _colour(arm: Arm) -> str:
     return BLUE if arm.benchmark in _BLUE else GREEN
 
 
+# What each panel compares with, and the remedies in it.
+_POOLS = (slabs("Slab", 256), slabs("Slab"), slabs("Slab", 8), slabs("SlabUnseen"), Arm("Reuse"))
+_AGAINST: Mapping[str, tuple[Arm, Iterable[Arm]]] = {
+    "over the manual free of each block": (
+        FREE,
+        (HEAP_FREE, MANUAL, *REMEDIES, *ONE_HEAP, CLEANUP, AUTO),
+    ),
+    "over the manual free in batches of 256": (Arm("Batch"), _POOLS),
+    "over a call to make and a call to free each, one C heap": (
+        MANUAL,
+        (slabs("Adopted"), slabs("AdoptedClose"), *ONE_HEAP),
+    ),
+}
+
+
+def _settled(recording: Recording, over: Arm, under: Arm) -> str:
+    """A settled cost over another: "1.04×"."""
+    return rounding.times(recording.ratio(Ratio(over, under, SETTLED), TODAY_GO).value)
+
+
 @chart("remedies-cost", "None of the remedies was measured")
 def cost(recording: Recording) -> Drawing | None:
-    """What each remedy costs against a manual free, the rest collected."""
-    points = measured(
-        compared(recording, Ratio(arm, FREE, SETTLED), TODAY_GO, name(arm), _colour(arm))
-        for arm in (HEAP_FREE, *REMEDIES, *ONE_HEAP, CLEANUP, AUTO)
-    )
-    slab, auto = (
-        rounding.times(recording.ratio(Ratio(arm, FREE, SETTLED), TODAY_GO).value)
-        for arm in (slabs("Slab"), AUTO)
-    )
+    """What each remedy costs over a manual free and, like for like, over batches and calls."""
+    points = []
+    for panel, (under, arms) in _AGAINST.items():
+        found = measured(
+            compared(recording, Ratio(arm, under, SETTLED), TODAY_GO, name(arm), _colour(arm))
+            for arm in arms
+        )
+        points += [
+            replace(p, panel=panel, data={**p.data, "against": name(under)})
+            for p in sorted(found, key=lambda p: p.estimate.value)
+        ]
     return dots(
-        sorted(points, key=lambda p: p.estimate.value),
-        f"On Go {TODAY_GO} slabs of 64 cost {slab} a manual free, "
-        f"a finalizer for each object {auto}",
+        points,
+        f"On Go {TODAY_GO} slabs cost {_settled(recording, slabs('Slab'), FREE)} a manual free "
+        f"and {_settled(recording, slabs('Slab', 256), Arm('Batch'))} one in batches; "
+        f"a finalizer for each object costs {_settled(recording, AUTO, FREE)}",
         "settled wall-clock time over that of the manual free (ratio, log scale)\n"
         "blue: the program closes or frees; green: cannot be forgotten; orange: one for each",
         kind="A dot plot of the settled cost over that of a manual free",
@@ -174,21 +206,141 @@ def live(recording: Recording) -> Drawing | None:
     )
 
 
+_HEAP_INKS = dict(zip(HEAP_REMEDIES, (BLUE, GREEN, ORANGE, ORANGE), strict=True))
+
+
+def megabytes(mb: float) -> str:
+    """A size of the live heap: "100 MB", "1 GB"."""
+    return f"{mb / 1000:g} GB" if mb >= 1000 else f"{mb:g} MB"
+
+
 @chart("remedies-heap", "Remedies beside a large heap were not measured")
 def heap(recording: Recording) -> Drawing | None:
-    """The same with 100 MB of live Go memory."""
-    by_hand, slab, *_ = arms = [Arm(benchmark) for benchmark in HEAP_REMEDIES]
-    lines = [
-        Timing(NAMES[arm.benchmark], arm, SETTLED, None if arm == by_hand else by_hand, ink)
-        for arm, ink in zip(arms, (BLUE, GREEN, ORANGE, ORANGE), strict=True)
-    ]
-    ratio = recording.ratio(Ratio(slab, by_hand, SETTLED), TODAY_GO)
+    """What remedies cost beside live Go memory, in the loop and with the rest collected."""
+    points = []
+    for mb in HEAPS:
+        for benchmark, ink in _HEAP_INKS.items():
+            arm, by_hand = beside(benchmark, mb), beside("HeapManual", mb)
+            for metric, told in (("ns/op", "the loop"), (SETTLED, "settled")):
+                estimate = recording.level(arm, TODAY_GO, metric)
+                if not estimate.samples or (arm == by_hand and metric == SETTLED):
+                    continue  # a manual free leaves nothing to collect
+                ratio = recording.ratio(Ratio(arm, by_hand, metric), TODAY_GO)
+                label = rounding.nanoseconds(estimate.value)
+                if arm != by_hand:
+                    label += f", {told}"
+                    label += f"  ({rounding.times(ratio.value)})" if ratio.samples else ""
+                points.append(
+                    Point(
+                        f"beside {megabytes(mb)} of live Go memory" if mb else "on an empty heap",
+                        NAMES[benchmark],
+                        estimate,
+                        raw=recording.values(arm, TODAY_GO, metric),
+                        label=label,
+                        colour=ink,
+                        data={
+                            "arm": benchmark,
+                            "go": TODAY_GO,
+                            "mb": mb,
+                            "unit": metric,
+                            "ratio": ratio.value,
+                        },
+                    )
+                )
+    ratios = {
+        p.data["mb"]: rounding.times(float(str(p.data["ratio"])))
+        for p in points
+        if p.data["arm"] == "HeapSlab" and p.data["unit"] == SETTLED
+    }
     return dots(
-        timings(recording, lines),
-        f"With 100 MB of live Go memory slabs of 64 cost {rounding.times(ratio.value)} "
-        "a manual free",
-        "settled wall-clock time per operation (ns); in brackets: over the manual free",
-        kind="A dot plot of the wall time per operation",
+        points,
+        "Slabs of 64 cost "
+        + ", ".join(f"{ratio} beside {megabytes(float(str(mb)))}" for mb, ratio in ratios.items())
+        + " of live Go memory, settled and over a manual free",
+        "wall-clock time per operation (ns, log scale); in brackets: over the manual free",
+        kind="A dot plot of the wall time per operation by live heap",
+        log=True,
+    )
+
+
+_QUANTILES = {
+    "op-p99-ns": "1 in 100 takes longer",
+    "op-p99.9-ns": "1 in 1,000 takes longer",
+    "op-max-ns": "the longest",
+}
+
+
+@chart("remedies-latency", "How long the slowest operations take was not measured")
+def latency(recording: Recording) -> Drawing | None:
+    """How long the slowest operations take, by remedy."""
+    points = measured(
+        Point(
+            panel,
+            NAMES[arm.benchmark],
+            recording.level(arm, TODAY_GO, metric),
+            raw=recording.values(arm, TODAY_GO, metric),
+            label=rounding.duration(recording.level(arm, TODAY_GO, metric).value),
+            colour=_colour(arm),
+            data={"arm": NAMES[arm.benchmark], "go": TODAY_GO, "unit": metric},
+        )
+        for metric, panel in _QUANTILES.items()
+        for arm in LATENCY
+    )
+
+    def title() -> str:
+        found = {p.line: p.label for p in points if p.panel == _QUANTILES["op-p99.9-ns"]}
+        return "One operation in a thousand takes longer than " + ", ".join(
+            f"{label} ({line})" for line, label in found.items()
+        )
+
+    return dots(
+        points,
+        title,
+        "wall-clock time of one operation (ns, log scale)",
+        kind="A dot plot of the slowest operations by remedy",
+        log=True,
+    )
+
+
+_HELD = {"c-held-mean": "on average", "c-held-peak": "at most"}
+
+
+@chart("remedies-held", "How much C memory each remedy holds was not measured")
+def held(recording: Recording) -> Drawing | None:
+    """How many C blocks are held in the loop, on average and at most."""
+    points = []
+    for arm in (*REMEDIES, *ONE_HEAP):
+        for metric, told in _HELD.items():
+            estimate = recording.amount(arm, TODAY_GO, metric)
+            if not estimate.samples or not estimate.value:
+                continue  # what frees before it allocates again holds none
+            points.append(
+                Point(
+                    "",
+                    name(arm),
+                    estimate,
+                    raw=recording.values(arm, TODAY_GO, metric),
+                    label=f"{rounding.count(estimate.value)} {told}",
+                    colour=_colour(arm),
+                    data={"arm": name(arm), "go": TODAY_GO, "unit": metric},
+                )
+            )
+    most = {
+        p.data["arm"]: rounding.count(p.estimate.value)
+        for p in points
+        if p.data["unit"] == "c-held-peak"
+    }
+    named = [
+        f"{most[name(arm)]} with {name(arm)}"
+        for arm in (slabs("SlabClose"), slabs("Slab"), ONE_HEAP[1])
+        if name(arm) in most
+    ]
+    return dots(
+        points,
+        "C blocks held while the loop runs, at most: " + ", ".join(named),
+        "C blocks of 100 bytes held (log scale)",
+        kind="A dot plot of the C blocks held, by remedy",
+        log=True,
     )
 
 
