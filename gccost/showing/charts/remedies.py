@@ -221,14 +221,14 @@ def heap(recording: Recording) -> Drawing | None:
     for mb in HEAPS:
         for benchmark, ink in _HEAP_INKS.items():
             arm, by_hand = beside(benchmark, mb), beside("HeapManual", mb)
-            for metric, told in (("ns/op", "the loop"), (SETTLED, "settled")):
+            for metric, part in (("ns/op", "the loop"), (SETTLED, "settled")):
                 estimate = recording.level(arm, TODAY_GO, metric)
                 if not estimate.samples or (arm == by_hand and metric == SETTLED):
                     continue  # a manual free leaves nothing to collect
                 ratio = recording.ratio(Ratio(arm, by_hand, metric), TODAY_GO)
                 label = rounding.nanoseconds(estimate.value)
                 if arm != by_hand:
-                    label += f", {told}"
+                    label += f", {part}"
                     label += f"  ({rounding.times(ratio.value)})" if ratio.samples else ""
                 points.append(
                     Point(
@@ -248,14 +248,22 @@ def heap(recording: Recording) -> Drawing | None:
                     )
                 )
     ratios = {
-        p.data["mb"]: rounding.times(float(str(p.data["ratio"])))
-        for p in points
-        if p.data["arm"] == "HeapSlab" and p.data["unit"] == SETTLED
+        mb: recording.ratio(
+            Ratio(beside("HeapSlab", mb), beside("HeapManual", mb), SETTLED), TODAY_GO
+        )
+        for mb in HEAPS
     }
+    told = [
+        f"{rounding.times(ratio.value)} beside {megabytes(mb)}"
+        for mb, ratio in ratios.items()
+        if ratio.samples
+    ]
+    if not told:
+        return None
     return dots(
         points,
         "Slabs of 64 cost "
-        + ", ".join(f"{ratio} beside {megabytes(float(str(mb)))}" for mb, ratio in ratios.items())
+        + ", ".join(told)
         + " of live Go memory, settled and over a manual free",
         "wall-clock time per operation (ns, log scale); in brackets: over the manual free",
         kind="A dot plot of the wall time per operation by live heap",
