@@ -31,6 +31,7 @@ from gccost.showing.charts.common import (
     compared,
     levels,
     measured,
+    scaled,
     shared_work,
 )
 from gccost.showing.figures import BLUE, GREEN, INK, ORANGE
@@ -69,7 +70,7 @@ _AGAINST: Mapping[str, tuple[Arm, Iterable[Arm]]] = {
         (HEAP_FREE, MANUAL, *REMEDIES, *ONE_HEAP, CLEANUP, AUTO),
     ),
     "over the manual free in batches of 256": (Arm("Batch"), _POOLS),
-    "over a call to make and a call to free each, one C heap": (
+    "over one call to make and one to free": (
         MANUAL,
         (slabs("Adopted"), slabs("AdoptedClose"), *ONE_HEAP),
     ),
@@ -253,18 +254,14 @@ def heap(recording: Recording) -> Drawing | None:
         )
         for mb in HEAPS
     }
-    told = [
-        f"{rounding.times(ratio.value)} beside {megabytes(mb)}"
-        for mb, ratio in ratios.items()
-        if ratio.samples
-    ]
-    if not told:
+    known = {mb: ratio for mb, ratio in ratios.items() if ratio.samples}
+    if not known:
         return None
     return dots(
         points,
-        "Slabs of 64 cost "
-        + ", ".join(told)
-        + " of live Go memory, settled and over a manual free",
+        f"Beside {', '.join(map(megabytes, known))} of live Go memory slabs of 64 cost "
+        f"{', '.join(rounding.times(ratio.value) for ratio in known.values())} a manual free, "
+        "settled",
         "wall-clock time per operation (ns, log scale); in brackets: over the manual free",
         kind="A dot plot of the wall time per operation by live heap",
         log=True,
@@ -295,27 +292,28 @@ def latency(recording: Recording) -> Drawing | None:
         for arm in LATENCY
     )
 
-    def title() -> str:
-        found = {p.line: p.label for p in points if p.panel == _QUANTILES["op-p99.9-ns"]}
-        return "One operation in a thousand takes longer than " + ", ".join(
-            f"{label} ({line})" for line, label in found.items()
-        )
-
+    told = [
+        f"{p.label} ({p.line})"
+        for p in points
+        if p.panel == _QUANTILES["op-p99.9-ns"]
+        and p.line in (NAMES["LatencyManual"], NAMES["LatencySlab"], NAMES["LatencyFinalizer"])
+    ]
     return dots(
         points,
-        title,
+        "One operation in a thousand takes longer than " + ", ".join(told),
         "wall-clock time of one operation (ns, log scale)",
         kind="A dot plot of the slowest operations by remedy",
         log=True,
     )
 
 
+BLOCK_KB = 0.1  # a block has 100 bytes
 _HELD = {"c-held-mean": "on average", "c-held-peak": "at most"}
 
 
 @chart("remedies-held", "How much C memory each remedy holds was not measured")
 def held(recording: Recording) -> Drawing | None:
-    """How many C blocks are held in the loop, on average and at most."""
+    """How much C memory is held in the loop, on average and at most."""
     points = []
     for arm in (*REMEDIES, *ONE_HEAP):
         for metric, told in _HELD.items():
@@ -326,28 +324,24 @@ def held(recording: Recording) -> Drawing | None:
                 Point(
                     "",
                     name(arm),
-                    estimate,
-                    raw=recording.values(arm, TODAY_GO, metric),
-                    label=f"{rounding.count(estimate.value)} {told}",
+                    scaled(estimate, BLOCK_KB),
+                    raw=BLOCK_KB * recording.values(arm, TODAY_GO, metric),
+                    label=f"{rounding.plain(BLOCK_KB * estimate.value)} kB {told}",
                     colour=_colour(arm),
-                    data={"arm": name(arm), "go": TODAY_GO, "unit": metric},
+                    data={"arm": name(arm), "go": TODAY_GO, "unit": "kB", "metric": metric},
                 )
             )
-    most = {
-        p.data["arm"]: rounding.count(p.estimate.value)
-        for p in points
-        if p.data["unit"] == "c-held-peak"
-    }
+    most = {p.data["arm"]: p.label for p in points if p.data["metric"] == "c-held-peak"}
     named = [
-        f"{most[name(arm)]} with {name(arm)}"
-        for arm in (slabs("SlabClose"), slabs("Slab"), ONE_HEAP[1])
+        f"{most[name(arm)]} ({name(arm)})"
+        for arm in (slabs("Slab"), ONE_HEAP[1])
         if name(arm) in most
     ]
     return dots(
         points,
-        "C blocks held while the loop runs, at most: " + ", ".join(named),
-        "C blocks of 100 bytes held (log scale)",
-        kind="A dot plot of the C blocks held, by remedy",
+        "C memory that the loop holds: " + ", ".join(named),
+        "C memory held (kB, log scale)",
+        kind="A dot plot of the C memory held, by remedy",
         log=True,
     )
 
