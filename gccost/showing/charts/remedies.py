@@ -333,13 +333,13 @@ def held(recording: Recording) -> Drawing | None:
             )
     most = {p.data["arm"]: p.label for p in points if p.data["metric"] == "c-held-peak"}
     named = [
-        f"{most[name(arm)]} ({name(arm)})"
+        f"{most[name(arm)].removesuffix(' at most')} ({name(arm)})"
         for arm in (slabs("Slab"), ONE_HEAP[1])
         if name(arm) in most
     ]
     return dots(
         points,
-        "C memory that the loop holds: " + ", ".join(named),
+        "C memory held at most: " + ", ".join(named),
         "C memory held (kB, log scale)",
         kind="A dot plot of the C memory held, by remedy",
         log=True,
