@@ -490,7 +490,7 @@ func (c *core[P]) flush() {
 }
 
 // Flush frees the objects that were closed or found dead, and wait to be freed with
-// others.
+// others. It does not wait for other goroutines, which may be freeing some already.
 func (p *Pool[P]) Flush() { p.started().flush() }
 
 // Use calls f with the object, and returns what f returns. The object is not freed
