@@ -584,8 +584,9 @@ func TestFreeAndMakeMayUseThePool(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				mu.Lock()
-				parts = append(parts, p.Adopt(h.next()))
+				part := p.Adopt(h.next())
+				mu.Lock() // not in Adopt, which may call Free
+				parts = append(parts, part)
 				mu.Unlock()
 				if err := one.Close(); err != nil {
 					t.Error(err)
@@ -595,7 +596,8 @@ func TestFreeAndMakeMayUseThePool(t *testing.T) {
 		select {
 		case <-done:
 		case <-time.After(20 * time.Second):
-			t.Fatal("it hangs")
+			buf := make([]byte, 1<<16)
+			t.Fatalf("it hangs: %s", buf[:runtime.Stack(buf, true)])
 		}
 		sound(t, h)
 	}
@@ -684,10 +686,10 @@ func TestTheCollectorSeesTheObjects(t *testing.T) {
 		return after.NumGC - before.NumGC
 	}
 	unseen, seen := cycles(-1, false), cycles(1000, false)
-	if seen < unseen+5 {
+	if seen < unseen+3 {
 		t.Errorf("%d collections for 100 MB of objects, %d where it does not see them", seen, unseen)
 	}
-	if closed := cycles(1000, true); !raced && closed > unseen+5 {
+	if closed := cycles(1000, true); !raced && closed > unseen+2 {
 		t.Errorf("%d collections though all is closed", closed)
 	}
 }
