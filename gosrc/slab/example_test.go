@@ -36,9 +36,12 @@ func Example() {
 }
 
 func ExamplePool_Adopt() {
+	freed := make(chan uintptr, 1)
 	pool := slab.Pool[uintptr]{
 		Free: func(dead []uintptr) error {
-			fmt.Printf("free %#x\n", dead) // call C here
+			for _, object := range dead {
+				freed <- object // call C here
+			}
 			return nil
 		},
 	}
@@ -48,12 +51,12 @@ func ExamplePool_Adopt() {
 		return nil
 	}))
 	fmt.Println(one.Close())
-	pool.Flush() // else it is freed some milliseconds later
+	fmt.Printf("freed %#x\n", <-freed)
 	// Output:
 	// use 0xc0
 	// <nil>
 	// <nil>
-	// free [0xc0]
+	// freed 0xc0
 }
 
 func ExamplePool_Get() {

@@ -99,6 +99,9 @@ func (h *heap) lives(o object) bool {
 	return h.table[h.place(o)] == o
 }
 
+// dies waits until an object is freed: another goroutine may be about it.
+func (h *heap) dies(o object) bool { return soon(func() bool { return !h.lives(o) }) }
+
 func (h *heap) held() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

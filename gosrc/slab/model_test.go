@@ -96,7 +96,7 @@ func (m *model) step(what byte, at int) {
 	case 7:
 		m.pool.Flush()
 		for _, one := range m.closed {
-			if m.heap.lives(one.object) {
+			if !m.heap.dies(one.object) {
 				m.t.Fatal("a closed object lives after Flush")
 			}
 		}

@@ -331,11 +331,16 @@ func (c *core[P]) newSlab(o *opening) *opening {
 // number is negative for objects that were closed.
 func (c *core[P]) weigh(objects int) {
 	unseen := c.unseen.Add(int64(objects) * int64(c.bytes))
-	if 0 <= unseen && unseen < weighed || !c.unseen.CompareAndSwap(unseen, 0) {
+	switch {
+	case unseen >= weighed:
+		if !c.unseen.CompareAndSwap(unseen, 0) {
+			return // another goroutine does it
+		}
+	case unseen < -weighed:
+		c.unseen.CompareAndSwap(unseen, -weighed) // they were seen before they were closed
 		return
-	}
-	if unseen < 0 {
-		return // they were seen
+	default:
+		return
 	}
 	if unseen > 64*weighed {
 		unseen = 64 * weighed
@@ -406,6 +411,12 @@ func (c *core[P]) release(b *buffer) {
 		}
 	}
 	c.buffers.Put(b)
+}
+
+// releaseClosed is release for objects that were closed.
+func (c *core[P]) releaseClosed(b *buffer) {
+	c.weigh(-len(b.objects))
+	c.release(b)
 }
 
 // collect is the finalizer of a slab.
@@ -482,7 +493,7 @@ func (c *core[P]) flush() {
 		l.kept = nil
 		l.mu.Unlock()
 		if b != nil {
-			c.release(b)
+			c.releaseClosed(b)
 		}
 	}
 	for c.freeSome() {
@@ -490,7 +501,7 @@ func (c *core[P]) flush() {
 }
 
 // Flush frees the objects that were closed or found dead, and wait to be freed with
-// others.
+// others. It does not wait for other goroutines, which may be freeing some already.
 func (p *Pool[P]) Flush() { p.started().flush() }
 
 // Use calls f with the object, and returns what f returns. The object is not freed
@@ -548,7 +559,7 @@ func (c *core[P]) discard(given *cell) {
 		runtime.KeepAlive(given)
 		b := c.buffer()
 		b.objects = append(b.objects, object)
-		c.release(b)
+		c.releaseClosed(b)
 		return
 	}
 	// Cells of one slab mostly belong to one goroutine.
@@ -571,6 +582,5 @@ func (c *core[P]) discard(given *cell) {
 		c.arm()
 		return
 	}
-	c.weigh(-len(b.objects))
-	c.release(b)
+	c.releaseClosed(b)
 }

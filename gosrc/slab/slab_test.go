@@ -81,7 +81,7 @@ func TestCloseFreesOnce(t *testing.T) {
 			t.Error("Close does not free at once where none may wait")
 		}
 		p.Flush()
-		if h.lives(o) {
+		if !h.dies(o) {
 			t.Errorf("Waiting %d: a closed object lives after Flush", waiting)
 		}
 		if err := one.Close(); !errors.Is(err, slab.ErrClosed) {
@@ -111,9 +111,11 @@ func TestAZeroHandleIsClosed(t *testing.T) {
 // TestAnObjectIsWhatItWas: an address comes back as it was, whatever its top bits mean.
 func TestAnObjectIsWhatItWas(t *testing.T) {
 	for _, o := range []object{1, ^object(0), 1 << (2*placeBits - 1), 0xb4 << (2*placeBits - 8)} {
-		var freed []object
+		freed := make(chan object, 2)
 		p := &slab.Pool[object]{Free: func(dead []object) error {
-			freed = append(freed, dead...)
+			for _, o := range dead {
+				freed <- o
+			}
 			return nil
 		}}
 		one := p.Adopt(o)
@@ -123,9 +125,8 @@ func TestAnObjectIsWhatItWas(t *testing.T) {
 		if err := one.Close(); err != nil {
 			t.Error(err)
 		}
-		p.Flush()
-		if len(freed) != 1 || freed[0] != o {
-			t.Errorf("%#x is freed as %#x", o, freed)
+		if got := <-freed; got != o {
+			t.Errorf("%#x is freed as %#x", o, got)
 		}
 	}
 }
@@ -174,7 +175,7 @@ func TestAnObjectInUseIsNotFreed(t *testing.T) {
 	close(out)
 	done.Wait()
 	p.Flush()
-	if h.lives(o) {
+	if !h.dies(o) {
 		t.Error("a closed object lives after its last use")
 	}
 	sound(t, h)
@@ -223,7 +224,7 @@ func TestAUseEndsWithAPanic(t *testing.T) {
 		t.Error(err)
 	}
 	p.Flush()
-	if h.held() != 0 {
+	if !soon(func() bool { return h.held() == 0 }) {
 		t.Error("the object is held for good")
 	}
 }
@@ -263,7 +264,7 @@ func TestTwoWhoCloseAHandleFreeItOnce(t *testing.T) {
 		}
 	}
 	p.Flush()
-	if h.held() != 0 {
+	if !soon(func() bool { return h.held() == 0 }) {
 		t.Errorf("%d closed objects are held", h.held())
 	}
 	sound(t, h)
@@ -282,7 +283,7 @@ func TestFreesShareCalls(t *testing.T) {
 	}
 	p.Flush()
 	// The timer may free some meanwhile.
-	if !raced && (h.freed != n || h.calls > n/16) {
+	if left := settles(h, 0); left != 0 || !raced && h.calls > n/16 {
 		t.Errorf("%d calls to free %d of %d closed objects", h.calls, h.freed, n)
 	}
 	h = newHeap()
@@ -308,7 +309,7 @@ func TestAClosedObjectWaitsForNoCall(t *testing.T) {
 		if err := p.Adopt(o).Close(); err != nil {
 			t.Fatal(err)
 		}
-		if !soon(func() bool { return !h.lives(o) }) {
+		if !h.dies(o) {
 			t.Fatal("a closed object is held for good")
 		}
 	}
@@ -369,6 +370,7 @@ func TestACopiedPoolFreesItsOwn(t *testing.T) {
 	}
 	p.Flush()
 	q.Flush()
+	soon(func() bool { return one.held() == 0 })
 	if one.calls == 0 || other.calls+other.made != 0 || one.freed != 4 {
 		t.Errorf("%d objects were freed, %d calls were made of another's Free", one.freed, other.calls)
 	}
@@ -582,8 +584,9 @@ func TestFreeAndMakeMayUseThePool(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				mu.Lock()
-				parts = append(parts, p.Adopt(h.next()))
+				part := p.Adopt(h.next())
+				mu.Lock() // not in Adopt, which may call Free
+				parts = append(parts, part)
 				mu.Unlock()
 				if err := one.Close(); err != nil {
 					t.Error(err)
@@ -593,7 +596,8 @@ func TestFreeAndMakeMayUseThePool(t *testing.T) {
 		select {
 		case <-done:
 		case <-time.After(20 * time.Second):
-			t.Fatal("it hangs")
+			buf := make([]byte, 1<<16)
+			t.Fatalf("it hangs: %s", buf[:runtime.Stack(buf, true)])
 		}
 		sound(t, h)
 	}
@@ -682,10 +686,10 @@ func TestTheCollectorSeesTheObjects(t *testing.T) {
 		return after.NumGC - before.NumGC
 	}
 	unseen, seen := cycles(-1, false), cycles(1000, false)
-	if seen < unseen+5 {
+	if seen < unseen+3 {
 		t.Errorf("%d collections for 100 MB of objects, %d where it does not see them", seen, unseen)
 	}
-	if closed := cycles(1000, true); !raced && closed > unseen+5 {
+	if closed := cycles(1000, true); !raced && closed > unseen+2 {
 		t.Errorf("%d collections though all is closed", closed)
 	}
 }
