@@ -56,6 +56,14 @@ def nanoseconds(x: float) -> str:
     return plain(x) + " ns"
 
 
+def duration(x: float) -> str:
+    """A duration given in ns, in a unit that suits it: "850 ns", "8.45 µs", "18.5 ms"."""
+    for size, unit in ((1e6, "ms"), (1e3, "µs")):
+        if x >= size:
+            return f"{plain(x / size)} {unit}"
+    return nanoseconds(x)
+
+
 def count(x: float) -> str:
     """A whole number: "1,600,000"."""
     return "–" if math.isnan(x) else f"{x:,.0f}"

@@ -9,8 +9,8 @@ from pathlib import Path
 from test_profiles import write as write_profile
 
 from gccost.measuring import benchfmt, runs
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.cases import BUDGETS, Case
+from gccost.measuring.experiments import EXPERIMENTS
 
 NS = {
     "AllocateFree": 80.0,

@@ -11,8 +11,8 @@ import recordings
 from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import reference
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.cases import AUTO, FREE, Case
+from gccost.measuring.experiments import EXPERIMENTS
 from gccost.study import reference as shown
 
 

@@ -19,13 +19,13 @@ from gccost import cli, paths
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
 from gccost.judging.claims import CLAIMS
-from gccost.judging.rules import Label
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
+from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, builds, campaign, frames, runs, samples
 from gccost.measuring.campaign import Plan, Questions, Standing, Want
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.cases import AUTO, BUDGETS, DEFER, FREE, Arm, Case, Experiment
+from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.machine import describe, memory_for_a_sample
 from gccost.measuring.samples import SampleFailed, run_sample
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO

@@ -20,8 +20,8 @@ from gccost.judging import flame, ledger
 from gccost.judging.models import objects_in_span
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, runs
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.cases import BUDGETS, Case
+from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.profiles import Profile
 from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO
 from gccost.showing import charts, plots

@@ -10,8 +10,7 @@ from test_stats import shown
 
 from gccost import stats
 from gccost.judging import ledger, published
-from gccost.judging.claims import CLAIMS
-from gccost.judging.claims import Claim
+from gccost.judging.claims import CLAIMS, Claim
 from gccost.judging.quantities import Dip, Occurrences, Range, Spread
 from gccost.judging.rules import (
     About,
@@ -31,8 +30,8 @@ from gccost.judging.rules import (
     WithinTolerance,
 )
 from gccost.measuring import toolchains
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.cases import Ratio
+from gccost.measuring.experiments import EXPERIMENTS
 from gccost.stats import Estimate
 
 HOLDS, FAILS, UNDECIDED = Label.HOLDS, Label.FAILS, Label.UNDECIDED

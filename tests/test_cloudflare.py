@@ -18,12 +18,17 @@ from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import gogc, ledger, published
 from gccost.judging.claims import cloudflare as claims
-from gccost.judging.rules import Label
 from gccost.judging.recording import GOROUTINES, Recording
+from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, builds, campaign, runs, samples, toolchains
 from gccost.measuring import machine as described
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.cases import BUDGETS, Case
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.machine import MOST_BYTES
+from gccost.measuring.profiles import read
+from gccost.measuring.samples import SampleFailed, run_sample
+from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
+from gccost.showing import charts, choosing, widgets
 from gccost.studies.cloudflare import (
     AUTOMEMLIMIT,
     CONTAINER_MIB,
@@ -37,11 +42,6 @@ from gccost.studies.cloudflare import (
     turns,
     with_limit,
 )
-from gccost.measuring.machine import MOST_BYTES
-from gccost.measuring.profiles import read
-from gccost.measuring.samples import SampleFailed, run_sample
-from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
-from gccost.showing import charts, choosing, widgets
 
 CLOUDFLARE = EXPERIMENTS["cloudflare"]
 CHARTS = [name for name in charts.CHARTS if name.startswith("cloudflare")]

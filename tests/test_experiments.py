@@ -11,7 +11,6 @@ from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging.claims import CLAIMS
 from gccost.measuring import languages, toolchains
-from gccost.measuring.experiments import EXPERIMENTS, experiment
 from gccost.measuring.cases import (
     AUTO,
     BUDGETS,
@@ -24,8 +23,10 @@ from gccost.measuring.cases import (
     budget,
     profiled,
 )
-from gccost.studies.siebenmann import sized
+from gccost.measuring.experiments import EXPERIMENTS, experiment
+from gccost.measuring.frames import KEYS
 from gccost.measuring.machine import MOST_BYTES
+from gccost.studies.siebenmann import sized
 
 every_experiment = pytest.mark.parametrize("of", EXPERIMENTS.values(), ids=lambda e: e.name)
 together = [of for of in EXPERIMENTS.values() if not of.apart]
@@ -98,6 +99,13 @@ def test_a_leaking_case_fits_in_memory(of: Experiment) -> None:
         keeps = case.leaks or (unlimited and not case.arm.stationary)
         assert bool(case.kept) == keeps, f"{case.name}: what an operation keeps is not declared"
         assert case.n * case.kept < MOST_BYTES
+
+
+@every_experiment
+def test_every_key_of_a_case_is_one_that_samples_are_told_apart_by(of: Experiment) -> None:
+    for case in of.cases:
+        keys = [key for key, _ in case.arm.sub] + list(case.arm.keys())
+        assert set(keys) <= set(KEYS), case.name
 
 
 @every_experiment

@@ -30,8 +30,8 @@ from gccost.errors import GccostError
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, builds, campaign, frames, runs, toolchains
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.cases import AUTO, BUDGETS, FREE, Budget
+from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.settings import Settings

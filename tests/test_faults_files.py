@@ -26,13 +26,13 @@ from gccost.errors import DiskFull, GccostError
 from gccost.judging import gogc
 from gccost.judging.recording import Recording
 from gccost.measuring import builds, campaign, gctrace, java, jdks, machine, profiles, runs
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.cases import BUDGETS
-from gccost.studies.cloudflare import MOST_PROCS, turns
+from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.jdks import Javac
 from gccost.measuring.toolchains import TODAY_GO, CCompiler, Toolchain
 from gccost.showing import execute
 from gccost.showing.charts import cloudflare
+from gccost.studies.cloudflare import MOST_PROCS, turns
 
 LEMIRE = EXPERIMENTS["lemire"]
 TINY = BUDGETS["tiny"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -13,11 +14,14 @@ from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, TODAY_GO
 releases = pytest.mark.parametrize("version", [DOCUMENT_GO, CLEANUP_GO, TODAY_GO])
 
 
-def go(version: str, *arguments: str, program: str = "go") -> str:
+SLAB = paths.GOSRC / "slab"  # a module of its own
+
+
+def go(version: str, *arguments: str, program: str = "go", folder: Path = paths.GOSRC) -> str:
     toolchain = toolchains.fetch(version)
     done = subprocess.run(
         [str(toolchain.goroot / "bin" / program), *arguments],
-        cwd=paths.GOSRC,
+        cwd=folder,
         env=toolchain.environment(),
         capture_output=True,
         text=True,
@@ -34,6 +38,7 @@ def test_every_file_is_formatted() -> None:
 @releases
 def test_vet_finds_nothing(version: str) -> None:
     go(version, "vet", "./...")
+    go(version, "vet", "./...", folder=SLAB)
 
 
 # Where objects lie depends on when the collector runs, and that on what else the machine does.
@@ -43,6 +48,7 @@ STRIDES = "^TestStrides$"
 @releases
 def test_go_tests_pass(version: str) -> None:
     print(go(version, "test", "-skip", STRIDES, "./..."))
+    print(go(version, "test", "./...", folder=SLAB))
 
 
 @releases
@@ -60,7 +66,8 @@ def test_an_object_lies_beside_the_next_handle_or_its_dummy(version: str) -> Non
 
 
 def test_what_others_may_import_has_no_race() -> None:
-    print(go(TODAY_GO, "test", "-race", "./slab", "./remedies"))
+    print(go(TODAY_GO, "test", "-race", "-short", "./...", folder=SLAB))
+    print(go(TODAY_GO, "test", "-race", "./remedies"))
 
 
 @releases

@@ -14,13 +14,15 @@ import recordings
 from conftest import FakeMachine
 
 from gccost.judging import ledger
-from gccost.studies.precision import METHODS as ESTIMATORS
-from gccost.studies.precision import MedianRatio, PairedMeans, measurements
-from gccost.judging.rules import Label
 from gccost.judging.recording import Recording
+from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, campaign, precision, runs
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.cases import BUDGETS, FREE, Case, Ratio
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.runs import Run
+from gccost.measuring.samples import SLICES
+from gccost.measuring.toolchains import TODAY_GO
+from gccost.showing import charts
 from gccost.studies.precision import (
     BASELINE,
     COSTLY,
@@ -29,12 +31,12 @@ from gccost.studies.precision import (
     LOADS,
     MEASUREMENTS,
     OURS,
+    MedianRatio,
+    PairedMeans,
     measured_by,
+    measurements,
 )
-from gccost.measuring.runs import Run
-from gccost.measuring.samples import SLICES
-from gccost.measuring.toolchains import TODAY_GO
-from gccost.showing import charts
+from gccost.studies.precision import METHODS as ESTIMATORS
 
 PRECISION = EXPERIMENTS["precision"]
 TINY = BUDGETS["tiny"]

@@ -21,11 +21,10 @@ from gccost import paths, rounding, stats
 from gccost.errors import GccostError
 from gccost.judging import ledger
 from gccost.judging.claims import CLAIMS
-from gccost.judging.quantities import Difference, Dipping, Occurring, Saved, TwoBaselines
-from gccost.judging.rules import AtLeast, Label
 from gccost.judging.ledger import Row
+from gccost.judging.quantities import Difference, Dipping, Occurring, Saved, TwoBaselines
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import EXPERIMENTS
+from gccost.judging.rules import AtLeast, Label
 from gccost.measuring.cases import (
     AUTO,
     CLEANUP,
@@ -37,6 +36,7 @@ from gccost.measuring.cases import (
     Ratio,
     profiled,
 )
+from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.showing import charts, tables
 from gccost.study import Study

@@ -6,11 +6,11 @@ import pytest
 
 from gccost import paths
 from gccost.judging import ledger
-from gccost.judging.rules import Label
 from gccost.judging.recording import Recording
+from gccost.judging.rules import Label
 from gccost.measuring import languages, runs
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.cases import BUDGETS
+from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.machine import MOST_BYTES, memory_for_a_sample
 from gccost.study import reference
 

@@ -11,8 +11,8 @@ from conftest import FakeMachine
 from gccost import study
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.cases import AUTO, FREE, Arm, Ratio
+from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.showing import charts
 

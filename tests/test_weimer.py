@@ -14,12 +14,14 @@ from fakejdks import make, quoted
 from gccost import paths
 from gccost.errors import MissingTool
 from gccost.judging import ledger
-from gccost.judging.rules import Label
-from gccost.studies.weimer import per_object
 from gccost.judging.recording import Recording
+from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, campaign, java, jdks, languages, runs
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.cases import BUDGETS, Case, Ratio
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.jdks import Jdk
+from gccost.measuring.samples import SampleFailed
+from gccost.showing import charts
 from gccost.studies.weimer import (
     CLEANER,
     FINALIZE,
@@ -28,11 +30,9 @@ from gccost.studies.weimer import (
     PLAIN,
     jvm,
     leak,
+    per_object,
     small,
 )
-from gccost.measuring.jdks import Jdk
-from gccost.measuring.samples import SampleFailed
-from gccost.showing import charts
 
 WEIMER, TINY = EXPERIMENTS["weimer"], BUDGETS["tiny"]
 JMH = EXPERIMENTS["jmh"]

@@ -18,16 +18,16 @@ from test_profiles import write as write_profile
 from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import ledger, models
-from gccost.judging.rules import Label
 from gccost.judging.recording import Recording
+from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, builds, frames, runs, toolchains
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.cases import BUDGETS, CLEANUP, Case, Ratio
-from gccost.studies.runtime import INDEX, PLUS, patched
-from gccost.studies.why import CACHED, MANY, attach, scattered
+from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import charts
+from gccost.studies.runtime import INDEX, PLUS, patched
+from gccost.studies.why import CACHED, MANY, attach, scattered
 
 WALKS = {"ascending": 1.0, "shuffled": 0.5, "descending": 0.0}
 # A call with an empty list, and for each record there: on stock, and with the index.

@@ -231,6 +231,27 @@ class SlopeRatio(Quantity):
 
 
 @dataclass(frozen=True)
+class Worst(Quantity):
+    """The largest of several ratios: its ends are the largest ends of all."""
+
+    ratios: tuple[Ratio, ...]
+    partial: ClassVar[bool] = True
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        return tuple(arm for ratio in self.ratios for arm in ratio.arms)
+
+    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+        """The largest of the ratios that were measured."""
+        known = [e for r in self.ratios if (e := r.estimate(data, release, width)).samples]
+        if not known:
+            return stats.amount([], width)
+        value, low, high = (max(getattr(e, end) for e in known) for end in ("value", "low", "high"))
+        samples, rounds = (min(getattr(e, count) for e in known) for count in ("samples", "rounds"))
+        return Estimate(value, low, high, samples, rounds, width.confidence)
+
+
+@dataclass(frozen=True)
 class Saved(Quantity):
     """Of what an arm costs more than a baseline, the share that a change saves."""
 

@@ -8,6 +8,7 @@ effect too.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import subprocess
@@ -18,14 +19,17 @@ from filelock import FileLock
 
 from gccost import paths, processes
 from gccost.errors import GccostError, failed_build
-from gccost.files import hash_of, writing
+from gccost.files import writing
 from gccost.measuring.cases import OVERLAY
 from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, number
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 _GOROOT = "goroot"  # what the link to the toolchain is called
 _IMPORT = re.compile(r'^\s*(?:import )?"gccost/([a-z0-9/]+)"$', re.MULTILINE)
-_SUFFIXES = (".go", ".c", ".h", ".txt")
+_MODULE = re.compile(r"^replace (\S+) => \./(\S+)$", re.MULTILINE)  # of its own, in a folder
+# What go.mod says of such modules concerns only the programs that import them.
+_OF_MODULES = re.compile(rb"^(?:require|replace) .*\n", re.MULTILINE)
+_SUFFIXES = (".go", ".c", ".h", ".mod", ".txt")
 BUILD_SECONDS = 600  # after which a build counts as hung
 
 
@@ -33,18 +37,31 @@ def sources(program: str) -> list[Path]:
     """The files whose content decides what a program measures, in order."""
     files: list[Path] = []
     packages = [program]
+    go_mod = paths.GOSRC / "go.mod"
+    modules = _MODULE.findall(go_mod.read_text(encoding="utf-8"))
     for package in packages:  # grows by what the packages import of this module
         own = [f for f in (paths.GOSRC / package).rglob("*") if f.suffix in _SUFFIXES]
         files += own
         text = "".join(f.read_text(encoding="utf-8") for f in sorted(own))
-        packages += [p for p in dict.fromkeys(_IMPORT.findall(text)) if p not in packages]
-    return [paths.GOSRC / "go.mod", *sorted(files)]
+        imported = _IMPORT.findall(text) + [f for m, f in modules if f'"{m}"' in text]
+        packages += [p for p in dict.fromkeys(imported) if p not in packages]
+    return [go_mod, *sorted(files)]
 
 
 def source_hash(programs: list[str]) -> str:
     """A hash over the sources of these programs; hex."""
-    files = (path for program in sorted(programs) for path in sources(program))
-    return hash_of(files, paths.GOSRC)
+    digest = hashlib.sha256()
+    for program in sorted(programs):
+        for path in sources(program):
+            digest.update(path.relative_to(paths.GOSRC).as_posix().encode() + b"\0")
+            digest.update(_own(path) + b"\0")
+    return digest.hexdigest()
+
+
+def _own(path: Path) -> bytes:
+    """A source without what concerns other programs."""
+    text = path.read_bytes()
+    return _OF_MODULES.sub(b"", text).rstrip() + b"\n" if path.name == "go.mod" else text
 
 
 def shuffles_layout(toolchain: Toolchain) -> bool:

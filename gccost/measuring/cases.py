@@ -69,7 +69,9 @@ OVERLAY = "overlay"
 # handles survive: what they were given to free, nothing frees.
 LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly", "SlabSurvivors"})
 # Loops that allocate nothing on the Go heap, whose slices are timed (see gosrc/meter).
-STATIONARY = frozenset({"AllocateFree", "AllocateDefer", "Batch", "LiveManual", "HeapManual"})
+STATIONARY = frozenset(
+    {"AllocateFree", "AllocateDefer", "Manual", "Batch", "LiveManual", "HeapManual"}
+)
 # Loops whose threads wait for one another also on an idle machine: the GC starts and stops
 # them several times a millisecond, or there are more of them than CPUs.
 WAITING = frozenset(
@@ -88,6 +90,7 @@ NEEDS_CLEANUP = frozenset(
             "LiveCleanup",
             "HeapCleanup",
             "OneHeapCleanup",
+            "LatencyCleanup",
             "Stop",
             "Padded",
             "LastFirst",
@@ -352,8 +355,8 @@ def controls() -> Iterator[Case]:
         yield Case("cstr", replace(arm, twin="relinked"), TODAY_GO, AS_PUBLISHED)
 
 
-def among_goroutines(program: str, benchmark: str) -> Iterator[Case]:
+def among_goroutines(program: str, benchmark: str, since: str = "standard") -> Iterator[Case]:
     """The cases that share a benchmark's work among 1 to twice as many goroutines as CPUs."""
     for goroutines in GOROUTINES:
         arm, cpus = shared(benchmark, goroutines), (goroutines + 1) // 2
-        yield Case(program, arm, TODAY_GO, SHARED_WORK, since="standard", cpus=cpus)
+        yield Case(program, arm, TODAY_GO, SHARED_WORK, since, cpus)

@@ -19,7 +19,7 @@ MOST_ROUNDS = 1_000_000  # a larger number is no round's
 RELEASES = ("go", "jdk")
 # What names a case, in the order in which it does.
 KEYS = (
-    *("words", "goroutines", "handles", "live", "mib", "remaining"),
+    *("words", "goroutines", "handles", "live", "mb", "mib", "remaining"),
     *("order", "bytes", "dummies", "others"),
     *(*RELEASES, "gogc", "gomemlimit", "gomaxprocs", "setting", "twin", "profile", "runtime"),
     *("method", "load", "measurement", "against"),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from matplotlib.axes import Axes
 
 from gccost import rounding
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Amount
+from gccost.judging.quantities import Amount, Worst
 from gccost.judging.recording import Recording
 from gccost.judging.rules import AtLeast, AtMost, Rule
 from gccost.measuring.cases import (
@@ -18,6 +19,7 @@ from gccost.measuring.cases import (
     AUTO,
     CLEANUP,
     FREE,
+    GOROUTINES,
     HEAP_FREE,
     RECORD,
     Arm,
@@ -26,25 +28,25 @@ from gccost.measuring.cases import (
     Ratio,
     among_goroutines,
     controls,
+    shared,
 )
 from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, ISSUE_GO, TODAY_GO
 from gccost.showing.figures import BLUE, GREEN, INK, ORANGE
-from gccost.showing.plots import Axis, Drawing, chart, curves, dots
+from gccost.showing.plots import Axis, Drawing, Point, chart, curves, dots
 from gccost.studies.common import (
     NAMES,
-    Timing,
     compared,
     levels,
     measured,
+    scaled,
     shared_work,
-    timings,
 )
 
 # === Cases ===========================================================================
 
 
 def slabs(benchmark: str, handles: int = 64) -> Arm:
-    """An arm with slabs of so many handles: "Slab", "SlabClose", "Reuse", …"""
+    """An arm with slabs of so many handles: "Slab", "SlabClose", "Adopted", …"""
     return Arm(benchmark, sub=(("handles", str(handles)),))
 
 
@@ -56,15 +58,33 @@ def living(benchmark: str, live: int = 100_000) -> Arm:
 LIVE = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 LIVE_REMEDIES = ("LiveManual", "LiveSlab", "LiveCleanup", "LiveFinalizer")
 ONE_HEAP = (Arm("OneHeapCleanup"), Arm("OneHeapFinalizer"))
-HEAP_REMEDIES = ("HeapManual", "HeapSlab", "HeapCleanup", "HeapFinalizer")
+# The C calls of one block each that handles of a library are adopted from, without a handle.
+MANUAL = Arm("Manual")
+# What runs beside a large live heap, each with the arm that does the same without one.
+HEAPS = (0, 100, 1_000)
+HEAP_REMEDIES: Mapping[str, Arm] = MappingProxyType(
+    {
+        "HeapManual": MANUAL,
+        "HeapSlab": slabs("Slab"),
+        "HeapCleanup": ONE_HEAP[0],
+        "HeapFinalizer": ONE_HEAP[1],
+    }
+)
+# What times each operation.
+LATENCY = tuple(
+    Arm(f"Latency{what}")
+    for what in ("Manual", "SlabClose", "Slab", "Adopted", "Cleanup", "Finalizer")
+)
 # What is decided between, beside what they are measured against.
 REMEDIES: tuple[Arm, ...] = (
     Arm("Batch"),
     Arm("Reuse"),
     *(slabs("Slab", handles) for handles in (256, 64, 8)),
-    slabs("SlabWeighted"),
+    slabs("SlabUnseen"),
+    slabs("Adopted"),
     slabs("SlabClose"),
     slabs("SlabCloseAtOnce"),
+    slabs("AdoptedClose"),
     Arm("Pinned"),
     Arm("Stop"),
     Arm("LastFirst"),
@@ -72,9 +92,15 @@ REMEDIES: tuple[Arm, ...] = (
     Arm("Registry"),
 )
 SURVIVORS = slabs("SlabSurvivors")
+_TIMED = 1_000_000  # operations whose slowest are told
 _CLOSED_AT_RANDOM = 200_000
 # Half as often where the net is taken away as well, which takes microseconds.
 _NET_TAKEN_AWAY = 100_000
+
+
+def beside(benchmark: str, mb: int) -> Arm:
+    """One of `HEAP_REMEDIES` next to so many MB of live Go memory: one of `HEAPS`."""
+    return Arm(benchmark, sub=(("mb", str(mb)),)) if mb else HEAP_REMEDIES[benchmark]
 
 
 def _remedies() -> Iterator[Case]:
@@ -90,12 +116,14 @@ def _remedies() -> Iterator[Case]:
     go = TODAY_GO
     for arm in (HEAP_FREE, CLEANUP):
         yield Case("cstr", arm, go, AS_PUBLISHED)
-    for arm in REMEDIES:
+    for arm in (MANUAL, *REMEDIES):
         if arm not in (slabs("Slab"), slabs("SlabClose")):
             few = arm in (Arm("Registry"), Arm("Padded"))  # a sample takes seconds
             yield Case("remedies", arm, go, AS_PUBLISHED // 2 if few else AS_PUBLISHED)
     for arm in ONE_HEAP:
-        yield Case("remedies", arm, go, AS_PUBLISHED, "standard")
+        yield Case("remedies", arm, go, AS_PUBLISHED)
+    for arm in LATENCY:
+        yield Case("remedies", arm, go, _TIMED)
     for handles in (8, 64, 256):
         yield Case("remedies", slabs("SlabSurvivors", handles), go, AS_PUBLISHED, kept=RECORD)
     for live in LIVE:
@@ -107,13 +135,15 @@ def _remedies() -> Iterator[Case]:
             tier = {100_000: "tiny", 10_000_000: "thorough"}.get(live, "standard")
             n = _CLOSED_AT_RANDOM if benchmark in ("LiveManual", "LiveSlab") else _NET_TAKEN_AWAY
             yield Case("remedies", arm, go, n, tier)
-    for benchmark in HEAP_REMEDIES:
-        yield Case("remedies", Arm(benchmark), go, AS_PUBLISHED)
+    for mb, since in zip(HEAPS[1:], ("tiny", "standard"), strict=True):
+        for benchmark in HEAP_REMEDIES:
+            yield Case("remedies", beside(benchmark, mb), go, AS_PUBLISHED, since)
     for program, benchmark in (
         *(("parallel", "Free"), ("parallel", "Cleanup")),
-        *(("remedies", "Slab"), ("remedies", "SlabCrowded")),
+        ("remedies", "SlabCrowded"),
     ):
         yield from among_goroutines(program, benchmark)
+    yield from among_goroutines("remedies", "Slab", since="tiny")
     yield from controls()
 
 
@@ -128,13 +158,18 @@ def _claims() -> Iterator[Claim]:
     slab, cost, closed = slabs("Slab"), "the-cost", "closed-by-hand"
     held = Amount(SURVIVORS, "c-held/survivor")
     live = Ratio(living("LiveSlab"), living("LiveManual"))
+    # With twice as many goroutines as CPUs at most, as the cases are measured.
+    among = Worst(tuple(Ratio(shared("Slab", n), shared("Slab", 1)) for n in GOROUTINES[1:]))
     claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
         ("L6", cost, settled(slab, AUTO), AtLeast()),
         ("X6a", cost, settled(slab), AtMost()),
         ("X6b", "the-price-in-memory", held, AtMost(margin=1.0)),
         ("X6c", cost, settled(Arm("LastFirst")), AtMost()),
+        ("X6d", cost, settled(slabs("Slab", 256), Arm("Batch")), AtMost()),
+        ("X6e", cost, settled(slabs("Adopted"), MANUAL), AtMost()),
         ("X7a", closed, settled(slabs("SlabClose")), AtMost()),
         ("X7b", closed, live, AtMost()),
+        ("X7c", "from-many-goroutines", among, AtMost()),
         ("X8", closed, Ratio(living("LiveCleanup"), living("LiveManual")), AtLeast()),
     )
     for name, anchor, quantity, rule in claims:
@@ -147,8 +182,14 @@ def _claims() -> Iterator[Claim]:
 SETTLED = "settled-ns/op"
 # What the program closes or frees is blue, what cannot be forgotten green, and the
 # finalizer and the cleanup for each object, which all of them replace, orange.
-_BLUE = {"AllocateHeapFree", "Batch", "SlabClose", "SlabCloseAtOnce", "Stop"}
-_ORANGE = {"AllocateCleanup", "AllocateAuto", "OneHeapCleanup", "OneHeapFinalizer", "LiveCleanup"}
+_BLUE = {
+    *("AllocateHeapFree", "Manual", "Batch", "Stop", "LatencyManual", "LatencySlabClose"),
+    *("SlabClose", "SlabCloseAtOnce", "AdoptedClose"),
+}
+_ORANGE = {
+    *("AllocateCleanup", "AllocateAuto", "OneHeapCleanup", "OneHeapFinalizer", "LiveCleanup"),
+    *("LatencyCleanup", "LatencyFinalizer"),
+}
 
 
 def name(arm: Arm) -> str:
@@ -163,21 +204,44 @@ def _colour(arm: Arm) -> str:
     return BLUE if arm.benchmark in _BLUE else GREEN
 
 
+# What each panel compares with, and the remedies in it.
+_POOLS = (slabs("Slab", 256), slabs("Slab"), slabs("Slab", 8), slabs("SlabUnseen"), Arm("Reuse"))
+_AGAINST: Mapping[str, tuple[Arm, Iterable[Arm]]] = {
+    "over the manual free of each block": (
+        FREE,
+        (HEAP_FREE, MANUAL, *REMEDIES, *ONE_HEAP, CLEANUP, AUTO),
+    ),
+    "over the manual free in batches of 256": (Arm("Batch"), _POOLS),
+    "over one call to make and one to free": (
+        MANUAL,
+        (slabs("Adopted"), slabs("AdoptedClose"), *ONE_HEAP),
+    ),
+}
+
+
+def _settled(recording: Recording, over: Arm, under: Arm) -> str:
+    """A settled cost over another: "1.04×"."""
+    return rounding.times(recording.ratio(Ratio(over, under, SETTLED), TODAY_GO).value)
+
+
 @chart("remedies-cost", "None of the remedies was measured")
 def cost(recording: Recording) -> Drawing | None:
-    """What each remedy costs against a manual free, the rest collected."""
-    points = measured(
-        compared(recording, Ratio(arm, FREE, SETTLED), TODAY_GO, name(arm), _colour(arm))
-        for arm in (HEAP_FREE, *REMEDIES, *ONE_HEAP, CLEANUP, AUTO)
-    )
-    slab, auto = (
-        rounding.times(recording.ratio(Ratio(arm, FREE, SETTLED), TODAY_GO).value)
-        for arm in (slabs("Slab"), AUTO)
-    )
+    """What each remedy costs over a manual free and, like for like, over batches and calls."""
+    points = []
+    for panel, (under, arms) in _AGAINST.items():
+        found = measured(
+            compared(recording, Ratio(arm, under, SETTLED), TODAY_GO, name(arm), _colour(arm))
+            for arm in arms
+        )
+        points += [
+            replace(p, panel=panel, data={**p.data, "against": name(under)})
+            for p in sorted(found, key=lambda p: p.estimate.value)
+        ]
     return dots(
-        sorted(points, key=lambda p: p.estimate.value),
-        f"On Go {TODAY_GO} slabs of 64 cost {slab} a manual free, "
-        f"a finalizer for each object {auto}",
+        points,
+        f"On Go {TODAY_GO} slabs cost {_settled(recording, slabs('Slab'), FREE)} a manual free "
+        f"and {_settled(recording, slabs('Slab', 256), Arm('Batch'))} one in batches; "
+        f"a finalizer for each object costs {_settled(recording, AUTO, FREE)}",
         "settled wall-clock time over that of the manual free (ratio, log scale)\n"
         "blue: the program closes or frees; green: cannot be forgotten; orange: one for each",
         kind="A dot plot of the settled cost over that of a manual free",
@@ -285,21 +349,142 @@ def live(recording: Recording) -> Drawing | None:
     )
 
 
+_HEAP_INKS = dict(zip(HEAP_REMEDIES, (BLUE, GREEN, ORANGE, ORANGE), strict=True))
+
+
+def megabytes(mb: float) -> str:
+    """A size of the live heap: "100 MB", "1 GB"."""
+    return f"{mb / 1000:g} GB" if mb >= 1000 else f"{mb:g} MB"
+
+
 @chart("remedies-heap", "Remedies beside a large heap were not measured")
 def heap(recording: Recording) -> Drawing | None:
-    """The same with 100 MB of live Go memory."""
-    by_hand, slab, *_ = arms = [Arm(benchmark) for benchmark in HEAP_REMEDIES]
-    lines = [
-        Timing(NAMES[arm.benchmark], arm, SETTLED, None if arm == by_hand else by_hand, ink)
-        for arm, ink in zip(arms, (BLUE, GREEN, ORANGE, ORANGE), strict=True)
-    ]
-    ratio = recording.ratio(Ratio(slab, by_hand, SETTLED), TODAY_GO)
+    """What remedies cost beside live Go memory, in the loop and with the rest collected."""
+    points = []
+    for mb in HEAPS:
+        for benchmark, ink in _HEAP_INKS.items():
+            arm, by_hand = beside(benchmark, mb), beside("HeapManual", mb)
+            for metric, part in (("ns/op", "the loop"), (SETTLED, "settled")):
+                estimate = recording.level(arm, TODAY_GO, metric)
+                if not estimate.samples or (arm == by_hand and metric == SETTLED):
+                    continue  # a manual free leaves nothing to collect
+                ratio = recording.ratio(Ratio(arm, by_hand, metric), TODAY_GO)
+                label = rounding.nanoseconds(estimate.value)
+                if arm != by_hand:
+                    label += f", {part}"
+                    label += f"  ({rounding.times(ratio.value)})" if ratio.samples else ""
+                points.append(
+                    Point(
+                        f"beside {megabytes(mb)} of live Go memory" if mb else "on an empty heap",
+                        NAMES[benchmark],
+                        estimate,
+                        raw=recording.values(arm, TODAY_GO, metric),
+                        label=label,
+                        colour=ink,
+                        data={
+                            "arm": benchmark,
+                            "go": TODAY_GO,
+                            "mb": mb,
+                            "unit": metric,
+                            "ratio": ratio.value,
+                        },
+                    )
+                )
+    ratios = {
+        mb: recording.ratio(
+            Ratio(beside("HeapSlab", mb), beside("HeapManual", mb), SETTLED), TODAY_GO
+        )
+        for mb in HEAPS
+    }
+    known = {mb: ratio for mb, ratio in ratios.items() if ratio.samples}
+    if not known:
+        return None
     return dots(
-        timings(recording, lines),
-        f"With 100 MB of live Go memory slabs of 64 cost {rounding.times(ratio.value)} "
-        "a manual free",
-        "settled wall-clock time per operation (ns); in brackets: over the manual free",
-        kind="A dot plot of the wall time per operation",
+        points,
+        f"Beside {', '.join(map(megabytes, known))} of live Go memory slabs of 64 cost "
+        f"{', '.join(rounding.times(ratio.value) for ratio in known.values())} a manual free, "
+        "settled",
+        "wall-clock time per operation (ns, log scale); in brackets: over the manual free",
+        kind="A dot plot of the wall time per operation by live heap",
+        log=True,
+    )
+
+
+_QUANTILES = {
+    "op-p99-ns": "1 in 100 takes longer",
+    "op-p99.9-ns": "1 in 1,000 takes longer",
+    "op-max-ns": "the longest",
+}
+
+
+@chart("remedies-latency", "How long the slowest operations take was not measured")
+def latency(recording: Recording) -> Drawing | None:
+    """How long the slowest operations take, by remedy."""
+    points = measured(
+        Point(
+            panel,
+            NAMES[arm.benchmark],
+            recording.level(arm, TODAY_GO, metric),
+            raw=recording.values(arm, TODAY_GO, metric),
+            label=rounding.duration(recording.level(arm, TODAY_GO, metric).value),
+            colour=_colour(arm),
+            data={"arm": NAMES[arm.benchmark], "go": TODAY_GO, "unit": metric},
+        )
+        for metric, panel in _QUANTILES.items()
+        for arm in LATENCY
+    )
+
+    told = [
+        f"{p.label} ({p.line})"
+        for p in points
+        if p.panel == _QUANTILES["op-p99.9-ns"]
+        and p.line in (NAMES["LatencyManual"], NAMES["LatencySlab"], NAMES["LatencyFinalizer"])
+    ]
+    return dots(
+        points,
+        "One operation in a thousand takes longer than " + ", ".join(told),
+        "wall-clock time of one operation (ns, log scale)",
+        kind="A dot plot of the slowest operations by remedy",
+        log=True,
+    )
+
+
+BLOCK_KB = 0.1  # a block has 100 bytes
+_HELD = {"c-held-mean": "on average", "c-held-peak": "at most"}
+
+
+@chart("remedies-held", "How much C memory each remedy holds was not measured")
+def held(recording: Recording) -> Drawing | None:
+    """How much C memory is held in the loop, on average and at most."""
+    points = []
+    for arm in (*REMEDIES, *ONE_HEAP):
+        for metric, told in _HELD.items():
+            estimate = recording.amount(arm, TODAY_GO, metric)
+            if not estimate.samples or not estimate.value:
+                continue  # what frees before it allocates again holds none
+            points.append(
+                Point(
+                    "",
+                    name(arm),
+                    scaled(estimate, BLOCK_KB),
+                    raw=BLOCK_KB * recording.values(arm, TODAY_GO, metric),
+                    label=f"{rounding.plain(BLOCK_KB * estimate.value)} kB {told}",
+                    colour=_colour(arm),
+                    data={"arm": name(arm), "go": TODAY_GO, "unit": "kB", "metric": metric},
+                )
+            )
+    most = {p.data["arm"]: p.label for p in points if p.data["metric"] == "c-held-peak"}
+    named = [
+        f"{most[name(arm)].removesuffix(' at most')} ({name(arm)})"
+        for arm in (slabs("Slab"), ONE_HEAP[1])
+        if name(arm) in most
+    ]
+    return dots(
+        points,
+        "C memory held at most: " + ", ".join(named),
+        "C memory held (kB, log scale)",
+        kind="A dot plot of the C memory held, by remedy",
+        log=True,
     )
 
 
@@ -350,12 +535,5 @@ STUDY = Study(
     cases=tuple(_remedies()),
     document=TODAY_GO,
     claims=tuple(_claims()),
-    charts=(
-        cost,
-        memory,
-        live,
-        heap,
-        parallel,
-        releases,
-    ),
+    charts=(cost, memory, live, heap, latency, held, parallel, releases),
 )

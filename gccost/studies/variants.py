@@ -52,6 +52,8 @@ def of_variants(
 ) -> Markup:
     """A table of the variants that were measured on a release."""
     lines = [Line(recording, arm, baseline, release) for arm in arms]
+    heap = dict(baseline.sub).get("mb")
+    where = f", next to {heap} MB of live Go memory" if heap else ""
     return tables.table(
         list(columns),
         [
@@ -59,7 +61,7 @@ def of_variants(
             for line in lines
             if len(recording.samples(line.arm, release))
         ],
-        caption=toolchains.title(release),
+        caption=toolchains.title(release) + where,
     )
 
 

@@ -20,26 +20,30 @@ import (
 	"gccost/meter"
 )
 
-// Blocks allocates and frees C blocks, many in one call. It is a slab.Allocator.
-type Blocks struct {
-	// Crowded lets callers into the C heap at once, each for every block anew. Else
-	// they take turns, a call each.
-	Crowded bool
-}
-
-// Exchange frees the blocks of dead and puts new ones into fresh.
-func (b Blocks) Exchange(dead, fresh []uintptr) error {
+// Exchange frees the blocks of dead and puts new ones into fresh, in one call of C.
+// A caller lets no other into the C heap meanwhile, unless it is crowded: then all are in
+// it at once, each for every block anew.
+func Exchange(dead, fresh []uintptr, crowded bool) {
 	var inTurn C.int
-	if !b.Crowded {
+	if !crowded {
 		inTurn = 1
 	}
+	// The C side aborts where memory is out, as package cstr does.
 	C.remedies_exchange(first(dead), C.size_t(len(dead)), first(fresh), C.size_t(len(fresh)), inTurn)
-	return nil // the C side aborts where memory is out, as package cstr does
 }
 
-// Free frees one block.
-func (Blocks) Free(block uintptr) error {
-	Free(block)
+// Blocks are what a pool of C blocks needs.
+type Blocks struct{ Crowded bool }
+
+// Free frees blocks.
+func (b Blocks) Free(dead []uintptr) error {
+	Exchange(dead, nil, b.Crowded)
+	return nil
+}
+
+// Make puts new blocks into fresh.
+func (b Blocks) Make(fresh []uintptr) error {
+	Exchange(nil, fresh, b.Crowded)
 	return nil
 }
 
@@ -62,47 +66,42 @@ func Allocate() uintptr { return uintptr(C.remedies_allocate()) }
 // Free frees one block.
 func Free(block uintptr) { C.remedies_free(C.uintptr_t(block)) }
 
-// Reusing is an allocator that calls C only for more blocks than were freed: what
-// is freed is handed out again. That suits blocks which need no new start.
+// Reusing calls C only for more blocks than were freed: what is freed is handed out
+// again. That suits blocks which need no new start.
 type Reusing struct {
 	mu   sync.Mutex
-	free []uintptr
+	kept []uintptr
 }
 
-// Free keeps a block.
-func (r *Reusing) Free(block uintptr) error {
+// Free keeps the blocks.
+func (r *Reusing) Free(dead []uintptr) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.free = append(r.free, block)
+	r.kept = append(r.kept, dead...)
+	r.mu.Unlock()
 	return nil
 }
 
-// Exchange keeps the blocks of dead, and puts such or new ones into fresh.
-func (r *Reusing) Exchange(dead, fresh []uintptr) error {
+// Make puts kept or new blocks into fresh.
+func (r *Reusing) Make(fresh []uintptr) error {
 	r.mu.Lock()
-	for i, block := range dead {
-		if block != 0 {
-			r.free = append(r.free, block)
-			dead[i] = 0
-		}
-	}
+	left := len(r.kept)
 	n := len(fresh)
-	if n > len(r.free) {
-		n = len(r.free)
+	if n > left {
+		n = left
 	}
-	copy(fresh, r.free[len(r.free)-n:])
-	r.free = r.free[:len(r.free)-n]
+	copy(fresh, r.kept[left-n:])
+	r.kept = r.kept[:left-n]
 	r.mu.Unlock()
-	return Blocks{}.Exchange(nil, fresh[n:])
+	Exchange(nil, fresh[n:], false)
+	return nil
 }
 
 // Flush frees the blocks that are kept.
-func (r *Reusing) Flush() error {
+func (r *Reusing) Flush() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	err := Blocks{}.Exchange(r.free, nil)
-	r.free = nil
-	return err
+	Exchange(r.kept, nil, false)
+	r.kept = nil
+	r.mu.Unlock()
 }
 
 // Finalized is a handle that is closed by hand, with a finalizer as its net.

@@ -8,12 +8,12 @@ import (
 	"runtime"
 	"testing"
 	"time"
-	"unsafe"
+
+	"example.org/gccost/slab"
 
 	"gccost/cstr"
 	"gccost/meter"
 	"gccost/parallel"
-	"gccost/slab"
 )
 
 // TestMain shortens what testing.Benchmark runs for the tests below; a -bench
@@ -28,17 +28,24 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// pool is a pool of blocks, and handle a handle of one.
+type (
+	pool   = slab.Pool[uintptr]
+	handle = slab.Handle[uintptr]
+)
+
+// newPool returns a pool with slabs of so many handles.
+func newPool(handles int) *pool {
+	return &pool{Free: Blocks{}.Free, Make: Blocks{}.Make, Handles: handles}
+}
+
 // flushed counts blocks for the meter. Its drain, from the third call on, flushes
-// the pool, for a block that waits for the next allocation is not freed yet, and
-// drops it: what it has not handed out is freed as well then.
-func flushed(p *slab.Pool) func() meter.Blocks {
+// the pool, for a block that waits for others is not freed yet.
+func flushed(p *pool) func() meter.Blocks {
 	calls := 0
 	return func() meter.Blocks {
-		if calls++; calls > 2 && p != nil {
-			if err := p.Flush(); err != nil {
-				panic(err)
-			}
-			p = nil
+		if calls++; calls > 2 {
+			p.Flush()
 		}
 		return Count()
 	}
@@ -56,7 +63,7 @@ func settle() {
 	}
 }
 
-func get(b *testing.B, p *slab.Pool) *slab.Handle {
+func get(b *testing.B, p *pool) handle {
 	h, err := p.Get()
 	if err != nil {
 		b.Fatal(err)
@@ -64,12 +71,14 @@ func get(b *testing.B, p *slab.Pool) *slab.Handle {
 	return h
 }
 
+// slabSizes are how many handles share a slab.
+var slabSizes = []int{8, 64, 256}
+
 // overSlabs runs a benchmark with slabs of several sizes.
-func overSlabs(b *testing.B, config slab.Config, bench func(*testing.B, *slab.Pool)) {
-	for _, handles := range []int{8, 64, 256} {
-		config := config
-		config.Handles = handles
-		b.Run(fmt.Sprintf("handles=%d", handles), func(b *testing.B) { bench(b, slab.New(Blocks{}, config)) })
+func overSlabs(b *testing.B, bench func(*testing.B, *pool)) {
+	for _, handles := range slabSizes {
+		handles := handles
+		b.Run(fmt.Sprintf("handles=%d", handles), func(b *testing.B) { bench(b, newPool(handles)) })
 	}
 }
 
@@ -87,12 +96,8 @@ func BenchmarkBatch(b *testing.B) {
 			if left < len(batch) {
 				batch = batch[:left]
 			}
-			if err := (Blocks{}).Exchange(nil, batch); err != nil {
-				b.Fatal(err)
-			}
-			if err := (Blocks{}).Exchange(batch, nil); err != nil {
-				b.Fatal(err)
-			}
+			Exchange(nil, batch, false)
+			Exchange(batch, nil, false)
 		}
 	}
 	m.Stop()
@@ -175,10 +180,29 @@ func loopIn(pieces pieces, b *testing.B, count func() meter.Blocks, operation fu
 	}
 }
 
-func dropped(b *testing.B, p *slab.Pool) { loop(b, flushed(p), func() { get(b, p) }) }
+func dropped(b *testing.B, p *pool) { loop(b, flushed(p), func() { get(b, p) }) }
 
 // BenchmarkSlab drops every handle: all blocks are freed by way of the slabs' finalizers.
-func BenchmarkSlab(b *testing.B) { overSlabs(b, slab.Config{}, dropped) }
+func BenchmarkSlab(b *testing.B) { overSlabs(b, dropped) }
+
+// BenchmarkManual calls C to make each block, and to free it.
+func BenchmarkManual(b *testing.B) { loopIn(sliced, b, Count, func() { Free(Allocate()) }) }
+
+// BenchmarkAdopted calls C to make each block, has a pool adopt it, and drops the handle.
+func BenchmarkAdopted(b *testing.B) {
+	overSlabs(b, func(b *testing.B, p *pool) { loop(b, flushed(p), func() { p.Adopt(Allocate()) }) })
+}
+
+// BenchmarkAdoptedClose does the same, and closes the handle.
+func BenchmarkAdoptedClose(b *testing.B) {
+	overSlabs(b, func(b *testing.B, p *pool) {
+		loop(b, flushed(p), func() {
+			if err := p.Adopt(Allocate()).Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	})
+}
 
 // BenchmarkParallelSlab has goroutines share the work, and drop every handle.
 func BenchmarkParallelSlab(b *testing.B) { shared(b, Blocks{}) }
@@ -191,7 +215,7 @@ func shared(b *testing.B, blocks Blocks) {
 		goroutines := goroutines
 		b.Run(fmt.Sprintf("goroutines=%d", goroutines), func(b *testing.B) {
 			settle()
-			p := slab.New(blocks, slab.Config{})
+			p := &pool{Free: blocks.Free, Make: blocks.Make}
 			m := meter.Start(b, flushed(p))
 			parallel.Share(b.N, goroutines, func() {
 				if _, err := p.Get(); err != nil {
@@ -203,30 +227,31 @@ func shared(b *testing.B, blocks Blocks) {
 	}
 }
 
-// BenchmarkSlabWeighted is the same with Go memory that stands for the blocks.
-func BenchmarkSlabWeighted(b *testing.B) {
-	overSlabs(b, slab.Config{BlockBytes: blockBytes}, dropped)
+// BenchmarkSlabUnseen is BenchmarkSlab where the collector knows nothing of the blocks.
+func BenchmarkSlabUnseen(b *testing.B) {
+	overSlabs(b, func(b *testing.B, p *pool) {
+		p.Bytes = -1
+		dropped(b, p)
+	})
 }
 
 // BenchmarkReuse drops every handle; the blocks are used again, not freed.
 func BenchmarkReuse(b *testing.B) {
 	var blocks Reusing
-	p := slab.New(&blocks, slab.Config{})
+	p := &pool{Free: blocks.Free, Make: blocks.Make}
 	count := flushed(p)
 	calls := 0
 	loop(b, func() meter.Blocks {
 		n := count()
 		if calls++; calls > 2 { // the drain
-			if err := blocks.Flush(); err != nil {
-				b.Fatal(err)
-			}
+			blocks.Flush()
 			n = Count()
 		}
 		return n
 	}, func() { get(b, p) })
 }
 
-func closed(b *testing.B, p *slab.Pool) {
+func closed(b *testing.B, p *pool) {
 	loop(b, flushed(p), func() {
 		if err := get(b, p).Close(); err != nil {
 			b.Fatal(err)
@@ -235,17 +260,22 @@ func closed(b *testing.B, p *slab.Pool) {
 }
 
 // BenchmarkSlabClose closes every handle: the slab's finalizer is a net only.
-func BenchmarkSlabClose(b *testing.B) { overSlabs(b, slab.Config{}, closed) }
+func BenchmarkSlabClose(b *testing.B) { overSlabs(b, closed) }
 
 // BenchmarkSlabCloseAtOnce is the same where each Close calls C.
-func BenchmarkSlabCloseAtOnce(b *testing.B) { overSlabs(b, slab.Config{Closed: -1}, closed) }
+func BenchmarkSlabCloseAtOnce(b *testing.B) {
+	overSlabs(b, func(b *testing.B, p *pool) {
+		p.Waiting = -1
+		closed(b, p)
+	})
+}
 
 // BenchmarkSlabSurvivors drops all handles but every hundredth, and reports how
 // many blocks each of those holds once the rest is collected.
 func BenchmarkSlabSurvivors(b *testing.B) {
-	overSlabs(b, slab.Config{}, func(b *testing.B, p *slab.Pool) {
+	overSlabs(b, func(b *testing.B, p *pool) {
 		settle()
-		kept := make([]*slab.Handle, 0, b.N/100+1)
+		kept := make([]handle, 0, b.N/100+1)
 		held := Count()
 		m := meter.Start(b, flushed(p))
 		for i := 0; i < b.N; i++ {
@@ -258,26 +288,35 @@ func BenchmarkSlabSurvivors(b *testing.B) {
 		blocks := (now.Allocated - now.Freed) - (held.Allocated - held.Freed)
 		b.ReportMetric(float64(blocks)/float64(len(kept)), "c-held/survivor")
 		for _, h := range kept {
-			if err := h.Use(func(unsafe.Pointer) {}); err != nil {
+			if err := h.Use(func(uintptr) error { return nil }); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 }
 
-// onHeap runs a benchmark beside 100 MB of live Go memory, which every collection
+// onHeap runs a benchmark beside so many MB of live Go memory, which every collection
 // must mark: on an empty heap collections are cheap.
 func onHeap(b *testing.B, bench func(*testing.B)) {
 	type node struct {
 		next *node
 		_    [7]uintptr
 	}
-	var list *node
-	for i := 0; i < 100_000_000/64; i++ {
-		list = &node{next: list}
+	for _, mb := range []int{0, 100, 1000} {
+		mb := mb
+		b.Run(fmt.Sprintf("mb=%d", mb), func(b *testing.B) {
+			nodes := mb * 1_000_000 / 64
+			if nodes > 1000*b.N {
+				nodes = 1000 * b.N // the try of one operation that goes before needs no more
+			}
+			var list *node
+			for i := 0; i < nodes; i++ {
+				list = &node{next: list}
+			}
+			bench(b)
+			runtime.KeepAlive(list)
+		})
 	}
-	bench(b)
-	runtime.KeepAlive(list)
 }
 
 // BenchmarkOneHeapFinalizer gives each object a finalizer, as package cstr does, on the
@@ -285,15 +324,13 @@ func onHeap(b *testing.B, bench func(*testing.B)) {
 func BenchmarkOneHeapFinalizer(b *testing.B) { loop(b, Count, func() { NewFinalized() }) }
 
 func BenchmarkHeapSlab(b *testing.B) {
-	onHeap(b, func(b *testing.B) { dropped(b, slab.New(Blocks{}, slab.Config{})) })
+	onHeap(b, func(b *testing.B) { dropped(b, newPool(64)) })
 }
 
-func BenchmarkHeapManual(b *testing.B) {
-	onHeap(b, func(b *testing.B) { loopIn(sliced, b, Count, func() { Free(Allocate()) }) })
-}
+func BenchmarkHeapManual(b *testing.B) { onHeap(b, BenchmarkManual) }
 
 func BenchmarkHeapFinalizer(b *testing.B) {
-	onHeap(b, func(b *testing.B) { loop(b, Count, func() { NewFinalized() }) })
+	onHeap(b, BenchmarkOneHeapFinalizer)
 }
 
 // overLives measures replace with several numbers of live handles.
@@ -337,8 +374,8 @@ func BenchmarkLiveManual(b *testing.B) { overLives(b, sliced, Allocate, Free) }
 func BenchmarkLiveFinalizer(b *testing.B) { overLives(b, whole, NewFinalized, (*Finalized).Close) }
 
 func BenchmarkLiveSlab(b *testing.B) {
-	p := slab.New(Blocks{}, slab.Config{})
-	overLives(b, whole, func() *slab.Handle { return get(b, p) }, func(h *slab.Handle) {
+	p := newPool(64)
+	overLives(b, whole, func() handle { return get(b, p) }, func(h handle) {
 		if err := h.Close(); err != nil {
 			b.Fatal(err)
 		}
@@ -357,13 +394,18 @@ const tolerance = 4 * 256
 
 // TestConservation: every block is freed once, whichever way.
 func TestConservation(t *testing.T) {
+	crowded := Blocks{Crowded: true}
 	for name, benchmark := range map[string]func(*testing.B){
-		"Batch":         BenchmarkBatch,
-		"Slab":          func(b *testing.B) { dropped(b, slab.New(Blocks{}, slab.Config{})) },
-		"Slab crowded":  func(b *testing.B) { dropped(b, slab.New(Blocks{Crowded: true}, slab.Config{})) },
-		"Slab close":    func(b *testing.B) { closed(b, slab.New(Blocks{}, slab.Config{})) },
-		"At once":       func(b *testing.B) { closed(b, slab.New(Blocks{}, slab.Config{Closed: -1})) },
-		"Slab weighted": func(b *testing.B) { dropped(b, slab.New(Blocks{}, slab.Config{BlockBytes: blockBytes})) },
+		"Batch":        BenchmarkBatch,
+		"Slab":         func(b *testing.B) { dropped(b, newPool(64)) },
+		"Slab crowded": func(b *testing.B) { dropped(b, &pool{Free: crowded.Free, Make: crowded.Make}) },
+		"Slab close":   func(b *testing.B) { closed(b, newPool(64)) },
+		"At once":      func(b *testing.B) { closed(b, &pool{Free: Blocks{}.Free, Make: Blocks{}.Make, Waiting: -1}) },
+		"Slab unseen":  func(b *testing.B) { dropped(b, &pool{Free: Blocks{}.Free, Make: Blocks{}.Make, Bytes: -1}) },
+		"Adopted": func(b *testing.B) {
+			p := newPool(64)
+			loop(b, flushed(p), func() { p.Adopt(Allocate()) })
+		},
 	} {
 		r := testing.Benchmark(benchmark)
 		// A slab's blocks are allocated together, so the last has some to spare.
@@ -393,11 +435,11 @@ func TestStationary(t *testing.T) {
 		stationary bool
 		reference  bool
 	}{
-		"Batch":         {BenchmarkBatch, true, false},
-		"HeapManual":    {BenchmarkHeapManual, true, false},
-		"HeapFinalizer": {BenchmarkHeapFinalizer, false, true},
-		"LiveManual":    {liveManual, true, false},
-		"LiveFinalizer": {func(b *testing.B) { replace(b, 1000, whole, NewFinalized, (*Finalized).Close) }, false, false},
+		"Batch":            {BenchmarkBatch, true, false},
+		"Manual":           {BenchmarkManual, true, false},
+		"OneHeapFinalizer": {BenchmarkOneHeapFinalizer, false, true},
+		"LiveManual":       {liveManual, true, false},
+		"LiveFinalizer":    {func(b *testing.B) { replace(b, 1000, whole, NewFinalized, (*Finalized).Close) }, false, false},
 	} {
 		settle() // finalizers that run meanwhile allocate
 		r := testing.Benchmark(c.benchmark)

@@ -45,8 +45,8 @@ func NewPadded() *Padded {
 	return h
 }
 
-// handle is as small as can be: the block's address stands with its cleanup.
-type handle struct{ _ *byte }
+// A small handle is as small as can be: the block's address stands with its cleanup.
+type small struct{ _ *byte }
 
 // LastFirst hands out handles that were allocated ahead, the last one of a span
 // first: each cleanup is then linked in at the head of its span's list, as long as
@@ -54,8 +54,8 @@ type handle struct{ _ *byte }
 // collected by itself; only the calls of C are shared by many blocks. It is not safe
 // for use by several goroutines.
 type LastFirst struct {
-	ahead       []*handle // of one span
-	next        *handle   // the first of the next
+	ahead       []*small  // of one span
+	next        *small    // the first of the next
 	freed       []uintptr // blocks to be freed by the next call of C
 	fresh, room []uintptr // blocks for handles, and the memory that they stand in
 	dead        *waiting
@@ -98,7 +98,7 @@ func (w *waiting) take(most int, to []uintptr) []uintptr {
 // spanBytes is the size of a span of small objects.
 const spanBytes = 8 << 10
 
-func span(h *handle) uintptr { return uintptr(unsafe.Pointer(h)) / spanBytes }
+func span(h *small) uintptr { return uintptr(unsafe.Pointer(h)) / spanBytes }
 
 // Get returns a handle whose cleanup frees its block, and the block.
 func (l *LastFirst) Get() (any, uintptr) {
@@ -109,9 +109,7 @@ func (l *LastFirst) Get() (any, uintptr) {
 		// Twice as many as are allocated, so that what waits becomes fewer.
 		l.freed = l.dead.take(2*together, l.freed[:0])
 		clear(l.room)
-		if err := (Blocks{}).Exchange(l.freed, l.room); err != nil {
-			panic(err)
-		}
+		Exchange(l.freed, l.room, false)
 		l.fresh = l.room
 	}
 	last := len(l.ahead) - 1
@@ -128,17 +126,15 @@ func (l *LastFirst) Get() (any, uintptr) {
 func (l *LastFirst) Flush() {
 	l.freed = append(l.dead.take(math.MaxInt, l.freed[:0]), l.fresh...)
 	l.fresh = nil
-	if err := (Blocks{}).Exchange(l.freed, nil); err != nil {
-		panic(err)
-	}
+	Exchange(l.freed, nil, false)
 }
 
 func (l *LastFirst) fill() {
 	h := l.next
 	if h == nil {
-		h = new(handle)
+		h = new(small)
 	}
-	for first := h; span(h) == span(first); h = new(handle) {
+	for first := h; span(h) == span(first); h = new(small) {
 		l.ahead = append(l.ahead, h)
 	}
 	l.next = h
@@ -152,7 +148,7 @@ type Registry struct {
 }
 
 type entry struct {
-	handle weak.Pointer[handle]
+	handle weak.Pointer[small]
 	block  uintptr
 }
 
@@ -164,7 +160,7 @@ func (r *Registry) Get() (any, uintptr) {
 	if len(r.entries) >= max(r.sweepAt, leastSweep) {
 		r.Sweep()
 	}
-	h, block := new(handle), Allocate()
+	h, block := new(small), Allocate()
 	r.entries = append(r.entries, entry{weak.Make(h), block})
 	return h, block
 }
@@ -182,9 +178,7 @@ func (r *Registry) Sweep() {
 	}
 	r.entries = kept
 	r.sweepAt = len(kept) + len(kept)/2
-	if err := (Blocks{}).Exchange(dead, nil); err != nil {
-		panic(err)
-	}
+	Exchange(dead, nil, false)
 }
 
 // Pinned calls C with Go memory in place of a block: there is nothing to free.

@@ -21,7 +21,7 @@ func BenchmarkOneHeapCleanup(b *testing.B) { loop(b, Count, func() { NewStopped(
 func BenchmarkPadded(b *testing.B) { loop(b, Count, func() { NewPadded() }) }
 
 func BenchmarkHeapCleanup(b *testing.B) {
-	onHeap(b, func(b *testing.B) { loop(b, Count, func() { NewStopped() }) })
+	onHeap(b, BenchmarkOneHeapCleanup)
 }
 
 func BenchmarkLastFirst(b *testing.B) {
@@ -66,3 +66,5 @@ func TestConservationOfCleanups(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkLatencyCleanup(b *testing.B) { latency(b, Count, func() { NewStopped() }) }

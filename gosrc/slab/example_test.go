@@ -1,36 +1,82 @@
+//go:build cgo
+
 package slab_test
 
 import (
 	"fmt"
-	"unsafe"
+	"runtime"
 
-	"gccost/slab"
+	"example.org/gccost/slab"
+	"example.org/gccost/slab/internal/sample"
 )
 
-// ones is an allocator whose blocks hold a 1. Another would call C here.
-type ones struct{ *heap }
-
-func (o ones) Exchange(dead, fresh []uintptr) error {
-	err := o.heap.Exchange(dead, fresh)
-	for _, block := range fresh {
-		if block != 0 {
-			o.live[block][0] = 1
-		}
-	}
-	return err
-}
-
+// A wrapper of a C library keeps a handle where it had the C pointer: see
+// internal/sample. Its users close what they like, and forget the rest.
 func Example() {
-	pool := slab.New(ones{newHeap()}, slab.Config{})
-	h, err := pool.Get()
+	tree, err := sample.Parse("a tree of five words")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer h.Close() // if it were forgotten, the collector would see to it
-	err = h.Use(func(block unsafe.Pointer) { fmt.Println(*(*uint64)(block)) })
-	if err != nil {
-		fmt.Println(err)
+	fmt.Println(tree.Words())
+	fmt.Println(tree.Close())
+	fmt.Println(tree.Words())
+	for i := 0; i < 1000; i++ {
+		sample.Parse("forgotten")
 	}
-	// Output: 1
+	for sample.Live() > 0 { // so that the example shows it; a program does not wait
+		runtime.GC()
+	}
+	fmt.Println(sample.Live(), "trees live")
+	// Output:
+	// 5 <nil>
+	// <nil>
+	// 0 slab: the handle is closed
+	// 0 trees live
+}
+
+func ExamplePool_Adopt() {
+	freed := make(chan uintptr, 1)
+	pool := slab.Pool[uintptr]{
+		Free: func(dead []uintptr) error {
+			for _, object := range dead {
+				freed <- object // call C here
+			}
+			return nil
+		},
+	}
+	one := pool.Adopt(0xc0) // what C returned
+	fmt.Println(one.Use(func(object uintptr) error {
+		fmt.Printf("use %#x\n", object) // call C here
+		return nil
+	}))
+	fmt.Println(one.Close())
+	fmt.Printf("freed %#x\n", <-freed)
+	// Output:
+	// use 0xc0
+	// <nil>
+	// <nil>
+	// freed 0xc0
+}
+
+func ExamplePool_Get() {
+	next := uintptr(0xc0)
+	pool := slab.Pool[uintptr]{
+		Make: func(fresh []uintptr) error {
+			for i := range fresh {
+				fresh[i] = next // call C here, once for all of them
+				next++
+			}
+			fmt.Println("make", len(fresh))
+			return nil
+		},
+		Free: func(dead []uintptr) error { return nil },
+	}
+	for i := 0; i < 8; i++ {
+		if _, err := pool.Get(); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// make 8
 }

@@ -1,516 +1,586 @@
-// Package slab hands out handles on memory that Go does not manage, such as C
-// blocks, and frees each block once: after its handle is closed, or else some time
-// after the handle has become unreachable.
+// Package slab frees C objects in batches, after their handles are closed or
+// garbage collected.
 //
-// A finalizer or cleanup for every handle is dear, because the runtime links each
-// into a list that it walks, and so is a call of C for every block. Here so many
-// handles as a [Config] says share a slab with one finalizer for them all, their
-// blocks are allocated in one call, and what was closed or found dead is freed by the
-// next allocation, in the same call.
+// A [Pool] adopts the pointers that a C library returns, or has the library make
+// objects in batches. Its handles keep the objects alive. An object is freed once:
+// soon after [Handle.Close], or else after the garbage collector finds that nobody
+// holds its handle any more.
 //
-// The price is memory: a handle that stays in use keeps its slab, so the blocks
-// of the others that were not closed stay too. With slabs of 64, one survivor
-// holds up to 64 blocks. And a closed block may wait for the next allocation; see
-// Config.Closed.
+//	var trees = slab.Pool[*C.TSTree]{Free: func(dead []*C.TSTree) error {
+//		C.delete_trees(unsafe.SliceData(dead), C.size_t(len(dead)))
+//		return nil
+//	}}
 //
-//	pool := slab.New(allocator, slab.Config{})
-//	h, err := pool.Get()
-//	...
-//	err = h.Use(func(block unsafe.Pointer) { C.work(block) })
-//	h.Close() // if it is forgotten, the collector sees to it
+//	tree := trees.Adopt(C.ts_parser_parse(...))
+//	err := tree.Use(func(t *C.TSTree) error { ... })
+//	tree.Close() // if you forget it, the collector sees to it
 //
-// It serves the claims X6 to X8. A Pool and its handles may be used by many
-// goroutines at once. No goroutine of its own is left behind.
+// # When to use it
+//
+// Use it for small C objects of which a program makes very many, and whose users may
+// forget to close them. [runtime.SetFinalizer] and [runtime.AddCleanup] register each
+// object with the garbage collector, which is expensive: the runtime keeps a sorted list
+// of registrations for every few kilobytes of heap, walks it to insert one, and visits
+// each of them in every collection. Here the handles are in slabs. Only a slab is
+// registered, and the objects in it are freed in one call of C.
+//
+// Do not use it
+//
+//   - where `defer x.Close()` does the job: it costs next to nothing and frees at once.
+//   - for few or large objects, such as connections: a cleanup for each is simpler, and
+//     frees each as soon as the collector can.
+//   - where the order of frees matters.
+//   - where objects are used and freed on one goroutine only: a thread may be tied to a
+//     C library, and [Pool.Free] runs on any.
+//   - for a group of objects with one end of life: free them together, as an arena.
+//   - as a cache: handles are not weak pointers. While a handle can be reached, its
+//     object stays.
+//
+// # What it costs
+//
+// Memory: a handle that stays in use keeps its whole slab. The forgotten objects that
+// share its slab are not freed before it is gone; those that were closed are. See
+// [Pool.Handles].
+//
+// Time: an object that was closed waits for others, but no longer than a few
+// milliseconds. A forgotten object waits for the garbage collector, as with a finalizer,
+// which in an idle program comes every two minutes. The collector cannot see C memory, so
+// it comes late if objects are large. See [Pool.Bytes].
+//
+// # What can go wrong
+//
+//   - Free must not keep the slice that it is given.
+//   - A pointer that f of [Handle.Use] returns or stores may be freed when Use returns.
+//   - An object that refers to another in C (a statement to its connection) needs that
+//     other one alive. Let the Go type of the first hold the handle of the second; since
+//     both may be found dead at once, the library must allow either order.
+//   - A Free that leads to a handle of its own pool keeps that handle alive for good, as
+//     a finalizer would. Let Free be a function, not a method of what holds handles.
+//   - When the program exits, objects that live then are not freed.
 package slab
 
 import (
 	"errors"
 	"fmt"
+	"log"
+	"math/bits"
 	"runtime"
-	"runtime/metrics"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 )
 
-// ErrClosed is returned for a handle that was closed before, or is nil.
+// ErrClosed is what a handle returns after it was closed. A zero Handle is closed.
 var ErrClosed = errors.New("slab: the handle is closed")
 
-// An Allocator allocates and frees blocks of one kind, many in one call.
-// It may be called by several goroutines at once. Where its heap has a lock that is
-// taken for every block, as malloc's may have, it pays to let them take turns.
-type Allocator interface {
-	// Exchange frees the blocks of dead, leaving zeros there, and puts the
-	// addresses of new blocks into fresh, whose entries are zero. An entry of dead
-	// that is zero stands for no block. Either may be empty. If a block cannot be
-	// allocated Exchange returns an error; the entries of fresh that are not
-	// zero then are blocks nevertheless, and are freed by another Exchange.
-	Exchange(dead, fresh []uintptr) error
+// A Pool makes handles for objects of one kind. P is what C calls them by: a C
+// pointer, such as *C.sqlite3_stmt, or a C.uintptr_t. It must not be a pointer to Go
+// memory: the garbage collector does not see it.
+//
+// Set Free and what else is needed before the first use; later changes have no effect.
+// A Pool may be used by several goroutines at once. Do not copy it. It need not be
+// closed: its handles work on without it, and nothing is lost.
+type Pool[P any] struct {
+	// Free frees objects. It is called by any goroutine, also by the one that runs
+	// all finalizers, and by several at once. It may use the pool and its handles. It
+	// must not keep the slice.
+	Free func(dead []P) error
 
-	// Free frees one block.
-	Free(block uintptr) error
-}
+	// Make puts new objects into fresh, whose entries are zero. If it returns an error,
+	// those that it made before are freed. Only Get needs it.
+	Make func(fresh []P) error
 
-// Config says how a [Pool] trades time for memory; the zero value has defaults.
-type Config struct {
-	// Handles is how many share a slab: 64 if it is 0. The more, the cheaper, and
-	// the more memory a handle holds that stays in use.
+	// OnError is called with the errors of Free, for which there may be no caller to
+	// return them to. It is called by any goroutine. If it is nil they are logged.
+	OnError func(error)
+
+	// Handles is how many handles share a slab at most: 64 if it is 0. The more, the
+	// cheaper a handle, and the more objects one handle in use may keep. The first
+	// slabs have fewer.
 	Handles int
-	// Closed is how many blocks of closed handles may wait to be freed together, in
-	// each of the places that goroutines allocate from (about two a CPU): twice
-	// Handles if it is 0. If it is negative none waits: Close frees its block itself,
-	// and pays for a call of the allocator.
-	Closed int
-	// BlockBytes is the size of a block as the garbage collector is to see it. It
-	// knows nothing of memory that it does not manage, so it collects too late where
-	// the blocks are large. Go memory of that size, which nobody touches, is set
-	// aside for each block. None if it is 0.
-	BlockBytes int
-	// CollectCost is how many nanoseconds of CPU time a handle that was not closed may
-	// cost for collections that the pool itself begins: 20 if it is 0, none are begun if it is
-	// negative. The collector knows nothing of the blocks, and comes so late by itself
-	// that they have left the CPU's caches, which costs more. Where a collection takes
-	// long, as on a large heap, few are begun. With GOGC=off too.
-	CollectCost int
-	// Waiting is how many dead blocks may wait for the next allocation to free
-	// them: 65,536 if it is 0. What dies beyond that is freed by the finalizer itself.
+
+	// Bytes is about how much C memory an object takes: 128 if it is 0. The garbage
+	// collector, which runs the more often the more is allocated, is made to see it: as
+	// much Go memory is allocated, and left to it, but not touched. If Bytes is negative
+	// it sees nothing, and comes too late by itself.
+	Bytes int
+
+	// Waiting is how many closed or dead objects may wait to be freed with others: 65,536
+	// if it is 0. If it is negative none waits: every Close calls Free.
 	Waiting int
+
+	// WaitingBytes is the same in bytes, for objects of Bytes: 64 MiB if it is 0.
+	WaitingBytes int
+
+	core atomic.Pointer[core[P]]
 }
 
-// A Pool hands out handles. Use [New] to make one. When the pool itself is dropped,
-// its handles can still be used and closed, and nothing is lost.
-type Pool struct {
-	*store
-	weight int // handles more in the memory of a slab, which nobody gets
-	open   []lane[filling]
+// A Handle stands for an object. It is small and may be copied: all copies are the same
+// handle. It may be used by several goroutines at once. The zero Handle is closed.
+type Handle[P any] struct {
+	core *core[P]
+	cell *cell
 }
 
-// store is what slabs know of their pool. It leads to none that is in use, for what
-// leads back to itself is never found dead.
-type store struct {
-	allocator Allocator
-	number    uint64       // among the stores
-	uses      atomic.Int64 // by the pool and by slabs
-	handles   int          // of a slab
-	keep      int          // how many closed blocks a lane keeps; none if negative
-	most      int64
-
-	cost       int64        // ns a handle for collections begun here; none if negative
-	left       atomic.Int64 // handles that were left open when their slab was used up
-	collectAt  atomic.Int64 // of left
-	collecting atomic.Bool
-
-	closed  []lane[[]uintptr]
-	dead    atomic.Pointer[dead] // a stack of slabs that nobody can reach any more
-	waiting atomic.Int64         // how many handles those have
-	dropped atomic.Bool          // nobody allocates any more: what dies is freed at once
+// A cell is what a handle points to. A slab is an array of cells, with a finalizer:
+// whoever holds one holds them all. A cell has no pointers, so the collector need not
+// look at slabs.
+type cell struct {
+	object uintptr // 0: none, or it was closed
+	state  atomic.Uint32
+	cells  uint32 // of the slab, in its first cell
 }
 
-// filling is what goroutines take handles from, together if they share the lane, and
-// room for what the allocator takes and gives, for the one that is in the lane.
-type filling struct {
-	slab         atomic.Pointer[handing] // nil: used up
-	freed, fresh []uintptr
+// closed is the bit of a cell's state that says so. The others count the uses.
+const closed = 1 << 31
+
+// core is what handles and slabs know of their pool. It leads to no slab but those that
+// are being handed out, and the runtime takes these away in two collections.
+type core[P any] struct {
+	free    func([]P) error
+	make    func([]P) error
+	onError func(error)
+
+	handles int
+	keep    int // a lane frees so many together; 0: none waits
+	most    int // cells of dead slabs that wait
+
+	adopting, making sync.Pool // of *opening
+	buffers          sync.Pool // of *buffer
+
+	lanes []lane
+	shift int // from a hash to a lane
+
+	mu      sync.Mutex
+	dead    []*cell // the first ones of slabs that nobody can reach
+	waiting int     // their cells
+
+	died  func(*cell)
+	armed atomic.Bool
+
+	bytes  int  // of an object
+	seen   bool // by the collector
+	unseen atomic.Int64
 }
 
-// handing is a slab that is being handed out.
-type handing struct {
-	slab []Handle
-	out  atomic.Int64 // how many of its handles were asked for
+// A lane is one of the places where closed objects wait.
+type lane struct {
+	mu   sync.Mutex
+	kept *buffer
+	_    [128 - 16]byte // the next lane is in another cache line
 }
 
-// dead is a slab that nobody else can reach, on the stack of those.
-type dead struct {
-	slab  []Handle
-	below *dead
+// A buffer holds objects to free. It is allocated without pointers, so that the
+// collector, and cgo's checks, need not look into it.
+type buffer struct{ objects []uintptr }
+
+// opening is a slab whose handles are being handed out.
+type opening struct {
+	cells []cell
+	next  int
+	size  int // of the slab before
 }
 
-// A Handle stands for one block. A copy of it is no handle.
-//
-// A slab is an array of handles, so whoever holds one holds them all, and a
-// finalizer of the array is told when nobody does. It finds the addresses in the
-// handles: a finalizer is given its object once more, as a cleanup is not.
-//
-// A handle has no pointers, so that the collector need not look at slabs, and is one
-// word, so that as many as can be lie in the caches: closing one that was not touched
-// for long then takes one miss, seldom more.
-type Handle struct {
-	word atomic.Uint64 // the block, none if it is closed; above it the number of its store
+const (
+	leastHandles = 8                     // of a pool's first slabs
+	delay        = 10 * time.Millisecond // that objects wait at most for others
+	weighed      = 256 << 10             // bytes that the collector sees at a time, at least
+)
+
+// started returns the pool's core.
+func (p *Pool[P]) started() *core[P] {
+	if c := p.core.Load(); c != nil {
+		return c
+	}
+	return p.start()
 }
 
-// blockBits are those of a block's address: the systems that Go runs on use no more
-// than 48.
-const blockBits = 52
-
-const blockMask = 1<<blockBits - 1
-
-func (h *Handle) block() uintptr { return uintptr(h.word.Load() & blockMask) }
-
-// take takes the block from the handle; 0 if it has none.
-func (h *Handle) take() uintptr {
-	number := h.word.Load() &^ blockMask
-	return uintptr(h.word.Swap(number) & blockMask)
+func (p *Pool[P]) start() *core[P] {
+	var object P
+	if unsafe.Sizeof(object) != unsafe.Sizeof(uintptr(0)) {
+		panic(fmt.Sprintf("slab: a Pool is of C pointers or a type of their size, not of %T", object))
+	}
+	if p.Free == nil {
+		panic("slab: the Pool has no Free")
+	}
+	c := &core[P]{free: p.Free, make: p.Make, onError: p.OnError, handles: p.Handles, bytes: p.bytes(), seen: p.Bytes >= 0}
+	if c.onError == nil {
+		c.onError = func(err error) { log.Printf("slab: objects could not be freed: %v", err) }
+	}
+	if c.handles <= 0 {
+		c.handles = 64
+	}
+	lanes := 1 << bits.Len(uint(2*runtime.GOMAXPROCS(0)-1))
+	c.lanes = make([]lane, lanes)
+	c.shift = 64 - bits.Len(uint(lanes-1))
+	// Half of what may wait is for closed objects, at most twice a slab in each lane.
+	limit := p.limit()
+	c.keep = limit / 2 / lanes
+	if c.keep > 2*c.handles {
+		c.keep = 2 * c.handles
+	}
+	if c.keep < 2 {
+		c.keep = 0
+	}
+	c.most = limit - lanes*c.keep
+	c.died = func(first *cell) { c.collect(first) }
+	if !p.core.CompareAndSwap(nil, c) {
+		return p.core.Load()
+	}
+	return c
 }
 
-// stores are those that handles lead to, by number: one for each pool that is in use.
-var stores [1 << (64 - blockBits)]atomic.Pointer[store]
+// bytes is how many an object is taken to have.
+func (p *Pool[P]) bytes() int {
+	if p.Bytes <= 0 {
+		return 128
+	}
+	return p.Bytes
+}
 
-// register gives a store a number, which is its own until it is released.
-func (s *store) register() {
-	for i := range stores {
-		if stores[i].Load() == nil && stores[i].CompareAndSwap(nil, s) {
-			s.number = uint64(i)
-			return
+// limit is how many objects may wait.
+func (p *Pool[P]) limit() int {
+	if p.Waiting < 0 {
+		return 0
+	}
+	limit := p.Waiting
+	if limit == 0 {
+		limit = 1 << 16
+	}
+	most := p.WaitingBytes
+	if most <= 0 {
+		most = 64 << 20
+	}
+	if most /= p.bytes(); most < limit {
+		limit = most
+	}
+	return limit
+}
+
+// Adopt returns a handle for an object, which the pool frees from now on. That of a
+// nil pointer is the zero Handle.
+func (p *Pool[P]) Adopt(object P) Handle[P] {
+	c := p.started()
+	word := *(*uintptr)(unsafe.Pointer(&object))
+	if word == 0 {
+		return Handle[P]{}
+	}
+	o, _ := c.adopting.Get().(*opening)
+	if o == nil || o.next == len(o.cells) {
+		c.freeSome()
+		o = c.newSlab(o)
+	}
+	h := c.hand(o)
+	h.cell.object = word // nobody else has the cell yet
+	c.adopting.Put(o)
+	return h
+}
+
+// Get returns a handle for a new object, or the error of Make.
+func (p *Pool[P]) Get() (Handle[P], error) {
+	c := p.started()
+	o, _ := c.making.Get().(*opening)
+	if o == nil || o.next == len(o.cells) {
+		c.freeSome()
+		var err error
+		if o, err = c.made(o); err != nil {
+			return Handle[P]{}, err
 		}
 	}
-	panic(fmt.Sprintf("slab: %d pools are in use, which is as many as there can be", len(stores)))
+	h := c.hand(o)
+	c.making.Put(o)
+	return h, nil
 }
 
-// release gives up one use of a store: the pool's, or that of a slab which nobody
-// can reach. After the last one no handle leads to it.
-func (s *store) release() {
-	if s.uses.Add(-1) == 0 {
-		stores[s.number].Store(nil)
+// hand hands out the next cell of a slab.
+func (c *core[P]) hand(o *opening) Handle[P] {
+	cell := &o.cells[o.next]
+	if o.next++; o.next == len(o.cells) {
+		o.cells, o.next = nil, 0 // it would still hold the slab
 	}
+	return Handle[P]{c, cell}
 }
 
-// from is the store that the handle's block is from.
-func (h *Handle) from() *store { return stores[h.word.Load()>>blockBits].Load() }
-
-// New returns a pool that gets its blocks from an allocator.
-func New(allocator Allocator, config Config) *Pool {
-	s := &store{
-		allocator: allocator,
-		handles:   config.Handles,
-		keep:      config.Closed,
-		cost:      int64(config.CollectCost),
-		most:      int64(config.Waiting),
+// newSlab returns a slab to be handed out. Where one was used up the next is twice as
+// large: a pool that is seldom used has small ones, as the collector takes away what is
+// not handed out for long.
+func (c *core[P]) newSlab(o *opening) *opening {
+	if o == nil {
+		o = &opening{size: leastHandles / 2}
 	}
-	if s.handles <= 0 {
-		s.handles = 64
+	if o.size *= 2; o.size > c.handles {
+		o.size = c.handles
 	}
-	if s.keep == 0 {
-		s.keep = 2 * s.handles
+	n := o.size
+	if n < 2 {
+		n = 2 // what is less than 16 bytes may share its memory with others
 	}
-	if s.cost == 0 {
-		s.cost = 20
-	}
-	if s.most <= 0 {
-		s.most = 1 << 16
-	}
-	s.collectAt.Store(leastCollect)
-	s.uses.Store(1)
-	s.register()
-	lanes := 1
-	for lanes < 2*runtime.GOMAXPROCS(0) {
-		lanes *= 2
-	}
-	s.closed = make([]lane[[]uintptr], lanes)
-	p := &Pool{store: s, open: make([]lane[filling], lanes)}
-	if config.BlockBytes > 0 {
-		p.weight = s.handles * config.BlockBytes / int(unsafe.Sizeof(Handle{}))
-	}
-	runtime.SetFinalizer(p, (*Pool).drop)
-	return p
+	o.cells = make([]cell, n)[:o.size:o.size]
+	c.weigh(o.size)
+	o.cells[0].cells = uint32(o.size)
+	o.next = 0
+	runtime.SetFinalizer(&o.cells[0], c.died)
+	return o
 }
 
-// drop frees what waits for an allocation once there can be none.
-func (p *Pool) drop() {
-	p.dropped.Store(true)
-	if err := p.Flush(); err != nil {
-		panic(err) // as in free
-	}
-	p.release()
-}
-
-// A lane is a place that one goroutine is in at a time.
-type lane[T any] struct {
-	busy atomic.Bool
-	its  T
-	_    [128]byte // a cache line and its neighbour are no other lane's
-}
-
-// own is the place of the caller's lane among so many, a power of two. Which that is
-// depends on where the goroutine's stack lies: it is good enough that the same
-// goroutine mostly finds the same lane, and others mostly find others.
-func own(lanes int) int {
-	var here byte
-	stack := uint64(uintptr(unsafe.Pointer(&here))) >> 11 // none is smaller than 2 KB
-	return int(stack*0x9e3779b97f4a7c15>>40) & (lanes - 1)
-}
-
-// next is the place of another lane, for the caller that cannot use the one at a place.
-func next(at, lanes int) int {
-	if at = (at + 1) & (lanes - 1); at == 0 {
-		runtime.Gosched()
-	}
-	return at
-}
-
-// enter returns a lane that nobody else is in, the caller's own if it can.
-func enter[T any](lanes []lane[T]) *lane[T] {
-	at := own(len(lanes))
-	for !lanes[at].busy.CompareAndSwap(false, true) {
-		at = next(at, len(lanes))
-	}
-	return &lanes[at]
-}
-
-func (l *lane[T]) leave() { l.busy.Store(false) }
-
-// leastCollect is how many handles are left open at least between collections
-// that a pool begins.
-const leastCollect = 1 << 14
-
-// pace begins a collection when enough handles were left open since the last one
-// that it costs each of them no more than it may. What is closed needs none.
-func (s *store) pace(used []Handle) {
-	open := int64(0)
-	for i := range used {
-		if used[i].block() != 0 {
-			open++
+// weigh has the collector see objects that were made and not closed, many at a time. And
+// since it may have found slabs dead, it lets their finalizers run, which would otherwise
+// wait for the scheduler to take the processor from a program that keeps it busy. The
+// number is negative for objects that were closed.
+func (c *core[P]) weigh(objects int) {
+	unseen := c.unseen.Add(int64(objects) * int64(c.bytes))
+	switch {
+	case unseen >= weighed:
+		if !c.unseen.CompareAndSwap(unseen, 0) {
+			return // another goroutine does it
 		}
-	}
-	if open == 0 {
+	case unseen < -weighed:
+		c.unseen.CompareAndSwap(unseen, -weighed) // they were seen before they were closed
+		return
+	default:
 		return
 	}
-	n := s.left.Add(open)
-	if s.cost < 0 || n < s.collectAt.Load() || !s.collecting.CompareAndSwap(false, true) {
-		return
+	if unseen > 64*weighed {
+		unseen = 64 * weighed
 	}
-	before := collecting()
-	runtime.GC() // the caller waits: so it does not run ahead of what is found dead
-	enough := (collecting() - before).Nanoseconds() / s.cost
-	if enough < leastCollect {
-		enough = leastCollect
+	if c.seen {
+		var b strings.Builder // since Go 1.22 it does not touch what it allocates
+		b.Grow(int(unseen))
 	}
-	s.collectAt.Store(s.left.Load() + enough)
-	s.collecting.Store(false)
+	runtime.Gosched()
 }
 
-// collecting is the CPU time that all collections have taken so far. By the clock a
-// collection takes the longer the more goroutines run beside it, and the more of them
-// there are, the more handles wait for it.
-func collecting() time.Duration {
-	sample := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
-	metrics.Read(sample)
-	return time.Duration(sample[0].Value.Float64() * float64(time.Second))
-}
-
-// Get returns a handle on a new block, or the allocator's error.
-func (p *Pool) Get() (*Handle, error) {
-	at := own(len(p.open))
-	for {
-		l := &p.open[at]
-		from := l.its.slab.Load()
-		if from == nil {
-			// Another goroutine fills it, or this one does.
-			if !l.busy.CompareAndSwap(false, true) {
-				at = next(at, len(p.open))
-			} else if err := p.fill(l); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		out := int(from.out.Add(1))
-		if out < len(from.slab) {
-			return &from.slab[out-1], nil
-		}
-		l.its.slab.CompareAndSwap(from, nil) // it would still hold the slab
-		if out == len(from.slab) {
-			p.pace(from.slab)
-			return &from.slab[out-1], nil
+// made returns a slab of new objects.
+func (c *core[P]) made(o *opening) (*opening, error) {
+	if c.make == nil {
+		return nil, errors.New("slab: the Pool has no Make")
+	}
+	o = c.newSlab(o)
+	b := c.buffer()
+	b.objects = b.objects[:0]
+	for range o.cells {
+		b.objects = append(b.objects, 0)
+	}
+	err := c.make(objects[P](b))
+	n := 0
+	for _, object := range b.objects {
+		if object != 0 {
+			b.objects[n] = object
+			n++
 		}
 	}
-}
-
-// fill makes a slab for a lane that has none, and leaves the lane. What was closed
-// and two slabs that are dead are freed in the same call of the allocator, so that
-// what waits becomes fewer.
-func (p *Pool) fill(l *lane[filling]) error {
-	defer l.leave() // an allocator may panic
-	f := &l.its
-	if f.slab.Load() != nil {
-		return nil // another goroutine was quicker
-	}
-	if f.fresh == nil {
-		f.fresh = make([]uintptr, p.handles)
-	}
-	closed := enter(p.closed)
-	f.freed = append(f.freed[:0], closed.its...)
-	closed.its = closed.its[:0]
-	closed.leave()
-	for i := 0; i < 2; i++ {
-		if d := p.pop(); d != nil {
-			f.freed = blocks(d.slab, f.freed)
-		}
-	}
-	err := p.allocator.Exchange(f.freed, f.fresh)
-	for _, block := range f.fresh {
-		if err == nil && uint64(block)>>blockBits != 0 {
-			err = fmt.Errorf("slab: a block at %#x: a handle holds %d bits of an address", block, blockBits)
-		}
+	if err == nil && n < len(o.cells) {
+		err = fmt.Errorf("slab: Make made %d objects of %d, and returned no error", n, len(o.cells))
 	}
 	if err != nil {
-		if failed := p.allocator.Exchange(f.fresh, nil); failed != nil {
-			err = fmt.Errorf("%w (and %w)", err, failed)
-		}
-		for i := range f.fresh {
-			f.fresh[i] = 0
-		}
-		return err
+		b.objects = b.objects[:n]
+		c.release(b)
+		return nil, err
 	}
-	n := p.handles + p.weight
-	if n < 2 {
-		n = 2 // what is less than 16 bytes might share its memory with others
+	for i, object := range b.objects {
+		o.cells[i].object = object
 	}
-	slab := make([]Handle, n)[:p.handles:p.handles]
-	for i, block := range f.fresh {
-		// Nobody else has the slab yet: no atomic store is needed.
-		*(*uint64)(unsafe.Pointer(&slab[i].word)) = uint64(block) | p.number<<blockBits
-		f.fresh[i] = 0
-	}
-	p.uses.Add(1)
-	runtime.SetFinalizer(&slab[0], died)
-	f.slab.Store(&handing{slab: slab})
-	return nil
+	c.buffers.Put(b)
+	return o, nil
 }
 
-// blocks appends the addresses of the blocks of the handles that were not closed.
-func blocks(slab []Handle, to []uintptr) []uintptr {
-	for i := range slab {
-		if block := slab[i].block(); block != 0 {
-			to = append(to, block)
-		}
+func (c *core[P]) buffer() *buffer {
+	b, _ := c.buffers.Get().(*buffer)
+	if b == nil {
+		b = &buffer{make([]uintptr, 0, 2*c.handles)}
 	}
-	return to
+	b.objects = b.objects[:0]
+	return b
 }
 
-// died is called with a slab's first handle once nobody can reach any of them.
-func died(first *Handle) {
-	s := first.from()
-	slab := unsafe.Slice(first, s.handles)
-	defer s.release()
-	n := int64(len(slab))
-	if s.waiting.Add(n) > s.most {
-		s.waiting.Add(-n)
-		s.free(slab)
+// objects returns a buffer's objects as what C calls them by.
+func objects[P any](b *buffer) []P {
+	if len(b.objects) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*P)(unsafe.Pointer(&b.objects[0])), len(b.objects))
+}
+
+// release frees what a buffer holds, and gives the buffer back.
+func (c *core[P]) release(b *buffer) {
+	if len(b.objects) > 0 {
+		if err := c.free(objects[P](b)); err != nil {
+			c.onError(err)
+		}
+	}
+	c.buffers.Put(b)
+}
+
+// releaseClosed is release for objects that were closed.
+func (c *core[P]) releaseClosed(b *buffer) {
+	c.weigh(-len(b.objects))
+	c.release(b)
+}
+
+// collect is the finalizer of a slab.
+func (c *core[P]) collect(first *cell) {
+	n := int(first.cells)
+	c.mu.Lock()
+	waits := c.waiting+n <= c.most
+	if waits {
+		c.waiting += n
+		c.dead = append(c.dead, first)
+	}
+	c.mu.Unlock()
+	if waits {
+		c.arm()
 		return
 	}
-	d := &dead{slab: slab}
+	b := c.buffer()
+	b.take(first)
+	c.release(b)
+}
+
+// take adds the objects of a dead slab.
+func (b *buffer) take(first *cell) {
+	cells := unsafe.Slice(first, int(first.cells))
+	for i := range cells {
+		if object := cells[i].object; object != 0 {
+			b.objects = append(b.objects, object)
+		}
+	}
+}
+
+// freeSome frees the objects of dead slabs, of twice as many as a new one has, so that
+// those that wait become fewer. It returns whether there may be more.
+func (c *core[P]) freeSome() bool {
+	var some [2]*cell
+	c.mu.Lock()
+	n := 0
+	for ; n < len(some) && len(c.dead) > 0; n++ {
+		last := len(c.dead) - 1
+		some[n], c.dead[last] = c.dead[last], nil
+		c.dead = c.dead[:last]
+		c.waiting -= int(some[n].cells)
+	}
+	c.mu.Unlock()
+	if n == 0 {
+		return false
+	}
+	b := c.buffer()
+	for _, first := range some[:n] {
+		b.take(first)
+	}
+	c.release(b)
+	return true
+}
+
+// arm sees to it that what waits is freed soon, whatever the program does.
+func (c *core[P]) arm() {
+	if !c.armed.Load() && c.armed.CompareAndSwap(false, true) {
+		time.AfterFunc(delay, c.tick)
+	}
+}
+
+func (c *core[P]) tick() {
+	c.armed.Store(false)
+	c.flush()
+}
+
+// flush frees all that waits.
+func (c *core[P]) flush() {
+	for i := range c.lanes {
+		l := &c.lanes[i]
+		l.mu.Lock()
+		b := l.kept
+		l.kept = nil
+		l.mu.Unlock()
+		if b != nil {
+			c.releaseClosed(b)
+		}
+	}
+	for c.freeSome() {
+	}
+}
+
+// Flush frees the objects that were closed or found dead, and wait to be freed with
+// others. It does not wait for other goroutines, which may be freeing some already.
+func (p *Pool[P]) Flush() { p.started().flush() }
+
+// Use calls f with the object, and returns what f returns. The object is not freed
+// before f returns, even if the handle is closed meanwhile. Use returns ErrClosed, and
+// does not call f, if it was closed before.
+func (h Handle[P]) Use(f func(object P) error) error {
+	if h.cell == nil {
+		return ErrClosed
+	}
 	for {
-		d.below = s.dead.Load()
-		if s.dead.CompareAndSwap(d.below, d) {
+		state := h.cell.state.Load()
+		if state&closed != 0 {
+			return ErrClosed
+		}
+		if h.cell.state.CompareAndSwap(state, state+1) {
 			break
 		}
 	}
-	if s.dropped.Load() {
-		s.freeDead()
+	defer h.used()
+	return f(*(*P)(unsafe.Pointer(&h.cell.object)))
+}
+
+// used ends a use. The last one after a close gives the object up.
+func (h Handle[P]) used() {
+	if h.cell.state.Add(^uint32(0)) == closed {
+		h.core.discard(h.cell)
 	}
 }
 
-// pop takes a dead slab, if there is one. A slab is pushed only once, so the same
-// one at the top is the same stack.
-func (s *store) pop() *dead {
+// Close gives the object up. It is freed once nobody uses it, together with others or
+// at once. Close returns ErrClosed if the handle was closed before.
+func (h Handle[P]) Close() error {
+	if h.cell == nil {
+		return ErrClosed
+	}
 	for {
-		d := s.dead.Load()
-		if d == nil {
+		state := h.cell.state.Load()
+		if state&closed != 0 {
+			return ErrClosed
+		}
+		if h.cell.state.CompareAndSwap(state, state|closed) {
+			if state == 0 {
+				h.core.discard(h.cell)
+			}
 			return nil
 		}
-		if s.dead.CompareAndSwap(d, d.below) {
-			s.waiting.Add(-int64(len(d.slab)))
-			return d
-		}
 	}
 }
 
-// free frees what is left of a dead slab. There is nobody to take an error: an
-// allocator that cannot free must say so by a panic.
-func (s *store) free(slab []Handle) {
-	left := blocks(slab, nil)
-	if len(left) == 0 {
+// discard has the object of a closed handle freed. Exactly one goroutine calls it.
+func (c *core[P]) discard(given *cell) {
+	object := given.object
+	given.object = 0
+	if c.keep == 0 {
+		runtime.KeepAlive(given)
+		b := c.buffer()
+		b.objects = append(b.objects, object)
+		c.releaseClosed(b)
 		return
 	}
-	if err := s.allocator.Exchange(left, nil); err != nil {
-		panic(err)
+	// Cells of one slab mostly belong to one goroutine.
+	place := uint64(uintptr(unsafe.Pointer(given))>>10) * 0x9e3779b97f4a7c15 >> c.shift
+	l := &c.lanes[place]
+	l.mu.Lock()
+	b := l.kept
+	if b == nil {
+		b = c.buffer()
 	}
-}
-
-func (s *store) freeDead() {
-	for d := s.pop(); d != nil; d = s.pop() {
-		s.free(d.slab)
+	b.objects = append(b.objects, object)
+	full := len(b.objects) >= c.keep
+	l.kept = b
+	if full {
+		l.kept = nil
 	}
-}
-
-// Flush frees the blocks that were closed or found dead and that wait for an
-// allocation to free them: for when there will be none for a while. It returns the
-// allocator's error on closed ones if there is one.
-func (p *Pool) Flush() error {
-	var failed error
-	for i := range p.closed {
-		l := &p.closed[i]
-		for !l.busy.CompareAndSwap(false, true) {
-			runtime.Gosched()
-		}
-		if err := p.freeClosed(l); err != nil {
-			failed = err
-		}
+	l.mu.Unlock()
+	runtime.KeepAlive(given) // its slab was not to be found dead before
+	if !full {
+		c.arm()
+		return
 	}
-	p.freeDead()
-	runtime.KeepAlive(p)
-	return failed
-}
-
-// freeClosed frees the closed blocks of a lane, and leaves it.
-func (s *store) freeClosed(l *lane[[]uintptr]) error {
-	defer l.leave() // an allocator may panic
-	closed := l.its
-	l.its = closed[:0]
-	if len(closed) == 0 {
-		return nil
-	}
-	return s.allocator.Exchange(closed, nil)
-}
-
-// Close gives the handle's block back: nobody may use it any more. It is freed
-// together with others, soon after or at once; see Config.Closed. Close returns
-// [ErrClosed] if the handle was closed before, and the allocator's error if it was
-// called and there is one, which may then concern other closed blocks. Of several
-// goroutines that close a handle at once, one gives back the block.
-func (h *Handle) Close() error {
-	if h == nil {
-		return ErrClosed
-	}
-	block := h.take()
-	if block == 0 {
-		return ErrClosed
-	}
-	s := h.from()
-	if s.keep < 0 {
-		return s.allocator.Free(block)
-	}
-	runtime.KeepAlive(h) // until here its slab must not be taken for dead
-	l := enter(s.closed)
-	l.its = append(l.its, block)
-	if len(l.its) < s.keep && !s.dropped.Load() {
-		l.leave()
-		return nil
-	}
-	return s.freeClosed(l)
-}
-
-// Use calls f with the address of the handle's block, which is not freed by the
-// collector meanwhile. It returns [ErrClosed] if the handle is closed. That the
-// handle is not closed while f runs is for the caller to see to.
-func (h *Handle) Use(f func(block unsafe.Pointer)) error {
-	if h == nil {
-		return ErrClosed
-	}
-	block := h.block()
-	if block == 0 {
-		return ErrClosed
-	}
-	f(*(*unsafe.Pointer)(unsafe.Pointer(&block)))
-	runtime.KeepAlive(h)
-	return nil
+	c.releaseClosed(b)
 }

@@ -1,0 +1,3 @@
+module example.org/gccost/slab
+
+go 1.20

@@ -1,0 +1,82 @@
+//go:build cgo
+
+package sample
+
+/*
+#include "sample.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"unsafe"
+
+	"example.org/gccost/slab"
+)
+
+// ErrNoMemory is returned where C has none.
+var ErrNoMemory = errors.New("sample: no memory")
+
+// trees frees the trees of all parsers.
+var trees = slab.Pool[*C.sample_tree]{Free: deleteAll}
+
+func deleteAll(dead []*C.sample_tree) error {
+	C.sample_delete_all(unsafe.SliceData(dead), C.size_t(len(dead)))
+	return nil
+}
+
+// A Tree is what Parse returns. It need not be closed.
+type Tree struct {
+	handle slab.Handle[*C.sample_tree]
+}
+
+// Parse returns the tree of a text.
+func Parse(text string) (*Tree, error) {
+	// C.CString would copy the text.
+	tree := C.sample_parse((*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)))
+	if tree == nil {
+		return nil, ErrNoMemory
+	}
+	return &Tree{trees.Adopt(tree)}, nil
+}
+
+// Words returns how many words the text has.
+func (t *Tree) Words() (words int, err error) {
+	err = t.handle.Use(func(tree *C.sample_tree) error {
+		words = int(C.sample_words(tree))
+		return nil
+	})
+	return words, err
+}
+
+// Close frees the tree before the garbage collector would.
+func (t *Tree) Close() error { return t.handle.Close() }
+
+// blank are trees that C makes many at a time.
+var blank = slab.Pool[*C.sample_tree]{
+	Free: deleteAll,
+	Make: func(fresh []*C.sample_tree) error {
+		if C.sample_make_all(unsafe.SliceData(fresh), C.size_t(len(fresh))) != 0 {
+			return ErrNoMemory
+		}
+		return nil
+	},
+}
+
+// Blank returns a tree of no words.
+func Blank() (*Tree, error) {
+	handle, err := blank.Get()
+	if err != nil {
+		return nil, err
+	}
+	return &Tree{handle}, nil
+}
+
+// Live returns how many trees C has.
+func Live() int { return int(C.sample_live()) }
+
+// Flush frees what waits to be freed with others.
+func Flush() {
+	trees.Flush()
+	blank.Flush()
+}

@@ -1,0 +1,129 @@
+"""Chapter 08's charts and claims over a recording whose times are made up."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+from recordings import sample
+
+from gccost.judging.claims import CLAIMS
+from gccost.judging.recording import Recording
+from gccost.measuring import benchfmt, runs
+from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring.experiments.base import BUDGETS, FREE, Case
+from gccost.measuring.experiments.remedies import (
+    HEAP_REMEDIES,
+    HEAPS,
+    LATENCY,
+    MANUAL,
+    beside,
+    slabs,
+)
+from gccost.measuring.toolchains import TODAY_GO
+from gccost.showing.charts import CHARTS
+from gccost.showing.charts.remedies import SETTLED
+
+# What costs more than 100 ns, and by how many goroutines a slab's handle costs more.
+NS = {"Batch": 20.0, "Slab": 30.0, "AllocateAuto": 900.0, "AllocateCleanup": 600.0}
+AMONG = {"1": 50.0, "2": 30.0, "4": 60.0}
+
+
+def time(case: Case) -> float:
+    sub = dict(case.arm.sub)
+    return AMONG.get(sub.get("goroutines", ""), NS.get(case.arm.benchmark, 100.0)) + float(
+        sub.get("mb", 0)
+    )
+
+
+def made_up(folder: Path, without: str = "nothing") -> Recording:
+    """A recording at the standard budget, with 1 % of noise, without some benchmark."""
+    machine = {"cpu": "Made-up CPU", "allowed_cpus": 2, "release": "Test OS"}
+    run = runs.create(folder, machine=machine, fingerprint="0" * 12, warnings=[])
+    noise = random.Random(1)
+    lines = []
+    for number in range(1, 5):
+        for case in EXPERIMENTS["remedies"].within(BUDGETS["standard"]):
+            if without in case.arm.benchmark or case.cpus > 2:
+                continue
+            for _ in range(case.processes):
+                ns = time(case) * noise.gauss(1, 0.01)
+                metrics = {"ns/op": ns, SETTLED: ns, "cpu-ns/op": ns}
+                if case.arm.stationary:
+                    metrics |= {"slice-p05-ns/op": ns, "slices-ns/op": ns}
+                metrics |= {"c-held-mean": 5000, "c-held-peak": 20_000, "c-held/survivor": 64}
+                metrics |= {"op-p99-ns": 1000 * ns, "op-p99.9-ns": 2000 * ns}
+                metrics |= {"op-max-ns": 1e5 * ns, "peak-rss-bytes": 1e8, "round": number}
+                lines.append(benchfmt.format_line(sample(case, metrics)))
+    run.append(lines)
+    recording = Recording.load(EXPERIMENTS["remedies"], run)
+    assert not recording.problems
+    return recording
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    return made_up(tmp_path_factory.mktemp("runs"))
+
+
+def test_the_cost_is_compared_with_single_frees_with_batches_and_with_calls(
+    recording: Recording,
+) -> None:
+    data = CHARTS["remedies-cost"](recording).data
+    of_slabs = data[data["arm"] == "slabs of 256"].set_index("against")["estimate"]
+    assert of_slabs["manual free"] == pytest.approx(0.3, rel=0.05)
+    assert of_slabs["manual free, batches of 256"] == pytest.approx(1.5, rel=0.05)
+    assert set(data[data["arm"] == "adopted: slabs of 64"]["against"]) == {
+        "manual free",
+        "manual free, one C heap",
+    }
+
+
+def test_the_heaps_chart_has_every_remedy_beside_every_heap(recording: Recording) -> None:
+    chart = CHARTS["remedies-heap"](recording)
+    assert set(zip(chart.data["mb"], chart.data["arm"], strict=True)) == {
+        (mb, benchmark) for mb in HEAPS for benchmark in HEAP_REMEDIES
+    }
+    assert "1 GB" in chart.title
+    assert beside("HeapManual", 0) == MANUAL
+
+
+def test_the_slowest_operations_of_each_remedy(recording: Recording) -> None:
+    data = CHARTS["remedies-latency"](recording).data
+    assert len(data) == 3 * len(LATENCY)
+    assert set(data["unit"]) == {"op-p99-ns", "op-p99.9-ns", "op-max-ns"}
+
+
+def test_c_memory_held_is_told_in_kilobytes(recording: Recording) -> None:
+    data = CHARTS["remedies-held"](recording).data
+    assert set(data["estimate"]) == {500.0, 2000.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"),
+    [("heap", "Manual"), ("latency", "Latency"), ("held", ""), ("cost", "Adopted")],
+)
+def test_a_recording_from_before_can_be_drawn(tmp_path: Path, name: str, lost: str) -> None:
+    chart = CHARTS[f"remedies-{name}"](made_up(tmp_path, lost))
+    assert chart.title
+    assert name == "cost" or chart.data.empty
+
+
+def test_many_goroutines_are_judged_by_the_worst_number_of_them(recording: Recording) -> None:
+    worst = recording.estimate(CLAIMS["X7c"].quantity, TODAY_GO)
+    assert worst.value == pytest.approx(60 / 50, rel=0.05)
+    assert worst.low < worst.value < worst.high
+
+
+def test_without_goroutines_there_is_no_worst(tmp_path: Path) -> None:
+    worst = made_up(tmp_path, "Parallel").estimate(CLAIMS["X7c"].quantity, TODAY_GO)
+    assert not worst.samples
+    assert math.isnan(worst.value)
+
+
+def test_the_batch_and_the_slab_of_x6d_have_one_size() -> None:
+    batch, slab = CLAIMS["X6d"].quantity.arms[1], CLAIMS["X6d"].quantity.arms[0]
+    assert (batch.benchmark, slab) == ("Batch", slabs("Slab", 256))
+    assert CLAIMS["X6a"].quantity.arms == (slabs("Slab"), FREE)
