@@ -46,7 +46,7 @@ from gccost.studies.common import (
 # === Cases ===========================================================================
 
 
-# Enough for a hundred stacks at the profiler's 100 a second.
+# Enough for some two hundred stacks at 250 a second (gosrc/meter).
 _PROFILED = 800_000
 
 
