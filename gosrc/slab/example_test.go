@@ -67,16 +67,20 @@ func ExamplePool_Get() {
 				fresh[i] = next // call C here, once for all of them
 				next++
 			}
-			fmt.Println("make", len(fresh))
 			return nil
 		},
 		Free: func(dead []uintptr) error { return nil },
 	}
-	for i := 0; i < 8; i++ {
-		if _, err := pool.Get(); err != nil {
-			fmt.Println(err)
-		}
+	one, err := pool.Get()
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
+	fmt.Println(one.Use(func(object uintptr) error {
+		fmt.Printf("use %#x\n", object)
+		return nil
+	}))
 	// Output:
-	// make 8
+	// use 0xc0
+	// <nil>
 }
