@@ -18,8 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 from conftest import PROGRAM
-from recordings import STACKS
-from test_profiles import write as write_profile
+from recordings import STACKS, write_profile
 
 from gccost import places
 from gccost.measuring import toolchains

@@ -46,7 +46,7 @@ def test_a_run_that_is_slower_than_like_machines_is_refused(
     runs: Path, variant: str, factor: float, refused: bool
 ) -> None:
     reference.adopt(recordings.record(runs))
-    later = recordings.record(runs, {**recordings.NS, variant: factor * recordings.NS[variant]})
+    later = recordings.record(runs, ns={variant: factor * recordings.NS[variant]})
     if refused:
         with pytest.raises(GccostError, match=rf"refused as a reference: {variant} takes .* ns"):
             reference.adopt(later)
@@ -57,7 +57,7 @@ def test_a_run_that_is_slower_than_like_machines_is_refused(
 
 def test_a_run_on_another_machine_is_not_compared(runs: Path) -> None:
     reference.adopt(recordings.record(runs))
-    slow = recordings.record(runs, {name: 2 * ns for name, ns in recordings.NS.items()})
+    slow = recordings.record(runs, ns={name: 2 * ns for name, ns in recordings.NS.items()})
     slow.update(machine={**slow.manifest()["machine"], "cpu_model": 99})
     assert reference.adopt(slow).samples.exists()
 

@@ -274,7 +274,7 @@ def test_verdicts_that_are_decided_end_a_campaign(sampler: Sampler) -> None:
 
 
 def test_undecided_verdicts_and_wide_headlines_are_what_is_open(tmp_path: Path) -> None:
-    ns = recordings.NS | {"AllocateDummy": 1.1 * 700}
+    ns = {"AllocateDummy": 1.1 * 700}
     run = recordings.record(tmp_path, ns=ns, rounds=4)
     dummy = Arm("AllocateDummy")
     open_ = questions([LEMIRE], BUDGETS["quick"]).standing(run).wants

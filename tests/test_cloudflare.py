@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import random
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PROGRAM, FakeMachine
-from test_profiles import write as write_profile
+from recordings import TRACE, recorded
 
 from gccost import places
 from gccost.errors import GccostError
@@ -41,101 +40,20 @@ from gccost.measuring.machine import MOST_BYTES
 from gccost.measuring.profiles import read
 from gccost.measuring.samples import SampleFailed, run_sample
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
-from gccost.showing import charts, choosing, controls
+from gccost.showing import choosing, controls
 from gccost.showing.charts import cloudflare as drawn
 
 CLOUDFLARE = EXPERIMENTS["cloudflare"]
-CHARTS = [name for name in charts.CHARTS if name.startswith("cloudflare")]
-LINE = "gc 3 @0.027s 1%: 0.1+0.4+0.2 ms clock, 0.6+0.5/1/0+1 ms cpu, 4->4->0 MB, 5 MB goal, 48 P"
-
-# --- A made-up recording: as if of so many CPUs ------------------------------------
-
-
-def throughput(case: Case) -> float:
-    """Signatures a second, as the document's machine would make them; made up."""
-    arm = case.arm
-    known = {
-        (int(g), str(q)): float(v)
-        for g, q, v in published.table("cloudflare-throughput").itertuples(index=False)
-    }
-    goroutines = int(dict(arm.sub).get("goroutines", "1"))
-    if arm.benchmark == "Sign":
-        # Along the document's points; past the physical cores a little is gained.
-        rising = 30_600.0 * min(goroutines, 24) * 0.8 + 4000.0 * max(goroutines - 24, 0)
-        falling = 274_622.0 * min(1.0, (17 / goroutines) ** 1.2)
-        made = known.get((goroutines, arm.gogc), falling if arm.gogc == "100" else rising)
-        return min(made, 30_618.5 * goroutines) if arm.gogc == "100" else made
-    if arm.benchmark == "SignInTurns":
-        collapsed = arm.gogc == "100" and goroutines >= 32
-        return 45_000.0 - 40 * goroutines - (16_000.0 if collapsed else 0.0)
-    return 90_000.0 if arm == SERVE else 120_000.0
-
-
-def made_up(folder: Path, cpus: int, noise: float = 0.01, rounds: int = 6) -> Recording:
-    """A recording at the standard budget, marked as made up, on so many CPUs."""
-    machine = {"cpu": "Made-up CPU", "allowed_cpus": cpus, "release": "Test OS"}
-    run = runs.create(folder, machine=machine, fingerprint="0" * 12, warnings=["It is made up."])
-    draw = random.Random(1)
-    lines = []
-    for case in CLOUDFLARE.within(BUDGETS["standard"]):
-        if case.cpus > cpus:
-            continue
-        for number in range(1, rounds + 1):
-            lines.append(benchfmt.format_line(sample(case, number, draw.gauss(1, noise))))
-            if case.arm.profile:
-                path = run.profile(case.name, number)
-                path.parent.mkdir(exist_ok=True)
-                collecting = 70 if case.arm.gogc == "100" else 3
-                stacks = [
-                    (["gccost/rates.Measure.func1", "gccost/signing.Sign"], 30),
-                    (["runtime.gcBgMarkWorker", "runtime.gcDrain"], collecting),
-                ]
-                write_profile(path, [(stack, ns * 10**7 + number) for stack, ns in stacks])
-        path = run.gctrace(case.name)
-        path.parent.mkdir(exist_ok=True)
-        trace = [LINE.replace("gc 3 @0.027", f"gc {i} @{i / 1000:.3f}") for i in range(1, 9)]
-        path.write_bytes(gzip.compress("\n".join(trace).encode(), mtime=0))
-    run.append(lines)
-    recording = Recording.load(CLOUDFLARE, run)
-    assert not recording.problems
-    return recording
-
-
-def sample(case: Case, number: int, noise: float) -> benchfmt.Sample:
-    rate = throughput(case) * noise
-    busy = min(int(dict(case.arm.sub)["goroutines"]), 30) if case.arm.benchmark == "Sign" else 1
-    cycles = {"100": 100.0, "off": 0.0}.get(case.arm.gogc, 5.0)
-    metrics = {
-        "ns/op": 1e9 / rate,
-        "op/s": rate,
-        "cpu-ns/op": busy * 1e9 / rate,
-        "op/cpu-s": rate / busy,
-        "cpus-busy": busy,
-        "gc-cycles": cycles,
-        "gc-cycles/s": 679.0 if case.arm.gogc == "100" else 6.0,
-        "faults": 9000.0 * (2 + number % 2) if case.arm.gogc == "off" else 1000.0 + 10 * number,
-        "gc-share-memstats": 0.1,
-        "gc-share-classes": 3.0,
-        "gctrace-share": 0.12,
-        "peak-rss-bytes": 5e8 if case.arm.gogc == "off" and not case.arm.limit else 5e7,
-        "round": number,
-        "elapsed-s": 1,
-    }
-    if cycles:
-        metrics["gc-cycle-op"] = 116.0 if int(case.arm.procs or 48) >= 32 else 1000.0
-    keys = {**dict(case.arm.sub), "go": case.release, **case.arm.keys()}
-    procs = int(case.arm.procs or 48)
-    return benchfmt.Sample(case.arm.benchmark, case.n, metrics, keys, procs)
 
 
 @pytest.fixture(scope="module")
 def many_cores(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    return made_up(tmp_path_factory.mktemp("48-cpus"), cpus=48)
+    return recorded(tmp_path_factory.mktemp("48-cpus"), "cloudflare", rounds=6, cpus=48)
 
 
 @pytest.fixture(scope="module")
 def few_cores(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    return made_up(tmp_path_factory.mktemp("2-cpus"), cpus=2)
+    return recorded(tmp_path_factory.mktemp("2-cpus"), "cloudflare", rounds=6)
 
 
 def test_on_few_cores_every_claim_says_what_it_needs(few_cores: Recording) -> None:
@@ -159,38 +77,15 @@ def test_on_many_cores_the_same_claims_are_judged(many_cores: Recording) -> None
         assert row.verdict.label is Label.HOLDS, (row.claim.id, row.verdict, row.estimate)
 
 
-def test_no_verdict_on_many_cores_is_typed_by_hand(tmp_path: Path) -> None:
-    recording = made_up(tmp_path, cpus=48)
-    slow = recording.frame["benchmark"].eq("Sign") & recording.frame["gogc"].eq("100")
-    frame = recording.frame.copy()
+def test_verdicts_on_many_cores_follow_the_samples(many_cores: Recording) -> None:
+    frame = many_cores.frame.copy()
+    slow = frame["benchmark"].eq("Sign") & frame["gogc"].eq("100")
     frame.loc[slow & frame["goroutines"].eq("48"), ["ns/op", "cpu-ns/op"]] /= 8  # no collapse
-    rows = ledger.rows({"cloudflare": replace(recording, frame=frame)}, claims.CLAIMS)
+    rows = ledger.rows({"cloudflare": replace(many_cores, frame=frame)}, claims.CLAIMS)
     labels = {row.claim.id: row.verdict.label for row in rows}
     assert labels["C1"] is labels["C2"] is Label.FAILS
     assert labels["C5"] is not Label.HOLDS
     assert labels["C7"] is labels["C8"] is Label.HOLDS
-
-
-@pytest.mark.parametrize("name", CHARTS)
-@pytest.mark.parametrize("cores", ["many_cores", "few_cores"])
-def test_every_chart_is_drawn_on_few_cores_and_on_many(
-    name: str, cores: str, request: pytest.FixtureRequest
-) -> None:
-    chart = charts.CHARTS[name](request.getfixturevalue(cores))
-    assert "not measured" not in chart.title
-    assert len(chart.data) > 0
-    assert chart.alt.startswith(chart.title)
-    assert "nan" not in chart.title + chart.alt
-    again = charts.CHARTS[name](request.getfixturevalue(cores))
-    assert (chart.svg, chart.csv()) == (again.svg, again.csv())
-
-
-@pytest.mark.parametrize("name", CHARTS)
-def test_a_chart_of_what_was_not_measured_says_so(name: str, few_cores: Recording) -> None:
-    nothing = replace(few_cores, frame=few_cores.frame.iloc[:0], cpu_profiles={})
-    chart = charts.CHARTS[name](nothing)
-    assert chart.title
-    assert chart.alt
 
 
 def test_the_threshold_is_where_the_operations_per_cycle_fall(few_cores: Recording) -> None:
@@ -352,16 +247,16 @@ def test_more_ps_than_cpus_are_told_to_the_program_as_they_are(tmp_path: Path) -
 
 
 def test_a_traced_sample_holds_what_its_gctrace_says(tmp_path: Path) -> None:
-    path = program(tmp_path, f'echo "$GODEBUG" >&2; echo "{LINE}" >&2; {SHOW}')
+    path = program(tmp_path, f'echo "$GODEBUG" >&2; echo "{TRACE}" >&2; {SHOW}')
     sample = run_sample(path, TRACED, tmp_path)
     assert sample.metrics["gctrace-cycles"] == 1
     kept = (tmp_path / samples.TRACE).read_text()
-    assert LINE in kept
+    assert TRACE in kept
     assert "gctrace=1" in kept
 
 
 def test_a_program_that_dies_of_memory_is_not_hidden_by_its_gctrace(tmp_path: Path) -> None:
-    path = program(tmp_path, f'echo "{LINE}" >&2; echo "fatal error: out of memory" >&2; exit 2')
+    path = program(tmp_path, f'echo "{TRACE}" >&2; echo "fatal error: out of memory" >&2; exit 2')
     with pytest.raises(SampleFailed, match="out of memory"):
         run_sample(path, TRACED, tmp_path)
 
@@ -382,7 +277,7 @@ name=$(printf '%s' "$bench" | tr -d '^$()')
 
 
 def measured(machine: FakeMachine, more: str = "") -> runs.Run:
-    machine.behaviour = ANSWER + more + f'echo "{LINE}" >&2; line "$name"'
+    machine.behaviour = ANSWER + more + f'echo "{TRACE}" >&2; line "$name"'
     return campaign.measure(campaign.plan([CLOUDFLARE], BUDGETS["tiny"]))
 
 
@@ -465,8 +360,6 @@ def test_without_the_documents_release_todays_is_measured_and_the_ledger_says_wh
     assert run.manifest()["missing"].keys() == {CLOUDFLARE_GO}
     recording = Recording.load(CLOUDFLARE, run)
     assert recording.releases == (TODAY_GO,)
-    for name in CHARTS:
-        charts.CHARTS[name](recording)
 
 
 # --- The interactive part --------------------------------------------------------------

@@ -18,8 +18,6 @@ import pytest
 import recordings
 from conftest import FakeMachine
 from faketools import FakeTools
-from test_cloudflare import LINE, made_up
-from test_profiles import write as write_profile
 
 from gccost import errors, files, places
 from gccost.errors import DiskFull, GccostError
@@ -27,11 +25,9 @@ from gccost.judging.recording import Recording
 from gccost.measuring import builds, campaign, gctrace, java, jdks, machine, profiles, runs
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import BUDGETS
-from gccost.measuring.experiments.cloudflare import MOST_PROCS, turns
 from gccost.measuring.jdks import Javac
 from gccost.measuring.toolchains import TODAY_GO, CCompiler, Toolchain
 from gccost.showing import execute
-from gccost.showing.charts import cloudflare as drawn
 
 LEMIRE = EXPERIMENTS["lemire"]
 TINY = BUDGETS["tiny"]
@@ -62,7 +58,7 @@ def broken(path: Path) -> None:
 
 
 def test_no_damaged_byte_of_a_profile_is_anything_but_a_named_fault(tmp_path: Path) -> None:
-    path = write_profile(tmp_path / "of-a-case.pb.gz", recordings.STACKS)
+    path = recordings.write_profile(tmp_path / "of-a-case.pb.gz", recordings.STACKS)
     whole, data = profiles.read(path), path.read_bytes()
     faults = 0
     for each in damaged(data):
@@ -75,7 +71,7 @@ def test_no_damaged_byte_of_a_profile_is_anything_but_a_named_fault(tmp_path: Pa
 
 def test_no_damaged_byte_of_a_gctrace_is_anything_but_a_named_fault(tmp_path: Path) -> None:
     path = tmp_path / "of-a-case.txt.gz"
-    data = gzip.compress("\n".join([LINE] * 3).encode(), mtime=0)
+    data = gzip.compress("\n".join([recordings.TRACE] * 3).encode(), mtime=0)
     path.write_bytes(data)
     whole = gctrace.read(path)
     assert len(whole.cycles) == 3
@@ -98,27 +94,6 @@ def test_a_profile_with_a_damaged_byte_is_left_out_and_named(tmp_path: Path) -> 
     assert problem.startswith(f"{path}: this is not a CPU profile that Go wrote: Error -3")
     left = sum(len(of) for of in spoilt.cpu_profiles.values())
     assert left == sum(len(of) for of in whole.cpu_profiles.values()) - 1
-
-
-def test_a_chart_of_gctraces_names_the_one_that_cannot_be_read(tmp_path: Path) -> None:
-    recording = made_up(tmp_path, cpus=2)
-    whole = drawn.trace(recording)
-    path = recording.run.gctrace(turns(MOST_PROCS).on(TODAY_GO))
-    broken(path)
-    chart = drawn.trace(recording)
-    assert len(chart.data) == len(whole.data) - 1
-    assert f"; left out: gctraces/{path.name} cannot be read (remove the file" in chart.alt
-    assert "left out:" in chart.svg
-    assert path.name in chart.svg
-    assert str(tmp_path) not in chart.alt + chart.svg
-    assert drawn.start(recording, turns(MOST_PROCS), TODAY_GO) == "–"
-    assert drawn.start(recording, turns(1), TODAY_GO) != "–"
-
-    for each in path.parent.iterdir():
-        broken(each)
-    nothing = drawn.trace(recording)
-    assert nothing.title.startswith("No gctrace with cycles was kept; left out: gctraces/")
-    assert "more cannot be read" in nothing.title
 
 
 # --- a full disk ----------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import exp
@@ -24,7 +23,6 @@ from gccost.measuring.experiments.precision import (
     BASELINE,
     COSTLY,
     COUNT,
-    DRIFT,
     LOADS,
     MEASUREMENTS,
     OURS,
@@ -180,23 +178,17 @@ def test_going_on_keeps_what_the_campaign_measured_meanwhile(plan: campaign.Plan
 RATIO = Ratio(*(measured_by(b, COUNT, "quiet", "1") for b in (COSTLY, BASELINE)))
 
 
-def made_up(folder: Path, ratio: Callable[[str, str, str], float] = lambda *_: 8.0) -> Recording:
-    """Measurements of a ratio that the method, the load and the measurement's number give."""
-    run = runs.create(folder, machine={"allowed_cpus": 2}, fingerprint="0" * 12, warnings=[])
-    chance = random.Random(4)
-    lines = []
-    for case in PRECISION.cases:
-        if case.arm == DRIFT:
-            continue
+def measured_as(ratio: Callable[[str, str, str], float]) -> recordings.Change:
+    """Samples of a ratio that the method, the load and the measurement's number give."""
+
+    def change(case: Case, number: int, metrics: dict[str, float]) -> None:
         keys = dict(case.arm.more)
-        costly = case.arm.benchmark == COSTLY
-        ns = 80 * ratio(keys["method"], keys["load"], keys["measurement"]) if costly else 80.0
-        rounds = range(1, 5) if keys["method"] == OURS else range(1, 11)
-        for number in rounds:
-            made = sample(case, ns * exp(chance.gauss(0, 0.005)), round=float(number))
-            lines.append(benchfmt.format_line(made))
-    run.append(lines)
-    return Recording.load(PRECISION, run)
+        if not keys or (keys["method"] == OURS and number > 4):
+            metrics.clear()
+        elif case.arm.benchmark == COSTLY:
+            metrics["ns/op"] *= ratio(keys["method"], keys["load"], keys["measurement"]) * 80 / 700
+
+    return change
 
 
 def test_the_other_methods_are_what_they_are_called(tmp_path: Path) -> None:
@@ -236,7 +228,7 @@ def test_x9_holds_if_ours_agree_and_the_others_do_not(
     def ratio(method: str, load: str, number: str) -> float:
         return SCATTERED[number] if (method, load) in scattered else 8.0
 
-    recording = made_up(tmp_path, ratio)
+    recording = recordings.recorded(tmp_path, "precision", rounds=10, change=measured_as(ratio))
     rows = ledger.rows({"precision": recording}, recording.claims)
     told = {Label.HOLDS: "yes", Label.FAILS: "no"}
     assert [row.claim.id for row in rows] == ["X9a", "X9b", "X9c"]
@@ -247,7 +239,7 @@ def test_x9_holds_if_ours_agree_and_the_others_do_not(
 
 
 def test_one_measurement_alone_has_no_spread(tmp_path: Path) -> None:
-    recording = made_up(tmp_path)
+    recording = recordings.recorded(tmp_path, "precision", rounds=4)
     alone = replace(recording, frame=recording.frame[recording.frame["measurement"] == "3"])
     rows = ledger.rows({"precision": alone}, recording.claims)
     assert {row.verdict.label for row in rows} == {Label.UNMEASURED}

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 import shutil
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 import numpy as np
-import pandas as pd
 import pytest
 import recordings
-from test_profiles import write as write_profile
 
-from gccost import places, rounding, stats
+from gccost import places, stats
 from gccost.errors import GccostError
 from gccost.judging import ledger
 from gccost.judging.claims import CLAIMS
@@ -38,18 +34,13 @@ from gccost.measuring.experiments.base import (
     profiled,
 )
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
-from gccost.showing import charts, tables
+from gccost.showing import tables
 from gccost.study import Study
 
 LEMIRE = EXPERIMENTS["lemire"]
 L1 = CLAIMS["L1"]
-NS = recordings.NS
 DUMMY = Arm("AllocateDummy")
 HOLDS, FAILS, UNDECIDED = Label.HOLDS, Label.FAILS, Label.UNDECIDED
-
-
-def recorded(folder: Path, **more) -> Recording:
-    return Recording.load(LEMIRE, recordings.record(folder, **more))
 
 
 def judged(recording: Recording) -> dict[str, Row]:
@@ -64,7 +55,7 @@ def notice(recording: Recording) -> str:
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    return recorded(tmp_path_factory.mktemp("runs"))
+    return recordings.recorded(tmp_path_factory.mktemp("runs"))
 
 
 # --- estimates -------------------------------------------------------------------
@@ -120,7 +111,7 @@ def test_rejected_processes_are_recorded_and_do_not_count(tmp_path: Path) -> Non
             if case.arm == AUTO:
                 metrics["ns/op"] *= 3
 
-    made = recorded(tmp_path, change=waits)
+    made = recordings.recorded(tmp_path, change=waits)
     assert made.rounds(AUTO, TODAY_GO) == [1, 3, 4, 6, 7, 8]
     assert made.rounds(FREE, TODAY_GO) == list(range(1, 9))
     assert len(made.samples(AUTO, TODAY_GO)) == 8
@@ -137,7 +128,7 @@ def test_contention_that_a_process_shows_is_taken_off_its_time(tmp_path: Path) -
             metrics["reference-ns/op"] = slower * 78.4 * math.exp(stats.RESTING)
             metrics["ns/op"] *= slower**stats.RELIEF
 
-    made = recorded(tmp_path, change=contended)
+    made = recordings.recorded(tmp_path, change=contended)
     assert made.values(AUTO, TODAY_GO) == pytest.approx([700] * 8, rel=0.05)
     assert made.mean(AUTO, TODAY_GO) > 800  # as it is usually reported
 
@@ -146,7 +137,7 @@ def test_a_case_whose_processes_were_all_rejected_gets_no_verdict(tmp_path: Path
     def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
         metrics["run-delay-share"] = 0.4 if case.arm == AUTO else 0.0
 
-    row = judged(recorded(tmp_path, change=waits))["L1"]
+    row = judged(recordings.recorded(tmp_path, change=waits))["L1"]
     assert (row.verdict.label, row.needed) == (UNDECIDED, 2)
     assert row.why.startswith("the machine was disturbed: in 8 of 8 rounds")
     assert row.estimate.samples  # shown all the same
@@ -159,7 +150,7 @@ def test_a_sample_without_sound_slices_is_named_and_left_out(tmp_path: Path) -> 
         if (case.arm, case.release) == (FREE, TODAY_GO) and number == 3:
             metrics["slices-ns/op"] *= 1.5
 
-    made = recorded(tmp_path, change=spoil)
+    made = recordings.recorded(tmp_path, change=spoil)
     assert made.rounds(FREE, TODAY_GO) == [1, 4, 5, 6, 7, 8]
     assert len(made.problems) == 8
     assert f"{FREE.on(TODAY_GO)}, round 2: the sample holds no slices" in made.problems
@@ -187,7 +178,7 @@ def test_a_profile_that_is_empty_or_of_another_program_is_left_out(
     run = recordings.record(tmp_path, rounds=4)
     arm = profiled("AllocateAuto")
     path = run.profile(arm.on(TODAY_GO), 3)
-    write_profile(path, stacks)
+    recordings.write_profile(path, stacks)
     loaded = Recording.load(LEMIRE, run)
     assert loaded.rounds(arm, TODAY_GO) == [1, 2, 4]
     assert any(str(path) in problem and why in problem for problem in loaded.problems)
@@ -205,7 +196,7 @@ def test_a_run_without_samples_says_so(tmp_path: Path) -> None:
 
 def test_a_copy_with_one_variant_scaled_has_other_verdicts(tmp_path: Path) -> None:
     def labels(**ns: float) -> dict[str, Label]:
-        made = recorded(tmp_path / str(ns), ns={**NS, **ns})
+        made = recordings.recorded(tmp_path / str(ns), ns=ns)
         return {name: row.verdict.label for name, row in judged(made).items()}
 
     as_published = {"L1": HOLDS, "L2a": HOLDS, "L2b": HOLDS, "L3": FAILS, "L4": HOLDS}
@@ -222,8 +213,8 @@ def test_the_first_look_that_decides_stands(tmp_path: Path) -> None:
         if case.arm.benchmark == "AllocateAuto" and number > 4:
             metrics["ns/op"] /= 8
 
-    one = judged(recorded(tmp_path / "one", rounds=4))["L1"]
-    row = judged(recorded(tmp_path / "other", change=later))["L1"]
+    one = judged(recordings.recorded(tmp_path / "one", rounds=4))["L1"]
+    row = judged(recordings.recorded(tmp_path / "other", change=later))["L1"]
     assert row.verdict == one.verdict
     assert row.verdict.label is HOLDS
     assert row.judged == one.judged
@@ -234,7 +225,7 @@ def test_the_first_look_that_decides_stands(tmp_path: Path) -> None:
 def test_a_verdict_is_looked_at_after_so_many_rounds_only(
     tmp_path: Path, rounds: int, look: int
 ) -> None:
-    row = judged(recorded(tmp_path, ns={**NS, "AllocateAuto": 410.0}, rounds=rounds))["L1"]
+    row = judged(recordings.recorded(tmp_path, ns={"AllocateAuto": 410.0}, rounds=rounds))["L1"]
     assert row.verdict.label is UNDECIDED
     assert (row.judged.rounds, row.estimate.rounds) == (look, rounds)
     assert row.needed >= 1
@@ -270,7 +261,7 @@ def test_a_release_without_a_floor_leaves_the_verdicts_of_the_other(tmp_path: Pa
         if case.release == DOCUMENT_GO:
             no_floor(case, number, metrics)
 
-    made = recorded(tmp_path, change=one)
+    made = recordings.recorded(tmp_path, change=one)
     old, new = ledger.rows({"lemire": made}, [L1])
     assert set(made.disturbed) == {DOCUMENT_GO}
     assert (old.verdict.label, new.verdict.label) == (UNDECIDED, HOLDS)
@@ -296,7 +287,7 @@ def unlike_itself(case: Case, number: int, metrics: recordings.Metrics) -> None:
 def test_a_disturbed_run_gives_no_verdict_on_a_ratio_and_says_what_to_do(
     tmp_path: Path, change: recordings.Change, says: str
 ) -> None:
-    made = recorded(tmp_path, rounds=6, change=change)
+    made = recordings.recorded(tmp_path, rounds=6, change=change)
     assert any(says in why for why in made.disturbed[TODAY_GO])
     rows = judged(made)
     assert rows["L3"].verdict.label.decided  # a share
@@ -316,7 +307,7 @@ def test_what_noise_alone_does_disturbs_no_run(recording: Recording, tmp_path: P
             metrics["ns/op"] *= 1.4
             metrics["slices-ns/op"] = metrics["ns/op"]
 
-    assert recorded(tmp_path, change=bursts).disturbed == {}
+    assert recordings.recorded(tmp_path, change=bursts).disturbed == {}
 
 
 def test_a_run_that_was_only_begun_has_no_verdict_yet(tmp_path: Path) -> None:
@@ -327,8 +318,6 @@ def test_a_run_that_was_only_begun_has_no_verdict_yet(tmp_path: Path) -> None:
     rows = ledger.rows({"lemire": made}, made.claims)
     assert {row.verdict.label for row in rows} == {Label.UNMEASURED}
     assert str(tables.ledger(rows))
-    for name in LEMIRE_CHARTS:
-        assert charts.CHARTS[name](made).png
 
 
 def test_a_release_that_was_not_measured_is_said_not_guessed(recording: Recording) -> None:
@@ -337,8 +326,6 @@ def test_a_release_that_was_not_measured_is_said_not_guessed(recording: Recordin
     assert (old.release, old.verdict.label) == (DOCUMENT_GO, Label.UNMEASURED)
     assert math.isnan(old.estimate.value)
     assert new.verdict.label is HOLDS
-    for name in LEMIRE_CHARTS:
-        charts.CHARTS[name](only_today)
 
 
 def test_the_ledger_for_programs_has_a_row_per_claim_and_toolchain(recording: Recording) -> None:
@@ -364,35 +351,3 @@ def test_the_ledger_links_to_headings_that_exist(recording: Recording) -> None:
         prose = "\n".join(c.source for c in cells if c.cell_type == "markdown")
         headings = re.findall(r"^##+ (.*)$", prose, re.MULTILINE)
         assert anchor in [h.lower().replace(" ", "-") for h in headings], notebook
-
-
-# --- charts -------------------------------------------------------------------------
-
-LEMIRE_CHARTS = [name for name in charts.CHARTS if name.startswith("lemire") or name == "control"]
-
-
-@pytest.mark.parametrize("name", LEMIRE_CHARTS)
-def test_every_chart_is_complete_and_the_same_to_the_byte(recording: Recording, name: str) -> None:
-    chart, again = (charts.CHARTS[name](recording) for _ in range(2))
-    assert (chart.svg, chart.png, chart.alt) == (again.svg, again.png, again.alt)
-    assert chart.title in chart.alt
-    assert len(chart.alt) > len(chart.title) + 40
-    data = pd.read_csv(io.StringIO(chart.csv()))
-    assert len(data) == len(chart.data) > 0
-    ET.fromstring(chart.svg)  # noqa: S314 - our own
-    assert chart.png.startswith(b"\x89PNG")
-    assert "#1f2328" not in chart.svg.replace("var(--ink, #1f2328)", "")
-    for value in chart.data.select_dtypes("number").get("estimate", []):
-        shown = rounding.plain(float(value))
-        assert shown in chart.alt, f"{shown} is drawn and not said"
-
-
-def test_charts_follow_the_data(recording: Recording, tmp_path: Path) -> None:
-    scaled = recorded(tmp_path, ns={**NS, "AllocateAuto": 1050.0})
-    for name in ("lemire-cost", "lemire-gc-off"):
-        one, other = charts.CHARTS[name](recording), charts.CHARTS[name](scaled)
-        assert one.alt != other.alt
-        assert one.csv() != other.csv()
-        assert one.svg != other.svg
-    rows, other_rows = (ledger.rows({"lemire": r}) for r in (recording, scaled))
-    assert charts.verdicts(rows).csv() != charts.verdicts(other_rows).csv()
