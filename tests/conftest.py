@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from browser import browser  # noqa: F401 - the session's browser, a fixture
+from faketools import PROGRAM, tools  # noqa: F401 - a fixture
 from hypothesis import HealthCheck, settings
 
 from gccost.errors import MissingTool
@@ -46,30 +47,6 @@ def tried(what: str) -> settings:
 def due(plan: Plan, number: int) -> dict[str, int]:
     """How often a round samples each case, of those rounds that every case gets."""
     return {c.name: c.processes for c in plan.pool.values() if plan.rounds(c) >= number}
-
-
-# A program that answers as a Go test binary does: one line for the benchmark
-# and N that it is asked for. `$ns` is its time per operation, `$delay` the share of
-# it for which its threads waited for a CPU.
-PROGRAM = """#!/bin/sh
-n=1000
-ns=10
-delay=0.01
-for arg; do
-  case $arg in
-    -test.benchtime=*) n=${arg#*=}; n=${n%x} ;;
-    -test.bench=*) name=${arg#*(}; name=Benchmark${name%)*} ;;
-    -test.cpuprofile=*) profile=${arg#*=}; : > "$profile" ;;
-  esac
-done
-line() {
-  printf '%s-2\\t%s\\t%s ns/op\\t%s cpu-ns/op' "$1" "$n" "$ns" "$ns"
-  printf '\\t%s slice-p05-ns/op\\t%s slices-ns/op\\t%s run-delay-share' "$ns" "$ns" "$delay"
-  printf '\\t%s settled-ns/op\\t%s settled-cpu-ns/op\\t0 gc-cycles' "$ns" "$ns"
-  printf '\\t1e6 peak-rss-bytes\\t0 faults\\t%s c-freed\\t0 c-unfreed-loop' "$n"
-  printf '\\t%s c-allocated\\t0 c-misfreed\\t0 c-unfreed-drained\\t0 B/op\\t0 allocs/op\\n' "$n"
-}
-"""
 
 
 @dataclass

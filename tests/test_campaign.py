@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 import recordings
 from click.testing import CliRunner
-from conftest import PROGRAM, FakeMachine, due
+from conftest import FakeMachine, due
+from faketools import PROGRAM
 
 from gccost import cli, places
 from gccost.errors import GccostError, MissingTool

@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import PROGRAM, FakeMachine
+from conftest import FakeMachine
+from faketools import PROGRAM
 from recordings import TRACE, recorded
 
 from gccost import places

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -18,6 +19,8 @@ from pathlib import Path
 import pytest
 import rattler
 import yaml
+from campaigns import SIGNALS
+from faketools import wait_for
 from packaging.requirements import Requirement
 
 from gccost import places
@@ -494,3 +497,90 @@ def test_findings_are_aligned_and_summed_up():
         "\n"
         "Missing: C compiler. What each costs stands above."
     )
+
+
+# --- two set-ups, and one that ends ----------------------------------------------
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Clone:
+    """A clone whose set-up is held up where it fetches, until `hold` is gone."""
+    clone = Clone(tmp_path / "clone")
+    python = clone.folder / "stand-in"
+    hold = ': > reached; while [ -e hold ]; do sleep 0.05; done; exit "${SYNC_FAILS:-0}"'
+    python.write_text(python.read_text().replace('exit "${SYNC_FAILS:-0}"', hold))
+    (clone.folder / "hold").touch()
+    return clone
+
+
+def start(clone: Clone) -> subprocess.Popen[str]:
+    """Start a set-up in a process group of its own; wait until it fetches, or has ended."""
+    reached = clone.folder / "reached"
+    reached.unlink(missing_ok=True)
+    started = subprocess.Popen(
+        [clone.folder / "scripts" / "setup"],
+        env={**os.environ, "LOG": str(clone.log), "PYTHON": str(clone.folder / "stand-in")},
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+    assert wait_for(lambda: reached.exists() or started.poll() is not None, seconds=20)
+    return started
+
+
+def test_a_second_set_up_at_once_says_so_and_leaves_the_first_alone(slow: Clone) -> None:
+    first = start(slow)
+    second = start(slow)
+    fetches = second.poll() is None
+    (slow.folder / "hold").unlink()
+    said = second.communicate(timeout=20)[1]
+    first.communicate(timeout=20)
+    assert not fetches
+    assert second.returncode == 1
+    (line,) = said.splitlines()
+    assert line.startswith("setup: another set-up fills .venv here")
+    assert first.returncode == 0
+    assert slow.setup().returncode == 0
+    assert slow.asked == ""
+
+
+@pytest.mark.parametrize("sent", SIGNALS)
+def test_a_set_up_that_a_signal_ended_is_not_taken_for_done(
+    slow: Clone, sent: signal.Signals
+) -> None:
+    started = start(slow)
+    os.killpg(started.pid, sent)
+    started.communicate(timeout=20)
+    assert started.returncode != 0
+    (slow.folder / "hold").unlink()
+    again = slow.setup()
+    assert again.returncode == 0, again.stderr
+    assert "pip sync" in slow.asked
+    assert slow.setup().returncode == 0
+    assert "pip sync" not in slow.asked
+
+
+def test_the_image_is_made_from_one_base_that_can_be_replaced(tmp_path: Path) -> None:
+    """docker-test names the digest by default, and a stand-in where it is asked to."""
+    asked = tmp_path / "asked"
+    docker = tmp_path / "docker"
+    docker.write_text(
+        f'#!/bin/sh\necho "$@" >> {asked}\n[ "$1 $2" != "image inspect" ] || exit 1\n'
+        '[ "$1" != pull ] || exit 1\n'
+    )
+    docker.chmod(0o755)
+    for more, base in (
+        ({}, r"debian:trixie-20260918-slim@sha256:a99cfc517144bc59"),
+        ({"GCCOST_DOCKER_BASE": "stand-in"}, "stand-in"),
+    ):
+        asked.unlink(missing_ok=True)
+        done = subprocess.run(
+            [places.ROOT / "scripts" / "docker-test"],
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin", **more},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 77
+        assert f"the base image {base}" in done.stderr
+        assert f"pull --quiet {base}" in asked.read_text()

@@ -7,7 +7,6 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import httpx
 import psutil
@@ -90,13 +89,6 @@ def test_only_this_machine_gets_in_with_the_token_and_to_the_results(opened: Lab
 
 
 # --- in the middle of measuring -----------------------------------------------------------
-
-
-@pytest.fixture
-def tools(tmp_path: Path) -> Iterator[FakeTools]:
-    tools = FakeTools(tmp_path / "machine")
-    yield tools
-    tools.end()
 
 
 def measuring(tools: FakeTools) -> list[psutil.Process]:
