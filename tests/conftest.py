@@ -12,6 +12,7 @@ import pytest
 from browser import browser  # noqa: F401 - the session's browser, a fixture
 from faketools import PROGRAM, tools  # noqa: F401 - a fixture
 from hypothesis import HealthCheck, settings
+from measured import made  # noqa: F401 - the session's report, a fixture
 
 from gccost.errors import MissingTool
 from gccost.measuring import builds, toolchains
@@ -42,6 +43,28 @@ def tried(what: str) -> settings:
         deadline=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture],
     )
+
+
+# Modules that share what takes long to make, and so run in one process of several; what
+# takes longest begins first.
+TOGETHER = {
+    "test_pipeline": "the report",
+    "test_gokernel": "the report",
+    "test_working_in_lab": "the report",
+    "test_replay": "replay",
+    "test_report": "pages",
+    "test_browser": "pages",
+    "test_extending": "extending",
+    "test_charts": "charts",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {name: place for place, name in enumerate(TOGETHER)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+    for item in items:
+        if group := TOGETHER.get(item.path.stem):
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 def due(plan: Plan, number: int) -> dict[str, int]:

@@ -11,7 +11,7 @@ from gccost import places
 from gccost.errors import GccostError
 from gccost.judging.claims import CLAIMS
 from gccost.measuring import languages, toolchains
-from gccost.measuring.experiments import EXPERIMENTS, experiment
+from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import (
     AUTO,
     BUDGETS,
@@ -21,7 +21,6 @@ from gccost.measuring.experiments.base import (
     Case,
     Experiment,
     Ratio,
-    budget,
     profiled,
 )
 from gccost.measuring.experiments.siebenmann import sized
@@ -118,13 +117,6 @@ def test_its_chapter_stands(of: Experiment) -> None:
 def test_slices_and_gates_exclude_each_other(arm: Arm, stationary: bool, gated: bool) -> None:
     assert (arm.stationary, arm.gated) == (stationary, gated)
     assert Case("cstr", arm, "1.27.4", 1).processes == (PROCESSES if stationary else 1)
-
-
-def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(GccostError, match="tiny, quick, standard, thorough"):
-        budget("quik")
-    with pytest.raises(GccostError, match=r"no experiment 'lemur'.*lemire"):
-        experiment("lemur")
 
 
 def test_a_release_without_cleanups_is_not_asked_for_their_curve() -> None:

@@ -325,3 +325,17 @@ def test_a_reader_that_goes_away_gets_no_traceback(tools: FakeTools) -> None:
         said = started.stderr.read()
     assert started.returncode == 1
     assert said == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("measure", "--budget=quik"), "tiny, quick, standard, thorough"),
+        (("measure", "--only=lemur"), "lemire"),
+        (("compare", "nowhere", "nowhere"), "name a run folder"),
+    ],
+)
+def test_bad_names_are_answered_with_the_good_ones(arguments: tuple[str, ...], said: str) -> None:
+    done = gccost(*arguments)
+    assert done.exit_code == 1
+    assert said in done.stderr

@@ -3,61 +3,18 @@
 from __future__ import annotations
 
 import csv
-import os
-import subprocess
-import sys
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from browser import DESKTOP, PHONE, Browser
+from measured import Made, gccost
 from playwright.sync_api import Page
 
-from gccost import places
 from gccost.judging.claims import CLAIMS
 from gccost.judging.claims.quantities import Share
 from gccost.judging.recording import Recording
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import BUDGETS
 from gccost.measuring.runs import all_runs
-
-
-@dataclass(frozen=True)
-class Made:
-    """What one `gccost report` left, and what it said."""
-
-    report: Path
-    runs: Path
-    said: str
-
-
-def gccost(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gccost", *arguments],
-        cwd=places.ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    folder = tmp_path_factory.mktemp("pipeline")
-    report, runs = folder / "report", folder / "runs"
-    before = {p: p.read_bytes() for p in places.NOTEBOOKS.glob("*.ipynb")}
-    done = gccost(
-        "report",
-        "--budget=tiny",
-        GCCOST_REPORT=str(report),
-        GCCOST_RUNS=str(runs),
-        GCCOST_MODE="measure",
-    )
-    assert done.returncode == 0, done.stderr
-    after = {p: p.read_bytes() for p in places.NOTEBOOKS.glob("*.ipynb")}
-    assert before == after, "only replay writes into notebooks/"
-    return Made(report, runs, done.stdout)
 
 
 def test_every_case_was_measured_and_every_sample_is_sound(made: Made) -> None:
@@ -145,18 +102,6 @@ def test_the_ledger_and_its_chart_come_first(browser: Browser, made: Made) -> No
 
 def test_the_page_is_light_enough_to_mail(made: Made) -> None:
     assert (made.report / "index.html").stat().st_size < 5_000_000
-
-
-def test_bad_names_are_answered_with_the_good_ones() -> None:
-    for arguments, expected in (
-        (("measure", "--budget=quik"), "tiny, quick, standard, thorough"),
-        (("measure", "--only=lemur"), "lemire"),
-        (("compare", "nowhere", "nowhere"), "name a run folder"),
-    ):
-        done = gccost(*arguments)
-        assert done.returncode == 1
-        assert expected in done.stderr
-        assert "Traceback" not in done.stderr
 
 
 def test_two_runs_are_compared_and_never_pooled(made: Made) -> None:

@@ -110,7 +110,6 @@ WHOLE = {
 # --- measuring ---------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_each_method_and_load_is_measured_by_real_processes(machine: FakeMachine) -> None:
     machine.behaviour = BEHAVIOUR
     run = measure(campaign.plan([PRECISION], TINY))
