@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from browser import browser  # noqa: F401 - the session's browser, a fixture
-from faketools import PROGRAM, tools  # noqa: F401 - a fixture
+from faketools import PROGRAM, reported, tools  # noqa: F401 - fixtures
 from hypothesis import HealthCheck, settings
 from measured import made  # noqa: F401 - the session's report, a fixture
 
@@ -28,11 +28,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # GCCOST_EXAMPLES=10 tries ten times as many.
 EXAMPLES = {
     "a sample": 400,
-    "a line": 5700,
+    "a line": 7600,
     "a file": 1000,
-    "good lines among bad ones": 400,
-    "a description": 2000,
-    "a run": 500,
+    "good lines among bad ones": 300,
+    "a description": 600,
+    "a run": 100,
 }
 
 
@@ -54,6 +54,8 @@ TOGETHER = {
     "test_replay": "replay",
     "test_report": "pages",
     "test_browser": "pages",
+    "test_interrupting": "reported",
+    "test_disks": "reported",
     "test_extending": "extending",
     "test_charts": "charts",
 }

@@ -222,3 +222,24 @@ def tools(tmp_path: Path) -> Iterator[FakeTools]:
     made = FakeTools(tmp_path / "machine")
     yield made
     made.end()
+
+
+Reported = tuple[FakeTools, subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
+    """A report, and what became of another that was started while it was made."""
+    tools = FakeTools(tmp_path_factory.mktemp("reported") / "machine")
+    hold = tools.folder / "hold"
+    hold.touch()
+    wait = f'while [ -e "{hold}" ]; do sleep 0.05; done'
+    tools.from_the(1, of="shell", what=f': > "{tools.folder}/reached"; {wait}')
+    first = tools.start("report")
+    tools.wait_until_at_work(first)
+    second = tools.gccost("report")
+    hold.unlink()
+    said, complaint = first.communicate(timeout=60)
+    assert first.returncode == 0, complaint
+    assert "the report is" in said
+    return tools, second

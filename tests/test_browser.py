@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from browser import DESKTOP, PHONE, Browser, Scheme, chromium
+from browser import DESKTOP, PHONE, Browser, Scheme
 from notebooks_fixture import executed, report
 from playwright.sync_api import Page
 
@@ -185,15 +185,3 @@ def test_a_bad_page_is_seen_to_be_bad(browser: Browser, tmp_path: Path) -> None:
     assert seen.scripts == 1
     assert seen.weakest("text").ratio == pytest.approx(1.9, abs=0.1)
     assert seen.weakest("chart").ratio == pytest.approx(1.4, abs=0.1)
-
-
-def test_without_a_browser_the_tests_are_skipped_except_in_ci(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setenv("CI", "")
-    with pytest.raises(pytest.skip.Exception, match="apt-get install chromium"), chromium():
-        pass
-    monkeypatch.setenv("CI", "true")
-    with pytest.raises(pytest.fail.Exception, match="apt-get install chromium"), chromium():
-        pass

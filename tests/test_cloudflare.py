@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,24 +13,21 @@ from conftest import FakeMachine
 from faketools import PROGRAM
 from recordings import TRACE, recorded
 
-from gccost import places
 from gccost.errors import GccostError
 from gccost.judging import fits, ledger, published
 from gccost.judging.claims import cloudflare as claims
 from gccost.judging.claims.rules import Label
 from gccost.judging.recording import GOROUTINES, Recording
-from gccost.measuring import benchfmt, builds, campaign, runs, samples, toolchains
+from gccost.measuring import builds, campaign, runs, samples, toolchains
 from gccost.measuring import machine as described
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import BUDGETS, Case
 from gccost.measuring.experiments.cloudflare import (
     AUTOMEMLIMIT,
-    CONTAINER_MIB,
     DOCUMENT_CPUS,
     GOGCS,
     LEAST_CPUS,
     MOST_PROCS,
-    PROCS,
     SERVE,
     signing,
     turns,
@@ -208,19 +204,6 @@ def test_goroutines_go_up_to_twice_the_cpus_and_no_further() -> None:
         assert swept == set(range(1, 2 * cpus + 1))
 
 
-def test_the_rule_of_automemlimit() -> None:
-    """Nine tenths of the container's memory; GOGC stays."""
-    assert AUTOMEMLIMIT.limit == f"{int(0.9 * CONTAINER_MIB * 2**20)}B"
-    assert AUTOMEMLIMIT.gogc == SERVE.gogc == "100"
-
-
-def test_a_name_holds_what_benchstat_compares_by() -> None:
-    assert turns(48, "400").on(TODAY_GO) == (
-        "SignInTurns/goroutines=48/go=1.27.4/gogc=400/gomaxprocs=48/setting=precise"
-    )
-    assert with_limit(64).on(TODAY_GO).endswith("/gogc=off/gomemlimit=64MiB/setting=precise")
-
-
 # --- Bad input -------------------------------------------------------------------------
 
 TRACED = Case("signing", turns(48, "400"), TODAY_GO, n=1000, traced=True)
@@ -239,12 +222,6 @@ def test_a_case_sets_its_ps_its_gogc_and_its_limit(tmp_path: Path) -> None:
     limited = Case("churn", replace(with_limit(64), procs="96"), TODAY_GO, n=1000)
     run_sample(program(tmp_path, told), limited, tmp_path)
     assert (tmp_path / "told").read_text().split() == ["96", "off", "64MiB"]
-
-
-def test_more_ps_than_cpus_are_told_to_the_program_as_they_are(tmp_path: Path) -> None:
-    assert max(PROCS) > 1
-    sample = run_sample(program(tmp_path, SHOW), TRACED, tmp_path)
-    assert sample.keys["gomaxprocs"] == "48"
 
 
 def test_a_traced_sample_holds_what_its_gctrace_says(tmp_path: Path) -> None:
@@ -293,38 +270,6 @@ def test_one_that_dies_with_the_gc_off_is_recorded_as_data(machine: FakeMachine)
     assert not len(recording.samples(turns(MOST_PROCS, "off"), TODAY_GO))
 
 
-def test_a_sweep_that_is_killed_half_way_goes_on_where_it_was(
-    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = samples.run_sample
-    calls = Counter[str]()
-
-    def until_killed(*args: object, **more: object) -> benchfmt.Sample:
-        if sum(calls.values()) == 30:
-            raise KeyboardInterrupt
-        case = args[1]
-        assert isinstance(case, Case)
-        calls[case.name] += 1
-        return whole(*args, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(samples, "run_sample", until_killed)
-    with pytest.raises(KeyboardInterrupt):
-        measured(machine)
-    (run,) = runs.all_runs(places.runs())
-    before = run.samples.read_bytes()
-    assert before.count(b"\nBenchmark") == 30
-    monkeypatch.setattr(samples, "run_sample", whole)
-    again = measured(machine)
-    assert again.folder == run.folder
-    after = run.samples.read_bytes()
-    assert after.startswith(before)
-    frame = Recording.load(CLOUDFLARE, again).frame
-    plan = campaign.plan([CLOUDFLARE], BUDGETS["tiny"])
-    for name, case in plan.pool.items():
-        rounds = frame.loc[frame["name"] == name, "round"]
-        assert list(rounds.sort_values()) == [*range(1, plan.rounds(case) + 1)], name
-
-
 @pytest.mark.parametrize("cpus", [1, 2, 16, 48])
 def test_a_plan_holds_what_the_cpus_can_show(
     cpus: int, machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
@@ -351,16 +296,6 @@ def test_a_container_of_little_memory_gets_fewer_operations_with_the_gc_off(
     assert not capped & {turns(MOST_PROCS), SERVE, AUTOMEMLIMIT}
     told = campaign.begin(plan).manifest()["troubles"]
     assert {name for name, case in plan.pool.items() if case.arm in capped} == told.keys()
-
-
-def test_without_the_documents_release_todays_is_measured_and_the_ledger_says_why(
-    machine: FakeMachine,
-) -> None:
-    machine.missing = {CLOUDFLARE_GO}
-    run = measured(machine)
-    assert run.manifest()["missing"].keys() == {CLOUDFLARE_GO}
-    recording = Recording.load(CLOUDFLARE, run)
-    assert recording.releases == (TODAY_GO,)
 
 
 # --- The interactive part --------------------------------------------------------------

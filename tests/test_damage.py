@@ -66,11 +66,8 @@ NAME = "BenchmarkAllocateFree/go=1.27.4/gogc=100/setting=published-2\t1600000"
     "line",
     [
         f"{NAME}\tNaN ns/op\t4 round".encode(),
-        f"{NAME}\t-3 ns/op\t4 round".encode(),
-        f"{NAME}\t1e99 ns/op\t4 round".encode(),
         f"{NAME}\t80 ns/op\t4 ro".encode() + NAME.encode(),
         b"\x00\xff\xfe\x00 garbage \x80",
-        "cpu: Intel®".encode("latin-1"),
     ],
 )
 def test_a_bad_line_is_told_on_the_page_and_the_rest_is_used(
@@ -167,30 +164,11 @@ def test_a_run_that_cannot_be_read_is_named_and_passed_over(
     assert why in compared.stderr
 
 
-def test_a_run_of_another_machine_is_never_gone_on_with(
-    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = planned()
-    with pytest.raises(KeyboardInterrupt):
-        campaign.measure(plan, after(30))
-    old = campaign.find(plan)
-    assert old is not None
-    before = {p: p.read_bytes() for p in old.folder.rglob("*") if p.is_file()}
-    monkeypatch.setattr(campaign.machine, "fingerprint", lambda description: "another")
-    new = campaign.measure(planned())
-    assert new != old
-    assert_complete(new)
-    assert {p: p.read_bytes() for p in old.folder.rglob("*") if p.is_file()} == before
-
-
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
         ("allowed_cpus", "2", "allowed_cpus is not a whole number"),
-        ("allowed_cpus", None, "allowed_cpus is not a whole number"),
-        ("allowed_cpus", [2], "allowed_cpus is not a whole number"),
         ("cpu_quota", "1.5", "cpu_quota is not a number or null"),
-        ("cpu_quota", {}, "cpu_quota is not a number or null"),
         ("memory", "much", "memory is not a whole number"),
         ("memory_limit", [], "memory_limit is not a whole number or null"),
     ],
@@ -220,28 +198,7 @@ def test_a_quota_may_be_null_or_a_number(tmp_path: Path, quota: float | None) ->
     assert Recording.load(LEMIRE, run).cpus == (4 if quota is None else int(quota))
 
 
-def test_what_is_written_of_a_machine_can_be_read(machine: FakeMachine) -> None:
-    run = campaign.begin(campaign.plan([LEMIRE], TINY))
-    described = run.manifest()["machine"]
-    assert {"allowed_cpus", "cpu_quota", "memory", "memory_limit", "caches"} <= set(described)
-
-
 # --- one byte -----------------------------------------------------------------------
-
-
-def damaged(data: bytes) -> Iterator[bytes]:
-    """Copies of a file, in each of which another byte is damaged."""
-    for at in range(len(data)):
-        yield data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
-
-
-def fault_of(same: Callable[[], bool]) -> GccostError | None:
-    """The error that reading raises; a byte of the header may say nothing, then it is the same."""
-    try:
-        assert same()
-    except GccostError as error:
-        return error
-    return None
 
 
 def broken(path: Path) -> None:
@@ -250,31 +207,26 @@ def broken(path: Path) -> None:
     path.write_bytes(data[:10] + bytes([data[10] | 0b110]) + data[11:])
 
 
-def test_no_damaged_byte_of_a_profile_is_anything_but_a_named_fault(tmp_path: Path) -> None:
-    path = recordings.write_profile(tmp_path / "of-a-case.pb.gz", recordings.STACKS)
-    whole, data = profiles.read(path), path.read_bytes()
-    faults = 0
-    for each in damaged(data):
-        path.write_bytes(each)
-        fault = fault_of(lambda: profiles.read(path) == whole)
-        assert fault is None or fault.place == str(path)
-        faults += fault is not None
-    assert faults > len(data) - 10
-
-
-def test_no_damaged_byte_of_a_gctrace_is_anything_but_a_named_fault(tmp_path: Path) -> None:
-    path = tmp_path / "of-a-case.txt.gz"
-    data = gzip.compress("\n".join([recordings.TRACE] * 3).encode(), mtime=0)
-    path.write_bytes(data)
-    whole = gctrace.read(path)
-    assert len(whole.cycles) == 3
-    faults = 0
-    for each in damaged(data):
-        path.write_bytes(each)
-        fault = fault_of(lambda: gctrace.read(path) == whole)
-        assert fault is None or fault.place == str(path)
-        faults += fault is not None
-    assert faults > len(data) - 10
+@pytest.mark.parametrize("read", [profiles.read, gctrace.read], ids=["profile", "gctrace"])
+def test_no_damaged_byte_is_anything_but_a_named_fault(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "of-a-case.gz"
+    if read is profiles.read:
+        recordings.write_profile(path, recordings.STACKS)
+    else:
+        path.write_bytes(gzip.compress("\n".join([recordings.TRACE] * 3).encode(), mtime=0))
+    whole, data = read(path), path.read_bytes()
+    named, unharmed = set(), 0
+    for at in range(len(data)):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
+        try:
+            assert read(path) == whole  # a byte of the header may say nothing
+            unharmed += 1
+        except GccostError as fault:
+            named.add(fault.place)
+    assert named == {str(path)}
+    assert unharmed < 10
 
 
 def test_a_profile_with_a_damaged_byte_is_left_out_and_named(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from campaigns import assert_complete, gccost
 from conftest import FakeMachine
-from faketools import FakeTools
+from faketools import FakeTools, Reported
 
-from gccost import errors, files, places
+from gccost import files, places
 from gccost.errors import DiskFull, GccostError
 from gccost.measuring import (
     builds,
@@ -67,16 +67,8 @@ def test_a_disk_that_cannot_be_written_is_named_with_the_mend(tools: FakeTools) 
     )
 
 
-@pytest.fixture(scope="module")
-def reported(tmp_path_factory: pytest.TempPathFactory) -> FakeTools:
-    """A machine on which a report was made."""
-    tools = FakeTools(tmp_path_factory.mktemp("reported") / "machine")
-    assert tools.gccost("report").returncode == 0
-    return tools
-
-
-def test_a_finished_run_can_be_used_from_a_disk_that_cannot_be_written(reported: FakeTools) -> None:
-    tools = reported
+def test_a_finished_run_can_be_used_from_a_disk_that_cannot_be_written(reported: Reported) -> None:
+    tools, _ = reported
     under = not_writable(tools.runs)
     try:
         done = tools.gccost("measure", under=under)
@@ -85,8 +77,8 @@ def test_a_finished_run_can_be_used_from_a_disk_that_cannot_be_written(reported:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_full_disk_leaves_the_report_that_was_there(reported: FakeTools, tmp_path: Path) -> None:
-    tools = reported
+def test_a_full_disk_leaves_the_report_that_was_there(reported: Reported, tmp_path: Path) -> None:
+    tools, _ = reported
     report = shutil.copytree(tools.report, tmp_path / "report")
     before = {p: p.read_bytes() for p in report.rglob("*") if p.is_file()}
     done = tools.gccost("html", under=no_larger_than(40), GCCOST_REPORT=str(report))
@@ -292,10 +284,6 @@ def test_a_write_of_ours_that_finds_no_room_is_a_full_disk(tmp_path: Path, numbe
     with pytest.raises(GccostError) as other, files.writing(tmp_path):
         raise PermissionError(errno.EACCES, "not allowed")
     assert not isinstance(other.value, DiskFull)
-
-
-def test_what_fails_otherwise_is_no_full_disk() -> None:
-    assert errors.no_room("there is plenty of space left", "building", []) is None
 
 
 def test_a_disk_that_fills_up_in_a_build_ends_measuring_with_nothing_noted(

@@ -42,12 +42,10 @@ from gccost.showing import execute
     ("behaviour", "why"),
     [
         ("sleep 60", "the program hung: it was ended after 0.3 s"),
-        ("true", "the program printed 0 results, not one"),
-        ('line "$name"; line "$name"', "the program printed 2 results, not one"),
         ('line "$name" | sed "s/ ns.op/ ms\\/op/"', "the program printed no ns/op"),
         ("kill -40 $$", "the program was ended by signal 40"),
     ],
-    ids=["hangs", "prints nothing", "prints twice", "prints another unit", "a signal of its own"],
+    ids=["hangs", "prints another unit", "a signal of its own"],
 )
 def test_a_program_that_fails_is_left_out_and_the_rest_goes_on(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, behaviour: str, why: str
@@ -88,11 +86,9 @@ def test_a_program_that_cannot_be_started_is_left_out(
     ("behaviour", "why"),
     [
         ("kill -SEGV $$", "the program was ended by SIGSEGV"),
-        ("exit 0", "the program printed 0 results, not "),
-        ('line "$name"', "the program ran "),
         ("printf '\\377\\376\\000'; exit 3", "the program failed with exit code 3"),
     ],
-    ids=["crashes", "prints nothing", "prints another name", "prints no text"],
+    ids=["crashes", "prints no text"],
 )
 def test_a_precision_measurement_whose_program_fails_is_made_anew(
     machine: FakeMachine, behaviour: str, why: str
@@ -166,18 +162,6 @@ def test_without_compilers_and_network_each_way_out_is_named(tools: FakeTools) -
         assert "Traceback" not in done.stderr
 
 
-def test_a_go_that_is_too_old_is_as_good_as_none(tools: FakeTools) -> None:
-    old = tools.folder / "bin" / "go"
-    old.parent.mkdir()
-    old.write_text("#!/bin/sh\necho go version go1.17.13 linux/amd64\n")
-    old.chmod(0o755)
-    none = str(tools.folder / "none")
-    done = tools.gccost("measure", PATH=str(old.parent), GOMODCACHE=none)
-    assert done.returncode == 1
-    assert "Go: is not on this machine" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_a_go_on_path_that_is_no_program_is_passed_over(tools: FakeTools) -> None:
     broken = tools.folder / "bin" / "go"
     broken.parent.mkdir()
@@ -242,22 +226,15 @@ def test_a_kernel_that_cannot_be_talked_to_is_told_from_one_without_memory(
     assert "see that memory and disk are free" in kernel_failed()
 
     def refuse(*_: object, **__: object) -> socket.socket:
-        raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(socket, "create_server", refuse)
+    number = errno.EADDRNOTAVAIL
     said = kernel_failed()
     assert "the loopback interface is down" in said
     assert "ip link set lo up" in said
     assert "memory and disk" not in said
-
-
-def test_without_a_file_to_spare_the_loopback_is_not_blamed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse(*_: object, **__: object) -> socket.socket:
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    monkeypatch.setattr(socket, "create_server", refuse)
+    number = errno.EMFILE  # there is no file to spare: the loopback is not to blame
     assert "see that memory and disk are free" in kernel_failed()
 
 
@@ -339,3 +316,8 @@ def test_bad_names_are_answered_with_the_good_ones(arguments: tuple[str, ...], s
     done = gccost(*arguments)
     assert done.exit_code == 1
     assert said in done.stderr
+
+
+def test_every_command_explains_itself() -> None:
+    for command in cli.main.commands:
+        assert len(gccost(command, "--help").stdout.splitlines()) > 5, command

@@ -6,7 +6,6 @@ import itertools
 import os
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from campaigns import (
     planned,
 )
 from conftest import FakeMachine
-from faketools import AT_WORK, FakeTools
+from faketools import AT_WORK, FakeTools, Reported
 from notebooks_fixture import code, write
 from test_precision import BEHAVIOUR
 
@@ -261,27 +260,6 @@ def test_precision_that_goes_on_keeps_what_was_measured_meanwhile(machine: FakeM
 
 
 # --- two at once --------------------------------------------------------------
-
-
-Reported = tuple[FakeTools, subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture(scope="module")
-def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
-    """A report, and what became of another that was started while it was made."""
-    tools = FakeTools(tmp_path_factory.mktemp("reported") / "machine")
-    hold = tools.folder / "hold"
-    hold.touch()
-    wait = f'while [ -e "{hold}" ]; do sleep 0.05; done'
-    tools.from_the(1, of="shell", what=f': > "{tools.folder}/reached"; {wait}')
-    first = tools.start("report")
-    tools.wait_until_at_work(first)
-    second = tools.gccost("report")
-    hold.unlink()
-    said, complaint = first.communicate(timeout=60)
-    assert first.returncode == 0, complaint
-    assert "the report is" in said
-    return tools, second
 
 
 def test_a_second_report_at_once_says_so_and_leaves_the_first_alone(reported: Reported) -> None:

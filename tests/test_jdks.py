@@ -184,15 +184,6 @@ def test_jmh_is_fetched_once(bare: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert jdks.jmh() == folder == jdks.find_jmh()
 
 
-def test_the_pom_names_what_the_sums_are_for() -> None:
-    pom = (places.JAVASRC / "jmh" / "pom.xml").read_text()
-    for artifact in ("jmh-core", "jmh-generator-annprocess"):
-        assert f"<artifactId>{artifact}</artifactId>" in pom
-        assert f"{artifact}-1.37.jar" in jdks.JMH_JARS
-    assert pom.count("<version>1.37</version>") == 2
-    assert "<url>" not in pom
-
-
 # --- names ----------------------------------------------------------------------
 
 

@@ -269,14 +269,3 @@ def test_a_processor_that_tells_nothing_is_still_described(
     assert found["cpu_model"] is None
     assert found["cpu_stepping"] is None
     assert found["caches"] == {}
-
-
-def test_processors_of_one_name_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    described = machine.describe()
-    for other in (
-        {"cpu_family": 1},
-        {"cpu_model": -1},
-        {"cpu_stepping": -1},
-        {"caches": {"L3": 1}},
-    ):
-        assert machine.fingerprint({**described, **other}) != machine.fingerprint(described)

@@ -109,10 +109,3 @@ def test_two_runs_are_compared_and_never_pooled(made: Made) -> None:
     done = gccost("compare", str(run.folder), str(run.folder))
     assert done.returncode == 0, done.stderr
     assert "L1" in done.stdout
-
-
-@pytest.mark.parametrize("command", ["measure", "report", "replay", "doctor", "compare"])
-def test_every_command_explains_itself(command: str) -> None:
-    done = gccost(command, "--help")
-    assert done.returncode == 0
-    assert len(done.stdout.splitlines()) > 5

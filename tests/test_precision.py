@@ -18,7 +18,7 @@ from gccost.judging.claims.rules import Label
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, campaign, precision, runs
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import BUDGETS, FREE, Case, Ratio
+from gccost.measuring.experiments.base import BUDGETS, Case, Ratio
 from gccost.measuring.experiments.precision import (
     BASELINE,
     COSTLY,
@@ -159,17 +159,6 @@ def test_a_measurement_that_was_written_and_not_yet_counted_is_not_doubled(
         with pytest.raises(KeyboardInterrupt):
             measure(plan)
     assert sizes(measure(plan)) == WHOLE
-
-
-def test_going_on_keeps_what_the_campaign_measured_meanwhile(plan: campaign.Plan) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        measure(plan, 2)
-    run = campaign.find(plan)
-    assert run is not None
-    line = benchfmt.format_line(sample(Case("cstr", FREE, TODAY_GO, 8000), 10.0, round=1.0))
-    run.append([line])
-    assert line in measure(plan).samples.read_text().splitlines()
-    assert sizes(run) == WHOLE
 
 
 # --- methods -------------------------------------------------------------------------

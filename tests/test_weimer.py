@@ -23,8 +23,6 @@ from gccost.measuring.experiments.weimer import (
     CLEANER,
     FINALIZE,
     LEAK_REMEDIES,
-    NOTHING,
-    PLAIN,
     jvm,
     leak,
     small,
@@ -285,13 +283,6 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Calla
 def run_real(real: tuple[Path, Callable[[str], Path]], case: Case, folder: Path) -> benchfmt.Sample:
     home, build = real
     return java.run_sample(build(case.program), Jdk(case.release, "", home, ""), case, folder)
-
-
-@pytest.mark.parametrize("arm", [NOTHING, PLAIN, CLEANER, FINALIZE], ids=lambda a: a.benchmark)
-def test_every_kind_of_handle_runs(real, arm, tmp_path: Path) -> None:
-    found = run_real(real, Case("finalization", arm, "jdk-17", 20_000), tmp_path)
-    assert found.metrics["died"] == 0
-    assert found.metrics["peak-rss-bytes"] > 1e6
 
 
 @pytest.mark.parametrize(("kind", "left"), [("Plain", 0), ("Cleaner", 0), ("Finalize", 1)])
