@@ -58,6 +58,7 @@ TOGETHER = {
     "test_disks": "reported",
     "test_extending": "extending",
     "test_charts": "charts",
+    "test_reference": "reference",
 }
 
 

@@ -15,8 +15,7 @@ PAGES = ["index.html", "01-lemire.html"]
 
 
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("window", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("window", "scheme"), [(DESKTOP, "dark"), (PHONE, "light")])
 def test_a_page_asks_nothing_breaks_nothing_and_can_be_read(
     browser: Browser, report: Path, name: str, window: tuple[int, int], scheme: Scheme
 ) -> None:

@@ -16,15 +16,18 @@ from gccost.study import reference
 
 STANDARD = BUDGETS["standard"]
 recorded = runs.all_runs(places.reference())
-every_recording = pytest.mark.parametrize(
-    "recording",
-    [
-        Recording.load(of, reference(of))
-        for of in EXPERIMENTS.values()
-        if any(run.holds(of.name) for run in recorded)
-    ],
-    ids=lambda recording: recording.experiment.name,
+
+
+@pytest.fixture(
+    scope="module",
+    params=[name for name in EXPERIMENTS if any(run.holds(name) for run in recorded)],
 )
+def recording(request: pytest.FixtureRequest) -> Recording:
+    """What was recorded of a study, one after the other."""
+    of = EXPERIMENTS[request.param]
+    return Recording.load(of, reference(of))
+
+
 # What frees nothing by hand: its cost is the collector's too, so it must take part.
 AUTOMATIC = {"AllocateAuto", "AllocateCleanup", "EmptyFinalizer", "Finalize", "Cleanup"}
 AUTOMATIC |= {"ParallelAuto", "ParallelCleanup"}
@@ -37,20 +40,17 @@ def test_every_study_that_is_measured_with_the_others_was_recorded() -> None:
             assert reference(of)
 
 
-@every_recording
 def test_every_line_can_be_used(recording: Recording) -> None:
     assert recording.problems == ()
     assert recording.manifest["scale"] == 1
 
 
-@every_recording
 def test_it_was_recorded_of_what_stands_here(recording: Recording) -> None:
     here = languages.source_hashes(recording.experiment)
     assert here.items() <= recording.manifest["programs"].items()
     assert not recording.manifest["machine"]["dirty"]
 
 
-@every_recording
 def test_every_case_was_measured(recording: Recording) -> None:
     if recording.experiment.apart:
         return
@@ -62,7 +62,6 @@ def test_every_case_was_measured(recording: Recording) -> None:
     assert names <= set(recording.frame["name"])
 
 
-@every_recording
 def test_the_gc_takes_part_wherever_it_is_on(recording: Recording) -> None:
     frame = recording.frame
     gogc = frame.get("gogc", default="")  # a JVM has none
@@ -72,7 +71,6 @@ def test_the_gc_takes_part_wherever_it_is_on(recording: Recording) -> None:
     assert (frame.loc[many, "gc-cycles"] >= 3).all()
 
 
-@every_recording
 def test_no_sample_takes_too_much_memory_or_frees_a_block_twice(recording: Recording) -> None:
     frame = recording.frame
     for limit, metric in ((MOST_BYTES, "peak-rss-bytes"), (0, "c-misfreed")):
@@ -80,7 +78,6 @@ def test_no_sample_takes_too_much_memory_or_frees_a_block_twice(recording: Recor
             assert (frame[metric].dropna() <= limit).all()
 
 
-@every_recording
 def test_every_claim_got_a_verdict_that_rests_on_samples(recording: Recording) -> None:
     for row in ledger.rows({recording.experiment.name: recording}, recording.claims):
         assert row.verdict.label is not Label.UNMEASURED, (row.claim.id, row.release, row.why)

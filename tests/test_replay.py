@@ -57,7 +57,7 @@ def test_replay_gives_the_same_bytes_inside_conda(shown: dict[str, str], tmp_pat
     prefix = tmp_path / "conda"
     environment = dict(fakeconda.make(prefix, tmp_path / "store"))
     environment["PATH"] = fakeconda.path(prefix, os.environ["PATH"])
-    chapters = ("01-lemire", "05-weimer")  # of Go and of Java
+    chapters = ("01-lemire",)
     again = replayed(tmp_path / "again", *chapters, **environment)
     assert again == {chapter: shown[chapter] for chapter in chapters}
 
