@@ -62,6 +62,7 @@ TOGETHER = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = {name: place for place, name in enumerate(TOGETHER)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
