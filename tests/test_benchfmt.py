@@ -293,13 +293,6 @@ def test_a_file_in_utf_16_is_one_problem_with_its_mend(tmp_path: Path, encoding:
     assert "iconv" in problem.why
 
 
-def test_a_file_in_latin_1_loses_only_the_lines_that_are_not_ascii(tmp_path: Path) -> None:
-    text = f"cpu: Intel®\n{GOOD}\n# métrique\n{GOOD}\n".encode("latin-1")
-    reading = read_text(tmp_path, text)
-    assert len(reading.frame) == 2
-    assert [line for line, _ in told(reading)] == [1, 3]
-
-
 def test_a_configuration_that_is_only_repeated_is_no_problem(tmp_path: Path) -> None:
     reading = read_text(tmp_path, "goos: linux\npkg: a\n\ngoos: linux\nGoos: x\na b: c\nd:e\n")
     assert [*reading.config.values()] == [{"goos": "linux", "pkg": "a"}]

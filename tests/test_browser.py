@@ -33,20 +33,6 @@ def test_a_page_asks_nothing_breaks_nothing_and_can_be_read(
         assert seen.weakest(kind).ratio >= 7, seen.weakest(kind)
 
 
-def test_the_ledger_and_the_charts_are_seen(browser: Browser, report: Path) -> None:
-    def look(page: Page) -> None:
-        ledger = page.get_by_role("table").first
-        assert ledger.is_visible()
-        assert ledger.get_by_text("cannot be tested on this machine").first.is_visible()
-        for claim in ("L1", "L5"):
-            assert ledger.get_by_role("link", name=claim).is_visible()
-        chart = page.get_by_role("img", name="A finalizer costs 18.4 times freeing by hand")
-        assert chart.bounding_box()["width"] > 500
-        assert chart.get_by_text("1150 ns").is_visible()
-
-    browser.visit(report / "index.html", look)
-
-
 def test_dark_and_light_are_dark_and_light(browser: Browser, report: Path) -> None:
     def ground(page: Page) -> int:
         colour = page.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -190,14 +190,6 @@ def test_a_wrong_type_in_a_machine_is_named(
     assert says in said
 
 
-@pytest.mark.parametrize("quota", [None, 1.5, 2])
-def test_a_quota_may_be_null_or_a_number(tmp_path: Path, quota: float | None) -> None:
-    run = recordings.record(tmp_path, rounds=2)
-    about = {"allowed_cpus": 4, "cpu_quota": quota, "memory": 2**30, "memory_limit": None}
-    run.update(machine=about)
-    assert Recording.load(LEMIRE, run).cpus == (4 if quota is None else int(quota))
-
-
 # --- one byte -----------------------------------------------------------------------
 
 

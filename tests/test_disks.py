@@ -6,7 +6,6 @@ import errno
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -120,43 +119,6 @@ def test_a_place_that_cannot_hold_runs_is_named(
     assert done.exit_code == 1
     assert f"gccost: {said}" in done.stderr
     assert "To mend it: " in done.stderr
-
-
-@pytest.fixture
-def read_only(tmp_path: Path) -> Iterator[Path]:
-    """A disk that cannot be written."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "ro,size=100k", "none", str(place)]
-    if not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("a disk cannot be mounted here: it takes root")
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", str(place)], check=True)
-
-
-@pytest.mark.parametrize(
-    ("variable", "command"), [("GCCOST_RUNS", "measure"), ("GCCOST_REPORT", "html")]
-)
-@pytest.mark.parametrize("below", ["", "a/folder"])
-def test_a_read_only_disk_is_named_with_the_mend(
-    machine: FakeMachine,
-    monkeypatch: pytest.MonkeyPatch,
-    read_only: Path,
-    variable: str,
-    command: str,
-    below: str,
-) -> None:
-    monkeypatch.setenv("GCCOST_MODE", "replay")  # which `html` sets, for the process
-    monkeypatch.setenv("GCCOST_ONLY", "lemire")
-    monkeypatch.setenv(variable, str(read_only / below))
-    done = gccost(command)
-    assert done.exit_code == 1
-    said = done.stderr.splitlines()[-1]
-    assert said.startswith(f"gccost: {read_only / below}")
-    assert "cannot be written: Read-only file system. To mend it: make it writable" in said
-    assert variable in said
 
 
 # --- builds that find no room ----------------------------------------------------

@@ -73,11 +73,6 @@ def test_what_changes_by_the_week_leaves_the_fingerprint(name):
     assert machine.fingerprint({**QUIET, name: "other"}) == machine.fingerprint(QUIET)
 
 
-def test_a_fingerprint_is_12_hex_digits():
-    assert len(machine.fingerprint(QUIET)) == 12
-    int(machine.fingerprint(QUIET), 16)
-
-
 # --- warnings -------------------------------------------------------------------
 
 

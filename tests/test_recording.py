@@ -158,13 +158,6 @@ def test_a_sample_without_sound_slices_is_named_and_left_out(tmp_path: Path) -> 
     assert "the sample holds no slices" in notice(made)
 
 
-def test_lines_that_cannot_be_used_travel_with_the_rest(tmp_path: Path) -> None:
-    run = recordings.record(tmp_path, rounds=1)
-    run.append(["BenchmarkAllocateFree/go=1.27.4 none 3 ns/op"])
-    (problem,) = Recording.load(LEMIRE, run).problems
-    assert "samples.txt" in problem
-
-
 @pytest.mark.parametrize(
     ("stacks", "why"),
     [
@@ -243,12 +236,6 @@ def test_adding_a_claim_changes_no_other_verdict(recording: Recording) -> None:
         assert [(r.verdict, r.judged, r.estimate) for r in alone] == [
             (r.verdict, r.judged, r.estimate) for r in among
         ]
-
-
-def test_a_claim_about_many_cores_cannot_be_tested_on_few(recording: Recording) -> None:
-    row, _ = ledger.rows({"lemire": recording}, [replace(L1, cpus=16)])
-    assert row.verdict.label is Label.UNTESTABLE
-    assert row.why == "it needs 16 CPUs, there were 2"
 
 
 def no_floor(case: Case, number: int, metrics: recordings.Metrics) -> None:

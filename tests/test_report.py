@@ -85,13 +85,6 @@ def test_nothing_of_the_occasion_is_written(run: Callable[..., NotebookNode]) ->
     assert "widget" not in str(node.cells[2].outputs[0].data.keys())
 
 
-def test_two_runs_write_the_same_bytes(executed: Sequence[Path], tmp_path: Path) -> None:
-    source = executed[1].parent.parent / "notebooks" / executed[1].name
-    again = execute(source, tmp_path / source.name, mode="replay", environment={})
-    assert again.path.read_bytes() == executed[1].read_bytes()
-    assert again.path.read_bytes().endswith(b"}\n")
-
-
 def test_running_an_executed_notebook_in_place_changes_nothing(executed: Sequence[Path]) -> None:
     before = executed[0].read_bytes()
     seen: list[tuple[int, int]] = []
