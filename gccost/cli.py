@@ -1,4 +1,4 @@
-"""The command line: the same door as the notebooks', for a terminal.
+"""The command line.
 
 What draws charts and runs notebooks is imported where it is used: it takes
 seconds to load, and measuring does without it.
@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
-from tqdm import tqdm
 
 from gccost import doctor as examination
 from gccost import gokernel, places, rounding, stats
@@ -30,16 +30,17 @@ from gccost.measuring.experiments.base import BUDGETS, Experiment, budget
 from gccost.measuring.precision import SECONDS
 from gccost.measuring.precision import measure as measure_precision
 from gccost.measuring.runs import Run
+from gccost.settings import Settings
+from gccost.showing import progress
 
 TITLE = "What automatic cleanup costs"
 PURPOSE = (
     "Published claims about finalizers and cleanups, measured again and judged by stated rules."
 )
+PICTURE = ("lemire", "lemire-cost")  # the README's: experiment and chart
 
 TERMINATED = 128 + signal.SIGTERM  # the exit code, as shells have it
-
-_MOST_AT_ONCE = 4  # notebooks, where nothing is measured: each takes a few hundred megabytes
-PICTURE = ("lemire", "lemire-cost")  # the README's: experiment and chart
+MOST_AT_ONCE = 4  # notebooks, where nothing is measured: each takes a few hundred megabytes
 
 Command = Callable[..., Any]
 
@@ -109,6 +110,7 @@ def _only(command: Command) -> Command:
     return click.option(
         "--only",
         envvar="GCCOST_ONLY",
+        default="",
         help=f"One experiment instead of all: {', '.join(EXPERIMENTS)}.",
     )(command)
 
@@ -117,40 +119,35 @@ def _only(command: Command) -> Command:
 def main() -> None:
     """What automatic cleanup costs, measured and judged.
 
-    Runs are kept in data/runs (GCCOST_RUNS names another folder); a run that
-    was broken off is taken up where it ended.
+    Runs are kept in data/runs (GCCOST_RUNS names another folder). An interrupted
+    run is resumed.
     """
 
 
 @main.command()
 @_budget
 @_only
-def measure(budget_name: str, only: str | None) -> None:
+def measure(budget_name: str, only: str) -> None:
     """Measure what your newest run lacks.
 
     An experiment that is complete at this budget, from the same sources,
     toolchains and machine, is not measured again.
     """
-    if not _measure(budget_name, _chosen(only)):
+    if not _measure(Settings("measure", budget(budget_name), only)):
         sys.exit(1)
 
 
 @main.command()
 @_budget
 @_only
-def report(budget_name: str, only: str | None) -> None:
+def report(budget_name: str, only: str) -> None:
     """Measure what is missing, run the notebooks, and write report/index.html."""
-    chosen = _chosen(only)
-    # For the kernels, which inherit it, and for the ledger that is written at the end.
-    os.environ |= {
-        "GCCOST_MODE": "measure",
-        "GCCOST_BUDGET": budget_name,
-        "GCCOST_ONLY": only or "",
-    }
+    settings = Settings("measure", budget(budget_name), only)
     with runs.exclusive(places.report(), "writing the report"):
-        if not _measure(budget_name, chosen):
+        if not _measure(settings):
             _say("what is not measured is shown from a recorded run")
-        _write(_execute(_notebooks(chosen), places.report() / "notebooks", "measure"))
+        into = places.report() / "notebooks"
+        _write(_execute(_notebooks(settings), into, settings), settings)
 
 
 @main.command()
@@ -158,20 +155,20 @@ def report(budget_name: str, only: str | None) -> None:
     "--seconds",
     default=SECONDS,
     show_default=True,
-    help="Of samples, for each measurement by our method.",
+    help="Time for each measurement by our method.",
 )
 @_budget
 def precision(seconds: float, budget_name: str) -> None:
     """Measure how well independent measurements agree, by our method and others'.
 
-    Eight measurements of one ratio by each method, on a quiet machine and with
-    another process keeping a core busy: about 20 minutes.
+    Takes eight measurements of one ratio by each method, on a quiet machine and
+    with another process that keeps a core busy: about 20 minutes.
     """
     plan = campaign.plan([experiment("precision")], budget(budget_name), say=_say)
     if not plan.pool:
         raise MissingTool("; ".join(plan.missing.values()), "precision")
-    with _progress("precision") as progress:
-        run = measure_precision(plan, progress, seconds)
+    with _progress("precision") as watched:
+        run = measure_precision(plan, watched, seconds)
     click.echo(f"kept in {run.name}; make report shows it")
 
 
@@ -179,33 +176,33 @@ def precision(seconds: float, budget_name: str) -> None:
 def replay() -> None:
     """Run the notebooks from the recorded runs, and write the report.
 
-    Needs neither Go nor a C compiler. The notebooks in notebooks/ are written
-    anew, and are the same to the byte as long as nothing has changed.
+    Needs neither Go nor a C compiler. The notebooks in notebooks/ are rewritten,
+    and are the same to the byte as long as nothing has changed.
     """
-    os.environ |= {"GCCOST_MODE": "replay", "GCCOST_ONLY": ""}
-    with runs.exclusive(places.report(), "writing the report"):
-        notebooks = _notebooks(list(EXPERIMENTS.values()))
-        _write(_execute(notebooks, places.NOTEBOOKS, "replay"))
-        from gccost import study
+    from gccost import study
 
+    settings = Settings("replay")
+    with runs.exclusive(places.report(), "writing the report"):
+        _write(_execute(_notebooks(settings), places.NOTEBOOKS, settings), settings)
         name, chart = PICTURE
-        (places.NOTEBOOKS / f"{chart}.png").write_bytes(study.open_study(name).chart(chart).png)
+        picture = study.open_study(name, settings).chart(chart).png
+        (places.NOTEBOOKS / f"{chart}.png").write_bytes(picture)
 
 
 @main.command()
 def html() -> None:
-    """Write the report anew from the notebooks that were executed last."""
+    """Rewrite the report from the notebooks that were executed last."""
     measured = sorted((places.report() / "notebooks").glob("*.ipynb"))
-    os.environ |= {"GCCOST_MODE": "measure" if measured else "replay"}
+    settings = replace(Settings.read(), mode="measure" if measured else "replay")
     with runs.exclusive(places.report(), "writing the report"):
-        _write(measured or sorted(places.NOTEBOOKS.glob("*.ipynb")))
+        _write(measured or sorted(places.NOTEBOOKS.glob("*.ipynb")), settings)
 
 
 @main.command()
 def fetch() -> None:
-    """Bring every compiler that measuring would fetch, so that it can be done offline.
+    """Download every compiler that measuring needs, so that it works offline.
 
-    Fails where the Go release of today or that of the first document cannot be had.
+    Fails if today's Go release or that of the first document cannot be had.
     """
     plan = campaign.plan(list(EXPERIMENTS.values()), list(BUDGETS.values())[-1], say=_say)
     for release, why in plan.missing.items():
@@ -222,16 +219,15 @@ def kernel() -> None:
 
 @main.command()
 def live() -> None:
-    """Run the Go notebooks anew and keep their output, which a replay shows as it is."""
+    """Run the Go notebooks again and keep their output, which replay shows as it is."""
     gokernel.make(_say)
-    _execute(_go_notebooks(), places.NOTEBOOKS, "measure")
+    _execute(_go_notebooks(), places.NOTEBOOKS, Settings("measure"))
 
 
 @main.command()
 def doctor() -> None:
-    """Say what was found, what is missing, what that costs, and what mends it."""
-    findings = examination.examine()
-    click.echo(examination.render(findings))
+    """List what was found and what is missing, how it affects the report, and how to fix it."""
+    click.echo(examination.render(examination.examine()))
 
 
 @main.command()
@@ -239,8 +235,8 @@ def doctor() -> None:
 def adopt(run: Path) -> None:
     """Copy a run folder to data/reference, which replay shows.
 
-    A run is refused if its machine was disturbed, or if it is slower than recordings of
-    machines like it.
+    Refuses a run whose machine was disturbed, or that is slower than recordings
+    of machines like it.
     """
     click.echo(f"replay shows {reference.adopt(Run(run)).name} from now on")
 
@@ -249,10 +245,10 @@ def adopt(run: Path) -> None:
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))
 def compare(first: Path, second: Path) -> None:
-    """Set two run folders side by side: each claim's figure in both.
+    """Show two run folders side by side: each claim's figure in both.
 
-    The runs are never pooled. The last column is the chance of a difference
-    like this one between two runs that measure the same thing.
+    The runs are never pooled. The last column is the probability of a difference
+    at least as large between two runs that measure the same quantity.
     """
     one, other = Run(first), Run(second)
     for name, fact in _differences(one, other):
@@ -281,7 +277,7 @@ def _rows_of(run: Run) -> dict[tuple[str, str], ledger.Row]:
 
 
 def _differences(one: Run, other: Run) -> Iterator[tuple[str, str]]:
-    machines = [run.manifest().get("machine", {}) for run in (one, other)]
+    machines: list[Mapping[str, Any]] = [run.manifest()["machine"] for run in (one, other)]
     for name in sorted(set(machines[0]) & set(machines[1])):
         if name in ("load", "memory_available", "swap_used"):
             continue
@@ -289,16 +285,16 @@ def _differences(one: Run, other: Run) -> Iterator[tuple[str, str]]:
             yield name, f"{machines[0][name]} and {machines[1][name]}"
 
 
-def _chosen(only: str | None) -> list[Experiment]:
-    return [experiment(only)] if only else list(EXPERIMENTS.values())
+def _chosen(settings: Settings) -> list[Experiment]:
+    return [experiment(settings.only)] if settings.only else list(EXPERIMENTS.values())
 
 
-def _measure(budget_name: str, chosen: list[Experiment]) -> bool:
+def _measure(settings: Settings) -> bool:
     """Measure studies in one campaign; whether each could be.
 
-    One that cannot, as its tools are missing, is said and left out.
+    A study whose tools are missing is reported and left out.
     """
-    limit = budget(budget_name)
+    limit, chosen = settings.budget, _chosen(settings)
     for what in runs.passed_over(places.runs()):
         _say(what)
     for of in chosen:
@@ -311,8 +307,8 @@ def _measure(budget_name: str, chosen: list[Experiment]) -> bool:
     for release, why in plan.missing.items():
         _say(f"{toolchains.title(release)} is left out. {why}")
     try:
-        with _progress("measuring") as progress:
-            run = campaign.measure(plan, progress)
+        with _progress("measuring") as watched:
+            run = campaign.measure(plan, watched)
     except MissingTool as error:
         _say(f"nothing is measured. {error}")
         return False
@@ -331,75 +327,52 @@ def _measure(budget_name: str, chosen: list[Experiment]) -> bool:
     return not lacking
 
 
-@contextmanager
-def _progress(name: str) -> Iterator[campaign.Progress]:
-    """A bar in seconds of measuring, with the time left; a line a round where no one watches."""
-    bar: tqdm[Any] | None = None
-    said = ""
-
-    def progress(done: float, total: float, doing: str) -> None:
-        nonlocal bar, said
-        if not sys.stderr.isatty():
-            what = doing.rpartition(":")[0] or doing
-            if what != said:
-                left = max(total - done, 0)
-                click.echo(f"{name}: {what} (up to {left:.0f} s of measuring left)", err=True)
-                said = what
-            return
-        if bar is None:
-            bar = tqdm(total=round(total), desc=name, unit="s", leave=False)
-        bar.total = round(max(total, done))
-        bar.n = round(done)
-        bar.set_postfix_str(doing)
-
-    try:
-        yield progress
-    finally:
-        if bar is not None:
-            bar.close()
+def _progress(name: str) -> AbstractContextManager[campaign.Progress]:
+    return progress.bar(name) if sys.stderr.isatty() else progress.lines(name)
 
 
-def _notebooks(chosen: list[Experiment]) -> list[Path]:
+def _notebooks(settings: Settings) -> list[Path]:
     """The results first, then the chapters that have something to show, in order."""
     from gccost import study
 
-    for of in chosen:
-        if not study.shown(of):
+    chapters = {"00-results"}
+    for of in _chosen(settings):
+        if study.is_shown(of, settings.mode):
+            chapters.add(of.chapter)
+        else:
             how = of.apart or f"make measure ONLY={of.name}"
             _say(f"{of.chapter} is left out: {how} measures it")
-    chapters = {of.chapter for of in chosen if study.shown(of)} | {"00-results"}
     found = [p for p in sorted(places.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
-    return found + (_go_notebooks() if len(chosen) == len(EXPERIMENTS) else [])
+    return found if settings.only else found + _go_notebooks()
 
 
 def _go_notebooks() -> list[Path]:
     return sorted(places.NOTEBOOKS.glob("go-*.ipynb"))
 
 
-def _execute(notebooks: list[Path], into: Path, mode: Literal["measure", "replay"]) -> list[Path]:
+def _execute(notebooks: list[Path], into: Path, settings: Settings) -> list[Path]:
     """Run notebooks: the results last, for they need what the chapters measured.
 
-    What the Go notebooks show is of the moment, so in replay, and where there is
+    The output of the Go notebooks differs each time, so in replay, and where there is
     no Go kernel, they stay as they are. Where nothing is measured several run at once.
     """
     from gccost.showing.execute import execute_all
 
-    targets = {notebook: into / notebook.name for notebook in notebooks}
     into.mkdir(parents=True, exist_ok=True)
-    as_they_are = set(_go_notebooks())
-    if mode == "measure" and gokernel.find() is not None:
-        as_they_are = set()
-    running = sorted(targets.keys() - as_they_are, key=lambda p: (p.stem == "00-results", p))
-    for notebook in as_they_are & targets.keys():
+    targets = {notebook: into / notebook.name for notebook in notebooks}
+    measuring = settings.mode == "measure"
+    kept = set() if measuring and gokernel.find() else set(_go_notebooks()) & targets.keys()
+    for notebook in kept:
         if targets[notebook] != notebook:
             _say(f"{notebook.stem} is shown as it was recorded: make kernel lets it run")
             write_whole(targets[notebook], notebook.read_bytes())
+    running = sorted(targets.keys() - kept, key=lambda p: (p.stem == "00-results", p))
     execute_all(
         {notebook: targets[notebook] for notebook in running},
-        mode=mode,
-        at_once=1 if mode == "measure" else min(machine.allowed_cpus(), _MOST_AT_ONCE),
-        on_start=lambda notebook: _say(f"running {notebook.stem} ({mode})"),
-        on_stderr=_to_stderr,
+        settings,
+        at_once=1 if measuring else min(machine.allowed_cpus(), MOST_AT_ONCE),
+        on_start=lambda notebook: _say(f"running {notebook.stem} ({settings.mode})"),
+        on_stderr=sys.stderr.write,
     )
     return list(targets.values())
 
@@ -408,15 +381,11 @@ def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _to_stderr(text: str) -> None:
-    sys.stderr.write(text)
-
-
-def _write(executed: list[Path]) -> None:
+def _write(executed: list[Path], settings: Settings) -> None:
     from gccost import study
     from gccost.showing.report import write_report
 
-    rows = study.open_results().rows
+    rows = study.open_results(settings).rows
     index = write_report(
         executed,
         places.report(),

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from subprocess import CompletedProcess
 
 
 class GccostError(Exception):
@@ -85,6 +86,16 @@ def no_room(said: str, doing: str, folders: Iterable[Path]) -> DiskFull | None:
         where = next((folder for folder in known if where.is_relative_to(folder)), where)
         return DiskFull(f"cannot be written: {words} ({doing})", str(where), _MENDS[number])
     return None
+
+
+def failed_build(
+    done: CompletedProcess[str], place: str, mend: str, folders: Iterable[Path]
+) -> GccostError:
+    """A build that failed, with what it printed; DiskFull for want of room in its folders."""
+    if full := no_room(done.stderr + done.stdout, f"building {place}", folders):
+        return full
+    said = (done.stderr or done.stdout).strip()
+    return GccostError(f"the build failed:\n{said}", place, mend)
 
 
 def _room(folder: Path) -> float:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock
 
 from gccost.errors import refused
 
@@ -36,3 +40,32 @@ def write_whole(path: Path, data: bytes) -> None:
             new.replace(path)
         finally:
             new.unlink(missing_ok=True)
+
+
+def make_once(folder: Path, fill: Callable[[Path], None]) -> Path:
+    """Have `fill` make a folder that does not exist yet; returns the folder.
+
+    It is complete or absent: `fill` gets a path beside it, which is renamed at the end, and
+    what a killed process left there is removed first. Other processes wait meanwhile.
+    """
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = folder.with_name(f"{folder.name}.partial")
+    with FileLock(folder.with_name(f"{folder.name}.lock")):
+        if not folder.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)
+            try:
+                fill(partial)
+                partial.rename(folder)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def hash_of(paths: Iterable[Path], root: Path) -> str:
+    """A SHA-256 over files, in order: their names below `root`, and their content; hex."""
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
+        digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()

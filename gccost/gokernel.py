@@ -1,15 +1,14 @@
 """The Go kernel of JupyterLab: gophernotes, built here and registered in this environment.
 
-`gokernel/go.mod` and `go.sum` pin what it is built from. It belongs to the Go
-release that built it: packages of gosrc/ are compiled as plugins of it, so that
-release stands first on its PATH. It is interpreted: nothing is ever timed in it.
+`gokernel/go.mod` and `go.sum` pin its sources. It belongs to the Go release that
+built it: packages of gosrc/ are compiled as its plugins, so that release comes
+first on its PATH. It interprets Go, so nothing is ever timed in it.
 """
 
 from __future__ import annotations
 
 import datetime
 import hashlib
-import inspect
 import json
 import re
 import sys
@@ -35,6 +34,17 @@ SECONDS: Final = 900  # after which a build counts as hung
 
 # How a cell names a package of gosrc/: in an import, or to the go command.
 _PACKAGE = re.compile(r'"(?:\.\./gosrc|\.)/([a-z0-9/]+)"')
+
+_BUILD: Final = ("-trimpath", "-buildvcs=false", f"github.com/gopherdata/{NAME}")
+_ENVIRONMENT: Final = {
+    "CGO_ENABLED": "1",
+    "GOENV": "off",
+    "GOFLAGS": "-trimpath",
+    "GOPROXY": "off",
+    "GOROOT": "",
+    "GOTOOLCHAIN": "local",
+    "GOWORK": "off",
+}
 
 # Each kernel gets a GOPATH of its own, as the interpreter empties the one that it
 # finds; its number is the kernel's process. Nobody is told when a kernel ends, so
@@ -79,14 +89,16 @@ def make(say: Callable[[str], None] = toolchains.silent) -> Path:
     go = toolchains.fetch(TODAY_GO, say)
     environment = {**go.environment(), "GOFLAGS": "-mod=readonly"}
     say(f"the Go kernel: about 15 MB to download, 50 MB on disk, a minute to build (Go {TODAY_GO})")
-    _go(go, environment, "download", "mod", "download")
+    if failed := _go(go, environment, "mod", "download"):
+        why = failed.splitlines()[-1]
+        raise MissingTool(
+            f"its sources cannot be fetched ({why})", "the Go kernel", "run `make kernel` online"
+        )
     folder().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder(), prefix="build-") as scratch:
         built = Path(scratch, NAME)
-        _go(
-            *(go, environment, "build", "build", "-trimpath", "-buildvcs=false"),
-            *("-o", str(built), f"github.com/gopherdata/{NAME}"),
-        )
+        if failed := _go(go, environment, "build", "-o", str(built), *_BUILD):
+            raise GccostError(f"the build failed:\n{failed}", "gokernel/go.mod", "make doctor")
         built.replace(folder() / NAME)
     start = folder() / "start"
     write_whole(start, _START.encode())
@@ -96,14 +108,8 @@ def make(say: Callable[[str], None] = toolchains.silent) -> Path:
         "display_name": "Go",
         "language": "go",
         "env": {
+            **_ENVIRONMENT,
             "CC": environment["CC"],
-            "CGO_ENABLED": "1",
-            "GOENV": "off",
-            "GOFLAGS": "-trimpath",
-            "GOPROXY": "off",
-            "GOROOT": "",
-            "GOTOOLCHAIN": "local",
-            "GOWORK": "off",
             "PATH": f"{go.goroot / 'bin'}:${{PATH}}",
         },
         "metadata": {"gccost": _recipe()},
@@ -134,33 +140,22 @@ def kept(node: NotebookNode) -> tuple[str, str]:
     stamped = node.metadata.get("gccost", {})
     if not stamped:
         return "It has not been run yet.", ""
-    stale = (
-        ""
-        if stamped["sources"] == sources(node)
-        else (
-            "Its cells or the programs that they run have changed since: its output is not theirs."
-        )
-    )
+    stale = "Its cells or the programs that they run have changed since it ran."
+    if stamped["sources"] == sources(node):
+        stale = ""
     return f"Run with Go {stamped['go']} on {stamped['date']}.", stale
 
 
-def _go(go: toolchains.Toolchain, environment: dict[str, str], what: str, *command: str) -> None:
+def _go(go: toolchains.Toolchain, environment: dict[str, str], *command: str) -> str:
+    """Run the go command on the kernel's module; what it said if it failed, else nothing."""
     done = processes.run([str(go.go), *command], cwd=MODULE, env=environment, limit=SECONDS)
     if done.returncode == 0:
-        return
-    said = (done.stderr or done.stdout).strip()
-    if what == "download":
-        why = said.splitlines()[-1] if said else "no reason is given"
-        raise MissingTool(
-            f"its sources cannot be fetched ({why})",
-            "the Go kernel",
-            "run `make kernel` when online",
-        )
-    raise GccostError(f"the build failed:\n{said}", "gokernel/go.mod", "make doctor")
+        return ""
+    return (done.stderr or done.stdout).strip() or "no reason is given"
 
 
 def _recipe() -> str:
     """A hash over all that decides what is built and how it is registered."""
-    parts = [TODAY_GO, inspect.getsource(make), _START]
+    parts = [TODAY_GO, json.dumps([_BUILD, _ENVIRONMENT]), _START]
     parts += [(MODULE / name).read_text(encoding="utf-8") for name in ("go.mod", "go.sum")]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -56,8 +58,7 @@ class Leash:
     ) -> subprocess.CompletedProcess[str]:
         """Like subprocess.run, with what the command prints captured.
 
-        When it is broken off, by the limit in seconds or by a signal to us,
-        everything on the leash is ended.
+        If the limit in seconds passes, or a signal ends us, everything on the leash ends.
         """
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         with self.start(command, **options) as process:
@@ -82,3 +83,28 @@ def run(
     """Run one command on a leash of its own; see `Leash.run`."""
     with Leash() as leash:
         return leash.run(command, limit=limit, **options)
+
+
+def ask(
+    command: Sequence[str | Path],
+    env: Mapping[str, str] | None = None,
+    limit: float | None = 60,
+    errors: str = "replace",
+) -> subprocess.CompletedProcess[str] | None:
+    """A short command and what it printed; None if it is missing, fails or hangs.
+
+    None too where `errors` is "strict" and it printed no text. On a busy machine
+    `java -version` takes seconds, hence `limit` (in seconds).
+    """
+    try:
+        return subprocess.run(
+            command,
+            env=env,
+            capture_output=True,
+            text=True,
+            errors=errors,
+            check=True,
+            timeout=limit,
+        )
+    except (OSError, UnicodeError, subprocess.SubprocessError):
+        return None

@@ -7,6 +7,8 @@ rounded before it is drawn gives the same bytes on every machine.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from gccost.stats import Estimate
 
@@ -69,24 +71,9 @@ def whole(x: float) -> str:
     return count(x) if float(x).is_integer() else plain(x)
 
 
-def allocations(x: float) -> str:
-    """Allocations per operation more than another version's: "1 more"."""
-    return whole(x) + " more"
-
-
-def cycles(x: float) -> str:
-    """GC cycles: "2 cycles"."""
-    return whole(x) + " cycles"
-
-
 def blocks(x: float) -> str:
     """C blocks: "64 blocks"."""
     return whole(x) + " blocks"
-
-
-def registrations(x: float) -> str:
-    """Registrations per object more than another version's: "1 more"."""
-    return whole(x) + " more"
 
 
 def places(x: float) -> str:
@@ -94,31 +81,34 @@ def places(x: float) -> str:
     return whole(x) + (" place" if x == 1 else " places")
 
 
-def frequency(x: float) -> str:
-    """How often a second: "679/s"."""
-    return plain(x) + "/s"
+def _counted(words: str) -> Callable[[float], str]:
+    return lambda x: f"{whole(x)} {words}"
 
 
-FORMATS = {
-    "ratio": times,
-    "share": percent,
-    "ns": nanoseconds,
-    "count": count,
-    "number": plain,
-    "allocations": allocations,
-    "cycles": cycles,
-    "blocks": blocks,
-    "registrations": registrations,
-    "places": places,
-    "frequency": frequency,
-}
-
-
-WHOLE = ("allocations", "cycles", "blocks", "registrations", "places")
+WHOLE: Mapping[str, Callable[[float], str]] = MappingProxyType(
+    {
+        "allocations": _counted("more"),  # an operation than another version
+        "registrations": _counted("more"),  # an object than another version
+        "cycles": _counted("cycles"),
+        "blocks": blocks,
+        "places": places,
+    }
+)
+FORMATS: Mapping[str, Callable[[float], str]] = MappingProxyType(
+    {
+        **WHOLE,
+        "ratio": times,
+        "share": percent,
+        "ns": nanoseconds,
+        "count": count,
+        "number": plain,
+        "frequency": lambda x: plain(x) + "/s",
+    }
+)
 
 
 def value(x: float, unit: str) -> str:
-    """A number with its unit ("ratio", "share", "ns", "count")."""
+    """A number with its unit, one of FORMATS."""
     return FORMATS[unit](x)
 
 

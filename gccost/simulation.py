@@ -41,41 +41,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from gccost import stats
-from gccost.stats import LOOKS
+from gccost.stats import LOOKS, Floats
 
-Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 Case = Literal["stationary", "finalizer", "cleanup"]
-
-
-def floor(quantiles: Floats, rounds: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """`stats.floor` along the last axis: the log costs and the spreads."""
-    starts = np.flatnonzero(np.diff(rounds, prepend=rounds[0] - 1))
-    least = np.log(np.minimum.reduceat(quantiles, starts, axis=-1))
-    cost = np.quantile(least, stats.LOW, axis=-1, method="median_unbiased")
-    return cost, _spread(least)
-
-
-def level(values: Floats) -> tuple[Floats, Floats]:
-    """`stats.level` along the last axis: the log costs and the spreads."""
-    logs = np.log(values)
-    cost = np.quantile(logs, stats.LOW, axis=-1, method="median_unbiased")
-    return cost, _spread(logs)
-
-
-def _spread(logs: Floats) -> Floats:
-    spread = logs.std(axis=-1, ddof=1)
-    if logs.shape[-1] >= stats.HALF_FROM:
-        middle = np.median(logs, axis=-1, keepdims=True)
-        below = np.where(logs <= middle, (middle - logs) ** 2, np.nan)
-        spread = np.sqrt(np.nanmean(below, axis=-1))
-    return np.asarray(np.maximum(spread, stats.LEAST_SPREAD))
-
-
-def half_width(spread: Floats, other: Floats, n: int, confidence: float) -> Floats:
-    """The random half-width of the log ratio of two costs, from their spreads."""
-    t = float(special.stdtrit(n - 1, (1 + confidence) / 2))
-    return stats.WIDENING * t / float(np.sqrt(n)) * np.hypot(spread, other)
 
 
 PROCESSES = 4  # of a stationary case in a round
@@ -143,9 +112,10 @@ def simulate(
     for look, n in enumerate(LOOKS):
         (a, sa), (b, sb) = _cost(upper, n), _cost(lower, n)
         error[:, look] = a - b
-        shown = np.hypot(half_width(sa, sb, n, 0.95), stats.SYSTEMATIC)
+        spread = np.hypot(sa, sb)
+        shown = np.hypot(stats.half_width(spread, n, 0.95), stats.SYSTEMATIC)
         covered[:, look] = np.abs(a - b) <= shown
-        h = half_width(sa, sb, n, 0.99) + float(np.log(stats.MARGIN))
+        h = stats.half_width(spread, n, 0.99) + np.log(stats.MARGIN)
         e = np.abs(truth + a - b) if band else truth + a - b
         valid[:, look] = tried[:, n - 1] <= 2 * n
         verdict[:, look] = (1.0 * (e - h > edge) - (e + h < edge)) * valid[:, look]
@@ -169,11 +139,9 @@ def simulate(
 
 
 def _cost(samples: Floats, n: int) -> tuple[Floats, Floats]:
-    """Return the log cost and sd from n rounds. Stationary samples have a third axis."""
-    if samples.ndim == 2:
-        return level(samples[:, :n])
-    flat = samples[:, :n].reshape(len(samples), -1)
-    return floor(flat, np.repeat(np.arange(n), PROCESSES))
+    """Return the log cost and s from n rounds. Stationary samples have a third axis."""
+    first = samples[:, :n] if samples.ndim == 2 else samples[:, :n].min(axis=2)
+    return stats.undisturbed(np.log(first))
 
 
 def _samples(

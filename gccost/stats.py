@@ -1,4 +1,4 @@
-"""Estimates and intervals: what the campaign, the claims and the charts stand on.
+"""Estimates and intervals: what the campaign, the claims and the charts are based on.
 
 **The undisturbed cost.** Other tenants, the host and the sibling hardware thread only
 ever slow a loop down, in bursts of milliseconds, and they slow different programs by
@@ -44,8 +44,9 @@ truth lies on a boundary at most 0.2 % decide. Its docstring has the whole table
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, isfinite, isnan, log, nan, sqrt
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,7 +87,7 @@ class Cost:
 
     def half_width(self, confidence: float) -> float:
         """Half its interval on the log scale; infinite from a single round."""
-        return _half(self.spread, self.rounds, confidence)
+        return float(half_width(self.spread, self.rounds, confidence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,12 @@ class Estimate:
     samples: int
     rounds: int
     confidence: float
+    has_interval: ClassVar[bool] = True
+
+    @property
+    def shown(self) -> tuple[float, ...]:
+        """The values to print."""
+        return (self.value,)
 
     @property
     def half_width(self) -> float:
@@ -121,6 +128,25 @@ class Estimate:
         """Whether x lies in the interval, its ends included."""
         return self.low <= x <= self.high
 
+    def narrowed(self, share: float) -> Self:
+        """The same value with a share of the interval: on the log scale if it is positive."""
+        if self.low > 0:
+            low, high = (self.value * (end / self.value) ** share for end in (self.low, self.high))
+        else:
+            low, high = (self.value + (end - self.value) * share for end in (self.low, self.high))
+        return replace(self, low=low, high=high)
+
+
+def nothing(width: Width = SHOWN) -> Estimate:
+    """The estimate from no sample at all."""
+    return Estimate(nan, -inf, inf, 0, 0, width.confidence)
+
+
+def around(value: float, half: float, of: Sequence[Estimate]) -> Estimate:
+    """A figure drawn from estimates of one confidence, `half` its half-width."""
+    samples, rounds = min(e.samples for e in of), min(e.rounds for e in of)
+    return Estimate(value, value - half, value + half, samples, rounds, of[0].confidence)
+
 
 def floor(quantiles: ArrayLike, rounds: ArrayLike) -> Cost:
     """The cost of a loop that is timed in slices.
@@ -133,8 +159,8 @@ def floor(quantiles: ArrayLike, rounds: ArrayLike) -> Cost:
     least = np.array([logs[known][labels == label].min() for label in np.unique(labels)])
     if not least.size:
         return Cost(nan, inf, 0, 0)
-    value = float(np.quantile(least, LOW, method="median_unbiased"))
-    return Cost(value, _spread(least), least.size, int(known.sum()))
+    value, spread = undisturbed(least)
+    return Cost(float(value), float(spread), least.size, int(known.sum()))
 
 
 def relieved(values: ArrayLike, reference: ArrayLike, floor_ns: float) -> Floats:
@@ -157,9 +183,33 @@ def level(values: ArrayLike, quantile: float = LOW) -> Cost:
     logs = logs[np.isfinite(logs)]
     if not logs.size:
         return Cost(nan, inf, 0, 0)
-    value = float(np.quantile(logs, quantile, method="median_unbiased"))
-    spread = _spread(logs) if quantile == LOW else _whole_spread(logs)
-    return Cost(value, spread, logs.size, logs.size)
+    value, spread = undisturbed(logs)
+    if quantile != LOW:
+        value, spread = _quantile(logs, quantile), _whole_spread(logs)
+    return Cost(float(value), float(spread), logs.size, logs.size)
+
+
+def undisturbed(logs: Floats) -> tuple[Floats, Floats]:
+    """The lower quartile of the logs of times, and s, along the last axis.
+
+    Disturbances only ever make times longer, hence the s of the lower half.
+    """
+    value, spread = _quantile(logs, LOW), _whole_spread(logs)
+    if logs.shape[-1] >= HALF_FROM:
+        middle = np.median(logs, axis=-1, keepdims=True)
+        below = np.where(logs <= middle, (middle - logs) ** 2, nan)
+        spread = np.maximum(np.sqrt(np.nanmean(below, axis=-1)), LEAST_SPREAD)
+    return value, spread
+
+
+def _quantile(logs: Floats, q: float) -> Floats:
+    return np.asarray(np.quantile(logs, q, axis=-1, method="median_unbiased"))
+
+
+def _whole_spread(logs: Floats) -> Floats:
+    if logs.shape[-1] < 2:
+        return np.full(logs.shape[:-1], inf)
+    return np.asarray(np.maximum(logs.std(axis=-1, ddof=1), LEAST_SPREAD))
 
 
 def combine(
@@ -174,27 +224,20 @@ def combine(
     The interval is made on the log scale, or as it is for a figure that may be zero or
     less (`signed`). Without a sample of each cost there is no figure.
     """
-    samples = min((cost.samples for cost in costs), default=0)
-    rounds = min((cost.rounds for cost in costs), default=0)
-    nothing = Estimate(nan, -inf, inf, 0, 0, width.confidence)
+    samples, rounds = (min(cost.samples for cost in costs), min(cost.rounds for cost in costs))
     if not samples:
-        return nothing
+        return nothing(width)
     logs = [cost.log for cost in costs]
-    value = _figure(function, logs, signed)
-    if not isfinite(value):
-        return nothing
-    slopes = []
-    for i in range(len(logs)):
-        up, down = list(logs), list(logs)
-        up[i] += _STEP
-        down[i] -= _STEP
-        rise = _figure(function, up, signed) - _figure(function, down, signed)
-        slopes.append(rise / (2 * _STEP))
-    if not all(map(isfinite, slopes)):
-        return nothing
-    moved = [(s, c) for s, c in zip(slopes, costs, strict=True) if s]
-    parts = [s * c.half_width(width.confidence) for s, c in moved]
-    shared = width.systematic * max((abs(s) for s in slopes), default=0.0)
+
+    def slope(i: int) -> float:
+        up, down = ([*logs[:i], logs[i] + step, *logs[i + 1 :]] for step in (_STEP, -_STEP))
+        return (_figure(function, up, signed) - _figure(function, down, signed)) / (2 * _STEP)
+
+    value, slopes = _figure(function, logs, signed), [slope(i) for i in range(len(logs))]
+    if not all(map(isfinite, (value, *slopes))):
+        return nothing(width)
+    parts = [s * c.half_width(width.confidence) for s, c in zip(slopes, costs, strict=True) if s]
+    shared = width.systematic * max(map(abs, slopes))
     half = sqrt(sum(part**2 for part in parts) + shared**2)
     low, high = value - half, value + half
     if not signed:
@@ -213,9 +256,9 @@ def amount(values: ArrayLike, width: Width = SHOWN) -> Estimate:
     x = np.asarray(values, dtype=np.float64)
     x = x[np.isfinite(x)]
     if not x.size:
-        return Estimate(nan, -inf, inf, 0, 0, width.confidence)
+        return nothing(width)
     value = float(np.median(x))
-    half = _half(float(x.std(ddof=1)) if x.size > 1 else nan, x.size, width.confidence)
+    half = float(half_width(x.std(ddof=1) if x.size > 1 else nan, x.size, width.confidence))
     return Estimate(value, value - half, value + half, x.size, x.size, width.confidence)
 
 
@@ -238,7 +281,7 @@ def share(values: ArrayLike, width: Width = SHOWN) -> Estimate:
 
 def narrowing(rounds: int, more: int, confidence: float) -> float:
     """What is left of a half-width when so many rounds become more."""
-    return _half(1.0, more, confidence) / _half(1.0, rounds, confidence)
+    return float(half_width(1, more, confidence) / half_width(1, rounds, confidence))
 
 
 def most_unseen(samples: int, confidence: float = 0.95) -> float:
@@ -271,24 +314,12 @@ def heterogeneity(ratios: Sequence[Estimate]) -> float:
     return float(special.fdtrc(others, 1 / (3 * lack), f))
 
 
-def _half(spread: float, rounds: int, confidence: float) -> float:
+def half_width(spread: Floats | float, rounds: int, confidence: float) -> Floats:
+    """Half the interval from s of so many rounds: infinite from a single one."""
     if rounds < 2:
-        return inf
+        return np.full_like(spread, inf, dtype=np.float64)
     t = float(special.stdtrit(rounds - 1, (1 + confidence) / 2))
-    return WIDENING * t * spread / sqrt(rounds)
-
-
-def _whole_spread(logs: Floats) -> float:
-    return max(LEAST_SPREAD, float(logs.std(ddof=1))) if logs.size > 1 else inf
-
-
-def _spread(logs: Floats) -> float:
-    """s of times, which disturbances only ever make longer."""
-    if logs.size < HALF_FROM:
-        return _whole_spread(logs)
-    middle = np.median(logs)
-    below = logs[logs <= middle]
-    return max(LEAST_SPREAD, float(np.sqrt(((middle - below) ** 2).mean())))
+    return np.asarray(WIDENING * t * spread / sqrt(rounds))
 
 
 def _figure(function: Callable[..., float], logs: Sequence[float], signed: bool) -> float:
@@ -302,7 +333,7 @@ def _exp(x: float) -> float:
     return exp(x) if x < _LARGEST else inf  # few rounds: an upper end beyond all floats
 
 
-_LARGEST = 700.0
+_LARGEST = 700.0  # whose exponential is near the largest float
 
 
 def _logs(values: ArrayLike) -> Floats:

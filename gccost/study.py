@@ -1,28 +1,24 @@
-"""The door: what a notebook calls.
+"""What a notebook calls.
 
     study = gccost.study.open_study("lemire")
 
 opens an experiment: it measures what your run lacks, or replays the recorded one
-(`GCCOST_MODE=replay`, a Binder machine, or no toolchain), and then gives frames,
-estimates, verdicts, tables and charts.
+(`GCCOST_MODE=replay`, a Binder machine, or no toolchain). The study then gives
+frames, estimates, verdicts, tables and charts.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, Literal
+from pathlib import Path
 
 import pandas as pd
 from IPython.display import display
-from tqdm import tqdm
 
 from gccost import places, processes, rounding
 from gccost.errors import GccostError, MissingTool
@@ -33,33 +29,16 @@ from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.measuring import campaign, languages, runs, toolchains
 from gccost.measuring.experiments import EXPERIMENTS, experiment
-from gccost.measuring.experiments.base import BUDGETS, Arm, Budget, Experiment, Ratio, budget
+from gccost.measuring.experiments.base import Arm, Experiment, Ratio, named
 from gccost.measuring.runs import Run
-from gccost.measuring.samples import RUN_DELAY
-from gccost.showing import charts, tables
+from gccost.settings import Mode, Settings
+from gccost.showing import charts, progress, tables, variants
 from gccost.showing.figures import Chart
-from gccost.showing.tables import Cell, Markup, Prose
+from gccost.showing.notice import notice
+from gccost.showing.tables import Markup, Prose
 from gccost.stats import Estimate
 
 SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
-SHOWN_PROBLEMS = 5  # lines that could not be used, by name: of a spoiled file they are many
-
-Mode = Literal["measure", "replay"]
-
-
-def mode() -> Mode:
-    """Whether this session measures or replays."""
-    named = os.environ.get("GCCOST_MODE", "")
-    if named not in ("", "measure", "replay"):
-        raise GccostError(f"there is no mode {named!r}", "GCCOST_MODE", "name measure or replay")
-    if named:
-        return "replay" if named == "replay" else "measure"
-    return "replay" if any(name.startswith("BINDER_") for name in os.environ) else "measure"
-
-
-def chosen_budget() -> Budget:
-    """The budget that `BUDGET=` or `GCCOST_BUDGET` names; quick if none does."""
-    return budget(os.environ.get("GCCOST_BUDGET") or "quick")
 
 
 def reference(of: Experiment) -> Run:
@@ -168,156 +147,37 @@ class Study:
 
     def chart(self, name: str) -> Chart:
         """A chart by name."""
-        if name not in charts.CHARTS:
-            raise GccostError(
-                f"there is no chart {name!r}", mend=f"name one of {', '.join(charts.CHARTS)}"
-            )
-        return charts.CHARTS[name](self.recording)
+        return named(charts.CHARTS, name, "chart")(self.recording)
 
     def notice(self) -> Markup:
-        """Which run is shown, how it was measured, and what makes it less trustworthy."""
-        return _notice(self)
+        """Which run is shown, how it was measured, and its caveats."""
+        return notice([self.recording], self.mode, self.notices)
 
     def costs(self, *arms: Arm, under: Arm) -> Markup:
         """What arms cost, a table per release: time, against `under`, memory, what is left."""
-        header = (
-            "variant",
-            "cost, ns/op",
-            "mean, ns/op",
-            f"against {charts.NAMES[under.benchmark]}",
-            "added per object",
-            "CPU ns/op",
-            "settled ns/op",
-            "allocs/op",
-            "GC cycles",
-            "blocks left by the loop, the drain",
-            "page faults",
-            "peak RSS",
-        )
-        parts = [
-            tables.table(header, self._cost_lines(arms, under, go), caption=toolchains.title(go))
-            for go in self.releases
-        ]
-        return Markup("".join(p.html for p in parts), "\n\n".join(p.text for p in parts))
-
-    def _cost_lines(
-        self, arms: tuple[Arm, ...], under: Arm, go: str
-    ) -> Iterator[tuple[str | Cell, ...]]:
-        for arm in arms:
-            if not len(self.recording.samples(arm, go)):
-                continue
-            allocs, cycles, loop, drained = (
-                rounding.count(self.amount(arm, go, unit).value)
-                for unit in ("allocs/op", "gc-cycles", "c-unfreed-loop", "c-unfreed-drained")
-            )
-            ratio, added = self.ratio(arm, under, go), self.added(arm, under, go)
-            yield (
-                charts.NAMES[arm.benchmark] + (", GC off" if arm.gogc == "off" else ""),
-                rounding.plain(self.level(arm, go).value),
-                rounding.plain(self.recording.mean(arm, go)),
-                Cell("1") if arm == under else tables.estimate(ratio, "ratio"),
-                Cell("–") if arm == under else tables.estimate(added, "ns"),
-                rounding.plain(self.level(arm, go, "cpu-ns/op").value),
-                rounding.plain(self.level(arm, go, "settled-ns/op").value),
-                allocs,
-                cycles,
-                Cell(loop, drained),
-                rounding.count(self.recording.amount(arm, go, "faults").value),
-                rounding.mebibytes(self.level(arm, go, "peak-rss-bytes").value),
-            )
+        return self._per_release(variants.costs(under), arms, under)
 
     def processes(self, *arms: Arm, nothing: Arm) -> Markup:
         """What the system counted of whole processes, a table per release, as `time` prints it.
 
-        `nothing` is the process that does no work: it is taken off what an object costs.
+        `nothing` is the process that does no work: per-object costs are net of it.
         """
-        header = (
-            "variant",
-            "objects",
-            "user s",
-            "system s",
-            "elapsed s",
-            "CPU",
-            "peak RSS",
-            "page faults",
-            "collections",
-            "paused ms",
-            "CPU ns per object",
-        )
-        parts = [
-            tables.table(
-                header,
-                self._process_lines(arms, nothing, release),
-                caption=toolchains.title(release),
-            )
-            for release in self.releases
-        ]
-        return Markup("".join(p.html for p in parts), "\n\n".join(p.text for p in parts))
+        return self._per_release(variants.PROCESSES, arms, nothing)
 
-    def _process_lines(
-        self, arms: tuple[Arm, ...], nothing: Arm, release: str
-    ) -> Iterator[tuple[str | Cell, ...]]:
-        for arm in arms:
-            samples = self.recording.samples(arm, release)
-            if not len(samples):
-                continue
-            user, system, elapsed, paused, share, faults, cycles = (
-                self.amount(arm, release, unit).value
-                for unit in (
-                    *("user-s", "sys-s", "elapsed-s", "gc-pause-s"),
-                    *("cpu-share", "faults", "gc-cycles"),
-                )
-            )
-            added = charts.per_object(self.recording, arm, release)[1]
-            yield (
-                charts.on_a_jvm(arm),
-                "–" if arm == nothing else rounding.count(float(samples["n"].iloc[0])),
-                *map(rounding.plain, (user, system, elapsed)),
-                rounding.percent(share),
-                rounding.mebibytes(self.level(arm, release, "peak-rss-bytes").value),
-                rounding.count(faults),
-                rounding.count(cycles),
-                rounding.plain(1000 * paused),
-                Cell("–") if arm == nothing else tables.estimate(added, "ns"),
-            )
+    def _per_release(
+        self, columns: variants.Columns, arms: tuple[Arm, ...], baseline: Arm
+    ) -> Markup:
+        return tables.stacked(
+            [
+                variants.of_variants(self.recording, columns, arms, baseline, release)
+                for release in self.releases
+            ]
+        )
 
     def choices(self, *arms: Arm, under: Arm, go: str, c_ns: float, per_second: float) -> Markup:
-        """What each arm adds to a program that frees manually now.
-
-        `c_ns` is what the C work behind an object takes, in ns; `per_second` is how
-        many objects a second there are.
-        """
-        header = (
-            "choice",
-            "added per object",
-            f"to C work of {rounding.nanoseconds(c_ns)}",
-            f"of a core, at {rounding.count(per_second)} a second",
-            "adds 5 % or less from",
-            "C blocks waiting, at most",
-            "a block waits, on average",
-        )
-        lines: list[tuple[str | Cell, ...]] = []
-        for arm in arms:
-            added = self.added(arm, under, go, "settled-ns/op")
-            if not added.samples:
-                continue
-            cpu = self.added(arm, under, go, "settled-cpu-ns/op").value
-            held = self.amount(arm, go, "c-held-peak")
-            waiting = held if held.samples else self.amount(arm, go, "c-unfreed-loop")
-            # By Little's law: what waits on average, over what is freed in a time.
-            mean, pace = self.amount(arm, go, "c-held-mean"), self.level(arm, go)
-            lines.append(
-                (
-                    charts.called(arm),
-                    tables.estimate(added, "ns"),
-                    rounding.percent(added.value / c_ns),
-                    rounding.percent(cpu * per_second / 1e9),
-                    rounding.nanoseconds(max(added.value, 0) / 0.05),
-                    rounding.count(waiting.value),
-                    rounding.nanoseconds(mean.value * pace.value) if mean.samples else "–",
-                )
-            )
-        return tables.table(header, lines, caption=toolchains.title(go))
+        """What each arm adds to a program that frees manually now; see `variants.choices`."""
+        columns = variants.choices(c_ns, per_second)
+        return variants.of_variants(self.recording, columns, arms, under, go)
 
     def changed(self, ratio: Ratio, go: str, less: str, more: str) -> str:
         """A ratio as a change in words, if it is more than noise.
@@ -349,17 +209,19 @@ class Study:
         )
 
 
-def open_study(name: str) -> Study:
-    """Open an experiment; measures what is missing unless this session replays."""
+def open_study(name: str, settings: Settings | None = None) -> Study:
+    """Open an experiment; measures what is missing unless the settings say replay.
+
+    A notebook gives no settings: they are read from its environment.
+    """
+    settings = settings or Settings.read()
     of = experiment(name)
-    if mode() == "replay":
-        return _replayed(of, ())
-    if of.apart:
-        return _as_it_stands(of)
+    if of.apart or settings.mode == "replay":
+        return _as_it_stands(of, settings)
     try:
-        plan = _plan(of)
-        with _bar(f"{of.name}, {plan.budget.name} budget") as progress:
-            run = campaign.measure(plan, progress)
+        plan = _plan(of, settings)
+        with progress.bar(f"{of.name}, {plan.budget.name} budget") as watched:
+            run = campaign.measure(plan, watched)
         notices = tuple(
             f"{toolchains.title(go)} was not measured. {why}" for go, why in plan.missing.items()
         )
@@ -371,9 +233,19 @@ def open_study(name: str) -> Study:
         )
 
 
-def _plan(of: Experiment) -> campaign.Plan:
-    limit = chosen_budget()
-    return campaign.plan([of], limit, questions([of], limit))
+def _plan(of: Experiment, settings: Settings) -> campaign.Plan:
+    return campaign.plan([of], settings.budget, questions([of], settings.budget))
+
+
+def _as_it_stands(of: Experiment, settings: Settings) -> Study:
+    """An experiment without measuring: of your own run, if it is there, else recorded."""
+    if settings.mode == "replay":
+        return _replayed(of, ())
+    run = campaign.find(_plan(of, settings))
+    if run is None or not run.holds(of.name):
+        how = of.apart or f"make measure ONLY={of.name}"
+        return _replayed(of, (f"It was not measured here ({how}): a recorded run is shown.",))
+    return Study("measure", Recording.load(of, run), runs.passed_over(places.runs()))
 
 
 def _replayed(of: Experiment, notices: tuple[str, ...]) -> Study:
@@ -385,36 +257,6 @@ def _replayed(of: Experiment, notices: tuple[str, ...]) -> Study:
     if any(recorded.get(program) != mark for program, mark in now.items()):
         notices += ("The measured programs have changed since this run was recorded.",)
     return Study("replay", Recording.load(of, run), notices)
-
-
-@contextmanager
-def _bar(what: str) -> Iterator[campaign.Progress]:
-    """A progress bar in seconds of measuring; it appears with the first thing to do.
-
-    It is text: a widget is not drawn while a kernel that was restarted is busy.
-    """
-    bar: Any = None
-
-    def progress(done: float, total: float, doing: str) -> None:
-        nonlocal bar
-        if bar is None:
-            bar = tqdm(
-                total=round(total),
-                desc=what,
-                unit="s",
-                leave=True,  # what was drawn and wiped away would be an empty line in the notebook
-                bar_format="{desc}: {percentage:3.0f} %|{bar}| {elapsed} of about "
-                "{total} s of measuring{postfix}",
-            )
-        bar.total = round(max(total, done))
-        bar.n = round(done)
-        bar.set_postfix_str(doing)
-
-    try:
-        yield progress
-    finally:
-        if bar is not None:
-            bar.close()
 
 
 def _shell(command: str, language: languages.Language, release: str) -> str:
@@ -433,105 +275,6 @@ def _shell(command: str, language: languages.Language, release: str) -> str:
     if done.returncode:
         raise GccostError(f"the command failed:\n{done.stdout.strip()}", place)
     return done.stdout
-
-
-def _notice(study: Study) -> Markup:
-    manifest = study.run.manifest()
-    machine = manifest["machine"]
-    spoken = languages.of(study.experiment)
-    budget_name, summary = _summary(manifest, study.experiment.name)
-    lines = [
-        ("study", study.experiment.name),
-        (
-            "run",
-            f"{study.run.name}, "
-            + ("recorded" if study.mode == "replay" else "your own")
-            + f", begun {manifest['created'][:10]}",
-        ),
-        (
-            "machine",
-            f"{machine.get('cpu')}, {machine.get('allowed_cpus')} CPUs, {machine.get('release')}",
-        ),
-        ("releases", ", ".join(map(toolchains.title, study.releases))),
-        (spoken.compiles_with, manifest["compilers"].get(spoken.compiles_with, "")),
-        ("samples", _samples(study.frame)),
-    ]
-    if summary:
-        lines.append(
-            (
-                "measured",
-                f"all studies together: {summary['samples']} samples in "
-                f"{rounding.plain(summary['seconds'])} s "
-                f"({rounding.percent(summary['share_in_loops'])} of it inside timed loops), "
-                f"{budget_name}{' budget' if budget_name in BUDGETS else ''}; it ended because "
-                f"{summary['because']}",
-            )
-        )
-    facts = tables.table(("what", "which"), lines)
-    cases = {case.name for case in study.experiment.cases}
-    doubts = [
-        *(
-            f"{DISTURBED} {why}."
-            for why in dict.fromkeys(chain(*study.recording.disturbed.values()))
-        ),
-        *study.notices,
-        *(
-            ["This run was broken off before its budget was spent."]
-            if not summary and len(study.frame)
-            else []
-        ),
-        *_fixed_layout(manifest, study.releases),
-        *manifest["warnings"],
-        *dict.fromkeys(
-            t if t.startswith("gosrc/") else f"{name}: {t}"
-            for name, troubles in manifest["troubles"].items()
-            if name in cases
-            for t in troubles
-        ),
-        *_unused(study.recording.problems),
-    ]
-    box = tables.warnings(doubts, "Caveats")
-    return Markup(facts.html + box.html, facts.text + "\n" + box.text)
-
-
-DISTURBED = (
-    "The machine was disturbed while this was measured, so ratios of the times concerned are not "
-    "judged. Close other programs, or use another machine, and measure again:"
-)
-
-
-def _summary(manifest: Mapping[str, Any], study: str) -> tuple[str, Mapping[str, Any]]:
-    """The largest budget that a study was measured to the end of, and how it ended."""
-    done = manifest["finished"]
-    order = [*(name for name in done if name not in BUDGETS), *BUDGETS]
-    names = [name for name in order if name in done and study in done[name]["studies"]]
-    return (names[-1], done[names[-1]]) if names else ("", {})
-
-
-def _samples(frame: pd.DataFrame) -> str:
-    if "run-delay-share" not in frame:
-        return f"{len(frame)} of this study"
-    rejected = int((frame["run-delay-share"] > RUN_DELAY).sum())
-    return (
-        f"{len(frame)} of this study; in {rejected} the threads waited for a CPU for more than "
-        f"{rounding.percent(RUN_DELAY)} of the time"
-    )
-
-
-def _fixed_layout(manifest: Mapping[str, Any], releases: Sequence[str]) -> Iterator[str]:
-    for go in releases:
-        if not manifest["random_layout"].get(go, True):
-            yield (
-                f"{toolchains.title(go)} has no random layout: its rounds move the C code alone, "
-                "so what the layout of the Go code does to these times is in none of the intervals."
-            )
-
-
-def _unused(problems: Sequence[str]) -> Iterator[str]:
-    for problem in problems[:SHOWN_PROBLEMS]:
-        yield f"A line could not be used: {problem}"
-    if more := len(problems[SHOWN_PROBLEMS:]):
-        yield f"{more} more lines of that file could not be used."
 
 
 def source(path: str, *functions: str) -> Prose:
@@ -585,35 +328,43 @@ class Results:
         """Java beside Go: what a safety net costs as a multiple of manual."""
         return charts.beside({s.experiment.name: s.recording for s in self.studies})
 
-    def notice(self) -> Iterator[Markup]:
-        """What was run, a table per experiment."""
-        return (study.notice() for study in self.studies)
+    def notice(self) -> Markup:
+        """Which run is shown, how it was measured, and its caveats; a table per run."""
+        of_run: dict[Path, list[Study]] = {}
+        for study in self.studies:
+            of_run.setdefault(study.run.folder, []).append(study)
+        return tables.stacked(
+            [
+                notice(
+                    [study.recording for study in shown],
+                    shown[0].mode,
+                    chain.from_iterable(study.notices for study in shown),
+                )
+                for shown in of_run.values()
+            ]
+        )
 
 
-def open_results() -> Results:
+def open_results(settings: Settings | None = None) -> Results:
     """Open every experiment that there is a run of; measures nothing."""
-    only = os.environ.get("GCCOST_ONLY")
-    chosen = [experiment(only)] if only else [of for of in EXPERIMENTS.values() if shown(of)]
-    return Results(tuple(_as_it_stands(of) for of in chosen))
+    settings = settings or Settings.read()
+    chosen = [experiment(settings.only)] if settings.only else EXPERIMENTS.values()
+    return Results(
+        tuple(
+            _as_it_stands(of, settings)
+            for of in chosen
+            if settings.only or is_shown(of, settings.mode)
+        )
+    )
 
 
-def shown(of: Experiment) -> bool:
+def is_shown(of: Experiment, mode: Mode) -> bool:
     """Whether there is something to show of an experiment, or it can be measured.
 
     One that is measured apart has nothing until its command was run, and in
     replay none has until it was recorded.
     """
-    if not of.apart and mode() == "measure":
+    if not of.apart and mode == "measure":
         return True
-    folders = [places.reference()] if mode() == "replay" else [places.reference(), places.runs()]
-    return any(run.holds(of.name) for f in folders for run in runs.all_runs(f))
-
-
-def _as_it_stands(of: Experiment) -> Study:
-    if mode() == "replay":
-        return _replayed(of, ())
-    run = campaign.find(_plan(of))
-    if run is None or not run.holds(of.name):
-        how = of.apart or f"make measure ONLY={of.name}"
-        return _replayed(of, (f"It was not measured here ({how}): a recorded run is shown.",))
-    return Study("measure", Recording.load(of, run), runs.passed_over(places.runs()))
+    folders = [places.reference()] if mode == "replay" else [places.reference(), places.runs()]
+    return any(run.holds(of.name) for folder in folders for run in runs.all_runs(folder))

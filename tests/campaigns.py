@@ -8,7 +8,7 @@ import signal
 from click.testing import CliRunner, Result
 from faketools import FakeTools, wait_for
 
-from gccost import cli, study
+from gccost import cli
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.measuring import (
@@ -18,6 +18,7 @@ from gccost.measuring import (
 )
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.base import BUDGETS
+from gccost.showing import notice
 
 LEMIRE = EXPERIMENTS["lemire"]
 
@@ -85,4 +86,4 @@ def gccost(*arguments: str) -> Result:
 
 def page_of(recording: Recording) -> str:
     """What a chapter says of the run that it shows."""
-    return study._notice(study.Study("replay", recording, ())).text
+    return notice.notice([recording], "replay").text

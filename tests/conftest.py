@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browser import browser  # noqa: F401 - the session's browser, a fixture
@@ -62,13 +63,22 @@ TOGETHER = {
 }
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = {name: place for place, name in enumerate(TOGETHER)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
-    for item in items:
-        if group := TOGETHER.get(item.path.stem):
-            item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share the tests out: a group at a time, any other test by itself."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Grouped(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return TOGETHER.get(Path(nodeid.partition("::")[0]).stem, nodeid)
+
+    config.option.loadscopereorder = False  # what takes longest comes first as it is
+    return Grouped(config, log)
 
 
 def due(plan: Plan, number: int) -> dict[str, int]:

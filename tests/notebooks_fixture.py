@@ -6,14 +6,15 @@ package: what they display is the form that the package's charts and tables have
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from gccost.showing.execute import execute
+from gccost.settings import Settings
+from gccost.showing.execute import execute_all
 from gccost.showing.report import write_report
 
 # What a chapter's own charts do: inks that follow the page, ids of their own.
@@ -215,12 +216,22 @@ def write_all(folder: Path) -> Sequence[Path]:
     ]
 
 
+REPLAY = Settings("replay")
+
+
+def execute(
+    notebook: Path,
+    into: Path,
+    settings: Settings = REPLAY,
+    on_stderr: Callable[[str], object] | None = None,
+) -> Path:
+    """Run one notebook; the path that it was written to."""
+    execute_all({notebook: into}, settings, on_stderr=on_stderr)
+    return into
+
+
 TITLE = "What automatic clean-up costs"
 PURPOSE = "Published claims about finalizers, cleanups and cleaners, measured again and judged."
-BANNER = (
-    "<dl><dt>machine</dt><dd>2 cores, virtual, Linux</dd>"
-    '<dt>verdicts</dt><dd><a href="00-results.ipynb#ledger">in the ledger</a></dd></dl>'
-)
 LEDGER_CSV = "id,toolchain,published,estimate\nL1,1.27.4,8.67,18.4\n"
 
 
@@ -231,8 +242,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
     if (folder / "executed").exists():
         return sorted((folder / "executed").glob("*.ipynb"))
     return [
-        execute(path, folder / "executed" / path.name, mode="replay", environment={}).path
-        for path in write_all(folder / "notebooks")
+        execute(path, folder / "executed" / path.name) for path in write_all(folder / "notebooks")
     ]
 
 
@@ -244,5 +254,5 @@ def report(executed: Sequence[Path], tmp_path_factory: pytest.TempPathFactory) -
 
 def write_fixture_report(executed: Sequence[Path], out: Path) -> Path:
     """Write the report of executed notebooks under a title; its folder."""
-    write_report(executed, out, title=TITLE, purpose=PURPOSE, banner=BANNER, ledger_csv=LEDGER_CSV)
+    write_report(executed, out, title=TITLE, purpose=PURPOSE, ledger_csv=LEDGER_CSV)
     return out

@@ -18,15 +18,16 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 from gccost import rounding
-from gccost.judging import ledger
+from gccost.judging import flame, gogc, ledger
+from gccost.judging.objects import per_object
 from gccost.judging.recording import Recording
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.experiments.cloudflare import MOST_PROCS, turns
 from gccost.measuring.experiments.weimer import CLEANER
 from gccost.measuring.profiles import Profile
 from gccost.measuring.toolchains import DOCUMENT_GO, DOCUMENT_JDK, ISSUE_GO, TODAY_GO, TODAY_JDK
-from gccost.showing import charts
-from gccost.showing.charts import cloudflare, common, siebenmann
+from gccost.showing import charts, plots
+from gccost.showing.charts import common, siebenmann
 from gccost.study import Study
 
 # A run on few CPUs cannot show what a document's 48 did, and says so.
@@ -100,7 +101,7 @@ def test_every_chart_is_complete_and_says_what_it_draws(
         assert gap not in chart.alt
     if name.startswith(("lemire", "siebenmann", "addcleanup", "control")):
         for value in chart.data.select_dtypes("number").get("estimate", []):
-            shown = rounding.plain(float(value))
+            shown = rounding.whole(float(value))
             assert shown in chart.alt, f"{shown} is drawn and not said"
 
 
@@ -253,8 +254,8 @@ def test_a_chart_of_gctraces_names_the_one_that_cannot_be_read(tmp_path: Path) -
     assert "left out:" in chart.svg
     assert path.name in chart.svg
     assert str(tmp_path) not in chart.alt + chart.svg
-    assert cloudflare.start(recording, turns(MOST_PROCS), TODAY_GO) == "–"
-    assert cloudflare.start(recording, turns(1), TODAY_GO) != "–"
+    assert gogc.start(recording, turns(MOST_PROCS), TODAY_GO) == "–"
+    assert gogc.start(recording, turns(1), TODAY_GO) != "–"
     for each in path.parent.iterdir():
         each.write_bytes(each.read_bytes()[:-9])
     nothing = draw(recording, "cloudflare-gctrace")
@@ -273,7 +274,7 @@ def test_charts_of_the_ledger_follow_its_rows(made: Recordings) -> None:
     assert "JDK 25" in chart.title
     assert "Go 1" not in chart.title
     assert charts.beside({}).title == "Neither Go nor Java was measured"
-    values, estimate = charts.per_object(made["weimer"], CLEANER, TODAY_JDK)
+    values, estimate = per_object(made["weimer"], CLEANER, TODAY_JDK)
     assert estimate.value == pytest.approx(95, rel=0.05)  # (1.0 - 0.05) s over ten million
     assert len(values) == estimate.samples
 
@@ -296,18 +297,18 @@ def test_a_flame_graph_merges_what_stacks_share() -> None:
         Profile(((("main", "runtime.SetFinalizer"), 60), (("main", "b"), 20))),
         Profile(((("main", "b"), 10), (("runtime.gcDrain", "c"), 9), (("rare",), 0))),
     ]
-    boxes = {box.path: box for box in siebenmann.boxes(siebenmann.merged(profiles))}
-    assert [box.path for box in boxes.values()] == [
+    frames = {frame.path: frame for frame in flame.frames(profiles, 14, 0.01)}
+    assert list(frames) == [
         ("main",),
         ("main", "runtime.SetFinalizer"),
         ("main", "b"),
         ("runtime.gcDrain",),
         ("runtime.gcDrain", "c"),
     ]
-    assert boxes["main",].width == pytest.approx(90 / 99)
-    assert boxes["main", "b"].left == pytest.approx(60 / 99)
-    assert boxes["runtime.gcDrain",].left == pytest.approx(90 / 99)
-    kinds = {path[-1]: box.kind for path, box in boxes.items()}
+    assert frames["main",].width == pytest.approx(90 / 99)
+    assert frames["main", "b"].left == pytest.approx(60 / 99)
+    assert frames["runtime.gcDrain",].left == pytest.approx(90 / 99)
+    kinds = {path[-1]: siebenmann.kind(frame) for path, frame in frames.items()}
     assert kinds == {
         "main": "the rest",
         "runtime.SetFinalizer": "SetFinalizer",
@@ -319,14 +320,14 @@ def test_a_flame_graph_merges_what_stacks_share() -> None:
 
 def test_a_flame_graph_is_cut_below_its_depth() -> None:
     deep = Profile(((tuple(f"f{i}" for i in range(40)), 10),))
-    assert max(box.depth for box in siebenmann.boxes(siebenmann.merged([deep]))) == 14
+    assert max(len(frame.path) for frame in flame.frames([deep], 14, 0.01)) == 14
 
 
 @pytest.mark.parametrize(
     "wanted", [[0.1, 0.5, 0.9], [0.5, 0.5, 0.5], [0.1, 0.11, 0.12, 0.3], [0.95, 0.98, 0.99], []]
 )
 def test_names_at_the_ends_of_lines_stand_apart(wanted: list[float]) -> None:
-    apart: Callable[[list[float], float], list[float]] = common._apart
+    apart: Callable[[list[float], float], list[float]] = plots._apart
     placed = apart(wanted, 0.1)
     assert all(b - a > 0.1 - 1e-9 for a, b in pairwise(placed))
     assert len(placed) == len(wanted)

@@ -14,7 +14,7 @@ from faketools import PROGRAM
 from recordings import TRACE, recorded
 
 from gccost.errors import GccostError
-from gccost.judging import fits, ledger, published
+from gccost.judging import gogc, ledger, published
 from gccost.judging.claims import cloudflare as claims
 from gccost.judging.claims.rules import Label
 from gccost.judging.recording import GOROUTINES, Recording
@@ -37,7 +37,6 @@ from gccost.measuring.profiles import read
 from gccost.measuring.samples import SampleFailed, run_sample
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
 from gccost.showing import choosing, controls
-from gccost.showing.charts import cloudflare as drawn
 
 CLOUDFLARE = EXPERIMENTS["cloudflare"]
 
@@ -85,26 +84,26 @@ def test_verdicts_on_many_cores_follow_the_samples(many_cores: Recording) -> Non
 
 
 def test_the_threshold_is_where_the_operations_per_cycle_fall(few_cores: Recording) -> None:
-    where = drawn.threshold(few_cores, TODAY_GO)
+    where = gogc.threshold(few_cores, TODAY_GO)
     assert where is not None
     assert where[:2] == (28, 32)
     assert where[2] == pytest.approx(1000 / 116)
     level = few_cores.frame.copy()
     level["gc-cycle-op"] = 500.0
-    assert drawn.threshold(replace(few_cores, frame=level), TODAY_GO) is None
+    assert gogc.threshold(replace(few_cores, frame=level), TODAY_GO) is None
 
 
 def test_the_sweep_is_the_documents_own_where_there_are_cores(
     few_cores: Recording, many_cores: Recording
 ) -> None:
-    assert drawn.sweep_arm(many_cores)[0]("400") == signing(DOCUMENT_CPUS, "400")
-    assert drawn.sweep_arm(few_cores)[0]("400") == turns(MOST_PROCS, "400")
+    assert gogc.sweep_arm(many_cores)[0]("400") == signing(DOCUMENT_CPUS, "400")
+    assert gogc.sweep_arm(few_cores)[0]("400") == turns(MOST_PROCS, "400")
     # What is above 200 signs more in the made-up run, but by less than its intervals.
-    assert drawn.best_gogc(many_cores, TODAY_GO) == "200"
+    assert gogc.best_gogc(many_cores, TODAY_GO) == "200"
 
 
 def test_on_the_front_nothing_is_beaten_in_both(few_cores: Recording) -> None:
-    found = drawn.ways(few_cores)
+    found = gogc.ways(few_cores)
     front = [way for way in found if way.front]
     assert front
     for way in front:
@@ -124,7 +123,7 @@ def test_a_plane_is_found_again_within_its_intervals() -> None:
         20_000 + 500_000 * c + 300 * f + draw.gauss(0, 50)
         for c, f in zip(cycles, faults, strict=True)
     ]
-    fit = fits.plane([cycles, faults], y)
+    fit = gogc.plane([cycles, faults], y)
     assert fit is not None
     for coefficient, truth in zip(fit.coefficients, (20_000, 500_000, 300), strict=True):
         assert coefficient.low < truth < coefficient.high
@@ -144,18 +143,18 @@ def test_a_plane_is_found_again_within_its_intervals() -> None:
     ids=["nothing", "too few", "one never varies", "one is the other"],
 )
 def test_a_plane_that_cannot_be_told_is_none(xs: list[list[float]], y: list[float]) -> None:
-    assert fits.plane(xs, y) is None
+    assert gogc.plane(xs, y) is None
 
 
 def test_the_scalability_law_is_found_again() -> None:
-    truth = fits.Scaling(30_000.0, 0.03, 0.001)
+    truth = gogc.Scaling(30_000.0, 0.03, 0.001)
     ns = [1, 2, 4, 8, 17]
-    found = fits.scaling(ns, [truth.at(n) for n in ns])
+    found = gogc.scaling(ns, [truth.at(n) for n in ns])
     assert found is not None
     assert found.one == pytest.approx(truth.one)
     assert found.contention == pytest.approx(truth.contention)
     assert found.coherence == pytest.approx(truth.coherence)
-    assert fits.scaling([1, 2], [1.0, 2.0]) is None
+    assert gogc.scaling([1, 2], [1.0, 2.0]) is None
 
 
 # --- What the experiment declares ------------------------------------------------------
@@ -165,7 +164,7 @@ def test_the_published_values_are_those_of_the_published_figures() -> None:
     rows = published.table("cloudflare-throughput").set_index(["goroutines", "gogc"])["op_per_s"]
     values = published.claims()["value"]
     profile = published.table("cloudflare-profile").set_index("function")["flat_percent"]
-    last = drawn.published_trace().cycles[-1]
+    last = gogc.published_trace().cycles[-1]
     for claim, value in (
         ("C1", rows[17, "100"] / rows[48, "100"]),
         ("C2", rows[48, "100"] / rows[1, "100"] / 22.66),
@@ -176,7 +175,7 @@ def test_the_published_values_are_those_of_the_published_figures() -> None:
         ("C7", rows[48, "11300"] / rows[1, "100"]),
     ):
         assert values[claim] == pytest.approx(value, rel=3e-4)
-    assert rows[48, "100"] / values["C4"] == pytest.approx(drawn.PUBLISHED_OPERATIONS, abs=0.5)
+    assert rows[48, "100"] / values["C4"] == pytest.approx(gogc.PUBLISHED_OPERATIONS, abs=0.5)
 
 
 def test_gogc_is_swept_as_finely_as_the_budget_allows() -> None:

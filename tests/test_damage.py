@@ -38,6 +38,7 @@ from gccost.measuring import (
 )
 from gccost.measuring.experiments.base import AUTO, FREE
 from gccost.measuring.toolchains import TODAY_GO
+from gccost.showing import notice
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +100,8 @@ def test_a_spoilt_file_does_not_fill_the_page(copy: runs.Run) -> None:
     with copy.samples.open("ab") as file:
         file.write(b"BenchmarkX\n" * 1000)
     shown = page_of(Recording.load(LEMIRE, copy))
-    assert shown.count("A line could not be used") == study.SHOWN_PROBLEMS
-    assert f"{1000 - study.SHOWN_PROBLEMS} more lines" in shown
+    assert shown.count("A line could not be used") == notice.SHOWN_PROBLEMS
+    assert f"{1000 - notice.SHOWN_PROBLEMS} more lines" in shown
 
 
 def test_garbage_that_comes_while_measuring_goes_on_loses_no_sample(machine: FakeMachine) -> None:
@@ -149,7 +150,7 @@ def test_a_run_that_cannot_be_read_is_named_and_passed_over(
 
     done = gccost("measure", "--only=lemire")
     assert done.exit_code == 0
-    assert f"The run {old.name} is passed over: " in done.stderr
+    assert f"The run {old.name} is skipped: " in done.stderr
     assert why in done.stderr
     assert "To mend it: " in done.stderr
     (new,) = runs.all_runs(places.runs())
@@ -167,10 +168,10 @@ def test_a_run_that_cannot_be_read_is_named_and_passed_over(
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("allowed_cpus", "2", "allowed_cpus is not a whole number"),
-        ("cpu_quota", "1.5", "cpu_quota is not a number or null"),
-        ("memory", "much", "memory is not a whole number"),
-        ("memory_limit", [], "memory_limit is not a whole number or null"),
+        ("allowed_cpus", "2", "Expected `int`, got `str` - at `$.machine.allowed_cpus`"),
+        ("cpu_quota", "1.5", "Expected `float | null`, got `str` - at `$.machine.cpu_quota`"),
+        ("memory", "much", "Expected `int`, got `str` - at `$.machine.memory`"),
+        ("memory_limit", [], "Expected `int | null`, got `array` - at `$.machine.memory_limit`"),
     ],
 )
 def test_a_wrong_type_in_a_machine_is_named(

@@ -243,11 +243,12 @@ import sys
 from pathlib import Path
 import nbformat
 from gccost.errors import GccostError
-from gccost.showing.execute import execute
+from gccost.settings import Settings
+from gccost.showing.execute import execute_all
 path = Path(sys.argv[1])
 nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")]), path)
 try:
-    execute(path, path, mode="replay", environment={})
+    execute_all({path: path}, Settings("replay"))
 except GccostError as error:
     print(error)
 """

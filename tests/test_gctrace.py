@@ -43,29 +43,26 @@ SCAVENGER = (
 
 
 @pytest.mark.parametrize(
-    ("line", "number", "at", "percent", "sizes", "goal", "procs"),
+    ("line", "number", "at", "percent", "sizes", "goal"),
     [
-        (GO_1_9, 1, 0.021, 0, (4, 4, 0), 5, 48),
-        (GO_1_16, 12, 1.204, 2, (5, 6, 2), 6, 4),
-        (GO_1_20, 2, 0.014, 9, (3, 5, 1), 4, 2),
-        (GO_1_27, 5, 0.084, 4, (3, 3, 0), 4, 2),
+        (GO_1_9, 1, 0.021, 0, (4, 0), 5),
+        (GO_1_16, 12, 1.204, 2, (5, 2), 6),
+        (GO_1_20, 2, 0.014, 9, (3, 1), 4),
+        (GO_1_27, 5, 0.084, 4, (3, 0), 4),
     ],
     ids=["1.9", "1.16", "1.20", "1.27"],
 )
-def test_a_line_of_every_form_is_read(line, number, at, percent, sizes, goal, procs) -> None:
+def test_a_line_of_every_form_is_read(line, number, at, percent, sizes, goal) -> None:
     trace = gctrace.parse(line + "\n")
     (cycle,) = trace.cycles
     assert (cycle.number, cycle.at, cycle.percent) == (number, at, percent)
-    assert (cycle.start_mb, cycle.end_mb, cycle.live_mb) == sizes
-    assert (cycle.goal_mb, cycle.procs, cycle.forced) == (goal, procs, False)
-    assert math.isnan(cycle.stacks_mb) == ("stacks" not in line)
-    assert trace.problems == ()
+    assert (cycle.start_mb, cycle.live_mb) == sizes
+    assert (cycle.goal_mb, cycle.forced) == (goal, False)
     assert trace.foreign == ()
 
 
 def test_the_clocks_are_told_apart() -> None:
     (cycle,) = gctrace.parse(GO_1_9).cycles
-    assert cycle.clock == (0.15, 0.37, 0.25)
     assert cycle.cpu == (3.0, 0.19, 0.39, 0.60, 5.0)
     assert cycle.cpu_ms == pytest.approx(3.0 + 0.19 + 0.39 + 5.0)
 
@@ -82,23 +79,18 @@ def test_with_the_gc_off_a_forced_cycle_has_no_goal(line: str) -> None:
 def test_lines_of_the_scavenger_are_passed_over() -> None:
     trace = gctrace.parse("\n".join([*SCAVENGER, GO_1_27, *SCAVENGER]))
     assert len(trace.cycles) == 1
-    assert trace.scavenger == 2 * len(SCAVENGER)
-    assert trace.problems == ()
     assert trace.foreign == ()
 
 
 @pytest.mark.parametrize("line", [GO_1_9, GO_1_27, OFF_1_27], ids=["1.9", "1.27", "off"])
-def test_a_line_cut_short_anywhere_is_a_problem_and_never_a_wrong_cycle(line: str) -> None:
+def test_a_line_cut_short_anywhere_is_never_a_wrong_cycle(line: str) -> None:
     (whole,) = gctrace.parse(line).cycles
     for end in range(len("gc 1 @0"), len(line) - 1):
-        trace = gctrace.parse(f"{GO_1_16}\n{line[:end]}", "trace.txt")
+        trace = gctrace.parse(f"{GO_1_16}\n{line[:end]}")
         assert trace.cycles[0].number == 12
         for cycle in trace.cycles[1:]:  # what is lost may be "(forced)" and a digit of the Ps
             assert (cycle.number, cycle.goal_mb) == (whole.number, whole.goal_mb)
             assert " P" in line[:end]
-        if len(trace.cycles) == 1:
-            (problem,) = trace.problems
-            assert (problem.file, problem.line) == ("trace.txt", 2)
 
 
 def test_what_else_is_written_there_is_kept_and_breaks_nothing() -> None:
@@ -115,7 +107,6 @@ def test_what_else_is_written_there_is_kept_and_breaks_nothing() -> None:
     )
     trace = gctrace.parse(text)
     assert [cycle.number for cycle in trace.cycles] == [1, 5, 2]
-    assert trace.problems == ()
     said = ["listening on 127.0.0.1", "half a line", "panic: lost"]
     assert list(trace.foreign) == [*said, "gc is running", "gc 9 of 10 done"]
 
@@ -138,9 +129,7 @@ def test_nothing_at_all_is_no_trace() -> None:
 def test_the_documents_own_lines_go_through_the_same_parser() -> None:
     text = (places.PUBLISHED / "cloudflare-gctrace.txt").read_text()
     trace = gctrace.parse(text)
-    assert trace.problems == ()
     assert trace.foreign == ()
     assert [cycle.number for cycle in trace.cycles] == [*range(1, 18), 6789, 6790]
-    assert {cycle.procs for cycle in trace.cycles} == {48}
     assert (trace.cycles[-1].at, trace.cycles[-1].percent) == (10.0, 12)
     assert {cycle.live_mb for cycle in trace.cycles} == {0, 1}

@@ -9,12 +9,12 @@ import nbformat
 import pytest
 from measured import Made
 from nbformat import NotebookNode
-from notebooks_fixture import code, prose
+from notebooks_fixture import code, execute, prose
 
 from gccost import cli, gokernel, places
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.showing.execute import execute
+from gccost.settings import Settings
 from gccost.showing.report import write_report
 
 NOTEBOOKS = sorted(places.NOTEBOOKS.glob("go-*.ipynb"))
@@ -104,21 +104,21 @@ def test_its_committed_output_is_of_these_cells_and_programs(notebook: Path) -> 
 def test_a_cell_that_does_not_compile_shows_why(kernel: Path, tmp_path: Path) -> None:
     notebook = written_in_go(tmp_path / "go-bad.ipynb", "x := 1", "y := x + lost")
     with pytest.raises(GccostError, match="undefined identifier: lost") as caught:
-        execute(notebook, tmp_path / "ran.ipynb", mode="measure", environment={})
+        execute(notebook, tmp_path / "ran.ipynb")
     assert caught.value.place == "go-bad.ipynb, cell 2"
 
 
 def test_a_cell_that_panics_shows_why(kernel: Path, tmp_path: Path) -> None:
     notebook = written_in_go(tmp_path / "go-bad.ipynb", 'panic("out of " + "handles")')
     with pytest.raises(GccostError, match="out of handles"):
-        execute(notebook, tmp_path / "ran.ipynb", mode="measure", environment={})
+        execute(notebook, tmp_path / "ran.ipynb")
 
 
 def test_without_the_kernel_one_line_says_how_to_get_it(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(gokernel, "find", lambda: None)
     notebook = written_in_go(tmp_path / "go-x.ipynb", "1")
     with pytest.raises(MissingTool, match=r"the Go kernel: is not built.*make kernel"):
-        execute(notebook, tmp_path / "ran.ipynb", mode="measure", environment={})
+        execute(notebook, tmp_path / "ran.ipynb")
 
 
 # --- replay and the report ------------------------------------------------------------
@@ -126,13 +126,13 @@ def test_without_the_kernel_one_line_says_how_to_get_it(tmp_path: Path, monkeypa
 
 def test_a_replay_keeps_what_is_committed(tmp_path: Path) -> None:
     before = [path.read_bytes() for path in NOTEBOOKS]
-    assert cli._execute(NOTEBOOKS, places.NOTEBOOKS, "replay") == NOTEBOOKS
+    assert cli._execute(NOTEBOOKS, places.NOTEBOOKS, Settings("replay")) == NOTEBOOKS
     assert [path.read_bytes() for path in NOTEBOOKS] == before
 
 
 def test_a_report_without_the_kernel_shows_what_is_committed(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(gokernel, "find", lambda: None)
-    shown = cli._execute(NOTEBOOKS, tmp_path / "notebooks", "measure")
+    shown = cli._execute(NOTEBOOKS, tmp_path / "notebooks", Settings("measure"))
     assert [path.read_bytes() for path in shown] == [path.read_bytes() for path in NOTEBOOKS]
     assert {path.parent for path in shown} == {tmp_path / "notebooks"}
 

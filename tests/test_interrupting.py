@@ -118,8 +118,8 @@ import sys
 from pathlib import Path
 from gccost import cli
 
-cli._measure = lambda budget_name, chosen: True
-cli._notebooks = lambda chosen: [Path(sys.argv[1])]
+cli._measure = lambda settings: True
+cli._notebooks = lambda settings: [Path(sys.argv[1])]
 cli.main(["report"])
 """
 

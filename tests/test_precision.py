@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import exp
@@ -80,7 +81,7 @@ def plan(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> campaign.Plan
 
     monkeypatch.setattr(precision, "run_sample", one)
     monkeypatch.setattr(precision, "run_count", count)
-    monkeypatch.setattr(precision, "_load", precision._quiet)
+    monkeypatch.setattr(precision, "_load", contextlib.nullcontext)
     return campaign.plan([PRECISION], TINY)
 
 

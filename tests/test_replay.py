@@ -14,6 +14,7 @@ import pytest
 from gccost import places
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.runs import all_runs
+from gccost.settings import Settings
 from gccost.showing.execute import execute_all
 
 # A chapter whose measuring is a command of its own has nothing to replay until
@@ -32,10 +33,10 @@ def replayed(folder: Path, *only: str, **environment: str) -> dict[str, str]:
     folder.mkdir()
     chosen = {n: folder / n.name for n in CHAPTERS if not only or n.stem in only}
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"GCCOST_ONLY": "", **environment}.items():
+        for name, value in environment.items():
             patch.setenv(name, value)
-        done = execute_all(chosen, mode="replay", at_once=2)
-    return {each.path.stem: each.path.read_text(encoding="utf-8") for each in done}
+        execute_all(chosen, Settings("replay"), at_once=2)
+    return {path.stem: path.read_text(encoding="utf-8") for path in chosen.values()}
 
 
 @pytest.fixture(scope="module")

@@ -370,9 +370,9 @@ def test_findings_are_aligned_and_summed_up():
         "ok       Go          1.27.4\n"
         "missing  C compiler  none\n"
         "                     Nothing is measured.\n"
-        "                     to mend: get one\n"
+        "                     fix: get one\n"
         "\n"
-        "Missing: C compiler. What each costs stands above."
+        "Missing: C compiler. How this affects the report is said above."
     )
 
 

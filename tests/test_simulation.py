@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from gccost import stats
-from gccost.simulation import Noise, floor, level, simulate
+from gccost.simulation import Noise, simulate
 
 
 def test_same_seed_gives_the_same_outcome():
@@ -45,14 +43,3 @@ def test_equal_cases_are_found_alike_within_the_band():
     outcome = simulate(1.0, 1.25, denominator="finalizer", band=True, campaigns=500)
     assert outcome.undecided[-1] < 0.01
     assert outcome.wrong == 0
-
-
-def test_the_simulated_definitions_are_those_of_stats():
-    rng = np.random.default_rng(7)
-    rounds = np.repeat(np.arange(6), 4)
-    quantiles, values = rng.lognormal(4, 0.05, rounds.size), rng.lognormal(6, 0.05, 9)
-    for (cost, spread), real in (
-        (floor(quantiles, rounds), stats.floor(quantiles, rounds)),
-        (level(values), stats.level(values)),
-    ):
-        assert (float(cost), float(spread)) == pytest.approx((real.log, real.spread))

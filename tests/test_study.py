@@ -14,8 +14,9 @@ from gccost.errors import GccostError
 from gccost.judging.recording import Recording
 from gccost.measuring import jdks, toolchains
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import AUTO, FREE, Arm, Ratio, budget
+from gccost.measuring.experiments.base import AUTO, FREE, Arm, Ratio
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+from gccost.settings import Settings
 from gccost.showing import charts
 
 LEMIRE = ["control", *(name for name in charts.CHARTS if name.startswith("lemire"))]
@@ -119,8 +120,8 @@ def test_source_shows_functions_as_they_stand_there() -> None:
         (lambda: toolchains.fetch("1.99"), "name one of 1.10.8, "),
         (lambda: toolchains.fetch("; rm"), "name one of 1.10.8, "),
         (lambda: jdks.fetch("jdk-9"), "name one of jdk-11, jdk-17, jdk-21, jdk-25"),
-        (lambda: budget("quik"), "name one of tiny, quick, standard, thorough"),
-        (lambda: study.chosen_budget(), "name one of tiny, quick, standard, thorough"),
+        (lambda: Settings.read({"GCCOST_BUDGET": "quik"}), "name one of tiny, quick, standard"),
+        (lambda: Settings.read({"GCCOST_MODE": "mesure"}), "name one of measure, replay"),
         (lambda: study.open_study("lemur"), f"name one of {', '.join(EXPERIMENTS)}"),
         (lambda: study.open_study("lemire").chart("lemire-coast"), "lemire-cost"),
         (lambda: study.open_study("lemire").row("L1", "1.99"), f"L4 on {TODAY_GO}"),
@@ -131,10 +132,6 @@ def test_an_unknown_name_is_answered_with_the_known_ones(
     monkeypatch: pytest.MonkeyPatch, ask: Callable[[], object], known: str
 ) -> None:
     monkeypatch.setenv("GCCOST_MODE", "replay")
-    monkeypatch.setenv("GCCOST_BUDGET", "quik")
     with pytest.raises(GccostError) as error:
         ask()
     assert known in str(error.value)
-    monkeypatch.setenv("GCCOST_MODE", "guess")
-    with pytest.raises(GccostError, match="name measure or replay"):
-        study.mode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -13,18 +13,15 @@ from gccost import rounding, stats
 from gccost.judging import published
 from gccost.judging.claims import CLAIMS
 from gccost.judging.claims.base import Claim
-from gccost.judging.claims.quantities import Dipping, Range, Saved, TwoBaselines
 from gccost.judging.claims.rules import Label, Verdict
 from gccost.judging.recording import Recording
 from gccost.measuring import toolchains
 from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import Arm, Ratio
+from gccost.measuring.experiments.base import Arm
 from gccost.stats import JUDGED, LOOKS, Estimate
 
 OURS = "gccost"  # the document of our own claims
 _UNTIL_QUIET = 2  # rounds after which to look whether the machine is still disturbed
-# Quantities that compare times: what a disturbed run cannot tell.
-_COMPARED = (Ratio, Saved, TwoBaselines, Dipping)
 
 
 @dataclass(frozen=True)
@@ -112,14 +109,12 @@ def _row(
     claim: Claim, release: str, words: Mapping[Hashable, Any], recording: Recording | None
 ) -> Row:
     value = float(words["value"])
-    estimate = judged = stats.amount([])
-    procs, needed = 0, math.nan
     if recording is None:
-        verdict = Verdict(Label.UNMEASURED, "no run holds it")
+        estimate = judged = stats.nothing()
+        verdict, needed = Verdict(Label.UNMEASURED, "no run holds it"), math.nan
     else:
         estimate = recording.estimate(claim.quantity, release)
         judged, verdict, needed = _judge(claim, release, value, recording)
-        procs = _procs(recording, release)
     return Row(
         claim=claim,
         document=str(words["document"]),
@@ -132,7 +127,7 @@ def _row(
         estimate=estimate,
         judged=judged,
         verdict=verdict,
-        procs=procs,
+        procs=0 if recording is None else _procs(recording, release),
         needed=needed,
     )
 
@@ -141,33 +136,30 @@ def _judge(
     claim: Claim, release: str, published_value: float, recording: Recording
 ) -> tuple[Estimate, Verdict, float]:
     """The interval that decided (or the last one), the verdict, and the rounds that it lacks."""
-    nothing = stats.amount([])
+    nothing, quantity = stats.nothing(), claim.quantity
     if claim.cpus > recording.cpus:
         needs = f"it needs {claim.cpus} CPUs, there were {recording.cpus}"
         return nothing, Verdict(Label.UNTESTABLE, needs), math.nan
     arms = measured(claim, release, recording)
-    timed = isinstance(claim.quantity, _COMPARED)
-    rounds = [recording.rounds(arm, release, timed=timed) for arm in arms]
+    rounds = [recording.rounds(arm, release, timed=quantity.timed) for arm in arms]
     fewest = min(map(len, rounds), default=0)
-    if math.isnan(recording.estimate(claim.quantity, release).value):
+    if math.isnan(recording.estimate(quantity, release).value):
         missing = recording.manifest["missing"].get(release)
         failed = [f for arm in arms for f in recording.failures(arm, release)]
         why = missing or "; ".join(dict.fromkeys(failed)) or "the run holds no samples of it"
         return nothing, Verdict(Label.UNMEASURED, why), math.nan
-    if timed:
-        reasons = "; ".join(recording.disturbances(arms, release))
-        if reasons:
-            why = f"the machine was disturbed: {reasons}"
-            return nothing, Verdict(Label.UNDECIDED, why), _UNTIL_QUIET
-    if claim.quantity.at_once:
-        judged = recording.estimate(claim.quantity, release, JUDGED)
+    if quantity.timed and (reasons := "; ".join(recording.disturbances(arms, release))):
+        why = f"the machine was disturbed: {reasons}"
+        return nothing, Verdict(Label.UNDECIDED, why), _UNTIL_QUIET
+    if quantity.at_once:
+        judged = recording.estimate(quantity, release, JUDGED)
         return judged, claim.rule.judge(judged, published_value), math.nan
     if fewest < LOOKS[0]:
         few = f"it has {fewest} of the {LOOKS[0]} rounds that a verdict needs"
         return nothing, Verdict(Label.UNDECIDED, few), LOOKS[0] - fewest
     for look in (look for look in LOOKS if look <= fewest):
         last = max(numbers[look - 1] for numbers in rounds)
-        judged = recording.until(last).estimate(claim.quantity, release, JUDGED)
+        judged = recording.until(last).estimate(quantity, release, JUDGED)
         verdict = claim.rule.judge(judged, published_value)
         if verdict.label.decided:
             return judged, verdict, math.nan
@@ -186,26 +178,11 @@ def measured(claim: Claim, release: str, recording: Recording) -> list[Arm]:
 def _needed(claim: Claim, judged: Estimate, published_value: float, look: int) -> float:
     """How many rounds more decide it if the figure stays where it is; infinite if none do."""
     for more in (later for later in LOOKS if later > look):
-        narrower = _narrowed(judged, stats.narrowing(look, more, JUDGED.confidence))
+        narrower = judged.narrowed(stats.narrowing(look, more, JUDGED.confidence))
         if claim.rule.judge(narrower, published_value).label.decided:
             return more - look
     # Few rounds say little of how wide the interval will be.
     return stats.HALF_FROM - look if look < stats.HALF_FROM else math.inf
-
-
-def _narrowed(estimate: Estimate, share: float) -> Estimate:
-    """An estimate with a share of its interval, on the scale that keeps it positive if it is."""
-    if isinstance(estimate, Range):
-        one, other = _narrowed(estimate.one, share), _narrowed(estimate.other, share)
-        low, high = min(one.low, other.low), max(one.high, other.high)
-        return replace(estimate, one=one, other=other, low=low, high=high)
-    ends = [
-        estimate.value * (end / estimate.value) ** share
-        if estimate.low > 0
-        else estimate.value + (end - estimate.value) * share
-        for end in (estimate.low, estimate.high)
-    ]
-    return replace(estimate, low=ends[0], high=ends[1])
 
 
 def _procs(recording: Recording, release: str) -> int:

@@ -1,4 +1,4 @@
-"""Models that measured curves are held against: a straight line, and the objects of a span.
+"""Models that measured curves are compared with: a straight line, and the objects of a span.
 
 The runtime keeps what has a finalizer or a cleanup in one list per span, so what
 it costs to enter an object may depend on how many objects share a span.

@@ -15,6 +15,7 @@ from gccost.judging.recording import Recording
 from gccost.measuring.campaign import Questions, Standing, Want
 from gccost.measuring.experiments.base import Budget, Experiment
 from gccost.measuring.runs import Run
+from gccost.stats import LOOKS
 
 
 def questions(studies: Sequence[Experiment], limit: Budget) -> Questions:
@@ -66,4 +67,4 @@ def _wants(row: Row, recording: Recording, limit: Budget) -> Iterator[Want]:
         if limit.half_width < width < math.inf:
             # An interval narrows with the root of the rounds, and this is looked at again.
             more = row.estimate.rounds * ((width / limit.half_width) ** 2 - 1)
-            yield Want(cases, max(1, math.ceil(min(more, 40))), verdict=False)
+            yield Want(cases, max(1, math.ceil(min(more, LOOKS[-1]))), verdict=False)

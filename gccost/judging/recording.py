@@ -23,7 +23,7 @@ from gccost.measuring.experiments.base import FREE, Arm, Experiment, Quantity, R
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.profiles import Profile
 from gccost.measuring.profiles import read as read_profile
-from gccost.measuring.runs import Run
+from gccost.measuring.runs import Manifest, Run
 from gccost.measuring.samples import RUN_DELAY, slices_fault
 from gccost.stats import SHOWN, Cost, Estimate, Width
 
@@ -65,10 +65,9 @@ class Recording:
         reading = run.reading()
         manifest = run.manifest()
         memory = memory_for_a_sample(manifest["machine"])
-        scale = float(manifest.get("scale", 1.0))
-        cases = [case.scaled(scale).capped(memory) for case in experiment.cases]
+        cases = [case.scaled(manifest["scale"]).capped(memory) for case in experiment.cases]
         frame = frames.of_cases(reading.frame, cases)
-        if len(frame):  # other studies' metrics stand in the same pool
+        if len(frame):  # the pool holds other studies' metrics too
             frame = frame.dropna(axis="columns", how="all")
         problems = [str(problem) for problem in reading.errors]
         stationary = {case.name for case in cases if case.arm.stationary}
@@ -85,7 +84,7 @@ class Recording:
         return cls(experiment, run, frame.drop(index=faulty), tuple(problems), cpu_profiles)
 
     @cached_property
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         """What the run says of itself."""
         return self.run.manifest()
 
@@ -109,7 +108,7 @@ class Recording:
 
     def failures(self, arm: Arm, release: str) -> list[str]:
         """How the samples of an arm on a release ended that gave no figures."""
-        return list(self.manifest.get("failed", {}).get(arm.on(release), []))
+        return self.manifest["failed"].get(arm.on(release), [])
 
     # --- Samples --------------------------------------------------------------------
 
@@ -330,7 +329,7 @@ def _unhindered(arm: Arm, samples: pd.DataFrame) -> pd.DataFrame:
 
 
 def _sliced(arm: Arm, metric: str) -> str:
-    """The metric that stands for a time of an arm's loop: the slices' low quantile."""
+    """The metric for a time of an arm's loop: the low quantile of its slices, if it has any."""
     timed = arm.stationary and metric in ("ns/op", "settled-ns/op")
     return "slice-p05-ns/op" if timed else metric
 

@@ -1,4 +1,4 @@
-"""Which runs may stand as references: those whose machine was not disturbed.
+"""Which runs may be references: those whose machine was not disturbed.
 
 `data/reference/costs.csv` holds what every recording that was ever adopted measured for two
 variants, so that a recording of a slow hour is refused also when older ones are gone.

@@ -9,7 +9,7 @@ A file is text in UTF-8. Three kinds of line matter:
 A result is a name, a count of iterations, and values with their units, between any white
 space. The name holds what names the case: `/key=value` parts, and at its end `-N` where
 GOMAXPROCS was not 1. All other lines (`PASS`, `ok  pkg 1.2s`, comments, blank lines) are
-passed over, as the format's own definition says (golang.org/design/14313-benchmark-format).
+skipped, as the format's own definition says (golang.org/design/14313-benchmark-format).
 
 What cannot be a result although it begins like one, a configuration line that contradicts
 an earlier one, bytes that are not text, and a last line without its newline (a write that
@@ -24,7 +24,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from os import PathLike, fspath
 from pathlib import Path
 
 import numpy as np
@@ -40,8 +39,6 @@ _CONFIG = re.compile(r"([^\s:]+):(?:[ \t]+(.*))?")
 # Control characters other than white space, and the bytes that are not UTF-8,
 # which the decoder hands on as lone surrogates.
 _NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\ud800-\udfff]")
-# How a file in UTF-16 begins when it is decoded so: with a byte order mark or without.
-_UTF16 = re.compile("\udcff\udcfe|\udcfe\udcff|(?:[^\0]\0){2}|(?:\0[^\0]){2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +75,20 @@ class SyntaxProblem:
 
 @dataclass(frozen=True)
 class Reading:
-    """What files of results hold.
+    """What a file of results holds.
 
-    frame   one row a sample, in the order of files and lines, with the columns
-            `benchmark` (the name); one for each key of the names ("" where a name lacks
-            it); `procs` (1 where the name has none); `n`; one for each unit, called
-            as the unit (NaN where a line lacks it); `file`; `line` (from 1).
-            Where a key is called like a unit or another column, a "/" stands
-            before it; so too for a unit that is called like one of the fixed columns.
-    config  the configuration of each file; also in `frame.attrs["config"]`.
+    frame   one row a sample, in the order of lines, with the columns `benchmark` (the
+            name); one for each key of the names ("" where a name lacks it); `procs` (1
+            where the name has none); `n`; one for each unit, called as the unit (NaN
+            where a line lacks it); `line` (from 1). Where a key is called like a unit or
+            another column, a "/" is put before it; so too for a unit that is called like
+            one of the fixed columns.
+    config  the configuration.
     errors  the lines that were left out.
     """
 
     frame: pd.DataFrame
-    config: dict[str, dict[str, str]]
+    config: dict[str, str]
     errors: list[SyntaxProblem]
 
 
@@ -134,19 +131,69 @@ def format_line(sample: Sample) -> str:
     return text
 
 
-def read(paths: str | PathLike[str] | Iterable[str | PathLike[str]]) -> Reading:
-    """Read files of results; a file that cannot be opened is a GccostError."""
-    reader = _Reader()
-    for path in [paths] if isinstance(paths, str | PathLike) else paths:
+def read(path: Path) -> Reading:
+    """Read a file of results; GccostError if it cannot be opened."""
+    samples: dict[int, Sample] = {}  # by line
+    config: dict[str, str] = {}
+    problems: list[SyntaxProblem] = []
+    try:
+        with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
+            for line, text in enumerate(lines, 1):
+                # A byte order mark is that of the file, or of one that was joined to it.
+                found = _take(text.lstrip("\ufeff"), config)
+                if isinstance(found, Sample):
+                    samples[line] = found
+                elif found:
+                    problems.append(_problem(str(path), line, text, found))
+    except OSError as error:
+        raise GccostError(
+            f"cannot be read ({error.strerror or error})",
+            str(path),
+            "see that the file is there and that you may read it",
+        ) from error
+    return Reading(_frame(samples), config, problems)
+
+
+def _take(text: str, config: dict[str, str]) -> Sample | str | None:
+    """The sample of a line, or what is wrong with it; a configuration line goes to `config`."""
+    if not text.endswith("\n"):
+        return "an unfinished line: its end is missing" if text else None
+    if text.startswith(PREFIX):
         try:
-            reader.read(fspath(path))
-        except OSError as error:
-            raise GccostError(
-                f"cannot be read ({error.strerror or error})",
-                place=fspath(path),
-                mend="see that the file is there and that you may read it",
-            ) from error
-    return reader.reading()
+            return _parse(text)
+        except _Malformed as why:
+            return str(why)
+    if _NOT_TEXT.search(text):
+        return "bytes that are not text"
+    if pair := _parse_config(text):
+        before = config.setdefault(*pair)
+        if before != pair[1]:
+            return f"the file says {pair[0]}: {before} before this"
+    return None
+
+
+def _frame(found: Mapping[int, Sample]) -> pd.DataFrame:
+    samples = list(found.values())
+    keys, units = (
+        list(dict.fromkeys(name for each in names for name in each))
+        for names in ([s.keys for s in samples], [s.metrics for s in samples])
+    )
+    fixed = {"benchmark", "procs", "n", "line"}
+    unit_names = _free_names(units, fixed)
+    key_names = _free_names(keys, fixed.union(unit_names.values()))
+    return pd.DataFrame(
+        {
+            "benchmark": _texts(s.name for s in samples),
+            **{key_names[key]: _texts(s.keys.get(key, "") for s in samples) for key in keys},
+            "procs": np.array([s.procs for s in samples], np.int64),
+            "n": np.array([s.n for s in samples], np.int64),
+            **{
+                unit_names[unit]: np.array([s.metrics.get(unit, np.nan) for s in samples])
+                for unit in units
+            },
+            "line": np.array(list(found), np.int64),
+        }
+    )
 
 
 def _parse(text: str) -> Sample:
@@ -181,7 +228,7 @@ def _parse_name(text: str) -> tuple[str, dict[str, str], int]:
         if not (key and equals):
             first += f"/{part}"  # a part of the name that is no key
         elif key in keys:
-            raise _Malformed(f"the key {key} stands twice in the name")
+            raise _Malformed(f"the key {key} is there twice")
         else:
             keys[key] = value
     return first, keys, procs
@@ -215,11 +262,11 @@ def _check_units(units: tuple[str, ...]) -> tuple[str, ...]:
         if _NOT_TEXT.search(unit):
             raise _Malformed("a unit holds bytes that are not text")
         if unit in seen:
-            raise _Malformed(f"the unit {unit} stands twice")
+            raise _Malformed(f"the unit {unit} is there twice")
         seen.add(unit)
         with suppress(ValueError):
             float(unit)
-            raise _Malformed(f"a number stands where a unit should: {unit}")
+            raise _Malformed(f"a number is where a unit should be: {unit}")
     return units
 
 
@@ -243,78 +290,6 @@ def _printable(text: str, size: int) -> str:
     """The beginning of a text in one line, with what cannot be printed as an escape."""
     beginning = " ".join(text[: 3 * size].split())[:size]
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in beginning)
-
-
-class _Reader:
-    """Collects samples from files, line by line."""
-
-    def __init__(self) -> None:
-        self.samples: list[Sample] = []
-        self.places: list[tuple[str, int]] = []  # of each sample: file and line
-        self.config: dict[str, dict[str, str]] = {}
-        self.problems: list[SyntaxProblem] = []
-
-    def read(self, path: str) -> None:
-        self.config[path] = {}
-        samples, problems, start = len(self.samples), len(self.problems), ""
-        with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
-            for line, text in enumerate(lines, 1):
-                start = start or text[:4]
-                self._take(path, line, text)
-        if _UTF16.match(start) and samples == len(self.samples):
-            del self.problems[problems:]
-            mend = "convert it with iconv -f UTF-16 -t UTF-8"
-            self._leave_out(path, 1, "", f"the file is in UTF-16, not UTF-8: {mend}")
-
-    def _take(self, file: str, line: int, text: str) -> None:
-        if not text.endswith("\n"):
-            self._leave_out(file, line, text, "an unfinished line: its end is missing")
-        elif text[0] == "\ufeff":  # a byte order mark, of this file or of one joined to it
-            self._take(file, line, text.lstrip("\ufeff"))
-        elif text.startswith(PREFIX):
-            sample = parse_line(text, file, line)
-            if isinstance(sample, SyntaxProblem):
-                self.problems.append(sample)
-            else:
-                self.samples.append(sample)
-                self.places.append((file, line))
-        elif _NOT_TEXT.search(text):
-            self._leave_out(file, line, text, "bytes that are not text")
-        elif pair := _parse_config(text):
-            key, value = pair
-            before = self.config[file].setdefault(key, value)
-            if before != value:
-                self._leave_out(file, line, text, f"the file says {key}: {before} before this")
-
-    def _leave_out(self, file: str, line: int, text: str, why: str) -> None:
-        self.problems.append(_problem(file, line, text, why))
-
-    def reading(self) -> Reading:
-        """All that was read so far."""
-        samples = self.samples
-        keys, units = (
-            list(dict.fromkeys(name for each in found for name in each))
-            for found in ([s.keys for s in samples], [s.metrics for s in samples])
-        )
-        fixed = {"benchmark", "procs", "n", "file", "line"}
-        unit_names = _free_names(units, fixed)
-        key_names = _free_names(keys, fixed.union(unit_names.values()))
-        frame = pd.DataFrame(
-            {
-                "benchmark": _texts(s.name for s in samples),
-                **{key_names[key]: _texts(s.keys.get(key, "") for s in samples) for key in keys},
-                "procs": np.array([s.procs for s in samples], np.int64),
-                "n": np.array([s.n for s in samples], np.int64),
-                **{
-                    unit_names[unit]: np.array([s.metrics.get(unit, np.nan) for s in samples])
-                    for unit in units
-                },
-                "file": _texts(file for file, _ in self.places),
-                "line": np.array([line for _, line in self.places], np.int64),
-            }
-        )
-        frame.attrs["config"] = self.config
-        return Reading(frame, self.config, self.problems)
 
 
 def _texts(values: Iterable[str]) -> pd.Series:

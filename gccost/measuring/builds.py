@@ -1,4 +1,4 @@
-"""Building the measured programs, anew for every round.
+"""Build the measured programs, again for every round.
 
 Where code and data come to lie in a binary moves a benchmark by a percent or
 so, and it moves all samples of one binary alike. So each round links its own
@@ -8,7 +8,6 @@ effect too.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import subprocess
@@ -18,8 +17,8 @@ from pathlib import Path
 from filelock import FileLock
 
 from gccost import places, processes
-from gccost.errors import GccostError, no_room
-from gccost.files import writing
+from gccost.errors import GccostError, failed_build
+from gccost.files import hash_of, writing
 from gccost.measuring.experiments.base import OVERLAY
 from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, number
 
@@ -44,12 +43,8 @@ def sources(program: str) -> list[Path]:
 
 def source_hash(programs: list[str]) -> str:
     """A hash over the sources of these programs; hex."""
-    digest = hashlib.sha256()
-    for program in sorted(programs):
-        for path in sources(program):
-            digest.update(path.relative_to(places.GOSRC).as_posix().encode() + b"\0")
-            digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    files = (path for program in sorted(programs) for path in sources(program))
+    return hash_of(files, places.GOSRC)
 
 
 def shuffles_layout(toolchain: Toolchain) -> bool:
@@ -60,7 +55,7 @@ def shuffles_layout(toolchain: Toolchain) -> bool:
 def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Path:
     """The -overlay file that gives a toolchain another runtime, written if it is not there.
 
-    Beside it stands a link to the toolchain, by whose name Go is run with it: see
+    Next to it is a link to the toolchain: Go runs with it under that name, see
     gosrc/overlay. Raises GccostError where the toolchain's source is not known there, and
     DiskFull where there is no room for it.
     """
@@ -70,43 +65,39 @@ def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Pat
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f"{name}.lock")):
-        # It is written last: where it stands, the rest does, unless Go was moved since.
+        # It is written last: if it exists, the rest does, unless Go was moved since.
         if written.exists() and link.resolve() == toolchain.goroot.resolve():
             return written
-        arguments = ["-o", str(folder), "-variant", variant]
-        command = [str(toolchain.go), "run", f"./{OVERLAY}", *arguments]
-        place = f"gosrc/{OVERLAY} with Go {toolchain.version}"
-        environment = toolchain.environment()
-        done = _limited(run, command, environment, place, " ".join(command[1:]))
-    if done.returncode != 0 or not written.exists():
-        said = done.stderr + done.stdout
-        if full := no_room(said, f"writing {place}", [folder, *_go_cache(environment)]):
-            raise full
-        raise GccostError(
-            "the other runtime could not be written:\n" + (done.stderr or done.stdout).strip(),
-            place,
-            "the releases that it is known for stand in gosrc/overlay",
-        )
+        arguments = ["run", f"./{OVERLAY}", "-o", str(folder), "-variant", variant]
+        where = f"gosrc/{OVERLAY} with Go {toolchain.version}"
+        mend = "gosrc/overlay names the releases whose runtime it knows"
+        _go(run, toolchain.go, arguments, toolchain.environment(), written, where, mend)
     return written
 
 
-def _limited(
+def _go(
     run: Run,
-    command: list[str],
+    go: Path,
+    arguments: list[str],
     environment: dict[str, str],
-    place: str,
-    by_hand: str,
+    result: Path,
+    where: str,
+    mend: str,
     folder: Path = places.GOSRC,
-) -> subprocess.CompletedProcess[str]:
-    """Run a build in gosrc/; GccostError if it hangs."""
+) -> None:
+    """Have Go make `result`; GccostError if it fails or hangs, DiskFull for want of room."""
     try:
-        return run(command, cwd=folder, env=environment, limit=BUILD_SECONDS)
+        done = run([str(go), *arguments], cwd=folder, env=environment, limit=BUILD_SECONDS)
     except subprocess.TimeoutExpired:
         raise GccostError(
             f"the build took over {BUILD_SECONDS} s and was ended",
-            place,
-            f"run it by hand: cd gosrc && go {by_hand.removeprefix('go ')}",
+            where,
+            "see whether Go builds it in a shell: cd gosrc && go build ./...",
         ) from None
+    if done.returncode != 0 or not result.exists():
+        done.stderr = done.stderr.replace("$WORK", str(result.parent))
+        cache = [Path(environment["GOCACHE"])] if environment.get("GOCACHE") else []
+        raise failed_build(done, where, mend, [result.parent, *cache])
 
 
 def build(
@@ -130,41 +121,27 @@ def build(
     """
     # What the compilers write on their way goes with `into`, also when they are killed.
     environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
-    folder, command = places.GOSRC, [str(toolchain.go), "test", "-c"]
+    folder, arguments = places.GOSRC, ["test", "-c"]
     if number(toolchain.version) < OLDEST_DRIVER:
         folder = _gopath_copy(program, into / f"{program}-{layout}-gopath")
         environment |= {"GO111MODULE": "off", "GOPATH": str(folder.parent.parent)}
     else:
-        command.append("-trimpath")
+        arguments.append("-trimpath")
     if shuffles_layout(toolchain):
-        command.append(f"-ldflags=-randlayout={layout}")
+        arguments.append(f"-ldflags=-randlayout={layout}")
     else:
         environment["CGO_CFLAGS"] = f"-O2 -g -DGCCOST_PADDING={layout % 64}"
     if runtime:
         replaced = overlay(toolchain, runtime, run)
-        command.append(f"-overlay={replaced}")
+        arguments.append(f"-overlay={replaced}")
         environment["GOROOT"] = str(replaced.with_name(_GOROOT))
     named = f"{program}-go{toolchain.version}" + (f"-{runtime}" if runtime else "")
     binary = into / f"{named}-{layout}.test"
-    command += ["-o", str(binary), f"./{program}"]
-    by_hand = f"go test -c ./{program}"
-    place = f"gosrc/{program} with Go {toolchain.version}"
-    done = _limited(run, command, environment, place, by_hand, folder)
-    if done.returncode != 0 or not binary.exists():
-        said = (done.stderr + done.stdout).replace("$WORK", str(into))
-        if full := no_room(said, f"building {place}", [into, *_go_cache(environment)]):
-            raise full
-        raise GccostError(
-            "the build failed:\n" + (done.stderr or done.stdout).strip(),
-            f"gosrc/{program} with Go {toolchain.version} and {compiler.version}",
-            "make doctor shows the toolchains that were found",
-        )
+    arguments += ["-o", str(binary), f"./{program}"]
+    where = f"gosrc/{program} with Go {toolchain.version}"
+    mend = f"make doctor shows the toolchains that were found; C is compiled by {compiler.version}"
+    _go(run, toolchain.go, arguments, environment, binary, where, mend, folder)
     return binary
-
-
-def _go_cache(environment: dict[str, str]) -> list[Path]:
-    """Where Go keeps what it compiled, if that is known."""
-    return [Path(environment["GOCACHE"])] if environment.get("GOCACHE") else []
 
 
 def _gopath_copy(program: str, gopath: Path) -> Path:

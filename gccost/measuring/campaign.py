@@ -1,8 +1,8 @@
 """The campaign: one pool of samples for all studies, measured in rounds.
 
-A round builds the programs anew and samples its cases, each in a fresh process, in an
-order drawn from the run's seed: one release after the other, for what is compared
-should stand close together in time. First every case gets the rounds that an estimate
+A round builds the programs again and samples its cases, each in a fresh process, in an
+order drawn from the run's seed: one release after the other, because what is compared
+should be close together in time. First every case gets the rounds that an estimate
 needs. Then the time that is left goes to the open questions: the verdicts that are not
 decided, those that can be decided soonest first, and then the headline figures whose
 intervals are still wide. The baseline is measured again in each of these rounds.
@@ -43,8 +43,9 @@ from gccost.processes import Leash
 METHOD = "slices, gated processes, one pool"
 GIVE_UP = 2  # failures after which a case is left out
 RETRIES = 2  # of a process that waited for a CPU too much, in one round
-# Stock Go leaves a cleanup unrun now and then; more than this is a finding.
-UNFREED_SHARE = 1e-4
+# Stock Go leaves a cleanup unrun now and then; more than this is a finding. The number is for
+# short loops, of which the share is less than a block.
+UNFREED_SHARE, UNFREED = 1e-4, 8
 GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}  # as Go names what the kernel names
 
 Progress = Callable[[float, float, str], None]
@@ -65,7 +66,7 @@ class Want:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a run stands: the open questions, and how many verdicts are decided of how many."""
+    """The state of a run: the open questions, and how many verdicts are decided of how many."""
 
     wants: tuple[Want, ...] = ()
     decided: int = 0
@@ -99,7 +100,7 @@ class Plan:
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """Why a release cannot be had."""
+        """Why a release is not available, by release."""
         return {go: why for tools in self.tools.values() for go, why in tools.missing.items()}
 
     @property
@@ -138,7 +139,7 @@ def plan(
 ) -> Plan:
     """Look for the tools that studies need, fetching what can be fetched.
 
-    Before a download `say` is told what and how much it is.
+    `say` gets a line on each download before it starts.
     """
     questions = questions or Questions()
     description = machine.describe()
@@ -229,24 +230,21 @@ def measure(plan: Plan, progress: Progress | None = None) -> Run:
 
 def begin(plan: Plan) -> Run:
     """The run that a plan's samples go into: the newest that fits, or a new one."""
-    run = find(plan)
-    if run is None:
-        warnings = machine.warnings(plan.description)
-        run = runs.create(
-            places.runs(),
-            machine=dict(plan.description),
-            fingerprint=plan.fingerprint,
-            warnings=warnings,
-            method=METHOD,
-            seed=random.SystemRandom().randrange(2**31),
-            scale=plan.budget.scale,
-        )
+    run = find(plan) or runs.create(
+        places.runs(),
+        machine=dict(plan.description),
+        fingerprint=plan.fingerprint,
+        warnings=machine.warnings(plan.description),
+        method=METHOD,
+        seed=random.SystemRandom().randrange(2**31),
+        scale=plan.budget.scale,
+    )
     if not run.samples.exists():  # or it was killed as it began
+        architecture = plan.description["architecture"]
         head = (
             f"gccost-format: {runs.FORMAT}",
             f"goos: {str(plan.description['system']).lower()}",
-            "goarch: "
-            + GOARCH.get(plan.description["architecture"], plan.description["architecture"]),
+            f"goarch: {GOARCH.get(architecture, architecture)}",
             f"cpu: {plan.description['cpu']}",
         )
         write_whole(run.samples, "".join(f"{line}\n" for line in head).encode())
@@ -266,10 +264,8 @@ def begin(plan: Plan) -> Run:
         programs=manifest["programs"] | plan.programs,
         compilers=manifest["compilers"] | plan.compilers,
         random_layout=manifest["random_layout"] | layouts,
-        missing={
-            **{k: v for k, v in manifest["missing"].items() if k not in layouts},
-            **plan.missing,
-        },
+        missing={go: why for go, why in manifest["missing"].items() if go not in layouts}
+        | dict(plan.missing),
         troubles=troubles,
     )
     return run
@@ -292,7 +288,7 @@ def in_order(cases: Iterable[Case], chance: random.Random) -> list[Case]:
 
 
 class _Campaign:
-    """One stretch of measuring, from here to the end or to where it is broken off."""
+    """One stretch of measuring, to the end or to an interruption."""
 
     def __init__(self, run: Run, plan: Plan, scratch: Path, progress: Progress) -> None:
         self.run, self.plan, self.scratch, self.progress = run, plan, scratch, progress
@@ -301,12 +297,14 @@ class _Campaign:
         self.troubles: dict[str, list[str]] = manifest["troubles"]
         self.failures: Counter[str] = Counter()
         self.standing = Standing()
-        self.spent = _seconds_of(self._frame())  # by what was broken off, or a smaller budget
+        self.spent = _seconds_of(
+            self._frame()
+        )  # by an interrupted campaign, or at a smaller budget
 
     def measure(self) -> None:
         """Measure rounds until nothing is open that time is left for."""
         self._warm_up()
-        number = max(self._last_round(), 1)  # which may have been broken off
+        number = max(self._last_round(), 1)  # which may be incomplete
         while due := self._first_rounds():
             self._round(number, due)
             number += 1
@@ -326,17 +324,18 @@ class _Campaign:
         A case whose processes were all rejected gets two rounds more, not any number.
         """
         frame = self._frame()
-        gated = frame["name"].isin({c.name for c in self.plan.pool.values() if c.arm.gated})
         accepted = frame
         if "run-delay-share" in frame:
+            gated = frame["name"].isin({c.name for c in self.plan.pool.values() if c.arm.gated})
             accepted = frame[~(gated & (frame["run-delay-share"] > RUN_DELAY))]
-        taken, good = (
-            Counter(zip(part["name"], part["round"], strict=True)) for part in (frame, accepted)
-        )
-        complete, usable = (
-            Counter(name for (name, _), n in counts.items() if n >= self.plan.pool[name].processes)
-            for counts in (taken, good)
-        )
+
+        def rounds(samples: pd.DataFrame) -> Counter[str]:
+            """How many rounds hold all processes of a case, by its name."""
+            sizes = Counter(zip(samples["name"], samples["round"], strict=True))
+            pool = self.plan.pool
+            return Counter(name for (name, _), n in sizes.items() if n >= pool[name].processes)
+
+        complete, usable = rounds(frame), rounds(accepted)
 
         def lacks(case: Case) -> bool:
             needed = self.plan.rounds(case)
@@ -354,24 +353,21 @@ class _Campaign:
         if not wants:
             return "nothing is open that more rounds could settle", []
 
-        def takes(want: Want) -> float:
-            return want.rounds * sum(seconds.get(name, 0.0) for name in want.cases)
+        def takes(want: Want, cases: Iterable[str]) -> float:
+            return want.rounds * sum(seconds.get(name, 0.0) for name in cases)
 
         due: dict[str, Case] = {}
         reserved = 0.0
-        for want in sorted(wants, key=lambda w: (not w.verdict, takes(w))):
-            if reserved + takes(want) > left:
+        for want in sorted(wants, key=lambda w: (not w.verdict, takes(w, w.cases))):
+            if reserved + takes(want, want.cases) > left:
                 break
             new = {name: names[name] for name in want.cases if name not in due}
-            reserved += want.rounds * sum(seconds.get(name, 0.0) for name in new)
+            reserved += takes(want, new)
             due |= new
         if not due:
             return "the budget is spent", []
-        due |= {
-            case.name: case
-            for case in names.values()
-            if case.arm == FREE and case.release in {c.release for c in due.values()}
-        }
+        releases = {case.release for case in due.values()}
+        due |= {n: c for n, c in names.items() if c.arm == FREE and c.release in releases}
         return "", list(due.values())
 
     def _seconds(self) -> dict[str, float]:
@@ -423,14 +419,12 @@ class _Campaign:
         return int(frame["round"].max()) if len(frame) else 0
 
     def _round(self, number: int, cases: list[Case]) -> None:
-        order = in_order(cases, random.Random(f"{self.seed} {number}"))
         frame = self._frame()
         done = Counter(frame.loc[frame["round"] == number, "name"])
         left = []
-        for case in order:
-            if done[case.name]:
-                done[case.name] -= 1
-            else:
+        for case in in_order(cases, random.Random(f"{self.seed} {number}")):
+            done[case.name] -= 1
+            if done[case.name] < 0:
                 left.append(case)
         tries: Counter[str] = Counter()
         with self._folder() as scratch:
@@ -463,14 +457,9 @@ class _Campaign:
                     left.append(case)
 
     def _say(self, what: str) -> None:
-        spent, total = self.spent, self.plan.budget.seconds
-        counted = self.standing
-        told = (
-            f"{counted.decided} of {counted.verdicts} verdicts decided; "
-            if counted.verdicts
-            else ""
-        )
-        self.progress(spent, max(total, spent), told + what)
+        decided, verdicts = self.standing.decided, self.standing.verdicts
+        told = f"{decided} of {verdicts} verdicts decided; " if verdicts else ""
+        self.progress(self.spent, max(self.plan.budget.seconds, self.spent), told + what)
 
     def _build(self, cases: list[Case], number: int, into: Path) -> dict[Build, Path]:
         """A binary per program, release and layout: the round's, and its control's."""
@@ -522,7 +511,7 @@ class _Campaign:
 
     def _note_losses(self, case: Case, sample: benchfmt.Sample) -> None:
         left = sample.metrics.get("c-unfreed-drained", 0.0)
-        if not case.leaks and left > max(8.0, UNFREED_SHARE * sample.n):
+        if not case.leaks and left > max(UNFREED, UNFREED_SHARE * sample.n):
             self._trouble(case.name, f"{left:.0f} of {sample.n} C blocks were never freed")
 
     def _note_failure(self, case: Case, failure: SampleFailed) -> None:
@@ -541,7 +530,7 @@ class _Campaign:
             if case.build == build:
                 self.failures[case.name] = GIVE_UP
                 self._note_end(case, error)
-                self._trouble(case.name, f"{error}; what it would have run is left out")
+                self._trouble(case.name, f"{error}; its cases are left out")
 
     def _trouble(self, case: str, what: str) -> None:
         if what not in self.troubles.setdefault(case, []):  # a build may fail in every round
@@ -551,20 +540,21 @@ class _Campaign:
     def _finish(self, because: str) -> None:
         frame = self._frame()
         in_loops = float((frame["ns/op"] * frame["n"]).sum()) / 1e9
-        spent = _seconds_of(frame)
+        spent, name = _seconds_of(frame), self.plan.budget.name
         done = self.run.manifest()["finished"]
-        before = done.get(self.plan.budget.name, {}).get("studies", [])
+        before = done[name]["studies"] if name in done else []
         measured = [s.name for s in self.plan.studies if _has_cases(s, self.plan)]
-        done[self.plan.budget.name] = {
-            "because": because,
-            "studies": sorted({*before, *measured}),
-            "rounds": self._last_round(),
-            "samples": len(frame),
-            "seconds": round(spent, 1),
-            "share_in_loops": round(in_loops / spent, 3) if spent else 0.0,
-            "date": runs.now(),
-        }
-        self.run.update(finished=done)
+        self.run.finish(
+            name,
+            {
+                "because": because,
+                "studies": sorted({*before, *measured}),
+                "rounds": self._last_round(),
+                "samples": len(frame),
+                "seconds": round(spent, 1),
+                "share_in_loops": round(in_loops / spent, 3) if spent else 0.0,
+            },
+        )
         self.progress(spent, spent, because)
 
 

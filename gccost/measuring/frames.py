@@ -55,7 +55,7 @@ def _tidy(frame: pd.DataFrame) -> pd.DataFrame:
         for key in KEYS
     }
     kept = {key: column for key, column in texts.items() if column}
-    order = [c for c in frame if c in numbers - set(KEYS) or c in ("benchmark", "file")]
+    order = [c for c in frame if c in numbers - set(KEYS) or c == "benchmark"]
     return frame[order].assign(**{key: frame[column] for key, column in kept.items()})
 
 

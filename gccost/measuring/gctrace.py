@@ -2,10 +2,10 @@
 
     gc 7 @0.034s 1%: 0.18+0.39+0.27 ms clock, 0.18+0.56/2.2/0+0.27 ms cpu, 4->4->0 MB, …, 48 P
 
-From Go 1.18 on the sizes of stacks and globals stand after the goal; a cycle that
+From Go 1.18 on the sizes of stacks and globals follow the goal; a cycle that
 the program asked for ends in "(forced)". The lines share stderr with whatever else
-is written there: those of the scavenger are known and passed over, a line of a cycle
-that is cut short is a problem, all else is foreign and kept.
+is written there: those of the scavenger and lines of a cycle that are cut short are
+skipped, all else is foreign and kept.
 """
 
 from __future__ import annotations
@@ -14,25 +14,24 @@ import gzip
 import math
 import re
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from gccost.errors import GccostError
-from gccost.measuring.benchfmt import SyntaxProblem
 
 _NUMBER = r"\d+(?:\.\d+)?"
 _CYCLE = re.compile(
     rf"gc (?P<number>\d+) @(?P<at>{_NUMBER})s (?P<percent>\d+)%: "
-    rf"(?P<clock>{_NUMBER}\+{_NUMBER}\+{_NUMBER}) ms clock, "
+    rf"{_NUMBER}\+{_NUMBER}\+{_NUMBER} ms clock, "
     rf"(?P<cpu>{_NUMBER}\+{_NUMBER}/{_NUMBER}/{_NUMBER}\+{_NUMBER}) ms cpu, "
-    r"(?P<sizes>\d+->\d+->\d+) MB, (?P<goal>\d+) MB goal, "
-    r"(?:(?P<stacks>\d+) MB stacks, (?P<globals>\d+) MB globals, )?"
-    r"(?P<procs>\d+) P(?P<forced> \(forced\))?"
+    r"(?P<start>\d+)->\d+->(?P<live>\d+) MB, (?P<goal>\d+) MB goal, "
+    r"(?:\d+ MB stacks, \d+ MB globals, )?"
+    r"\d+ P(?P<forced> \(forced\))?"
 )
 _BEGINS = re.compile(r"gc \d+ @\d")
 _SCAVENGER = re.compile(r"scvg-?\d*: |scav \d+ ")
-# With GOGC=off the goal is as large as numbers go, 1e13 MB: nobody's heap.
+# With GOGC=off the goal is about 1e13 MB, larger than any heap.
 _UNBOUNDED_MB = 10**9
 MEGABYTE = 2**20
 
@@ -44,16 +43,11 @@ class Cycle:
     number: int
     at: float  # since the program's start
     percent: int  # of the time of all Ps since then, as the runtime counts it
-    clock: tuple[float, float, float]  # sweep termination, marking, mark termination
-    cpu: tuple[float, float, float, float, float]  # marking as assists, background, idle
+    cpu: tuple[float, ...]  # sweep termination; marking: assists, background, idle; termination
     start_mb: int
-    end_mb: int
     live_mb: int
     goal_mb: float  # infinite where nothing limits the heap
-    procs: int
     forced: bool
-    stacks_mb: float = math.nan  # from Go 1.18 on
-    globals_mb: float = math.nan
 
     @property
     def cpu_ms(self) -> float:
@@ -63,16 +57,14 @@ class Cycle:
 
 @dataclass(frozen=True)
 class Trace:
-    """What a program's stderr holds."""
+    """What a program's stderr holds: the cycles, and the lines of other origin."""
 
     cycles: tuple[Cycle, ...]
-    problems: tuple[SyntaxProblem, ...]
     foreign: tuple[str, ...]
-    scavenger: int  # lines of it
 
     @property
     def own(self) -> tuple[Cycle, ...]:
-        """The cycles that nobody asked for."""
+        """The cycles that the program did not ask for."""
         return tuple(cycle for cycle in self.cycles if not cycle.forced)
 
 
@@ -87,37 +79,29 @@ def read(path: Path) -> Trace:
             str(path),
             "remove the file; the next measuring makes another",
         ) from None
-    return parse(text, path.name)
+    return parse(text)
 
 
-def parse(text: str, file: str = "stderr") -> Trace:
-    """The cycles in what a program wrote; `file` names it in problems."""
+def parse(text: str) -> Trace:
+    """The cycles in what a program wrote."""
     cycles: list[Cycle] = []
-    problems: list[SyntaxProblem] = []
     foreign: list[str] = []
-    scavenger = 0
-    for number, line in enumerate(text.splitlines(), 1):
+    for line in text.splitlines():
         begins = _BEGINS.search(line)
-        if _SCAVENGER.match(line):
-            scavenger += 1
-        elif begins is None:
-            foreign += [line] if line.strip() else []
-        elif (found := _CYCLE.match(line, begins.start())) is None:
-            cut = line[begins.start() : begins.start() + 80]
-            why = "a cycle's line that is cut short or of an unknown form"
-            problems.append(SyntaxProblem(file, number, cut, why))
-        else:
+        if begins is None:
+            foreign += [line] if line.strip() and not _SCAVENGER.match(line) else []
+        elif found := _CYCLE.match(line, begins.start()):
             cycles.append(_cycle(found))
             # What wrote no newline of its own shares the line.
             around = (line[: found.start()], line[found.end() :])
             foreign += [part for part in around if part.strip()]
-    return Trace(tuple(cycles), tuple(problems), tuple(foreign), scavenger)
+    return Trace(tuple(cycles), tuple(foreign))
 
 
 def metrics(trace: Trace) -> dict[str, float]:
     """What a trace says of a whole process, in the units of the benchmark format.
 
-    gctrace-cycles      cycles that nobody asked for
+    gctrace-cycles      cycles that the program did not ask for
     gctrace-share       the GC's share (0 to 1) by the last of these: of all Ps' time
     gctrace-cpu-ns      the GC's CPU time by its lines, idle marking left out
     gctrace-live-bytes  live heap after a cycle, its median in whole MB
@@ -128,35 +112,21 @@ def metrics(trace: Trace) -> dict[str, float]:
     if own:
         found["gctrace-share"] = own[-1].percent / 100
         found["gctrace-cpu-ns"] = round(1e6 * sum(c.cpu_ms for c in own))
-        found["gctrace-live-bytes"] = _median(c.live_mb for c in own) * MEGABYTE
+        found["gctrace-live-bytes"] = median(c.live_mb for c in own) * MEGABYTE
     if bounded := [c.goal_mb for c in own if math.isfinite(c.goal_mb)]:
-        found["gctrace-goal-bytes"] = _median(bounded) * MEGABYTE
+        found["gctrace-goal-bytes"] = median(bounded) * MEGABYTE
     return found
 
 
 def _cycle(found: re.Match[str]) -> Cycle:
-    clock = tuple(map(float, found["clock"].split("+")))
-    cpu = tuple(map(float, re.split(r"[+/]", found["cpu"])))
-    start, end, live = map(int, found["sizes"].split("->"))
     goal = int(found["goal"])
     return Cycle(
         number=int(found["number"]),
         at=float(found["at"]),
         percent=int(found["percent"]),
-        clock=(clock[0], clock[1], clock[2]),
-        cpu=(cpu[0], cpu[1], cpu[2], cpu[3], cpu[4]),
-        start_mb=start,
-        end_mb=end,
-        live_mb=live,
+        cpu=tuple(map(float, re.split(r"[+/]", found["cpu"]))),
+        start_mb=int(found["start"]),
+        live_mb=int(found["live"]),
         goal_mb=float(goal) if goal < _UNBOUNDED_MB else math.inf,
-        procs=int(found["procs"]),
         forced=found["forced"] is not None,
-        stacks_mb=float(found["stacks"] or math.nan),
-        globals_mb=float(found["globals"] or math.nan),
     )
-
-
-def _median(values: Iterable[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

@@ -1,8 +1,8 @@
-"""Building and running the measured Java programs.
+"""Build and run the measured Java programs.
 
 Classes are compiled once, from the same sources for every JDK: there is no layout to
-draw anew, as each JVM compiles the program anew while it runs. So what differs from
-JVM to JVM is in every sample. A sample is what one fresh JVM prints, with what the
+draw, as each JVM compiles the program again while it runs. So every sample holds what
+differs from JVM to JVM. A sample is what one fresh JVM prints, with what the
 system counted of the whole process, its start included.
 """
 
@@ -19,15 +19,13 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from filelock import FileLock
-
 from gccost import places, processes
-from gccost.errors import GccostError, no_room
-from gccost.files import writing
+from gccost.errors import failed_build, no_room
+from gccost.files import hash_of, make_once
 from gccost.measuring import benchfmt, jdks, toolchains
 from gccost.measuring.experiments.base import Case
 from gccost.measuring.jdks import Javac, Jdk
-from gccost.measuring.samples import SAMPLE_SECONDS, SampleFailed, ended, printed
+from gccost.measuring.samples import SAMPLE_SECONDS, complete, failure, inherited, only, parsed
 
 JMH = "jmh"  # the program that needs it, and its folder
 
@@ -85,12 +83,8 @@ def sources(program: str) -> list[Path]:
 
 def source_hash(programs: Iterable[str]) -> str:
     """A hash over the sources of these programs; hex."""
-    digest = hashlib.sha256()
-    for program in sorted(programs):
-        for path in sources(program):
-            digest.update(path.relative_to(places.JAVASRC).as_posix().encode() + b"\0")
-            digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    files = (path for program in sorted(programs) for path in sources(program))
+    return hash_of(files, places.JAVASRC)
 
 
 def build(
@@ -104,22 +98,7 @@ def build(
     """
     mark = hashlib.sha256(f"{source_hash([program])} {javac.version}".encode()).hexdigest()[:16]
     folder = places.CACHE / "java" / f"{program}-{mark}"
-    with _locked(folder):
-        if not folder.is_dir():
-            partial = folder.with_name(f"{folder.name}.partial")
-            shutil.rmtree(partial, ignore_errors=True)
-            try:
-                _compile(program, javac, partial, run)
-                partial.rename(folder)
-            finally:
-                shutil.rmtree(partial, ignore_errors=True)
-    return folder
-
-
-def _locked(folder: Path) -> FileLock:
-    with writing(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    return FileLock(folder.with_name(f"{folder.name}.lock"))
+    return make_once(folder, lambda into: _compile(program, javac, into, run))
 
 
 def _compile(
@@ -142,13 +121,8 @@ def _compile(
     done = run(command, env={**jdks.environment(), "LC_MESSAGES": "C"})
     if done.returncode != 0:
         place = f"javasrc/{program} with javac {javac.version}"
-        if full := no_room(done.stderr + done.stdout, f"building {place}", [into.parent]):
-            raise full
-        raise GccostError(
-            "the build failed:\n" + (done.stderr or done.stdout).strip(),
-            place,
-            "make doctor shows the JDKs that were found",
-        )
+        mend = "make doctor shows the JDKs that were found"
+        raise failed_build(done, place, mend, [into.parent])
 
 
 # --- Running ------------------------------------------------------------------
@@ -174,56 +148,30 @@ def run_sample(
     log = scratch / "gc.log"
     log.unlink(missing_ok=True)
     start = time.monotonic()
-    done, used = _run(command, scratch, limit, case.name)
+    with processes.Leash() as leash:
+        # Of all our children that have ended: between the two only this one does.
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = complete(leash.run, command, case, limit, cwd=scratch, env=inherited())
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
     elapsed = round(time.monotonic() - start, 4)
-    names = toolchains.named(case.release) | case.arm.keys()
     if done.returncode == OUT_OF_MEMORY:
         lost = benchfmt.Sample(case.arm.benchmark, max(case.n, 1), {}, dict(case.arm.sub))
+        names = toolchains.named(case.release) | case.arm.keys()
         return lost.with_keys(names).with_metrics({"died": 1.0, "elapsed-s": elapsed})
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
-        raise SampleFailed(f"the JVM {ended(done.returncode)}: {said[0][:200]}", case.name)
-    sample = _only(done.stdout, case)
+        raise failure(done, case)
+    sample = only(parsed(done.stdout, [case]), case)
+    used = _used(before, after)
     used["cpu-share"] = round(used["cpu-s"] / elapsed, 4)
-    return sample.with_keys(names).with_metrics(
-        {**used, **_collections(log), "died": 0.0, "elapsed-s": elapsed}
-    )
+    return sample.with_metrics({**used, **_collections(log), "died": 0.0, "elapsed-s": elapsed})
 
 
-def _only(output: str, case: Case) -> benchfmt.Sample:
-    """The one good line of what a program prints."""
-    results = benchfmt.results(output)
-    if len(results) != 1:
-        raise SampleFailed(f"the program printed {len(results)} results, not one", case.name)
-    (sample,) = results
-    if not isinstance(sample, benchfmt.Sample):
-        raise SampleFailed(f"the program's line cannot be read: {sample.why}", case.name)
-    if printed(sample) != case.arm.printed:
-        raise SampleFailed(f"the program ran {printed(sample)}", case.name)
-    if case.n and sample.n != case.n:
-        raise SampleFailed(f"the program ran {sample.n} operations, not {case.n}", case.name)
-    return sample
-
-
-def _run(
-    command: list[str], cwd: Path, limit: float, name: str
-) -> tuple[subprocess.CompletedProcess[str], dict[str, float]]:
-    """A process, and what the system counted of it: seconds of CPU, page faults."""
-    kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR", "LANG")}
-    try:
-        with processes.Leash() as leash:
-            # Of all our children that have ended: between the two only this one does.
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            done = leash.run(command, cwd=cwd, env=kept, limit=limit)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    except subprocess.TimeoutExpired:
-        raise SampleFailed(f"the JVM hung: it was ended after {limit:g} s", name) from None
-    except OSError as error:
-        raise SampleFailed(f"the JVM did not start: {error.strerror}", name) from None
+def _used(before: resource.struct_rusage, after: resource.struct_rusage) -> dict[str, float]:
+    """What the system counted between the two: seconds of CPU, page faults."""
     user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
     faults = after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt
-    used = {"user-s": user, "sys-s": system, "cpu-s": user + system, "faults": float(faults)}
-    return done, {unit: round(value, 6) for unit, value in used.items()}
+    used = {"user-s": user, "sys-s": system, "cpu-s": user + system, "faults": faults}
+    return {unit: round(float(value), 6) for unit, value in used.items()}
 
 
 def _collections(log: Path) -> dict[str, float]:

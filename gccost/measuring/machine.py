@@ -12,7 +12,6 @@ import json
 import os
 import platform
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,26 +19,15 @@ from typing import Any, Final
 
 import psutil
 
-from gccost import places
+from gccost import places, processes
 from gccost.measuring.toolchains import find_c_compiler
 
+# What must be the same for two runs' results to be set side by side.
 COMPARABLE: Final = (
-    "cpu",
-    "cpu_family",
-    "cpu_model",
-    "cpu_stepping",
-    "caches",
-    "architecture",
-    "logical_cpus",
-    "allowed_cpus",
-    "cpu_quota",
-    "system",
-    "virtualisation",
+    *("cpu", "cpu_family", "cpu_model", "cpu_stepping", "caches", "architecture"),
+    *("logical_cpus", "allowed_cpus", "cpu_quota", "system", "virtualisation"),
 )
-"""What must be the same for two runs' results to be set side by side."""
-
-MOST_BYTES: Final = 4 << 30
-"""What a sample may keep, on however large a machine."""
+MOST_BYTES: Final = 4 << 30  # that a sample may keep, on however large a machine
 
 _SYSTEM = Path("/sys/devices/system/cpu")
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -120,29 +108,28 @@ def warnings(description: Mapping[str, Any]) -> list[str]:
 
 def _warnings(of: Mapping[str, Any]) -> Iterator[str]:
     cpus = of.get("allowed_cpus") or 1
+    told = f"{cpus} CPU" + "s" * (cpus != 1)
     if kind := of.get("virtualisation"):
         yield (
             f"This is a virtual machine ({kind}): its host may take the CPU away at any time, so "
-            "wall-clock times spread more than they would on a machine of its own."
+            "wall-clock times spread more than on a machine of its own."
         )
     if cpus < 4:
         yield (
-            f"Only {_count(cpus, 'CPU')} may be used: the garbage collector works beside the "
-            "program less than it did on the documents' machines, so wall-clock times hold more "
-            "of its work."
+            f"Only {told} may be used: the garbage collector works less in parallel with the "
+            "program than on the documents' machines, so wall-clock times hold more of its work."
         )
     if (quota := of.get("cpu_quota")) and quota < cpus:
         yield (
-            f"A quota of {quota:g} CPUs is set over {_count(cpus, 'CPU')}: what uses more is "
-            "stopped for a while, which makes variants with a concurrent collector look slower."
+            f"A quota of {quota:g} CPUs is set over {told}: what uses more is stopped for a "
+            "while, which makes variants with a concurrent collector look slower."
         )
     if (load := (of.get("load") or [0.0])[0]) > 0.5 * cpus:
         yield (
-            f"The machine was busy before measuring began (load {load:g} on "
-            f"{_count(cpus, 'CPU')}): wall-clock times are too high and spread more."
+            f"The machine was busy before measuring began (load {load:g} on {told}): wall-clock "
+            "times are too high and spread more."
         )
-    governor = of.get("governor")
-    if governor and governor != "performance":
+    if (governor := of.get("governor")) and governor != "performance":
         yield (
             f"The CPU's clock is governed by “{governor}”, not “performance”: it changes while "
             "measuring, so times of early and late samples differ."
@@ -160,18 +147,14 @@ def _warnings(of: Mapping[str, Any]) -> Iterator[str]:
         )
     if (swapped := of.get("swap_used") or 0) > 64 * 2**20:
         yield (
-            f"{swapped / _GIB:.1f} GiB are swapped out: a sample that waits for the disk is slower "
-            "by far, and stands out."
+            f"{swapped / _GIB:.1f} GiB are swapped out: a sample that waits for the disk is much "
+            "slower."
         )
     if of.get("dirty"):
         yield (
             "The clone holds changes that are not committed: nobody else can measure exactly "
             "what was measured here."
         )
-
-
-def _count(number: int, of: str) -> str:
-    return f"{number} {of}" if number == 1 else f"{number} {of}s"
 
 
 # --- what is asked of the system --------------------------------------------
@@ -186,18 +169,8 @@ def _read(path: Path) -> str:
 
 def _say(*command: str) -> str:
     """What a command prints; nothing when it is missing or fails."""
-    try:
-        said = subprocess.run(
-            command,
-            env={**os.environ, "LC_ALL": "C"},
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return said.stdout.strip()
+    done = processes.ask(command, {**os.environ, "LC_ALL": "C"})
+    return done.stdout.strip() if done else ""
 
 
 def _field(text: str, name: str) -> str:
@@ -209,18 +182,21 @@ def _field(text: str, name: str) -> str:
     return ""
 
 
+def _cpuinfo(name: str) -> str:
+    """A field of the first CPU."""
+    return _field(_read(Path("/proc/cpuinfo")), name)
+
+
 def _cpu() -> str:
     if sys.platform == "darwin":
         return _say("sysctl", "-n", "machdep.cpu.brand_string")
     # /proc/cpuinfo has no name on arm64, where lscpu works it out.
-    named = _field(_read(Path("/proc/cpuinfo")), "model name")
-    return named or _field(_say("lscpu"), "Model name") or platform.processor()
+    return _cpuinfo("model name") or _field(_say("lscpu"), "Model name") or platform.processor()
 
 
-def _cpu_number(field: str) -> int | None:
-    """A number that /proc/cpuinfo gives of the first CPU."""
+def _cpu_number(name: str) -> int | None:
     with contextlib.suppress(ValueError):
-        return int(_field(_read(Path("/proc/cpuinfo")), field))
+        return int(_cpuinfo(name))
     return None
 
 
@@ -237,24 +213,9 @@ def _caches() -> dict[str, int]:
 
 def _caches_by_lscpu() -> dict[str, int]:
     """The same by lscpu, which gives "98304 (2 instances)" for two caches of 49152."""
-    try:
-        fields = list(_listed(json.loads(_say("lscpu", "-B", "-J"))["lscpu"]))
-    except (ValueError, TypeError, KeyError):
-        return {}
-    found = {}
-    for field, data in fields:
-        name = re.fullmatch(r"(L\d[di]?) cache:", field)
-        amount = re.fullmatch(r"(\d+)(?: \((\d+) instances?\))?", data)
-        if name and amount:
-            found[name[1]] = int(amount[1]) // max(int(amount[2] or 1), 1)
-    return dict(sorted(found.items()))
-
-
-def _listed(entries: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """The fields that lscpu gives as JSON; its newer releases put some below others."""
-    for entry in entries:
-        yield str(entry["field"]), str(entry["data"])
-        yield from _listed(entry.get("children") or [])
+    cache = r'"(L\d[di]?) cache:",\s*"data":\s*"(\d+)(?: \((\d+) instances?\))?"'
+    found = re.findall(cache, _say("lscpu", "-B", "-J"))
+    return {name: int(size) // max(int(n or 1), 1) for name, size, n in sorted(found)}
 
 
 def allowed_cpus() -> int:
@@ -267,7 +228,7 @@ def _own_cgroups(controller: str) -> Iterator[Path]:
     """The folders of our control group and of those above it.
 
     A limit on any of them holds. In a container the path may be one that only
-    the host can see: what does not exist is then passed over.
+    the host can see: what does not exist is then skipped.
     """
     for line in _read(Path("/proc/self/cgroup")).splitlines():
         _, controllers, inside = line.split(":", 2)
@@ -284,13 +245,10 @@ def _own_cgroups(controller: str) -> Iterator[Path]:
 
 def _cpu_quota() -> float | None:
     """How many CPUs' time may be used; None when that is not limited."""
-    quotas = []
+    quotas, version_1 = [], ("cpu.cfs_quota_us", "cpu.cfs_period_us")
     for group in _own_cgroups("cpu"):
         # Version 2 writes "200000 100000" or "max 100000", version 1 two files.
-        pair = _read(group / "cpu.max").split() or [
-            _read(group / "cpu.cfs_quota_us"),
-            _read(group / "cpu.cfs_period_us"),
-        ]
+        pair = _read(group / "cpu.max").split() or [_read(group / name) for name in version_1]
         with contextlib.suppress(ValueError, ZeroDivisionError):
             quotas.append(int(pair[0]) / int(pair[1]))
     return min((quota for quota in quotas if quota > 0), default=None)
@@ -300,10 +258,9 @@ def _memory_limit() -> int | None:
     """Bytes that may be used; None when that is less than the machine has."""
     limits = []
     for group in _own_cgroups("memory"):
+        limit = _read(group / "memory.max") or _read(group / "memory.limit_in_bytes")
         with contextlib.suppress(ValueError):
-            limits.append(
-                int(_read(group / "memory.max") or _read(group / "memory.limit_in_bytes"))
-            )
+            limits.append(int(limit))
     # Version 1 says "no limit" by a number that no machine has.
     return min((limit for limit in limits if limit < psutil.virtual_memory().total), default=None)
 
@@ -340,8 +297,7 @@ def _virtualisation() -> str:
         return vendor.lower()
     if (detected := _say("systemd-detect-virt", "--vm")) not in ("", "none"):
         return detected
-    flags = _field(_read(Path("/proc/cpuinfo")), "flags").split()
-    return "hypervisor" if "hypervisor" in flags else ""
+    return "hypervisor" if "hypervisor" in _cpuinfo("flags").split() else ""
 
 
 def _container() -> str:
@@ -372,7 +328,7 @@ def _release() -> str:
 def _commit() -> tuple[str, bool]:
     """The commit of the clone, and whether it holds other changes.
 
-    Empty where the package does not stand in a clone of its own.
+    Empty where the package is not in a clone of its own.
     """
     # Without locks: one that is ended while it looks would leave the index locked.
     git = ("git", "--no-optional-locks", "-C", str(places.ROOT))

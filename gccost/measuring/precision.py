@@ -8,12 +8,11 @@ Ours is given so many seconds of samples for each; the builds are made beforehan
 from __future__ import annotations
 
 import random
-import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from gccost import places
@@ -32,7 +31,7 @@ from gccost.measuring.experiments.precision import (
     OURS,
     measured_by,
 )
-from gccost.measuring.runs import Run
+from gccost.measuring.runs import Run, Summary
 from gccost.measuring.samples import SLICES, run_count, run_sample
 from gccost.measuring.toolchains import TODAY_GO, CCompiler
 from gccost.processes import Leash
@@ -48,8 +47,7 @@ _COUNT_LIMIT = 600.0  # after which go test counts as hung
 def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
     """Measure what a run lacks of the precision experiment; returns the run.
 
-    A measurement is recorded when it is complete: one that is broken off is
-    measured again, whole, for it must be of one piece.
+    A measurement is recorded when it is complete; an interrupted one is repeated as a whole.
     """
     with runs.exclusive(places.runs(), "measuring"), runs.scratch(places.runs()) as scratch:
         run = begin(plan)
@@ -71,20 +69,19 @@ def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
                 continue
             progress(i * seconds, total, what)
             with tempfile.TemporaryDirectory(dir=scratch) as folder:
-                samples = list(
-                    _measurement(run, plan, (measurement, load, method), seconds, Path(folder))
-                )
+                which = measurement, load, method
+                samples = _measurement(run, plan, which, seconds, Path(folder))
             run.append([benchfmt.format_line(sample) for sample in samples])
             done.append(what)
             run.update(done=done, recorded=run.samples.stat().st_size)
-        _finish(run, plan)
+        run.finish("precision", _summary(run))
         progress(total, total, "done")
     return run
 
 
 def _measurement(
     run: Run, plan: Plan, which: tuple[str, str, str], seconds: float, folder: Path
-) -> Iterator[benchfmt.Sample]:
+) -> list[benchfmt.Sample]:
     """One measurement by one method, as samples."""
     measurement, load, method = which
     baseline, costly = (
@@ -96,20 +93,21 @@ def _measurement(
         _build(plan, baseline, chance.randrange(1, 2**31), folder)
         for _ in range(_ROUNDS if method == OURS else 1)
     ]
-    with _load() if load == "busy" else _quiet():
+    with _load() if load == "busy" else nullcontext():
         if method == COUNT:
-            cases = [baseline, costly]
-            samples = run_count(built[0], cases, AS_PEOPLE_RUN_IT, folder, _COUNT_LIMIT)
+            samples = run_count(
+                built[0], [baseline, costly], AS_PEOPLE_RUN_IT, folder, _COUNT_LIMIT
+            )
         else:
             samples = list(_rounds(built, baseline, costly, folder, seconds))
-            if measurement == MEASUREMENTS[0]:
-                _keep_slices(run, built[0], [baseline], folder)
+            if measurement == MEASUREMENTS[0]:  # the slices of one process, for a chart
+                run_sample(built[0], baseline, folder, slices=True)
+                write_whole(run.slices(baseline.name), (folder / SLICES).read_bytes())
             if measurement == MEASUREMENTS[0] and load == "quiet":
-                drift = plan.pool[DRIFT.on(TODAY_GO)]
-                sample = run_sample(built[0], drift, folder)
+                sample = run_sample(built[0], plan.pool[DRIFT.on(TODAY_GO)], folder)
                 samples.append(sample.with_metrics({"round": 1.0}))
-    for sample in samples:
-        yield sample.with_metrics({"unix-s": round(time.time(), 3)})
+    measured = {"unix-s": round(time.time(), 3)}
+    return [sample.with_metrics(measured) for sample in samples]
 
 
 def _rounds(
@@ -125,22 +123,10 @@ def _rounds(
             first = False
 
 
-def _keep_slices(run: Run, binary: Path, cases: list[Case], folder: Path) -> None:
-    """Keep the slices of one process of each case, for a picture."""
-    for case in cases:
-        run_sample(binary, case, folder, slices=True)
-        write_whole(run.slices(case.name), (folder / SLICES).read_bytes())
-
-
 def _build(plan: Plan, case: Case, layout: int, folder: Path) -> Path:
     tools = plan.tools["precision"]
     assert isinstance(tools.compiler, CCompiler)
-    place = Path(tempfile.mkdtemp(dir=folder))
-    built = builds.build(case.program, tools.found[case.release], tools.compiler, layout, place)
-    kept = folder / f"{layout}.test"
-    built.rename(kept)
-    shutil.rmtree(place)
-    return kept
+    return builds.build(case.program, tools.found[case.release], tools.compiler, layout, folder)
 
 
 @contextmanager
@@ -153,26 +139,14 @@ def _load() -> Iterator[None]:
             other.kill()
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    yield
-
-
-def _finish(run: Run, plan: Plan) -> None:
-    frame = benchfmt.read(run.samples).frame
+def _summary(run: Run) -> Summary:
+    frame = run.reading().frame
     frame = frame[frame["method"] != ""] if "method" in frame else frame
-    seconds = float((frame["ns/op"] * frame["n"]).sum()) / 1e9
-    run.update(
-        finished=run.manifest()["finished"]
-        | {
-            "precision": {  # it has no budget
-                "because": f"all {len(MEASUREMENTS)} measurements by each method were made",
-                "studies": ["precision"],
-                "rounds": _ROUNDS,
-                "samples": len(frame),
-                "seconds": round(seconds, 1),
-                "share_in_loops": 1.0,
-                "date": runs.now(),
-            }
-        }
-    )
+    return {
+        "because": f"all {len(MEASUREMENTS)} measurements by each method were made",
+        "studies": ["precision"],
+        "rounds": _ROUNDS,
+        "samples": len(frame),
+        "seconds": round(float((frame["ns/op"] * frame["n"]).sum()) / 1e9, 1),
+        "share_in_loops": 1.0,
+    }

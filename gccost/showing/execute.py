@@ -1,10 +1,9 @@
-"""Running a notebook, so that the same data give the same file.
+"""Running notebooks, so that the same data give the same file.
 
-A notebook runs in a fresh kernel of the very interpreter that runs this module,
-whatever kernels the machine knows by the same name; a Go notebook in the Go kernel
-that is registered in its environment. What is written holds the cells and their
-outputs and nothing of the occasion: no time, no widget state, no version of the
-language. Two runs that compute the same are the same bytes.
+A notebook runs in a fresh kernel of the interpreter that runs this module,
+whatever kernels are registered; a Go notebook in the Go kernel of this
+environment. The file that is written has the cells and their outputs, and no
+time, widget state or version. Two runs that compute the same give the same bytes.
 """
 
 from __future__ import annotations
@@ -17,17 +16,13 @@ import re
 import signal
 import socket
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, ClassVar, Literal, TypeVar
+from typing import IO, Any
 
 import nbformat
 from ipykernel.kernelspec import get_kernel_dict
-from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.kernelspec import NATIVE_KERNEL_NAME, KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
@@ -37,10 +32,8 @@ from nbformat import NotebookNode
 from gccost import gokernel
 from gccost.errors import GccostError, MissingTool
 from gccost.files import write_whole
+from gccost.settings import Settings
 from gccost.showing import controls
-
-Mode = Literal["measure", "replay"]
-T = TypeVar("T")
 
 # What the written notebook says of its kernel: enough for JupyterLab to choose
 # one and for a forge to highlight the code, and nothing that changes with a
@@ -49,7 +42,7 @@ _PYTHON = {
     "kernelspec": {
         "display_name": "Python 3 (ipykernel)",
         "language": "python",
-        "name": "python3",
+        "name": NATIVE_KERNEL_NAME,
     },
     "language_info": {
         "file_extension": ".py",
@@ -65,128 +58,83 @@ _CELL_METADATA = ("gccost", "jupyter", "tags")
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 
 # Seconds. A machine that is busy measuring starts a kernel slowly and delivers
-# its last outputs late; neither may be what fails a chapter.
+# its last outputs late; neither may fail a chapter.
 _START = 180
 _LAST_OUTPUT = 60
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutedNotebook:
-    """A notebook that ran to its end.
-
-    `path` is the file that was written, `cells` how many code cells ran and
-    `seconds` how long that took, the kernel's start included.
-    """
-
-    path: Path
-    cells: int
-    seconds: float
-
-
-def execute(
-    notebook: Path,
-    into: Path,
-    *,
-    mode: Mode,
-    environment: Mapping[str, str],
-    on_cell: Callable[[int, int], None] | None = None,
-    on_stderr: Callable[[str], None] | None = None,
-) -> ExecutedNotebook:
-    """Run `notebook` from top to bottom and write it, with its outputs, to `into`.
-
-    The kernel works in the notebook's own folder, so that relative paths hold
-    wherever `into` lies; `into` may be `notebook` itself. It sees this
-    process's environment, `environment` on top of it and `GCCOST_MODE=mode`.
-    Before each code cell `on_cell` is called with the cell's number, from 1,
-    and how many there are. With `on_stderr` the cells' standard error goes
-    there as it comes (a progress line, say) and not into the notebook.
-
-    Nothing is written unless every cell succeeds, and then the whole file at
-    once. The kernel and what it started are gone when this returns, however it
-    returns. Not to be called from within a running event loop.
-
-    Raises GccostError, naming notebook and cell, when a cell fails or the
-    kernel dies; KeyboardInterrupt or SystemExit when a signal ended it.
-    """
-    job = _executed(notebook, into, mode, environment, on_cell, on_stderr)
-    return _to_the_end(job)
-
-
 def execute_all(
     notebooks: Mapping[Path, Path],
+    settings: Settings,
     *,
-    mode: Mode,
-    at_once: int,
-    on_start: Callable[[Path], None] | None = None,
-    on_stderr: Callable[[str], None] | None = None,
-) -> list[ExecutedNotebook]:
-    """Run notebooks, each into the file that it is mapped to, so many at once.
+    at_once: int = 1,
+    on_start: Callable[[Path], None] = lambda notebook: None,
+    on_stderr: Callable[[str], object] | None = None,
+) -> None:
+    """Run notebooks, each into the file that it is mapped to, `at_once` at a time.
 
-    As `execute` does each. They are begun in order, and `on_start` is called with each
-    then. When one fails those that still run are ended, and those that were written stay.
+    They start in order, and `on_start` is called with each then. A kernel works
+    in the notebook's own folder, so that relative paths hold wherever the output
+    lies, which may be the notebook itself. With `on_stderr` the cells' standard
+    error goes there as it comes (a progress line, say) and not into the notebook.
+
+    A notebook is written only if every cell succeeds, and then as a whole. When
+    one fails, those that still run are ended, and those already written stay.
+    The kernels and what they started are gone when this returns or raises.
+    Call it in the main thread, where no event loop runs.
+
+    Raises GccostError, naming notebook and cell, when a cell fails or a kernel
+    dies; KeyboardInterrupt or SystemExit after SIGINT or SIGTERM.
     """
+    turns = asyncio.Semaphore(at_once)
 
-    async def all_of_them() -> list[ExecutedNotebook]:
-        turns = asyncio.Semaphore(at_once)
+    async def one(notebook: Path, into: Path) -> None:
+        async with turns:
+            on_start(notebook)
+            await _execute(notebook, into, settings, on_stderr)
 
-        async def one(notebook: Path, into: Path) -> ExecutedNotebook:
-            async with turns:
-                if on_start is not None:
-                    on_start(notebook)
-                return await _executed(notebook, into, mode, {}, None, on_stderr)
-
+    async def every() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        # As asyncio.run does with SIGINT. Otherwise `timeout` and `kill` would leave
+        # the kernels' children behind.
+        before = signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(task.cancel))
         try:
-            # Unlike gather, it waits for those that it ends, and their kernels.
-            async with asyncio.TaskGroup() as together:
-                tasks = [together.create_task(one(*job)) for job in notebooks.items()]
-        except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None
-        return [task.result() for task in tasks]
-
-    return _to_the_end(all_of_them())
-
-
-def _to_the_end(job: Coroutine[Any, Any, T]) -> T:
-    """Run a job in an event loop of its own; SIGTERM ends it as SIGINT does."""
-
-    async def cancelled_by_termination() -> T:
-        with _termination_cancels():
-            return await job
+            # Unlike gather, a group waits for the tasks that it cancels, and so for their kernels.
+            async with asyncio.TaskGroup() as group:
+                for job in notebooks.items():
+                    group.create_task(one(*job))
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
     try:
-        return asyncio.run(cancelled_by_termination())
+        asyncio.run(every())
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
     except asyncio.CancelledError:
         raise SystemExit(128 + signal.SIGTERM) from None
 
 
-async def _executed(
-    notebook: Path,
-    into: Path,
-    mode: Mode,
-    environment: Mapping[str, str],
-    on_cell: Callable[[int, int], None] | None,
-    on_stderr: Callable[[str], None] | None,
-) -> ExecutedNotebook:
-    started = time.monotonic()
+async def _execute(
+    notebook: Path, into: Path, settings: Settings, on_stderr: Callable[[str], object] | None
+) -> None:
     node = read_notebook(notebook)
     with (
         tempfile.TemporaryDirectory(prefix="gccost-kernel-") as scratch,
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as last_words,
     ):
-        variables = {
+        environment = {
             **os.environ,
             # Without these two the user's own IPython start-up files, and the
             # order of a set of strings, would be part of the result.
             "IPYTHONDIR": scratch,
             "PYTHONHASHSEED": "0",
             controls.HEADLESS: "1",
-            **environment,
-            "GCCOST_MODE": mode,
+            **settings.variables(),
         }
-        cells = await _run(notebook, node, variables, last_words, on_cell, on_stderr)
+        await _run(notebook, node, environment, last_words, on_stderr)
     _normalise(node)
     write_whole(into, f"{nbformat.writes(node)}\n".encode())
-    return ExecutedNotebook(into, cells, time.monotonic() - started)
 
 
 def read_notebook(path: Path) -> NotebookNode:
@@ -226,23 +174,13 @@ def read_notebook(path: Path) -> NotebookNode:
     return node
 
 
-class _ThisPython(AsyncKernelManager):
-    """A kernel manager that knows one kernel: the interpreter that runs this."""
-
-    options: ClassVar = ["--HistoryManager.hist_file=:memory:"]
+class _KernelManager(AsyncKernelManager):
+    """Knows two kernels: this interpreter, and the Go kernel that this clone built."""
 
     @property
     def kernel_spec(self) -> KernelSpec:
-        return KernelSpec(**get_kernel_dict())
-
-
-class _ThisGo(AsyncKernelManager):
-    """A kernel manager that knows one kernel: the Go kernel that this clone built."""
-
-    options: ClassVar[list[str]] = []
-
-    @property
-    def kernel_spec(self) -> KernelSpec:
+        if self.kernel_name == NATIVE_KERNEL_NAME:
+            return KernelSpec(**get_kernel_dict())
         spec = gokernel.find()
         if spec is None:
             raise MissingTool("is not built", "the Go kernel", "make kernel")
@@ -252,7 +190,7 @@ class _ThisGo(AsyncKernelManager):
 class _Client(NotebookClient):
     """A client that can hand standard error on while the cell still runs."""
 
-    on_stderr: Callable[[str], None] | None = None
+    on_stderr: Callable[[str], object] | None = None
 
     def process_message(
         self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
@@ -269,105 +207,68 @@ async def _run(
     node: NotebookNode,
     environment: dict[str, str],
     last_words: IO[str],
-    on_cell: Callable[[int, int], None] | None,
-    on_stderr: Callable[[str], None] | None,
-) -> int:
-    """Run every code cell of `node` in place; how many they were."""
-    manager = _ThisGo() if gokernel.is_go(node) else _ThisPython()
+    on_stderr: Callable[[str], object] | None,
+) -> None:
+    """Run every code cell of `node` in place."""
+    if _loopback_is_down():  # else the kernel would be waited for in vain
+        raise GccostError("the kernel cannot start", notebook.name, _LOOPBACK_HINT)
+    manager = _KernelManager(
+        kernel_name=gokernel.NAME if gokernel.is_go(node) else NATIVE_KERNEL_NAME
+    )
     client = _Client(
-        node, km=manager, timeout=None, iopub_timeout=_LAST_OUTPUT, raise_on_iopub_timeout=True
+        node,
+        km=manager,
+        resources={"metadata": {"path": str(notebook.parent.resolve())}},
+        timeout=None,
+        iopub_timeout=_LAST_OUTPUT,
+        raise_on_iopub_timeout=True,
     )
     client.on_stderr = on_stderr
-    todo = [
-        (index, cell)
-        for index, cell in enumerate(node.cells)
-        if cell.cell_type == "code" and cell.source.strip()
-    ]
-    number = 0
-    if _loopback_is_down():  # else it would be waited for in vain
-        raise GccostError("the kernel cannot start", notebook.name, _LOOPBACK_MEND)
     try:
-        await manager.start_kernel(
-            cwd=str(notebook.parent.resolve()),
-            env=environment,
-            stderr=last_words,
-            extra_arguments=manager.options,
-        )
+        # Not by async_execute, whose handlers of signals know of one notebook at a time.
+        await client.async_start_new_kernel(env=environment, stderr=last_words)
         client.kc = manager.client()
         client.kc.start_channels()
         await client.kc.wait_for_ready(timeout=_START)
         client.kc.allow_stdin = False
-        for number, (index, cell) in enumerate(todo, start=1):
-            if on_cell is not None:
-                on_cell(number, len(todo))
+        for index, cell in enumerate(node.cells):
             await client.async_execute_cell(cell, index)
     except CellExecutionError as error:
-        raise _cell_failed(notebook, number, error) from None
+        raise _cell_failed(notebook, client.code_cells_executed, error) from None
     except (DeadKernelError, RuntimeError) as error:
         task = asyncio.current_task()
         # nbclient takes its own cancelling for the kernel's death.
         if task is not None and task.cancelling():
             raise asyncio.CancelledError from None
         exit_code = await manager.provisioner.poll() if manager.provisioner else None
+        number = client.code_cells_executed
         raise _kernel_failed(notebook, number, error, exit_code, last_words) from None
     finally:
-        end = asyncio.ensure_future(_shut_down(manager, client))
-        try:
-            await asyncio.shield(end)
-        except asyncio.CancelledError:  # by a signal, or for another notebook that failed
-            await end
-            raise
-    return len(todo)
-
-
-@contextmanager
-def _termination_cancels() -> Iterator[None]:
-    """Turn SIGTERM into a cancelled task, as asyncio.run does with SIGINT.
-
-    Otherwise `timeout` and `kill` would leave the kernel's children behind.
-    """
-    task = asyncio.current_task()
-    if task is None or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-
-    def cancel(*_: object) -> None:
-        loop.call_soon_threadsafe(task.cancel)
-
-    before = signal.signal(signal.SIGTERM, cancel)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-async def _shut_down(manager: AsyncKernelManager, client: NotebookClient) -> None:
-    """End the kernel and whatever it started, politely at first."""
-    if client.kc is not None:
-        client.kc.stop_channels()
-    if not manager.has_kernel:
-        return
-    if await manager.is_alive():
-        # It goes to the kernel's whole process group, as Ctrl-C in a terminal
-        # would: a benchmark that still runs ends, and the run folder is closed.
-        await manager.interrupt_kernel()
-    await manager.shutdown_kernel()
+        if client.kc is not None:
+            client.kc.stop_channels()
+        if manager.has_kernel:
+            # It interrupts the kernel's process group first, as Ctrl-C in a terminal
+            # would: a benchmark that still runs ends, and its run folder is closed.
+            end = asyncio.ensure_future(manager.shutdown_kernel())
+            try:
+                await asyncio.shield(end)
+            except asyncio.CancelledError:  # by a signal, or for another notebook that failed
+                await end
+                raise
 
 
 def _cell_failed(notebook: Path, number: int, error: CellExecutionError) -> GccostError:
-    """What the user sees of a cell that raised.
+    """What the user sees of a cell that raised an error.
 
-    An error of ours already says thing, place and mend: it is passed on as it
-    is. Of any other the kernel's own words are kept, and the line of the cell.
+    An error of ours is complete and is passed on as it is. Of any other the
+    kernel's own words are kept, and the line of the cell.
     """
     place = f"{notebook.name}, cell {number}"
     if error.ename in ("GccostError", "MissingTool", "DiskFull"):
         return GccostError(str(error.evalue), place)
     # Of an error in Go there is no more than what it says, with the line in that.
     trace = strip_ansi(error.traceback or "")
-    line = re.findall(rf"Cell In\s*\[{number}\], line (\d+)", trace)
-    if line:
+    if line := re.findall(rf"Cell In\s*\[{number}\], line (\d+)", trace):
         place += f", line {line[-1]}"
     said = f"{error.ename}: {error.evalue}" if error.evalue else error.ename
     return GccostError(said, place, "run this chapter in JupyterLab (make lab) to look into it")
@@ -387,12 +288,12 @@ def _kernel_failed(
     # The launcher's own log (it warns of unencrypted local sockets) is no cause.
     said = [line for line in last_words.read().split("\n") if line and not line.startswith("[")]
     if said:
-        thing += f"; the last it said was: {said[-1].strip()}"
-    mend = "see that memory and disk are free, and run it again"
-    return GccostError(thing, place, _LOOPBACK_MEND if _loopback_is_down() else mend)
+        thing += f"; its last message: {said[-1].strip()}"
+    hint = "see that memory and disk are free, and run it again"
+    return GccostError(thing, place, _LOOPBACK_HINT if _loopback_is_down() else hint)
 
 
-_LOOPBACK_MEND = (
+_LOOPBACK_HINT = (
     "the loopback interface is down, and a kernel is talked to over 127.0.0.1: "
     "bring it up (as root: ip link set lo up) and run it again"
 )
@@ -410,7 +311,7 @@ def _loopback_is_down() -> bool:
 
 
 def _normalise(node: NotebookNode) -> None:
-    """Take out of an executed notebook all that is of the occasion."""
+    """Take out of an executed notebook all that differs from run to run."""
     if gokernel.is_go(node):
         node.metadata = nbformat.from_dict({**_GO, "gccost": gokernel.stamp(node)})
     else:
@@ -435,8 +336,8 @@ def _normalise(node: NotebookNode) -> None:
 def _coalesced(outputs: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
     """Join what stands between two displays to one stdout and one stderr.
 
-    How the text was cut, and which of the two came first, is the kernel's
-    timing and not the notebook's.
+    How the text was cut, and which of the two came first, depends on timing.
+    nbclient's own joining would also move a text before the display that it follows.
     """
     for is_stream, group in itertools.groupby(outputs, lambda out: out.output_type == "stream"):
         if not is_stream:

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gccost import rounding
-from gccost.judging.claims.quantities import Occurrences, Range, Spread
-from gccost.judging.claims.rules import Label
 from gccost.judging.ledger import Row
 from gccost.measuring.experiments import EXPERIMENTS
 from gccost.stats import Estimate
-
-# The class that the report's style sheet knows each verdict by.
-VERDICT_CLASSES = {
-    Label.HOLDS: "holds",
-    Label.FAILS: "fails",
-    Label.UNDECIDED: "undecided",
-    Label.UNMEASURED: "unmeasured",
-    Label.UNTESTABLE: "untestable",
-}
 
 
 @dataclass(frozen=True)
@@ -70,29 +60,24 @@ def estimate(of: Estimate, unit: str) -> Cell:
 
 
 def told(of: Estimate, unit: str) -> str:
-    """An estimate with its interval; two ratios that ought to be one, each."""
-    if isinstance(of, Range):
-        one, other = sorted((of.one.value, of.other.value))
-        ends = rounding.interval(of, unit).partition(" (")[2]
-        return f"{rounding.value(one, unit)} and {rounding.value(other, unit)} ({ends}"
-    if isinstance(of, Occurrences | Spread):  # a count of places has no interval
-        return rounding.value(of.value, unit)
-    return rounding.interval(of, unit)
+    """The values of an estimate, with its interval if it has one."""
+    values = " and ".join(rounding.value(value, unit) for value in of.shown)
+    _, bracket, ends = rounding.interval(of, unit).partition(" (")
+    return values + bracket + ends if of.has_interval else values
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]], caption: str = "") -> Markup:
     """A table; the first cell of each row is its heading."""
-    lines = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
-    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
-    body = "".join(
+    cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
+    lines = [
         f'<tr><th scope="row">{first.html}</th>'
         + "".join(f"<td>{cell.html}</td>" for cell in rest)
         + "</tr>"
-        for first, *rest in lines
-    )
+        for first, *rest in cells
+    ]
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    markup = f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return Markup(markup, _plain([list(header), *([str(c) for c in row] for row in lines)]))
+    plain = [list(header), *([str(cell) for cell in row] for row in cells)]
+    return Markup(_html(header, lines, caption=title), _plain(plain))
 
 
 def warnings(items: Iterable[str], heading: str) -> Markup:
@@ -105,54 +90,57 @@ def warnings(items: Iterable[str], heading: str) -> Markup:
     return Markup(markup, "\n".join([heading, *(f"- {item}" for item in items)]))
 
 
+def stacked(parts: Sequence[Markup], gap: str = "\n\n") -> Markup:
+    """Several tables or boxes as one output; `gap` is between their plain texts."""
+    return Markup("".join(part.html for part in parts), gap.join(part.text for part in parts))
+
+
 def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
     """The ledger: a line per claim and release, with a link to where it is shown."""
     header = ("claim", "", "release", "published", "measured", "measured ÷ published", "verdict")
-    lines, plain, previous = [], [list(header)], ""
+    spans = Counter(row.claim.id for row in rows)
+    lines, plain = [], [list(header)]
     for row in rows:
-        first = row.claim.id != previous
-        previous = row.claim.id
-        measured = estimate(row.estimate, row.unit)
-        factor = rounding.times(row.factor) if row.sized else "–"
-        published = row.held_to
-        verdict = verdict_badge(row)
-        plain.append(
-            [row.claim.id, row.words if first else "", row.toolchain, published]
-            + [str(measured), factor, f"{row.verdict}: {row.verdict.reason}"]
-        )
-        cells = ""
-        if first:
-            span = sum(r.claim.id == row.claim.id for r in rows)
-            name = html.escape(row.claim.id)
+        name, words, cells = html.escape(row.claim.id), "", ""
+        if span := spans.pop(row.claim.id, 0):  # its first row
+            words = row.words
             if links:
-                chapter = EXPERIMENTS[row.claim.experiment].chapter + ".ipynb"
-                name = f'<a href="{chapter}#{row.claim.anchor}">{name}</a>'
+                chapter = EXPERIMENTS[row.claim.experiment].chapter
+                name = f'<a href="{chapter}.ipynb#{row.claim.anchor}">{name}</a>'
             cells = (
                 f'<th scope="rowgroup" rowspan="{span}">{name}</th>'
-                f'<td class="words" rowspan="{span}">{html.escape(row.words)}</td>'
+                f'<td class="words" rowspan="{span}">{html.escape(words)}</td>'
             )
         procs = f"{row.procs} procs" if row.procs else ""
         release = Cell(row.toolchain, ", ".join(filter(None, (row.whose, procs))))
+        measured = estimate(row.estimate, row.unit)
+        factor = rounding.times(row.factor) if row.sized else "–"
         lines.append(
-            f"<tr>{cells}<td>{release.html}</td><td>{published}</td>"
-            f"<td>{measured.html}</td><td>{factor}</td><td>{verdict}</td></tr>"
+            f"<tr>{cells}<td>{release.html}</td><td>{row.held_to}</td>"
+            f"<td>{measured.html}</td><td>{factor}</td><td>{verdict_badge(row)}</td></tr>"
         )
-    head = "".join(f'<th scope="col">{cell}</th>' for cell in header)
-    markup = (
-        f'<table class="ledger"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table>"
-    )
-    return Markup(markup, _plain(plain))
+        plain.append(
+            [row.claim.id, words, row.toolchain, row.held_to]
+            + [str(measured), factor, f"{row.verdict}: {row.verdict.reason}"]
+        )
+    return Markup(_html(header, lines, ' class="ledger"'), _plain(plain))
 
 
 def verdict_badge(row: Row) -> str:
     """A verdict as HTML: its label as a badge, the reason as a title, and why it is not decided."""
     label = row.verdict.label
     note = "" if label.decided else f" <small>{html.escape(row.why)}</small>"
-    kind = VERDICT_CLASSES[label]
-    reason = html.escape(row.verdict.reason, quote=True)
-    name = html.escape(label.value)
-    return f'<span class="verdict {kind}" title="{reason}">{name}</span>{note}'
+    kind = label.name.lower()  # the class that the report's style sheet knows it by
+    reason = html.escape(row.verdict.reason)
+    return f'<span class="verdict {kind}" title="{reason}">{html.escape(label.value)}</span>{note}'
+
+
+def _html(
+    header: Sequence[str], lines: Iterable[str], attributes: str = "", caption: str = ""
+) -> str:
+    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
+    body = f"<tbody>{''.join(lines)}</tbody>"
+    return f"<table{attributes}>{caption}<thead><tr>{head}</tr></thead>{body}</table>"
 
 
 def _plain(rows: Sequence[Sequence[str]]) -> str:

@@ -1,8 +1,8 @@
 """The claims: what is compared with each published figure, and the rule that judges it.
 
-A claim's words and its published figure stand in data/published/claims.csv; here
-stand, as data, the quantity that tests it and the rule, in a module for each
-experiment. To add a claim is to add its row there and its entry here.
+A claim's words and its published figure are in data/published/claims.csv. The quantity
+that tests it and the rule are data here, in a module for each experiment. To add a
+claim, add its row there and its entry here.
 """
 
 from __future__ import annotations

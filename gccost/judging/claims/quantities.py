@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,40 +14,37 @@ from gccost.stats import SHOWN, Estimate, Width
 
 
 @dataclass(frozen=True)
-class Share(Quantity):
+class _OfOneArm(Quantity):
+    arm: Arm
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        return (self.arm,)
+
+
+@dataclass(frozen=True)
+class Share(_OfOneArm):
     """The share of an arm's CPU profile whose stacks hold any of these functions.
 
-    Where `within` is given the stacks must hold any of those too; where `of` is
-    given, the share is of the stacks that hold any of those.
+    The arm has profile="cpu". Where `within` is given the stacks must hold any of those too;
+    where `of` is given, the share is of the stacks that hold any of those.
     """
 
-    arm: Arm  # with profile="cpu"
     functions: tuple[str, ...]
     within: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
 
-    @property
-    def arms(self) -> tuple[Arm, ...]:
-        return (self.arm,)
-
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The share over the rounds' profiles."""
         return stats.share(data.shares(self, release).to_numpy(), width)
 
 
 @dataclass(frozen=True)
-class Amount(Quantity):
-    """How much of a metric an arm shows: a count, say."""
+class Amount(_OfOneArm):
+    """How much of a metric an arm shows, such as a count: the median over the samples."""
 
-    arm: Arm
     metric: str
 
-    @property
-    def arms(self) -> tuple[Arm, ...]:
-        return (self.arm,)
-
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The median over the samples."""
         return stats.amount(data.values(self.arm, release, self.metric), width)
 
 
@@ -62,14 +59,11 @@ class Difference(Quantity):
         return self.ratio.arms
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The difference of the two medians."""
         over, under = (
             stats.amount(data.values(arm, release, self.ratio.metric), width) for arm in self.arms
         )
         half = math.hypot(over.high - over.value, under.high - under.value)
-        value = over.value - under.value
-        samples, rounds = min(over.samples, under.samples), min(over.rounds, under.rounds)
-        return Estimate(value, value - half, value + half, samples, rounds, width.confidence)
+        return stats.around(over.value - under.value, half, (over, under))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +84,13 @@ class Dipping(Quantity):
 
     curve: tuple[Ratio, ...]
     partial: ClassVar[bool] = True
+    timed: ClassVar[bool] = True
 
     @property
     def arms(self) -> tuple[Arm, ...]:
         return tuple(arm for ratio in self.curve for arm in ratio.arms)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Dip:
-        """The dip over the points that were measured."""
         known = [
             (i, ratio, added.value)
             for i, ratio in enumerate(self.curve)
@@ -104,22 +98,21 @@ class Dipping(Quantity):
         ]
         if not known:
             return Dip(
-                math.nan, -math.inf, math.inf, 0, 0, width.confidence, math.nan, math.nan, -1
+                **asdict(stats.nothing(width)), last_low=math.nan, last_high=math.nan, least=-1
             )
         place, least, _ = min(known, key=lambda point: point[2])
-        first, last = (
-            data.combine(
-                lambda a, b, c, d: (a - b) / (c - d),
-                [(arm, end.metric) for arm in (*end.arms, *least.arms)],
-                release,
-                width,
+
+        def over_least(end: Ratio) -> Estimate:
+            if end is least:
+                return Estimate(1.0, 1.0, 1.0, 1, 1, width.confidence)
+            costs = [(arm, end.metric) for arm in (*end.arms, *least.arms)]
+            found: Estimate = data.combine(
+                lambda a, b, c, d: (a - b) / (c - d), costs, release, width
             )
-            if end is not least
-            else Estimate(1.0, 1.0, 1.0, 1, 1, width.confidence)
-            for end in (known[0][1], known[-1][1])
-        )
-        values = (first.value, first.low, first.high, first.samples, first.rounds)
-        return Dip(*values, width.confidence, last.low, last.high, place)
+            return found
+
+        first, last = over_least(known[0][1]), over_least(known[-1][1])
+        return Dip(**asdict(first), last_low=last.low, last_high=last.high, least=place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +121,7 @@ class Occurrences(Estimate):
 
     looked_at: int  # places with samples of every arm
     elsewhere: int  # places at which another arm shows the event
+    has_interval: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -149,7 +143,6 @@ class Occurring(Quantity):
         return self.shown + tuple(arm for other in self.others for arm in other)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Occurrences:
-        """The count over the places that were measured; its samples are the first arm's."""
         found, runs = [], 0
         for shown, *others in zip(self.shown, *self.others, strict=True):
             each = [data.values(arm, release, self.metric) for arm in (shown, *others)]
@@ -159,11 +152,7 @@ class Occurring(Quantity):
                 runs += len(each[0])
         count = float(sum(here and not there for here, there in found)) if found else math.nan
         looked, there = len(found), sum(there for _, there in found)
-        return Occurrences(
-            *(count, count, count, runs, looked, width.confidence),
-            looked_at=looked,
-            elsewhere=there,
-        )
+        return Occurrences(count, count, count, runs, looked, width.confidence, looked, there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +165,23 @@ class Range(Estimate):
     one: Estimate
     other: Estimate
 
+    @property
+    def shown(self) -> tuple[float, ...]:
+        """Both values."""
+        return tuple(sorted((self.one.value, self.other.value)))
+
+    @classmethod
+    def over(cls, one: Estimate, other: Estimate) -> Range:
+        """The range that two estimates of one confidence span."""
+        value = math.sqrt(one.value * other.value)
+        low, high = min(one.low, other.low), max(one.high, other.high)
+        samples, rounds = min(one.samples, other.samples), min(one.rounds, other.rounds)
+        return cls(value, low, high, samples, rounds, one.confidence, one, other)
+
+    def narrowed(self, share: float) -> Range:
+        """The range of both with a share of their intervals."""
+        return Range.over(self.one.narrowed(share), self.other.narrowed(share))
+
 
 @dataclass(frozen=True)
 class TwoBaselines(Quantity):
@@ -183,32 +189,23 @@ class TwoBaselines(Quantity):
 
     over: Ratio
     other: Ratio
+    timed: ClassVar[bool] = True
 
     @property
     def arms(self) -> tuple[Arm, ...]:
         return self.over.arms + self.other.arms
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Range:
-        """Both ratios as one range."""
         one, other = (ratio.estimate(data, release, width) for ratio in (self.over, self.other))
-        value = math.sqrt(one.value * other.value)
-        low, high = min(one.low, other.low), max(one.high, other.high)
-        samples, rounds = min(one.samples, other.samples), min(one.rounds, other.rounds)
-        return Range(value, low, high, samples, rounds, width.confidence, one, other)
+        return Range.over(one, other)
 
 
 @dataclass(frozen=True)
-class Straightness(Quantity):
-    """How much of what varies a straight line in the list's length explains: its r²."""
-
-    arm: Arm
-
-    @property
-    def arms(self) -> tuple[Arm, ...]:
-        return (self.arm,)
+class Straightness(_OfOneArm):
+    """How much of the variance a straight line in the list's length explains: its r², the median
+    over the rounds."""
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The median over the rounds' lines."""
         return stats.amount(data.walks(self.arm, release)["r2"], width)
 
 
@@ -224,17 +221,13 @@ class SlopeRatio(Quantity):
         return (self.over, self.under)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The median over the rounds of one slope, over the median of the other."""
         over, under = (data.slope(arm, release, width) for arm in self.arms)
         if not under.value or not over.samples:
-            return stats.amount([], width)
+            return stats.nothing(width)
         value = over.value / under.value
-        # Of a slope that is nearly none only its own size counts, not its share.
-        half = math.hypot(over.high - over.value, value * (under.high - under.value)) / abs(
-            under.value
-        )
-        samples, rounds = min(over.samples, under.samples), min(over.rounds, under.rounds)
-        return Estimate(value, value - half, value + half, samples, rounds, width.confidence)
+        # In absolute terms: relative to a slope of nearly zero the error is unbounded.
+        error = math.hypot(over.high - over.value, value * (under.high - under.value))
+        return stats.around(value, error / abs(under.value), (over, under))
 
 
 @dataclass(frozen=True)
@@ -245,21 +238,19 @@ class Saved(Quantity):
     after: Arm
     baseline: Arm
     metric: str = "ns/op"
+    timed: ClassVar[bool] = True
 
     @property
     def arms(self) -> tuple[Arm, ...]:
         return (self.before, self.after, self.baseline)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The share saved."""
+
+        def share(before: float, after: float, base: float) -> float:
+            return (before - after) / (before - base)
+
         costs = [(arm, self.metric) for arm in self.arms]
-        found: Estimate = data.combine(
-            lambda before, after, base: (before - after) / (before - base),
-            costs,
-            release,
-            width,
-            signed=True,
-        )
+        found: Estimate = data.combine(share, costs, release, width, signed=True)
         return found
 
 
@@ -269,6 +260,7 @@ class Spread(Estimate):
 
     chance: float
     other_chance: float
+    has_interval: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -288,13 +280,12 @@ class Agreement(Quantity):
         return tuple(arm for each in self.measurements for arm in each.arms)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Spread:
-        """The spread of the measurements that were made."""
         made, others = (
             [e for m in group if (e := m.estimate(data, release)).samples]
             for group in (self.measurements, self.others)
         )
         if len(made) < 2:
-            return Spread(*(math.nan, -math.inf, math.inf, 0, 0, 1.0), math.nan, math.nan)
+            return Spread(**asdict(stats.nothing()), chance=math.nan, other_chance=math.nan)
         values = np.array([e.value for e in made])
         widest = float(values.max() / values.min())
         chances = stats.heterogeneity(made), stats.heterogeneity(others)

@@ -1,7 +1,7 @@
 """The rules by which an interval becomes a verdict.
 
-A verdict answers one question: is what the claim says true here? How large the effect
-is stands beside it, with its interval, and is not judged. `data/published/README.md`
+A verdict answers one question: is what the claim says true here? The size of the effect
+is shown next to it, with its interval, and is not judged. `data/published/README.md`
 says which claim has which rule.
 
 The 99 % interval must clear a bound by the factor `stats.MARGIN` where the quantity is a
@@ -13,8 +13,10 @@ than once in a hundred times, although a verdict is looked at up to eight times
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from gccost import stats
 from gccost.judging.claims.quantities import Dip, Occurrences, Range, Spread
@@ -49,8 +51,20 @@ class Verdict:
         return self.label.value
 
 
+class Rule(ABC):
+    """How an interval becomes a verdict, given the published figure."""
+
+    def bounds(self, published: float) -> tuple[float, float]:
+        """The region in which the claim holds; either end may be infinite."""
+        return 1.0, math.inf
+
+    @abstractmethod
+    def judge(self, measured: Any, published: float) -> Verdict:
+        """Judge the estimate of the rule's kind of quantity."""
+
+
 @dataclass(frozen=True)
-class Bounded:
+class Bounded(Rule):
     """A figure that must lie between the bounds that its published figure sets.
 
     `margin` is the factor by which the interval must clear a bound, for either decision; a
@@ -59,12 +73,10 @@ class Bounded:
 
     margin: float = stats.MARGIN
 
-    def bounds(self, published: float) -> tuple[float, float]:
-        """The region in which the claim holds; either end may be infinite."""
-        raise NotImplementedError
+    @abstractmethod
+    def bounds(self, published: float) -> tuple[float, float]: ...
 
     def judge(self, measured: Estimate, published: float) -> Verdict:
-        """Judge an interval."""
         low, high = self.bounds(published)
         if low * self.margin <= measured.low and measured.high <= high / self.margin:
             return Verdict(Label.HOLDS, f"the interval lies {_region(low, high)}")
@@ -92,7 +104,6 @@ def _region(low: float, high: float) -> str:
     return f"between {low:.3g} and {high:.3g}"
 
 
-@dataclass(frozen=True)
 class Effect(Bounded):
     """It costs p times as much, p the published ratio: at least half of the published excess.
 
@@ -105,7 +116,6 @@ class Effect(Bounded):
         return -math.inf, 1 / (1 + (1 / published - 1) / 2)
 
 
-@dataclass(frozen=True)
 class Same(Bounded):
     """The same, or hardly any difference: a ratio of 1 within a quarter."""
 
@@ -113,7 +123,6 @@ class Same(Bounded):
         return 1 / SAME, SAME
 
 
-@dataclass(frozen=True)
 class About(Bounded):
     """A share that was published as "about so much": within a factor of 1.5."""
 
@@ -121,7 +130,6 @@ class About(Bounded):
         return published / ABOUT, published * ABOUT
 
 
-@dataclass(frozen=True)
 class AtLeast(Bounded):
     """A figure that was published as a bound ("over half"), or a bar."""
 
@@ -129,7 +137,6 @@ class AtLeast(Bounded):
         return published, math.inf
 
 
-@dataclass(frozen=True)
 class AtMost(Bounded):
     """A figure that was set as a bar not to be passed."""
 
@@ -147,17 +154,10 @@ class WithinTolerance(Bounded):
         return published - 0.1, published + 0.1
 
 
-@dataclass(frozen=True)
-class UShaped:
+class UShaped(Rule):
     """A curve both of whose ends lie above its least point."""
 
-    def bounds(self, published: float) -> tuple[float, float]:
-        """The region of the first point over the least in which it holds."""
-        return 1.0, math.inf
-
-    def judge(self, measured: Estimate, published: float) -> Verdict:
-        """Judge a Dip."""
-        assert isinstance(measured, Dip)
+    def judge(self, measured: Dip, published: float) -> Verdict:
         ends = ((measured.low, measured.high), (measured.last_low, measured.last_high))
         if measured.least == 0 or any(high < 1 / stats.MARGIN for _, high in ends):
             return Verdict(Label.FAILS, "the curve is least at an end")
@@ -167,7 +167,7 @@ class UShaped:
 
 
 @dataclass(frozen=True)
-class Occurs:
+class Occurs(Rule):
     """An event that happens at some places to one and not to the others.
 
     Where chance has a part in it, what was not seen may yet happen: then it does not hold
@@ -177,12 +177,9 @@ class Occurs:
     share: float = 1.0
 
     def bounds(self, published: float) -> tuple[float, float]:
-        """The number of places at which it holds."""
         return published, math.inf
 
-    def judge(self, measured: Estimate, published: float) -> Verdict:
-        """Judge Occurrences."""
-        assert isinstance(measured, Occurrences)
+    def judge(self, measured: Occurrences, published: float) -> Verdict:
         where = f"at {measured.value:.0f} of {measured.looked_at} places"
         if measured.value < published:
             most = stats.most_unseen(measured.samples, 0.99)
@@ -190,52 +187,40 @@ class Occurs:
                 chance = f"up to {100 * most:.0f} % of its runs could still do so"
                 return Verdict(Label.UNDECIDED, f"{where}; {chance}")
             return Verdict(Label.FAILS, where)
-        others = (
-            f"the others at {measured.elsewhere}" if measured.elsewhere else "no other anywhere"
-        )
+        there = measured.elsewhere
+        others = f"the others at {there}" if there else "no other anywhere"
         return Verdict(Label.HOLDS, f"{where}; {others}")
 
 
-@dataclass(frozen=True)
-class AgainstBoth(Effect):
+class AgainstBoth(Rule):
     """An effect that must hold against each baseline that the document could have meant."""
 
-    def judge(self, measured: Estimate, published: float) -> Verdict:
-        """Judge a Range."""
-        assert isinstance(measured, Range)
+    effect = Effect()
+
+    def bounds(self, published: float) -> tuple[float, float]:
+        return self.effect.bounds(published)
+
+    def judge(self, measured: Range, published: float) -> Verdict:
         parts = sorted((measured.one, measured.other), key=lambda e: e.value)
-        verdicts = [super(AgainstBoth, self).judge(part, published) for part in parts]
-        labels = [verdict.label for verdict in verdicts]
-        if Label.FAILS in labels:
-            part, verdict = next(
-                pair for pair in zip(parts, verdicts, strict=True) if pair[1].label is Label.FAILS
-            )
-            return Verdict(
-                Label.FAILS, f"against one baseline it is {part.value:.3g}: {verdict.reason}"
-            )
-        if Label.UNDECIDED in labels:
-            return verdicts[labels.index(Label.UNDECIDED)]
-        return Verdict(Label.HOLDS, "against both baselines " + verdicts[0].reason)
+        verdicts = [(part, self.effect.judge(part, published)) for part in parts]
+        for part, verdict in verdicts:
+            if verdict.label is Label.FAILS:
+                reason = f"against one baseline it is {part.value:.3g}: {verdict.reason}"
+                return Verdict(Label.FAILS, reason)
+        for _, verdict in verdicts:
+            if verdict.label is Label.UNDECIDED:
+                return verdict
+        return Verdict(Label.HOLDS, "against both baselines " + verdicts[0][1].reason)
 
 
 @dataclass(frozen=True)
-class Agrees:
+class Agrees(Rule):
     """Independent measurements that differ no more than by chance, and others that do."""
 
     chance: float = 0.01
 
-    def bounds(self, published: float) -> tuple[float, float]:
-        """The region of the largest measurement over the smallest: any."""
-        return 1.0, math.inf
-
-    def judge(self, measured: Estimate, published: float) -> Verdict:
-        """Judge a Spread."""
-        assert isinstance(measured, Spread)
-        ours, others = measured.chance > self.chance, measured.other_chance > self.chance
-        told = (
-            f"p = {measured.chance:.2g} for ours, {measured.other_chance:.2g} for the other method"
-        )
-        return Verdict(Label.HOLDS if ours and not others else Label.FAILS, told)
-
-
-Rule = Bounded | UShaped | Occurs | Agrees
+    def judge(self, measured: Spread, published: float) -> Verdict:
+        p, other = measured.chance, measured.other_chance
+        told = f"p = {p:.2g} for ours, {other:.2g} for the other method"
+        agrees = p > self.chance and not other > self.chance
+        return Verdict(Label.HOLDS if agrees else Label.FAILS, told)

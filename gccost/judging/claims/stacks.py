@@ -43,7 +43,7 @@ FINALIZING = (
 COLLECTING = (*SWEEPING, *MARKING, *FINALIZING)
 LOCKING = ("runtime.lock2", "runtime.unlock2")
 CALLING_C = ("runtime.cgocall",)
-# What the GC costs beside its own work: waiting for its locks and for the world.
+# What the GC costs in addition to its own work: waiting for its locks and for the world.
 WAITING = (
     *LOCKING,
     "runtime.lock",
@@ -54,7 +54,7 @@ WAITING = (
     "runtime.stopTheWorldWithSema",
     "runtime.startTheWorldWithSema",
 )
-# As the document's profile names them; sweeping and marking stand above.
+# As the document's profile names them; sweeping and marking are above.
 COLLECTING_THEN = (
     "runtime.gcmarknewobject",
     "runtime.(*lfstack).pop",

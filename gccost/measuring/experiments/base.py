@@ -242,10 +242,12 @@ class Quantity(ABC):
 
     A verdict on it is looked at as `stats.LOOKS` has it, but where it is `at_once`: then all
     samples that there are decide. Where it is `partial` it does without some of its arms.
+    Where it is `timed` it compares times, which a disturbed run cannot tell.
     """
 
     at_once: ClassVar[bool] = False
     partial: ClassVar[bool] = False
+    timed: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -264,6 +266,7 @@ class Ratio(Quantity):
     numerator: Arm
     denominator: Arm
     metric: str = "ns/op"
+    timed: ClassVar[bool] = True
 
     @property
     def arms(self) -> tuple[Arm, ...]:

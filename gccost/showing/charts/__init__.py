@@ -25,7 +25,7 @@ from gccost.showing.charts import (
 from gccost.showing.charts.common import NAMES, control, verdicts
 from gccost.showing.charts.lemire import LEMIRE_SHARES
 from gccost.showing.charts.remedies import name as called
-from gccost.showing.charts.weimer import beside, per_object
+from gccost.showing.charts.weimer import beside
 from gccost.showing.charts.weimer import name as on_a_jvm
 from gccost.showing.figures import Chart
 
@@ -37,7 +37,6 @@ __all__ = [
     "beside",
     "called",
     "on_a_jvm",
-    "per_object",
     "rounding",
     "verdicts",
 ]
@@ -64,7 +63,7 @@ CHARTS: Mapping[str, Callable[[Recording], Chart]] = MappingProxyType(
         "cloudflare-published": cloudflare.published_scaling,
         "cloudflare-scaling": cloudflare.scaling,
         "cloudflare-turns": cloudflare.mechanism,
-        "cloudflare-gogc": cloudflare.gogc,
+        "cloudflare-gogc": cloudflare.sweep,
         "cloudflare-grid": cloudflare.grid,
         "cloudflare-gctrace": cloudflare.trace,
         "cloudflare-profile": cloudflare.profile,

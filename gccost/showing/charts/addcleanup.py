@@ -5,12 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
-import pandas as pd
-
 from gccost import rounding, stats
 from gccost.judging import published
-from gccost.judging.claims.quantities import Share
 from gccost.judging.claims.stacks import ALLOCATING, CALLING_C, LINKING_IN, SPLICE_POINT
 from gccost.judging.recording import Recording
 from gccost.measuring.experiments.base import (
@@ -26,22 +22,20 @@ from gccost.measuring.experiments.base import (
 from gccost.measuring.toolchains import ISSUE_GO, TODAY_GO
 from gccost.showing.charts.common import (
     NAMES,
-    Dots,
-    Mark,
+    Part,
     Timing,
     colour,
     costs,
-    dot_plot,
     gc_off_title,
-    in_percent,
-    nothing,
     on_and_off,
+    on_each,
     release,
-    row,
+    shared_work,
+    shares,
     timings,
 )
-from gccost.showing.charts.goroutines import shared_work
-from gccost.showing.figures import BLUE, INK, MUTED, Chart, finish, style
+from gccost.showing.figures import ORANGE
+from gccost.showing.plots import PERCENT, Drawing, Mark, Point, chart, dots
 from gccost.stats import Estimate
 
 _MARKERS = {"MacBook Pro M1": "D", "Linux VM": "s"}
@@ -56,62 +50,26 @@ def _published() -> dict[str, list[Mark]]:
     return marks
 
 
-def cost(recording: Recording) -> Chart:
+@chart("addcleanup-cost", "What AddCleanup costs against a manual free was not measured")
+def cost(recording: Recording) -> Drawing | None:
     """What each way to free costs per operation, a panel per release."""
-    ratios = {go: recording.ratio(Ratio(CLEANUP, FREE), go) for go in recording.releases}
-    measured = [
-        f"{rounding.times(ratio.value)} on Go {go}" for go, ratio in ratios.items() if ratio.samples
-    ]
-    title = "Against a manual free AddCleanup costs " + ", ".join(measured)
-    return timings(
-        recording,
-        "addcleanup-cost",
-        costs((FREE, DEFER, CLEANUP, AUTO), FREE, _published()),
-        title if measured else "What AddCleanup costs against a manual free was not measured",
+    return dots(
+        timings(recording, costs((FREE, DEFER, CLEANUP, AUTO), FREE, _published())),
+        "Against a manual free AddCleanup costs " + on_each(recording, Ratio(CLEANUP, FREE)),
         "wall time per operation (ns); in brackets: against a manual free\n"
         "as published: hollow diamonds a MacBook Pro M1, hollow squares a Linux server",
+        kind="A dot plot of the wall time per operation",
     )
 
 
 # --- Why the ratio changed ---------------------------------------------------------
 
 
-def why(recording: Recording) -> Chart:
-    """How both sides of the ratio moved from release to release."""
-    panels: dict[str, list[Dots]] = {}
-    data, said = [], []
-    changed: dict[tuple[str, str], float] = {}
-    for arm in (CLEANUP, FREE):
-        for go in recording.releases:
-            values, estimate = _against_the_document(recording, arm, go)
-            if not estimate.samples:
-                continue
-            changed[arm.benchmark, go] = estimate.value
-            level = rounding.nanoseconds(recording.level(arm, go).value)
-            label = f"{rounding.times(estimate.value)}  ({level})"
-            name = NAMES[arm.benchmark]
-            dots = Dots(f"Go {go}", values, estimate, label, colour(arm))
-            panels.setdefault(name, []).append(dots)
-            data.append(row(arm.benchmark, go, estimate, unit="ratio", against=ISSUE_GO))
-            said.append(f"{name}, Go {go} {label}")
-    if not panels:
-        return nothing(
-            "addcleanup-why", f"How the costs moved from Go {ISSUE_GO} on was not measured"
-        )
-    title = _why_title(recording, changed)
-    with style():
-        figure, all_axes = dot_plot(
-            panels,
-            title,
-            f"wall time per operation against that on Go {ISSUE_GO}",
-        )
-        for axes in all_axes:
-            axes.axvline(1, color=MUTED, linewidth=1, zorder=0)
-        plt.close(figure)
-    alt = f"A dot plot of times against those on Go {ISSUE_GO}: " + "; ".join(said)
-    return finish(
-        figure, name="addcleanup-why", title=title, alt=alt + ".", data=pd.DataFrame(data)
-    )
+def _against_the_document(recording: Recording, arm: Arm, go: str) -> tuple[list[float], Estimate]:
+    """An arm's cost against its cost on the document's release."""
+    here, there = recording.cost(arm, go), recording.cost(arm, ISSUE_GO)
+    estimate = stats.combine(lambda new, old: new / old, (here, there))
+    return [float(v) for v in recording.values(arm, go) / math.exp(there.log)], estimate
 
 
 def moved(recording: Recording) -> tuple[float, float]:
@@ -122,17 +80,42 @@ def moved(recording: Recording) -> tuple[float, float]:
     return automatic, by_hand
 
 
-def _against_the_document(recording: Recording, arm: Arm, go: str) -> tuple[list[float], Estimate]:
-    """An arm's cost against its cost on the document's release."""
-    here, there = recording.cost(arm, go), recording.cost(arm, ISSUE_GO)
-    estimate = stats.combine(lambda new, old: new / old, (here, there))
-    return [float(v) for v in recording.values(arm, go) / math.exp(there.log)], estimate
-
-
-def _why_title(recording: Recording, changed: dict[tuple[str, str], float]) -> str:
-    automatic, by_hand = (
-        changed.get((arm.benchmark, TODAY_GO), math.nan) for arm in (CLEANUP, FREE)
+@chart("addcleanup-why", f"How the costs moved from Go {ISSUE_GO} on was not measured")
+def why(recording: Recording) -> Drawing | None:
+    """How both sides of the ratio moved from release to release."""
+    points = []
+    for arm in (CLEANUP, FREE):
+        for go in recording.releases:
+            values, estimate = _against_the_document(recording, arm, go)
+            level = rounding.nanoseconds(recording.level(arm, go).value)
+            if estimate.samples:
+                points.append(
+                    Point(
+                        NAMES[arm.benchmark],
+                        f"Go {go}",
+                        estimate,
+                        raw=values,
+                        label=f"{rounding.times(estimate.value)}  ({level})",
+                        colour=colour(arm),
+                        data={
+                            "arm": arm.benchmark,
+                            "go": go,
+                            "unit": "ratio",
+                            "against": ISSUE_GO,
+                        },
+                    )
+                )
+    return dots(
+        points,
+        lambda: _why_title(recording),
+        f"wall time per operation against that on Go {ISSUE_GO}",
+        kind=f"A dot plot of times against those on Go {ISSUE_GO}",
+        reference=1,
     )
+
+
+def _why_title(recording: Recording) -> str:
+    automatic, by_hand = moved(recording)
     if math.isnan(automatic) or math.isnan(by_hand):
         return f"How the costs moved from Go {ISSUE_GO} to Go {TODAY_GO} was not measured"
     then, now = (
@@ -150,79 +133,56 @@ def _why_title(recording: Recording, changed: dict[tuple[str, str], float]) -> s
 # --- The GC off --------------------------------------------------------------------
 
 
-def gc_off(recording: Recording) -> Chart:
-    """AddCleanup with the GC on and off, beside what only allocates."""
+@chart("addcleanup-gc-off", "AddCleanup was not measured")
+def gc_off(recording: Recording) -> Drawing | None:
+    """AddCleanup with the GC on and off, and what only allocates."""
     off = replace(CLEANUP, gogc="off")
     lines = [
         *on_and_off(CLEANUP, off, {}),
         Timing(NAMES[ALLOCATE_ONLY.benchmark], ALLOCATE_ONLY, colour=colour(ALLOCATE_ONLY)),
     ]
-    return timings(
-        recording,
-        "addcleanup-gc-off",
-        lines,
+    return dots(
+        timings(recording, lines),
         gc_off_title(recording, "AddCleanup", CLEANUP, off),
         "wall time per operation (ns); settled: with the collecting that frees the rest",
+        kind="A dot plot of the wall time per operation",
     )
 
 
 # --- The profile -------------------------------------------------------------------
 
 _LOOP = ("gccost/cstr.AllocateCleanup",)
+_WALK = "of it, the walk of the list"
 _SHARES = {
-    "linking in (addspecial)": LINKING_IN,
-    "of it, the walk of the list": SPLICE_POINT,
-    "calling C (cgocall)": CALLING_C,
-    "allocating (mallocgc)": ALLOCATING,
+    "linking in (addspecial)": Part(LINKING_IN, of=_LOOP),
+    _WALK: Part(SPLICE_POINT, of=_LOOP, colour=ORANGE),
+    "calling C (cgocall)": Part(CALLING_C, of=_LOOP),
+    "allocating (mallocgc)": Part(ALLOCATING, of=_LOOP),
 }
 _BAR = 50.0  # the claim's: our reading of "the root cause"
 
 
-def profile(recording: Recording) -> Chart:
+@chart("addcleanup-profile", "The AddCleanup version was not profiled")
+def profile(recording: Recording) -> Drawing | None:
     """Where the loop's own time goes with the GC off."""
     arm = profiled("AllocateCleanup", gogc="off")
-    panels: dict[str, list[Dots]] = {}
-    data, titled, said = [], [], []
-    for go in recording.releases:
-        for name, functions in _SHARES.items():
-            share = Share(arm, functions, of=_LOOP)
-            estimate = in_percent(recording.share(share, go))
-            if not estimate.samples:
-                continue
-            label = rounding.plain(estimate.value) + " %"
-            values = [100 * float(v) for v in recording.shares(share, go)]
-            walk = functions == SPLICE_POINT
-            dots = Dots(name, values, estimate, label, colour(CLEANUP) if walk else BLUE)
-            panels.setdefault(release(recording, go), []).append(dots)
-            data.append(row(name, go, estimate, unit="%"))
-            said.append(f"Go {go}, {name} {label}")
-            if walk:
-                titled.append(f"{label} on Go {go}")
-    if not panels:
-        return nothing("addcleanup-profile", "The AddCleanup version was not profiled")
-    title = "Of the AddCleanup loop's own time the walk of the span's list takes " + ", ".join(
-        titled
-    )
-    with style():
-        figure, all_axes = dot_plot(
-            panels,
-            title,
-            "share of the loop's own CPU time with the GC off (%); shares overlap\n"
-            f"line: {rounding.plain(_BAR, 2)} %, over which we call it the root cause",
-            most=100,
-        )
-        for axes in all_axes:
-            axes.axvline(_BAR, color=INK, linewidth=1, zorder=0)
-        plt.close(figure)
-    alt = "A dot plot of shares of the CPU profile, which overlap: " + "; ".join(said)
-    return finish(
-        figure, name="addcleanup-profile", title=title, alt=alt + ".", data=pd.DataFrame(data)
+    points = [
+        point
+        for go in recording.releases
+        for point in shares(recording, arm, go, _SHARES, release(recording, go))
+    ]
+    return dots(
+        points,
+        "Of the AddCleanup loop's own time the walk of the span's list takes "
+        + ", ".join(f"{p.label} on Go {p.data['go']}" for p in points if p.line == _WALK),
+        "share of the loop's own CPU time with the GC off (%); shares overlap\n"
+        f"line: {rounding.plain(_BAR, 2)} %, over which we call it the root cause",
+        kind="A dot plot of shares of the CPU profile, which overlap",
+        limits=PERCENT,
+        reference=_BAR,
     )
 
 
 # --- From many goroutines ------------------------------------------------------------
 
-
-def parallel(recording: Recording) -> Chart:
-    """What an object costs when many goroutines share the work."""
-    return shared_work(recording, "addcleanup-parallel", ("Free", "Cleanup", "Auto"))
+parallel = shared_work("addcleanup-parallel", ("Free", "Cleanup", "Auto"))

@@ -2,79 +2,61 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
+from dataclasses import replace
+
 import pandas as pd
 
 from gccost import rounding
 from gccost.judging import published
-from gccost.judging.claims.quantities import Share
 from gccost.judging.recording import Recording
 from gccost.measuring.experiments.base import AUTO, FREE, Arm, Ratio, profiled
 from gccost.showing.charts.common import (
     NAMES,
-    Dots,
-    Mark,
-    canvas,
+    Part,
     costs,
-    diamonds,
-    dot_plot,
     gc_off_title,
-    headline,
-    in_percent,
-    lines_down,
-    nothing,
     on_and_off,
+    on_each,
     release,
-    row,
+    shares,
     timings,
 )
-from gccost.showing.figures import Chart, finish, style
+from gccost.showing.plots import NO_ESTIMATE, PERCENT, Drawing, Mark, Point, chart, dots
 
 
-def _published() -> dict[tuple[str, str], float]:
-    """The document's timings in ns, by benchmark and GOGC."""
+def _published() -> pd.DataFrame:
+    """The document's timings: variant, gogc and ns_per_op."""
     table = published.table("lemire-timings").query("language == 'Go'")
-    keys = zip(table["variant"], table["gogc"], strict=True)
-    return dict(zip(keys, table["ns_per_op"].astype(float), strict=True))
+    table = table.sort_values(["gogc", "variant"], ascending=[True, False])
+    return table.astype({"ns_per_op": float})[["variant", "gogc", "ns_per_op"]]
 
 
-def published_timings(recording: Recording) -> Chart:
+@chart("lemire-published", "The document's timings are missing")
+def published_timings(recording: Recording) -> Drawing | None:
     """The document's own four timings; nothing of the recording is used."""
     del recording
-    figures = _published()
-    ratios = {
-        gogc: figures["AllocateAuto", gogc] / figures["AllocateFree", gogc]
-        for gogc in ("100", "off")
-    }
-    lines = [
-        (f"{NAMES[name]}, GC {'on' if gogc == '100' else 'off'}", figures[name, gogc], gogc, name)
-        for gogc in ("100", "off")
-        for name in ("AllocateFree", "AllocateAuto")
-    ]
-    with style():
-        figure, (axes,) = canvas([len(lines)])
-        diamonds(axes, [(value, y, "D") for y, (_, value, _, _) in enumerate(lines)])
-        for y, (_, value, gogc, name) in enumerate(lines):
-            label = rounding.nanoseconds(value)
-            if name == "AllocateAuto":
-                label += f"  ({rounding.times(ratios[gogc])})"
-            axes.annotate(label, (value, y), xytext=(9, 0), textcoords="offset points", va="center")
-        lines_down(axes, [label for label, *_ in lines])
-        axes.set_xlim(0, max(figures.values()) * 1.3)
-        axes.set_xlabel("wall time per operation (ns), as published")
-        title = (
-            f"Published: a finalizer costs {rounding.times(ratios['100'])} a manual free, "
-            f"and {rounding.times(ratios['off'])} with the GC off"
+    table = _published()
+    times = table.pivot_table(index="gogc", columns="variant", values="ns_per_op")
+    ratios = times["AllocateAuto"] / times["AllocateFree"]
+    points = [
+        Point(
+            "",
+            f"{NAMES[variant]}, GC {'off' if gogc == 'off' else 'on'}",
+            NO_ESTIMATE,
+            label=rounding.nanoseconds(ns)
+            + (f"  ({rounding.times(ratios[gogc])})" if variant == "AllocateAuto" else ""),
+            published=[Mark(ns)],
         )
-        headline(figure, title)
-        plt.close(figure)
-    rows = [{"variant": name, "gogc": gogc, "ns_per_op": ns} for _text, ns, gogc, name in lines]
-    alt = "A dot plot of the four published timings: " + "; ".join(
-        f"{label} {rounding.nanoseconds(value)}" for label, value, _, _ in lines
+        for variant, gogc, ns in table.itertuples(index=False)
+    ]
+    found = dots(
+        points,
+        f"Published: a finalizer costs {rounding.times(ratios['100'])} a manual free, "
+        f"and {rounding.times(ratios['off'])} with the GC off",
+        "wall time per operation (ns), as published",
+        kind="A dot plot of the four published timings",
     )
-    return finish(
-        figure, name="lemire-published", title=title, alt=alt + ".", data=pd.DataFrame(rows)
-    )
+    return found and replace(found, data=table)
 
 
 _COST_ARMS = (
@@ -87,36 +69,34 @@ _COST_ARMS = (
 )
 
 
-def cost(recording: Recording) -> Chart:
+@chart("lemire-cost", "What a finalizer costs against a manual free was not measured")
+def cost(recording: Recording) -> Drawing | None:
     """What each way to free costs per operation, a panel per release."""
-    ratios = {go: recording.ratio(Ratio(AUTO, FREE), go) for go in recording.releases}
-    measured = [
-        f"{rounding.times(ratio.value)} on Go {go}" for go, ratio in ratios.items() if ratio.samples
-    ]
-    title = "Against a manual free a finalizer costs " + " and ".join(measured)
-    figures = {name: [Mark(ns)] for (name, gogc), ns in _published().items() if gogc == "100"}
-    return timings(
-        recording,
-        "lemire-cost",
-        costs(_COST_ARMS, FREE, figures),
-        title if measured else "What a finalizer costs against a manual free was not measured",
+    figures = _published().query("gogc == '100'").set_index("variant")["ns_per_op"]
+    return dots(
+        timings(
+            recording, costs(_COST_ARMS, FREE, {str(v): [Mark(ns)] for v, ns in figures.items()})
+        ),
+        "Against a manual free a finalizer costs " + on_each(recording, Ratio(AUTO, FREE)),
         "wall time per operation (ns); in brackets: against a manual free\n"
         "hollow diamonds: as published",
+        kind="A dot plot of the wall time per operation",
     )
 
 
-def gc_off(recording: Recording) -> Chart:
+@chart("lemire-gc-off", "The finalizer was not measured")
+def gc_off(recording: Recording) -> Drawing | None:
     """The finalizer with the GC on and off: in the loop, and with what it left done."""
     off = Arm("AllocateAuto", gogc="off")
-    figures = _published()
-    marks = {gogc: [Mark(figures["AllocateAuto", gogc])] for gogc in ("100", "off")}
-    return timings(
-        recording,
-        "lemire-gc-off",
-        on_and_off(AUTO, off, marks),
+    figures = _published().query("variant == 'AllocateAuto'").set_index("gogc")["ns_per_op"]
+    return dots(
+        timings(
+            recording, on_and_off(AUTO, off, {str(g): [Mark(ns)] for g, ns in figures.items()})
+        ),
         gc_off_title(recording, "The finalizer", AUTO, off),
         "wall time per operation (ns); settled: with the collecting that frees the rest\n"
         "hollow diamonds: as published",
+        kind="A dot plot of the wall time per operation",
     )
 
 
@@ -145,44 +125,33 @@ _PUBLISHED_AS = {
 }
 
 
-def profile(recording: Recording) -> Chart:
-    """Where the finalizer version's CPU time goes, beside the document's profile."""
+@chart("lemire-profile", "The finalizer version was not profiled")
+def profile(recording: Recording) -> Drawing | None:
+    """Where the finalizer version's CPU time goes, next to the document's profile."""
     arm = profiled("AllocateAuto")
-    printed = published.table("lemire-profile").set_index("function")["cum_percent"]
-    panels: dict[str, list[Dots]] = {}
-    data, parts, said = [], [], []
-    for go in recording.releases:
-        if not recording.profiles(arm, go):
-            continue
-        found = {}
-        for name, functions in LEMIRE_SHARES.items():
-            share = Share(arm, functions)
-            estimate = in_percent(recording.share(share, go))
-            label = rounding.plain(estimate.value) + " %"
-            known = [Mark(float(printed[_PUBLISHED_AS[name]]))] if name in _PUBLISHED_AS else []
-            values = list(100 * recording.shares(share, go))
-            dots = Dots(name, values, estimate, label, marks=known)
-            panels.setdefault(release(recording, go), []).append(dots)
-            data.append(row(name, go, estimate, unit="%"))
-            said.append(f"Go {go}, {name} {label}")
-            found[name] = label
-        parts.append(
-            f"{found['calling C (cgocall)']} calls C and {found['SetFinalizer']} "
-            f"is SetFinalizer on Go {go}"
-        )
-    if not panels:
-        return nothing("lemire-profile", "The finalizer version was not profiled")
-    title = "Of the finalizer version's CPU time " + "; ".join(parts)
-    with style():
-        figure, _ = dot_plot(
-            panels,
-            title,
-            "share of the CPU profile whose stacks hold it (%)\nhollow diamonds: as published, "
-            "on macOS (its pthread_cond_signal for futex)",
-            most=100,
-        )
-        plt.close(figure)
-    alt = "A dot plot of shares of the CPU profile, which overlap: " + "; ".join(said)
-    return finish(
-        figure, name="lemire-profile", title=title, alt=alt + ".", data=pd.DataFrame(data)
+    printed = published.table("lemire-profile").set_index("function")["cum_percent"].astype(float)
+    parts = {
+        name: Part(functions, published=printed.get(_PUBLISHED_AS.get(name, "")))
+        for name, functions in LEMIRE_SHARES.items()
+    }
+    points = [
+        point
+        for go in recording.releases
+        for point in shares(recording, arm, go, parts, release(recording, go))
+    ]
+    found = {(p.line, p.data["go"]): p.label for p in points}
+    return dots(
+        points,
+        lambda: (
+            "Of the finalizer version's CPU time "
+            + "; ".join(
+                f"{label} calls C and {found['SetFinalizer', go]} is SetFinalizer on Go {go}"
+                for (line, go), label in found.items()
+                if line == "calling C (cgocall)"
+            )
+        ),
+        "share of the CPU profile whose stacks hold it (%)\nhollow diamonds: as published, "
+        "on macOS (its pthread_cond_signal for futex)",
+        kind="A dot plot of shares of the CPU profile, which overlap",
+        limits=PERCENT,
     )

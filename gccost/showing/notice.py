@@ -1,0 +1,123 @@
+"""The notice above a chapter: which run is shown, how it was measured, and its caveats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+import pandas as pd
+
+from gccost import rounding
+from gccost.judging.recording import Recording
+from gccost.measuring import languages, toolchains
+from gccost.measuring.experiments.base import BUDGETS
+from gccost.measuring.samples import RUN_DELAY
+from gccost.settings import Mode
+from gccost.showing import tables
+from gccost.showing.tables import Markup
+
+SHOWN_PROBLEMS = 5  # unusable lines that are named: a corrupt file has many
+
+DISTURBED = (
+    "The machine was disturbed while this was measured, so ratios of the times concerned are not "
+    "judged. Close other programs, or use another machine, and measure again. The reasons:"
+)
+
+
+def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] = ()) -> Markup:
+    """The notice for studies of one run; `notices` say why this run is shown."""
+    reasons = (why for recording in recordings for why in chain(*recording.disturbed.values()))
+    disturbed = [f"{why}." for why in dict.fromkeys(reasons)]
+    caveats = [
+        *([DISTURBED] if disturbed else []),
+        *disturbed,
+        *notices,
+        *chain.from_iterable(map(_caveats, recordings)),
+    ]
+    return tables.stacked(
+        [
+            tables.table(("what", "which"), list(_facts(recordings, mode))),
+            tables.warnings(dict.fromkeys(caveats), "Caveats"),
+        ],
+        gap="\n",
+    )
+
+
+def _facts(recordings: Sequence[Recording], mode: Mode) -> Iterator[tuple[str, str]]:
+    run = recordings[0].run
+    manifest = run.manifest()
+    machine = manifest["machine"]
+    names = [recording.experiment.name for recording in recordings]
+    whose = "recorded" if mode == "replay" else "your own"
+    yield "study" if len(names) == 1 else "studies", ", ".join(names)
+    yield "run", f"{run.name}, {whose}, begun {manifest['created'][:10]}"
+    yield (
+        "machine",
+        f"{machine.get('cpu')}, {machine.get('allowed_cpus')} CPUs, {machine.get('release')}",
+    )
+    releases = sorted(
+        dict.fromkeys(chain.from_iterable(recording.releases for recording in recordings)),
+        key=lambda release: (toolchains.key(release), toolchains.number(release)),
+    )
+    yield "releases", ", ".join(map(toolchains.title, releases))
+    spoken = (languages.of(recording.experiment) for recording in recordings)
+    for compiler in dict.fromkeys(language.compiles_with for language in spoken):
+        yield compiler, manifest["compilers"].get(compiler, "")
+    yield "samples", _samples(recordings)
+    for budget in dict.fromkeys(_finished(recording) for recording in recordings):
+        if budget:
+            summary = manifest["finished"][budget]
+            yield (
+                "measured",
+                f"all studies together: {summary['samples']} samples in "
+                f"{rounding.plain(summary['seconds'])} s "
+                f"({rounding.percent(summary['share_in_loops'])} of it inside timed loops), "
+                f"{budget}{' budget' if budget in BUDGETS else ''}; it ended because "
+                f"{summary['because']}",
+            )
+
+
+def _finished(recording: Recording) -> str:
+    """The largest budget at which a study was measured to the end; empty if there is none."""
+    done = recording.manifest["finished"]
+    order = [*(name for name in done if name not in BUDGETS), *BUDGETS]
+    studied = [n for n in order if n in done and recording.experiment.name in done[n]["studies"]]
+    return studied[-1] if studied else ""
+
+
+def _samples(recordings: Sequence[Recording]) -> str:
+    """How many samples the studies use, each counted once, and how many of them waited."""
+    frames = pd.concat([recording.frame for recording in recordings])
+    frame = frames[~frames.index.duplicated()]  # the index is that of the run's samples
+    of = f"{len(frame)} of {'this study' if len(recordings) == 1 else 'these studies'}"
+    if "run-delay-share" not in frame:
+        return of
+    rejected = int((frame["run-delay-share"] > RUN_DELAY).sum())
+    return (
+        f"{of}; in {rejected} the threads waited for a CPU for more than "
+        f"{rounding.percent(RUN_DELAY)} of the time"
+    )
+
+
+def _caveats(recording: Recording) -> Iterator[str]:
+    manifest = recording.manifest
+    if len(recording.frame) and not _finished(recording):
+        yield "This run was broken off before its budget was spent."
+    for release in recording.releases:
+        if not manifest["random_layout"].get(release, True):
+            yield (
+                f"{toolchains.title(release)} has no random layout: its rounds move the C code "
+                "alone, so what the layout of the Go code does to these times is in none of the "
+                "intervals."
+            )
+    yield from manifest["warnings"]
+    cases = {case.name for case in recording.experiment.cases}
+    for name, troubles in manifest["troubles"].items():
+        if name in cases:
+            for trouble in troubles:
+                yield trouble if trouble.startswith("gosrc/") else f"{name}: {trouble}"
+    problems = recording.problems
+    for problem in problems[:SHOWN_PROBLEMS]:
+        yield f"A line could not be used: {problem}"
+    if more := len(problems[SHOWN_PROBLEMS:]):
+        yield f"{more} more lines of that file could not be used."

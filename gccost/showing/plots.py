@@ -1,0 +1,590 @@
+"""The chart layer: tidy points and a declaration in, a finished chart out.
+
+A chart of a study is a function of a recording that makes `Point`s, one an estimate,
+and hands them to `dots` (a line for each estimate) or `curves` (a line through the
+estimates over x). The layer draws raw samples, intervals and published figures,
+labels lines directly, and writes title, alt text and CSV. `chart` names the function's
+chart and gives it the title that it has where nothing was measured. A picture of its
+own shape (a flame graph, a map) returns a `Drawing` that it made with matplotlib.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from itertools import pairwise
+from typing import Any, Literal, TypeVar
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from gccost.rounding import rounded
+from gccost.showing.figures import BLUE, INK, MUTED, PURPLE, WIDTH, Chart, finish, style
+from gccost.stats import Estimate
+
+Scale = Literal["linear", "log", "log2"]
+Of = TypeVar("Of")  # what a chart is drawn of: a recording, or several
+PERCENT = (-2.0, 102.0)  # the limits of an axis of shares
+NO_ESTIMATE = Estimate(math.nan, -math.inf, math.inf, 0, 0, math.nan)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A published figure: a hollow diamond, or a square for a document's second source."""
+
+    value: float
+    marker: str = "D"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One estimate of a chart.
+
+    `panel` and `line` say where it stands, `x` where on its line (in a dot plot each line
+    has one point, and one with the same name or none stands close below it; in a chart
+    of curves a point without x is a level, drawn across its panel). `raw` are the
+    samples behind it, `label` is written next to it, `published` are the documents' figures
+    for it. `data` names its row in the CSV file: two columns that stand before the estimate
+    (such as arm and go), then any others; without it the point has no row.
+    """
+
+    panel: str
+    line: str
+    estimate: Estimate
+    x: float = math.nan
+    raw: Iterable[float] = ()
+    label: str = ""
+    colour: str = BLUE
+    published: Sequence[Mark] = ()
+    dashed: bool = False
+    data: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A drawn figure with its title, alt text and data."""
+
+    figure: Figure
+    title: str
+    alt: str
+    data: pd.DataFrame
+
+
+def chart(
+    name: str, empty: str
+) -> Callable[[Callable[[Of], Drawing | None]], Callable[[Of], Chart]]:
+    """Make a chart of a function that draws, or returns None where nothing was measured.
+
+    `empty` is the title that the chart has then.
+    """
+
+    def decorate(draw: Callable[[Of], Drawing | None]) -> Callable[[Of], Chart]:
+        @wraps(draw)
+        def drawn(of: Of) -> Chart:
+            with style():
+                found = draw(of) or _nothing(empty)
+                plt.close(found.figure)
+            return finish(
+                found.figure, name=name, title=found.title, alt=found.alt, data=found.data
+            )
+
+        return drawn
+
+    return decorate
+
+
+def _nothing(title: str) -> Drawing:
+    figure, (axes,) = canvas([2])
+    axes.set_axis_off()
+    axes.text(0, 0.5, "nothing to draw", color=MUTED, transform=axes.transAxes)
+    headline(figure, title)
+    data = pd.DataFrame(columns=["arm", "go", "estimate", "low", "high", "samples"])
+    return Drawing(figure, title, "An empty chart.", data)
+
+
+def by_panel(points: Iterable[Point]) -> dict[str, list[Point]]:
+    """The points of each panel, panels and points in the order of the points."""
+    found: dict[str, list[Point]] = {}
+    for point in points:
+        found.setdefault(point.panel, []).append(point)
+    return found
+
+
+def by_line(points: Iterable[Point]) -> dict[str, list[Point]]:
+    """The points of each line, in order."""
+    found: dict[str, list[Point]] = {}
+    for point in points:
+        found.setdefault(point.line, []).append(point)
+    return found
+
+
+def table(points: Iterable[Point]) -> pd.DataFrame:
+    """The points as a chart's data: a row each."""
+    rows = []
+    for point in filter(lambda p: p.data, points):
+        named, e = list(point.data.items()), point.estimate
+        limits = {"estimate": e.value, "low": e.low, "high": e.high, "samples": e.samples}
+        rows.append(dict(named[:2]) | limits | dict(named[2:]))
+    return pd.DataFrame(rows)
+
+
+def told(points: Iterable[Point], kind: str) -> str:
+    """The alt text: what kind of chart it is, and each line's labels."""
+    parts = [
+        ", ".join(filter(None, (panel, line.replace("\n", " ")))) + f": {_labels(each)}"
+        for panel, group in by_panel(points).items()
+        for line, each in by_line(group).items()
+    ]
+    return f"{kind}: " + "; ".join(parts) + "."
+
+
+def _labels(points: Sequence[Point]) -> str:
+    at = [f"{p.label} at {p.x:,.10g}" if math.isfinite(p.x) else p.label for p in points]
+    return ", ".join(filter(None, at))
+
+
+# --- A figure ---------------------------------------------------------------------
+
+
+def canvas(heights: Sequence[float], columns: int = 1, **shared: Any) -> tuple[Figure, list[Axes]]:
+    """Panels in rows, each row as high as its lines need (see `dots`)."""
+    inches = [0.34 * max(height, 1) + 0.55 for height in heights]
+    figure, axes = plt.subplots(
+        len(inches),
+        columns,
+        figsize=(WIDTH, sum(inches) + 0.75),
+        height_ratios=inches,
+        squeeze=False,
+        layout="constrained",
+        **shared,
+    )
+    return figure, list(axes.flat)
+
+
+def headline(figure: Figure, title: str) -> None:
+    """The finding, above the figure."""
+    text = re.sub(r" (?=%|ns\b)|(?<=\bGo) ", "\u00a0", title)  # where no line may break
+    figure.suptitle(
+        "\n".join(textwrap.wrap(text, 74)), x=0.01, ha="left", fontsize=11, fontweight="bold"
+    )
+
+
+def below(figure: Figure, text: str) -> None:
+    """What the x axes show, below the whole figure: the axes may be narrower than it."""
+    figure.supxlabel(text, fontsize=10)
+
+
+def label_right(axes: Axes, y: float, text: str, colour: str, **more: Any) -> None:
+    """A label right of the axes, at a y of the data."""
+    settings: dict[str, Any] = {
+        "xycoords": axes.get_yaxis_transform(),
+        "xytext": (6, 0),
+        "textcoords": "offset points",
+        "va": "center",
+        "color": colour,
+        "fontsize": 9,
+    }
+    axes.annotate(text, (1, y), **(settings | more))
+
+
+def diamonds(axes: Axes, points: Iterable[tuple[float, float, str]]) -> None:
+    """Published figures (x, y, marker): hollow, under ours."""
+    frame = pd.DataFrame(points, columns=["x", "y", "marker"])
+    for marker, found in frame.groupby("marker", sort=False):
+        axes.scatter(
+            found["x"],
+            found["y"],
+            marker=str(marker),
+            s=46,
+            facecolors="none",
+            edgecolors=PURPLE,
+            zorder=1,
+        )
+
+
+def lines_down(axes: Axes, labels: Sequence[str]) -> None:
+    """A name per line, from the top."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(max(len(labels), 1) - 0.5, -0.5)
+    axes.grid(axis="y", visible=False)
+
+
+# --- Dot plots --------------------------------------------------------------------
+
+
+def dots(
+    points: Iterable[Point],
+    title: Callable[[], str] | str,
+    xlabel: str,
+    *,
+    kind: str = "A dot plot",
+    limits: tuple[float, float] | None = None,
+    log: bool = False,
+    reference: float | None = None,
+    each: Mapping[str, str] | None = None,
+    whole: bool = False,
+    close: float = 0.42,
+    decorate: Callable[[Axes, str], None] | None = None,
+) -> Drawing | None:
+    """A line for each point: raw samples, interval, estimate, published figures, label.
+
+    The panels stand below one another, on one scale: from 0 as far as the points need,
+    or within `limits`; `log` makes it logarithmic. `reference` is a vertical line. Where
+    `each` names the x axis of every panel, every panel has its own scale. `whole` puts
+    ticks at whole numbers only. `close` is how far below the line above it a line of the
+    same name (or of none) stands, where 1 is the distance of other lines. `decorate` draws
+    what else a panel has. None if there are no points.
+    """
+    points = list(points)
+    if not points:
+        return None
+    panels = by_panel(points)
+    places = {panel: _places(lines, close) for panel, lines in panels.items()}
+    figure, all_axes = canvas([at[-1] + 1 for at in places.values()])
+    for axes, (panel, lines) in zip(all_axes, panels.items(), strict=True):
+        on_scale = lines if each else points
+        low, high = limits or (_log_limits if log else _limits)(on_scale, reference)
+        axes.set_title(panel)
+        if log:
+            axes.set_xscale("log")
+            ticks = ticks_between(low, high)
+            first = ticks.index(reference) % 2 if reference in ticks else 0
+            plain_ticks(axes, "x", ticks if len(ticks) < 7 else ticks[first::2])
+        axes.set_xlim(low, high)
+        _lines(axes, places[panel], lines)
+        if whole:
+            axes.set_xticks(range(int(high) + 1))
+        if reference is not None:
+            axes.axvline(reference, color=INK, linewidth=1, zorder=0)
+        if each:
+            axes.set_xlabel(each[panel])
+        if decorate:
+            decorate(axes, panel)
+    if not each:
+        below(figure, xlabel)
+    text = title if isinstance(title, str) else title()
+    headline(figure, text)
+    return Drawing(figure, text, told(points, kind), table(points))
+
+
+def _places(lines: Sequence[Point], close: float) -> list[float]:
+    """Where each line stands, one of no new name close below the one before it."""
+    places = [0.0]
+    for above, line in pairwise(lines):
+        same = line.line in ("", above.line)
+        places.append(places[-1] + (close if same else 1.0))
+    return places
+
+
+def _values(point: Point) -> list[float]:
+    values = (point.estimate.value, *point.raw, *(mark.value for mark in point.published))
+    return [v for v in values if math.isfinite(v)]
+
+
+def _limits(points: Sequence[Point], reference: float | None) -> tuple[float, float]:
+    right = max([v for point in points for v in _values(point)] + [reference or 1e-9])
+    return -0.022 * right, 1.14 * right
+
+
+def _log_limits(points: Sequence[Point], reference: float | None) -> tuple[float, float]:
+    values = [v for point in points for v in _values(point) if v > 0]
+    values += [reference] if reference else []
+    return min(values) / 1.4, max(values) * 1.4
+
+
+def _lines(axes: Axes, places: Sequence[float], lines: Sequence[Point]) -> None:
+    """The lines of a dot plot's panel, whose scale stands.
+
+    An interval that is far wider than the points lie apart (as from two samples) is cut
+    off; the data have its ends.
+    """
+    limits = axes.get_xlim()
+    ticks: dict[str, list[float]] = {}
+    name = ""
+    raw: list[tuple[float, float, str]] = []
+    for y, line in zip(places, lines, strict=True):
+        name = line.line or name
+        ticks.setdefault(name, []).append(y)
+        values = [rounded(v) for v in line.raw if math.isfinite(v)]
+        spread = [y + 0.16 * (i / max(len(values) - 1, 1) - 0.5) for i in range(len(values))]
+        raw += [(x, at, line.colour) for x, at in zip(values, spread, strict=True)]
+        e = line.estimate
+        if math.isfinite(e.low) and math.isfinite(e.high):
+            ends = [rounded(min(max(end, limits[0]), limits[1])) for end in (e.low, e.high)]
+            axes.plot(ends, [y, y], color=line.colour, linewidth=2.2, solid_capstyle="round")
+        inside = rounded(max(e.value, limits[0]))  # a log scale has no place for 0
+        marker = "<" if e.value < limits[0] else "o"
+        axes.scatter([inside], [y], s=34, marker=marker, color=line.colour, zorder=3)
+        label_right(axes, y, line.label, line.colour)
+    diamonds(
+        axes,
+        [(m.value, y, m.marker) for y, p in zip(places, lines, strict=True) for m in p.published],
+    )
+    _scatter(axes, raw, 14)
+    axes.set_yticks([sum(at) / len(at) for at in ticks.values()], list(ticks))
+    axes.set_ylim(places[-1] + 0.5, -0.5)
+    axes.grid(axis="y", visible=False)
+
+
+def _scatter(axes: Axes, raw: Sequence[tuple[float, float, str]], size: float) -> None:
+    """Raw samples (x, y, colour): small and pale."""
+    if not raw:
+        return
+    frame = pd.DataFrame(raw, columns=["x", "y", "colour"])
+    palette = {colour: colour for colour in frame["colour"]}
+    sns.scatterplot(
+        frame,
+        x="x",
+        y="y",
+        hue="colour",
+        palette=palette,
+        s=size,
+        alpha=0.35,
+        linewidth=0,
+        legend=False,
+        ax=axes,
+    )
+    axes.set(xlabel="", ylabel="")
+
+
+# --- Curves -----------------------------------------------------------------------
+
+_DASHED = (0, (4, 2))
+_FACTOR = 3.0  # an interval is drawn no further from its estimate than by this
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a chart of curves: its label, its scale, its ticks and its limits.
+
+    Without ticks it has those of 1, 2, 5, 10, … that fit where it is logarithmic, and
+    matplotlib's own where it is not. `limits` may leave either end to the data.
+    """
+
+    label: str = ""
+    scale: Scale = "linear"
+    ticks: Mapping[float, str] | Sequence[float] | None = None
+    limits: tuple[float | None, float | None] = (None, None)
+    format: Callable[[float, object], str] | None = None
+
+
+def curves(
+    points: Iterable[Point],
+    title: Callable[[], str] | str,
+    x: Axis,
+    y: Axis | Mapping[str, Axis],
+    *,
+    kind: str = "A line chart",
+    height: float = 8,
+    columns: int = 1,
+    shared: bool = True,
+    gap: float = 0.08,
+    joined: bool = True,
+    ends: Callable[[Point], str] | None = None,
+    more_ends: Sequence[tuple[float, str, str]] = (),
+    near: Callable[[Point], str] | None = None,
+    published: Iterable[tuple[float, float, str]] = (),
+    decorate: Callable[[Axes, str], None] | None = None,
+) -> Drawing | None:
+    """A line through the points of each line, with raw samples and intervals.
+
+    Each line is named at its right end, by `ends` of its point there where given, or at the
+    published figure of a point without an estimate; in several columns the names stand in
+    the upper left; or `near` names each point close by. A panel's y axis is its own where
+    `y` is by panel, and the same for all panels where it is `shared`. `published` are
+    figures (x, y, marker) that every panel shows; `decorate` draws what else a panel has,
+    once its limits stand. Unless `joined` no line is drawn through the points. None if there
+    are no points.
+    """
+    points = list(points)
+    if not points:
+        return None
+    panels = by_panel(points)
+    rows = math.ceil(len(panels) / columns)
+    one_scale = shared and isinstance(y, Axis)
+    figure, all_axes = canvas([height] * rows, columns, sharey=one_scale, sharex=columns > 1)
+    theirs = list(published)
+    axis = {panel: y if isinstance(y, Axis) else y[panel] for panel in panels}
+    for axes, (panel, group) in zip(all_axes, panels.items(), strict=False):
+        draw(axes, group, joined=joined)
+        diamonds(axes, [*theirs, *((p.x, m.value, m.marker) for p in group for m in p.published)])
+        axes.set_title(panel)
+    for i, (axes, (panel, group)) in enumerate(zip(all_axes, panels.items(), strict=False)):
+        _scaled(axes, "x", x, [p.x for p in group])
+        _scaled(axes, "y", axis[panel], [])
+        if i % columns == 0:
+            axes.set_ylabel(axis[panel].label)
+        last = [max(line, key=lambda p: p.x) for line in by_line(group).values()]
+        named = [(_values(p)[0], ends(p) if ends else p.line, p.colour) for p in last]
+        if near:
+            name_points(axes, [(p.x, p.estimate.value, near(p), p.colour) for p in group])
+        elif columns == 1:
+            name_ends(axes, [*named, *more_ends], gap)
+        else:
+            name_corner(axes, [name for _, *name in named])
+        if decorate:
+            decorate(axes, panel)
+    below(figure, x.label)
+    text = title if isinstance(title, str) else title()
+    headline(figure, text)
+    return Drawing(figure, text, told(points, kind), table(points))
+
+
+def draw(axes: Axes, points: Sequence[Point], *, joined: bool = True) -> None:
+    """Raw samples, intervals, estimates and the lines through them.
+
+    An interval as wide as from two samples would hide all else: it is cut off, and
+    the data have its ends.
+    """
+    _scatter(axes, [(p.x, rounded(v), p.colour) for p in points for v in p.raw], 9)
+    for line in by_line(points).values():
+        if math.isnan(line[0].x):
+            value, ink = rounded(line[0].estimate.value), line[0].colour
+            axes.axhline(value, color=ink, linewidth=1.2, linestyle=_DASHED, zorder=1)
+            continue
+        for p in line:
+            e = p.estimate
+            if math.isfinite(e.low) and math.isfinite(e.high):
+                low, high = max(e.low, e.value / _FACTOR), min(e.high, e.value * _FACTOR)
+                ends = [rounded(low), rounded(high)]
+                axes.plot([p.x, p.x], ends, color=p.colour, linewidth=1.4, alpha=0.6)
+        dashed = line[0].dashed
+        axes.plot(
+            [p.x for p in line],
+            [rounded(p.estimate.value) for p in line],
+            color=line[0].colour,
+            linewidth=1.0 if dashed else 1.9,
+            linestyle=("-" if not dashed else _DASHED) if joined else "none",
+            marker="o",
+            markersize=2.5 if dashed else 4 if joined else 5.5,
+        )
+
+
+def _scaled(axes: Axes, which: Literal["x", "y"], axis: Axis, places: Iterable[float]) -> None:
+    """Give an axis its scale, limits and ticks."""
+    set_scale, limits = getattr(axes, f"set_{which}scale"), getattr(axes, f"set_{which}lim")
+    if axis.scale != "linear":
+        set_scale("log", base=2 if axis.scale == "log2" else 10)
+    low, high = getattr(axes, f"get_{which}lim")()
+    low = low if axis.limits[0] is None else axis.limits[0]
+    high = high if axis.limits[1] is None else axis.limits[1]
+    limits(low, high)
+    if axis.format is not None:
+        (axes.xaxis if which == "x" else axes.yaxis).set_major_formatter(axis.format)
+    ticks = axis.ticks
+    if ticks is None and axis.scale != "linear":
+        ticks = sorted(filter(math.isfinite, set(places))) or ticks_between(low, high)
+    if isinstance(ticks, Mapping):
+        getattr(axes, f"set_{which}ticks")(list(ticks), list(ticks.values()))
+        getattr(axes, f"set_{which}ticks")([], minor=True)
+    elif ticks is not None:
+        plain_ticks(axes, which, ticks)
+
+
+def name_ends(axes: Axes, ends: Iterable[tuple[float, str, str]], gap: float = 0.06) -> None:
+    """Name lines (y at their ends, name, colour) right of the axes, none over another.
+
+    `gap` is the least distance, as a share of the axes' height.
+    """
+    named = sorted((_fraction(axes, y), text, ink) for y, text, ink in ends)
+    for at, (_, text, ink) in zip(_apart([at for at, *_ in named], gap), named, strict=True):
+        label_right(axes, at, text, ink, xycoords="axes fraction")
+
+
+def name_corner(axes: Axes, names: Iterable[Sequence[str]]) -> None:
+    """Name lines (name, colour) in the upper left of the axes, one below another."""
+    for i, (text, ink) in enumerate(names):
+        axes.annotate(
+            text,
+            (0.03, 0.97),
+            xycoords="axes fraction",
+            xytext=(0, -12 * i),
+            textcoords="offset points",
+            va="top",
+            color=ink,
+            fontsize=8.5,
+        )
+
+
+def name_points(axes: Axes, named: Sequence[tuple[float, float, str, str]]) -> None:
+    """Name points (x, y, name, colour) close by, none over another name or point.
+
+    The axes' limits must stand. Where there is no room a name goes to the upper right.
+    """
+    height, letter, gap = 10.0, 5.2, 5.0  # of the text, in points
+    scale = 72 / axes.figure.dpi
+    at = [axes.transData.transform((x, y)) * scale for x, y, _, _ in named]
+    taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in at]
+    for (x, y), (data_x, data_y, text, ink) in zip(at, named, strict=True):
+        width = letter * len(text)
+        places = [
+            (right, up)
+            for up in (gap, -gap - height, -height / 2, 2.2 * gap, -2.2 * gap - height)
+            for right in (gap, -gap - width)
+        ]
+
+        def free(place: tuple[float, float], x: float = x, y: float = y, w: float = width) -> bool:
+            left, low = x + place[0], y + place[1]
+            return not any(
+                left < right and other < left + w and low < top and bottom < low + height
+                for other, bottom, right, top in taken
+            )
+
+        right, up = next(filter(free, places), places[0])
+        taken.append((x + right, y + up, x + right + width, y + up + height))
+        axes.annotate(
+            text,
+            (rounded(data_x), rounded(data_y)),
+            xytext=(right, up),
+            textcoords="offset points",
+            va="bottom",
+            fontsize=8,
+            color=ink,
+        )
+
+
+def _apart(wanted: Sequence[float], gap: float) -> list[float]:
+    """Places (0 to 1) a gap apart at least, each as near to the wanted one as can be."""
+    groups: list[list[float]] = []  # of wanted places that touch one another
+
+    def first(group: list[float]) -> float:
+        return sum(group) / len(group) - gap * (len(group) - 1) / 2
+
+    for at in wanted:
+        groups.append([at])
+        while len(groups) > 1 and first(groups[-2]) + gap * len(groups[-2]) > first(groups[-1]):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    placed = [first(group) + gap * i for group in groups for i in range(len(group))]
+    top = 1.0  # nothing stands above the axes, where the headings are
+    for i in reversed(range(len(placed))):
+        placed[i] = min(placed[i], top)
+        top = placed[i] - gap
+    return placed
+
+
+def _fraction(axes: Axes, y: float) -> float:
+    """A y of the data as a share of the axes' height; its limits must stand."""
+    at = axes.transData.transform((axes.get_xlim()[0], y))
+    return float(axes.transAxes.inverted().transform(at)[1])
+
+
+def plain_ticks(axes: Axes, which: str, values: Iterable[float]) -> None:
+    """Ticks of a log axis as plain numbers."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    values = list(values)
+    axis.set_ticks(values, [f"{v:,.0f}" if v >= 1000 else f"{v:g}" for v in values])
+    axis.set_ticks([], minor=True)
+
+
+def ticks_between(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, 20, … as far as they lie between, and no more than can be read."""
+    steps = [m * 10.0**e for e in range(-3, 9) for m in (1, 2, 5)]
+    found = [t for t in steps if low <= t <= high]
+    return found if len(found) <= 9 else [t for t in found if math.log10(t).is_integer()]

@@ -1,0 +1,52 @@
+"""How far measuring is, for whoever waits for it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from tqdm import tqdm
+
+from gccost.measuring import campaign
+
+
+@contextmanager
+def bar(name: str) -> Iterator[campaign.Progress]:
+    """A bar in seconds of measuring, which appears with the first thing to do.
+
+    It is text: a widget is not drawn while a kernel that was restarted is busy.
+    """
+    with ExitStack() as stack:
+        drawn: tqdm[Any] | None = None
+
+        def progress(done: float, total: float, doing: str) -> None:
+            nonlocal drawn
+            if drawn is None:
+                drawn = tqdm(
+                    desc=name,
+                    bar_format="{desc}: {percentage:3.0f} %|{bar}| {elapsed} of about "
+                    "{total} s of measuring{postfix}",
+                )
+                stack.callback(drawn.close)
+            drawn.total, drawn.n = round(max(total, done)), round(done)
+            drawn.set_postfix_str(doing)
+
+        yield progress
+
+
+@contextmanager
+def lines(name: str) -> Iterator[campaign.Progress]:
+    """A line a round, for a log."""
+    said = ""
+
+    def progress(done: float, total: float, doing: str) -> None:
+        nonlocal said
+        what = doing.rpartition(":")[0] or doing
+        if what != said:
+            left = max(total - done, 0)
+            print(f"{name}: {what} (up to {left:.0f} s of measuring left)", file=sys.stderr)
+            said = what
+
+    yield progress

@@ -1,0 +1,158 @@
+"""Tables with a row per variant: what it costs, what its processes used, what it adds.
+
+A table is a mapping from a column's heading to what the column shows of a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from gccost import rounding
+from gccost.judging.objects import per_object
+from gccost.judging.recording import Recording
+from gccost.measuring import toolchains
+from gccost.measuring.experiments.base import Arm, Ratio
+from gccost.showing import charts, tables
+from gccost.showing.tables import Cell, Markup
+from gccost.stats import Estimate
+
+
+@dataclass(frozen=True)
+class Line:
+    """A variant on a release, next to the variant that it is compared with."""
+
+    recording: Recording
+    arm: Arm
+    baseline: Arm
+    release: str
+
+    def level(self, metric: str) -> float:
+        return self.recording.level(self.arm, self.release, metric).value
+
+    def amount(self, metric: str) -> float:
+        return self.recording.amount(self.arm, self.release, metric).value
+
+    def over(self, metric: str = "ns/op") -> Ratio:
+        return Ratio(self.arm, self.baseline, metric)
+
+    def added(self, metric: str = "ns/op") -> Estimate:
+        return self.recording.added(self.over(metric), self.release)
+
+
+Column = Callable[[Line], str | Cell]
+Columns = Mapping[str, Column]
+
+
+def of_variants(
+    recording: Recording, columns: Columns, arms: Iterable[Arm], baseline: Arm, release: str
+) -> Markup:
+    """A table of the variants that were measured on a release."""
+    lines = [Line(recording, arm, baseline, release) for arm in arms]
+    return tables.table(
+        list(columns),
+        [
+            [column(line) for column in columns.values()]
+            for line in lines
+            if len(recording.samples(line.arm, release))
+        ],
+        caption=toolchains.title(release),
+    )
+
+
+def level(metric: str, shown: Callable[[float], str] = rounding.plain) -> Column:
+    """A column of a metric that is never 0."""
+    return lambda line: shown(line.level(metric))
+
+
+def amount(metric: str, shown: Callable[[float], str] = rounding.count) -> Column:
+    """A column of a metric that may be 0, such as a count."""
+    return lambda line: shown(line.amount(metric))
+
+
+def compared(shown: Column, of_baseline: str = "–") -> Column:
+    """A column that compares with the baseline, whose own cell says `of_baseline`."""
+    return lambda line: Cell(of_baseline) if line.arm == line.baseline else shown(line)
+
+
+def costs(baseline: Arm) -> Columns:
+    """Time, against a baseline, memory, and what is left unfreed."""
+    return {
+        "variant": lambda line: (
+            charts.NAMES[line.arm.benchmark] + (", GC off" if line.arm.gogc == "off" else "")
+        ),
+        "cost, ns/op": level("ns/op"),
+        "mean, ns/op": lambda line: rounding.plain(line.recording.mean(line.arm, line.release)),
+        f"against {charts.NAMES[baseline.benchmark]}": compared(
+            lambda line: tables.estimate(line.recording.ratio(line.over(), line.release), "ratio"),
+            of_baseline="1",
+        ),
+        "added per object": compared(lambda line: tables.estimate(line.added(), "ns")),
+        "CPU ns/op": level("cpu-ns/op"),
+        "settled ns/op": level("settled-ns/op"),
+        "allocs/op": amount("allocs/op"),
+        "GC cycles": amount("gc-cycles"),
+        "blocks left by the loop, the drain": lambda line: Cell(
+            rounding.count(line.amount("c-unfreed-loop")),
+            rounding.count(line.amount("c-unfreed-drained")),
+        ),
+        "page faults": amount("faults"),
+        "peak RSS": level("peak-rss-bytes", rounding.mebibytes),
+    }
+
+
+def _objects(line: Line) -> str:
+    return rounding.count(float(line.recording.samples(line.arm, line.release)["n"].iloc[0]))
+
+
+# What the system counted of whole processes, as `time` prints it. The baseline is
+# the process that does no work: per-object costs are net of it.
+PROCESSES: Columns = {
+    "variant": lambda line: charts.on_a_jvm(line.arm),
+    "objects": compared(_objects),
+    "user s": amount("user-s", rounding.plain),
+    "system s": amount("sys-s", rounding.plain),
+    "elapsed s": amount("elapsed-s", rounding.plain),
+    "CPU": amount("cpu-share", rounding.percent),
+    "peak RSS": level("peak-rss-bytes", rounding.mebibytes),
+    "page faults": amount("faults"),
+    "collections": amount("gc-cycles"),
+    "paused ms": lambda line: rounding.plain(1000 * line.amount("gc-pause-s")),
+    "CPU ns per object": compared(
+        lambda line: tables.estimate(per_object(line.recording, line.arm, line.release)[1], "ns")
+    ),
+}
+
+
+def choices(c_ns: float, per_second: float) -> Columns:
+    """What a variant adds to a program that frees manually now.
+
+    `c_ns` is what the C work behind an object takes, in ns; `per_second` is how
+    many objects a second there are.
+    """
+
+    def added(line: Line) -> float:
+        return line.added("settled-ns/op").value
+
+    def waiting(line: Line) -> str:
+        held = line.recording.amount(line.arm, line.release, "c-held-peak")
+        return rounding.count(held.value if held.samples else line.amount("c-unfreed-loop"))
+
+    def wait(line: Line) -> str:
+        # By Little's law: what waits on average, over what is freed in a time.
+        mean = line.recording.amount(line.arm, line.release, "c-held-mean")
+        return rounding.nanoseconds(mean.value * line.level("ns/op")) if mean.samples else "–"
+
+    return {
+        "choice": lambda line: charts.called(line.arm),
+        "added per object": lambda line: tables.estimate(line.added("settled-ns/op"), "ns"),
+        f"to C work of {rounding.nanoseconds(c_ns)}": lambda line: rounding.percent(
+            added(line) / c_ns
+        ),
+        f"of a core, at {rounding.count(per_second)} a second": lambda line: rounding.percent(
+            line.added("settled-cpu-ns/op").value * per_second / 1e9
+        ),
+        "adds 5 % or less from": lambda line: rounding.nanoseconds(max(added(line), 0) / 0.05),
+        "C blocks waiting, at most": waiting,
+        "a block waits, on average": wait,
+    }
