@@ -55,7 +55,7 @@ def copy(recorded: Recording, tmp_path: Path) -> runs.Run:
 
 def same_samples(one: Recording, other: Recording) -> bool:
     left, right = (
-        r.frame.drop(columns=["file", "line"]).reset_index(drop=True) for r in (one, other)
+        r.frame.drop(columns=["line"]).reset_index(drop=True) for r in (one, other)
     )
     return left.equals(right[left.columns])
 
