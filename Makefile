@@ -67,7 +67,7 @@ test: setup-for-tests # style, types and tests
 	$(python) -m ruff check
 	$(python) -m ruff format --check
 	$(python) -m mypy
-	$(python) -m pytest
+	$(python) -m pytest --numprocesses=logical
 
 .PHONY: runtime-tests
 runtime-tests: setup # Go's own tests and a stress under the runtime without the walk: an hour

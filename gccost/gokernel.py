@@ -16,16 +16,18 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jupyter_client.kernelspec import KernelSpec
-from nbformat import NotebookNode
 
 from gccost import paths, processes
 from gccost.errors import MissingTool, failed_build
 from gccost.files import write_whole
 from gccost.measuring import builds, toolchains
 from gccost.measuring.toolchains import TODAY_GO
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode  # which takes a second to load
 
 NAME: Final = "gophernotes"
 MODULE: Final = paths.ROOT / "gokernel"

@@ -113,7 +113,6 @@ _FACTS = r"""
   const all = (selector) => [...document.querySelectorAll(selector)];
   const ids = all("[id]").map((element) => element.id);
   return {
-    title: document.title,
     scroll_width: document.documentElement.scrollWidth,
     inner_width: innerWidth,
     duplicate_ids: ids.filter((id, at) => ids.indexOf(id) !== at),
@@ -130,7 +129,6 @@ _FACTS = r"""
       const box = e.getBoundingClientRect();
       return box.width < 50 || box.height < 30;
     }).length,
-    tables: all("main table").length,
     scripts: document.scripts.length,
   };
 }
@@ -158,7 +156,6 @@ class PageInfo:
     uncaught errors. Lengths are in CSS pixels.
     """
 
-    title: str
     requests: tuple[str, ...]
     problems: tuple[str, ...]
     scroll_width: int
@@ -170,7 +167,6 @@ class PageInfo:
     broken: tuple[str, ...]
     charts: int
     empty_charts: int
-    tables: int
     scripts: int
     contrasts: tuple[Contrast, ...]
 
@@ -209,13 +205,10 @@ class Browser:
         window: tuple[int, int] = DESKTOP,
         scheme: Scheme = "light",
         media: Media = "screen",
-        picture: Path | None = None,
     ) -> PageInfo:
-        """Open a page and take stock of it; with `picture`, a screenshot of all of it too."""
+        """Open a page and take stock of it."""
 
         def look(at: Page) -> dict[str, object]:
-            if picture is not None:
-                at.screenshot(path=picture, full_page=True)
             facts: dict[str, object] = at.evaluate(_FACTS)
             facts["sticking_out"] = at.evaluate(_STICKING_OUT)
             facts["contrasts"] = [Contrast(**one) for one in at.evaluate(_CONTRASTS)]

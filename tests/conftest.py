@@ -7,10 +7,13 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browser import browser  # noqa: F401 - the session's browser, a fixture
+from faketools import PROGRAM, reported, tools  # noqa: F401 - fixtures
 from hypothesis import HealthCheck, settings
+from measured import made  # noqa: F401 - the session's report, a fixture
 
 from gccost.errors import MissingTool
 from gccost.measuring import builds, toolchains
@@ -26,11 +29,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # GCCOST_EXAMPLES=10 tries ten times as many.
 EXAMPLES = {
     "a sample": 400,
-    "a line": 5700,
+    "a line": 7600,
     "a file": 1000,
-    "good lines among bad ones": 400,
-    "a description": 2000,
-    "a run": 500,
+    "good lines among bad ones": 300,
+    "a description": 600,
+    "a run": 100,
 }
 
 
@@ -43,33 +46,44 @@ def tried(what: str) -> settings:
     )
 
 
+# Modules that share what takes long to make, and so run in one process of several; what
+# takes longest begins first.
+TOGETHER = {
+    "test_pipeline": "the report",
+    "test_gokernel": "the report",
+    "test_working_in_lab": "the report",
+    "test_replay": "replay",
+    "test_report": "pages",
+    "test_browser": "pages",
+    "test_interrupting": "reported",
+    "test_disks": "reported",
+    "test_extending": "extending",
+    "test_charts": "charts",
+    "test_reference": "reference",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {name: place for place, name in enumerate(TOGETHER)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share the tests out: a group at a time, any other test by itself."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Grouped(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return TOGETHER.get(Path(nodeid.partition("::")[0]).stem, nodeid)
+
+    config.option.loadscopereorder = False  # what takes longest comes first as it is
+    return Grouped(config, log)
+
+
 def due(plan: Plan, number: int) -> dict[str, int]:
     """How often a round samples each case, of those rounds that every case gets."""
     return {c.name: c.processes for c in plan.pool.values() if plan.rounds(c) >= number}
-
-
-# A program that answers as a Go test binary does: one line for the benchmark
-# and N that it is asked for. `$ns` is its time per operation, `$delay` the share of
-# it for which its threads waited for a CPU.
-PROGRAM = """#!/bin/sh
-n=1000
-ns=10
-delay=0.01
-for arg; do
-  case $arg in
-    -test.benchtime=*) n=${arg#*=}; n=${n%x} ;;
-    -test.bench=*) name=${arg#*(}; name=Benchmark${name%)*} ;;
-    -test.cpuprofile=*) profile=${arg#*=}; : > "$profile" ;;
-  esac
-done
-line() {
-  printf '%s-2\\t%s\\t%s ns/op\\t%s cpu-ns/op' "$1" "$n" "$ns" "$ns"
-  printf '\\t%s slice-p05-ns/op\\t%s slices-ns/op\\t%s run-delay-share' "$ns" "$ns" "$delay"
-  printf '\\t%s settled-ns/op\\t%s settled-cpu-ns/op\\t0 gc-cycles' "$ns" "$ns"
-  printf '\\t1e6 peak-rss-bytes\\t0 faults\\t%s c-freed\\t0 c-unfreed-loop' "$n"
-  printf '\\t%s c-allocated\\t0 c-misfreed\\t0 c-unfreed-drained\\t0 B/op\\t0 allocs/op\\n' "$n"
-}
-"""
 
 
 @dataclass

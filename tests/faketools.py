@@ -11,20 +11,40 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
-from conftest import PROGRAM
-from recordings import STACKS
-from test_profiles import write as write_profile
+from recordings import STACKS, write_profile
 
 from gccost import paths
 from gccost.measuring import toolchains
 from gccost.measuring.runs import Run, all_runs
 
+# A program that answers as a Go test binary does: one line for the benchmark
+# and N that it is asked for. `$ns` is its time per operation, `$delay` the share of
+# it for which its threads waited for a CPU.
+PROGRAM = """#!/bin/sh
+n=1000
+ns=10
+delay=0.01
+for arg; do
+  case $arg in
+    -test.benchtime=*) n=${arg#*=}; n=${n%x} ;;
+    -test.bench=*) name=${arg#*(}; name=Benchmark${name%)*} ;;
+    -test.cpuprofile=*) profile=${arg#*=}; : > "$profile" ;;
+  esac
+done
+line() {
+  printf '%s-2\\t%s\\t%s ns/op\\t%s cpu-ns/op' "$1" "$n" "$ns" "$ns"
+  printf '\\t%s slice-p05-ns/op\\t%s slices-ns/op\\t%s run-delay-share' "$ns" "$ns" "$delay"
+  printf '\\t%s settled-ns/op\\t%s settled-cpu-ns/op\\t0 gc-cycles' "$ns" "$ns"
+  printf '\\t1e6 peak-rss-bytes\\t0 faults\\t%s c-freed\\t0 c-unfreed-loop' "$n"
+  printf '\\t%s c-allocated\\t0 c-misfreed\\t0 c-unfreed-drained\\t0 B/op\\t0 allocs/op\\n' "$n"
+}
+"""
 GO = """#!/bin/sh
 here='{folder}'
 if [ "$1 $2" = 'test -c' ]; then
@@ -194,3 +214,32 @@ def wait_for(condition: Callable[[], object], seconds: float = 60) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Iterator[FakeTools]:
+    """A machine whose compilers are scripts; what a failed test would leave is ended."""
+    made = FakeTools(tmp_path / "machine")
+    yield made
+    made.end()
+
+
+Reported = tuple[FakeTools, subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
+    """A report, and what became of another that was started while it was made."""
+    tools = FakeTools(tmp_path_factory.mktemp("reported") / "machine")
+    hold = tools.folder / "hold"
+    hold.touch()
+    wait = f'while [ -e "{hold}" ]; do sleep 0.05; done'
+    tools.from_the(1, of="shell", what=f': > "{tools.folder}/reached"; {wait}')
+    first = tools.start("report")
+    tools.wait_until_at_work(first)
+    second = tools.gccost("report")
+    hold.unlink()
+    said, complaint = first.communicate(timeout=60)
+    assert first.returncode == 0, complaint
+    assert "the report is" in said
+    return tools, second

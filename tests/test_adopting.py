@@ -12,7 +12,7 @@ from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.measuring.cases import AUTO, FREE, Case
-from gccost.measuring.experiments import EXPERIMENTS
+from gccost.studies import STUDIES
 from gccost.study import reference as shown
 
 
@@ -24,10 +24,10 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_run_is_copied_and_its_costs_are_kept(runs: Path) -> None:
     run = recordings.record(runs)
-    copy = reference.adopt(run)
-    assert shown(EXPERIMENTS["lemire"]).folder == copy.folder
+    copy = reference.adopt(run, list(STUDIES.values()))
+    assert shown(STUDIES["lemire"]).folder == copy.folder
     assert copy.samples.read_bytes() == run.samples.read_bytes()
-    reference.adopt(run)  # again, with what was added to it since
+    reference.adopt(run, list(STUDIES.values()))  # again, with what was added to it since
     costs = pd.read_csv(paths.reference() / "costs.csv")
     assert list(costs["run"]) == [run.name]
     assert costs.loc[0, "AllocateFree"] == pytest.approx(0.98 * 80, rel=0.05)
@@ -45,21 +45,21 @@ def test_a_run_is_copied_and_its_costs_are_kept(runs: Path) -> None:
 def test_a_run_that_is_slower_than_like_machines_is_refused(
     runs: Path, variant: str, factor: float, refused: bool
 ) -> None:
-    reference.adopt(recordings.record(runs))
-    later = recordings.record(runs, {**recordings.NS, variant: factor * recordings.NS[variant]})
+    reference.adopt(recordings.record(runs), list(STUDIES.values()))
+    later = recordings.record(runs, ns={variant: factor * recordings.NS[variant]})
     if refused:
         with pytest.raises(GccostError, match=rf"refused as a reference: {variant} takes .* ns"):
-            reference.adopt(later)
+            reference.adopt(later, list(STUDIES.values()))
         assert not (paths.reference() / later.name).exists()
     else:
-        assert reference.adopt(later).samples.exists()
+        assert reference.adopt(later, list(STUDIES.values())).samples.exists()
 
 
 def test_a_run_on_another_machine_is_not_compared(runs: Path) -> None:
-    reference.adopt(recordings.record(runs))
-    slow = recordings.record(runs, {name: 2 * ns for name, ns in recordings.NS.items()})
+    reference.adopt(recordings.record(runs), list(STUDIES.values()))
+    slow = recordings.record(runs, ns={name: 2 * ns for name, ns in recordings.NS.items()})
     slow.update(machine={**slow.manifest()["machine"], "cpu_model": 99})
-    assert reference.adopt(slow).samples.exists()
+    assert reference.adopt(slow, list(STUDIES.values())).samples.exists()
 
 
 def test_a_run_of_a_disturbed_machine_is_refused(runs: Path) -> None:
@@ -67,5 +67,5 @@ def test_a_run_of_a_disturbed_machine_is_refused(runs: Path) -> None:
         metrics["run-delay-share"] = 0.5 if case.arm in (AUTO, FREE) else 0.0
 
     with pytest.raises(GccostError, match="every process waited for a CPU"):
-        reference.adopt(recordings.record(runs, change=waits))
+        reference.adopt(recordings.record(runs, change=waits), list(STUDIES.values()))
     assert not paths.reference().exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from browser import DESKTOP, PHONE, Browser, Scheme, chromium
+from browser import DESKTOP, PHONE, Browser, Scheme
 from notebooks_fixture import executed, report
 from playwright.sync_api import Page
 
@@ -15,8 +15,7 @@ PAGES = ["index.html", "01-lemire.html"]
 
 
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("window", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("window", "scheme"), [(DESKTOP, "dark"), (PHONE, "light")])
 def test_a_page_asks_nothing_breaks_nothing_and_can_be_read(
     browser: Browser, report: Path, name: str, window: tuple[int, int], scheme: Scheme
 ) -> None:
@@ -32,20 +31,6 @@ def test_a_page_asks_nothing_breaks_nothing_and_can_be_read(
     assert seen.empty_charts == 0
     for kind in ("text", "code", "chart"):
         assert seen.weakest(kind).ratio >= 7, seen.weakest(kind)
-
-
-def test_the_ledger_and_the_charts_are_seen(browser: Browser, report: Path) -> None:
-    def look(page: Page) -> None:
-        ledger = page.get_by_role("table").first
-        assert ledger.is_visible()
-        assert ledger.get_by_text("cannot be tested on this machine").first.is_visible()
-        for claim in ("L1", "L5"):
-            assert ledger.get_by_role("link", name=claim).is_visible()
-        chart = page.get_by_role("img", name="A finalizer costs 18.4 times freeing by hand")
-        assert chart.bounding_box()["width"] > 500
-        assert chart.get_by_text("1150 ns").is_visible()
-
-    browser.visit(report / "index.html", look)
 
 
 def test_dark_and_light_are_dark_and_light(browser: Browser, report: Path) -> None:
@@ -185,15 +170,3 @@ def test_a_bad_page_is_seen_to_be_bad(browser: Browser, tmp_path: Path) -> None:
     assert seen.scripts == 1
     assert seen.weakest("text").ratio == pytest.approx(1.9, abs=0.1)
     assert seen.weakest("chart").ratio == pytest.approx(1.4, abs=0.1)
-
-
-def test_without_a_browser_the_tests_are_skipped_except_in_ci(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setenv("CI", "")
-    with pytest.raises(pytest.skip.Exception, match="apt-get install chromium"), chromium():
-        pass
-    monkeypatch.setenv("CI", "true")
-    with pytest.raises(pytest.fail.Exception, match="apt-get install chromium"), chromium():
-        pass

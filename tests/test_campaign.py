@@ -13,25 +13,26 @@ import pandas as pd
 import pytest
 import recordings
 from click.testing import CliRunner
-from conftest import PROGRAM, FakeMachine, due
+from conftest import FakeMachine, due
+from faketools import PROGRAM
 
 from gccost import cli, paths
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
-from gccost.judging.claims import CLAIMS
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, builds, campaign, frames, runs, samples
 from gccost.measuring.campaign import Plan, Questions, Standing, Want
 from gccost.measuring.cases import AUTO, BUDGETS, DEFER, FREE, Arm, Case, Experiment
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.machine import describe, memory_for_a_sample
 from gccost.measuring.samples import SampleFailed, run_sample
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+from gccost.stats import LOOKS
+from gccost.studies import CLAIMS, STUDIES
 
-LEMIRE = EXPERIMENTS["lemire"]
-TINY = BUDGETS["tiny"]
+LEMIRE = STUDIES["lemire"]
+TINY = replace(BUDGETS["tiny"], judged=LOOKS[0])  # so that verdicts are given
 CASE = Case("cstr", FREE, TODAY_GO, n=1000)
 COSTLY, DUMMY = (replace(CASE, arm=arm) for arm in (AUTO, Arm("AllocateDummy")))
 
@@ -274,7 +275,7 @@ def test_verdicts_that_are_decided_end_a_campaign(sampler: Sampler) -> None:
 
 
 def test_undecided_verdicts_and_wide_headlines_are_what_is_open(tmp_path: Path) -> None:
-    ns = recordings.NS | {"AllocateDummy": 1.1 * 700}
+    ns = {"AllocateDummy": 1.1 * 700}
     run = recordings.record(tmp_path, ns=ns, rounds=4)
     dummy = Arm("AllocateDummy")
     open_ = questions([LEMIRE], BUDGETS["quick"]).standing(run).wants
@@ -408,7 +409,9 @@ def test_a_case_that_cannot_be_built_is_noted_and_its_claims_say_why(
     monkeypatch.setattr(builds, "build", build)
     run = campaign.measure(campaign.plan([LEMIRE], TINY, questions([LEMIRE], TINY)))
     assert "the linker was killed" in run.manifest()["troubles"][FREE.on(DOCUMENT_GO)][0]
-    old, new = ledger.rows({"lemire": Recording.load(LEMIRE, run)}, [CLAIMS["L1"]])
+    old, new = ledger.rows(
+        {"lemire": Recording.load(LEMIRE, run)}, [replace(LEMIRE, claims=(CLAIMS["L1"],))]
+    )
     assert old.verdict.label is Label.UNMEASURED
     assert "the linker was killed" in old.why
     assert new.verdict.label is Label.FAILS

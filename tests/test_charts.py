@@ -1,221 +1,176 @@
-"""The charts of chapters 02 and 03: the data decide what they draw and say."""
+"""Every chart keeps the same promises; what it draws and says follows the samples."""
 
 from __future__ import annotations
 
 import io
-import random
+import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from zlib import crc32
 
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
-from test_profiles import write as write_profile
+import recordings
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 from gccost import rounding
 from gccost.judging import flame, ledger
-from gccost.judging.models import objects_in_span
 from gccost.judging.recording import Recording
-from gccost.measuring import benchfmt, runs
-from gccost.measuring.cases import BUDGETS, Case
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.profiles import Profile
-from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO
-from gccost.showing import charts, plots
-from gccost.showing.charts import common, siebenmann
+from gccost.measuring.toolchains import DOCUMENT_GO, DOCUMENT_JDK, ISSUE_GO, TODAY_GO, TODAY_JDK
+from gccost.showing import plots
+from gccost.showing.figures import Chart
+from gccost.studies import CHARTS, STUDIES
+from gccost.studies.cloudflare import MOST_PROCS, start, turns
+from gccost.studies.common import NAMES, release, verdicts
+from gccost.studies.siebenmann import kind
+from gccost.studies.weimer import CLEANER, beside, per_object
+from gccost.study import OpenStudy
 
-NS = {
-    "AllocateFree": 80.0,
-    "AllocateDefer": 82.0,
-    "AllocateHeapFree": 95.0,
-    "AllocateCleanup": 500.0,
-    "AllocateAuto": 800.0,
-    "AllocateOnly": 110.0,
-    "EmptyFinalizer": 600.0,
-    "ParallelFree": 60.0,
-    "ParallelCleanup": 480.0,
-    "ParallelAuto": 900.0,
-}
-CYCLES = {"UntilFreePlain": 1, "UntilFreeCleanup": 1, "UntilFreeFinalizer": 2}
-STACKS = {
-    "EmptyFinalizer": [
-        (["x.BenchmarkEmptyFinalizer", "runtime.SetFinalizer", "runtime.addspecial"], 50),
-        (["x.BenchmarkEmptyFinalizer", "runtime.SetFinalizer", "runtime.lock2"], 10),
-        (["x.BenchmarkEmptyFinalizer", "runtime.mallocgc", "runtime.sweepone"], 15),
-        (["runtime.gcBgMarkWorker", "runtime.gcDrain"], 24),
-        (["runtime.mcall"], 1),
-    ],
-    "AllocateCleanup": [
-        (
-            [
-                "x.BenchmarkAllocateCleanup",
-                "gccost/cstr.AllocateCleanup",
-                "runtime.addspecial",
-                "runtime.(*mspan).specialFindSplicePoint",
-            ],
-            60,
-        ),
-        (
-            ["x.BenchmarkAllocateCleanup", "gccost/cstr.AllocateCleanup", "runtime.cgocall"],
-            30,
-        ),
-        (["runtime.gcBgMarkWorker"], 10),
-    ],
-}
-
-
-def time(case: Case) -> float:
-    """The ns per operation of a case, made up."""
-    arm = case.arm
-    if arm.benchmark in CYCLES:
-        return 1e6
-    if "words" not in dict(arm.sub):
-        return NS[arm.benchmark] * (0.9 if arm.gogc == "off" else 1.0)
-    size = 8 * int(dict(arm.sub)["words"])
-    allocating = 8 + 0.17 * size
-    added = {"Allocate": 0.0, "Finalize": 160.0, "Cleanup": 190.0}[arm.benchmark]
-    each = 0.6 if added else 0.0
-    return allocating + added + each * (objects_in_span(size, case.release) + size / 20)
-
-
-def made_up(folder: Path, name: str, rounds: int = 4) -> Recording:
-    """A recording of an experiment at the standard budget, with 1 % of noise."""
-    machine = {"cpu": "Made-up CPU", "allowed_cpus": 2, "release": "Test OS"}
-    run = runs.create(folder, machine=machine, fingerprint="0" * 12, warnings=[])
-    noise = random.Random(1)
-    cases = EXPERIMENTS[name].within(BUDGETS["standard"])
-    lines = []
-    for number in range(1, rounds + 1):
-        for case in cases:
-            for _ in range(case.processes):
-                lines.append(benchfmt.format_line(sample(case, number, noise.gauss(1, 0.01))))
-            if case.arm.profile:
-                path = run.profile(case.name, number)
-                path.parent.mkdir(exist_ok=True)
-                stacks = STACKS[case.arm.benchmark]
-                write_profile(path, [(stack, ns * 10**7 + number) for stack, ns in stacks])
-    run.append(lines)
-    recording = Recording.load(EXPERIMENTS[name], run)
-    assert len(recording.frame) == len(lines)
-    assert not recording.problems
-    return recording
-
-
-def sample(case: Case, number: int, noise: float) -> benchfmt.Sample:
-    arm, ns = case.arm, time(case) * noise
-    metrics = {
-        "ns/op": ns,
-        "cpu-ns/op": ns * 1.05,
-        "settled-ns/op": ns * 1.2,
-        "allocs/op": 1,
-        "faults": case.n * (0.9 if arm.gogc == "off" else 0.01),
-        "round": number,
-    }
-    if arm.stationary:
-        metrics |= {"slice-p05-ns/op": ns, "slices-ns/op": ns}
-    if arm.benchmark in CYCLES:
-        metrics["gc-cycles-to-free"] = CYCLES[arm.benchmark]
-    keys = {**dict(arm.sub), "go": case.release, **arm.keys()}
-    procs = 1 if arm.setting == "precise" else 2
-    return benchfmt.Sample(arm.benchmark, n=case.n, metrics=metrics, keys=keys, procs=procs)
-
-
+# A run on few CPUs cannot show what a document's 48 did, and says so.
+MANY = "cloudflare on 48 CPUs"
+# These need what `make precision` keeps beside the samples: see tests/test_precision.py.
+KEPT_BESIDE = ("precision-slices", "precision-drift")
+NAMED = ["control", *CHARTS]
+EVERY = [
+    *((name, study) for name in NAMED for study in [{"control": "lemire"}.get(name, "")]),
+    *((name, MANY) for name in NAMED if name.startswith("cloudflare")),
+]
+EVERY = [(name, study or name.partition("-")[0]) for name, study in EVERY]
+DRAWN = [each for each in EVERY if each[0] not in KEPT_BESIDE]
+every_chart = pytest.mark.parametrize(("name", "study"), DRAWN, ids=lambda x: x.replace(" ", "-"))
 Recordings = dict[str, Recording]
 
 
 @pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> Recordings:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Recordings:
+    """A synthetic recording of every study."""
     folder = tmp_path_factory.mktemp("runs")
-    return {name: made_up(folder / name, name) for name in ("siebenmann", "addcleanup")}
+    found = {name: recordings.recorded(folder / name, name, rounds=4) for name in STUDIES}
+    many = recordings.recorded(folder / "many", "cloudflare", rounds=4, cpus=48)
+    assert not any(recording.problems for recording in found.values())
+    return found | {MANY: many}
+
+
+def draw(recording: Recording, name: str) -> Chart:
+    return OpenStudy("replay", recording, ()).chart(name)
 
 
 @pytest.fixture(scope="module")
-def drawn(recordings: Recordings) -> dict[str, charts.Chart]:
-    return {name: charts.CHARTS[name](of(recordings, name)) for name in NEW}
+def drawn(made: Recordings) -> Callable[[str, str], Chart]:
+    """Each chart, drawn once."""
+    known: dict[tuple[str, str], Chart] = {}
+
+    def chart(name: str, study: str) -> Chart:
+        if (name, study) not in known:
+            known[name, study] = draw(made[study], name)
+        return known[name, study]
+
+    return chart
 
 
 @pytest.fixture
-def unsaved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Charts are made and not saved as pictures, which takes most of the time."""
-
-    def savefig(figure: Figure, file: io.IOBase, **_: object) -> None:
-        file.write("<svg/>" if isinstance(file, io.StringIO) else b"")
-
-    monkeypatch.setattr(Figure, "savefig", savefig)
-
-
-NEW = [name for name in charts.CHARTS if name.startswith(("siebenmann-", "addcleanup-"))]
-every_chart = pytest.mark.parametrize("name", NEW)
+def no_pictures() -> Iterator[None]:
+    """Charts are made and not drawn, which takes most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FigureCanvasSVG, "print_svg", lambda self, f, **_: f.write("<svg />"))
+        patch.setattr(FigureCanvasAgg, "print_png", lambda self, f, **_: f.write(b""))
+        yield
 
 
-def of(recordings: Recordings, chart: str) -> Recording:
-    return recordings[chart.partition("-")[0]]
-
-
-def test_there_are_charts_of_both_chapters() -> None:
-    assert len(NEW) == 12
+# --- What every chart promises ------------------------------------------------------
 
 
 @every_chart
-def test_every_chart_is_complete(drawn: dict[str, charts.Chart], name: str) -> None:
-    chart = drawn[name]
-    assert chart.name == name
-    assert chart.title in chart.alt
+def test_every_chart_is_complete_and_says_what_it_draws(
+    drawn: Callable[[str, str], Chart], name: str, study: str
+) -> None:
+    chart = drawn(name, study)
+    assert chart.name == ("lemire-control" if name == "control" else name)
+    assert chart.alt.startswith(chart.title)
     assert len(chart.alt) > len(chart.title) + 40
     data = pd.read_csv(io.StringIO(chart.csv()))
     assert len(data) == len(chart.data) > 0
     ET.fromstring(chart.svg)  # noqa: S314 - our own
     assert chart.png.startswith(b"\x89PNG")
-    for gap in ("nan", "–", "∞", "not measured"):
+    assert "#1f2328" not in chart.svg.replace("var(--ink, #1f2328)", "")
+    for gap in ("nan", "∞", "not measured"):
         assert gap not in chart.alt
+    if name.startswith(("lemire", "siebenmann", "addcleanup", "control")):
+        for value in chart.data.select_dtypes("number").get("estimate", []):
+            shown = rounding.whole(float(value))
+            assert shown in chart.alt, f"{shown} is drawn and not said"
 
 
-@every_chart
-def test_every_chart_says_in_its_alt_text_what_it_draws(
-    drawn: dict[str, charts.Chart], name: str
-) -> None:
-    chart = drawn[name]
-    for value in chart.data.get("estimate", []):
-        shown = rounding.whole(float(value))
-        assert shown in chart.alt, f"{shown} is drawn and not said"
+@pytest.mark.parametrize("name", list(CHARTS))
+def test_with_nothing_measured_a_chart_says_so(made: Recordings, name: str) -> None:
+    recording = made[dict(EVERY)[name]]
+    nothing = replace(recording, frame=recording.frame.iloc[:0], cpu_profiles={})
+    chart = draw(nothing, name)
+    if name.endswith("-published"):
+        assert len(chart.data)
+        return
+    assert "nothing to draw" in chart.svg
+    assert re.search(r"\b([Nn]ot?|None|too few|Neither)\b", chart.title)
+    assert not len(chart.data)
+    assert chart.csv().startswith("arm,go,estimate")
 
 
-# What to change for each chart, so that what it says must change.
-CHANGED = {
-    "siebenmann-heap": {"AllocateHeapFree": "ns/op"},
-    "siebenmann-cycles": {"UntilFreeFinalizer": "gc-cycles-to-free"},
-    "siebenmann-sizes": {"Finalize": "ns/op"},
-    "siebenmann-fit": {"Finalize": "ns/op"},
-    "siebenmann-faults": {"Finalize": "faults"},
-    "addcleanup-cost": {"AllocateCleanup": "ns/op"},
-    "addcleanup-gc-off": {"AllocateCleanup": "settled-ns/op"},
-    "addcleanup-parallel": {"ParallelAuto": "ns/op"},
+# Charts of published figures, of gctraces, of outcomes, and of what is held.
+OF_OTHER_THINGS = {
+    *("lemire-published", "cloudflare-published", "cloudflare-gctrace"),
+    *("weimer-removed", "weimer-heaps", "weimer-leak", "runtime-slopes", "remedies-memory"),
+}
+# What scaling a sample's metrics leaves as it is.
+KEPT = ["round", "line", "procs", "n"]
+FIRST_AND_LAST = {
+    "weimer": (DOCUMENT_JDK, TODAY_JDK),
+    "jmh": ("jdk-11", TODAY_JDK),
+    "addcleanup": (ISSUE_GO, TODAY_GO),
 }
 
 
-@pytest.mark.usefixtures("unsaved")
-@pytest.mark.parametrize("name", CHANGED)
+@pytest.mark.usefixtures("no_pictures")
+@every_chart
+def test_a_release_with_one_sample_and_profile_alone_can_be_drawn(
+    made: Recordings, name: str, study: str
+) -> None:
+    recording = made[study]
+    other, only = FIRST_AND_LAST.get(study, (DOCUMENT_GO, TODAY_GO))
+    frame = recording.frame.query(f"release == '{only}' and round == 1")
+    profiles = {
+        case: {round_: profile for round_, profile in found.items() if round_ == 1}
+        for case, found in recording.cpu_profiles.items()
+        if f"/go={only}/" in case
+    }
+    chart = draw(replace(recording, frame=frame, cpu_profiles=profiles), name)
+    assert "nan" not in chart.title
+    if len(recording.releases) > 1 and not name.endswith(("-published", "-releases")):
+        assert other not in chart.alt.removeprefix(chart.title)
+
+
+def mark(text: str) -> float:
+    """From 0 to 1, by the text."""
+    return crc32(text.encode()) % 100 / 100
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize(
+    ("name", "study"), [each for each in DRAWN if each[0] not in OF_OTHER_THINGS]
+)
 def test_titles_and_data_follow_the_samples(
-    recordings: Recordings, drawn: dict[str, charts.Chart], name: str
+    made: Recordings, drawn: Callable[[str, str], Chart], name: str, study: str
 ) -> None:
-    recording = of(recordings, name)
-    frame = recording.frame.copy()
-    for benchmark, metric in CHANGED[name].items():
-        frame.loc[(frame["benchmark"] == benchmark) & (frame["gogc"] == "100"), metric] *= 1.5
-    chart = charts.CHARTS[name](replace(recording, frame=frame))
-    assert chart.title != drawn[name].title
-    assert chart.csv() != drawn[name].csv()
-
-
-@pytest.mark.usefixtures("unsaved")
-@pytest.mark.parametrize("name", [n for n in NEW if n.endswith(("-profile", "-flame"))])
-def test_titles_and_data_follow_the_profiles(
-    recordings: Recordings, drawn: dict[str, charts.Chart], name: str
-) -> None:
-    recording = of(recordings, name)
+    recording, before = made[study], drawn(name, study)
+    metrics = recording.frame.select_dtypes("number").columns.difference(KEPT)
+    cases = recording.frame["name"]
+    frame = recording.frame.assign(
+        **{m: recording.frame[m] * (1 + cases.map(lambda c, m=m: mark(c + m))) for m in metrics}
+    )
     other = Profile(
         (
             (("x", "gccost/cstr.AllocateCleanup", "runtime.cgocall"), 90),
@@ -224,47 +179,41 @@ def test_titles_and_data_follow_the_profiles(
         )
     )
     profiles = {case: dict.fromkeys(found, other) for case, found in recording.cpu_profiles.items()}
-    chart = charts.CHARTS[name](replace(recording, cpu_profiles=profiles))
-    assert chart.title != drawn[name].title
-    assert chart.csv() != drawn[name].csv()
+    after = draw(replace(recording, frame=frame, cpu_profiles=profiles), name)
+    assert after.title != before.title
+    assert after.csv() != before.csv()
 
 
-@pytest.mark.usefixtures("unsaved")
-def test_which_side_moved_more_is_read_from_the_data(
-    recordings: Recordings, drawn: dict[str, charts.Chart]
+@pytest.mark.parametrize("name", ["siebenmann-flame", "siebenmann-fit", "addcleanup-parallel"])
+def test_a_chart_is_the_same_to_the_byte_each_time(
+    made: Recordings, drawn: Callable[[str, str], Chart], name: str
 ) -> None:
-    recording = recordings["addcleanup"]
+    study = name.partition("-")[0]
+    once, again = drawn(name, study), draw(made[study], name)
+    assert (again.svg, again.png, again.alt) == (once.svg, once.png, once.alt)
+    frame = made[study].frame.assign(**{"ns/op": 1.5 * made[study].frame["ns/op"]})
+    if name != "siebenmann-flame":
+        assert draw(replace(made[study], frame=frame), name).svg != once.svg
+
+
+# --- What single charts say ---------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_which_side_moved_more_is_read_from_the_data(made: Recordings) -> None:
+    recording = made["addcleanup"]
 
     def title(benchmark: str) -> str:
         frame = recording.frame.copy()
         today = (frame["benchmark"] == benchmark) & (frame["release"] == TODAY_GO)
         frame.loc[today, ["ns/op", "slice-p05-ns/op"]] *= 0.6
-        return charts.CHARTS["addcleanup-why"](replace(recording, frame=frame)).title
+        return draw(replace(recording, frame=frame), "addcleanup-why").title
 
-    assert "a manual free moved more, to 0.59" in title("AllocateFree")
+    assert "a manual free moved more, to 0.60" in title("AllocateFree")
     assert "AddCleanup moved more" in title("AllocateCleanup")
 
 
-@every_chart
-def test_a_release_with_one_sample_and_profile_alone_can_be_drawn(
-    recordings: Recordings, name: str
-) -> None:
-    chart = charts.CHARTS[name](_only(of(recordings, name), TODAY_GO))
-    assert TODAY_GO in chart.title or "was not measured" in chart.title
-    assert DOCUMENT_GO not in chart.alt.removeprefix(chart.title)
-
-
-def _only(recording: Recording, go: str) -> Recording:
-    frame = recording.frame.query(f"go == '{go}' and round == 1")
-    profiles = {
-        case: {round_: p for round_, p in found.items() if round_ == 1}
-        for case, found in recording.cpu_profiles.items()
-        if f"/go={go}/" in case
-    }
-    return replace(recording, frame=frame, cpu_profiles=profiles)
-
-
-@pytest.mark.usefixtures("unsaved")
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
     ("name", "lost"),
     [
@@ -279,61 +228,66 @@ def _only(recording: Recording, go: str) -> Recording:
     ],
 )
 def test_what_was_not_measured_is_left_out(
-    recordings: Recordings, drawn: dict[str, charts.Chart], name: str, lost: str
+    made: Recordings, drawn: Callable[[str, str], Chart], name: str, lost: str
 ) -> None:
-    recording = of(recordings, name)
-    frame = recording.frame.query(f"benchmark != '{lost}'")
-    chart = charts.CHARTS[name](replace(recording, frame=frame))
-    assert len(chart.data) < len(drawn[name].data)
+    study = name.partition("-")[0]
+    frame = made[study].frame.query(f"benchmark != '{lost}'")
+    chart = draw(replace(made[study], frame=frame), name)
+    assert len(chart.data) < len(drawn(name, study).data)
     assert "nan" not in chart.alt
     assert "–" not in chart.title
 
 
-@pytest.mark.usefixtures("unsaved")
-def test_without_the_gc_off_the_chart_of_page_faults_says_so(recordings: Recordings) -> None:
-    recording = recordings["siebenmann"]
-    on = replace(recording, frame=recording.frame.query("gogc == '100'"))
-    title = charts.CHARTS["siebenmann-faults"](on).title
-    assert title.endswith("with the GC off it was not measured")
+@pytest.mark.usefixtures("no_pictures")
+def test_without_the_gc_off_the_chart_of_page_faults_says_so(made: Recordings) -> None:
+    on = replace(made["siebenmann"], frame=made["siebenmann"].frame.query("gogc == '100'"))
+    assert draw(on, "siebenmann-faults").title.endswith("with the GC off it was not measured")
 
 
-@every_chart
-def test_with_nothing_measured_a_chart_says_so(recordings: Recordings, name: str) -> None:
-    recording = of(recordings, name)
-    empty = replace(recording, frame=recording.frame.iloc[:0], cpu_profiles={})
-    chart = charts.CHARTS[name](empty)
-    assert "nothing to draw" in chart.svg
-    assert any(word in chart.title for word in ("not", "None", "No ", "too few"))
-    assert not len(chart.data)
-    assert chart.csv().startswith("arm,go,estimate")
+def test_a_chart_of_gctraces_names_the_one_that_cannot_be_read(tmp_path: Path) -> None:
+    recording = recordings.recorded(tmp_path, "cloudflare", rounds=1)
+    whole = draw(recording, "cloudflare-gctrace")
+    path = recording.run.gctrace(turns(MOST_PROCS).on(TODAY_GO))
+    path.write_bytes(path.read_bytes()[:-9])
+    chart = draw(recording, "cloudflare-gctrace")
+    assert len(chart.data) == len(whole.data) - 1
+    assert f"; left out: gctraces/{path.name} cannot be read (remove the file" in chart.alt
+    assert "left out:" in chart.svg
+    assert path.name in chart.svg
+    assert str(tmp_path) not in chart.alt + chart.svg
+    assert start(recording, turns(MOST_PROCS), TODAY_GO) == "–"
+    assert start(recording, turns(1), TODAY_GO) != "–"
+    for each in path.parent.iterdir():
+        each.write_bytes(each.read_bytes()[:-9])
+    nothing = draw(recording, "cloudflare-gctrace")
+    assert nothing.title.startswith("No gctrace with cycles was kept; left out: gctraces/")
+    assert "more cannot be read" in nothing.title
 
 
-@pytest.mark.parametrize("name", ["siebenmann-flame", "siebenmann-fit", "addcleanup-parallel"])
-def test_a_chart_is_the_same_to_the_byte_each_time(
-    recordings: Recordings, drawn: dict[str, charts.Chart], name: str
-) -> None:
-    again = charts.CHARTS[name](of(recordings, name))
-    once = drawn[name]
-    assert (again.svg, again.png, again.alt) == (once.svg, once.png, once.alt)
-
-
-def test_the_picture_follows_the_samples(
-    recordings: Recordings, drawn: dict[str, charts.Chart]
-) -> None:
-    recording = recordings["siebenmann"]
-    frame = recording.frame.assign(**{"ns/op": 1.5 * recording.frame["ns/op"]})
-    for name in ("siebenmann-heap", "siebenmann-fit"):
-        chart = charts.CHARTS[name](replace(recording, frame=frame))
-        assert chart.svg != drawn[name].svg
+def test_charts_of_the_ledger_follow_its_rows(made: Recordings) -> None:
+    recording = made["lemire"]
+    dearer = recording.frame["benchmark"].eq("AllocateAuto")
+    frame = recording.frame.assign(**{"ns/op": recording.frame["ns/op"] * (1 + dearer / 2)})
+    scaled = replace(recording, frame=frame)
+    one, other = (
+        verdicts(ledger.rows({"lemire": r}, [STUDIES["lemire"]])) for r in (recording, scaled)
+    )
+    assert one.csv() != other.csv()
+    chart = beside({"weimer": made["weimer"]})
+    assert "JDK 25" in chart.title
+    assert "Go 1" not in chart.title
+    assert beside({}).title == "Neither Go nor Java was measured"
+    values, estimate = per_object(made["weimer"], CLEANER, TODAY_JDK)
+    assert estimate.value == pytest.approx(95, rel=0.05)  # (1.0 - 0.05) s over ten million
+    assert len(values) == estimate.samples
 
 
 # --- What they are made of -----------------------------------------------------
 
 
-def test_the_fit_finds_the_line_that_the_samples_lie_on(
-    drawn: dict[str, charts.Chart],
-) -> None:
-    data = drawn["siebenmann-fit"].data
+@pytest.mark.usefixtures("no_pictures")
+def test_the_fit_finds_the_line_that_the_samples_lie_on(made: Recordings) -> None:
+    data = draw(made["siebenmann"], "siebenmann-fit").data
     assert set(data["go"]) == {DOCUMENT_GO, TODAY_GO}
     assert data["slope"].between(0.55, 0.65).all()
     assert data["r2"].min() > 0.98
@@ -357,7 +311,7 @@ def test_a_flame_graph_merges_what_stacks_share() -> None:
     assert frames["main",].width == pytest.approx(90 / 99)
     assert frames["main", "b"].left == pytest.approx(60 / 99)
     assert frames["runtime.gcDrain",].left == pytest.approx(90 / 99)
-    kinds = {path[-1]: siebenmann.kind(frame) for path, frame in frames.items()}
+    kinds = {path[-1]: kind(frame) for path, frame in frames.items()}
     assert kinds == {
         "main": "the rest",
         "runtime.SetFinalizer": "SetFinalizer",
@@ -385,9 +339,9 @@ def test_names_at_the_ends_of_lines_stand_apart(wanted: list[float]) -> None:
         assert placed == pytest.approx(wanted)
 
 
-def test_verdicts_show_a_figure_that_has_no_place_on_a_log_scale(recordings: Recordings) -> None:
-    rows = ledger.rows({"siebenmann": recordings["siebenmann"]})
-    chart = charts.verdicts(rows)
+def test_verdicts_show_a_figure_that_has_no_place_on_a_log_scale(made: Recordings) -> None:
+    rows = ledger.rows({"siebenmann": made["siebenmann"]}, [STUDIES["siebenmann"]])
+    chart = verdicts(rows)
     none = chart.data.query("claim == 'S2'")
     assert (none["estimate"] == 0).all()
     assert chart.svg.count("(0 or less)") >= len(none) > 0
@@ -397,12 +351,12 @@ def test_every_measured_benchmark_has_a_name() -> None:
     measured = {
         case.arm.benchmark
         for name in ("lemire", "siebenmann", "addcleanup")
-        for case in EXPERIMENTS[name].cases
+        for case in STUDIES[name].cases
     }
-    assert measured <= set(charts.NAMES)
+    assert measured <= set(NAMES)
 
 
-def test_a_panel_says_whose_release_it_shows(recordings: Recordings) -> None:
-    recording = recordings["addcleanup"]
-    assert common.release(recording, ISSUE_GO).endswith("the document's toolchain")
-    assert common.release(recording, TODAY_GO).endswith("today's")
+def test_a_panel_says_whose_release_it_shows(made: Recordings) -> None:
+    recording = made["addcleanup"]
+    assert release(recording, ISSUE_GO).endswith("the document's toolchain")
+    assert release(recording, TODAY_GO).endswith("today's")

@@ -6,11 +6,11 @@ import math
 from dataclasses import replace
 
 import pytest
+from recordings import study_of
 from test_stats import shown
 
 from gccost import stats
 from gccost.judging import ledger, published
-from gccost.judging.claims import CLAIMS, Claim
 from gccost.judging.quantities import Dip, Occurrences, Range, Spread
 from gccost.judging.rules import (
     About,
@@ -31,8 +31,8 @@ from gccost.judging.rules import (
 )
 from gccost.measuring import toolchains
 from gccost.measuring.cases import Ratio
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.stats import Estimate
+from gccost.studies import CLAIMS, STUDIES, Claim
 
 HOLDS, FAILS, UNDECIDED = Label.HOLDS, Label.FAILS, Label.UNDECIDED
 EVERY = math.inf
@@ -151,7 +151,7 @@ def test_every_claim_has_its_published_row_and_the_other_way_round() -> None:
 
 @every_claim
 def test_every_claim_is_measured_by_its_experiment_on_its_releases(claim: Claim) -> None:
-    of = EXPERIMENTS[claim.study]
+    of = study_of(claim)
     assert len(claim.releases) <= 2  # those between belong to chapter 06
     assert claim.releases[-1] == toolchains.today(of.document)
     for arm in claim.quantity.arms:
@@ -161,7 +161,7 @@ def test_every_claim_is_measured_by_its_experiment_on_its_releases(claim: Claim)
 
 @every_claim
 def test_a_claim_that_is_looked_at_again_rests_on_no_case_measured_once(claim: Claim) -> None:
-    once = {c.arm for c in EXPERIMENTS[claim.study].cases if c.once}
+    once = {c.arm for c in study_of(claim).cases if c.once}
     assert claim.quantity.at_once or once.isdisjoint(claim.quantity.arms)
 
 
@@ -200,7 +200,7 @@ def test_published_ratios_are_those_of_the_published_figures() -> None:
 
 
 def test_without_a_run_every_claim_is_not_measured() -> None:
-    rows = ledger.rows({})
+    rows = ledger.rows({}, STUDIES.values())
     assert len(rows) == sum(len(claim.releases) for claim in CLAIMS.values())
     assert {row.verdict.label for row in rows} == {Label.UNMEASURED}
 
@@ -211,7 +211,7 @@ def test_the_document_judged_wall_time() -> None:
     ratios = {
         claim.id: claim.quantity
         for claim in CLAIMS.values()
-        if claim.study in documents and isinstance(claim.quantity, Ratio)
+        if study_of(claim).name in documents and isinstance(claim.quantity, Ratio)
     }
     per_core = {name for name, ratio in ratios.items() if ratio.metric != "ns/op"}
     assert per_core == {"C2"}  # which is about the CPUs that it uses
@@ -257,7 +257,7 @@ def test_a_verdict_is_given_eight_rounds_before_it_is_given_up() -> None:
     ],
 )
 def test_how_much_more_is_told(needed: float, told: str) -> None:
-    row, *_ = ledger.rows({}, [CLAIMS["L6"]])
+    row, *_ = ledger.rows({}, [replace(STUDIES["remedies"], claims=(CLAIMS["L6"],))])
     verdict = Verdict(UNDECIDED, "the interval holds the bar")
     row = replace(row, verdict=verdict, judged=interval(1, 4), needed=needed, unit="ratio")
     assert row.why == f"the interval holds the bar{told}"

@@ -2,143 +2,57 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import random
 import subprocess
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import PROGRAM, FakeMachine
-from test_profiles import write as write_profile
+from conftest import FakeMachine
+from faketools import PROGRAM
+from recordings import TRACE, recorded
 
-from gccost import paths
+from gccost import choosing
 from gccost.errors import GccostError
-from gccost.judging import gogc, ledger, published
-from gccost.judging.claims import cloudflare as claims
+from gccost.judging import fits, ledger, published
 from gccost.judging.recording import GOROUTINES, Recording
 from gccost.judging.rules import Label
-from gccost.measuring import benchfmt, builds, campaign, runs, samples, toolchains
+from gccost.measuring import builds, campaign, runs, samples, toolchains
 from gccost.measuring import machine as described
 from gccost.measuring.cases import BUDGETS, Case
-from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.machine import MOST_BYTES
 from gccost.measuring.profiles import read
 from gccost.measuring.samples import SampleFailed, run_sample
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
-from gccost.showing import charts, choosing, widgets
+from gccost.showing import widgets
+from gccost.studies import STUDIES, cloudflare
 from gccost.studies.cloudflare import (
     AUTOMEMLIMIT,
-    CONTAINER_MIB,
     DOCUMENT_CPUS,
     GOGCS,
     LEAST_CPUS,
     MOST_PROCS,
-    PROCS,
     SERVE,
     signing,
     turns,
     with_limit,
 )
 
-CLOUDFLARE = EXPERIMENTS["cloudflare"]
-CHARTS = [name for name in charts.CHARTS if name.startswith("cloudflare")]
-LINE = "gc 3 @0.027s 1%: 0.1+0.4+0.2 ms clock, 0.6+0.5/1/0+1 ms cpu, 4->4->0 MB, 5 MB goal, 48 P"
-
-# --- A made-up recording: as if of so many CPUs ------------------------------------
-
-
-def throughput(case: Case) -> float:
-    """Signatures a second, as the document's machine would make them; made up."""
-    arm = case.arm
-    known = {
-        (int(g), str(q)): float(v)
-        for g, q, v in published.table("cloudflare-throughput").itertuples(index=False)
-    }
-    goroutines = int(dict(arm.sub).get("goroutines", "1"))
-    if arm.benchmark == "Sign":
-        # Along the document's points; past the physical cores a little is gained.
-        rising = 30_600.0 * min(goroutines, 24) * 0.8 + 4000.0 * max(goroutines - 24, 0)
-        falling = 274_622.0 * min(1.0, (17 / goroutines) ** 1.2)
-        made = known.get((goroutines, arm.gogc), falling if arm.gogc == "100" else rising)
-        return min(made, 30_618.5 * goroutines) if arm.gogc == "100" else made
-    if arm.benchmark == "SignInTurns":
-        collapsed = arm.gogc == "100" and goroutines >= 32
-        return 45_000.0 - 40 * goroutines - (16_000.0 if collapsed else 0.0)
-    return 90_000.0 if arm == SERVE else 120_000.0
-
-
-def made_up(folder: Path, cpus: int, noise: float = 0.01, rounds: int = 6) -> Recording:
-    """A recording at the standard budget, marked as made up, on so many CPUs."""
-    machine = {"cpu": "Made-up CPU", "allowed_cpus": cpus, "release": "Test OS"}
-    run = runs.create(folder, machine=machine, fingerprint="0" * 12, warnings=["It is made up."])
-    draw = random.Random(1)
-    lines = []
-    for case in CLOUDFLARE.within(BUDGETS["standard"]):
-        if case.cpus > cpus:
-            continue
-        for number in range(1, rounds + 1):
-            lines.append(benchfmt.format_line(sample(case, number, draw.gauss(1, noise))))
-            if case.arm.profile:
-                path = run.profile(case.name, number)
-                path.parent.mkdir(exist_ok=True)
-                collecting = 70 if case.arm.gogc == "100" else 3
-                stacks = [
-                    (["gccost/rates.Measure.func1", "gccost/signing.Sign"], 30),
-                    (["runtime.gcBgMarkWorker", "runtime.gcDrain"], collecting),
-                ]
-                write_profile(path, [(stack, ns * 10**7 + number) for stack, ns in stacks])
-        path = run.gctrace(case.name)
-        path.parent.mkdir(exist_ok=True)
-        trace = [LINE.replace("gc 3 @0.027", f"gc {i} @{i / 1000:.3f}") for i in range(1, 9)]
-        path.write_bytes(gzip.compress("\n".join(trace).encode(), mtime=0))
-    run.append(lines)
-    recording = Recording.load(CLOUDFLARE, run)
-    assert not recording.problems
-    return recording
-
-
-def sample(case: Case, number: int, noise: float) -> benchfmt.Sample:
-    rate = throughput(case) * noise
-    busy = min(int(dict(case.arm.sub)["goroutines"]), 30) if case.arm.benchmark == "Sign" else 1
-    cycles = {"100": 100.0, "off": 0.0}.get(case.arm.gogc, 5.0)
-    metrics = {
-        "ns/op": 1e9 / rate,
-        "op/s": rate,
-        "cpu-ns/op": busy * 1e9 / rate,
-        "op/cpu-s": rate / busy,
-        "cpus-busy": busy,
-        "gc-cycles": cycles,
-        "gc-cycles/s": 679.0 if case.arm.gogc == "100" else 6.0,
-        "faults": 9000.0 * (2 + number % 2) if case.arm.gogc == "off" else 1000.0 + 10 * number,
-        "gc-share-memstats": 0.1,
-        "gc-share-classes": 3.0,
-        "gctrace-share": 0.12,
-        "peak-rss-bytes": 5e8 if case.arm.gogc == "off" and not case.arm.limit else 5e7,
-        "round": number,
-        "elapsed-s": 1,
-    }
-    if cycles:
-        metrics["gc-cycle-op"] = 116.0 if int(case.arm.procs or 48) >= 32 else 1000.0
-    keys = {**dict(case.arm.sub), "go": case.release, **case.arm.keys()}
-    procs = int(case.arm.procs or 48)
-    return benchfmt.Sample(case.arm.benchmark, case.n, metrics, keys, procs)
+CLOUDFLARE = STUDIES["cloudflare"]
 
 
 @pytest.fixture(scope="module")
 def many_cores(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    return made_up(tmp_path_factory.mktemp("48-cpus"), cpus=48)
+    return recorded(tmp_path_factory.mktemp("48-cpus"), "cloudflare", rounds=6, cpus=48)
 
 
 @pytest.fixture(scope="module")
 def few_cores(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    return made_up(tmp_path_factory.mktemp("2-cpus"), cpus=2)
+    return recorded(tmp_path_factory.mktemp("2-cpus"), "cloudflare", rounds=6)
 
 
 def test_on_few_cores_every_claim_says_what_it_needs(few_cores: Recording) -> None:
-    rows = ledger.rows({"cloudflare": few_cores}, claims.CLAIMS)
+    rows = ledger.rows({"cloudflare": few_cores}, [CLOUDFLARE])
     assert len(rows) == 16
     assert {row.verdict.label for row in rows} == {Label.UNTESTABLE}
     assert {row.verdict.reason for row in rows} == {"it needs 16 CPUs, there were 2"}
@@ -148,71 +62,48 @@ def test_a_quota_of_few_cpus_is_few_cpus(many_cores: Recording, tmp_path: Path) 
     described = {"cpu": "Made-up CPU", "allowed_cpus": 48, "cpu_quota": 2.5, "release": "Test OS"}
     run = runs.create(tmp_path, machine=described, fingerprint="0" * 12, warnings=[])
     limited = replace(many_cores, run=run)
-    rows = ledger.rows({"cloudflare": limited}, claims.CLAIMS)
+    rows = ledger.rows({"cloudflare": limited}, [CLOUDFLARE])
     assert {row.verdict.reason for row in rows} == {"it needs 16 CPUs, there were 2"}
 
 
 def test_on_many_cores_the_same_claims_are_judged(many_cores: Recording) -> None:
-    rows = ledger.rows({"cloudflare": many_cores}, claims.CLAIMS)
+    rows = ledger.rows({"cloudflare": many_cores}, [CLOUDFLARE])
     for row in rows:
         assert row.verdict.label is Label.HOLDS, (row.claim.id, row.verdict, row.estimate)
 
 
-def test_no_verdict_on_many_cores_is_typed_by_hand(tmp_path: Path) -> None:
-    recording = made_up(tmp_path, cpus=48)
-    slow = recording.frame["benchmark"].eq("Sign") & recording.frame["gogc"].eq("100")
-    frame = recording.frame.copy()
+def test_verdicts_on_many_cores_follow_the_samples(many_cores: Recording) -> None:
+    frame = many_cores.frame.copy()
+    slow = frame["benchmark"].eq("Sign") & frame["gogc"].eq("100")
     frame.loc[slow & frame["goroutines"].eq("48"), ["ns/op", "cpu-ns/op"]] /= 8  # no collapse
-    rows = ledger.rows({"cloudflare": replace(recording, frame=frame)}, claims.CLAIMS)
+    rows = ledger.rows({"cloudflare": replace(many_cores, frame=frame)}, [CLOUDFLARE])
     labels = {row.claim.id: row.verdict.label for row in rows}
     assert labels["C1"] is labels["C2"] is Label.FAILS
     assert labels["C5"] is not Label.HOLDS
     assert labels["C7"] is labels["C8"] is Label.HOLDS
 
 
-@pytest.mark.parametrize("name", CHARTS)
-@pytest.mark.parametrize("cores", ["many_cores", "few_cores"])
-def test_every_chart_is_drawn_on_few_cores_and_on_many(
-    name: str, cores: str, request: pytest.FixtureRequest
-) -> None:
-    chart = charts.CHARTS[name](request.getfixturevalue(cores))
-    assert "not measured" not in chart.title
-    assert len(chart.data) > 0
-    assert chart.alt.startswith(chart.title)
-    assert "nan" not in chart.title + chart.alt
-    again = charts.CHARTS[name](request.getfixturevalue(cores))
-    assert (chart.svg, chart.csv()) == (again.svg, again.csv())
-
-
-@pytest.mark.parametrize("name", CHARTS)
-def test_a_chart_of_what_was_not_measured_says_so(name: str, few_cores: Recording) -> None:
-    nothing = replace(few_cores, frame=few_cores.frame.iloc[:0], cpu_profiles={})
-    chart = charts.CHARTS[name](nothing)
-    assert chart.title
-    assert chart.alt
-
-
 def test_the_threshold_is_where_the_operations_per_cycle_fall(few_cores: Recording) -> None:
-    where = gogc.threshold(few_cores, TODAY_GO)
+    where = cloudflare.threshold(few_cores, TODAY_GO)
     assert where is not None
     assert where[:2] == (28, 32)
     assert where[2] == pytest.approx(1000 / 116)
     level = few_cores.frame.copy()
     level["gc-cycle-op"] = 500.0
-    assert gogc.threshold(replace(few_cores, frame=level), TODAY_GO) is None
+    assert cloudflare.threshold(replace(few_cores, frame=level), TODAY_GO) is None
 
 
 def test_the_sweep_is_the_documents_own_where_there_are_cores(
     few_cores: Recording, many_cores: Recording
 ) -> None:
-    assert gogc.sweep_arm(many_cores)[0]("400") == signing(DOCUMENT_CPUS, "400")
-    assert gogc.sweep_arm(few_cores)[0]("400") == turns(MOST_PROCS, "400")
+    assert cloudflare.sweep_arm(many_cores)[0]("400") == signing(DOCUMENT_CPUS, "400")
+    assert cloudflare.sweep_arm(few_cores)[0]("400") == turns(MOST_PROCS, "400")
     # What is above 200 signs more in the made-up run, but by less than its intervals.
-    assert gogc.best_gogc(many_cores, TODAY_GO) == "200"
+    assert cloudflare.best_gogc(many_cores, TODAY_GO) == "200"
 
 
 def test_on_the_front_nothing_is_beaten_in_both(few_cores: Recording) -> None:
-    found = gogc.ways(few_cores)
+    found = cloudflare.ways(few_cores)
     front = [way for way in found if way.front]
     assert front
     for way in front:
@@ -232,7 +123,7 @@ def test_a_plane_is_found_again_within_its_intervals() -> None:
         20_000 + 500_000 * c + 300 * f + draw.gauss(0, 50)
         for c, f in zip(cycles, faults, strict=True)
     ]
-    fit = gogc.plane([cycles, faults], y)
+    fit = fits.plane([cycles, faults], y)
     assert fit is not None
     for coefficient, truth in zip(fit.coefficients, (20_000, 500_000, 300), strict=True):
         assert coefficient.low < truth < coefficient.high
@@ -252,18 +143,18 @@ def test_a_plane_is_found_again_within_its_intervals() -> None:
     ids=["nothing", "too few", "one never varies", "one is the other"],
 )
 def test_a_plane_that_cannot_be_told_is_none(xs: list[list[float]], y: list[float]) -> None:
-    assert gogc.plane(xs, y) is None
+    assert fits.plane(xs, y) is None
 
 
 def test_the_scalability_law_is_found_again() -> None:
-    truth = gogc.Scaling(30_000.0, 0.03, 0.001)
+    truth = fits.Scaling(30_000.0, 0.03, 0.001)
     ns = [1, 2, 4, 8, 17]
-    found = gogc.scaling(ns, [truth.at(n) for n in ns])
+    found = fits.scaling(ns, [truth.at(n) for n in ns])
     assert found is not None
     assert found.one == pytest.approx(truth.one)
     assert found.contention == pytest.approx(truth.contention)
     assert found.coherence == pytest.approx(truth.coherence)
-    assert gogc.scaling([1, 2], [1.0, 2.0]) is None
+    assert fits.scaling([1, 2], [1.0, 2.0]) is None
 
 
 # --- What the experiment declares ------------------------------------------------------
@@ -273,7 +164,7 @@ def test_the_published_values_are_those_of_the_published_figures() -> None:
     rows = published.table("cloudflare-throughput").set_index(["goroutines", "gogc"])["op_per_s"]
     values = published.claims()["value"]
     profile = published.table("cloudflare-profile").set_index("function")["flat_percent"]
-    last = gogc.published_trace().cycles[-1]
+    last = cloudflare.published_trace().cycles[-1]
     for claim, value in (
         ("C1", rows[17, "100"] / rows[48, "100"]),
         ("C2", rows[48, "100"] / rows[1, "100"] / 22.66),
@@ -284,7 +175,7 @@ def test_the_published_values_are_those_of_the_published_figures() -> None:
         ("C7", rows[48, "11300"] / rows[1, "100"]),
     ):
         assert values[claim] == pytest.approx(value, rel=3e-4)
-    assert rows[48, "100"] / values["C4"] == pytest.approx(gogc.PUBLISHED_OPERATIONS, abs=0.5)
+    assert rows[48, "100"] / values["C4"] == pytest.approx(cloudflare.PUBLISHED_OPERATIONS, abs=0.5)
 
 
 def test_gogc_is_swept_as_finely_as_the_budget_allows() -> None:
@@ -311,19 +202,6 @@ def test_goroutines_go_up_to_twice_the_cpus_and_no_further() -> None:
         assert swept == set(range(1, 2 * cpus + 1))
 
 
-def test_the_rule_of_automemlimit() -> None:
-    """Nine tenths of the container's memory; GOGC stays."""
-    assert AUTOMEMLIMIT.limit == f"{int(0.9 * CONTAINER_MIB * 2**20)}B"
-    assert AUTOMEMLIMIT.gogc == SERVE.gogc == "100"
-
-
-def test_a_name_holds_what_benchstat_compares_by() -> None:
-    assert turns(48, "400").on(TODAY_GO) == (
-        "SignInTurns/goroutines=48/go=1.27.4/gogc=400/gomaxprocs=48/setting=precise"
-    )
-    assert with_limit(64).on(TODAY_GO).endswith("/gogc=off/gomemlimit=64MiB/setting=precise")
-
-
 # --- Bad input -------------------------------------------------------------------------
 
 TRACED = Case("signing", turns(48, "400"), TODAY_GO, n=1000, traced=True)
@@ -344,34 +222,19 @@ def test_a_case_sets_its_ps_its_gogc_and_its_limit(tmp_path: Path) -> None:
     assert (tmp_path / "told").read_text().split() == ["96", "off", "64MiB"]
 
 
-def test_more_ps_than_cpus_are_told_to_the_program_as_they_are(tmp_path: Path) -> None:
-    assert max(PROCS) > 1
-    sample = run_sample(program(tmp_path, SHOW), TRACED, tmp_path)
-    assert sample.keys["gomaxprocs"] == "48"
-
-
 def test_a_traced_sample_holds_what_its_gctrace_says(tmp_path: Path) -> None:
-    path = program(tmp_path, f'echo "$GODEBUG" >&2; echo "{LINE}" >&2; {SHOW}')
+    path = program(tmp_path, f'echo "$GODEBUG" >&2; echo "{TRACE}" >&2; {SHOW}')
     sample = run_sample(path, TRACED, tmp_path)
     assert sample.metrics["gctrace-cycles"] == 1
     kept = (tmp_path / samples.TRACE).read_text()
-    assert LINE in kept
+    assert TRACE in kept
     assert "gctrace=1" in kept
 
 
 def test_a_program_that_dies_of_memory_is_not_hidden_by_its_gctrace(tmp_path: Path) -> None:
-    path = program(tmp_path, f'echo "{LINE}" >&2; echo "fatal error: out of memory" >&2; exit 2')
+    path = program(tmp_path, f'echo "{TRACE}" >&2; echo "fatal error: out of memory" >&2; exit 2')
     with pytest.raises(SampleFailed, match="out of memory"):
         run_sample(path, TRACED, tmp_path)
-
-
-def test_what_the_gc_does_not_free_is_capped_by_the_memory_there_is() -> None:
-    for case in CLOUDFLARE.cases:
-        if case.arm.gogc == "off" and not case.arm.limit:
-            assert case.kept > 0
-            capped = case.capped(MOST_BYTES)
-            assert capped.n * case.kept <= MOST_BYTES
-            assert case.capped(10 * 2**20).n < case.n
 
 
 ANSWER = """
@@ -381,7 +244,7 @@ name=$(printf '%s' "$bench" | tr -d '^$()')
 
 
 def measured(machine: FakeMachine, more: str = "") -> runs.Run:
-    machine.behaviour = ANSWER + more + f'echo "{LINE}" >&2; line "$name"'
+    machine.behaviour = ANSWER + more + f'echo "{TRACE}" >&2; line "$name"'
     return campaign.measure(campaign.plan([CLOUDFLARE], BUDGETS["tiny"]))
 
 
@@ -394,38 +257,6 @@ def test_one_that_dies_with_the_gc_off_is_recorded_as_data(machine: FakeMachine)
     assert recording.failures(turns(MOST_PROCS, "400"), TODAY_GO) == []
     assert len(recording.samples(turns(MOST_PROCS, "400"), TODAY_GO))
     assert not len(recording.samples(turns(MOST_PROCS, "off"), TODAY_GO))
-
-
-def test_a_sweep_that_is_killed_half_way_goes_on_where_it_was(
-    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = samples.run_sample
-    calls = Counter[str]()
-
-    def until_killed(*args: object, **more: object) -> benchfmt.Sample:
-        if sum(calls.values()) == 30:
-            raise KeyboardInterrupt
-        case = args[1]
-        assert isinstance(case, Case)
-        calls[case.name] += 1
-        return whole(*args, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(samples, "run_sample", until_killed)
-    with pytest.raises(KeyboardInterrupt):
-        measured(machine)
-    (run,) = runs.all_runs(paths.runs())
-    before = run.samples.read_bytes()
-    assert before.count(b"\nBenchmark") == 30
-    monkeypatch.setattr(samples, "run_sample", whole)
-    again = measured(machine)
-    assert again.folder == run.folder
-    after = run.samples.read_bytes()
-    assert after.startswith(before)
-    frame = Recording.load(CLOUDFLARE, again).frame
-    plan = campaign.plan([CLOUDFLARE], BUDGETS["tiny"])
-    for name, case in plan.pool.items():
-        rounds = frame.loc[frame["name"] == name, "round"]
-        assert list(rounds.sort_values()) == [*range(1, plan.rounds(case) + 1)], name
 
 
 @pytest.mark.parametrize("cpus", [1, 2, 16, 48])
@@ -454,18 +285,6 @@ def test_a_container_of_little_memory_gets_fewer_operations_with_the_gc_off(
     assert not capped & {turns(MOST_PROCS), SERVE, AUTOMEMLIMIT}
     told = campaign.begin(plan).manifest()["troubles"]
     assert {name for name, case in plan.pool.items() if case.arm in capped} == told.keys()
-
-
-def test_without_the_documents_release_todays_is_measured_and_the_ledger_says_why(
-    machine: FakeMachine,
-) -> None:
-    machine.missing = {CLOUDFLARE_GO}
-    run = measured(machine)
-    assert run.manifest()["missing"].keys() == {CLOUDFLARE_GO}
-    recording = Recording.load(CLOUDFLARE, run)
-    assert recording.releases == (TODAY_GO,)
-    for name in CHARTS:
-        charts.CHARTS[name](recording)
 
 
 # --- The interactive part --------------------------------------------------------------

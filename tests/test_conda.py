@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import fakeconda
@@ -17,13 +16,6 @@ from faketools import FakeTools
 
 from gccost.measuring import toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
-
-
-@pytest.fixture
-def tools(tmp_path: Path) -> Iterator[FakeTools]:
-    tools = FakeTools(tmp_path / "machine")
-    yield tools
-    tools.end()
 
 
 @pytest.fixture

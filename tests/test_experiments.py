@@ -6,10 +6,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from recordings import study_of
 
 from gccost import paths
 from gccost.errors import GccostError
-from gccost.judging.claims import CLAIMS
 from gccost.measuring import languages, toolchains
 from gccost.measuring.cases import (
     AUTO,
@@ -20,16 +20,15 @@ from gccost.measuring.cases import (
     Case,
     Experiment,
     Ratio,
-    budget,
     profiled,
 )
-from gccost.measuring.experiments import EXPERIMENTS, experiment
 from gccost.measuring.frames import KEYS
 from gccost.measuring.machine import MOST_BYTES
+from gccost.studies import CLAIMS, STUDIES
 from gccost.studies.siebenmann import sized
 
-every_experiment = pytest.mark.parametrize("of", EXPERIMENTS.values(), ids=lambda e: e.name)
-together = [of for of in EXPERIMENTS.values() if not of.apart]
+every_experiment = pytest.mark.parametrize("of", STUDIES.values(), ids=lambda e: e.name)
+together = [of for of in STUDIES.values() if not of.apart]
 
 
 @every_experiment
@@ -49,10 +48,10 @@ def test_every_budget_measures_the_headline_ratios_and_no_other_has_more() -> No
     headlines = [claim for claim in CLAIMS.values() if claim.headline]
     assert headlines
     for claim in headlines:
-        of = EXPERIMENTS[claim.study]
+        of = study_of(claim)
         arms = {(c.arm, c.release) for c in of.within(BUDGETS["tiny"])}
         assert {(arm, go) for arm in claim.quantity.arms for go in claim.releases} <= arms
-    for of in EXPERIMENTS.values():
+    for of in STUDIES.values():
         sizes = [{c.name for c in of.within(limit)} for limit in BUDGETS.values()]
         assert all(a <= b for a, b in pairwise(sizes))
 
@@ -60,7 +59,7 @@ def test_every_budget_measures_the_headline_ratios_and_no_other_has_more() -> No
 def test_what_the_gc_bears_on_is_compared_at_the_same_n() -> None:
     for claim in CLAIMS.values():
         if claim.headline and isinstance(claim.quantity, Ratio):
-            cases = EXPERIMENTS[claim.study].cases
+            cases = study_of(claim).cases
             for go in claim.releases:
                 n = {c.n for c in cases if c.release == go and c.arm in claim.quantity.arms}
                 assert len(n) == 1, claim.id
@@ -126,13 +125,6 @@ def test_its_chapter_stands(of: Experiment) -> None:
 def test_slices_and_gates_exclude_each_other(arm: Arm, stationary: bool, gated: bool) -> None:
     assert (arm.stationary, arm.gated) == (stationary, gated)
     assert Case("cstr", arm, "1.27.4", 1).processes == (PROCESSES if stationary else 1)
-
-
-def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(GccostError, match="tiny, quick, standard, thorough"):
-        budget("quik")
-    with pytest.raises(GccostError, match=r"no experiment 'lemur'.*lemire"):
-        experiment("lemur")
 
 
 def test_a_release_without_cleanups_is_not_asked_for_their_curve() -> None:

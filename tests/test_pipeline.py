@@ -3,68 +3,25 @@
 from __future__ import annotations
 
 import csv
-import os
-import subprocess
-import sys
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from browser import DESKTOP, PHONE, Browser
+from measured import Made, gccost
 from playwright.sync_api import Page
+from recordings import study_of
 
-from gccost import paths
-from gccost.judging.claims import CLAIMS
 from gccost.judging.quantities import Share
 from gccost.judging.recording import Recording
 from gccost.measuring.cases import BUDGETS
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.runs import all_runs
-
-
-@dataclass(frozen=True)
-class Made:
-    """What one `gccost report` left, and what it said."""
-
-    report: Path
-    runs: Path
-    said: str
-
-
-def gccost(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gccost", *arguments],
-        cwd=paths.ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    folder = tmp_path_factory.mktemp("pipeline")
-    report, runs = folder / "report", folder / "runs"
-    before = {p: p.read_bytes() for p in paths.NOTEBOOKS.glob("*.ipynb")}
-    done = gccost(
-        "report",
-        "--budget=tiny",
-        GCCOST_REPORT=str(report),
-        GCCOST_RUNS=str(runs),
-        GCCOST_MODE="measure",
-    )
-    assert done.returncode == 0, done.stderr
-    after = {p: p.read_bytes() for p in paths.NOTEBOOKS.glob("*.ipynb")}
-    assert before == after, "only replay writes into notebooks/"
-    return Made(report, runs, done.stdout)
+from gccost.studies import CLAIMS, STUDIES
 
 
 def test_every_case_was_measured_and_every_sample_is_sound(made: Made) -> None:
     (run,) = all_runs(made.runs)
     assert run.reading().errors == []
     assert run.manifest()["failed"] == {}
-    for of in EXPERIMENTS.values():
+    for of in STUDIES.values():
         if of.apart:
             continue
         frame = Recording.load(of, run).frame
@@ -99,7 +56,7 @@ def test_the_ledger_for_programs(made: Made) -> None:
         claim = CLAIMS[row["id"]]
         if row["verdict"] == "cannot be tested on this machine":
             assert claim.cpus > 1
-        elif EXPERIMENTS[claim.study].apart or isinstance(claim.quantity, Share):
+        elif study_of(claim).apart or isinstance(claim.quantity, Share):
             continue  # a profile of milliseconds may hold no sample
         elif not (claim.quantity.partial and row["verdict"] == "not measured"):
             assert float(row["low"]) <= float(row["estimate"]) <= float(row["high"])
@@ -148,27 +105,8 @@ def test_the_page_is_light_enough_to_mail(made: Made) -> None:
     assert (made.report / "index.html").stat().st_size < 5_000_000
 
 
-def test_bad_names_are_answered_with_the_good_ones() -> None:
-    for arguments, expected in (
-        (("measure", "--budget=quik"), "tiny, quick, standard, thorough"),
-        (("measure", "--only=lemur"), "lemire"),
-        (("compare", "nowhere", "nowhere"), "name a run folder"),
-    ):
-        done = gccost(*arguments)
-        assert done.returncode == 1
-        assert expected in done.stderr
-        assert "Traceback" not in done.stderr
-
-
 def test_two_runs_are_compared_and_never_pooled(made: Made) -> None:
     (run,) = all_runs(made.runs)
     done = gccost("compare", str(run.folder), str(run.folder))
     assert done.returncode == 0, done.stderr
     assert "L1" in done.stdout
-
-
-@pytest.mark.parametrize("command", ["measure", "report", "replay", "doctor", "compare"])
-def test_every_command_explains_itself(command: str) -> None:
-    done = gccost(command, "--help")
-    assert done.returncode == 0
-    assert len(done.stdout.splitlines()) > 5

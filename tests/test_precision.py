@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import exp
@@ -13,21 +12,21 @@ import pytest
 import recordings
 from conftest import FakeMachine
 
+from gccost import precision
 from gccost.judging import ledger
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import benchfmt, campaign, precision, runs
-from gccost.measuring.cases import BUDGETS, FREE, Case, Ratio
-from gccost.measuring.experiments import EXPERIMENTS
+from gccost.measuring import benchfmt, campaign, runs
+from gccost.measuring.cases import BUDGETS, Case, Ratio
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import SLICES
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.showing import charts
+from gccost.studies import CHARTS, STUDIES
 from gccost.studies.precision import (
     BASELINE,
     COSTLY,
     COUNT,
-    DRIFT,
+    ESTIMATORS,
     LOADS,
     MEASUREMENTS,
     OURS,
@@ -36,9 +35,8 @@ from gccost.studies.precision import (
     measured_by,
     measurements,
 )
-from gccost.studies.precision import METHODS as ESTIMATORS
 
-PRECISION = EXPERIMENTS["precision"]
+PRECISION = STUDIES["precision"]
 TINY = BUDGETS["tiny"]
 # A program that answers for every benchmark of the pattern, as often as asked, each
 # with another time, with laps where they are asked for, and with its slices.
@@ -115,7 +113,6 @@ WHOLE = {
 # --- measuring ---------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_each_method_and_load_is_measured_by_real_processes(machine: FakeMachine) -> None:
     machine.behaviour = BEHAVIOUR
     run = measure(campaign.plan([PRECISION], TINY))
@@ -127,10 +124,10 @@ def test_each_method_and_load_is_measured_by_real_processes(machine: FakeMachine
         for load in LOADS:
             for quantity in measurements(method, load):
                 assert 9 < quantity.estimate(recording, TODAY_GO).value < 11
-    dots = charts.CHARTS["precision"](recording)
+    dots = CHARTS["precision"](recording)
     assert len(dots.data) == len(ESTIMATORS) * len(LOADS) * len(MEASUREMENTS)
-    assert list(charts.CHARTS["precision-drift"](recording).data["estimate"]) == [5, 6]
-    assert list(charts.CHARTS["precision-slices"](recording).data["estimate"]) == [10, 11, 30] * 2
+    assert list(CHARTS["precision-drift"](recording).data["estimate"]) == [5, 6]
+    assert list(CHARTS["precision-slices"](recording).data["estimate"]) == [10, 11, 30] * 2
 
 
 @pytest.mark.parametrize("at", [0, 1, 5])
@@ -167,39 +164,22 @@ def test_a_measurement_that_was_written_and_not_yet_counted_is_not_doubled(
     assert sizes(measure(plan)) == WHOLE
 
 
-def test_going_on_keeps_what_the_campaign_measured_meanwhile(plan: campaign.Plan) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        measure(plan, 2)
-    run = campaign.find(plan)
-    assert run is not None
-    line = benchfmt.format_line(sample(Case("cstr", FREE, TODAY_GO, 8000), 10.0, round=1.0))
-    run.append([line])
-    assert line in measure(plan).samples.read_text().splitlines()
-    assert sizes(run) == WHOLE
-
-
 # --- methods -------------------------------------------------------------------------
 
 RATIO = Ratio(*(measured_by(b, COUNT, "quiet", "1") for b in (COSTLY, BASELINE)))
 
 
-def made_up(folder: Path, ratio: Callable[[str, str, str], float] = lambda *_: 8.0) -> Recording:
-    """Measurements of a ratio that the method, the load and the measurement's number give."""
-    run = runs.create(folder, machine={"allowed_cpus": 2}, fingerprint="0" * 12, warnings=[])
-    chance = random.Random(4)
-    lines = []
-    for case in PRECISION.cases:
-        if case.arm == DRIFT:
-            continue
+def measured_as(ratio: Callable[[str, str, str], float]) -> recordings.Change:
+    """Samples of a ratio that the method, the load and the measurement's number give."""
+
+    def change(case: Case, number: int, metrics: dict[str, float]) -> None:
         keys = dict(case.arm.more)
-        costly = case.arm.benchmark == COSTLY
-        ns = 80 * ratio(keys["method"], keys["load"], keys["measurement"]) if costly else 80.0
-        rounds = range(1, 5) if keys["method"] == OURS else range(1, 11)
-        for number in rounds:
-            made = sample(case, ns * exp(chance.gauss(0, 0.005)), round=float(number))
-            lines.append(benchfmt.format_line(made))
-    run.append(lines)
-    return Recording.load(PRECISION, run)
+        if not keys or (keys["method"] == OURS and number > 4):
+            metrics.clear()
+        elif case.arm.benchmark == COSTLY:
+            metrics["ns/op"] *= ratio(keys["method"], keys["load"], keys["measurement"]) * 80 / 700
+
+    return change
 
 
 def test_the_other_methods_are_what_they_are_called(tmp_path: Path) -> None:
@@ -239,8 +219,8 @@ def test_x9_holds_if_ours_agree_and_the_others_do_not(
     def ratio(method: str, load: str, number: str) -> float:
         return SCATTERED[number] if (method, load) in scattered else 8.0
 
-    recording = made_up(tmp_path, ratio)
-    rows = ledger.rows({"precision": recording}, recording.claims)
+    recording = recordings.recorded(tmp_path, "precision", rounds=10, change=measured_as(ratio))
+    rows = ledger.rows({"precision": recording}, [recording.study])
     told = {Label.HOLDS: "yes", Label.FAILS: "no"}
     assert [row.claim.id for row in rows] == ["X9a", "X9b", "X9c"]
     assert " ".join(told[row.verdict.label] for row in rows) == labels
@@ -250,7 +230,7 @@ def test_x9_holds_if_ours_agree_and_the_others_do_not(
 
 
 def test_one_measurement_alone_has_no_spread(tmp_path: Path) -> None:
-    recording = made_up(tmp_path)
+    recording = recordings.recorded(tmp_path, "precision", rounds=4)
     alone = replace(recording, frame=recording.frame[recording.frame["measurement"] == "3"])
-    rows = ledger.rows({"precision": alone}, recording.claims)
+    rows = ledger.rows({"precision": alone}, [recording.study])
     assert {row.verdict.label for row in rows} == {Label.UNMEASURED}

@@ -10,21 +10,24 @@ from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import languages, runs
 from gccost.measuring.cases import BUDGETS
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.machine import MOST_BYTES, memory_for_a_sample
+from gccost.studies import STUDIES
 from gccost.study import reference
 
 STANDARD = BUDGETS["standard"]
 recorded = runs.all_runs(paths.reference())
-every_recording = pytest.mark.parametrize(
-    "recording",
-    [
-        Recording.load(of, reference(of))
-        for of in EXPERIMENTS.values()
-        if any(run.holds(of.name) for run in recorded)
-    ],
-    ids=lambda recording: recording.study.name,
+
+
+@pytest.fixture(
+    scope="module",
+    params=[name for name in STUDIES if any(run.holds(name) for run in recorded)],
 )
+def recording(request: pytest.FixtureRequest) -> Recording:
+    """What was recorded of a study, one after the other."""
+    of = STUDIES[request.param]
+    return Recording.load(of, reference(of))
+
+
 # What frees nothing by hand: its cost is the collector's too, so it must take part.
 AUTOMATIC = {"AllocateAuto", "AllocateCleanup", "EmptyFinalizer", "Finalize", "Cleanup"}
 AUTOMATIC |= {"ParallelAuto", "ParallelCleanup"}
@@ -32,25 +35,22 @@ AUTOMATIC |= {"ParallelAuto", "ParallelCleanup"}
 
 def test_every_study_that_is_measured_with_the_others_was_recorded() -> None:
     assert runs.passed_over(paths.reference()) == ()
-    for of in EXPERIMENTS.values():
+    for of in STUDIES.values():
         if not of.apart:
             assert reference(of)
 
 
-@every_recording
 def test_every_line_can_be_used(recording: Recording) -> None:
     assert recording.problems == ()
     assert recording.manifest["scale"] == 1
 
 
-@every_recording
 def test_it_was_recorded_of_what_stands_here(recording: Recording) -> None:
     here = languages.source_hashes(recording.study)
     assert here.items() <= recording.manifest["programs"].items()
     assert not recording.manifest["machine"]["dirty"]
 
 
-@every_recording
 def test_every_case_was_measured(recording: Recording) -> None:
     if recording.study.apart:
         return
@@ -62,7 +62,6 @@ def test_every_case_was_measured(recording: Recording) -> None:
     assert names <= set(recording.frame["name"])
 
 
-@every_recording
 def test_the_gc_takes_part_wherever_it_is_on(recording: Recording) -> None:
     frame = recording.frame
     gogc = frame.get("gogc", default="")  # a JVM has none
@@ -72,7 +71,6 @@ def test_the_gc_takes_part_wherever_it_is_on(recording: Recording) -> None:
     assert (frame.loc[many, "gc-cycles"] >= 3).all()
 
 
-@every_recording
 def test_no_sample_takes_too_much_memory_or_frees_a_block_twice(recording: Recording) -> None:
     frame = recording.frame
     for limit, metric in ((MOST_BYTES, "peak-rss-bytes"), (0, "c-misfreed")):
@@ -80,9 +78,8 @@ def test_no_sample_takes_too_much_memory_or_frees_a_block_twice(recording: Recor
             assert (frame[metric].dropna() <= limit).all()
 
 
-@every_recording
 def test_every_claim_got_a_verdict_that_rests_on_samples(recording: Recording) -> None:
-    for row in ledger.rows({recording.study.name: recording}, recording.claims):
+    for row in ledger.rows({recording.study.name: recording}, [recording.study]):
         assert row.verdict.label is not Label.UNMEASURED, (row.claim.id, row.release, row.why)
         if row.verdict.label is not Label.UNTESTABLE:
             assert row.estimate.samples > 0

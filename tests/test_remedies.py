@@ -9,22 +9,20 @@ from pathlib import Path
 import pytest
 from recordings import sample
 
-from gccost.judging.claims import CLAIMS
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, runs
-from gccost.measuring.experiments import EXPERIMENTS
-from gccost.measuring.experiments.base import BUDGETS, FREE, Case
-from gccost.measuring.experiments.remedies import (
+from gccost.measuring.cases import BUDGETS, FREE, Case
+from gccost.measuring.toolchains import TODAY_GO
+from gccost.studies import CHARTS, CLAIMS, STUDIES
+from gccost.studies.remedies import (
     HEAP_REMEDIES,
     HEAPS,
     LATENCY,
     MANUAL,
+    SETTLED,
     beside,
     slabs,
 )
-from gccost.measuring.toolchains import TODAY_GO
-from gccost.showing.charts import CHARTS
-from gccost.showing.charts.remedies import SETTLED
 
 # What costs more than 100 ns, and by how many goroutines a slab's handle costs more.
 NS = {"Batch": 20.0, "Slab": 30.0, "AllocateAuto": 900.0, "AllocateCleanup": 600.0}
@@ -45,7 +43,7 @@ def made_up(folder: Path, without: str = "nothing") -> Recording:
     noise = random.Random(1)
     lines = []
     for number in range(1, 5):
-        for case in EXPERIMENTS["remedies"].within(BUDGETS["standard"]):
+        for case in STUDIES["remedies"].within(BUDGETS["standard"]):
             if without in case.arm.benchmark or case.cpus > 2:
                 continue
             for _ in range(case.processes):
@@ -58,7 +56,7 @@ def made_up(folder: Path, without: str = "nothing") -> Recording:
                 metrics |= {"op-max-ns": 1e5 * ns, "peak-rss-bytes": 1e8, "round": number}
                 lines.append(benchfmt.format_line(sample(case, metrics)))
     run.append(lines)
-    recording = Recording.load(EXPERIMENTS["remedies"], run)
+    recording = Recording.load(STUDIES["remedies"], run)
     assert not recording.problems
     return recording
 

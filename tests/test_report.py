@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import base64
 import itertools
-import os
 import re
-import signal
-import subprocess
 import sys
-import textwrap
-import time
 from collections.abc import Callable, Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
 import nbformat
-import psutil
 import pytest
 from nbformat import NotebookNode
 from notebooks_fixture import (
@@ -90,13 +84,6 @@ def test_nothing_of_the_occasion_is_written(run: Callable[..., NotebookNode]) ->
     assert all(cell.metadata == {} for cell in node.cells)
     assert texts(node) == ["a\nb\n", "warned\n", "one\ntwo\n", "done\n"]
     assert "widget" not in str(node.cells[2].outputs[0].data.keys())
-
-
-def test_two_runs_write_the_same_bytes(executed: Sequence[Path], tmp_path: Path) -> None:
-    source = executed[1].parent.parent / "notebooks" / executed[1].name
-    again = execute(source, tmp_path / source.name).read_bytes()
-    assert again == executed[1].read_bytes()
-    assert again.endswith(b"}\n")
 
 
 def test_running_an_executed_notebook_in_place_changes_nothing(executed: Sequence[Path]) -> None:
@@ -178,41 +165,6 @@ def test_when_one_notebook_fails_the_others_are_ended(tmp_path: Path) -> None:
     with pytest.raises(GccostError, match="ZeroDivisionError"):
         execute_all(notebooks, Settings("replay"), at_once=2)
     assert [path.exists() for path in notebooks.values()] == [True, False, False, False]
-
-
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_leaves_no_process_behind(tmp_path: Path, sent: signal.Signals) -> None:
-    body = "import subprocess\nprint('at work')\nsubprocess.run(['sleep', '600'])"
-    notebook = write(tmp_path / "long.ipynb", [code(body, "long")])
-    other = write(tmp_path / "other.ipynb", [code(body, "other")])
-    program = textwrap.dedent(
-        """
-        import sys
-        from pathlib import Path
-        from gccost.settings import Settings
-        from gccost.showing.execute import execute_all
-        execute_all({Path(p): Path(p) for p in sys.argv[1:]}, Settings("measure"), at_once=2)
-        """
-    )
-    root = str(Path(reporting.__file__).parents[2])
-    started = subprocess.Popen(
-        [sys.executable, "-c", program, str(notebook), str(other)],
-        env={**os.environ, "PYTHONPATH": root},
-        stderr=subprocess.PIPE,
-    )
-    with started:
-        own = psutil.Process(started.pid)
-        family: list[psutil.Process] = []
-        deadline = time.monotonic() + 120
-        while [one.name() for one in family].count("sleep") < 2:
-            assert time.monotonic() < deadline, "the notebook did not get to work"
-            time.sleep(0.1)
-            family = own.children(recursive=True)
-        started.send_signal(sent)
-        assert started.wait(60) != 0
-    _, alive = psutil.wait_procs(family, timeout=10)
-    assert alive == []
-    assert "at work" not in notebook.read_text().split('"outputs"')[1].split('"source"')[0]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,12 +12,13 @@ from conftest import FakeMachine
 from gccost import study
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
+from gccost.measuring import jdks, toolchains
 from gccost.measuring.cases import AUTO, FREE, Arm, Ratio
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
-from gccost.showing import charts
+from gccost.settings import Settings
+from gccost.studies import CHARTS, STUDIES
 
-LEMIRE = [name for name in charts.CHARTS if not name.startswith("precision")]
+LEMIRE = ["control", *(name for name in CHARTS if name.startswith("lemire"))]
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def test_a_case_that_is_added_is_measured_then(
     machine: FakeMachine, reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study.open_study("lemire")
-    of = EXPERIMENTS["lemire"]
+    of = STUDIES["lemire"]
     added = replace(of.cases[0], arm=replace(FREE, gogc="50"))
     more = replace(of, cases=(*of.cases, added))
     monkeypatch.setattr(study, "experiment", lambda name: more)
@@ -87,7 +89,7 @@ def test_a_run_that_was_broken_off_says_so(machine: FakeMachine, reference) -> N
     opened = study.open_study("lemire")
     assert "broken off" not in opened.notice().text
     opened.run.update(finished={})
-    again = study.Study("measure", Recording.load(EXPERIMENTS["lemire"], opened.run), ())
+    again = study.Study("measure", Recording.load(STUDIES["lemire"], opened.run), ())
     assert "was broken off before its budget was spent" in again.notice().text
 
 
@@ -100,17 +102,6 @@ def test_changes_are_only_said_where_they_are_more_than_noise(reference, monkeyp
     assert "no difference" in opened.changed(same, TODAY_GO, "saves", "costs")
 
 
-def test_unknown_names_are_answered_with_the_known_ones(reference, monkeypatch) -> None:
-    monkeypatch.setenv("GCCOST_MODE", "replay")
-    with pytest.raises(GccostError, match="lemire-cost"):
-        study.open_study("lemire").chart("nothing")
-    with pytest.raises(GccostError, match=", ".join(EXPERIMENTS)):
-        study.open_study("nothing")
-    monkeypatch.setenv("GCCOST_MODE", "guess")
-    with pytest.raises(GccostError, match="measure, replay"):
-        study.open_study("lemire")
-
-
 def test_source_shows_functions_as_they_stand_there() -> None:
     shown = study.source("cstr/cstr.go", "Free", "AllocateAuto").markdown
     assert shown.startswith("```go\n// gosrc/cstr/cstr.go\n")
@@ -119,3 +110,27 @@ def test_source_shows_functions_as_they_stand_there() -> None:
     assert shown.rstrip().endswith("return answer\n}\n```")
     with pytest.raises(GccostError, match="no function Nothing"):
         study.source("cstr/cstr.go", "Nothing")
+
+
+@pytest.mark.usefixtures("reference")
+@pytest.mark.parametrize(
+    ("ask", "known"),
+    [
+        (lambda: toolchains.fetch("1.99"), "name one of 1.10.8, "),
+        (lambda: toolchains.fetch("; rm"), "name one of 1.10.8, "),
+        (lambda: jdks.fetch("jdk-9"), "name one of jdk-11, jdk-17, jdk-21, jdk-25"),
+        (lambda: Settings.read({"GCCOST_BUDGET": "quik"}), "name one of tiny, quick, standard"),
+        (lambda: Settings.read({"GCCOST_MODE": "mesure"}), "name one of measure, replay"),
+        (lambda: study.open_study("lemur"), f"name one of {', '.join(STUDIES)}"),
+        (lambda: study.open_study("lemire").chart("lemire-coast"), "lemire-cost"),
+        (lambda: study.open_study("lemire").row("L1", "1.99"), f"L4 on {TODAY_GO}"),
+    ],
+    ids=range(8),
+)
+def test_an_unknown_name_is_answered_with_the_known_ones(
+    monkeypatch: pytest.MonkeyPatch, ask: Callable[[], object], known: str
+) -> None:
+    monkeypatch.setenv("GCCOST_MODE", "replay")
+    with pytest.raises(GccostError) as error:
+        ask()
+    assert known in str(error.value)

@@ -13,8 +13,8 @@ import pytest
 from gccost import paths
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring import jdks, toolchains
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.toolchains import DOCUMENT_GO, GO_RELEASES, TODAY_GO
+from gccost.studies import STUDIES
 
 RIGHT_SUM = "h1:" + base64.b64encode(bytes(32)).decode()
 WRONG_SUM = "h1:" + base64.b64encode(bytes([1] * 32)).decode()
@@ -72,7 +72,7 @@ def in_module_cache(version: str, recorded: str) -> Path:
 
 
 def test_every_release_that_an_experiment_names_is_declared():
-    named = {release for each in EXPERIMENTS.values() for release in each.releases}
+    named = {release for each in STUDIES.values() for release in each.releases}
     assert named | {DOCUMENT_GO, TODAY_GO} <= {*GO_RELEASES, *jdks.RELEASES}
 
 
@@ -272,6 +272,47 @@ def test_the_wheel_stands_in_for_a_missing_c_compiler(bare):
     assert found is not None
     assert found.source == "ziglang wheel"
     assert str(zig) in Path(found.command[0]).read_text()
+
+
+@pytest.mark.parametrize(
+    "answer", ["[]", "3", "{", '{"GOMODCACHE": 3}', r"\377\376", "go version go1.27.4"]
+)
+def test_a_go_that_answers_as_none_does_is_passed_over(
+    bare: Path,
+    fresh: None,
+    answer: str,
+) -> None:
+    script(bare / "go", f"[ $1 = version ] && exit 1; printf '{answer}'")
+    assert toolchains.find_driver() is None
+    assert toolchains._module_cache() == Path(os.environ["GOMODCACHE"])
+
+
+def test_a_go_that_says_no_text_is_passed_over(bare: Path, fresh: None) -> None:
+    script(bare / "go", r"printf 'go version go1.27.4 \377\376'")
+    assert toolchains.find("1.27.4") is None
+
+
+def test_a_c_compiler_whose_version_is_no_utf_8_serves(bare: Path, fresh: None) -> None:
+    script(bare / "cc", r"printf 'compil\351 1.0\n'")
+    found = toolchains.find_c_compiler()
+    assert found is not None
+    found.version.encode()
+
+
+@pytest.mark.parametrize("named", ['cc "', "'"])
+def test_a_c_compiler_that_is_misnamed_is_passed_over(
+    bare: Path,
+    fresh: None,
+    monkeypatch: pytest.MonkeyPatch,
+    named: str,
+) -> None:
+    monkeypatch.setenv("CC", named)
+    assert toolchains.find_c_compiler() is None
+    script(bare / "cc", "echo cc 1.0")
+    toolchains.find_c_compiler.cache_clear()
+    found = toolchains.find_c_compiler()
+    assert found is not None
+    assert found.command == (str(bare / "cc"),)
 
 
 def test_a_release_is_added_with_one_command(

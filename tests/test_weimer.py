@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -10,32 +9,29 @@ from pathlib import Path
 
 import pytest
 from fakejdks import make, quoted
+from recordings import Change, Metrics, recorded
 
 from gccost import paths
 from gccost.errors import MissingTool
 from gccost.judging import ledger
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import benchfmt, campaign, java, jdks, languages, runs
+from gccost.measuring import benchfmt, campaign, java, jdks, languages
 from gccost.measuring.cases import BUDGETS, Case, Ratio
-from gccost.measuring.experiments import EXPERIMENTS
 from gccost.measuring.jdks import Jdk
 from gccost.measuring.samples import SampleFailed
-from gccost.showing import charts
+from gccost.studies import STUDIES
 from gccost.studies.weimer import (
     CLEANER,
     FINALIZE,
     LEAK_REMEDIES,
-    NOTHING,
-    PLAIN,
     jvm,
     leak,
-    per_object,
     small,
 )
 
-WEIMER, TINY = EXPERIMENTS["weimer"], BUDGETS["tiny"]
-JMH = EXPERIMENTS["jmh"]
+WEIMER, TINY = STUDIES["weimer"], BUDGETS["tiny"]
+JMH = STUDIES["jmh"]
 CASE = Case("finalization", CLEANER, "jdk-17", n=1000)
 
 
@@ -245,7 +241,7 @@ def test_a_jdk_without_a_collector_or_without_finalization_loses_those_cases_onl
 
 
 def leaks(recording: Recording):  # the quantity of W6
-    (claim,) = (c for c in recording.claims if c.id == "W6")
+    (claim,) = (c for c in recording.study.claims if c.id == "W6")
     return claim.quantity
 
 
@@ -289,13 +285,6 @@ def run_real(real: tuple[Path, Callable[[str], Path]], case: Case, folder: Path)
     return java.run_sample(build(case.program), Jdk(case.release, "", home, ""), case, folder)
 
 
-@pytest.mark.parametrize("arm", [NOTHING, PLAIN, CLEANER, FINALIZE], ids=lambda a: a.benchmark)
-def test_every_kind_of_handle_runs(real, arm, tmp_path: Path) -> None:
-    found = run_real(real, Case("finalization", arm, "jdk-17", 20_000), tmp_path)
-    assert found.metrics["died"] == 0
-    assert found.metrics["peak-rss-bytes"] > 1e6
-
-
 @pytest.mark.parametrize(("kind", "left"), [("Plain", 0), ("Cleaner", 0), ("Finalize", 1)])
 def test_what_a_closed_handle_leaves(real, kind: str, left: int, tmp_path: Path) -> None:
     arm = jvm(f"Registered{kind}", heap="1024")
@@ -322,82 +311,27 @@ def test_a_real_jvm_that_runs_out_of_memory_is_data(real, tmp_path: Path) -> Non
 # --- judging ------------------------------------------------------------------------
 
 
-# What a made-up sample takes: CPU seconds and MB of memory.
-TAKES = {"Nothing": (0.05, 35), "Plain": (0.06, 40), "Cleaner": (1.0, 270), "Finalize": (4.0, 750)}
-
-
-def recorded(folder: Path, experiment: str = "weimer", rounds: int = 4, **scale: float):
-    """A recording that is made up; `scale` makes benchmarks take so many times as long."""
-    of, noise = EXPERIMENTS[experiment], random.Random(1)
-    machine = {"cpu": "Made-up CPU", "allowed_cpus": 2, "release": "Test OS"}
-    run = runs.create(folder, machine=machine, fingerprint="0" * 12, warnings=[])
-    lines = []
-    for number in range(1, rounds + 1):
-        for case in of.within(BUDGETS["standard"]):
-            metrics = _metrics(case, noise, scale.get(case.arm.benchmark, 1.0))
-            keys = dict(case.arm.sub) | {"jdk": case.release.removeprefix("jdk-")}
-            made = benchfmt.Sample(
-                case.arm.benchmark,
-                case.n or 1000,
-                metrics | {"round": number, "unix-s": 1e9, "elapsed-s": metrics.get("cpu-s", 1)},
-                keys | case.arm.keys(),
-                2,
-            )
-            lines.append(benchfmt.format_line(made))
-    run.append(lines)
-    return Recording.load(of, run)
-
-
-def _metrics(case: Case, noise: random.Random, scale: float) -> dict[str, float]:
-    kind, more = case.arm.benchmark, dict(case.arm.more)
-    if kind.startswith("Leak"):
-        remaining = int(dict(case.arm.sub)["remaining"])
-        opened, allocated = remaining >= 80, remaining >= 32
-        lost = allocated and not opened and kind == "LeakNaive"
-        freed = allocated and not lost
-        return {
-            "opened": opened,
-            "native-allocated": allocated,
-            "native-freed": freed,
-            "leaked": lost,
-        }
-    if kind.startswith("Registered"):
-        left = float(kind == "RegisteredFinalize")
-        return {"registered/op": left, "held/op": left} | {
-            f"{what}-drained/op": 0.0 for what in ("registered", "held")
-        }
-    if kind == "Finalize" and int(more.get("heap", 64)) < 16:
-        return {"died": 1.0}
-    if case.program == "jmh":
-        ns = {"Removed": 0.5, "Escaping": 5.0, "Cleaned": 50.0, "Finalized": 200.0}[kind]
-        laps = {f"lap{i:02}-ns/op": ns * (3 if i == 1 else 1) for i in range(1, 11)}
-        return {"ns/op": ns * scale * noise.gauss(1, 0.01)} | laps
-    cpu, memory = TAKES[kind]
-    cpu *= scale * noise.gauss(1, 0.01)
-    return {
-        "ns/op": cpu / case.n * 1e9,
-        "user-s": 0.8 * cpu,
-        "sys-s": 0.2 * cpu,
-        "cpu-s": cpu,
-        "cpu-share": 1.5 * noise.gauss(1, 0.01),
-        "faults": 1000,
-        "gc-cycles": 0.0 if kind == "Plain" and "escape" not in more else 5.0,
-        "gc-pause-s": 0.1,
-        "peak-rss-bytes": memory * 1e6,
-        "died": 0.0,
-    }
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
     """Made-up recordings of both experiments."""
     folder = tmp_path_factory.mktemp("made")
-    return {name: recorded(folder, name) for name in ("weimer", "jmh")}
+    return {name: recorded(folder / name, name, rounds=4) for name in ("weimer", "jmh")}
+
+
+def times(factor: float, *benchmarks: str) -> Change:
+    """Make benchmarks take so many times as long."""
+
+    def change(case: Case, number: int, metrics: Metrics) -> None:
+        for metric in ("ns/op", "cpu-s", "user-s", "sys-s", "elapsed-s"):
+            if case.arm.benchmark in benchmarks and metric in metrics:
+                metrics[metric] *= factor
+
+    return change
 
 
 def labels(recording: Recording) -> dict[str, Label]:
     name = recording.study.name
-    rows = ledger.rows({name: recording}, recording.claims)
+    rows = ledger.rows({name: recording}, [recording.study])
     return {row.claim.id: row.verdict.label for row in rows if row.release == "jdk-25"}
 
 
@@ -408,54 +342,18 @@ def test_the_claims_are_judged_and_a_scaled_variant_changes_them(made, tmp_path:
     for claim in ("W4", "W5", "W6"):
         assert found[claim] is Label.HOLDS
     for scale, label in ((4.2, Label.HOLDS), (2.25, Label.UNDECIDED)):
-        other = labels(recorded(tmp_path / str(scale), Finalize=scale))
+        other = labels(
+            recorded(tmp_path / str(scale), "weimer", rounds=4, change=times(scale, "Finalize"))
+        )
         assert other["W1a"] is label
 
 
 def test_effective_javas_figure_is_judged_against_both_baselines(made, tmp_path: Path) -> None:
     assert labels(made["jmh"])["L5"] is Label.FAILS
-    same = recorded(tmp_path / "two", "jmh", Removed=10, Finalized=10)
+    same = recorded(tmp_path, "jmh", rounds=4, change=times(10, "Removed", "Finalized"))
     assert labels(same)["L5"] is Label.HOLDS
-
-
-# --- charts ---------------------------------------------------------------------------
-
-DRAWN = [name for name in charts.CHARTS if name.startswith(("weimer", "jmh"))]
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_a_chart_says_what_it_shows_and_one_of_nothing_says_so(
-    name: str, made: dict[str, Recording], tmp_path: Path
-) -> None:
-    experiment = name.partition("-")[0]
-    chart = charts.CHARTS[name](made[experiment])
-    assert chart.name == name
-    assert len(chart.data) > 3
-    assert "JDK 25" in chart.alt
-    empty = Recording.load(EXPERIMENTS[experiment], _empty(tmp_path / "none"))
-    assert re.search("not (measured|counted)|[Nn]one", charts.CHARTS[name](empty).title)
-
-
-def _empty(folder: Path) -> runs.Run:
-    run = runs.create(folder, machine={}, fingerprint="0" * 12, warnings=[])
-    run.append([])
-    return run
-
-
-def test_java_stands_beside_go_as_far_as_either_was_measured(made) -> None:
-    chart = charts.beside(made)
-    assert "JDK 25" in chart.title
-    assert "Go 1" not in chart.title
-    assert charts.beside({}).title == "Neither Go nor Java was measured"
-
-
-def test_what_a_jvm_itself_takes_is_taken_off(made) -> None:
-    recording = made["weimer"]
-    values, estimate = per_object(recording, CLEANER, "jdk-25")
-    assert estimate.value == pytest.approx(95, rel=0.05)  # (1.0 - 0.05) s over ten million
-    assert len(values) == estimate.samples
 
 
 def test_the_language_of_an_experiment_is_its_documents() -> None:
     assert languages.of(WEIMER).folder == paths.JAVASRC
-    assert languages.of(EXPERIMENTS["lemire"]).folder == paths.GOSRC
+    assert languages.of(STUDIES["lemire"]).folder == paths.GOSRC

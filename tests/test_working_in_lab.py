@@ -7,7 +7,6 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import httpx
 import psutil
@@ -29,26 +28,30 @@ from lab import (
     wait_until_ready,
     wait_until_run,
 )
+from measured import Made
 from playwright.sync_api import Page
 
-from gccost import gokernel, paths
+from gccost import gokernel
 
-MENUS = {"00-results": ("claim", "toolchain"), "04-cloudflare": ("Ps", "GOGC", "release")}
-NOTEBOOKS = sorted(path.stem for path in paths.NOTEBOOKS.glob("*.ipynb"))
+# One of each kind: a chapter of Go and one of Java, those with menus, and one written in Go.
+NOTEBOOKS = {
+    "00-results": ("claim", "toolchain"),
+    "04-cloudflare": ("Ps", "GOGC", "release"),
+    "05-weimer": (),
+    "go-pacer": (),
+}
 
 
 @pytest.fixture(scope="module")
-def opened(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A JupyterLab that measures at the tiny budget."""
+def opened(browser: Browser, made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A JupyterLab that measures at the tiny budget, where that is done."""
     folder = tmp_path_factory.mktemp("lab")
-    # What the main job's tests, which come before these, have measured is as good here.
-    measured = [*tmp_path_factory.getbasetemp().glob("pipeline*/runs"), folder / "runs"]
     environment = {
         **os.environ,
         "GCCOST_BUDGET": "tiny",
         "GCCOST_MODE": "measure",
         "GCCOST_ONLY": "",
-        "GCCOST_RUNS": str(measured[0]),
+        "GCCOST_RUNS": str(made.runs),
     }
     with lab(folder / "clone", environment) as running:
         yield running
@@ -72,7 +75,7 @@ def test_a_notebook_runs_to_its_end_and_every_chart_is_drawn(
     assert failed == []
     assert len(drawn) == charts_due(notebook)
     assert all(width > 200 for width in drawn)
-    assert answered == dict.fromkeys(MENUS.get(notebook, ()), True)
+    assert answered == dict.fromkeys(NOTEBOOKS[notebook], True)
 
 
 def test_only_this_machine_gets_in_with_the_token_and_to_the_results(opened: Lab) -> None:
@@ -90,13 +93,6 @@ def test_only_this_machine_gets_in_with_the_token_and_to_the_results(opened: Lab
 
 
 # --- in the middle of measuring -----------------------------------------------------------
-
-
-@pytest.fixture
-def tools(tmp_path: Path) -> Iterator[FakeTools]:
-    tools = FakeTools(tmp_path / "machine")
-    yield tools
-    tools.end()
 
 
 def measuring(tools: FakeTools) -> list[psutil.Process]:

@@ -38,7 +38,6 @@ from gccost.measuring.cases import BUDGETS, FREE, Budget, Build, Case, Experimen
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import RUN_DELAY, TRACE, SampleFailed
 from gccost.processes import Leash
-from gccost.stats import LOOKS
 
 # How samples are taken: a change makes runs that were begun before it stale.
 METHOD = "slices, gated processes, one pool"
@@ -129,7 +128,7 @@ class Plan:
         if case.once:
             return 1
         judged = (case.arm, case.release) in self.questions.judged or case.arm.twin
-        return LOOKS[0] if judged else self.budget.shown
+        return self.budget.judged if judged else self.budget.shown
 
 
 def plan(

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from gccost.errors import GccostError
 from gccost.measuring import toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, number
-from gccost.stats import SHOWN, Estimate, Width
+from gccost.stats import LOOKS, SHOWN, Estimate, Width
 
 T = TypeVar("T")
 
@@ -31,6 +31,7 @@ class Budget:
     shown: int  # rounds of a case that no verdict rests on
     half_width: float  # relative 95 % half-width aimed at for each headline figure
     scale: float = 1.0  # of every N: below 1 for tests only, and never pooled with the rest
+    judged: int = LOOKS[0]  # rounds of a case that a verdict rests on, before the open questions
 
     def reaches(self, tier: str) -> bool:
         """Whether this budget measures what is declared `since` tier."""
@@ -42,7 +43,7 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
     {
         b.name: b
         for b in (
-            Budget("tiny", seconds=0.0, shown=2, half_width=1.0, scale=1 / 200),
+            Budget("tiny", seconds=0.0, shown=2, half_width=1.0, scale=1 / 200, judged=2),
             Budget("quick", seconds=480.0, shown=2, half_width=0.08),
             Budget("standard", seconds=1800.0, shown=3, half_width=0.04),
             Budget("thorough", seconds=10800.0, shown=8, half_width=0.02),

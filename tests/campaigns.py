@@ -1,0 +1,89 @@
+"""Small campaigns on fake machines, for tests that break them off or spoil what they left."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+
+from click.testing import CliRunner, Result
+from faketools import FakeTools, wait_for
+
+from gccost import cli
+from gccost.judging.questions import questions
+from gccost.judging.recording import Recording
+from gccost.measuring import (
+    campaign,
+    frames,
+    runs,
+)
+from gccost.measuring.cases import BUDGETS
+from gccost.showing import notice
+from gccost.studies import STUDIES
+
+LEMIRE = STUDIES["lemire"]
+
+
+PRECISION = STUDIES["precision"]
+
+
+TINY = BUDGETS["tiny"]
+
+
+SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
+
+
+TO_GO_ON = (
+    "gccost: Interrupted. Completed samples are saved; resume with: make {} BUDGET=tiny ONLY=lemire"
+)
+
+
+def planned() -> campaign.Plan:
+    """What `gccost measure` measures of lemire at the tiny budget, on the fake machine."""
+    return campaign.plan([LEMIRE], TINY, questions([LEMIRE], TINY))
+
+
+def after(calls: int) -> campaign.Progress:
+    """A progress that breaks measuring off."""
+    left = itertools.count(calls, -1)
+
+    def progress(done: float, total: float, what: str) -> None:
+        if next(left) == 0:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def assert_every_sample_is_there(run: runs.Run) -> None:
+    """The run holds every process of every case's first rounds."""
+    pool = {case.name: case for case in LEMIRE.within(TINY)}
+    plan = campaign.Plan((LEMIRE,), TINY, questions([LEMIRE], TINY), {}, {}, pool, {})
+    frame = frames.of_cases(run.reading().frame, pool.values())
+    assert len(frame) == len(run.reading().frame)
+    assert frame.groupby(["name", "round"]).size().to_dict() == {
+        (name, number): case.processes
+        for name, case in pool.items()
+        for number in range(1, plan.rounds(case) + 1)
+    }
+
+
+def assert_complete(run: runs.Run) -> None:
+    """The run holds every sample, and no bad line."""
+    assert run.reading().errors == []
+    assert_every_sample_is_there(run)
+    assert "lemire" in run.manifest()["finished"]["tiny"]["studies"]
+
+
+def assert_no_process_stays(tools: FakeTools) -> None:
+    assert wait_for(lambda: not tools.processes(), seconds=60), tools.processes()
+
+
+def gccost(*arguments: str) -> Result:
+    """Run a command here, on the fake machine."""
+    done = CliRunner().invoke(cli.main, arguments)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+def page_of(recording: Recording) -> str:
+    """What a chapter says of the run that it shows."""
+    return notice.notice([recording], "replay").text

@@ -1,0 +1,56 @@
+"""The main job done once a session, for real: what `gccost report` measures, runs and writes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gccost import gokernel, paths
+from gccost.errors import MissingTool
+
+
+@dataclass(frozen=True)
+class Made:
+    """What one `gccost report` left, and what it said."""
+
+    report: Path
+    runs: Path
+    said: str
+
+
+def gccost(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gccost", *arguments],
+        cwd=paths.ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """A report at the tiny budget; its Go notebooks ran if the Go kernel can be had."""
+    with suppress(MissingTool):
+        gokernel.make(print)
+    folder = tmp_path_factory.mktemp("pipeline")
+    report, runs = folder / "report", folder / "runs"
+    before = {p: p.read_bytes() for p in paths.NOTEBOOKS.glob("*.ipynb")}
+    done = gccost(
+        "report",
+        "--budget=tiny",
+        GCCOST_REPORT=str(report),
+        GCCOST_RUNS=str(runs),
+        GCCOST_MODE="measure",
+    )
+    assert done.returncode == 0, done.stderr
+    after = {p: p.read_bytes() for p in paths.NOTEBOOKS.glob("*.ipynb")}
+    assert before == after, "only replay writes into notebooks/"
+    return Made(report, runs, done.stdout)

@@ -1,0 +1,339 @@
+"""Whatever stands in the files of a run, the good part is used and the bad part is named."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import recordings
+from campaigns import (
+    LEMIRE,
+    TINY,
+    after,
+    assert_complete,
+    assert_every_sample_is_there,
+    gccost,
+    page_of,
+    planned,
+)
+from conftest import EXAMPLES, FakeMachine, tried
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gccost import paths, study
+from gccost.errors import GccostError
+from gccost.judging.recording import Recording
+from gccost.measuring import (
+    benchfmt,
+    campaign,
+    gctrace,
+    profiles,
+    runs,
+)
+from gccost.measuring.cases import AUTO, FREE
+from gccost.measuring.toolchains import TODAY_GO
+from gccost.showing import notice
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    run = recordings.record(tmp_path_factory.mktemp("recorded"), rounds=3)
+    return Recording.load(LEMIRE, run)
+
+
+@pytest.fixture
+def copy(recorded: Recording, tmp_path: Path) -> runs.Run:
+    """A copy of the recorded run, to be spoilt."""
+    return runs.Run(shutil.copytree(recorded.run.folder, tmp_path / recorded.run.name))
+
+
+def same_samples(one: Recording, other: Recording) -> bool:
+    left, right = (r.frame.drop(columns=["line"]).reset_index(drop=True) for r in (one, other))
+    return left.equals(right[left.columns])
+
+
+NAME = "BenchmarkAllocateFree/go=1.27.4/gogc=100/setting=published-2\t1600000"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{NAME}\tNaN ns/op\t4 round".encode(),
+        f"{NAME}\t80 ns/op\t4 ro".encode() + NAME.encode(),
+        b"\x00\xff\xfe\x00 garbage \x80",
+    ],
+)
+def test_a_bad_line_is_told_on_the_page_and_the_rest_is_used(
+    recorded: Recording, copy: runs.Run, line: bytes
+) -> None:
+    path = copy.samples
+    whole = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*whole[:50], line, b"\n", *whole[50:]]))
+    spoilt = Recording.load(LEMIRE, copy)
+    assert same_samples(spoilt, recorded)
+    assert len(spoilt.problems) == 1
+    assert "A line could not be used" in page_of(spoilt)
+    assert "samples.txt:51" in page_of(spoilt)
+
+
+@pytest.mark.parametrize(
+    "more", ["\t80 ms/op\t4 round", "\t80 ns/op", "\t80 ns/op\t1e18 round", "\t80 ns/op\t0 round"]
+)
+def test_a_sample_in_a_wrong_unit_or_of_no_round_changes_no_estimate(
+    recorded: Recording, copy: runs.Run, more: str
+) -> None:
+    copy.append([NAME + more])
+    spoilt = Recording.load(LEMIRE, copy)
+    for arm in (FREE, AUTO):
+        assert spoilt.level(arm, TODAY_GO) == recorded.level(arm, TODAY_GO)
+
+
+def test_a_spoilt_file_does_not_fill_the_page(copy: runs.Run) -> None:
+    with copy.samples.open("ab") as file:
+        file.write(b"BenchmarkX\n" * 1000)
+    shown = page_of(Recording.load(LEMIRE, copy))
+    assert shown.count("A line could not be used") == notice.SHOWN_PROBLEMS
+    assert f"{1000 - notice.SHOWN_PROBLEMS} more lines" in shown
+
+
+def test_garbage_that_comes_while_measuring_goes_on_loses_no_sample(machine: FakeMachine) -> None:
+    plan = planned()
+    told = 0
+
+    def spoil(done: float, total: float, what: str) -> None:
+        nonlocal told
+        told += 1
+        if told % 20 == 0:
+            with campaign.find(plan).samples.open("ab") as file:  # type: ignore[union-attr]
+                file.write(b"\xff\x00 no text\nBenchmarkAllocateFree 3\n")
+
+    run = campaign.measure(plan, spoil)
+    assert len(run.reading().errors) >= 8
+    assert_every_sample_is_there(run)
+
+
+def test_a_results_file_that_lost_its_head_is_gone_on_with(machine: FakeMachine) -> None:
+    plan = planned()
+    with pytest.raises(KeyboardInterrupt):
+        campaign.measure(plan, after(30))
+    run = campaign.find(plan)
+    assert run is not None
+    run.samples.write_bytes(b"\x00" * 4096)
+    assert campaign.measure(plan) == run
+    assert_complete(run)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda text: text[: len(text) // 2], "this is not JSON"),
+        (lambda text: text.replace('"format": 2', '"format": 3'), "the run has format 3"),
+        (lambda text: text.replace('"format": 2', '"format": 1'), "remove the folder and measure"),
+    ],
+    ids=["truncated", "newer", "older"],
+)
+def test_a_run_that_cannot_be_read_is_named_and_passed_over(
+    machine: FakeMachine, spoil: Any, why: str
+) -> None:
+    old = campaign.measure(planned())
+    description = old.folder / "run.json"
+    description.write_text(spoil(description.read_text()))
+    before = old.samples.read_bytes()
+
+    done = gccost("measure", "--only=lemire")
+    assert done.exit_code == 0
+    assert f"The run {old.name} is skipped: " in done.stderr
+    assert why in done.stderr
+    assert "To fix it: " in done.stderr
+    (new,) = runs.all_runs(paths.runs())
+    assert new != old
+    assert_complete(new)
+    assert old.samples.read_bytes() == before
+    opened = study.open_study("lemire")
+    assert old.name in opened.notice().text
+
+    compared = gccost("compare", str(new.folder), str(old.folder))
+    assert compared.exit_code == 1
+    assert why in compared.stderr
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("allowed_cpus", "2", "Expected `int`, got `str` - at `$.machine.allowed_cpus`"),
+        ("cpu_quota", "1.5", "Expected `float | null`, got `str` - at `$.machine.cpu_quota`"),
+        ("memory", "much", "Expected `int`, got `str` - at `$.machine.memory`"),
+        ("memory_limit", [], "Expected `int | null`, got `array` - at `$.machine.memory_limit`"),
+    ],
+)
+def test_a_wrong_type_in_a_machine_is_named(
+    tmp_path: Path, field: str, value: object, says: str
+) -> None:
+    run = recordings.record(tmp_path, rounds=2)
+    path = run.folder / "run.json"
+    manifest = json.loads(path.read_text())
+    manifest["machine"] |= {field: value}
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(GccostError) as wrong:
+        Recording.load(LEMIRE, run)
+    assert wrong.value.message == f"this describes no run: {says}"
+    assert wrong.value.location == str(path)
+    assert wrong.value.hint
+    (said,) = runs.passed_over(tmp_path)
+    assert says in said
+
+
+# --- one byte -----------------------------------------------------------------------
+
+
+def broken(path: Path) -> None:
+    """Damage the byte that begins what is compressed, which makes it no deflate stream."""
+    data = path.read_bytes()
+    path.write_bytes(data[:10] + bytes([data[10] | 0b110]) + data[11:])
+
+
+@pytest.mark.parametrize("read", [profiles.read, gctrace.read], ids=["profile", "gctrace"])
+def test_no_damaged_byte_is_anything_but_a_named_fault(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "of-a-case.gz"
+    if read is profiles.read:
+        recordings.write_profile(path, recordings.STACKS)
+    else:
+        path.write_bytes(gzip.compress("\n".join([recordings.TRACE] * 3).encode(), mtime=0))
+    whole, data = read(path), path.read_bytes()
+    named, unharmed = set(), 0
+    for at in range(len(data)):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
+        try:
+            assert read(path) == whole  # a byte of the header may say nothing
+            unharmed += 1
+        except GccostError as fault:
+            named.add(fault.location)
+    assert named == {str(path)}
+    assert unharmed < 10
+
+
+def test_a_profile_with_a_damaged_byte_is_left_out_and_named(tmp_path: Path) -> None:
+    run = recordings.record(tmp_path, rounds=3)
+    whole = Recording.load(LEMIRE, run)
+    path = min(run.folder.glob("profiles/*"))
+    broken(path)
+    spoilt = Recording.load(LEMIRE, run)
+    (problem,) = spoilt.problems
+    assert problem.startswith(f"{path}: this is not a CPU profile that Go wrote: Error -3")
+    left = sum(len(of) for of in spoilt.cpu_profiles.values())
+    assert left == sum(len(of) for of in whole.cpu_profiles.values()) - 1
+
+
+# --- anything at all ----------------------------------------------------------
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=4,
+)
+
+
+def places_in(value: Any) -> Iterator[tuple[Any, ...]]:
+    """Every path that leads into a JSON value."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in entries:
+        yield (key,)
+        if isinstance(inner, dict | list):
+            yield from ((key, *rest) for rest in places_in(inner))
+
+
+@st.composite
+def descriptions(draw: st.DrawFn, sound: dict[str, Any]) -> str | bytes:
+    """A run's description of which something was lost, added or changed."""
+    description = json.loads(json.dumps(sound))
+    for _ in range(draw(st.integers(1, 3))):
+        *way, last = draw(st.sampled_from(sorted(places_in(description), key=str)))
+        at = description
+        for key in way:
+            at = at[key]
+        if draw(st.booleans()):
+            at[last] = draw(json_values)
+        else:
+            del at[last]
+        if not description:
+            break
+    text = json.dumps(description)
+    cut = draw(st.one_of(st.none(), st.integers(0, len(text))))
+    return text[:cut]
+
+
+@tried("a description")
+@given(data=st.data())
+def test_no_description_of_a_run_brings_anything_down(
+    recorded: Recording, data: st.DataObject, tmp_path: Path
+) -> None:
+    run = runs.Run(tmp_path / "run")
+    run.folder.mkdir(exist_ok=True)
+    sound = recorded.run.manifest()
+    drawn = data.draw(descriptions(sound) | st.binary(max_size=40).map(bytes), label="run.json")
+    (run.folder / "run.json").write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode())
+    (fault,) = runs.passed_over(tmp_path) or ("",)
+    assert runs.all_runs(tmp_path) == ([] if fault else [run])
+    if not fault:
+        plan = campaign.Plan((LEMIRE,), TINY, campaign.Questions(), {}, {}, {}, {})
+        assert campaign.finished(run, plan) in (True, False)
+        page_of(replace(recorded, run=run)).encode()
+        run.update(troubles={"a case": ["another"]})
+        assert run.manifest()["troubles"] == {"a case": ["another"]}
+    else:
+        fault.encode()
+
+
+good_line = st.builds(
+    benchfmt.Sample,
+    name=st.sampled_from(["AllocateFree", "AllocateAuto", "Other"]),
+    n=st.sampled_from([1_600_000, 8000, 1]),
+    metrics=st.dictionaries(
+        st.sampled_from(["ns/op", "round", "elapsed-s", "build-s", "c-misfreed", "go", "µs"]),
+        st.floats(0, 1e18),
+        min_size=1,
+    ),
+    keys=st.just({"go": TODAY_GO, "gogc": "100", "setting": "published"})
+    | st.dictionaries(st.sampled_from(["go", "gogc", "round"]), st.sampled_from(["off", "1.27.4"])),
+    procs=st.sampled_from([1, 2]),
+).map(lambda sample: benchfmt.format_line(sample).encode())
+
+
+bad_line = st.binary(max_size=30).map(lambda junk: junk.replace(b"\n", b" "))
+
+
+@tried("a run")
+@given(lines=st.lists(good_line | bad_line, max_size=8), unfinished=good_line | st.just(b""))
+def test_no_results_bring_a_run_down_and_no_good_line_is_lost(
+    recorded: Recording, lines: list[bytes], unfinished: bytes, tmp_path: Path
+) -> None:
+    run = runs.Run(tmp_path)
+    (run.folder / "run.json").write_bytes((recorded.run.folder / "run.json").read_bytes())
+    whole = b"".join(line + b"\n" for line in lines)
+    run.samples.write_bytes(whole + unfinished)
+    run.drop_unfinished_line()
+    assert run.samples.read_bytes() == whole
+    good = [line for line in lines if isinstance(benchfmt.parse_line(_text(line)), benchfmt.Sample)]
+    assert len(run.reading().frame) == len(good)
+    loaded = Recording.load(LEMIRE, run)
+    loaded.level(FREE, TODAY_GO)
+    page_of(loaded).encode()
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="surrogateescape").lstrip("\ufeff")
+
+
+def test_ten_thousand_examples_are_tried() -> None:
+    assert sum(EXAMPLES.values()) >= 10_000

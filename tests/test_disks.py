@@ -1,0 +1,264 @@
+"""A disk that is full or cannot be written is named with the mend, and what was there stays."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from campaigns import assert_complete, gccost
+from conftest import FakeMachine
+from faketools import FakeTools, Reported
+
+from gccost import files, paths
+from gccost.errors import DiskFull, GccostError
+from gccost.measuring import (
+    builds,
+    java,
+    jdks,
+)
+from gccost.measuring.jdks import Javac
+from gccost.measuring.toolchains import TODAY_GO, CCompiler, Toolchain
+
+
+def no_larger_than(kilobytes: int) -> tuple[str, ...]:
+    """A command whose programs cannot make a file larger than this: a disk that is full."""
+    return ("sh", "-c", f'ulimit -f {2 * kilobytes}; exec "$@"', "sh")
+
+
+def not_writable(folder: Path) -> tuple[str, ...]:
+    """A command whose programs cannot write to a folder, not even as root."""
+    folder.chmod(0o555)
+    if os.geteuid() != 0:
+        return ()
+    if not shutil.which("setpriv"):
+        pytest.skip("root may write everywhere, and setpriv is not here to take that away")
+    return ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
+
+
+def test_a_full_disk_ends_measuring_and_it_goes_on_when_there_is_room(tools: FakeTools) -> None:
+    full = tools.gccost("measure", under=no_larger_than(20))
+    assert full.returncode == 1
+    said = full.stderr.splitlines()[-1]
+    path = tools.the_run().samples
+    assert said == (
+        f"gccost: {path}: cannot be written: File too large. To fix it: raise the limit on "
+        "the size of files (ulimit -f) and start again: what was measured is kept"
+    )
+    before = path.read_bytes()
+    assert before.endswith(b"\n")
+    assert tools.gccost("measure").returncode == 0
+    assert path.read_bytes().startswith(before)
+    assert_complete(tools.the_run())
+
+
+def test_a_disk_that_cannot_be_written_is_named_with_the_mend(tools: FakeTools) -> None:
+    tools.runs.mkdir()
+    done = tools.gccost("measure", under=not_writable(tools.runs))
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"gccost: {tools.runs}: cannot be written: Permission denied. To fix it: make it "
+        "writable, or name another folder (GCCOST_RUNS for runs, GCCOST_REPORT)\n"
+    )
+
+
+def test_a_finished_run_can_be_used_from_a_disk_that_cannot_be_written(reported: Reported) -> None:
+    tools, _ = reported
+    under = not_writable(tools.runs)
+    try:
+        done = tools.gccost("measure", under=under)
+    finally:
+        tools.runs.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_full_disk_leaves_the_report_that_was_there(reported: Reported, tmp_path: Path) -> None:
+    tools, _ = reported
+    report = shutil.copytree(tools.report, tmp_path / "report")
+    before = {p: p.read_bytes() for p in report.rglob("*") if p.is_file()}
+    done = tools.gccost("html", under=no_larger_than(40), GCCOST_REPORT=str(report))
+    assert done.returncode == 1
+    assert f"{report}/index.html: cannot be written: File too large. To fix it" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert {p: p.read_bytes() for p in report.rglob("*") if p.is_file()} == before
+
+
+def test_what_is_written_whole_is_there_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "profiles" / "cpu.pb.gz"
+    files.write_whole(path, b"one")
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(GccostError, match="free some disk space"):
+        files.write_whole(path, b"another")
+    assert path.read_bytes() == b"one"
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("~nobody-of-that-name/runs", "GCCOST_RUNS=~nobody-of-that-name/runs: "),
+        ("/dev/null", "/dev/null: cannot be written: "),
+        ("/dev/null/runs", "/dev/null/runs: cannot be written: Not a directory"),
+    ],
+)
+def test_a_place_that_cannot_hold_runs_is_named(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, place: str, said: str
+) -> None:
+    monkeypatch.setenv("GCCOST_RUNS", place)
+    done = gccost("measure", "--only=lemire")
+    assert done.exit_code == 1
+    assert f"gccost: {said}" in done.stderr
+    assert "To fix it: " in done.stderr
+
+
+# --- builds that find no room ----------------------------------------------------
+
+
+TOOLCHAIN = Toolchain(TODAY_GO, Path("/the/release"), "test")
+
+
+COMPILER = CCompiler(("cc",), "cc 1.0", "test")
+
+
+class Fails:
+    """In place of running a command: it fails, and says this."""
+
+    def __init__(self, said: str) -> None:
+        self.said = said
+
+    def __call__(self, command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(command, 1, "", self.said)
+
+
+@pytest.fixture
+def compilers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Enough of a toolchain to build with, its cache in tmp_path."""
+    environment = {"GOCACHE": str(tmp_path / "go-build"), "PATH": "/bin"}
+    monkeypatch.setattr(Toolchain, "environment", lambda _: dict(environment))
+
+
+@pytest.mark.usefixtures("compilers")
+@pytest.mark.parametrize(
+    ("said", "where"),
+    [
+        ("# runtime\ncompile: writing output: write $WORK/b9/_pkg_.a: {full}", "into"),
+        ("unicode: write {tmp}/into/go-build32/b1/importcfg: {full}", "into"),
+        ("go: unicode: write {tmp}/go-build/3f/3f00-d: {full}", "go-build"),
+        ("cmp: write /elsewhere/a b/c: {full}", "/elsewhere/a b/c"),
+    ],
+)
+def test_a_build_that_finds_no_room_is_a_full_disk(tmp_path: Path, said: str, where: str) -> None:
+    into = tmp_path / "into"
+    run = Fails(said.format(tmp=tmp_path, full="no space left on device"))
+    with pytest.raises(DiskFull) as full:
+        builds.build("cstr", TOOLCHAIN, COMPILER, 7, into, run)
+    assert str(full.value) == (
+        f"{tmp_path / where}: cannot be written: No space left on device (building gosrc/cstr "
+        f"with Go {TODAY_GO}). To fix it: free some disk space and start again: what was "
+        "measured is kept"
+    )
+
+
+@pytest.mark.usefixtures("compilers")
+def test_where_no_path_is_printed_the_fullest_disk_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda path: usage._replace(free=5 if "go-build" in str(path) else 9)
+    )
+    run = Fails("/usr/bin/ld: final link failed: No space left on device")
+    with pytest.raises(DiskFull) as full:
+        builds.build("cstr", TOOLCHAIN, COMPILER, 7, tmp_path / "into", run)
+    assert full.value.location == str(tmp_path / "go-build")
+
+
+@pytest.mark.usefixtures("compilers")
+def test_a_quota_that_is_used_up_is_the_same_with_its_own_mend(tmp_path: Path) -> None:
+    run = Fails(f"open {tmp_path}/x: disk quota exceeded")
+    with pytest.raises(DiskFull, match=r"Disk quota exceeded.*free some of your quota"):
+        builds.build("cstr", TOOLCHAIN, COMPILER, 7, tmp_path, run)
+
+
+@pytest.mark.usefixtures("compilers")
+def test_another_fault_of_a_build_is_still_the_builds(tmp_path: Path) -> None:
+    with pytest.raises(GccostError, match="the build failed:\nundefined: x") as failed:
+        builds.build("cstr", TOOLCHAIN, COMPILER, 7, tmp_path, Fails("undefined: x"))
+    assert not isinstance(failed.value, DiskFull)
+
+
+@pytest.mark.usefixtures("compilers")
+def test_a_runtime_that_finds_no_room_is_a_full_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
+    run = Fails(f"write {tmp_path}/cache/overlays/x/mheap.go: no space left on device")
+    with pytest.raises(DiskFull) as full:
+        builds.overlay(TOOLCHAIN, "index", run)
+    assert full.value.location.startswith(f"{tmp_path}/cache/overlays/")
+
+
+JAVAC_SAYS = """Handle.java:9: error: error while writing Handle: No space left on device
+interface Handle extends AutoCloseable {
+^
+1 error"""
+
+
+def test_classes_that_find_no_room_are_a_full_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
+    compiler = Javac(Path("/bin/javac"), "25")
+    with pytest.raises(DiskFull, match=r"No space left on device \(building javasrc/finalization"):
+        java.build("finalization", compiler, Fails(JAVAC_SAYS))
+    with pytest.raises(GccostError, match="the build failed") as failed:
+        java.build("finalization", compiler, Fails("error: cannot find symbol"))
+    assert not isinstance(failed.value, DiskFull)
+
+
+def test_jars_that_find_no_room_are_a_full_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def copytree(source: Path, into: Path) -> None:
+        raise shutil.Error([(source, into, "[Errno 28] No space left on device: 'x.jar'")])
+
+    monkeypatch.setattr(paths, "CACHE", tmp_path)
+    monkeypatch.setattr(jdks, "jmh", lambda: tmp_path)
+    monkeypatch.setattr(shutil, "copytree", copytree)
+    with pytest.raises(DiskFull, match="No space left on device"):
+        java.build("jmh", Javac(Path("/bin/javac"), "25"), Fails(""))
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_write_of_ours_that_finds_no_room_is_a_full_disk(tmp_path: Path, number: int) -> None:
+    with pytest.raises(DiskFull, match="cannot be written"), files.writing(tmp_path):
+        raise OSError(number, "no room")
+    with pytest.raises(GccostError) as other, files.writing(tmp_path):
+        raise PermissionError(errno.EACCES, "not allowed")
+    assert not isinstance(other.value, DiskFull)
+
+
+def test_a_disk_that_fills_up_in_a_build_ends_measuring_with_nothing_noted(
+    tmp_path: Path,
+) -> None:
+    tools = FakeTools(tmp_path)
+    full = 'echo "write $GOTMPDIR/b1/x.a: no space left on device" >&2; exit 1'
+    tools.from_the(4, of="build", what=full)
+    done = tools.gccost("measure")
+    assert done.returncode == 1
+    assert "cannot be written: No space left on device (building gosrc/cstr" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert tools.the_run().manifest()["troubles"] == {}
+    tools.do()
+    assert tools.gccost("measure").returncode == 0
+    assert tools.the_run().manifest()["troubles"] == {}

@@ -1,0 +1,323 @@
+"""Programs, compilers, clocks and kernels that fail: the rest goes on, and the fault is said."""
+
+from __future__ import annotations
+
+import errno
+import io
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from campaigns import LEMIRE, PRECISION, TINY, after, gccost, page_of, planned
+from conftest import FakeMachine
+from faketools import FakeTools
+from test_campaign import CASE, program
+from test_precision import BEHAVIOUR
+
+from gccost import cli, paths, precision
+from gccost.errors import GccostError
+from gccost.judging.recording import Recording
+from gccost.measuring import (
+    benchfmt,
+    builds,
+    campaign,
+    runs,
+    toolchains,
+)
+from gccost.measuring.cases import FREE, Budget
+from gccost.measuring.samples import SampleFailed, run_count, run_sample
+from gccost.measuring.toolchains import TODAY_GO
+from gccost.showing import execute
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "why"),
+    [
+        ("sleep 60", "the program hung: it was ended after 0.3 s"),
+        ('line "$name" | sed "s/ ns.op/ ms\\/op/"', "the program printed no ns/op"),
+        ("kill -40 $$", "the program was ended by signal 40"),
+    ],
+    ids=["hangs", "prints another unit", "a signal of its own"],
+)
+def test_a_program_that_fails_is_left_out_and_the_rest_goes_on(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, behaviour: str, why: str
+) -> None:
+    monkeypatch.setitem(run_sample.__kwdefaults__, "limit", 0.3)
+    machine.behaviour = (
+        f'[ $name = BenchmarkAllocateDummy ] && {{ {behaviour}; exit 0; }}; line "$name"'
+    )
+    run = campaign.measure(planned())
+    assert not run.reading().errors
+    names = set(Recording.load(LEMIRE, run).frame["benchmark"])
+    assert "AllocateDummy" not in names
+    assert "AllocateAuto" in names
+    troubles = run.manifest()["troubles"]
+    assert any(why in t for case, ts in troubles.items() if "AllocateDummy" in case for t in ts)
+    assert why in page_of(Recording.load(LEMIRE, run))
+
+
+def test_a_program_that_cannot_be_started_is_left_out(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = builds.build
+
+    def not_executable(*arguments: Any, **more: Any) -> Path:
+        binary = build(*arguments, **more)
+        if "1.20" in binary.name:
+            binary.chmod(0o644)
+        return binary
+
+    monkeypatch.setattr(builds, "build", not_executable)
+    run = campaign.measure(planned())
+    assert set(Recording.load(LEMIRE, run).frame["release"]) == {TODAY_GO}
+    old = {t for case, ts in run.manifest()["troubles"].items() if "1.20" in case for t in ts}
+    assert any("did not start: Permission denied" in trouble for trouble in old)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "why"),
+    [
+        ("kill -SEGV $$", "the program was ended by SIGSEGV"),
+        ("printf '\\377\\376\\000'; exit 3", "the program failed with exit code 3"),
+    ],
+    ids=["crashes", "prints no text"],
+)
+def test_a_precision_measurement_whose_program_fails_is_made_anew(
+    machine: FakeMachine, behaviour: str, why: str
+) -> None:
+    plan = campaign.plan([PRECISION], TINY)
+    machine.behaviour = BEHAVIOUR
+    with pytest.raises(KeyboardInterrupt):
+        precision.measure(plan, after(1), seconds=0.1)
+    (run,) = runs.all_runs(paths.runs())
+    before = run.samples.read_bytes()
+    machine.behaviour = behaviour
+    with pytest.raises(GccostError, match=why) as failure:
+        precision.measure(plan, after(100), seconds=0.1)
+    assert "Allocate" in failure.value.location
+    assert run.samples.read_bytes() == before
+    machine.behaviour = BEHAVIOUR
+    with pytest.raises(KeyboardInterrupt):
+        precision.measure(plan, after(2), seconds=0.1)
+    assert run.samples.read_bytes().startswith(before)
+    assert len(run.manifest()["done"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "why"),
+    [
+        ("sleep 60", r"the program hung: it was ended after 0\.3 s"),
+        ('line "$name"', "the program printed 1 results, not 2"),
+        ('line "$name"; line "$name"; line "$name"', "the program printed 3 results, not 2"),
+    ],
+    ids=["hangs", "prints once", "prints thrice"],
+)
+def test_a_process_that_does_not_count_as_asked_is_no_sample(
+    tmp_path: Path, behaviour: str, why: str
+) -> None:
+    with pytest.raises(SampleFailed, match=why) as failure:
+        run_count(program(tmp_path, behaviour), [CASE], 2, tmp_path, limit=0.3)
+    assert failure.value.location == CASE.name
+
+
+def test_a_clock_that_jumps_bends_neither_budget_nor_resuming(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.cycle([1.7e9, 3e9, -5.0, 0.0, 1.7e9])
+    dates = itertools.cycle(["2026-01-02T00:00:00Z", "1970-01-01T00:00:00Z"])
+    monkeypatch.setattr(time, "time", lambda: next(clock))
+    monkeypatch.setattr(runs, "now", lambda: next(dates))
+    # Never decided: the budget alone ends it.
+    never = campaign.Standing((campaign.Want((FREE.on(TODAY_GO),), 1, verdict=True),), 0, 1)
+    limit = Budget("tiny", 1.5, shown=1, half_width=1.0, scale=TINY.scale)
+    plan = campaign.plan([LEMIRE], limit, campaign.Questions(standing=lambda run: never))
+    with pytest.raises(KeyboardInterrupt):
+        campaign.measure(plan, after(30))
+    run = campaign.find(plan)
+    assert run is not None
+    assert campaign.measure(plan) == run  # it ends
+    assert run.reading().errors == []
+    done = run.manifest()["finished"]["tiny"]
+    assert done["because"] == "the budget is spent"
+    assert 0.5 < done["seconds"] < 3
+
+
+def test_without_compilers_and_network_each_way_out_is_named(tools: FakeTools) -> None:
+    for lacking, mend in (
+        ({"CC": "none"}, "a C compiler: is not on this machine"),
+        ({"GOMODCACHE": str(tools.folder / "none")}, "Go: is not on this machine"),
+    ):
+        done = tools.gccost("measure", PATH=str(tools.folder / "none"), **lacking)
+        assert done.returncode == 1
+        assert mend in done.stderr
+        assert "To fix it: install it, or run `make measure` when online" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_go_on_path_that_is_no_program_is_passed_over(tools: FakeTools) -> None:
+    broken = tools.folder / "bin" / "go"
+    broken.parent.mkdir()
+    broken.write_bytes(b"\x7fELF no program")
+    broken.chmod(0o755)
+    done = tools.gccost("measure", PATH=f"{broken.parent}:{os.defpath}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_release_that_cannot_be_fetched_leaves_the_others(tools: FakeTools) -> None:
+    module = toolchains._module_version("1.20.14")
+    shutil.rmtree(tools.folder / f"mod/golang.org/toolchain@{module}")
+    done = tools.gccost("measure")
+    assert done.returncode == 0
+    assert "Go 1.20.14 is left out. Go 1.20.14: cannot be fetched" in done.stderr
+    assert set(benchfmt.read(tools.the_run().samples).frame["go"]) == {TODAY_GO}
+
+
+def test_once_all_is_there_measuring_takes_no_network(tmp_path: Path) -> None:
+    """The real compilers, in a network of their own where that can be had."""
+    try:
+        for release in LEMIRE.releases:
+            toolchains.fetch(release)
+    except GccostError as why:
+        pytest.skip(str(why))
+    program = """
+import sys
+from pathlib import Path
+from gccost.measuring import builds, campaign, samples
+from gccost.studies import STUDIES
+from gccost.measuring.cases import BUDGETS
+plan = campaign.plan([STUDIES["lemire"]], BUDGETS["tiny"], say=sys.exit)
+assert not plan.missing, plan.missing
+case, tools = next(iter(plan.pool.values())), plan.tools["lemire"]
+folder = Path(sys.argv[1])
+binary = builds.build(case.program, tools.found[case.release], tools.compiler, 7, folder)
+print(samples.run_sample(binary, case, folder).n)
+"""
+    alone = ["unshare", "--net", "--map-root-user"]
+    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+        alone = []
+    done = subprocess.run(
+        [*alone, sys.executable, "-c", program, str(tmp_path)],
+        cwd=paths.ROOT,
+        env={**os.environ, "GOPROXY": "off", "PIP_NO_INDEX": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "8000\n"
+
+
+def kernel_failed() -> str:
+    error = RuntimeError("Kernel didn't respond")
+    return str(execute._kernel_failed(Path("a.ipynb"), 0, error, None, io.StringIO()))
+
+
+def test_a_kernel_that_cannot_be_talked_to_is_told_from_one_without_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "see that memory and disk are free" in kernel_failed()
+
+    def refuse(*_: object, **__: object) -> socket.socket:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(socket, "create_server", refuse)
+    number = errno.EADDRNOTAVAIL
+    said = kernel_failed()
+    assert "the loopback interface is down" in said
+    assert "ip link set lo up" in said
+    assert "memory and disk" not in said
+    number = errno.EMFILE  # there is no file to spare: the loopback is not to blame
+    assert "see that memory and disk are free" in kernel_failed()
+
+
+NOTEBOOK = """
+import sys
+from pathlib import Path
+import nbformat
+from gccost.errors import GccostError
+from gccost.settings import Settings
+from gccost.showing.execute import execute_all
+path = Path(sys.argv[1])
+nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")]), path)
+try:
+    execute_all({path: path}, Settings("replay"))
+except GccostError as error:
+    print(error)
+"""
+
+
+def test_where_the_loopback_is_down_a_notebook_says_so_at_once(tmp_path: Path) -> None:
+    apart = ["unshare", "--map-root-user", "--net"]
+    if subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("a network of its own cannot be had here")
+    command = [*apart, sys.executable, "-c", NOTEBOOK, str(tmp_path / "one.ipynb")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=170)
+    assert done.stdout.startswith("one.ipynb: the kernel cannot start. To fix it: "), done.stderr
+    assert "the loopback interface is down" in done.stdout
+
+
+# --- the command line ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            PermissionError(errno.EACCES, "Permission denied", "some/file"),
+            "gccost: some/file: Permission denied. To fix it: make it writable",
+        ),
+        (OSError(errno.EIO, "Input/output error", "disk"), "gccost: disk: Input/output error"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no text"), "gccost: 'utf-8' codec can't"),
+        (
+            GccostError("a thing", "a place", "a mend"),
+            "gccost: a place: a thing. To fix it: a mend",
+        ),
+    ],
+)
+def test_what_goes_wrong_is_one_paragraph_and_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(cli.examination, "examine", fail)
+    done = gccost("doctor")
+    assert done.exit_code == 1
+    assert done.stderr.startswith(said)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_reader_that_goes_away_gets_no_traceback(tools: FakeTools) -> None:
+    with tools.start("doctor") as started:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        started.stdout.close()
+        said = started.stderr.read()
+    assert started.returncode == 1
+    assert said == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("measure", "--budget=quik"), "tiny, quick, standard, thorough"),
+        (("measure", "--only=lemur"), "lemire"),
+        (("compare", "nowhere", "nowhere"), "name a run folder"),
+    ],
+)
+def test_bad_names_are_answered_with_the_good_ones(arguments: tuple[str, ...], said: str) -> None:
+    done = gccost(*arguments)
+    assert done.exit_code == 1
+    assert said in done.stderr
+
+
+def test_every_command_explains_itself() -> None:
+    for command in cli.main.commands:
+        assert len(gccost(command, "--help").stdout.splitlines()) > 5, command

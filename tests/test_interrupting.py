@@ -1,0 +1,292 @@
+"""Whatever ends a command, no process stays, nothing recorded is lost, and it can go on."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from campaigns import (
+    PRECISION,
+    SIGNALS,
+    TINY,
+    TO_GO_ON,
+    after,
+    assert_complete,
+    assert_no_process_stays,
+    planned,
+)
+from conftest import FakeMachine
+from faketools import AT_WORK, FakeTools, Reported
+from notebooks_fixture import code, write
+from test_precision import BEHAVIOUR
+
+from gccost import paths, precision
+from gccost.measuring import (
+    campaign,
+    runs,
+    toolchains,
+)
+
+# Stands still in the middle of writing a result, as a kill may find it.
+HALF_A_LINE = """
+import os, sys, time
+from pathlib import Path
+
+def half(handle, data, write=os.write):
+    if data.startswith(b"BenchmarkAllocateDummy"):
+        write(handle, data[: len(data) // 2])
+        Path(sys.argv[-1]).touch()
+        time.sleep(600)
+    return write(handle, data)
+
+os.write = half
+from gccost.cli import main
+main(["measure"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("phase", "sent"),
+    [
+        ("first builds", signal.SIGKILL),
+        ("building", signal.SIGTERM),
+        ("building", signal.SIGINT),
+        *(("a sample", sent) for sent in SIGNALS),
+        ("a write", signal.SIGKILL),
+        ("a write", signal.SIGTERM),
+    ],
+)
+def test_measuring_that_a_signal_ends_goes_on_from_there(
+    tools: FakeTools, phase: str, sent: signal.Signals
+) -> None:
+    if phase == "a write":
+        started = tools.start(str(tools.folder / "reached"), program=HALF_A_LINE)
+    else:
+        # Three builds are the first ones; a sample of the second round is the 60th.
+        number = {"first builds": 1, "building": 4, "a sample": 60}[phase]
+        tools.from_the(number, of="sample" if phase == "a sample" else "build")
+        started = tools.start("measure")
+    tools.wait_until_at_work(started)
+    run = tools.the_run()
+    code, said = tools.stop(started, sent)
+    assert_no_process_stays(tools)
+    if sent != signal.SIGKILL:
+        assert code == 128 + sent
+        assert said.splitlines()[-1] == TO_GO_ON.format("measure")
+    before = run.samples.read_bytes()
+    assert before.endswith(b"\n") == (phase != "a write")
+
+    tools.do()
+    assert tools.gccost("measure").returncode == 0
+    assert tools.the_run() == run
+    whole = before[: before.rindex(b"\n") + 1]
+    assert run.samples.read_bytes().startswith(whole)
+    assert_complete(run)
+    assert {p.name for p in tools.runs.iterdir()} == {".lock", run.name}
+    assert list((tools.folder / "tmp").iterdir()) == []
+
+
+def test_a_second_ctrl_c_changes_nothing(tools: FakeTools) -> None:
+    tools.from_the(1, of="sample")
+    started = tools.start("measure")
+    tools.wait_until_at_work(started)
+    started.send_signal(signal.SIGINT)
+    code, said = tools.stop(started, signal.SIGINT)
+    assert code == 130
+    assert "Traceback" not in said
+    assert_no_process_stays(tools)
+
+
+def test_ctrl_c_while_it_loads_ends_it_silently(tools: FakeTools) -> None:
+    started = tools.start("measure")
+    time.sleep(0.2)
+    code, said = tools.stop(started, signal.SIGINT)
+    assert code in (-signal.SIGINT, 130)
+    assert "Traceback" not in said
+
+
+# A report of one notebook, whose cell runs a command as a chapter does.
+ONE_NOTEBOOK = """
+import sys
+from pathlib import Path
+from gccost import cli
+
+cli._measure = lambda settings: True
+cli._notebooks = lambda settings: [Path(sys.argv[1])]
+cli.main(["report"])
+"""
+
+
+@pytest.mark.parametrize("sent", SIGNALS)
+def test_a_report_that_a_signal_ends_leaves_no_process(
+    tools: FakeTools, sent: signal.Signals
+) -> None:
+    source = f"from gccost import processes\nprocesses.run(['sh', '-c', {tools.here(AT_WORK)!r}])"
+    notebook = write(tools.folder / "01-lemire.ipynb", [code(source, "long")])
+    started = tools.start(str(notebook), program=ONE_NOTEBOOK)
+    tools.wait_until_at_work(started)
+    exit_code, said = tools.stop(started, sent)
+    assert_no_process_stays(tools)
+    if sent != signal.SIGKILL:
+        assert exit_code == 128 + sent
+        assert said.splitlines()[-1] == TO_GO_ON.format("report")
+        assert list((tools.folder / "tmp").iterdir()) == []
+    assert not any(tools.report.glob("notebooks/*"))
+    if sent == signal.SIGKILL:  # what it left behind, its lock say, is in nobody's way
+        tools.do()
+        again = tools.start(str(notebook), program=ONE_NOTEBOOK)
+        tools.wait_until_at_work(again)
+        tools.stop(again, signal.SIGTERM)
+
+
+BUSY = """
+import sys, time
+from pathlib import Path
+from gccost.precision import _load
+
+with _load():
+    Path(sys.argv[1]).touch()
+    time.sleep(600)
+"""
+
+
+def test_what_keeps_a_core_busy_ends_with_the_measuring(tools: FakeTools) -> None:
+    started = tools.start(str(tools.folder / "reached"), program=BUSY)
+    tools.wait_until_at_work(started)
+    assert len(tools.processes()) > 1
+    tools.stop(started, signal.SIGKILL)
+    assert_no_process_stays(tools)
+
+
+def test_a_download_that_ctrl_c_ends_leaves_no_process(tools: FakeTools) -> None:
+    module = toolchains._module_version("1.20.14")
+    shutil.rmtree(tools.folder / f"mod/golang.org/toolchain@{module}")
+    tools.do(shell=tools.here(AT_WORK))  # what `go mod download` does here
+    started = tools.start("measure")
+    tools.wait_until_at_work(started)
+    code, said = tools.stop(started, signal.SIGINT)
+    assert_no_process_stays(tools)
+    assert code == 130
+    assert said.splitlines()[-1] == TO_GO_ON.format("measure")
+    assert not runs.all_runs(tools.runs)
+
+
+def test_precision_that_a_signal_ends_says_how_to_go_on(tools: FakeTools) -> None:
+    tools.from_the(1, of="sample")
+    started = tools.start("precision", "--seconds=0.1")
+    tools.wait_until_at_work(started)
+    code, said = tools.stop(started, signal.SIGINT)
+    assert_no_process_stays(tools)
+    assert code == 130
+    assert said.splitlines()[-1] == TO_GO_ON.format("precision").removesuffix(" ONLY=lemire")
+    assert {p.name for p in tools.runs.iterdir()} == {".lock", tools.the_run().name}
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL where the process must live on to be looked at."""
+
+
+def killed_at(monkeypatch: pytest.MonkeyPatch, moment: str, number: int) -> None:
+    """Let a kill come in the nth write to disk, before it is safe, or right after it."""
+    owner, name = {"in": (os, "fsync"), "after": (Path, "replace")}[moment]
+    real, left = getattr(owner, name), itertools.count(number - 1, -1)
+
+    def write(*arguments: Any) -> Any:
+        last = next(left) == 0
+        if last and moment == "in":
+            raise Killed
+        done = real(*arguments)
+        if last:
+            raise Killed
+        return done
+
+    monkeypatch.setattr(owner, name, write)
+
+
+@pytest.mark.parametrize(("moment", "number"), [("in", 1), ("in", 3), ("after", 1), ("after", 2)])
+def test_a_run_that_was_killed_as_it_began_goes_on(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, moment: str, number: int
+) -> None:
+    with monkeypatch.context() as patch:
+        killed_at(patch, moment, number)
+        with pytest.raises(Killed):
+            campaign.measure(planned())
+    with pytest.raises(KeyboardInterrupt):
+        campaign.measure(planned(), after(9))
+    (run,) = runs.all_runs(paths.runs())
+    reading = run.reading()
+    assert reading.errors == []
+    assert len(reading.frame) >= 7
+
+
+@pytest.mark.parametrize(("moment", "number"), [("in", 3), ("after", 2)])
+def test_a_precision_run_that_was_killed_as_it_began_goes_on(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, moment: str, number: int
+) -> None:
+    machine.behaviour = BEHAVIOUR
+    plan = campaign.plan([PRECISION], TINY)
+    with monkeypatch.context() as patch:
+        killed_at(patch, moment, number)
+        with pytest.raises(Killed):
+            precision.measure(plan, after(100), seconds=0.1)
+    with pytest.raises(KeyboardInterrupt):
+        precision.measure(plan, after(2), seconds=0.1)
+    (run,) = runs.all_runs(paths.runs())
+    assert len(run.manifest()["done"]) == 2
+
+
+def test_precision_that_goes_on_keeps_what_was_measured_meanwhile(machine: FakeMachine) -> None:
+    machine.behaviour = BEHAVIOUR
+    plan = campaign.plan([PRECISION], TINY)
+    with pytest.raises(KeyboardInterrupt):
+        precision.measure(plan, after(2), seconds=0.1)
+    run = campaign.measure(planned())
+    unfinished = [line for line in run.samples.read_text().splitlines() if "/method=" in line][:1]
+    run.append(unfinished)  # of a measurement during which it was killed
+    before = run.samples.read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        precision.measure(plan, after(2), seconds=0.1)
+    assert campaign.find(plan) == run
+    assert run.samples.read_bytes().startswith(before.removesuffix(unfinished[0].encode() + b"\n"))
+    assert run.samples.read_text().count(unfinished[0]) == 1
+    assert campaign.finished(run, planned())
+
+
+# --- two at once --------------------------------------------------------------
+
+
+def test_a_second_report_at_once_says_so_and_leaves_the_first_alone(reported: Reported) -> None:
+    tools, second = reported
+    assert second.returncode == 1
+    assert second.stderr.startswith("gccost: ")
+    assert "another gccost is writing the report here; this one leaves it alone" in second.stderr
+    assert len(second.stderr.splitlines()) == 1
+    assert (tools.report / "index.html").read_text().rstrip().endswith("</html>")
+
+
+def test_nothing_is_written_outside_the_clone_and_the_tools_caches(reported: Reported) -> None:
+    tools, _ = reported
+    assert list((tools.folder / "tmp").iterdir()) == []
+    home = tools.folder / "home"
+    written = {p.relative_to(home).as_posix() for p in home.rglob("*") if not p.is_dir()}
+    assert all(name.startswith(".cache/matplotlib/") for name in written), written
+
+
+def test_a_report_leaves_measuring_that_goes_on_alone(tools: FakeTools) -> None:
+    tools.from_the(1, of="sample")
+    first = tools.start("measure")
+    tools.wait_until_at_work(first)
+    second = tools.gccost("report")
+    assert second.returncode == 1
+    assert second.stderr.splitlines()[-1] == (
+        f"gccost: {tools.runs}: another gccost is measuring here; this one leaves it alone. "
+        "To fix it: wait until it is done, or stop it, and start again"
+    )
+    assert first.poll() is None
+    tools.stop(first, signal.SIGTERM)
