@@ -40,14 +40,14 @@ def choose(recording: Recording) -> Any:
 
 def chosen(recording: Recording, procs: int, gogc: str, release: str) -> Any:
     """What one choice gives: a table, or a sentence that it was not measured."""
-    arm = turns(procs, gogc)
-    rate = recording.level(arm, release, "op/cpu-s")
+    variant = turns(procs, gogc)
+    rate = recording.level(variant, release, "op/cpu-s")
     if not rate.samples:
         at = f"{procs} Ps with GOGC={gogc} on {title(release)}"
         grid = ", ".join(map(str, GRID_PROCS))
         return Prose(f"{at}: not measured. At the standard budget all of {grid} Ps are.")
-    cycle = recording.level(arm, release, "gc-cycle-op")
-    memory = recording.level(arm, release, "peak-rss-bytes")
+    cycle = recording.level(variant, release, "gc-cycle-op")
+    memory = recording.level(variant, release, "peak-rss-bytes")
     return table(
         ("what", "measured"),
         (

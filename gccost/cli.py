@@ -304,9 +304,9 @@ def _measure(settings: Settings) -> bool:
     for what in runs.passed_over(paths.runs()):
         _say(what)
     for of in chosen:
-        if of.apart:
-            _say(f"{of.name}: measured by itself, with {of.apart}; the newest run is shown")
-    together = [of for of in chosen if not of.apart]
+        if of.command:
+            _say(f"{of.name}: measured by itself, with {of.command}; the newest run is shown")
+    together = [of for of in chosen if not of.command]
     if not together:
         return True
     plan = campaign.plan(together, limit, questions(together, limit), _say)
@@ -346,7 +346,7 @@ def _notebooks(settings: Settings) -> list[Path]:
         if study.is_shown(of, settings.mode):
             chapters.add(of.chapter)
         else:
-            how = of.apart or f"make measure ONLY={of.name}"
+            how = of.command or f"make measure ONLY={of.name}"
             _say(f"{of.chapter} is left out: {how} measures it")
     found = [p for p in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
     return found if settings.only else found + _go_notebooks()

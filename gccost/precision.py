@@ -23,7 +23,7 @@ from gccost.measuring.cases import Case
 from gccost.measuring.runs import Run, Summary
 from gccost.measuring.samples import SLICES, run_count, run_sample
 from gccost.measuring.toolchains import TODAY_GO, CCompiler
-from gccost.processes import Leash
+from gccost.processes import ProcessGroup
 from gccost.stats import LOOKS
 from gccost.studies.precision import (
     BASELINE,
@@ -132,7 +132,7 @@ def _build(plan: Plan, case: Case, layout: int, folder: Path) -> Path:
 @contextmanager
 def _load() -> Iterator[None]:
     """Another process keeps a core busy meanwhile."""
-    with Leash() as leash, leash.start([sys.executable, "-c", "while True: pass"]) as other:
+    with ProcessGroup() as group, group.start([sys.executable, "-c", "while True: pass"]) as other:
         try:
             yield
         finally:

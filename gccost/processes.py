@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 
-class Leash:
+class ProcessGroup:
     """A process group that ends when it is let go, and when we are no more.
 
     In it a keeper reads from a pipe that only we hold open. Whatever ends us,
@@ -21,7 +21,7 @@ class Leash:
     threads at once.
     """
 
-    def __enter__(self) -> Leash:
+    def __enter__(self) -> ProcessGroup:
         self._keeper = subprocess.Popen(
             ["/bin/sh", "-c", "read -r _; kill -9 0"],
             stdin=subprocess.PIPE,
@@ -58,7 +58,7 @@ class Leash:
     ) -> subprocess.CompletedProcess[str]:
         """Like subprocess.run, with what the command prints captured.
 
-        If the limit in seconds passes, or a signal ends us, everything on the leash ends.
+        If the limit in seconds passes, or a signal ends us, everything on the group ends.
         """
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         with self.start(command, **options) as process:
@@ -80,9 +80,9 @@ class Leash:
 def run(
     command: list[str], *, limit: float | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run one command on a leash of its own; see `Leash.run`."""
-    with Leash() as leash:
-        return leash.run(command, limit=limit, **options)
+    """Run one command on a group of its own; see `ProcessGroup.run`."""
+    with ProcessGroup() as group:
+        return group.run(command, limit=limit, **options)
 
 
 def ask(

@@ -30,7 +30,7 @@ from gccost.judging.quantities import Share
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.measuring import campaign, languages, runs, toolchains
-from gccost.measuring.cases import Arm, Ratio, named
+from gccost.measuring.cases import Ratio, Variant, named
 from gccost.measuring.runs import Run
 from gccost.settings import Mode, Settings
 from gccost.showing import progress, tables
@@ -38,7 +38,7 @@ from gccost.showing.figures import Chart
 from gccost.showing.notice import notice
 from gccost.showing.tables import Markup, Prose
 from gccost.stats import Estimate
-from gccost.studies import CHARTS, STUDIES, declared, variants
+from gccost.studies import CHARTS, STUDIES, comparison, declared
 from gccost.studies.common import control, verdicts
 from gccost.studies.weimer import beside
 
@@ -54,7 +54,7 @@ def reference(of: Study) -> Run:
     for run in reversed(recorded):
         if run.holds(of.name):
             return run
-    if of.apart and recorded:
+    if of.command and recorded:
         return recorded[-1]
     raise GccostError(
         f"no recorded run holds {of.name}", str(paths.reference()), f"make measure ONLY={of.name}"
@@ -87,35 +87,35 @@ class OpenStudy:
         """The releases that were measured."""
         return self.recording.releases
 
-    def level(self, arm: Arm, go: str, metric: str = "ns/op") -> Estimate:
-        """An arm's own level of a metric."""
-        return self.recording.level(arm, go, metric)
+    def level(self, variant: Variant, go: str, metric: str = "ns/op") -> Estimate:
+        """A variant's own level of a metric."""
+        return self.recording.level(variant, go, metric)
 
-    def ratio(self, over: Arm, under: Arm, go: str, metric: str = "ns/op") -> Estimate:
-        """The cost of an arm over that of another."""
+    def ratio(self, over: Variant, under: Variant, go: str, metric: str = "ns/op") -> Estimate:
+        """The cost of a variant over that of another."""
         return self.recording.ratio(Ratio(over, under, metric), go)
 
-    def added(self, over: Arm, under: Arm, go: str, metric: str = "ns/op") -> Estimate:
-        """What one arm costs more than another."""
+    def added(self, over: Variant, under: Variant, go: str, metric: str = "ns/op") -> Estimate:
+        """What one variant costs more than another."""
         return self.recording.added(Ratio(over, under, metric), go)
 
-    def amount(self, arm: Arm, go: str, metric: str) -> Estimate:
-        """An arm's amount of a metric that may be 0, such as a count."""
-        return self.recording.amount(arm, go, metric)
+    def amount(self, variant: Variant, go: str, metric: str) -> Estimate:
+        """A variant's amount of a metric that may be 0, such as a count."""
+        return self.recording.amount(variant, go, metric)
 
     def share(
         self,
-        arm: Arm,
+        variant: Variant,
         go: str,
         *functions: str,
         within: tuple[str, ...] = (),
         of: tuple[str, ...] = (),
     ) -> Estimate:
-        """The share of an arm's CPU profile whose stacks hold any of the functions.
+        """The share of a variant's CPU profile whose stacks hold any of the functions.
 
         See `Share` for `within` and `of`.
         """
-        return self.recording.share(Share(arm, functions, within, of), go)
+        return self.recording.share(Share(variant, functions, within, of), go)
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -158,31 +158,33 @@ class OpenStudy:
         """Which run is shown, how it was measured, and its caveats."""
         return notice([self.recording], self.mode, self.notices)
 
-    def costs(self, *arms: Arm, under: Arm) -> Markup:
-        """What arms cost, a table per release: time, against `under`, memory, what is left."""
-        return self._per_release(variants.costs(under), arms, under)
+    def costs(self, *variants: Variant, under: Variant) -> Markup:
+        """What variants cost, a table per release: time, against `under`, memory, what is left."""
+        return self._per_release(comparison.costs(under), variants, under)
 
-    def processes(self, *arms: Arm, nothing: Arm) -> Markup:
+    def processes(self, *variants: Variant, nothing: Variant) -> Markup:
         """What the system counted of whole processes, a table per release, as `time` prints it.
 
         `nothing` is the process that does no work: per-object costs are net of it.
         """
-        return self._per_release(variants.PROCESSES, arms, nothing)
+        return self._per_release(comparison.PROCESSES, variants, nothing)
 
     def _per_release(
-        self, columns: variants.Columns, arms: tuple[Arm, ...], baseline: Arm
+        self, columns: comparison.Columns, variants: tuple[Variant, ...], baseline: Variant
     ) -> Markup:
         return tables.stacked(
             [
-                variants.of_variants(self.recording, columns, arms, baseline, release)
+                comparison.of_variants(self.recording, columns, variants, baseline, release)
                 for release in self.releases
             ]
         )
 
-    def choices(self, *arms: Arm, under: Arm, go: str, c_ns: float, per_second: float) -> Markup:
-        """What each arm adds to a program that frees manually now; see `variants.choices`."""
-        columns = variants.choices(c_ns, per_second)
-        return variants.of_variants(self.recording, columns, arms, under, go)
+    def choices(
+        self, *variants: Variant, under: Variant, go: str, c_ns: float, per_second: float
+    ) -> Markup:
+        """What each variant adds to a program that frees manually now; see `comparison.choices`."""
+        columns = comparison.choices(c_ns, per_second)
+        return comparison.of_variants(self.recording, columns, variants, under, go)
 
     def changed(self, ratio: Ratio, go: str, less: str, more: str) -> str:
         """A ratio as a change in words, if it is more than noise.
@@ -221,7 +223,7 @@ def open_study(name: str, settings: Settings | None = None) -> OpenStudy:
     """
     settings = settings or Settings.read()
     of = declared(name)
-    if of.apart or settings.mode == "replay":
+    if of.command or settings.mode == "replay":
         return _as_it_stands(of, settings)
     try:
         plan = _plan(of, settings)
@@ -248,7 +250,7 @@ def _as_it_stands(of: Study, settings: Settings) -> OpenStudy:
         return _replayed(of, ())
     run = campaign.find(_plan(of, settings))
     if run is None or not run.holds(of.name):
-        how = of.apart or f"make measure ONLY={of.name}"
+        how = of.command or f"make measure ONLY={of.name}"
         return _replayed(of, (f"It was not measured here ({how}): a recorded run is shown.",))
     return OpenStudy("measure", Recording.load(of, run), runs.passed_over(paths.runs()))
 
@@ -256,7 +258,7 @@ def _as_it_stands(of: Study, settings: Settings) -> OpenStudy:
 def _replayed(of: Study, notices: tuple[str, ...]) -> OpenStudy:
     run = reference(of)
     if not run.holds(of.name):
-        notices += (f"Nothing of {of.name} is recorded yet: {of.apart} measures it.",)
+        notices += (f"Nothing of {of.name} is recorded yet: {of.command} measures it.",)
     notices += runs.passed_over(paths.reference())
     recorded, now = run.manifest()["programs"], languages.source_hashes(of)
     if any(recorded.get(program) != mark for program, mark in now.items()):
@@ -369,7 +371,7 @@ def is_shown(of: Study, mode: Mode) -> bool:
     One that is measured apart has nothing until its command was run, and in
     replay none has until it was recorded.
     """
-    if not of.apart and mode == "measure":
+    if not of.command and mode == "measure":
         return True
     folders = [paths.reference()] if mode == "replay" else [paths.reference(), paths.runs()]
     return any(run.holds(of.name) for folder in folders for run in runs.all_runs(folder))

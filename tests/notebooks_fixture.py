@@ -59,7 +59,7 @@ class Chart:
             text = text.replace(colour, ink)
         self.data = {
             "text/plain": f"{title}. {alt}",
-            "text/csv": "arm,ns\\n" + "".join(f"{label},{value}\\n" for label, value in rows),
+            "text/csv": "variant,ns\\n" + "".join(f"{label},{value}\\n" for label, value in rows),
         }
         if svg:
             self.data["image/svg+xml"] = text

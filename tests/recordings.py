@@ -102,7 +102,7 @@ def record(
                     change(case, number, metrics)
                 if metrics:
                     lines.append(benchfmt.format_line(sample(case, metrics)))
-            if case.arm.profile:
+            if case.variant.profile:
                 path = run.profile(case.name, number)
                 path.parent.mkdir(exist_ok=True)
                 write_profile(path, [(s, ns_ * 10**7 + number) for s, ns_ in _stacks(case)])
@@ -139,9 +139,9 @@ def empty(folder: Path, study: str) -> Recording:
 
 def sample(case: Case, metrics: Metrics) -> benchfmt.Sample:
     """A sample of a case."""
-    procs = 1 if case.arm.setting == "precise" else 2
-    keys = {**dict(case.arm.sub), **toolchains.named(case.release), **case.arm.keys()}
-    return benchfmt.Sample(case.arm.benchmark, case.n or 1000, metrics, keys, procs)
+    procs = 1 if case.variant.setting == "precise" else 2
+    keys = {**dict(case.variant.sub), **toolchains.named(case.release), **case.variant.keys()}
+    return benchfmt.Sample(case.variant.benchmark, case.n or 1000, metrics, keys, procs)
 
 
 def write_profile(path: Path, stacks: Stacks, unit: str = "nanoseconds") -> Path:
@@ -172,7 +172,7 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
     common = {"round": number, "unix-s": 1e9 + number, "elapsed-s": 1}
     if case.release.startswith("jdk"):
         return common | _of_a_jvm(case, noise)
-    known = {**NS, **(INDEXED if case.arm.runtime else {}), **ns}
+    known = {**NS, **(INDEXED if case.variant.runtime else {}), **ns}
     metrics = common | _of_go(case, _time(case, known) * noise)
     if case.program in ("signing", "churn"):
         metrics |= _of_a_service(case, metrics["ns/op"], number)
@@ -183,29 +183,31 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
 
 def _time(case: Case, known: Mapping[str, float]) -> float:
     """ns an operation."""
-    arm, sub = case.arm, dict(case.arm.sub)
+    variant, sub = case.variant, dict(case.variant.sub)
     if case.program in ("signing", "churn"):
         return 1e9 / _rate(case)
     if "order" in sub:
         return _call(case, known, 8064 / int(sub["bytes"]) / 2)
-    if "words" in sub and not arm.runtime:
+    if "words" in sub and not variant.runtime:
         size = 8 * int(sub["words"])
         records = objects_in_span(size, case.release) + size / 20
         added = {"Allocate": 0.0, "Finalize": 160.0 + 0.6 * records, "Cleanup": 190 + 0.6 * records}
-        return 8 + 0.17 * size + added[arm.benchmark]
-    time = 1e6 if arm.benchmark in CYCLES else known.get(arm.benchmark, OTHERWISE)
-    return time * (0.92 if arm.gogc == "off" else 1) * (0.8 if arm.runtime == PLUS else 1)
+        return 8 + 0.17 * size + added[variant.benchmark]
+    time = 1e6 if variant.benchmark in CYCLES else known.get(variant.benchmark, OTHERWISE)
+    return time * (0.92 if variant.gogc == "off" else 1) * (0.8 if variant.runtime == PLUS else 1)
 
 
 def _call(case: Case, known: Mapping[str, float], records: float) -> float:
     """ns a call that finds so many records in its span's list."""
-    order = dict(case.arm.sub)["order"]
-    each = known.get(f"{case.arm.benchmark} {order} {case.arm.runtime}".strip(), known[order])
-    return CALL * (1.3 if "Cleanup" in case.arm.benchmark else 1) + each * records
+    order = dict(case.variant.sub)["order"]
+    each = known.get(
+        f"{case.variant.benchmark} {order} {case.variant.runtime}".strip(), known[order]
+    )
+    return CALL * (1.3 if "Cleanup" in case.variant.benchmark else 1) + each * records
 
 
 def _of_go(case: Case, time: float) -> Metrics:
-    off = case.arm.gogc == "off"
+    off = case.variant.gogc == "off"
     left = case.n if case.leaks or off else 0
     metrics = {
         "ns/op": time,
@@ -224,21 +226,21 @@ def _of_go(case: Case, time: float) -> Metrics:
         "allocs/op": 1,
         "B/op": 8,
     }
-    if case.arm.stationary:
+    if case.variant.stationary:
         metrics |= {"slice-p05-ns/op": time * 0.98, "slices-ns/op": time}
-    if case.arm.benchmark in CYCLES:
-        metrics["gc-cycles-to-free"] = CYCLES[case.arm.benchmark]
+    if case.variant.benchmark in CYCLES:
+        metrics["gc-cycles-to-free"] = CYCLES[case.variant.benchmark]
     return metrics
 
 
 def _of_specials(case: Case, known: Mapping[str, float], noise: float) -> Metrics:
     """What chapter 07's programs print beside."""
-    sub = dict(case.arm.sub)
+    sub = dict(case.variant.sub)
     if "order" in sub:
         records = 8064 // int(sub["bytes"])
         at = [records * (i + 0.5) / 8 for i in range(8)]
         calls = {f"at-{x:g}-records-ns": _call(case, known, x) * noise for x in at}
-        held = 56.0 * records * (1.05 if case.arm.runtime else 1)
+        held = 56.0 * records * (1.05 if case.variant.runtime else 1)
         return calls | {
             "call-ns": sum(calls.values()) / 8,
             "records": records / 2,
@@ -246,56 +248,56 @@ def _of_specials(case: Case, known: Mapping[str, float], noise: float) -> Metric
         }
     if "others" in sub:
         return {"passed-records/op": 120 / (1 + int(sub["others"])), "held-records/op": 150}
-    if case.arm.benchmark.startswith("Loop"):
+    if case.variant.benchmark.startswith("Loop"):
         return {"stride-bytes": int(sub["bytes"]) * (1 + int(sub.get("dummies", "0")))}
     return {}
 
 
 def _rate(case: Case) -> float:
     """Signatures a second, as the document's machine would make them."""
-    arm = case.arm
-    goroutines = int(dict(arm.sub).get("goroutines", "1"))
-    if arm.benchmark == "SignInTurns":
-        collapsed = arm.gogc == "100" and goroutines >= 32
+    variant = case.variant
+    goroutines = int(dict(variant.sub).get("goroutines", "1"))
+    if variant.benchmark == "SignInTurns":
+        collapsed = variant.gogc == "100" and goroutines >= 32
         return 45_000.0 - 40 * goroutines - (16_000.0 if collapsed else 0.0)
-    if arm.benchmark != "Sign":
-        return 90_000.0 if arm == SERVE else 120_000.0
+    if variant.benchmark != "Sign":
+        return 90_000.0 if variant == SERVE else 120_000.0
     table = published.table("cloudflare-throughput").itertuples(index=False)
     known = {(int(g), str(q)): float(v) for g, q, v in table}
     # Along the document's points; past the physical cores a little is gained.
     rising = 30_600.0 * min(goroutines, 24) * 0.8 + 4000.0 * max(goroutines - 24, 0)
     falling = 274_622.0 * min(1.0, (17 / goroutines) ** 1.2)
-    made = known.get((goroutines, arm.gogc), falling if arm.gogc == "100" else rising)
-    return min(made, 30_618.5 * goroutines) if arm.gogc == "100" else made
+    made = known.get((goroutines, variant.gogc), falling if variant.gogc == "100" else rising)
+    return min(made, 30_618.5 * goroutines) if variant.gogc == "100" else made
 
 
 def _of_a_service(case: Case, time: float, number: int) -> Metrics:
     """What the programs of chapter 04 print beside."""
-    arm = case.arm
-    busy = min(int(dict(arm.sub)["goroutines"]), 30) if arm.benchmark == "Sign" else 1
-    cycles = {"100": 100.0, "off": 0.0}.get(arm.gogc, 5.0)
+    variant = case.variant
+    busy = min(int(dict(variant.sub)["goroutines"]), 30) if variant.benchmark == "Sign" else 1
+    cycles = {"100": 100.0, "off": 0.0}.get(variant.gogc, 5.0)
     metrics = {
         "op/s": 1e9 / time,
         "cpu-ns/op": busy * time,
         "op/cpu-s": 1e9 / time / busy,
         "cpus-busy": busy,
         "gc-cycles": cycles,
-        "gc-cycles/s": 679.0 if arm.gogc == "100" else 6.0,
-        "faults": 9000.0 * (2 + number % 2) if arm.gogc == "off" else 1000.0 + 10 * number,
+        "gc-cycles/s": 679.0 if variant.gogc == "100" else 6.0,
+        "faults": 9000.0 * (2 + number % 2) if variant.gogc == "off" else 1000.0 + 10 * number,
         "gc-share-memstats": 0.1,
         "gc-share-classes": 3.0,
         "gctrace-share": 0.12,
-        "peak-rss-bytes": 5e8 if arm.gogc == "off" and not arm.limit else 5e7,
+        "peak-rss-bytes": 5e8 if variant.gogc == "off" and not variant.limit else 5e7,
     }
     if cycles:
-        metrics["gc-cycle-op"] = 116.0 if int(arm.procs or 48) >= 32 else 1000.0
+        metrics["gc-cycle-op"] = 116.0 if int(variant.procs or 48) >= 32 else 1000.0
     return metrics
 
 
 def _of_a_jvm(case: Case, noise: float) -> Metrics:
-    kind, more = case.arm.benchmark, dict(case.arm.more)
+    kind, more = case.variant.benchmark, dict(case.variant.more)
     if kind.startswith("Leak"):
-        remaining = int(dict(case.arm.sub)["remaining"])
+        remaining = int(dict(case.variant.sub)["remaining"])
         opened, allocated = remaining >= 80, remaining >= 32
         lost = allocated and not opened and kind == "LeakNaive"
         freed = allocated and not lost
@@ -333,16 +335,16 @@ def _of_a_jvm(case: Case, noise: float) -> Metrics:
 
 def _stacks(case: Case) -> Stacks:
     """The stacks of a case's profile, in percent."""
-    own = f"x.Benchmark{case.arm.benchmark}"
+    own = f"x.Benchmark{case.variant.benchmark}"
     if case.program == "signing":
-        collecting = 70 if case.arm.gogc == "100" else 3
+        collecting = 70 if case.variant.gogc == "100" else 3
         return [
             (["gccost/rates.Measure.func1", "gccost/signing.Sign"], 30),
             (["runtime.gcBgMarkWorker", "runtime.gcDrain"], collecting),
         ]
-    if case.arm.benchmark == "AllocateAuto":
+    if case.variant.benchmark == "AllocateAuto":
         return STACKS
-    if case.arm.benchmark == "EmptyFinalizer":
+    if case.variant.benchmark == "EmptyFinalizer":
         return [
             ([own, "runtime.SetFinalizer", "runtime.addspecial"], 50),
             ([own, "runtime.SetFinalizer", "runtime.lock2"], 10),
@@ -353,7 +355,7 @@ def _stacks(case: Case) -> Stacks:
     cleanup = [own, "gccost/cstr.AllocateCleanup"]
     add = [*cleanup, "runtime.AddCleanup[...]", "runtime.addspecial"]
     return [
-        ([*add, "runtime.(*mspan).specialFindSplicePoint"], 10 if case.arm.runtime else 60),
+        ([*add, "runtime.(*mspan).specialFindSplicePoint"], 10 if case.variant.runtime else 60),
         ([*cleanup, "runtime.cgocall"], 30),
         (["runtime.gcBgMarkWorker"], 10),
     ]

@@ -64,7 +64,7 @@ def test_a_run_on_another_machine_is_not_compared(runs: Path) -> None:
 
 def test_a_run_of_a_disturbed_machine_is_refused(runs: Path) -> None:
     def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        metrics["run-delay-share"] = 0.5 if case.arm in (AUTO, FREE) else 0.0
+        metrics["run-delay-share"] = 0.5 if case.variant in (AUTO, FREE) else 0.0
 
     with pytest.raises(GccostError, match="every process waited for a CPU"):
         reference.adopt(recordings.record(runs, change=waits), list(STUDIES.values()))

@@ -24,7 +24,7 @@ from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, builds, campaign, frames, runs, samples
 from gccost.measuring.campaign import Plan, Questions, Standing, Want
-from gccost.measuring.cases import AUTO, BUDGETS, DEFER, FREE, Arm, Case, Experiment
+from gccost.measuring.cases import AUTO, BUDGETS, DEFER, FREE, Case, Experiment, Variant
 from gccost.measuring.machine import describe, memory_for_a_sample
 from gccost.measuring.samples import SampleFailed, run_sample
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
@@ -34,7 +34,7 @@ from gccost.studies import CLAIMS, STUDIES
 LEMIRE = STUDIES["lemire"]
 TINY = replace(BUDGETS["tiny"], judged=LOOKS[0])  # so that verdicts are given
 CASE = Case("cstr", FREE, TODAY_GO, n=1000)
-COSTLY, DUMMY = (replace(CASE, arm=arm) for arm in (AUTO, Arm("AllocateDummy")))
+COSTLY, DUMMY = (replace(CASE, variant=variant) for variant in (AUTO, Variant("AllocateDummy")))
 
 
 def study(*cases: Case, name: str = "made up") -> Experiment:
@@ -116,7 +116,7 @@ def test_a_precise_case_runs_on_one_proc_pinned_and_sees_no_other_go_settings(
     for name in ("GOMAXPROCS", "GOMEMLIMIT", "GODEBUG", "GOFLAGS", "MALLOC_ARENA_MAX"):
         monkeypatch.setenv(name, "9")
     show = f'env > "{tmp_path}/env"; nproc > "{tmp_path}/nproc"; line "$name"'
-    precise = replace(CASE, arm=Arm("AllocateFree", gogc="off", setting="precise"))
+    precise = replace(CASE, variant=Variant("AllocateFree", gogc="off", setting="precise"))
     run_sample(program(tmp_path, show), precise, tmp_path)
     variables = dict(v.split("=", 1) for v in (tmp_path / "env").read_text().splitlines())
     assert (variables["GOMAXPROCS"], variables["GOGC"]) == ("1", "off")
@@ -125,7 +125,7 @@ def test_a_precise_case_runs_on_one_proc_pinned_and_sees_no_other_go_settings(
 
 
 def test_a_sub_benchmark_is_asked_for_and_known_by_its_keys(tmp_path: Path) -> None:
-    sized = replace(CASE, arm=Arm("Finalize", sub=(("words", "8"),)))
+    sized = replace(CASE, variant=Variant("Finalize", sub=(("words", "8"),)))
     asked = f'echo "$@" > "{tmp_path}/asked"; '
     sample = run_sample(
         program(tmp_path, asked + "line BenchmarkFinalize/words=8"), sized, tmp_path
@@ -156,7 +156,7 @@ class Sampler:
     def __call__(
         self, binary: Path, case: Case, scratch: Path, *, profile: Path | None = None
     ) -> benchfmt.Sample:
-        self.taken.append(case.arm.benchmark)
+        self.taken.append(case.variant.benchmark)
         if profile:
             profile.touch()
         times = dict.fromkeys(("ns/op", "slice-p05-ns/op", "slices-ns/op"), 10.0)
@@ -180,13 +180,13 @@ def asking(*wants: Want, until: int = 1000) -> Questions:
         rounds = run.reading().frame["round"].max()
         return Standing(wants if rounds < until else (), 0, len(wants))
 
-    return Questions(frozenset((c.arm, c.release) for c in cases), standing=standing)
+    return Questions(frozenset((c.variant, c.release) for c in cases), standing=standing)
 
 
 def test_a_case_of_several_studies_is_measured_once(sampler: Sampler) -> None:
     two = study(CASE, COSTLY, name="one"), study(CASE, DUMMY, name="other")
     run = campaign.measure(plan := campaign.plan(two, TINY))
-    once = {c.arm.benchmark: TINY.shown * c.processes for c in (CASE, COSTLY, DUMMY)}
+    once = {c.variant.benchmark: TINY.shown * c.processes for c in (CASE, COSTLY, DUMMY)}
     assert Counter(sampler.taken) == once
     assert run.holds("one")
     assert run.holds("other")
@@ -225,7 +225,7 @@ def test_a_release_is_measured_in_one_stretch_and_the_baseline_all_through_it() 
         assert len(stretches) == len(LEMIRE.releases)
         firsts.add(stretches[0][0].release)
         for stretch in stretches:
-            shares = [i / len(stretch) for i, case in enumerate(stretch) if case.arm == FREE]
+            shares = [i / len(stretch) for i, case in enumerate(stretch) if case.variant == FREE]
             # Of four, one in each quarter.
             assert min(shares) < 0.4
             assert max(shares) > 0.6
@@ -251,7 +251,7 @@ FIRST = 4 * 9 + 4 * 7 + 2 * 4  # seconds, if verdicts rest on both and none on t
 def test_open_questions_follow_the_first_rounds(
     sampler: Sampler, wants: list[Want], seconds: float, rounds: tuple[int, ...], because: str
 ) -> None:
-    sampler.seconds = lambda case: {COSTLY.arm: 9.0, DUMMY.arm: 7.0}.get(case.arm, 1.0)
+    sampler.seconds = lambda case: {COSTLY.variant: 9.0, DUMMY.variant: 7.0}.get(case.variant, 1.0)
     limit = replace(TINY, seconds=seconds)
     plan = campaign.plan([study(CASE, COSTLY, DUMMY)], limit, asking(*wants, until=6))
     run = campaign.measure(plan)
@@ -277,7 +277,7 @@ def test_verdicts_that_are_decided_end_a_campaign(sampler: Sampler) -> None:
 def test_undecided_verdicts_and_wide_headlines_are_what_is_open(tmp_path: Path) -> None:
     ns = {"AllocateDummy": 1.1 * 700}
     run = recordings.record(tmp_path, ns=ns, rounds=4)
-    dummy = Arm("AllocateDummy")
+    dummy = Variant("AllocateDummy")
     open_ = questions([LEMIRE], BUDGETS["quick"]).standing(run).wants
     assert all(want.verdict for want in open_)
     assert (dummy.on(TODAY_GO), AUTO.on(TODAY_GO)) in {want.cases for want in open_}
@@ -293,7 +293,7 @@ def test_only_limits_the_pool(sampler: Sampler) -> None:
     (run,) = runs.all_runs(paths.runs())
     assert run.manifest()["finished"]["tiny"]["studies"] == ["lemire"]
     assert set(run.manifest()["programs"]) == {"cstr"}
-    assert set(sampler.taken) == {case.arm.benchmark for case in LEMIRE.cases}
+    assert set(sampler.taken) == {case.variant.benchmark for case in LEMIRE.cases}
     assert "of 10 verdicts decided" in result.output
 
 
@@ -302,7 +302,7 @@ def test_only_limits_the_pool(sampler: Sampler) -> None:
 
 def test_a_rejected_process_is_retried_at_most_twice(sampler: Sampler) -> None:
     waited = iter([0.5, 0.5, 0.5, 0.01, 0.5, 0.01, *[0.01] * 100])
-    sampler.delay = lambda case: next(waited) if case.arm == AUTO else 0.5
+    sampler.delay = lambda case: next(waited) if case.variant == AUTO else 0.5
     run = campaign.measure(plan := campaign.plan([study(CASE, COSTLY)], TINY))
     frame = measured(run, plan)
     costly = frame[frame["benchmark"] == "AllocateAuto"]
@@ -471,10 +471,12 @@ def test_a_case_that_comes_out_the_same_gets_one_sample_and_one_for_many_cpus_no
 def test_a_case_too_large_for_the_memory_is_capped_and_says_so(sampler: Sampler) -> None:
     whole = replace(DUMMY, n=1_600_000)
     scaled = whole.scaled(TINY.scale).n
-    of = study(COSTLY, replace(whole, kept=memory_for_a_sample(describe()) // (scaled // 2)))
+    of = study(
+        COSTLY, replace(whole, retained_bytes=memory_for_a_sample(describe()) // (scaled // 2))
+    )
     run = campaign.measure(campaign.plan([of], TINY))
     assert "this machine's memory allows" in run.manifest()["troubles"][whole.name][0]
-    capped = Recording.load(of, run).samples(whole.arm, whole.release)
+    capped = Recording.load(of, run).samples(whole.variant, whole.release)
     assert len(capped) == TINY.shown
     assert set(capped["n"]) == {scaled // 2}
 

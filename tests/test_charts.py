@@ -117,7 +117,7 @@ def test_with_nothing_measured_a_chart_says_so(made: Recordings, name: str) -> N
     assert "nothing to draw" in chart.svg
     assert re.search(r"\b([Nn]ot?|None|too few|Neither)\b", chart.title)
     assert not len(chart.data)
-    assert chart.csv().startswith("arm,go,estimate")
+    assert chart.csv().startswith("variant,go,estimate")
 
 
 # Charts of published figures, of gctraces, of outcomes, and of what is held.
@@ -349,7 +349,7 @@ def test_verdicts_show_a_figure_that_has_no_place_on_a_log_scale(made: Recording
 
 def test_every_measured_benchmark_has_a_name() -> None:
     measured = {
-        case.arm.benchmark
+        case.variant.benchmark
         for name in ("lemire", "siebenmann", "addcleanup")
         for case in STUDIES[name].cases
     }

@@ -11,7 +11,12 @@ from test_stats import shown
 
 from gccost import stats
 from gccost.judging import ledger, published
-from gccost.judging.quantities import Dip, Occurrences, Range, Spread
+from gccost.judging.quantities import (
+    AgreementEstimate,
+    CurveDepthEstimate,
+    ExclusiveEventCount,
+    RangeEstimate,
+)
 from gccost.judging.rules import (
     About,
     AgainstBoth,
@@ -90,21 +95,23 @@ def test_the_margin_is_the_stated_one_except_for_whole_numbers() -> None:
     assert WithinTolerance().margin == 1
 
 
-def spread(ours: float, others: float) -> Spread:
-    return Spread(1.02, 1.02, 1.02, 8, 8, 1.0, ours, others)
+def spread(ours: float, others: float) -> AgreementEstimate:
+    return AgreementEstimate(1.02, 1.02, 1.02, 8, 8, 1.0, ours, others)
 
 
-def dip(first: tuple[float, float], last: tuple[float, float], least: int = 5) -> Dip:
-    return Dip(math.sqrt(first[0] * first[1]), *first, 6, 6, 0.99, *last, least)
+def dip(
+    first: tuple[float, float], last: tuple[float, float], least: int = 5
+) -> CurveDepthEstimate:
+    return CurveDepthEstimate(math.sqrt(first[0] * first[1]), *first, 6, 6, 0.99, *last, least)
 
 
-def seen(count: int, samples: int) -> Occurrences:
-    return Occurrences(count, count, count, samples, 4, 0.99, looked_at=4, elsewhere=0)
+def seen(count: int, samples: int) -> ExclusiveEventCount:
+    return ExclusiveEventCount(count, count, count, samples, 4, 0.99, looked_at=4, elsewhere=0)
 
 
-def both(one: tuple[float, float], other: tuple[float, float]) -> Range:
+def both(one: tuple[float, float], other: tuple[float, float]) -> RangeEstimate:
     ends = min(one + other), max(one + other)
-    return Range(4.0, *ends, 6, 6, 0.99, interval(*one), interval(*other))
+    return RangeEstimate(4.0, *ends, 6, 6, 0.99, interval(*one), interval(*other))
 
 
 @pytest.mark.parametrize(
@@ -154,15 +161,15 @@ def test_every_claim_is_measured_by_its_experiment_on_its_releases(claim: Claim)
     of = study_of(claim)
     assert len(claim.releases) <= 2  # those between belong to chapter 06
     assert claim.releases[-1] == toolchains.today(of.document)
-    for arm in claim.quantity.arms:
-        measured = {c.release for c in of.cases if c.arm == arm}
-        assert measured >= set(claim.releases), f"{claim.id} needs {arm}"
+    for variant in claim.quantity.variants:
+        measured = {c.release for c in of.cases if c.variant == variant}
+        assert measured >= set(claim.releases), f"{claim.id} needs {variant}"
 
 
 @every_claim
 def test_a_claim_that_is_looked_at_again_rests_on_no_case_measured_once(claim: Claim) -> None:
-    once = {c.arm for c in study_of(claim).cases if c.once}
-    assert claim.quantity.at_once or once.isdisjoint(claim.quantity.arms)
+    once = {c.variant for c in study_of(claim).cases if c.once}
+    assert claim.quantity.at_once or once.isdisjoint(claim.quantity.variants)
 
 
 def test_claims_about_many_cores_need_them() -> None:

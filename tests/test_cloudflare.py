@@ -96,8 +96,8 @@ def test_the_threshold_is_where_the_operations_per_cycle_fall(few_cores: Recordi
 def test_the_sweep_is_the_documents_own_where_there_are_cores(
     few_cores: Recording, many_cores: Recording
 ) -> None:
-    assert cloudflare.sweep_arm(many_cores)[0]("400") == signing(DOCUMENT_CPUS, "400")
-    assert cloudflare.sweep_arm(few_cores)[0]("400") == turns(MOST_PROCS, "400")
+    assert cloudflare.sweep_variant(many_cores)[0]("400") == signing(DOCUMENT_CPUS, "400")
+    assert cloudflare.sweep_variant(few_cores)[0]("400") == turns(MOST_PROCS, "400")
     # What is above 200 signs more in the made-up run, but by less than its intervals.
     assert cloudflare.best_gogc(many_cores, TODAY_GO) == "200"
 
@@ -182,9 +182,9 @@ def test_gogc_is_swept_as_finely_as_the_budget_allows() -> None:
     steps = {}
     for name, limit in BUDGETS.items():
         swept = {
-            c.arm.gogc
+            c.variant.gogc
             for c in CLOUDFLARE.within(limit)
-            if c.arm == turns(MOST_PROCS, c.arm.gogc) and c.release == TODAY_GO
+            if c.variant == turns(MOST_PROCS, c.variant.gogc) and c.release == TODAY_GO
         }
         assert {"100", "400", "off"} <= swept
         steps[name] = swept
@@ -195,9 +195,10 @@ def test_gogc_is_swept_as_finely_as_the_budget_allows() -> None:
 def test_goroutines_go_up_to_twice_the_cpus_and_no_further() -> None:
     for cpus in (1, 2, 48):
         swept = {
-            int(dict(c.arm.sub)["goroutines"])
+            int(dict(c.variant.sub)["goroutines"])
             for c in CLOUDFLARE.within(BUDGETS["thorough"])
-            if c.arm == signing(int(dict(c.arm.sub).get("goroutines", "0"))) and c.cpus <= cpus
+            if c.variant == signing(int(dict(c.variant.sub).get("goroutines", "0")))
+            and c.cpus <= cpus
         }
         assert swept == set(range(1, 2 * cpus + 1))
 
@@ -265,10 +266,10 @@ def test_a_plan_holds_what_the_cpus_can_show(
 ) -> None:
     description = {**described.describe(), "allowed_cpus": cpus}
     monkeypatch.setattr(described, "describe", lambda: description)
-    arms = {c.arm for c in campaign.plan([CLOUDFLARE], BUDGETS["quick"]).pool.values()}
-    assert (signing(DOCUMENT_CPUS) in arms) == (cpus >= LEAST_CPUS)
-    assert (signing(DOCUMENT_CPUS, "2400") in arms) == (cpus >= LEAST_CPUS)
-    assert {signing(1), turns(1), turns(MOST_PROCS), SERVE} <= arms
+    variants = {c.variant for c in campaign.plan([CLOUDFLARE], BUDGETS["quick"]).pool.values()}
+    assert (signing(DOCUMENT_CPUS) in variants) == (cpus >= LEAST_CPUS)
+    assert (signing(DOCUMENT_CPUS, "2400") in variants) == (cpus >= LEAST_CPUS)
+    assert {signing(1), turns(1), turns(MOST_PROCS), SERVE} <= variants
 
 
 def test_a_container_of_little_memory_gets_fewer_operations_with_the_gc_off(
@@ -279,12 +280,12 @@ def test_a_container_of_little_memory_gets_fewer_operations_with_the_gc_off(
     monkeypatch.setattr(described, "describe", lambda: description)
     plan = campaign.plan([CLOUDFLARE], BUDGETS["quick"])
     whole = {case.name: case.n for case in CLOUDFLARE.cases}
-    capped = {case.arm for name, case in plan.pool.items() if case.n < whole[name]}
+    capped = {case.variant for name, case in plan.pool.items() if case.n < whole[name]}
     assert {turns(MOST_PROCS, "off"), replace(SERVE, gogc="off")} <= capped
-    assert all(case.n * case.kept <= limit / 2 for case in plan.pool.values())
+    assert all(case.n * case.retained_bytes <= limit / 2 for case in plan.pool.values())
     assert not capped & {turns(MOST_PROCS), SERVE, AUTOMEMLIMIT}
     told = campaign.begin(plan).manifest()["troubles"]
-    assert {name for name, case in plan.pool.items() if case.arm in capped} == told.keys()
+    assert {name for name, case in plan.pool.items() if case.variant in capped} == told.keys()
 
 
 # --- The interactive part --------------------------------------------------------------

@@ -90,8 +90,8 @@ def test_a_sample_in_a_wrong_unit_or_of_no_round_changes_no_estimate(
 ) -> None:
     copy.append([NAME + more])
     spoilt = Recording.load(LEMIRE, copy)
-    for arm in (FREE, AUTO):
-        assert spoilt.level(arm, TODAY_GO) == recorded.level(arm, TODAY_GO)
+    for variant in (FREE, AUTO):
+        assert spoilt.level(variant, TODAY_GO) == recorded.level(variant, TODAY_GO)
 
 
 def test_a_spoilt_file_does_not_fill_the_page(copy: runs.Run) -> None:

@@ -16,10 +16,10 @@ from gccost.measuring.cases import (
     BUDGETS,
     FREE,
     PROCESSES,
-    Arm,
     Case,
     Experiment,
     Ratio,
+    Variant,
     profiled,
 )
 from gccost.measuring.frames import KEYS
@@ -28,7 +28,7 @@ from gccost.studies import CLAIMS, STUDIES
 from gccost.studies.siebenmann import sized
 
 every_experiment = pytest.mark.parametrize("of", STUDIES.values(), ids=lambda e: e.name)
-together = [of for of in STUDIES.values() if not of.apart]
+together = [of for of in STUDIES.values() if not of.command]
 
 
 @every_experiment
@@ -49,8 +49,10 @@ def test_every_budget_measures_the_headline_ratios_and_no_other_has_more() -> No
     assert headlines
     for claim in headlines:
         of = study_of(claim)
-        arms = {(c.arm, c.release) for c in of.within(BUDGETS["tiny"])}
-        assert {(arm, go) for arm in claim.quantity.arms for go in claim.releases} <= arms
+        variants = {(c.variant, c.release) for c in of.within(BUDGETS["tiny"])}
+        assert {
+            (variant, go) for variant in claim.quantity.variants for go in claim.releases
+        } <= variants
     for of in STUDIES.values():
         sizes = [{c.name for c in of.within(limit)} for limit in BUDGETS.values()]
         assert all(a <= b for a, b in pairwise(sizes))
@@ -61,22 +63,22 @@ def test_what_the_gc_bears_on_is_compared_at_the_same_n() -> None:
         if claim.headline and isinstance(claim.quantity, Ratio):
             cases = study_of(claim).cases
             for go in claim.releases:
-                n = {c.n for c in cases if c.release == go and c.arm in claim.quantity.arms}
+                n = {c.n for c in cases if c.release == go and c.variant in claim.quantity.variants}
                 assert len(n) == 1, claim.id
 
 
 def test_a_control_is_its_arm_in_all_but_the_name() -> None:
     controls: defaultdict[str, set[str]] = defaultdict(set)
     for of in together:
-        n = {(c.arm, c.release): c.n for c in of.cases}
+        n = {(c.variant, c.release): c.n for c in of.cases}
         for case in of.cases:
-            if case.arm.twin:
-                assert case.n == n[replace(case.arm, twin=""), case.release]
+            if case.variant.control:
+                assert case.n == n[replace(case.variant, control=""), case.release]
                 assert case.release == toolchains.today(of.document)
                 # A JVM compiles the program while it runs: there is nothing to link anew.
                 java = languages.of(of).folder == paths.JAVASRC
-                assert case.arm.twin == ("same" if java else "relinked")
-                controls[of.name].add(case.arm.benchmark)
+                assert case.variant.control == ("same" if java else "relinked")
+                controls[of.name].add(case.variant.benchmark)
     assert controls["lemire"] == controls["addcleanup"] == {"AllocateFree", "AllocateAuto"}
 
 
@@ -88,22 +90,24 @@ def test_every_benchmark_stands_in_its_program(of: Experiment) -> None:
             assert (folder / "Main.java").exists()
             continue
         text = "".join(p.read_text() for p in folder.glob("*_test.go"))
-        assert re.search(rf"^func Benchmark{case.arm.benchmark}\(", text, re.MULTILINE)
+        assert re.search(rf"^func Benchmark{case.variant.benchmark}\(", text, re.MULTILINE)
 
 
 @every_experiment
 def test_a_leaking_case_fits_in_memory(of: Experiment) -> None:
     for case in of.cases:
-        unlimited = case.arm.gogc == "off" and not case.arm.limit
-        keeps = case.leaks or (unlimited and not case.arm.stationary)
-        assert bool(case.kept) == keeps, f"{case.name}: what an operation keeps is not declared"
-        assert case.n * case.kept < MOST_BYTES
+        unlimited = case.variant.gogc == "off" and not case.variant.limit
+        keeps = case.leaks or (unlimited and not case.variant.stationary)
+        assert bool(case.retained_bytes) == keeps, (
+            f"{case.name}: what an operation keeps is not declared"
+        )
+        assert case.n * case.retained_bytes < MOST_BYTES
 
 
 @every_experiment
 def test_every_key_of_a_case_is_one_that_samples_are_told_apart_by(of: Experiment) -> None:
     for case in of.cases:
-        keys = [key for key, _ in case.arm.sub] + list(case.arm.keys())
+        keys = [key for key, _ in case.variant.sub] + list(case.variant.keys())
         assert set(keys) <= set(KEYS), case.name
 
 
@@ -113,18 +117,20 @@ def test_its_chapter_stands(of: Experiment) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arm", "stationary", "gated"),
+    ("variant", "stationary", "gated"),
     [
         (FREE, True, False),
-        (Arm("LiveManual"), True, False),
+        (Variant("LiveManual"), True, False),
         (AUTO, False, True),
         (profiled("AllocateFree"), False, True),
         (replace(AUTO, procs="1"), False, False),  # its threads share one CPU by design
     ],
 )
-def test_slices_and_gates_exclude_each_other(arm: Arm, stationary: bool, gated: bool) -> None:
-    assert (arm.stationary, arm.gated) == (stationary, gated)
-    assert Case("cstr", arm, "1.27.4", 1).processes == (PROCESSES if stationary else 1)
+def test_slices_and_gates_exclude_each_other(
+    variant: Variant, stationary: bool, gated: bool
+) -> None:
+    assert (variant.stationary, variant.gated) == (stationary, gated)
+    assert Case("cstr", variant, "1.27.4", 1).processes == (PROCESSES if stationary else 1)
 
 
 def test_a_release_without_cleanups_is_not_asked_for_their_curve() -> None:
@@ -133,7 +139,7 @@ def test_a_release_without_cleanups_is_not_asked_for_their_curve() -> None:
 
 
 def test_memory_caps_what_a_case_keeps_and_nothing_else() -> None:
-    keeps = Case("objects", sized("Finalize", 512, gogc="off"), "1.27.4", 1000, kept=5000)
+    keeps = Case("objects", sized("Finalize", 512, gogc="off"), "1.27.4", 1000, retained_bytes=5000)
     frees = Case("objects", sized("Finalize", 512), "1.27.4", 1000)
     fitted = Case("cstr", FREE, "1.27.4", 0)
     assert fitted.capped(10_000) == fitted

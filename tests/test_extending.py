@@ -1,4 +1,4 @@
-"""The README's last section, done word for word in a copy of the tree."""
+"""The recipes of CONTRIBUTING.md, done word for word in a copy of the tree."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ COPIED = ("gccost", "gosrc", "javasrc", "data/published", "data/releases.csv", "
 
 
 def blocks() -> list[tuple[str, str, str]]:
-    """What the section says to add: the file, where in it, and the text."""
-    readme = (paths.ROOT / "README.md").read_text(encoding="utf-8")
-    return BLOCK.findall(readme[readme.index("## To add something of your own") :])
+    """What the recipes say to add: the file, where in it, and the text."""
+    return BLOCK.findall((paths.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 
 
 def added(to: str, where: str, text: str) -> str:
-    """A file's text with a block added where the README says."""
+    """A file's text with a block added where the recipe says."""
     if where == "at the end":
         return to + text
     if where == "at the end of the imports":
@@ -52,7 +51,7 @@ def added(to: str, where: str, text: str) -> str:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree, with all that the section adds."""
+    """A copy of the tree, with all that the recipes add."""
     folder = tmp_path_factory.mktemp("extended")
     for name in COPIED:
         source, into = paths.ROOT / name, folder / name

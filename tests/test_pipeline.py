@@ -22,7 +22,7 @@ def test_every_case_was_measured_and_every_sample_is_sound(made: Made) -> None:
     assert run.reading().errors == []
     assert run.manifest()["failed"] == {}
     for of in STUDIES.values():
-        if of.apart:
+        if of.command:
             continue
         frame = Recording.load(of, run).frame
         cases = of.within(BUDGETS["tiny"])
@@ -38,7 +38,7 @@ def test_every_case_was_measured_and_every_sample_is_sound(made: Made) -> None:
         spare = frame["handles"].ne("") * 1024 if "handles" in frame else 0
         pooled = ("Reuse", "HeapSlab", "LatencySlab", "LatencySlabClose", "ParallelSlab")
         spare = spare + 1024 * frame["benchmark"].isin(pooled)
-        leaks = frame["benchmark"].isin({c.arm.benchmark for c in cases if c.leaks})
+        leaks = frame["benchmark"].isin({c.variant.benchmark for c in cases if c.leaks})
         assert (frame.loc[~leaks, "c-unfreed-drained"] <= 8 + spare[~leaks]).all()
         assert frame["c-allocated"].between(frame["n"], frame["n"] + spare).all()
 
@@ -56,7 +56,7 @@ def test_the_ledger_for_programs(made: Made) -> None:
         claim = CLAIMS[row["id"]]
         if row["verdict"] == "cannot be tested on this machine":
             assert claim.cpus > 1
-        elif study_of(claim).apart or isinstance(claim.quantity, Share):
+        elif study_of(claim).command or isinstance(claim.quantity, Share):
             continue  # a profile of milliseconds may hold no sample
         elif not (claim.quantity.partial and row["verdict"] == "not measured"):
             assert float(row["low"]) <= float(row["estimate"]) <= float(row["high"])

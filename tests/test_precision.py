@@ -75,7 +75,7 @@ def plan(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> campaign.Plan
     ) -> benchfmt.Sample:
         if slices:
             (scratch / SLICES).write_text("10\n11\n30\n")
-        ns = 100.0 if case.arm.benchmark == COSTLY else 10.0
+        ns = 100.0 if case.variant.benchmark == COSTLY else 10.0
         return sample(case, ns)
 
     def count(binary: Path, cases: list[Case], count: int, *_: object) -> list[benchfmt.Sample]:
@@ -173,10 +173,10 @@ def measured_as(ratio: Callable[[str, str, str], float]) -> recordings.Change:
     """Samples of a ratio that the method, the load and the measurement's number give."""
 
     def change(case: Case, number: int, metrics: dict[str, float]) -> None:
-        keys = dict(case.arm.more)
+        keys = dict(case.variant.more)
         if not keys or (keys["method"] == OURS and number > 4):
             metrics.clear()
-        elif case.arm.benchmark == COSTLY:
+        elif case.variant.benchmark == COSTLY:
             metrics["ns/op"] *= ratio(keys["method"], keys["load"], keys["measurement"]) * 80 / 700
 
     return change
@@ -184,7 +184,7 @@ def measured_as(ratio: Callable[[str, str, str], float]) -> recordings.Change:
 
 def test_the_other_methods_are_what_they_are_called(tmp_path: Path) -> None:
     run = runs.create(tmp_path, machine={}, fingerprint="0" * 12, warnings=[])
-    over, under = (Case("cstr", arm, TODAY_GO, 1000) for arm in RATIO.arms)
+    over, under = (Case("cstr", variant, TODAY_GO, 1000) for variant in RATIO.variants)
     times = [100 * exp(0.01 * i) for i in range(10)]
     run.append(benchfmt.format_line(sample(over, ns, round=i + 1.0)) for i, ns in enumerate(times))
     run.append(benchfmt.format_line(sample(under, 10.0, round=i + 1.0)) for i in range(10))

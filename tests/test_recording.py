@@ -17,7 +17,13 @@ from gccost import paths, stats
 from gccost.errors import GccostError
 from gccost.judging import ledger
 from gccost.judging.ledger import Row
-from gccost.judging.quantities import Difference, Dipping, Occurring, Saved, TwoBaselines
+from gccost.judging.quantities import (
+    CurveDepth,
+    Difference,
+    ExclusiveEvents,
+    RatioToEither,
+    SavedShare,
+)
 from gccost.judging.recording import Recording
 from gccost.judging.rules import AtLeast, Label
 from gccost.measuring.cases import (
@@ -25,10 +31,10 @@ from gccost.measuring.cases import (
     CLEANUP,
     FREE,
     HEAP_FREE,
-    Arm,
     Case,
     Quantity,
     Ratio,
+    Variant,
     profiled,
 )
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
@@ -38,7 +44,7 @@ from gccost.study import OpenStudy
 
 LEMIRE = STUDIES["lemire"]
 ONLY_L1 = replace(LEMIRE, claims=(CLAIMS["L1"],))
-DUMMY = Arm("AllocateDummy")
+DUMMY = Variant("AllocateDummy")
 HOLDS, FAILS, UNDECIDED = Label.HOLDS, Label.FAILS, Label.UNDECIDED
 
 
@@ -73,7 +79,7 @@ def test_estimates_are_those_of_the_samples(recording: Recording) -> None:
     points = recording.points(Ratio(AUTO, FREE), TODAY_GO)
     assert len(points) == 8
     assert np.median(points) == pytest.approx(700 / 78.4, rel=0.03)
-    assert [control.twin for control, *_ in recording.controls()] == ["relinked", "relinked"]
+    assert [control.control for control, *_ in recording.controls()] == ["relinked", "relinked"]
     assert recording.differs(Ratio(AUTO, FREE), TODAY_GO)
     assert not recording.differs(Ratio(DUMMY, AUTO), TODAY_GO)
 
@@ -81,14 +87,14 @@ def test_estimates_are_those_of_the_samples(recording: Recording) -> None:
 @pytest.mark.parametrize(
     ("quantity", "value"),
     [
-        (Saved(AUTO, CLEANUP, FREE), (700 - 400) / (700 - 80)),
+        (SavedShare(AUTO, CLEANUP, FREE), (700 - 400) / (700 - 80)),
         (Difference(Ratio(AUTO, FREE, "gc-cycles")), 0),
-        (TwoBaselines(Ratio(AUTO, FREE), Ratio(AUTO, HEAP_FREE)), 700 / math.sqrt(78.4 * 95)),
+        (RatioToEither(Ratio(AUTO, FREE), Ratio(AUTO, HEAP_FREE)), 700 / math.sqrt(78.4 * 95)),
         (
-            Dipping((Ratio(AUTO, FREE), Ratio(CLEANUP, FREE), Ratio(DUMMY, FREE))),
+            CurveDepth((Ratio(AUTO, FREE), Ratio(CLEANUP, FREE), Ratio(DUMMY, FREE))),
             (700 - 78.4) / (400 - 78.4),
         ),
-        (Occurring("c-unfreed-drained", (DUMMY, AUTO), ((FREE, FREE),)), 1),
+        (ExclusiveEvents("c-unfreed-drained", (DUMMY, AUTO), ((FREE, FREE),)), 1),
     ],
     ids=lambda x: type(x).__name__,
 )
@@ -105,9 +111,12 @@ def test_each_quantity_estimates_itself(
 
 def test_rejected_processes_are_recorded_and_do_not_count(tmp_path: Path) -> None:
     def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        if number in (2, 5) and case.arm in (AUTO, FREE):  # the baseline's slices show its floor
+        if number in (2, 5) and case.variant in (
+            AUTO,
+            FREE,
+        ):  # the baseline's slices show its floor
             metrics["run-delay-share"] = 0.4
-            if case.arm == AUTO:
+            if case.variant == AUTO:
                 metrics["ns/op"] *= 3
 
     made = recordings.recorded(tmp_path, change=waits)
@@ -122,7 +131,7 @@ def test_rejected_processes_are_recorded_and_do_not_count(tmp_path: Path) -> Non
 
 def test_contention_that_a_process_shows_is_taken_off_its_time(tmp_path: Path) -> None:
     def contended(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        if case.arm == AUTO:
+        if case.variant == AUTO:
             slower = 2 if number % 2 else 1
             metrics["reference-ns/op"] = slower * 78.4 * math.exp(stats.RESTING)
             metrics["ns/op"] *= slower**stats.RELIEF
@@ -134,7 +143,7 @@ def test_contention_that_a_process_shows_is_taken_off_its_time(tmp_path: Path) -
 
 def test_a_case_whose_processes_were_all_rejected_gets_no_verdict(tmp_path: Path) -> None:
     def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        metrics["run-delay-share"] = 0.4 if case.arm == AUTO else 0.0
+        metrics["run-delay-share"] = 0.4 if case.variant == AUTO else 0.0
 
     row = judged(recordings.recorded(tmp_path, change=waits))["L1"]
     assert (row.verdict.label, row.needed) == (UNDECIDED, 2)
@@ -144,9 +153,9 @@ def test_a_case_whose_processes_were_all_rejected_gets_no_verdict(tmp_path: Path
 
 def test_a_sample_without_sound_slices_is_named_and_left_out(tmp_path: Path) -> None:
     def spoil(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        if (case.arm, case.release) == (FREE, TODAY_GO) and number == 2:
+        if (case.variant, case.release) == (FREE, TODAY_GO) and number == 2:
             del metrics["slice-p05-ns/op"]
-        if (case.arm, case.release) == (FREE, TODAY_GO) and number == 3:
+        if (case.variant, case.release) == (FREE, TODAY_GO) and number == 3:
             metrics["slices-ns/op"] *= 1.5
 
     made = recordings.recorded(tmp_path, change=spoil)
@@ -168,11 +177,11 @@ def test_a_profile_that_is_empty_or_of_another_program_is_left_out(
     tmp_path: Path, stacks: list[tuple[list[str], int]], why: str
 ) -> None:
     run = recordings.record(tmp_path, rounds=4)
-    arm = profiled("AllocateAuto")
-    path = run.profile(arm.on(TODAY_GO), 3)
+    variant = profiled("AllocateAuto")
+    path = run.profile(variant.on(TODAY_GO), 3)
     recordings.write_profile(path, stacks)
     loaded = Recording.load(LEMIRE, run)
-    assert loaded.rounds(arm, TODAY_GO) == [1, 2, 4]
+    assert loaded.rounds(variant, TODAY_GO) == [1, 2, 4]
     assert any(str(path) in problem and why in problem for problem in loaded.problems)
 
 
@@ -202,7 +211,7 @@ def test_a_copy_with_one_variant_scaled_has_other_verdicts(tmp_path: Path) -> No
 
 def test_the_first_look_that_decides_stands(tmp_path: Path) -> None:
     def later(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        if case.arm.benchmark == "AllocateAuto" and number > 4:
+        if case.variant.benchmark == "AllocateAuto" and number > 4:
             metrics["ns/op"] /= 8
 
     one = judged(recordings.recorded(tmp_path / "one", rounds=4))["L1"]
@@ -242,7 +251,7 @@ def test_adding_a_claim_changes_no_other_verdict(recording: Recording) -> None:
 
 
 def no_floor(case: Case, number: int, metrics: recordings.Metrics) -> None:
-    if case.arm == FREE:
+    if case.variant == FREE:
         metrics["slice-p05-ns/op"] *= 1.1**number
 
 
@@ -262,7 +271,7 @@ def waiting(case: Case, number: int, metrics: recordings.Metrics) -> None:
 
 
 def unlike_itself(case: Case, number: int, metrics: recordings.Metrics) -> None:
-    if case.arm.twin and case.arm.benchmark == "AllocateAuto":
+    if case.variant.control and case.variant.benchmark == "AllocateAuto":
         metrics["ns/op"] *= 1.3
 
 

@@ -36,7 +36,7 @@ AUTOMATIC |= {"ParallelAuto", "ParallelCleanup"}
 def test_every_study_that_is_measured_with_the_others_was_recorded() -> None:
     assert runs.passed_over(paths.reference()) == ()
     for of in STUDIES.values():
-        if not of.apart:
+        if not of.command:
             assert reference(of)
 
 
@@ -52,7 +52,7 @@ def test_it_was_recorded_of_what_stands_here(recording: Recording) -> None:
 
 
 def test_every_case_was_measured(recording: Recording) -> None:
-    if recording.study.apart:
+    if recording.study.command:
         return
     finished = recording.manifest["finished"]
     assert any(BUDGETS[name].reaches("standard") for name in finished if name in BUDGETS)

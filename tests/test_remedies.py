@@ -30,8 +30,8 @@ AMONG = {"1": 50.0, "2": 30.0, "4": 60.0}
 
 
 def time(case: Case) -> float:
-    sub = dict(case.arm.sub)
-    return AMONG.get(sub.get("goroutines", ""), NS.get(case.arm.benchmark, 100.0)) + float(
+    sub = dict(case.variant.sub)
+    return AMONG.get(sub.get("goroutines", ""), NS.get(case.variant.benchmark, 100.0)) + float(
         sub.get("mb", 0)
     )
 
@@ -44,12 +44,12 @@ def made_up(folder: Path, without: str = "nothing") -> Recording:
     lines = []
     for number in range(1, 5):
         for case in STUDIES["remedies"].within(BUDGETS["standard"]):
-            if without in case.arm.benchmark or case.cpus > 2:
+            if without in case.variant.benchmark or case.cpus > 2:
                 continue
             for _ in range(case.processes):
                 ns = time(case) * noise.gauss(1, 0.01)
                 metrics = {"ns/op": ns, SETTLED: ns, "cpu-ns/op": ns}
-                if case.arm.stationary:
+                if case.variant.stationary:
                     metrics |= {"slice-p05-ns/op": ns, "slices-ns/op": ns}
                 metrics |= {"c-held-mean": 5000, "c-held-peak": 20_000, "c-held/survivor": 64}
                 metrics |= {"op-p99-ns": 1000 * ns, "op-p99.9-ns": 2000 * ns}
@@ -70,10 +70,10 @@ def test_the_cost_is_compared_with_single_frees_with_batches_and_with_calls(
     recording: Recording,
 ) -> None:
     data = CHARTS["remedies-cost"](recording).data
-    of_slabs = data[data["arm"] == "slabs of 256"].set_index("against")["estimate"]
+    of_slabs = data[data["variant"] == "slabs of 256"].set_index("against")["estimate"]
     assert of_slabs["manual free"] == pytest.approx(0.3, rel=0.05)
     assert of_slabs["manual free, batches of 256"] == pytest.approx(1.5, rel=0.05)
-    assert set(data[data["arm"] == "adopted: slabs of 64"]["against"]) == {
+    assert set(data[data["variant"] == "adopted: slabs of 64"]["against"]) == {
         "manual free",
         "manual free, one C heap",
     }
@@ -81,7 +81,7 @@ def test_the_cost_is_compared_with_single_frees_with_batches_and_with_calls(
 
 def test_the_heaps_chart_has_every_remedy_beside_every_heap(recording: Recording) -> None:
     chart = CHARTS["remedies-heap"](recording)
-    assert set(zip(chart.data["mb"], chart.data["arm"], strict=True)) == {
+    assert set(zip(chart.data["mb"], chart.data["variant"], strict=True)) == {
         (mb, benchmark) for mb in HEAPS for benchmark in HEAP_REMEDIES
     }
     assert "1 GB" in chart.title
@@ -122,6 +122,6 @@ def test_without_goroutines_there_is_no_worst(tmp_path: Path) -> None:
 
 
 def test_the_batch_and_the_slab_of_x6d_have_one_size() -> None:
-    batch, slab = CLAIMS["X6d"].quantity.arms[1], CLAIMS["X6d"].quantity.arms[0]
+    batch, slab = CLAIMS["X6d"].quantity.variants[1], CLAIMS["X6d"].quantity.variants[0]
     assert (batch.benchmark, slab) == ("Batch", slabs("Slab", 256))
-    assert CLAIMS["X6a"].quantity.arms == (slabs("Slab"), FREE)
+    assert CLAIMS["X6a"].quantity.variants == (slabs("Slab"), FREE)

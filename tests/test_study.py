@@ -13,7 +13,7 @@ from gccost import study
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
 from gccost.measuring import jdks, toolchains
-from gccost.measuring.cases import AUTO, FREE, Arm, Ratio
+from gccost.measuring.cases import AUTO, FREE, Ratio, Variant
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.settings import Settings
 from gccost.studies import CHARTS, STUDIES
@@ -61,11 +61,11 @@ def test_a_case_that_is_added_is_measured_then(
 ) -> None:
     study.open_study("lemire")
     of = STUDIES["lemire"]
-    added = replace(of.cases[0], arm=replace(FREE, gogc="50"))
+    added = replace(of.cases[0], variant=replace(FREE, gogc="50"))
     more = replace(of, cases=(*of.cases, added))
     monkeypatch.setattr(study, "experiment", lambda name: more)
     again = study.open_study("lemire")
-    assert len(again.recording.samples(added.arm, added.release)) == 2 * added.processes
+    assert len(again.recording.samples(added.variant, added.release)) == 2 * added.processes
 
 
 def test_with_no_release_at_all_the_recorded_run_is_shown(machine: FakeMachine, reference) -> None:
@@ -96,9 +96,9 @@ def test_a_run_that_was_broken_off_says_so(machine: FakeMachine, reference) -> N
 def test_changes_are_only_said_where_they_are_more_than_noise(reference, monkeypatch) -> None:
     monkeypatch.setenv("GCCOST_MODE", "replay")
     opened = study.open_study("lemire")
-    off = Ratio(Arm("AllocateAuto", gogc="off"), AUTO)
+    off = Ratio(Variant("AllocateAuto", gogc="off"), AUTO)
     assert opened.changed(off, TODAY_GO, "saves", "costs").startswith("saves ")
-    same = Ratio(replace(AUTO, twin="relinked"), AUTO)
+    same = Ratio(replace(AUTO, control="relinked"), AUTO)
     assert "no difference" in opened.changed(same, TODAY_GO, "saves", "costs")
 
 

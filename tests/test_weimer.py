@@ -68,7 +68,7 @@ def test_a_sample_is_named_by_its_case_and_knows_what_the_process_took(tmp_path:
 
 
 def test_a_jvm_that_runs_out_of_memory_is_data(tmp_path: Path) -> None:
-    case = replace(CASE, arm=small("Finalize", 8))
+    case = replace(CASE, variant=small("Finalize", 8))
     found = sample(tmp_path, "echo 'Terminating due to java.lang.OutOfMemoryError'; exit 3", case)
     assert found.metrics["died"] == 1
     assert {"cpu-s", "ns/op", "peak-rss-bytes"}.isdisjoint(found.metrics)
@@ -129,9 +129,9 @@ def test_a_jvm_that_logged_nothing_has_no_collections_of_the_one_before(tmp_path
 
 
 def test_the_settings_of_an_arm_reach_the_jvm(tmp_path: Path) -> None:
-    arm = jvm("Cleaner", gc="Parallel", heap="16", escape="off", gcthreads="1")
+    variant = jvm("Cleaner", gc="Parallel", heap="16", escape="off", gcthreads="1")
     asked = f'echo "$@" > {quoted(tmp_path / "asked")}; '
-    sample(tmp_path, asked + 'line "$name"', replace(CASE, arm=arm))
+    sample(tmp_path, asked + 'line "$name"', replace(CASE, variant=variant))
     options = (tmp_path / "asked").read_text().split()
     assert {"-XX:+UseParallelGC", "-Xms16m", "-Xmx16m"} <= set(options)
     assert {"-XX:-DoEscapeAnalysis", "-XX:ParallelGCThreads=1"} <= set(options)
@@ -141,7 +141,7 @@ def test_the_settings_of_an_arm_reach_the_jvm(tmp_path: Path) -> None:
 def test_every_setting_that_an_arm_names_is_known() -> None:
     for of in (WEIMER, JMH):
         for case in of.cases:
-            assert java.flags(case.arm.more)
+            assert java.flags(case.variant.more)
     # A leak is looked for when the heap is full: there the JVM must go on.
     options = java.flags(leak("LeakNaive", 48).more)
     ends, goes_on = (f"-XX:{sign}ExitOnOutOfMemoryError" for sign in "+-")
@@ -287,8 +287,8 @@ def run_real(real: tuple[Path, Callable[[str], Path]], case: Case, folder: Path)
 
 @pytest.mark.parametrize(("kind", "left"), [("Plain", 0), ("Cleaner", 0), ("Finalize", 1)])
 def test_what_a_closed_handle_leaves(real, kind: str, left: int, tmp_path: Path) -> None:
-    arm = jvm(f"Registered{kind}", heap="1024")
-    found = run_real(real, Case("finalization", arm, "jdk-17", 20_000), tmp_path)
+    variant = jvm(f"Registered{kind}", heap="1024")
+    found = run_real(real, Case("finalization", variant, "jdk-17", 20_000), tmp_path)
     assert found.metrics["registered/op"] == pytest.approx(left, abs=0.01)
     assert found.metrics["registered-drained/op"] == pytest.approx(0, abs=0.01)
 
@@ -323,7 +323,7 @@ def times(factor: float, *benchmarks: str) -> Change:
 
     def change(case: Case, number: int, metrics: Metrics) -> None:
         for metric in ("ns/op", "cpu-s", "user-s", "sys-s", "elapsed-s"):
-            if case.arm.benchmark in benchmarks and metric in metrics:
+            if case.variant.benchmark in benchmarks and metric in metrics:
                 metrics[metric] *= factor
 
     return change

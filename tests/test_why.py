@@ -59,12 +59,12 @@ def test_the_line_goes_through_what_calls_took_by_their_lists_length() -> None:
 
 
 def test_a_slope_has_the_rounds_as_its_samples(why: Recording) -> None:
-    arm = attach("AttachFinalizer")
-    slope = why.slope(arm, TODAY_GO)
+    variant = attach("AttachFinalizer")
+    slope = why.slope(variant, TODAY_GO)
     assert slope.samples == 12
     assert slope.contains(1.0)
     assert slope.half_width < 0.01
-    assert why.walks(arm, TODAY_GO)["intercept"].median() == pytest.approx(CALL, rel=0.01)
+    assert why.walks(variant, TODAY_GO)["intercept"].median() == pytest.approx(CALL, rel=0.01)
     level = why.slope(attach("AttachFinalizer", "descending"), TODAY_GO)
     assert level.contains(0.0)
 
@@ -138,11 +138,13 @@ def test_the_drawing_follows_the_data(tmp_path: Path, why: Recording) -> None:
 def test_ten_million_live_handles_wait_for_the_thorough_budget() -> None:
     for name in ("why", "runtime"):
         for case in STUDIES[name].within(BUDGETS["standard"]):
-            assert int(dict(case.arm.sub).get("live", "0")) <= MANY
+            assert int(dict(case.variant.sub).get("live", "0")) <= MANY
 
 
 def test_the_quick_budget_shows_slopes_and_both_runtimes() -> None:
-    quick = {c.arm for name in ("why", "runtime") for c in STUDIES[name].within(BUDGETS["quick"])}
+    quick = {
+        c.variant for name in ("why", "runtime") for c in STUDIES[name].within(BUDGETS["quick"])
+    }
     needed = {
         attach("AttachFinalizer", order, bytes_) for order in ORDERS for bytes_ in (8, CACHED)
     }
@@ -226,14 +228,14 @@ def test_a_cache_that_cannot_be_written_is_named(
 
 def test_a_program_is_built_with_the_other_runtime_and_runs(tmp_path: Path) -> None:
     toolchain, compiler = toolchains.fetch(TODAY_GO), toolchains.c_compiler()
-    arm = attach("AttachCleanup", runtime=INDEX)
+    variant = attach("AttachCleanup", runtime=INDEX)
     stock, index = (
         builds.build("specials", toolchain, compiler, 7, tmp_path, runtime=runtime)
         for runtime in ("", INDEX)
     )
     assert b"makeSpecialIndex" in index.read_bytes()
     assert b"makeSpecialIndex" not in stock.read_bytes()
-    sample = run_sample(index, Case("specials", arm, TODAY_GO, 4000), tmp_path)
+    sample = run_sample(index, Case("specials", variant, TODAY_GO, 4000), tmp_path)
     assert sample.keys["runtime"] == INDEX
     assert len(models.walked(pd.Series(sample.metrics))[0]) == 16
 

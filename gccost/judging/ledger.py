@@ -15,7 +15,7 @@ from gccost.judging.claims import Claim, Study
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label, Verdict
 from gccost.measuring import toolchains
-from gccost.measuring.cases import Arm
+from gccost.measuring.cases import Variant
 from gccost.stats import JUDGED, LOOKS, Estimate
 
 OURS = "gccost"  # the document of our own claims
@@ -150,15 +150,15 @@ def _judge(
     if claim.cpus > recording.cpus:
         needs = f"it needs {claim.cpus} CPUs, there were {recording.cpus}"
         return nothing, Verdict(Label.UNTESTABLE, needs), math.nan
-    arms = measured(claim, release, recording)
-    rounds = [recording.rounds(arm, release, timed=quantity.timed) for arm in arms]
+    variants = measured(claim, release, recording)
+    rounds = [recording.rounds(variant, release, timed=quantity.timed) for variant in variants]
     fewest = min(map(len, rounds), default=0)
     if math.isnan(recording.estimate(quantity, release).value):
         missing = recording.manifest["missing"].get(release)
-        failed = [f for arm in arms for f in recording.failures(arm, release)]
+        failed = [f for variant in variants for f in recording.failures(variant, release)]
         why = missing or "; ".join(dict.fromkeys(failed)) or "the run holds no samples of it"
         return nothing, Verdict(Label.UNMEASURED, why), math.nan
-    if quantity.timed and (reasons := "; ".join(recording.disturbances(arms, release))):
+    if quantity.timed and (reasons := "; ".join(recording.disturbances(variants, release))):
         why = f"the machine was disturbed: {reasons}"
         return nothing, Verdict(Label.UNDECIDED, why), _UNTIL_QUIET
     if quantity.at_once:
@@ -176,13 +176,15 @@ def _judge(
     return judged, verdict, _needed(claim, judged, published_value, look) - (fewest - look)
 
 
-def measured(claim: Claim, release: str, recording: Recording) -> list[Arm]:
-    """The arms that a claim rests on, without those that it can do without and has not."""
-    arms = list(dict.fromkeys(claim.quantity.arms))
+def measured(claim: Claim, release: str, recording: Recording) -> list[Variant]:
+    """The variants that a claim rests on, without those that it can do without and has not."""
+    variants = list(dict.fromkeys(claim.quantity.variants))
     if not claim.quantity.partial:
-        return arms
-    found = {arm: len(recording.rounds(arm, release)) for arm in arms}
-    return [arm for arm, rounds in found.items() if rounds >= min(LOOKS[0], max(found.values()))]
+        return variants
+    found = {variant: len(recording.rounds(variant, release)) for variant in variants}
+    return [
+        variant for variant, rounds in found.items() if rounds >= min(LOOKS[0], max(found.values()))
+    ]
 
 
 def _needed(claim: Claim, judged: Estimate, published_value: float, look: int) -> float:

@@ -9,24 +9,24 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gccost import stats
-from gccost.measuring.cases import Arm, Quantity, Ratio
+from gccost.measuring.cases import Quantity, Ratio, Variant
 from gccost.stats import SHOWN, Estimate, Width
 
 
 @dataclass(frozen=True)
 class _OfOneArm(Quantity):
-    arm: Arm
+    variant: Variant
 
     @property
-    def arms(self) -> tuple[Arm, ...]:
-        return (self.arm,)
+    def variants(self) -> tuple[Variant, ...]:
+        return (self.variant,)
 
 
 @dataclass(frozen=True)
 class Share(_OfOneArm):
-    """The share of an arm's CPU profile whose stacks hold any of these functions.
+    """The share of a variant's CPU profile whose stacks hold any of these functions.
 
-    The arm has profile="cpu". Where `within` is given the stacks must hold any of those too;
+    The variant has profile="cpu". Where `within` is given the stacks must hold any of those too;
     where `of` is given, the share is of the stacks that hold any of those.
     """
 
@@ -40,12 +40,12 @@ class Share(_OfOneArm):
 
 @dataclass(frozen=True)
 class Amount(_OfOneArm):
-    """How much of a metric an arm shows, such as a count: the median over the samples."""
+    """How much of a metric a variant shows, such as a count: the median over the samples."""
 
     metric: str
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        return stats.amount(data.values(self.arm, release, self.metric), width)
+        return stats.amount(data.values(self.variant, release, self.metric), width)
 
 
 @dataclass(frozen=True)
@@ -55,20 +55,21 @@ class Difference(Quantity):
     ratio: Ratio
 
     @property
-    def arms(self) -> tuple[Arm, ...]:
-        return self.ratio.arms
+    def variants(self) -> tuple[Variant, ...]:
+        return self.ratio.variants
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         over, under = (
-            stats.amount(data.values(arm, release, self.ratio.metric), width) for arm in self.arms
+            stats.amount(data.values(variant, release, self.ratio.metric), width)
+            for variant in self.variants
         )
         half = math.hypot(over.high - over.value, under.high - under.value)
         return stats.around(over.value - under.value, half, (over, under))
 
 
 @dataclass(frozen=True, slots=True)
-class Dip(Estimate):
-    """The estimate of a Dipping: its first point over its least; and the last point's interval."""
+class CurveDepthEstimate(Estimate):
+    """The estimate of a CurveDepth, with the interval of the last point over the least."""
 
     last_low: float
     last_high: float
@@ -76,7 +77,7 @@ class Dip(Estimate):
 
 
 @dataclass(frozen=True)
-class Dipping(Quantity):
+class CurveDepth(Quantity):
     """How far a curve dips: its first point over its least.
 
     A point is what a ratio's numerator takes more than its denominator.
@@ -87,17 +88,17 @@ class Dipping(Quantity):
     timed: ClassVar[bool] = True
 
     @property
-    def arms(self) -> tuple[Arm, ...]:
-        return tuple(arm for ratio in self.curve for arm in ratio.arms)
+    def variants(self) -> tuple[Variant, ...]:
+        return tuple(variant for ratio in self.curve for variant in ratio.variants)
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Dip:
+    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> CurveDepthEstimate:
         known = [
             (i, ratio, added.value)
             for i, ratio in enumerate(self.curve)
             if (added := data.added(ratio, release, width)).samples
         ]
         if not known:
-            return Dip(
+            return CurveDepthEstimate(
                 **asdict(stats.nothing(width)), last_low=math.nan, last_high=math.nan, least=-1
             )
         place, least, _ = min(known, key=lambda point: point[2])
@@ -105,59 +106,63 @@ class Dipping(Quantity):
         def over_least(end: Ratio) -> Estimate:
             if end is least:
                 return Estimate(1.0, 1.0, 1.0, 1, 1, width.confidence)
-            costs = [(arm, end.metric) for arm in (*end.arms, *least.arms)]
+            costs = [(variant, end.metric) for variant in (*end.variants, *least.variants)]
             found: Estimate = data.combine(
                 lambda a, b, c, d: (a - b) / (c - d), costs, release, width
             )
             return found
 
         first, last = over_least(known[0][1]), over_least(known[-1][1])
-        return Dip(**asdict(first), last_low=last.low, last_high=last.high, least=place)
+        return CurveDepthEstimate(
+            **asdict(first), last_low=last.low, last_high=last.high, least=place
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Occurrences(Estimate):
-    """The estimate of Occurring: a count, so it has no width."""
+class ExclusiveEventCount(Estimate):
+    """The estimate of ExclusiveEvents: a count, so it has no width."""
 
-    looked_at: int  # places with samples of every arm
-    elsewhere: int  # places at which another arm shows the event
+    looked_at: int  # places with samples of every variant
+    elsewhere: int  # places at which another variant shows the event
     has_interval: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
-class Occurring(Quantity):
-    """At how many places one arm shows an event (it died, it leaked) that no other shows there.
+class ExclusiveEvents(Quantity):
+    """At how many places one variant shows an event (it died, it leaked) that no other shows there.
 
-    `shown` has an arm a place, and each of `others` has one for each of the same
+    `shown` has a variant a place, and each of `others` has one for each of the same
     places. A metric over 0 in any sample is the event.
     """
 
     metric: str
-    shown: tuple[Arm, ...]
-    others: tuple[tuple[Arm, ...], ...]
+    shown: tuple[Variant, ...]
+    others: tuple[tuple[Variant, ...], ...]
     at_once: ClassVar[bool] = True
     partial: ClassVar[bool] = True
 
     @property
-    def arms(self) -> tuple[Arm, ...]:
-        return self.shown + tuple(arm for other in self.others for arm in other)
+    def variants(self) -> tuple[Variant, ...]:
+        return self.shown + tuple(variant for other in self.others for variant in other)
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Occurrences:
+    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> ExclusiveEventCount:
         found, runs = [], 0
         for shown, *others in zip(self.shown, *self.others, strict=True):
-            each = [data.values(arm, release, self.metric) for arm in (shown, *others)]
+            each = [data.values(variant, release, self.metric) for variant in (shown, *others)]
             if all(len(values) for values in each):
                 here, *elsewhere = (bool((values > 0).any()) for values in each)
                 found.append((here, any(elsewhere)))
                 runs += len(each[0])
         count = float(sum(here and not there for here, there in found)) if found else math.nan
         looked, there = len(found), sum(there for _, there in found)
-        return Occurrences(count, count, count, runs, looked, width.confidence, looked, there)
+        return ExclusiveEventCount(
+            count, count, count, runs, looked, width.confidence, looked, there
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Range(Estimate):
-    """The estimate of TwoBaselines: from the lower end of the one to the upper of the other.
+class RangeEstimate(Estimate):
+    """The estimate of RatioToEither: from the lower end of the one to the upper of the other.
 
     Its value is their geometric mean.
     """
@@ -171,20 +176,20 @@ class Range(Estimate):
         return tuple(sorted((self.one.value, self.other.value)))
 
     @classmethod
-    def over(cls, one: Estimate, other: Estimate) -> Range:
+    def over(cls, one: Estimate, other: Estimate) -> RangeEstimate:
         """The range that two estimates of one confidence span."""
         value = math.sqrt(one.value * other.value)
         low, high = min(one.low, other.low), max(one.high, other.high)
         samples, rounds = min(one.samples, other.samples), min(one.rounds, other.rounds)
         return cls(value, low, high, samples, rounds, one.confidence, one, other)
 
-    def narrowed(self, share: float) -> Range:
+    def narrowed(self, share: float) -> RangeEstimate:
         """The range of both with a share of their intervals."""
-        return Range.over(self.one.narrowed(share), self.other.narrowed(share))
+        return RangeEstimate.over(self.one.narrowed(share), self.other.narrowed(share))
 
 
 @dataclass(frozen=True)
-class TwoBaselines(Quantity):
+class RatioToEither(Quantity):
     """A ratio over each baseline that the document could have meant."""
 
     over: Ratio
@@ -192,36 +197,36 @@ class TwoBaselines(Quantity):
     timed: ClassVar[bool] = True
 
     @property
-    def arms(self) -> tuple[Arm, ...]:
-        return self.over.arms + self.other.arms
+    def variants(self) -> tuple[Variant, ...]:
+        return self.over.variants + self.other.variants
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Range:
+    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> RangeEstimate:
         one, other = (ratio.estimate(data, release, width) for ratio in (self.over, self.other))
-        return Range.over(one, other)
+        return RangeEstimate.over(one, other)
 
 
 @dataclass(frozen=True)
-class Straightness(_OfOneArm):
+class Linearity(_OfOneArm):
     """How much of the variance a straight line in the list's length explains: its r², the median
     over the rounds."""
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        return stats.amount(data.walks(self.arm, release)["r2"], width)
+        return stats.amount(data.walks(self.variant, release)["r2"], width)
 
 
 @dataclass(frozen=True)
 class SlopeRatio(Quantity):
     """What each record in the list costs a call, over what it costs another."""
 
-    over: Arm
-    under: Arm
+    over: Variant
+    under: Variant
 
     @property
-    def arms(self) -> tuple[Arm, ...]:
+    def variants(self) -> tuple[Variant, ...]:
         return (self.over, self.under)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        over, under = (data.slope(arm, release, width) for arm in self.arms)
+        over, under = (data.slope(variant, release, width) for variant in self.variants)
         if not under.value or not over.samples:
             return stats.nothing(width)
         value = over.value / under.value
@@ -238,8 +243,8 @@ class Worst(Quantity):
     partial: ClassVar[bool] = True
 
     @property
-    def arms(self) -> tuple[Arm, ...]:
-        return tuple(arm for ratio in self.ratios for arm in ratio.arms)
+    def variants(self) -> tuple[Variant, ...]:
+        return tuple(variant for ratio in self.ratios for variant in ratio.variants)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The largest of the ratios that were measured."""
@@ -252,17 +257,17 @@ class Worst(Quantity):
 
 
 @dataclass(frozen=True)
-class Saved(Quantity):
-    """Of what an arm costs more than a baseline, the share that a change saves."""
+class SavedShare(Quantity):
+    """Of what a variant costs more than a baseline, the share that a change saves."""
 
-    before: Arm
-    after: Arm
-    baseline: Arm
+    before: Variant
+    after: Variant
+    baseline: Variant
     metric: str = "ns/op"
     timed: ClassVar[bool] = True
 
     @property
-    def arms(self) -> tuple[Arm, ...]:
+    def variants(self) -> tuple[Variant, ...]:
         return (self.before, self.after, self.baseline)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
@@ -270,13 +275,13 @@ class Saved(Quantity):
         def share(before: float, after: float, base: float) -> float:
             return (before - after) / (before - base)
 
-        costs = [(arm, self.metric) for arm in self.arms]
+        costs = [(variant, self.metric) for variant in self.variants]
         found: Estimate = data.combine(share, costs, release, width, signed=True)
         return found
 
 
 @dataclass(frozen=True, slots=True)
-class Spread(Estimate):
+class AgreementEstimate(Estimate):
     """The estimate of an Agreement: p of the heterogeneity test, of ours and the other method."""
 
     chance: float
@@ -297,17 +302,19 @@ class Agreement(Quantity):
     at_once: ClassVar[bool] = True
 
     @property
-    def arms(self) -> tuple[Arm, ...]:
-        return tuple(arm for each in self.measurements for arm in each.arms)
+    def variants(self) -> tuple[Variant, ...]:
+        return tuple(variant for each in self.measurements for variant in each.variants)
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Spread:
+    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> AgreementEstimate:
         made, others = (
             [e for m in group if (e := m.estimate(data, release)).samples]
             for group in (self.measurements, self.others)
         )
         if len(made) < 2:
-            return Spread(**asdict(stats.nothing()), chance=math.nan, other_chance=math.nan)
+            return AgreementEstimate(
+                **asdict(stats.nothing()), chance=math.nan, other_chance=math.nan
+            )
         values = np.array([e.value for e in made])
         widest = float(values.max() / values.min())
         chances = stats.heterogeneity(made), stats.heterogeneity(others)
-        return Spread(widest, widest, widest, len(made), len(made), 1.0, *chances)
+        return AgreementEstimate(widest, widest, widest, len(made), len(made), 1.0, *chances)

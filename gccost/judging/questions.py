@@ -22,7 +22,9 @@ def questions(studies: Sequence[Study], limit: Budget) -> Questions:
     """The questions of studies at a budget."""
     claims = [claim for study in studies for claim in study.claims]
     judged, needed = (
-        frozenset((arm, go) for c in some for go in c.releases for arm in c.quantity.arms)
+        frozenset(
+            (variant, go) for c in some for go in c.releases for variant in c.quantity.variants
+        )
         for some in (claims, [c for c in claims if not c.quantity.partial])
     )
 
@@ -55,8 +57,8 @@ def _loaded(study: Study, run: Run) -> Iterator[Recording]:
 
 
 def _wants(row: Row, recording: Recording, limit: Budget) -> Iterator[Want]:
-    arms = ledger.measured(row.claim, row.release, recording)
-    cases = tuple(arm.on(row.release) for arm in arms)
+    variants = ledger.measured(row.claim, row.release, recording)
+    cases = tuple(variant.on(row.release) for variant in variants)
     if row.verdict.label is Label.UNDECIDED and math.isfinite(row.needed):
         yield Want(cases, max(1, int(row.needed)), verdict=True)
     elif row.claim.headline and row.verdict.label.decided:

@@ -18,7 +18,7 @@ from gccost.judging.claims import Study
 from gccost.judging.models import walk
 from gccost.judging.quantities import Share
 from gccost.measuring import frames, toolchains
-from gccost.measuring.cases import FREE, Arm, Quantity, Ratio
+from gccost.measuring.cases import FREE, Quantity, Ratio, Variant
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.profiles import Profile
 from gccost.measuring.profiles import read as read_profile
@@ -32,7 +32,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 _FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.04
 _REFERENCE = "reference-ns/op"  # of manual frees between the parts of a loop: see gosrc/meter
 _TIMES = ("ns/op", "-s", "-ns")  # how metrics end that waiting for a CPU makes larger
-_TWINS_WITHIN = 1.05  # an A/A ratio further off, with an interval that excludes 1, is no noise
+_CONTROLS_WITHIN = 1.05  # an A/A ratio further off, with an interval that excludes 1, is no noise
 
 
 @dataclass(frozen=True)
@@ -69,16 +69,16 @@ class Recording:
         if len(frame):  # the pool holds other studies' metrics too
             frame = frame.dropna(axis="columns", how="all")
         problems = [str(problem) for problem in reading.errors]
-        stationary = {case.name for case in cases if case.arm.stationary}
+        stationary = {case.name for case in cases if case.variant.stationary}
         faulty = []
         for at, sample in frame[frame["name"].isin(stationary)].iterrows():
             if fault := slices_fault(dict(sample)):
                 faulty.append(at)
                 problems.append(f"{sample['name']}, round {sample['round']:.0f}: {fault}")
         cpu_profiles = {
-            case.name: dict(_usable(run.profiles(case.name), case.arm.benchmark, problems))
+            case.name: dict(_usable(run.profiles(case.name), case.variant.benchmark, problems))
             for case in study.cases
-            if case.arm.profile
+            if case.variant.profile
         }
         return cls(study, run, frame.drop(index=faulty), tuple(problems), cpu_profiles)
 
@@ -100,9 +100,9 @@ class Recording:
         measured = set(self.frame["release"]) if len(self.frame) else set()
         return tuple(release for release in self.study.releases if release in measured)
 
-    def failures(self, arm: Arm, release: str) -> list[str]:
-        """How the samples of an arm on a release ended that gave no figures."""
-        return self.manifest["failed"].get(arm.on(release), [])
+    def failures(self, variant: Variant, release: str) -> list[str]:
+        """How the samples of a variant on a release ended that gave no figures."""
+        return self.manifest["failed"].get(variant.on(release), [])
 
     # --- Samples --------------------------------------------------------------------
 
@@ -116,66 +116,66 @@ class Recording:
         part.__dict__["_cases"] = self._cases  # which are read once
         return part
 
-    def samples(self, arm: Arm, release: str) -> pd.DataFrame:
-        """The samples of an arm on a release, indexed by round."""
-        found = self._cases[arm.on(release)]
+    def samples(self, variant: Variant, release: str) -> pd.DataFrame:
+        """The samples of a variant on a release, indexed by round."""
+        found = self._cases[variant.on(release)]
         return found if math.isinf(self.last) else found[found.index <= self.last]
 
-    def accepted(self, arm: Arm, release: str) -> pd.DataFrame:
+    def accepted(self, variant: Variant, release: str) -> pd.DataFrame:
         """The samples of processes whose threads hardly waited for a CPU, where that matters.
 
         All of them where that leaves fewer than two.
         """
-        samples = self.samples(arm, release)
-        found = _unhindered(arm, samples)
+        samples = self.samples(variant, release)
+        found = _unhindered(variant, samples)
         return found if len(found) > 1 else samples
 
-    def rounds(self, arm: Arm, release: str, *, timed: bool = True) -> list[int]:
-        """The rounds with a sample of an arm, or with its profile, in order.
+    def rounds(self, variant: Variant, release: str, *, timed: bool = True) -> list[int]:
+        """The rounds with a sample of a variant, or with its profile, in order.
 
         Where it is `timed` the sample must be accepted: waiting for a CPU changes no count.
         """
-        if arm.profile:
-            return sorted(r for r in self.profiles(arm, release) if r <= self.last)
-        samples = self.samples(arm, release)
-        return sorted({int(r) for r in (_unhindered(arm, samples) if timed else samples).index})
+        if variant.profile:
+            return sorted(r for r in self.profiles(variant, release) if r <= self.last)
+        samples = self.samples(variant, release)
+        return sorted({int(r) for r in (_unhindered(variant, samples) if timed else samples).index})
 
-    def values(self, arm: Arm, release: str, metric: str = "ns/op") -> Floats:
+    def values(self, variant: Variant, release: str, metric: str = "ns/op") -> Floats:
         """A metric of each accepted process; of a loop timed in slices, their low quantile."""
-        column = _sliced(arm, metric)
+        column = _sliced(variant, metric)
         timed = metric.endswith(_TIMES)
-        samples = self.accepted(arm, release) if timed else self.samples(arm, release)
+        samples = self.accepted(variant, release) if timed else self.samples(variant, release)
         if column in samples:
             samples = samples[samples[column].notna()]
         values = _column(samples, column)
         if column not in ("ns/op", "settled-ns/op") or _REFERENCE not in samples:
             return values
-        manual = self.cost(replace(FREE, more=arm.more), release)  # of the same measurement
+        manual = self.cost(replace(FREE, more=variant.more), release)  # of the same measurement
         if not manual.samples:
             return values
         return stats.relieved(values, samples[_REFERENCE], math.exp(manual.log))
 
-    def mean(self, arm: Arm, release: str, metric: str = "ns/op") -> float:
+    def mean(self, variant: Variant, release: str, metric: str = "ns/op") -> float:
         """The median over all processes of their mean: what is usually reported."""
-        values = _column(self.samples(arm, release), metric)
+        values = _column(self.samples(variant, release), metric)
         return float(np.median(values)) if values.size else math.nan
 
     # --- Estimates ------------------------------------------------------------------
 
-    def cost(self, arm: Arm, release: str, metric: str = "ns/op") -> Cost:
-        """The undisturbed cost of an arm: see `gccost.stats`."""
-        key = (arm, release, metric)
+    def cost(self, variant: Variant, release: str, metric: str = "ns/op") -> Cost:
+        """The undisturbed cost of a variant: see `gccost.stats`."""
+        key = (variant, release, metric)
         if key not in self._costs:
             self._costs[key] = self._cost(*key)
         return self._costs[key]
 
     @cached_property
-    def _costs(self) -> dict[tuple[Arm, str, str], Cost]:
+    def _costs(self) -> dict[tuple[Variant, str, str], Cost]:
         return {}
 
-    def _cost(self, arm: Arm, release: str, metric: str) -> Cost:
-        column = _sliced(arm, metric)
-        samples = self.accepted(arm, release)
+    def _cost(self, variant: Variant, release: str, metric: str) -> Cost:
+        column = _sliced(variant, metric)
+        samples = self.accepted(variant, release)
         if column not in samples:
             return stats.level([])
         if column != metric:
@@ -185,24 +185,24 @@ class Recording:
             quantile = 1 - stats.LOW
         elif metric.endswith(_TIMES):
             quantile = stats.LOW
-        return stats.level(self.values(arm, release, metric), quantile)
+        return stats.level(self.values(variant, release, metric), quantile)
 
     def combine(
         self,
         function: Callable[..., float],
-        costs: Sequence[tuple[Arm, str]],
+        costs: Sequence[tuple[Variant, str]],
         release: str,
         width: Width = SHOWN,
         *,
         signed: bool = False,
     ) -> Estimate:
-        """A figure drawn from the costs of arms, each by a metric: function(cost, …)."""
-        found = [self.cost(arm, release, metric) for arm, metric in costs]
+        """A figure drawn from the costs of variants, each by a metric: function(cost, …)."""
+        found = [self.cost(variant, release, metric) for variant, metric in costs]
         return stats.combine(function, found, width, signed=signed)
 
-    def level(self, arm: Arm, release: str, metric: str = "ns/op") -> Estimate:
-        """An arm's own level of a metric that is never 0, in the metric's unit."""
-        return self.combine(float, [(arm, metric)], release)
+    def level(self, variant: Variant, release: str, metric: str = "ns/op") -> Estimate:
+        """A variant's own level of a metric that is never 0, in the metric's unit."""
+        return self.combine(float, [(variant, metric)], release)
 
     def ratio(self, ratio: Ratio, release: str) -> Estimate:
         """The cost of a ratio's numerator over that of its denominator."""
@@ -210,19 +210,19 @@ class Recording:
 
     def added(self, ratio: Ratio, release: str, width: Width = SHOWN) -> Estimate:
         """What the numerator costs more than the denominator, in the metric's unit."""
-        costs = [(arm, ratio.metric) for arm in ratio.arms]
+        costs = [(variant, ratio.metric) for variant in ratio.variants]
         return self.combine(lambda a, b: a - b, costs, release, width, signed=True)
 
-    def amount(self, arm: Arm, release: str, metric: str) -> Estimate:
-        """An arm's amount of a metric that may be 0 (a count), in the metric's unit."""
-        return stats.amount(self.values(arm, release, metric))
+    def amount(self, variant: Variant, release: str, metric: str) -> Estimate:
+        """A variant's amount of a metric that may be 0 (a count), in the metric's unit."""
+        return stats.amount(self.values(variant, release, metric))
 
     def shares(self, share: Share, release: str) -> pd.Series:
         """The share (0 to 1) in each round's profile, indexed by round."""
         return pd.Series(
             {
                 round_: profile.share(share.functions, share.within, share.of)
-                for round_, profile in self.profiles(share.arm, release).items()
+                for round_, profile in self.profiles(share.variant, release).items()
                 if round_ <= self.last
             },
             dtype=float,
@@ -232,29 +232,30 @@ class Recording:
         """The share (0 to 1) over the rounds' profiles, with its interval."""
         return share.estimate(self, release)
 
-    def profiles(self, arm: Arm, release: str) -> Mapping[int, Profile]:
-        """The CPU profiles of an arm on a release, by round."""
-        return self.cpu_profiles.get(arm.on(release), {})
+    def profiles(self, variant: Variant, release: str) -> Mapping[int, Profile]:
+        """The CPU profiles of a variant on a release, by round."""
+        return self.cpu_profiles.get(variant.on(release), {})
 
     def estimate(self, quantity: Quantity, release: str, width: Width = SHOWN) -> Estimate:
         """The quantity of a claim on a release."""
         return quantity.estimate(self, release, width)
 
-    def walks(self, arm: Arm, release: str) -> pd.DataFrame:
+    def walks(self, variant: Variant, release: str) -> pd.DataFrame:
         """The straight line of each round through what a call costs by the list's length.
 
         Indexed by round, with columns `slope` (ns a record), `intercept` (ns) and `r2`.
         """
         fits = {
-            round_: vars(walk(samples)) for round_, samples in self.samples(arm, release).iterrows()
+            round_: vars(walk(samples))
+            for round_, samples in self.samples(variant, release).iterrows()
         }
         return pd.DataFrame.from_dict(
             fits, orient="index", columns=["slope", "intercept", "r2"], dtype=float
         ).dropna()
 
-    def slope(self, arm: Arm, release: str, width: Width = SHOWN) -> Estimate:
+    def slope(self, variant: Variant, release: str, width: Width = SHOWN) -> Estimate:
         """What a record in the list costs a call, in ns."""
-        return stats.amount(self.walks(arm, release)["slope"], width)
+        return stats.amount(self.walks(variant, release)["slope"], width)
 
     def points(self, ratio: Ratio, release: str) -> list[float]:
         """The single points behind a ratio: each process over the denominator's cost."""
@@ -264,8 +265,8 @@ class Recording:
 
     # --- How far to trust them ------------------------------------------------------
 
-    def controls(self, metric: str = "ns/op") -> Iterator[tuple[Arm, str, Estimate]]:
-        """The A/A ratios: each control against the arm that it is identical to."""
+    def controls(self, metric: str = "ns/op") -> Iterator[tuple[Variant, str, Estimate]]:
+        """The A/A ratios: each control against the variant that it is identical to."""
         for control, release in self.study.controls:
             estimate = self.ratio(replace(control, metric=metric), release)
             if estimate.samples:
@@ -279,26 +280,28 @@ class Recording:
     @cached_property
     def disturbed(self) -> Mapping[str, tuple[str, ...]]:
         """By release: what says that the machine was too busy for some ratios of times."""
-        arms = {go: [c.arm for c in self.study.cases if c.release == go] for go in self.releases}
-        found = {go: tuple(self.disturbances(arms[go], go)) for go in self.releases}
+        variants = {
+            go: [c.variant for c in self.study.cases if c.release == go] for go in self.releases
+        }
+        found = {go: tuple(self.disturbances(variants[go], go)) for go in self.releases}
         return {go: reasons for go, reasons in found.items() if reasons}
 
-    def disturbances(self, arms: Iterable[Arm], release: str) -> Iterator[str]:
-        """What says that the machine was too busy to believe a ratio of these arms' times."""
+    def disturbances(self, variants: Iterable[Variant], release: str) -> Iterator[str]:
+        """What says that the machine was too busy to believe a ratio of these variants' times."""
         rounds = accepted = 0
-        for arm in dict.fromkeys(arms):
-            samples = self.samples(arm, release)
-            if arm.stationary and arm.gogc == FREE.gogc and len(samples):
-                least = samples[_sliced(arm, "ns/op")].groupby(level=0).min()
-                floor = math.exp(self.cost(arm, release).log)
+        for variant in dict.fromkeys(variants):
+            samples = self.samples(variant, release)
+            if variant.stationary and variant.gogc == FREE.gogc and len(samples):
+                least = samples[_sliced(variant, "ns/op")].groupby(level=0).min()
+                floor = math.exp(self.cost(variant, release).log)
                 within = np.abs(np.log(least / floor)) <= math.log(_FLOOR_WITHIN)
                 if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
                     yield (
-                        f"{arm.benchmark} on {toolchains.title(release)} shows no floor: the least "
-                        f"times of its {len(least)} rounds lie up to "
+                        f"{variant.benchmark} on {toolchains.title(release)} shows no floor: the "
+                        f"least times of its {len(least)} rounds lie up to "
                         f"{100 * (least.max() / least.min() - 1):.0f} % apart"
                     )
-            if arm.gated and "run-delay-share" in samples:
+            if variant.gated and "run-delay-share" in samples:
                 # A process that is rejected is tried again, so its round counts, not its tries.
                 waited = samples["run-delay-share"].groupby(level=0).min().dropna()
                 rounds, accepted = rounds + len(waited), accepted + int((waited <= RUN_DELAY).sum())
@@ -307,22 +310,22 @@ class Recording:
                 f"in {rounds - accepted} of {rounds} rounds of a variant every process waited for "
                 f"a CPU for more than {100 * RUN_DELAY:.0f} % of its time"
             )
-        compared = {arm.benchmark for arm in arms}
-        for arm, go, e in self.controls():
-            off = not e.contains(1) and not 1 / _TWINS_WITHIN <= e.value <= _TWINS_WITHIN
-            if off and go == release and arm.benchmark in compared:
-                yield f"{arm.benchmark} against itself comes out as {e.value:.3g}"
+        compared = {variant.benchmark for variant in variants}
+        for variant, go, e in self.controls():
+            off = not e.contains(1) and not 1 / _CONTROLS_WITHIN <= e.value <= _CONTROLS_WITHIN
+            if off and go == release and variant.benchmark in compared:
+                yield f"{variant.benchmark} against itself comes out as {e.value:.3g}"
 
 
-def _unhindered(arm: Arm, samples: pd.DataFrame) -> pd.DataFrame:
-    if not arm.gated or "run-delay-share" not in samples:
+def _unhindered(variant: Variant, samples: pd.DataFrame) -> pd.DataFrame:
+    if not variant.gated or "run-delay-share" not in samples:
         return samples
     return samples[~(samples["run-delay-share"] > RUN_DELAY)]
 
 
-def _sliced(arm: Arm, metric: str) -> str:
-    """The metric for a time of an arm's loop: the low quantile of its slices, if it has any."""
-    timed = arm.stationary and metric in ("ns/op", "settled-ns/op")
+def _sliced(variant: Variant, metric: str) -> str:
+    """The metric for a time of a variant's loop: the low quantile of its slices, if it has any."""
+    timed = variant.stationary and metric in ("ns/op", "settled-ns/op")
     return "slice-p05-ns/op" if timed else metric
 
 

@@ -19,7 +19,7 @@ from gccost.errors import GccostError
 from gccost.files import write_whole, writing
 from gccost.judging.claims import Study
 from gccost.judging.recording import Recording
-from gccost.measuring.cases import CLEANUP, FREE, Arm
+from gccost.measuring.cases import CLEANUP, FREE, Variant
 from gccost.measuring.runs import Run
 from gccost.measuring.toolchains import TODAY_GO
 
@@ -53,11 +53,11 @@ def _reasons(
     run: Run, studies: Sequence[Study], line: dict[str, Any], known: pd.DataFrame
 ) -> Iterator[str]:
     for study in studies:
-        if run.holds(study.name) and not study.apart:  # which keeps the machine busy on purpose
+        if run.holds(study.name) and not study.command:  # which keeps the machine busy on purpose
             recording = Recording.load(study, run)
             for claim in study.claims:
                 for release in claim.releases if claim.cpus <= recording.cpus else ():
-                    yield from recording.disturbances(claim.quantity.arms, release)
+                    yield from recording.disturbances(claim.quantity.variants, release)
     like = known[known["run"] != run.name]
     for name in ("machine", "go"):
         like = like[like[name] == line[name]]
@@ -72,17 +72,17 @@ def _reasons(
 
 def _costs(run: Run, studies: Sequence[Study]) -> dict[str, Any]:
     """A line of costs.csv: the machine, the release, and each variant's cost in ns."""
-    both = {(arm, TODAY_GO) for arm in (FREE, CLEANUP)}
-    study = next(s for s in studies if both <= {(c.arm, c.release) for c in s.cases})
+    both = {(variant, TODAY_GO) for variant in (FREE, CLEANUP)}
+    study = next(s for s in studies if both <= {(c.variant, c.release) for c in s.cases})
     recording = Recording.load(study, run)
     described = run.manifest()["machine"]
     machine = {name: described.get(name) for name in _MACHINE}
 
-    def cost(arm: Arm) -> float:
-        found = recording.cost(arm, TODAY_GO)
+    def cost(variant: Variant) -> float:
+        found = recording.cost(variant, TODAY_GO)
         return round(math.exp(found.log), 2) if found.samples else math.nan
 
-    costs = {arm.benchmark: cost(arm) for arm in (FREE, CLEANUP)}
+    costs = {variant.benchmark: cost(variant) for variant in (FREE, CLEANUP)}
     told = json.dumps(machine, sort_keys=True)
     return {"run": run.name, "machine": told, "go": TODAY_GO, **costs}
 

@@ -19,7 +19,12 @@ from enum import Enum
 from typing import Any
 
 from gccost import stats
-from gccost.judging.quantities import Dip, Occurrences, Range, Spread
+from gccost.judging.quantities import (
+    AgreementEstimate,
+    CurveDepthEstimate,
+    ExclusiveEventCount,
+    RangeEstimate,
+)
 from gccost.stats import Estimate
 
 SAME = 1.25  # two things within this factor cost the same
@@ -157,7 +162,7 @@ class WithinTolerance(Bounded):
 class UShaped(Rule):
     """A curve both of whose ends lie above its least point."""
 
-    def judge(self, measured: Dip, published: float) -> Verdict:
+    def judge(self, measured: CurveDepthEstimate, published: float) -> Verdict:
         ends = ((measured.low, measured.high), (measured.last_low, measured.last_high))
         if measured.least == 0 or any(high < 1 / stats.MARGIN for _, high in ends):
             return Verdict(Label.FAILS, "the curve is least at an end")
@@ -179,7 +184,7 @@ class Occurs(Rule):
     def bounds(self, published: float) -> tuple[float, float]:
         return published, math.inf
 
-    def judge(self, measured: Occurrences, published: float) -> Verdict:
+    def judge(self, measured: ExclusiveEventCount, published: float) -> Verdict:
         where = f"at {measured.value:.0f} of {measured.looked_at} places"
         if measured.value < published:
             most = stats.most_unseen(measured.samples, 0.99)
@@ -200,7 +205,7 @@ class AgainstBoth(Rule):
     def bounds(self, published: float) -> tuple[float, float]:
         return self.effect.bounds(published)
 
-    def judge(self, measured: Range, published: float) -> Verdict:
+    def judge(self, measured: RangeEstimate, published: float) -> Verdict:
         parts = sorted((measured.one, measured.other), key=lambda e: e.value)
         verdicts = [(part, self.effect.judge(part, published)) for part in parts]
         for part, verdict in verdicts:
@@ -219,7 +224,7 @@ class Agrees(Rule):
 
     chance: float = 0.01
 
-    def judge(self, measured: Spread, published: float) -> Verdict:
+    def judge(self, measured: AgreementEstimate, published: float) -> Verdict:
         p, other = measured.chance, measured.other_chance
         told = f"p = {p:.2g} for ours, {other:.2g} for the other method"
         agrees = p > self.chance and not other > self.chance

@@ -37,7 +37,7 @@ from gccost.measuring import benchfmt, frames, languages, machine, runs, toolcha
 from gccost.measuring.cases import BUDGETS, FREE, Budget, Build, Case, Experiment
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import RUN_DELAY, TRACE, SampleFailed
-from gccost.processes import Leash
+from gccost.processes import ProcessGroup
 
 # How samples are taken: a change makes runs that were begun before it stale.
 METHOD = "slices, gated processes, one pool"
@@ -77,7 +77,7 @@ class Standing:
 class Questions:
     """What measuring is for: which cases verdicts rest on, and what is still open in a run.
 
-    `judged` and `needed` hold (arm, release); what is needed is measured at every budget.
+    `judged` and `needed` hold (variant, release); what is needed is measured at every budget.
     See `gccost.judging.questions`.
     """
 
@@ -127,7 +127,7 @@ class Plan:
         """How many rounds it gets before the open questions."""
         if case.once:
             return 1
-        judged = (case.arm, case.release) in self.questions.judged or case.arm.twin
+        judged = (case.variant, case.release) in self.questions.judged or case.variant.control
         return self.budget.judged if judged else self.budget.shown
 
 
@@ -152,7 +152,9 @@ def plan(
             case.scaled(budget.scale).capped(memory)
             for case in study.cases
             if case.cpus <= cpus
-            and (budget.reaches(case.since) or (case.arm, case.release) in questions.needed)
+            and (
+                budget.reaches(case.min_budget) or (case.variant, case.release) in questions.needed
+            )
         ]
         releases = dict.fromkeys(case.release for case in wanted)
         tools[study.name] = found = languages.tools(study, releases, say)
@@ -326,7 +328,7 @@ class _Campaign:
         frame = self._frame()
         accepted = frame
         if "run-delay-share" in frame:
-            gated = frame["name"].isin({c.name for c in self.plan.pool.values() if c.arm.gated})
+            gated = frame["name"].isin({c.name for c in self.plan.pool.values() if c.variant.gated})
             accepted = frame[~(gated & (frame["run-delay-share"] > RUN_DELAY))]
 
         def rounds(samples: pd.DataFrame) -> Counter[str]:
@@ -339,7 +341,7 @@ class _Campaign:
 
         def lacks(case: Case) -> bool:
             needed = self.plan.rounds(case)
-            most = needed + (RETRIES if case.arm.gated else 0)
+            most = needed + (RETRIES if case.variant.gated else 0)
             return usable[case.name] < needed and complete[case.name] < most
 
         return [case for case in self._still_measured() if lacks(case)]
@@ -367,7 +369,7 @@ class _Campaign:
         if not due:
             return "the budget is spent", []
         releases = {case.release for case in due.values()}
-        due |= {n: c for n, c in names.items() if c.arm == FREE and c.release in releases}
+        due |= {n: c for n, c in names.items() if c.variant == FREE and c.release in releases}
         return "", list(due.values())
 
     def _seconds(self) -> dict[str, float]:
@@ -452,7 +454,7 @@ class _Campaign:
                 self.run.append([benchfmt.format_line(sample)])
                 self.spent += sample.metrics["elapsed-s"]
                 waited = sample.metrics.get("run-delay-share", 0.0) > RUN_DELAY
-                if case.arm.gated and waited and tries[case.name] < RETRIES:
+                if case.variant.gated and waited and tries[case.name] < RETRIES:
                     tries[case.name] += 1
                     left.append(case)
 
@@ -468,13 +470,13 @@ class _Campaign:
         wanted = {c.build: self.plan.owners[c.name] for c in cases}
         # All at once: a link uses one core, and nothing is being measured meanwhile.
         # What breaks off the wait ends the builds first, and then no thread waits for them.
-        with ThreadPoolExecutor() as pool, Leash() as leash:
+        with ThreadPoolExecutor() as pool, ProcessGroup() as group:
             made = {
                 build: pool.submit(
                     languages.of(owner).build,
                     *(build, self.plan.tools[owner.name].found[build.release]),
                     *(self.plan.tools[owner.name].compiler, layouts[build.relinked]),
-                    *(into, leash.run),
+                    *(into, group.run),
                 )
                 for build, owner in wanted.items()
             }
@@ -492,7 +494,7 @@ class _Campaign:
         self, case: Case, binaries: Mapping[Build, Path], number: int, scratch: Path
     ) -> benchfmt.Sample:
         owner = self.plan.owners[case.name]
-        profile = scratch / "cpu.pb.gz" if case.arm.profile else None
+        profile = scratch / "cpu.pb.gz" if case.variant.profile else None
         toolchain = self.plan.tools[owner.name].found[case.release]
         sample = languages.of(owner).run_sample(
             binaries[case.build], toolchain, case, scratch, profile

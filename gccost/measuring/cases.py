@@ -1,9 +1,9 @@
-"""What is measured, as data: arms, cases, experiments and budgets.
+"""What is measured, as data: variants, cases, experiments and budgets.
 
-An **arm** is a way to run a benchmark; a **case** is an arm on one Go release
-with a fixed number of operations N; an **experiment** is a named list of cases.
-Experiments share cases: each is measured once, whichever use it. To add one is to
-add it here; nothing else branches on their names.
+A **variant** is a way to run a benchmark; a **case** is a variant on one release with a
+fixed number of operations N; an **experiment** is a named list of cases. Experiments
+share cases: each is measured once, whichever use it. The experiments themselves are in
+`gccost.studies`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Budget:
     judged: int = LOOKS[0]  # rounds of a case that a verdict rests on, before the open questions
 
     def reaches(self, tier: str) -> bool:
-        """Whether this budget measures what is declared `since` tier."""
+        """Whether this budget measures a case whose `min_budget` is `tier`."""
         names = list(BUDGETS)
         return names.index(self.name) >= names.index(tier)
 
@@ -105,24 +105,24 @@ NEEDS_CLEANUP = frozenset(
 
 
 @dataclass(frozen=True)
-class Arm:
+class Variant:
     """A benchmark and the circumstances that name it, but for the release.
 
-    `twin` makes it an A/A control of the arm without one: "same" runs the same
+    `control` makes it an A/A control of the variant without one: "same" runs the same
     binary again, "relinked" one that was linked anew with another layout.
     `profile` is "cpu" for a run under the CPU profiler, whose times are not used.
     `procs` is GOMAXPROCS where the setting's own is not meant, `limit` GOMEMLIMIT.
     `runtime` names a variant of the Go runtime that the program is built with (see
     gosrc/overlay); without one it is the release's own.
     `sub` names a sub-benchmark of the program, such as words=8; `more` holds keys
-    that only one experiment knows, and no program. A Java arm has no `gogc`; its
+    that only one experiment knows, and no program. A Java variant has no `gogc`; its
     `more` holds the JVM's settings (see `java.FLAGS`).
     """
 
     benchmark: str
     gogc: str = "100"
     setting: str = "published"
-    twin: str = ""
+    control: str = ""
     profile: str = ""
     procs: str = ""
     limit: str = ""
@@ -131,13 +131,13 @@ class Arm:
     more: tuple[tuple[str, str], ...] = ()
 
     def keys(self) -> dict[str, str]:
-        """What names the arm in a result beside the benchmark and the release."""
+        """What names the variant in a result beside the benchmark and the release."""
         named = {
             "gogc": self.gogc,
             "gomemlimit": self.limit,
             "gomaxprocs": self.procs,
             "setting": self.setting,
-            "twin": self.twin,
+            "control": self.control,
             "profile": self.profile,
             "runtime": self.runtime,
         }
@@ -179,7 +179,7 @@ class Build(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """An arm of a program (a package of gosrc/ or javasrc/) on one release, with a fixed N.
+    """A variant of a program (a package of gosrc/ or javasrc/) on one release, with a fixed N.
 
     An N of 0 leaves it to `go test` or JMH, which fit it to the clock.
 
@@ -188,20 +188,20 @@ class Case:
     """
 
     program: str
-    arm: Arm
+    variant: Variant
     release: str
     n: int
-    since: str = "tiny"  # the least budget that measures it
+    min_budget: str = "tiny"  # the least budget that measures it
     cpus: int = 1  # the fewest on which it is measured
-    kept: int = 0
+    retained_bytes: int = 0
     traced: bool = False
     once: bool = False  # it comes out the same each time: one sample says all
 
     def __post_init__(self) -> None:
-        if self.arm.benchmark in NEEDS_CLEANUP and number(self.release) < number("1.24"):
+        if self.variant.benchmark in NEEDS_CLEANUP and number(self.release) < number("1.24"):
             raise GccostError(
                 f"Go {self.release} has no runtime.AddCleanup",
-                f"case {self.arm.benchmark}",
+                f"case {self.variant.benchmark}",
                 "name Go 1.24 or later",
             )
 
@@ -211,28 +211,30 @@ class Case:
 
     def capped(self, memory: int) -> Case:
         """The same case with an N whose kept bytes fit into so many bytes of memory."""
-        fits = memory // self.kept if self.kept else self.n
+        fits = memory // self.retained_bytes if self.retained_bytes else self.n
         return replace(self, n=max(1, fits)) if fits < self.n else self
 
     @property
     def processes(self) -> int:
         """How many processes of it a round takes."""
-        return PROCESSES if self.arm.stationary else 1
+        return PROCESSES if self.variant.stationary else 1
 
     @property
     def build(self) -> Build:
         """What its samples of a round are built from."""
-        return Build(self.program, self.release, self.arm.runtime, self.arm.twin == "relinked")
+        return Build(
+            self.program, self.release, self.variant.runtime, self.variant.control == "relinked"
+        )
 
     @property
     def leaks(self) -> bool:
         """Whether it never frees its C blocks, by design."""
-        return self.arm.benchmark in LEAKS_BY_DESIGN
+        return self.variant.benchmark in LEAKS_BY_DESIGN
 
     @property
     def name(self) -> str:
         """The name of its samples, without the GOMAXPROCS suffix."""
-        return self.arm.on(self.release)
+        return self.variant.on(self.release)
 
     @property
     def sized_name(self) -> str:
@@ -244,7 +246,7 @@ class Quantity(ABC):
     """What a claim is tested by.
 
     A verdict on it is looked at as `stats.LOOKS` has it, but where it is `at_once`: then all
-    samples that there are decide. Where it is `partial` it does without some of its arms.
+    samples that there are decide. Where it is `partial` it does without some of its variants.
     Where it is `timed` it compares times, which a disturbed run cannot tell.
     """
 
@@ -254,8 +256,8 @@ class Quantity(ABC):
 
     @property
     @abstractmethod
-    def arms(self) -> tuple[Arm, ...]:
-        """The arms that it rests on."""
+    def variants(self) -> tuple[Variant, ...]:
+        """The variants that it rests on."""
 
     @abstractmethod
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
@@ -264,21 +266,21 @@ class Quantity(ABC):
 
 @dataclass(frozen=True)
 class Ratio(Quantity):
-    """Two arms compared by one metric: the cost of one over that of the other."""
+    """Two variants compared by one metric: the cost of one over that of the other."""
 
-    numerator: Arm
-    denominator: Arm
+    numerator: Variant
+    denominator: Variant
     metric: str = "ns/op"
     timed: ClassVar[bool] = True
 
     @property
-    def arms(self) -> tuple[Arm, ...]:
-        """The arms that it rests on."""
+    def variants(self) -> tuple[Variant, ...]:
+        """The variants that it rests on."""
         return (self.numerator, self.denominator)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The ratio on a release."""
-        costs = [(arm, self.metric) for arm in self.arms]
+        costs = [(variant, self.metric) for variant in self.variants]
         found: Estimate = data.combine(lambda a, b: a / b, costs, release, width)
         return found
 
@@ -287,7 +289,7 @@ class Ratio(Quantity):
 class Experiment:
     """A named list of cases.
 
-    `document` is the release of the figures that it tests; `apart` is the command that
+    `document` is the release of the figures that it tests; `command` is the command that
     measures it, where that is not `make report`.
     """
 
@@ -296,17 +298,19 @@ class Experiment:
     question: str
     cases: tuple[Case, ...]
     document: str = DOCUMENT_GO
-    apart: str = ""
+    command: str = ""
 
     def within(self, limit: Budget) -> tuple[Case, ...]:
         """The cases that a budget measures, each with the N of that budget."""
-        return tuple(c.scaled(limit.scale) for c in self.cases if limit.reaches(c.since))
+        return tuple(c.scaled(limit.scale) for c in self.cases if limit.reaches(c.min_budget))
 
     @property
     def controls(self) -> tuple[tuple[Ratio, str], ...]:
-        """The A/A ratios and their releases: each twin against its identical arm."""
+        """The A/A ratios and their releases: each control against its identical variant."""
         return tuple(
-            (Ratio(c.arm, replace(c.arm, twin="")), c.release) for c in self.cases if c.arm.twin
+            (Ratio(c.variant, replace(c.variant, control="")), c.release)
+            for c in self.cases
+            if c.variant.control
         )
 
     @property
@@ -316,7 +320,7 @@ class Experiment:
     @property
     def packages(self) -> list[str]:
         """The packages of gosrc/ whose sources decide what is measured."""
-        patched = {OVERLAY} if any(c.arm.runtime for c in self.cases) else set()
+        patched = {OVERLAY} if any(c.variant.runtime for c in self.cases) else set()
         return sorted({c.program for c in self.cases} | patched)
 
 
@@ -329,35 +333,35 @@ AS_PUBLISHED = 1_600_000
 # its finalizer or cleanup, and what AddCleanup allocates or C holds.
 RECORD = 250
 
-FREE = Arm("AllocateFree")
-AUTO = Arm("AllocateAuto")
-HEAP_FREE = Arm("AllocateHeapFree")
-CLEANUP = Arm("AllocateCleanup")
-DEFER = Arm("AllocateDefer")
-ALLOCATE_ONLY = Arm("AllocateOnly")
+FREE = Variant("AllocateFree")
+AUTO = Variant("AllocateAuto")
+HEAP_FREE = Variant("AllocateHeapFree")
+CLEANUP = Variant("AllocateCleanup")
+DEFER = Variant("AllocateDefer")
+ALLOCATE_ONLY = Variant("AllocateOnly")
 
 GOROUTINES = (1, 2, 4, 8, 16, 32, 64)
 SHARED_WORK = 800_000
 
 
-def shared(benchmark: str, goroutines: int, gogc: str = "100") -> Arm:
-    """An arm that shares its operations among goroutines: "Free", "Auto", "Cleanup", …"""
-    return Arm(f"Parallel{benchmark}", gogc, sub=(("goroutines", str(goroutines)),))
+def shared(benchmark: str, goroutines: int, gogc: str = "100") -> Variant:
+    """A variant that shares its operations among goroutines: "Free", "Auto", "Cleanup", …"""
+    return Variant(f"Parallel{benchmark}", gogc, sub=(("goroutines", str(goroutines)),))
 
 
-def profiled(benchmark: str, setting: str = "published", gogc: str = "100") -> Arm:
-    """The arm that profiles a benchmark."""
-    return Arm(benchmark, gogc, setting, profile="cpu")
+def profiled(benchmark: str, setting: str = "published", gogc: str = "100") -> Variant:
+    """The variant that profiles a benchmark."""
+    return Variant(benchmark, gogc, setting, profile="cpu")
 
 
 def controls() -> Iterator[Case]:
     """The A/A controls: the baseline and a GC-heavy case, each linked once more."""
-    for arm in (FREE, AUTO):
-        yield Case("cstr", replace(arm, twin="relinked"), TODAY_GO, AS_PUBLISHED)
+    for variant in (FREE, AUTO):
+        yield Case("cstr", replace(variant, control="relinked"), TODAY_GO, AS_PUBLISHED)
 
 
-def among_goroutines(program: str, benchmark: str, since: str = "standard") -> Iterator[Case]:
+def among_goroutines(program: str, benchmark: str, min_budget: str = "standard") -> Iterator[Case]:
     """The cases that share a benchmark's work among 1 to twice as many goroutines as CPUs."""
     for goroutines in GOROUTINES:
-        arm, cpus = shared(benchmark, goroutines), (goroutines + 1) // 2
-        yield Case(program, arm, TODAY_GO, SHARED_WORK, since, cpus)
+        variant, cpus = shared(benchmark, goroutines), (goroutines + 1) // 2
+        yield Case(program, variant, TODAY_GO, SHARED_WORK, min_budget, cpus)

@@ -21,7 +21,7 @@ RELEASES = ("go", "jdk")
 KEYS = (
     *("words", "goroutines", "handles", "live", "mb", "mib", "remaining"),
     *("order", "bytes", "dummies", "others"),
-    *(*RELEASES, "gogc", "gomemlimit", "gomaxprocs", "setting", "twin", "profile", "runtime"),
+    *(*RELEASES, "gogc", "gomemlimit", "gomaxprocs", "setting", "control", "profile", "runtime"),
     *("method", "load", "measurement", "against"),
     *("gc", "heap", "escape", "finalization", "gcthreads"),
 )

@@ -42,7 +42,7 @@ OUT_OF_MEMORY = 3  # the exit code that goes with it
 # go on when the heap is full.
 _EPSILON = ("-XX:+UseEpsilonGC", "-XX:-UseTLAB", "-Xint", "-XX:-ExitOnOutOfMemoryError")
 
-# What each setting of an arm is to the JVM; a setting that may be any number is a template.
+# What each setting of a variant is to the JVM; a setting that may be any number is a template.
 FLAGS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "gc": {
@@ -64,7 +64,7 @@ _CYCLE = re.compile(r"\bGC\((\d+)\)")
 
 
 def flags(settings: Iterable[tuple[str, str]]) -> list[str]:
-    """The JVM's options for an arm's settings."""
+    """The JVM's options for a variant's settings."""
     options = [*_ALWAYS, _ENDS_ITSELF]
     for key, value in settings:
         known = FLAGS[key]
@@ -143,20 +143,20 @@ def run_sample(
     not print exactly one good line for the case's N.
     """
     classpath = os.pathsep.join((str(classes), str(classes / "*")))
-    command = [str(jdk.java), *flags(case.arm.more), "-classpath", classpath]
-    command += [f"{case.program}.Main", case.arm.printed, str(case.n)]
+    command = [str(jdk.java), *flags(case.variant.more), "-classpath", classpath]
+    command += [f"{case.program}.Main", case.variant.printed, str(case.n)]
     log = scratch / "gc.log"
     log.unlink(missing_ok=True)
     start = time.monotonic()
-    with processes.Leash() as leash:
+    with processes.ProcessGroup() as group:
         # Of all our children that have ended: between the two only this one does.
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = complete(leash.run, command, case, limit, cwd=scratch, env=inherited())
+        done = complete(group.run, command, case, limit, cwd=scratch, env=inherited())
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     elapsed = round(time.monotonic() - start, 4)
     if done.returncode == OUT_OF_MEMORY:
-        lost = benchfmt.Sample(case.arm.benchmark, max(case.n, 1), {}, dict(case.arm.sub))
-        names = toolchains.named(case.release) | case.arm.keys()
+        lost = benchfmt.Sample(case.variant.benchmark, max(case.n, 1), {}, dict(case.variant.sub))
+        names = toolchains.named(case.release) | case.variant.keys()
         return lost.with_keys(names).with_metrics({"died": 1.0, "elapsed-s": elapsed})
     if done.returncode != 0:
         raise failure(done, case)

@@ -83,7 +83,7 @@ def run_sample(
     more = {"GCCOST_SLICES": str(scratch / SLICES)} if slices else {}
     sample = only(_results(binary, [case], extra, scratch, limit, more), case)
     elapsed = time.monotonic() - start
-    if case.arm.stationary and (fault := slices_fault({**sample.metrics, "n": sample.n})):
+    if case.variant.stationary and (fault := slices_fault({**sample.metrics, "n": sample.n})):
         raise SampleFailed(fault, case.name, "gosrc/meter times the slices")
     return sample.with_metrics({"elapsed-s": round(elapsed, 4)})
 
@@ -99,7 +99,7 @@ def run_count(
     samples = _results(binary, cases, [f"-test.count={count}"], scratch, limit)
     numbered = []
     for case in cases:
-        own = [s for s in samples if s.name == case.arm.benchmark]
+        own = [s for s in samples if s.name == case.variant.benchmark]
         if len(own) != count:
             raise SampleFailed(f"the program printed {len(own)} results, not {count}", case.name)
         numbered += [s.with_metrics({"round": float(i)}) for i, s in enumerate(own, 1)]
@@ -122,7 +122,7 @@ def _results(
     command = [str(binary), "-test.run=^$", f"-test.bench={_pattern(cases)}", *extra]
     if first.n:
         command.append(f"-test.benchtime={first.n}x")
-    with _affinity(_last_cpu() if first.arm.setting == "precise" else None):
+    with _affinity(_last_cpu() if first.variant.setting == "precise" else None):
         done = complete(
             processes.run,
             command,
@@ -153,7 +153,7 @@ def parsed(output: str, cases: Sequence[Case]) -> list[benchfmt.Sample]:
 
     Raises SampleFailed for a line that is not a good one of one of them.
     """
-    by_name = {case.arm.printed: case for case in cases}
+    by_name = {case.variant.printed: case for case in cases}
     samples = []
     for sample in benchfmt.results(_NEGATIVE.sub(r"0 \1", output)):
         if not isinstance(sample, benchfmt.Sample):
@@ -164,7 +164,7 @@ def parsed(output: str, cases: Sequence[Case]) -> list[benchfmt.Sample]:
             raise SampleFailed(f"the program ran {printed}", cases[0].name)
         if case.n and sample.n != case.n:
             raise SampleFailed(f"the program ran {sample.n} operations, not {case.n}", case.name)
-        samples.append(sample.with_keys(toolchains.named(case.release) | case.arm.keys()))
+        samples.append(sample.with_keys(toolchains.named(case.release) | case.variant.keys()))
     return samples
 
 
@@ -177,8 +177,8 @@ def only(samples: Sequence[benchfmt.Sample], case: Case) -> benchfmt.Sample:
 
 def _pattern(cases: Sequence[Case]) -> str:
     """What selects the cases' benchmarks, and their sub-benchmark if they name one."""
-    names = "|".join(dict.fromkeys(case.arm.benchmark for case in cases))
-    return "/".join([f"^Benchmark({names})$", *(f"^{k}={v}$" for k, v in cases[0].arm.sub)])
+    names = "|".join(dict.fromkeys(case.variant.benchmark for case in cases))
+    return "/".join([f"^Benchmark({names})$", *(f"^{k}={v}$" for k, v in cases[0].variant.sub)])
 
 
 def inherited() -> dict[str, str]:
@@ -189,10 +189,10 @@ def inherited() -> dict[str, str]:
 def _settings(case: Case) -> dict[str, str]:
     """What sets the Go runtime as a case wants it."""
     debug = f"{GODEBUG},gctrace=1" if case.traced else GODEBUG
-    settings = {"GOGC": case.arm.gogc, "GODEBUG": debug}
-    if case.arm.limit:
-        settings["GOMEMLIMIT"] = case.arm.limit
-    if procs := case.arm.procs or ("1" if case.arm.setting == "precise" else ""):
+    settings = {"GOGC": case.variant.gogc, "GODEBUG": debug}
+    if case.variant.limit:
+        settings["GOMEMLIMIT"] = case.variant.limit
+    if procs := case.variant.procs or ("1" if case.variant.setting == "precise" else ""):
         settings["GOMAXPROCS"] = procs
     return settings
 

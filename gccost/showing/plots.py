@@ -52,7 +52,7 @@ class Point:
     of curves a point without x is a level, drawn across its panel). `raw` are the
     samples behind it, `label` is written next to it, `published` are the documents' figures
     for it. `data` names its row in the CSV file: two columns that stand before the estimate
-    (such as arm and go), then any others; without it the point has no row.
+    (such as variant and go), then any others; without it the point has no row.
     """
 
     panel: str
@@ -112,7 +112,7 @@ def _nothing(title: str) -> Drawing:
     axes.set_axis_off()
     axes.text(0, 0.5, "nothing to draw", color=MUTED, transform=axes.transAxes)
     headline(figure, title)
-    data = pd.DataFrame(columns=["arm", "go", "estimate", "low", "high", "samples"])
+    data = pd.DataFrame(columns=["variant", "go", "estimate", "low", "high", "samples"])
     return Drawing(figure, title, "An empty chart.", data)
 
 

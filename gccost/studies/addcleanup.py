@@ -21,10 +21,10 @@ from gccost.measuring.cases import (
     DEFER,
     FREE,
     RECORD,
-    Arm,
     Case,
     Quantity,
     Ratio,
+    Variant,
     among_goroutines,
     controls,
     profiled,
@@ -54,16 +54,23 @@ from gccost.studies.common import (
 def _addcleanup() -> Iterator[Case]:
     for go in (CLEANUP_GO, ISSUE_GO, TODAY_GO):
         # The release of neither the document nor today waits for the standard budget.
-        since = "standard" if go == CLEANUP_GO else "tiny"
+        min_budget = "standard" if go == CLEANUP_GO else "tiny"
         off = replace(CLEANUP, gogc="off")
-        for arm in (FREE, DEFER, CLEANUP, AUTO, off, profiled("AllocateCleanup", gogc="off")):
-            kept = RECORD if arm.gogc == "off" else 0
-            yield Case("cstr", arm, go, AS_PUBLISHED, since, kept=kept)
-        for arm in (FREE, DEFER, AUTO):
-            kept = 0 if arm.stationary else RECORD
-            arm = replace(arm, gogc="off")
-            yield Case("cstr", arm, go, AS_PUBLISHED, since="standard", kept=kept)
-        yield Case("parallel", ALLOCATE_ONLY, go, AS_PUBLISHED, since, kept=RECORD)
+        for variant in (FREE, DEFER, CLEANUP, AUTO, off, profiled("AllocateCleanup", gogc="off")):
+            retained_bytes = RECORD if variant.gogc == "off" else 0
+            yield Case("cstr", variant, go, AS_PUBLISHED, min_budget, retained_bytes=retained_bytes)
+        for variant in (FREE, DEFER, AUTO):
+            retained_bytes = 0 if variant.stationary else RECORD
+            variant = replace(variant, gogc="off")
+            yield Case(
+                "cstr",
+                variant,
+                go,
+                AS_PUBLISHED,
+                min_budget="standard",
+                retained_bytes=retained_bytes,
+            )
+        yield Case("parallel", ALLOCATE_ONLY, go, AS_PUBLISHED, min_budget, retained_bytes=RECORD)
     for benchmark in ("Free", "Auto", "Cleanup"):
         yield from among_goroutines("parallel", benchmark)
     yield from controls()
@@ -122,17 +129,19 @@ def cost(recording: Recording) -> Drawing | None:
 # --- Why the ratio changed ---------------------------------------------------------
 
 
-def _against_the_document(recording: Recording, arm: Arm, go: str) -> tuple[list[float], Estimate]:
-    """An arm's cost against its cost on the document's release."""
-    here, there = recording.cost(arm, go), recording.cost(arm, ISSUE_GO)
+def _against_the_document(
+    recording: Recording, variant: Variant, go: str
+) -> tuple[list[float], Estimate]:
+    """A variant's cost against its cost on the document's release."""
+    here, there = recording.cost(variant, go), recording.cost(variant, ISSUE_GO)
     estimate = stats.combine(lambda new, old: new / old, (here, there))
-    return [float(v) for v in recording.values(arm, go) / math.exp(there.log)], estimate
+    return [float(v) for v in recording.values(variant, go) / math.exp(there.log)], estimate
 
 
 def moved(recording: Recording) -> tuple[float, float]:
     """What AddCleanup and a manual free take today over what they took on the issue's release."""
     automatic, by_hand = (
-        _against_the_document(recording, arm, TODAY_GO)[1].value for arm in (CLEANUP, FREE)
+        _against_the_document(recording, variant, TODAY_GO)[1].value for variant in (CLEANUP, FREE)
     )
     return automatic, by_hand
 
@@ -141,21 +150,21 @@ def moved(recording: Recording) -> tuple[float, float]:
 def why(recording: Recording) -> Drawing | None:
     """How both sides of the ratio moved from release to release."""
     points = []
-    for arm in (CLEANUP, FREE):
+    for variant in (CLEANUP, FREE):
         for go in recording.releases:
-            values, estimate = _against_the_document(recording, arm, go)
-            level = rounding.nanoseconds(recording.level(arm, go).value)
+            values, estimate = _against_the_document(recording, variant, go)
+            level = rounding.nanoseconds(recording.level(variant, go).value)
             if estimate.samples:
                 points.append(
                     Point(
-                        NAMES[arm.benchmark],
+                        NAMES[variant.benchmark],
                         f"Go {go}",
                         estimate,
                         raw=values,
                         label=f"{rounding.times(estimate.value)}  ({level})",
-                        colour=colour(arm),
+                        colour=colour(variant),
                         data={
-                            "arm": arm.benchmark,
+                            "variant": variant.benchmark,
                             "go": go,
                             "unit": "ratio",
                             "against": ISSUE_GO,
@@ -222,11 +231,11 @@ _BAR = 50.0  # the claim's: our reading of "the root cause"
 @chart("addcleanup-profile", "The AddCleanup version was not profiled")
 def profile(recording: Recording) -> Drawing | None:
     """Where the loop's own time goes with the GC off."""
-    arm = profiled("AllocateCleanup", gogc="off")
+    variant = profiled("AllocateCleanup", gogc="off")
     points = [
         point
         for go in recording.releases
-        for point in shares(recording, arm, go, _SHARES, release(recording, go))
+        for point in shares(recording, variant, go, _SHARES, release(recording, go))
     ]
     return dots(
         points,

@@ -25,7 +25,7 @@ from gccost.judging.recording import Recording
 from gccost.judging.rules import About, AtLeast, AtMost, Effect, Rule
 from gccost.judging.stacks import GC_AND_LOCKS, MARKING, SWEEPING, WAITING
 from gccost.measuring import gctrace
-from gccost.measuring.cases import Arm, Case, Quantity, Ratio
+from gccost.measuring.cases import Case, Quantity, Ratio, Variant
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
 from gccost.rounding import rounded
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE
@@ -60,7 +60,7 @@ LEAST_CPUS = 16  # with fewer what it says of many cores cannot be tested
 BEST_GOGC = "11300"  # the best of its sweep
 RELEASES = (CLOUDFLARE_GO, TODAY_GO)
 
-# What one signature leaves on the newest go: with the GC off that is kept.
+# What one signature leaves on the newest release: with the GC off it stays.
 _SIGNATURE = 7_000
 # A sample of these takes half a second to a second on one CPU.
 _SIGNATURES = 12_000
@@ -75,9 +75,9 @@ _QUICK_GOROUTINES = frozenset({1, 2, 4, 8, 12, 17, 24, 32, 48, 64, 96})
 _STANDARD_GOROUTINES = frozenset({*range(1, 5), *range(6, 97, 2)}) | _QUICK_GOROUTINES
 
 
-def signing(goroutines: int, gogc: str = "100", profile: str = "") -> Arm:
+def signing(goroutines: int, gogc: str = "100", profile: str = "") -> Variant:
     """Signing on so many goroutines and all CPUs."""
-    return Arm("Sign", gogc, profile=profile, sub=(("goroutines", str(goroutines)),))
+    return Variant("Sign", gogc, profile=profile, sub=(("goroutines", str(goroutines)),))
 
 
 # --- The mechanism on any number of CPUs: Ps that take turns on one --------------
@@ -90,10 +90,10 @@ GRID_PROCS = (1, 16, 32, MOST_PROCS)
 GRID_GOGC = ("100", "200", "400", "800", "off")
 
 
-def turns(procs: int, gogc: str = "100", profile: str = "") -> Arm:
+def turns(procs: int, gogc: str = "100", profile: str = "") -> Variant:
     """Signing on so many Ps, a goroutine each, that take turns on one CPU."""
     sub = (("goroutines", str(procs)),)
-    return Arm("SignInTurns", gogc, "precise", "", profile, procs=str(procs), sub=sub)
+    return Variant("SignInTurns", gogc, "precise", "", profile, procs=str(procs), sub=sub)
 
 
 # --- GOGC, in steps that the budget sets -----------------------------------------
@@ -115,16 +115,16 @@ def _gogc_since(gogc: str) -> str:
 # --- What to take home: the ways to give the GC less to do -----------------------
 
 CONTAINER_MIB = 64
-SERVE = Arm("Serve", setting="precise")
+SERVE = Variant("Serve", setting="precise")
 _GOALS = (16, 32, 64, 128)
 
 
-def with_limit(mib: int) -> Arm:
+def with_limit(mib: int) -> Variant:
     """GOMEMLIMIT alone: GOGC is off."""
     return replace(SERVE, gogc="off", limit=f"{mib}MiB")
 
 
-def aiming(how: str, mib: int) -> Arm:
+def aiming(how: str, mib: int) -> Variant:
     """A "Ballast" or a "Tuner" that aims at a heap of so many MiB."""
     return replace(SERVE, benchmark=f"Serve{how}", sub=(("mib", str(mib)),))
 
@@ -145,26 +145,45 @@ _SERVED_BYTES = 19_000  # by one operation
 
 def _sweep(go: str) -> Iterator[Case]:
     for goroutines in GOROUTINES:
-        since = "standard" if goroutines in _STANDARD_GOROUTINES else "thorough"
-        since = "tiny" if goroutines in _QUICK_GOROUTINES else since
+        min_budget = "standard" if goroutines in _STANDARD_GOROUTINES else "thorough"
+        min_budget = "tiny" if goroutines in _QUICK_GOROUTINES else min_budget
         n = _SIGNATURES * max(1, goroutines // 2)
         for gogc in ("100", BEST_GOGC):
-            arm, cpus = signing(goroutines, gogc), min((goroutines + 1) // 2, LEAST_CPUS)
-            yield Case("signing", arm, go, n, since, cpus, traced=True)
+            variant, cpus = signing(goroutines, gogc), min((goroutines + 1) // 2, LEAST_CPUS)
+            yield Case("signing", variant, go, n, min_budget, cpus, traced=True)
     for gogc in GOGCS:
-        since = "tiny" if gogc in _PRINTED_GOGC else _gogc_since(gogc)
-        arm, kept = signing(DOCUMENT_CPUS, gogc), _SIGNATURE if gogc == "off" else 0
+        min_budget = "tiny" if gogc in _PRINTED_GOGC else _gogc_since(gogc)
+        variant, retained_bytes = signing(DOCUMENT_CPUS, gogc), _SIGNATURE if gogc == "off" else 0
         if gogc not in ("100", BEST_GOGC):  # measured above
-            yield Case(*("signing", arm, go, _SIGNATURES_AT_48, since, LEAST_CPUS, kept, True))
+            yield Case(
+                *(
+                    "signing",
+                    variant,
+                    go,
+                    _SIGNATURES_AT_48,
+                    min_budget,
+                    LEAST_CPUS,
+                    retained_bytes,
+                    True,
+                )
+            )
     for gogc in ("100", BEST_GOGC):
-        arm = signing(DOCUMENT_CPUS, gogc, profile="cpu")
-        yield Case("signing", arm, go, _SIGNATURES_AT_48, cpus=LEAST_CPUS)
+        variant = signing(DOCUMENT_CPUS, gogc, profile="cpu")
+        yield Case("signing", variant, go, _SIGNATURES_AT_48, cpus=LEAST_CPUS)
 
 
 def _turns(go: str) -> Iterator[Case]:
-    def case(procs: int, gogc: str, since: str) -> Case:
-        arm, kept = turns(procs, gogc), _SIGNATURE if gogc == "off" else 0
-        return Case("signing", arm, go, _SIGNATURES, since, kept=kept, traced=True)
+    def case(procs: int, gogc: str, min_budget: str) -> Case:
+        variant, retained_bytes = turns(procs, gogc), _SIGNATURE if gogc == "off" else 0
+        return Case(
+            "signing",
+            variant,
+            go,
+            _SIGNATURES,
+            min_budget,
+            retained_bytes=retained_bytes,
+            traced=True,
+        )
 
     for procs in PROCS:
         yield case(procs, "100", "tiny" if procs in _QUICK_PROCS else "standard")
@@ -176,20 +195,28 @@ def _turns(go: str) -> Iterator[Case]:
             if gogc != "100" and procs != MOST_PROCS:  # measured above
                 yield case(procs, gogc, "tiny" if (procs, gogc) == (1, "400") else "standard")
     for gogc in ("100", "400"):
-        arm = turns(MOST_PROCS, gogc, profile="cpu")
-        yield Case("signing", arm, go, _SIGNATURES)
+        variant = turns(MOST_PROCS, gogc, profile="cpu")
+        yield Case("signing", variant, go, _SIGNATURES)
 
 
 def _cases() -> Iterator[Case]:
     for go in RELEASES:
         yield from _sweep(go)
         yield from _turns(go)
-    for arm in WAYS:
-        since = "standard" if arm in _LATER else "tiny"
-        kept = _SERVED_BYTES if arm.gogc == "off" and not arm.limit else 0
-        yield Case("churn", arm, TODAY_GO, _SERVED, since, kept=kept, traced=True)
-    twin = replace(turns(MOST_PROCS), twin="relinked")
-    yield Case("signing", twin, TODAY_GO, _SIGNATURES, traced=True)
+    for variant in WAYS:
+        min_budget = "standard" if variant in _LATER else "tiny"
+        retained_bytes = _SERVED_BYTES if variant.gogc == "off" and not variant.limit else 0
+        yield Case(
+            "churn",
+            variant,
+            TODAY_GO,
+            _SERVED,
+            min_budget,
+            retained_bytes=retained_bytes,
+            traced=True,
+        )
+    control = replace(turns(MOST_PROCS), control="relinked")
+    yield Case("signing", control, TODAY_GO, _SIGNATURES, traced=True)
 
 
 # === Claims ==========================================================================
@@ -251,8 +278,8 @@ def threshold(recording: Recording, go: str) -> tuple[int, int, float] | None:
     return (before, after, fall) if fall >= THRESHOLD else None
 
 
-def sweep_arm(recording: Recording) -> tuple[Callable[[str], Arm], str, str]:
-    """What GOGC is swept on: the arm by GOGC, its metric, and the words for it.
+def sweep_variant(recording: Recording) -> tuple[Callable[[str], Variant], str, str]:
+    """What GOGC is swept on: the variant by GOGC, its metric, and the words for it.
 
     The document's own sweep where there are CPUs enough, else Ps that take turns.
     """
@@ -268,8 +295,8 @@ def best_gogc(recording: Recording, go: str) -> str:
 
     Empty if none was measured.
     """
-    arm, metric, _ = sweep_arm(recording)
-    found = {gogc: recording.level(arm(gogc), go, metric) for gogc in GOGCS}
+    variant, metric, _ = sweep_variant(recording)
+    found = {gogc: recording.level(variant(gogc), go, metric) for gogc in GOGCS}
     return first_unbeaten({gogc: e for gogc, e in found.items() if e.samples})
 
 
@@ -279,8 +306,8 @@ def first_unbeaten(levels: Mapping[str, Estimate]) -> str:
     return next((name for name, e in levels.items() if largest and e.high >= largest.low), "")
 
 
-def profiled_arms(recording: Recording) -> list[Arm]:
-    """The profiled arms: at the collapse, and at a better GOGC."""
+def profiled_variants(recording: Recording) -> list[Variant]:
+    """The profiled variants: at the collapse, and at a better GOGC."""
     if recording.cpus >= LEAST_CPUS:
         return [signing(DOCUMENT_CPUS, gogc, profile="cpu") for gogc in ("100", BEST_GOGC)]
     return [turns(MOST_PROCS, gogc, profile="cpu") for gogc in ("100", "400")]
@@ -320,12 +347,12 @@ def gc_shares(recording: Recording, go: str) -> dict[str, tuple[Estimate, list[f
 
     The last two are its share of the CPU profile, and what GOGC=400 saves.
     """
-    arm, share = turns(MOST_PROCS), Share(turns(MOST_PROCS, profile="cpu"), GC_AND_LOCKS)
-    ratio = Ratio(turns(MOST_PROCS, "400"), arm, "cpu-ns/op")
+    variant, share = turns(MOST_PROCS), Share(turns(MOST_PROCS, profile="cpu"), GC_AND_LOCKS)
+    ratio = Ratio(turns(MOST_PROCS, "400"), variant, "cpu-ns/op")
     left = recording.ratio(ratio, go)
     saved = replace(left, value=1 - left.value, low=1 - left.high, high=1 - left.low)
     return {
-        name: (recording.amount(arm, go, metric), list(recording.values(arm, go, metric)))
+        name: (recording.amount(variant, go, metric), list(recording.values(variant, go, metric)))
         for name, metric in _SHARES.items()
     } | {
         "profile: GC and locks": (recording.share(share, go), list(recording.shares(share, go))),
@@ -342,19 +369,19 @@ def published_trace() -> gctrace.Trace:
     return gctrace.parse(path.read_text(encoding="utf-8"))
 
 
-def traced(recording: Recording, arm: Arm, go: str) -> gctrace.Trace | None:
-    """The gctrace that the run kept of an arm's first sample; None if it kept none.
+def traced(recording: Recording, variant: Variant, go: str) -> gctrace.Trace | None:
+    """The gctrace of a variant's first sample; None if the run has none.
 
     Raises GccostError if it cannot be read.
     """
-    path = recording.run.gctrace(arm.on(go))
+    path = recording.run.gctrace(variant.on(go))
     return gctrace.read(path) if path.exists() else None
 
 
-def start(recording: Recording, arm: Arm, go: str) -> str:
-    """The median heap in MB at which an arm's cycles start, by the trace that was kept."""
+def start(recording: Recording, variant: Variant, go: str) -> str:
+    """The median heap in MB at which a variant's cycles start, by the run's trace."""
     try:
-        found = traced(recording, arm, go)
+        found = traced(recording, variant, go)
     except GccostError:  # the chart of the traces reports it
         return "–"
     return str(median_high(c.start_mb for c in found.own)) if found and found.own else "–"
@@ -383,14 +410,14 @@ def medians(trace: gctrace.Trace) -> dict[str, float]:
 
 def traces(recording: Recording) -> tuple[dict[str, gctrace.Trace], list[GccostError]]:
     """The traces with cycles by what was traced, the document's first; what cannot be read."""
-    arms = {f"{MOST_PROCS} Ps": turns(MOST_PROCS), "1 P": turns(1)}
+    variants = {f"{MOST_PROCS} Ps": turns(MOST_PROCS), "1 P": turns(1)}
     if recording.cpus >= LEAST_CPUS:
-        arms = {f"{DOCUMENT_CPUS} goroutines, all CPUs": signing(DOCUMENT_CPUS)} | arms
+        variants = {f"{DOCUMENT_CPUS} goroutines, all CPUs": signing(DOCUMENT_CPUS)} | variants
     found, unread = {"as published": published_trace()}, []
     for go in recording.releases:
-        for label, arm in arms.items():
+        for label, variant in variants.items():
             try:
-                trace = traced(recording, arm, go)
+                trace = traced(recording, variant, go)
             except GccostError as error:
                 unread.append(error)
                 continue
@@ -402,22 +429,22 @@ def traces(recording: Recording) -> tuple[dict[str, gctrace.Trace], list[GccostE
 # --- Throughput against memory -----------------------------------------------------------
 
 
-def way(arm: Arm) -> str:
+def way(variant: Variant) -> str:
     """A way to give the GC less to do, in words."""
-    if arm == AUTOMEMLIMIT:
+    if variant == AUTOMEMLIMIT:
         return "automemlimit's rule"
-    if arm.limit:
-        return f"limit {arm.limit.removesuffix('MiB')}"
-    if arm.sub:
-        return f"{arm.benchmark.removeprefix('Serve').lower()} {arm.sub[0][1]}"
-    return "GC off" if arm.gogc == "off" else f"GOGC={arm.gogc}"
+    if variant.limit:
+        return f"limit {variant.limit.removesuffix('MiB')}"
+    if variant.sub:
+        return f"{variant.benchmark.removeprefix('Serve').lower()} {variant.sub[0][1]}"
+    return "GC off" if variant.gogc == "off" else f"GOGC={variant.gogc}"
 
 
 @dataclass(frozen=True)
 class Way:
     """A way's throughput per CPU second and peak memory, and whether it is on the front."""
 
-    arm: Arm
+    variant: Variant
     rate: Estimate
     memory: Estimate
     front: bool
@@ -429,24 +456,24 @@ def ways(recording: Recording) -> list[Way]:
     The Pareto front holds the ways that no other beats in throughput with no more memory.
     """
     found = [
-        (arm, rate, recording.level(arm, TODAY_GO, "peak-rss-bytes"))
-        for arm in WAYS
-        if (rate := recording.level(arm, TODAY_GO, RATE)).samples
+        (variant, rate, recording.level(variant, TODAY_GO, "peak-rss-bytes"))
+        for variant in WAYS
+        if (rate := recording.level(variant, TODAY_GO, RATE)).samples
     ]
     return [
         Way(
-            arm,
+            variant,
             rate,
             memory,
             not any(r.value > rate.value and m.value <= memory.value for _, r, m in found),
         )
-        for arm, rate, memory in found
+        for variant, rate, memory in found
     ]
 
 
 # --- What a GC cycle and a page fault cost ------------------------------------------------
 
-MODELLED: Mapping[str, tuple[Arm, ...]] = MappingProxyType(
+MODELLED: Mapping[str, tuple[Variant, ...]] = MappingProxyType(
     {
         "signing on Ps that take turns": tuple(turns(MOST_PROCS, g) for g in GOGCS),
         "a server's garbage": WAYS,
@@ -454,11 +481,11 @@ MODELLED: Mapping[str, tuple[Arm, ...]] = MappingProxyType(
 )
 
 
-def modelled(recording: Recording, go: str, arms: Iterable[Arm]) -> pd.DataFrame:
-    """The samples of arms: CPU ns, GC cycles and page faults, each per operation."""
+def modelled(recording: Recording, go: str, variants: Iterable[Variant]) -> pd.DataFrame:
+    """The samples of variants: CPU ns, GC cycles and page faults, each per operation."""
     parts = [pd.DataFrame(columns=["cpu", "cycles", "faults"], dtype=float)]
-    for arm in arms:
-        samples = recording.samples(arm, go)
+    for variant in variants:
+        samples = recording.samples(variant, go)
         if len(samples):
             cycles, faults = samples["gc-cycles"] / samples["n"], samples["faults"] / samples["n"]
             found = {"cpu": samples["cpu-ns/op"], "cycles": cycles, "faults": faults}
@@ -466,9 +493,9 @@ def modelled(recording: Recording, go: str, arms: Iterable[Arm]) -> pd.DataFrame
     return pd.concat(parts)
 
 
-def cost_model(recording: Recording, go: str, arms: Iterable[Arm]) -> Plane | None:
-    """cpu/op = a + c·GC/op + f·faults/op through the samples of arms, in ns; None if too few."""
-    found = modelled(recording, go, arms)
+def cost_model(recording: Recording, go: str, variants: Iterable[Variant]) -> Plane | None:
+    """cpu/op = a + c·GC/op + f·faults/op through the samples, in ns; None if too few."""
+    found = modelled(recording, go, variants)
     return plane([found["cycles"], found["faults"]], found["cpu"])
 
 
@@ -579,24 +606,24 @@ def published_scaling(recording: Recording) -> Drawing | None:
 
 def _swept(
     recording: Recording,
-    lines: Mapping[str, tuple[str, Mapping[int, Arm]]],
+    lines: Mapping[str, tuple[str, Mapping[int, Variant]]],
     metric: str,
     x: str,
 ) -> list[Point]:
-    """A metric over x, a panel per release; `lines` are colours, and arms by their x."""
+    """A metric over x, a panel per release; `lines` are colours, and variants by their x."""
     return [
         point
         for go in recording.releases
-        for name, (ink, arms) in lines.items()
+        for name, (ink, variants) in lines.items()
         for point in levels(
             recording,
             release(recording, go),
             name,
             go,
-            arms.items(),
+            variants.items(),
             metric,
             _thousands,
-            data={"arm": name, "go": go, "unit": metric, x: None},
+            data={"variant": name, "go": go, "unit": metric, x: None},
             colour=ink,
         )
     ]
@@ -656,9 +683,9 @@ _GOGC_TICKS = {float(g): f"{g:,}" for g in _STEPS} | {_OFF: "off"}
 @chart("cloudflare-gogc", "GOGC was not swept")
 def sweep(recording: Recording) -> Drawing | None:
     """Throughput over GOGC, a panel per release; the GC off stands at the right."""
-    arm, metric, words = sweep_arm(recording)
-    on = {int(setting): arm(setting) for setting in GOGCS if setting != "off"}
-    lines = {"GOGC": (ORANGE, on), "GC off": (GREEN, {_OFF: arm("off")})}
+    variant, metric, words = sweep_variant(recording)
+    on = {int(setting): variant(setting) for setting in GOGCS if setting != "off"}
+    lines = {"GOGC": (ORANGE, on), "GC off": (GREEN, {_OFF: variant("off")})}
     swept = _swept(recording, lines, metric, "gogc")
     panels = {p.panel for p in swept if p.x != _OFF}
     points = [p for p in swept if p.panel in panels]
@@ -739,7 +766,7 @@ def mechanism(recording: Recording) -> Drawing | None:
             [(procs, turns(procs)) for procs in PROCS],
             metric,
             say,
-            data={"arm": f"Go {go}", "go": go, "unit": metric, "procs": None},
+            data={"variant": f"Go {go}", "go": go, "unit": metric, "procs": None},
             colour=ink,
         )
     ]
@@ -795,18 +822,20 @@ def trace(recording: Recording) -> Drawing | None:
     """The document's printed cycles next to ours: how far apart, and with what heap."""
     found, unread = traces(recording)
     left_out = _left_out(recording, unread)
-    data = pd.DataFrame([{"arm": name} | medians(of) for name, of in found.items()])
+    data = pd.DataFrame([{"variant": name} | medians(of) for name, of in found.items()])
     first, *ours = data["estimate"]
     points = [
         Point(
             "",
-            arm,
+            variant,
             replace(NO_ESTIMATE, value=middle),
-            raw=between(found[arm]),
+            raw=between(found[variant]),
             label=f"{rounding.plain(middle)} ms; {start}→{live} MB, goal {goal:.0f}",
-            colour={"as published": PURPLE}.get(arm, BLUE if arm.endswith(" P") else ORANGE),
+            colour={"as published": PURPLE}.get(
+                variant, BLUE if variant.endswith(" P") else ORANGE
+            ),
         )
-        for arm, middle, _, start, live, goal in data.itertuples(index=False)
+        for variant, middle, _, start, live, goal in data.itertuples(index=False)
     ]
     drawing = ours and dots(
         points,
@@ -837,25 +866,31 @@ def _left_out(recording: Recording, unread: Sequence[GccostError]) -> str:
 def profile(recording: Recording) -> Drawing | None:
     """Shares of the CPU profile at the collapse and at a better GOGC, next to the document's."""
     whole, *_ = GC_PARTS
-    printed, arms = published_profile(), profiled_arms(recording)
+    printed, variants = published_profile(), profiled_variants(recording)
     parts = {
         name: Part(functions, published=printed[name], colour=ORANGE if name == whole else BLUE)
         for name, functions in GC_PARTS.items()
     }
     points = [
-        point if arm.gogc == "100" else replace(point, published=())
+        point if variant.gogc == "100" else replace(point, published=())
         for go in recording.releases
-        for arm in arms
+        for variant in variants
         for point in shares(
-            recording, arm, go, parts, f"{release(recording, go)}, GOGC={arm.gogc}", gogc=arm.gogc
+            recording,
+            variant,
+            go,
+            parts,
+            f"{release(recording, go)}, GOGC={variant.gogc}",
+            gogc=variant.gogc,
         )
     ]
     found = {(p.data["go"], p.data["gogc"]): p.label for p in points if p.line == whole}
     return dots(
         points,
-        f"The GC and its locks in the CPU profile at GOGC={' and '.join(a.gogc for a in arms)}: "
+        "The GC and its locks in the CPU profile at GOGC="
+        + f"{' and '.join(variant.gogc for variant in variants)}: "
         + "; ".join(
-            f"{' and '.join(found.get((go, arm.gogc), '–') for arm in arms)} on Go {go}"
+            f"{' and '.join(found.get((go, variant.gogc), '–') for variant in variants)} on Go {go}"
             for go in dict.fromkeys(go for go, _ in found)
         ),
         "share of the CPU profile (%); shares overlap\n"
@@ -876,7 +911,7 @@ def gc_share(recording: Recording) -> Drawing | None:
             raw=[100 * v for v in raw],
             label=rounding.percent(estimate.value),
             colour=GREEN if measure == SAVED else ORANGE,
-            data={"arm": measure, "go": go, "unit": "%"},
+            data={"variant": measure, "go": go, "unit": "%"},
         )
         for go in recording.releases
         for measure, (estimate, raw) in gc_shares(recording, go).items()
@@ -902,7 +937,7 @@ _WAYS = {
     "tuner": (TUNERS, INK),
     "automemlimit": ((AUTOMEMLIMIT,), PURPLE),
 }
-_LINES = {arm: (line, ink) for line, (arms, ink) in _WAYS.items() for arm in arms}
+_LINES = {variant: (line, ink) for line, (variants, ink) in _WAYS.items() for variant in variants}
 
 
 @chart("cloudflare-pareto", f"A server's garbage was not measured on Go {TODAY_GO}")
@@ -913,19 +948,25 @@ def pareto(recording: Recording) -> Drawing | None:
         return None
     points = []
     for w in found:
-        name, memory, (line, ink) = way(w.arm), w.memory.value / 2**20, _LINES[w.arm]
+        name, memory, (line, ink) = way(w.variant), w.memory.value / 2**20, _LINES[w.variant]
         label = f"{name} {_thousands(w.rate.value)}" + (" (on the front)" if w.front else "")
-        data = {"arm": name, "go": TODAY_GO, "unit": RATE, "peak_rss_mib": memory, "front": w.front}
+        data = {
+            "variant": name,
+            "go": TODAY_GO,
+            "unit": RATE,
+            "peak_rss_mib": memory,
+            "front": w.front,
+        }
         points.append(Point("", line, w.rate, rounded(memory, 3), (), label, ink, data=data))
 
     def raw_and_front(axes: Axes, _: str) -> None:
         for w, p in zip(found, points, strict=True):
-            samples = recording.samples(w.arm, TODAY_GO)
+            samples = recording.samples(w.variant, TODAY_GO)
             memory, rates = samples["peak-rss-bytes"] / 2**20, samples[RATE]
             axes.scatter(memory.map(rounded), rates.map(rounded), s=9, color=p.colour, alpha=0.3)
         front = sorted((p.x, rounded(p.estimate.value)) for p in points if p.data["front"])
         axes.step(*zip(*front, strict=True), where="post", color=MUTED, linewidth=1.2, zorder=0)
-        names = [re.split("[= ]", str(p.data["arm"]))[-1] for p in points]
+        names = [re.split("[= ]", str(p.data["variant"]))[-1] for p in points]
         at = zip(points, names, strict=True)
         name_points(axes, [(p.x, p.estimate.value, name, p.colour) for p, name in at])
 
@@ -942,7 +983,7 @@ def pareto(recording: Recording) -> Drawing | None:
         ),
         _from_zero(
             "operations per CPU second",
-            1.1 * max(recording.values(w.arm, TODAY_GO, RATE).max() for w in found),
+            1.1 * max(recording.values(w.variant, TODAY_GO, RATE).max() for w in found),
         ),
         kind="A scatter plot of operations per CPU second against the peak memory in MiB",
         height=13,
@@ -955,10 +996,10 @@ def _pareto_title(found: Sequence[Way]) -> str:
     best = max(found, key=lambda w: w.rate.value)
     title = (
         f"The most throughput, {_thousands(best.rate.value)} operations per CPU second, "
-        f"takes {rounding.mebibytes(best.memory.value)} ({way(best.arm)})"
+        f"takes {rounding.mebibytes(best.memory.value)} ({way(best.variant)})"
     )
     for w in found:
-        if w.arm == SERVE:
+        if w.variant == SERVE:
             memory = rounding.mebibytes(w.memory.value)
             title += f"; the default makes {_thousands(w.rate.value)} with {memory}"
     return title
@@ -972,9 +1013,9 @@ def model(recording: Recording) -> Drawing | None:
     """What the model leaves unexplained, a panel per workload and release."""
     fits = [
         (workload, go, fit)
-        for workload, arms in MODELLED.items()
+        for workload, variants in MODELLED.items()
         for go in recording.releases
-        if (fit := cost_model(recording, go, arms)) is not None
+        if (fit := cost_model(recording, go, variants)) is not None
     ]
     if not fits:
         return None
@@ -990,7 +1031,7 @@ def model(recording: Recording) -> Drawing | None:
             "page fault": (fault, f"{rounding.interval(fault, 'number')} ns a page fault"),
         }
         for name, (e, label) in parts.items():
-            data = {"arm": name, "go": go, "unit": "ns", "workload": workload}
+            data = {"variant": name, "go": go, "unit": "ns", "workload": workload}
             points.append(Point(panel, name, e, label=label, data=data))
         left = [rounded(v / 1000) for v in fit.residuals]
         xs = [rounded(v / 1000) for v in fit.fitted]

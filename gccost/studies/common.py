@@ -15,7 +15,7 @@ from gccost.judging.quantities import Share
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import toolchains
-from gccost.measuring.cases import GOROUTINES, Arm, Ratio, shared
+from gccost.measuring.cases import GOROUTINES, Ratio, Variant, shared
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_GO
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE, Chart
 from gccost.showing.plots import (
@@ -32,7 +32,7 @@ from gccost.showing.plots import (
 )
 from gccost.stats import Estimate, Floats
 
-# How an arm is called beside its points.
+# How a variant is called beside its points.
 NAMES = {
     "AllocateFree": "manual free",
     "AllocateDefer": "freed by defer",
@@ -123,9 +123,9 @@ COLOURS = {
 }
 
 
-def colour(arm: Arm) -> str:
-    """The colour of an arm's points."""
-    return COLOURS.get(arm.benchmark, ORANGE)
+def colour(variant: Variant) -> str:
+    """The colour of a variant's points."""
+    return COLOURS.get(variant.benchmark, ORANGE)
 
 
 def release(recording: Recording, on: str) -> str:
@@ -177,24 +177,24 @@ def compared(recording: Recording, ratio: Ratio, go: str, line: str, colour: str
         raw=recording.points(ratio, go),
         label=rounding.times(estimate.value),
         colour=colour,
-        data={"arm": line, "go": go, "unit": "ratio"},
+        data={"variant": line, "go": go, "unit": "ratio"},
     )
 
 
 # --- Lines over x ------------------------------------------------------------------
 
-# Of a metric of an arm on a release: a value for each sample, and the estimate.
+# Of a metric of a variant on a release: a value for each sample, and the estimate.
 Found = tuple[Sequence[float] | Floats, Estimate]
 
 
-def timed(recording: Recording, arm: Arm, go: str, metric: str) -> Found:
+def timed(recording: Recording, variant: Variant, go: str, metric: str) -> Found:
     """A time, or another metric that is never 0."""
-    return recording.values(arm, go, metric), recording.level(arm, go, metric)
+    return recording.values(variant, go, metric), recording.level(variant, go, metric)
 
 
-def counted(recording: Recording, arm: Arm, go: str, metric: str) -> Found:
+def counted(recording: Recording, variant: Variant, go: str, metric: str) -> Found:
     """A metric that may be 0."""
-    return recording.values(arm, go, metric), recording.amount(arm, go, metric)
+    return recording.values(variant, go, metric), recording.amount(variant, go, metric)
 
 
 def levels(
@@ -202,24 +202,24 @@ def levels(
     panel: str,
     line: str,
     go: str,
-    arms: Iterable[tuple[float, Arm]],
+    variants: Iterable[tuple[float, Variant]],
     metric: str,
     say: Callable[[float], str] = rounding.nanoseconds,
     *,
     factor: float = 1.0,
-    find: Callable[[Recording, Arm, str, str], Found] = timed,
+    find: Callable[[Recording, Variant, str, str], Found] = timed,
     after: str = "",
     data: Mapping[str, object],
     **drawn: Any,
 ) -> list[Point]:
-    """A metric (times `factor`) over the x of each arm; what was not measured is left out.
+    """A metric (times `factor`) over the x of each variant; what was not measured is left out.
 
-    `say` writes a value, `after` stands after it. The data name the line, as arm, and the
+    `say` writes a value, `after` stands after it. The data name the line, as variant, and the
     release, unless `data` (see `Point`) does; a None in it stands for x. The rest is given
     to `Point`.
     """
-    named = {"arm": line, "go": go} | dict(data)
-    found = [(x, *find(recording, arm, go, metric)) for x, arm in arms]
+    named = {"variant": line, "go": go} | dict(data)
+    found = [(x, *find(recording, variant, go, metric)) for x, variant in variants]
     return [
         Point(
             panel,
@@ -251,12 +251,17 @@ class Part:
 
 
 def shares(
-    recording: Recording, arm: Arm, go: str, parts: Mapping[str, Part], panel: str, **data: object
+    recording: Recording,
+    variant: Variant,
+    go: str,
+    parts: Mapping[str, Part],
+    panel: str,
+    **data: object,
 ) -> list[Point]:
-    """The shares (%) of an arm's profiles, a line a part; none if it was not profiled."""
+    """The shares (%) of a variant's profiles, a line a part; none if it was not profiled."""
     points = []
     for name, part in parts.items():
-        share = Share(arm, part.functions, part.within, part.of)
+        share = Share(variant, part.functions, part.within, part.of)
         estimate = in_percent(recording.share(share, go))
         if estimate.samples:
             points.append(
@@ -268,7 +273,7 @@ def shares(
                     label=rounding.plain(estimate.value) + " %",
                     colour=part.colour,
                     published=[] if part.published is None else [Mark(part.published)],
-                    data={"arm": name.replace("\n", " "), "go": go, "unit": "%"} | data,
+                    data={"variant": name.replace("\n", " "), "go": go, "unit": "%"} | data,
                 )
             )
     return points
@@ -282,28 +287,28 @@ class Timing:
     """What one line of a chart of times shows; `data` are its columns in place of the usual."""
 
     name: str
-    arm: Arm
+    variant: Variant
     metric: str = "ns/op"
-    against: Arm | None = None  # the ratio to it stands in brackets
+    against: Variant | None = None  # the ratio to it stands in brackets
     colour: str = BLUE
     published: Sequence[Mark] = ()
-    find: Callable[[Recording, Arm, str, str], Found] = timed
+    find: Callable[[Recording, Variant, str, str], Found] = timed
     data: Mapping[str, object] | None = None
 
 
 def costs(
-    arms: Iterable[Arm], against: Arm, published: Mapping[str, Sequence[Mark]]
+    variants: Iterable[Variant], against: Variant, published: Mapping[str, Sequence[Mark]]
 ) -> list[Timing]:
     """Lines that compare what each way to free costs; `published` is by benchmark."""
     return [
         Timing(
-            NAMES[arm.benchmark],
-            arm,
-            against=None if arm == against else against,
-            colour=colour(arm),
-            published=published.get(arm.benchmark, ()),
+            NAMES[variant.benchmark],
+            variant,
+            against=None if variant == against else against,
+            colour=colour(variant),
+            published=published.get(variant.benchmark, ()),
         )
-        for arm in arms
+        for variant in variants
     ]
 
 
@@ -316,14 +321,16 @@ def timings(
     points = []
     for go in recording.releases:
         for line in lines:
-            values, estimate = line.find(recording, line.arm, go, line.metric)
+            values, estimate = line.find(recording, line.variant, go, line.metric)
             if not estimate.samples:
                 continue
             label = say(estimate.value)
-            more = {"unit": line.metric, "gogc": line.arm.gogc} if line.data is None else line.data
-            data: dict[str, object] = {"arm": line.arm.benchmark, "go": go, **more}
+            more = (
+                {"unit": line.metric, "gogc": line.variant.gogc} if line.data is None else line.data
+            )
+            data: dict[str, object] = {"variant": line.variant.benchmark, "go": go, **more}
             if line.against is not None:
-                ratio = recording.ratio(Ratio(line.arm, line.against, line.metric), go)
+                ratio = recording.ratio(Ratio(line.variant, line.against, line.metric), go)
                 data["ratio"] = ratio.value
                 if ratio.samples:
                     label += f"  ({rounding.times(ratio.value)})"
@@ -342,23 +349,23 @@ def timings(
     return points
 
 
-def on_and_off(arm: Arm, off: Arm, marks: Mapping[str, Sequence[Mark]]) -> list[Timing]:
-    """An arm with the GC on and off: in the loop, and with what it left done."""
+def on_and_off(variant: Variant, off: Variant, marks: Mapping[str, Sequence[Mark]]) -> list[Timing]:
+    """A variant with the GC on and off: in the loop, and with what it left done."""
     return [
-        Timing("GC on, the loop", arm, colour=ORANGE, published=marks.get("100", ())),
+        Timing("GC on, the loop", variant, colour=ORANGE, published=marks.get("100", ())),
         Timing("GC off, the loop", off, colour=GREEN, published=marks.get("off", ())),
-        Timing("GC on, settled", arm, "settled-ns/op", colour=ORANGE),
+        Timing("GC on, settled", variant, "settled-ns/op", colour=ORANGE),
         Timing("GC off, settled", off, "settled-ns/op", colour=GREEN),
     ]
 
 
-def gc_off_title(recording: Recording, what: str, arm: Arm, off: Arm) -> str:
-    """What turning the GC off does to an arm, per release."""
+def gc_off_title(recording: Recording, what: str, variant: Variant, off: Variant) -> str:
+    """What turning the GC off does to a variant, per release."""
     saved: dict[str, list[str]] = {}
     for go in recording.releases:
-        if recording.ratio(Ratio(off, arm), go).samples:
+        if recording.ratio(Ratio(off, variant), go).samples:
             loop, settled = (
-                change(recording, Ratio(off, arm, metric), go)
+                change(recording, Ratio(off, variant, metric), go)
                 for metric in ("ns/op", "settled-ns/op")
             )
             told = f"{loop} in the loop, {settled} with the rest collected"
@@ -382,17 +389,17 @@ def shared_work(name: str, benchmarks: Sequence[str]) -> NamedChart[Recording]:
         points = []
         for metric, clock in _CLOCKS.items():
             for benchmark in benchmarks:
-                arms = [(float(n), shared(benchmark, n)) for n in GOROUTINES]
-                line = NAMES[arms[0][1].benchmark]
+                variants = [(float(n), shared(benchmark, n)) for n in GOROUTINES]
+                line = NAMES[variants[0][1].benchmark]
                 points += levels(
                     recording,
                     clock,
                     line,
                     TODAY_GO,
-                    arms,
+                    variants,
                     metric,
                     data={"goroutines": None, "unit": metric},
-                    colour=colour(arms[0][1]),
+                    colour=colour(variants[0][1]),
                 )
         lines = by_line(p for p in points if p.panel == _CLOCKS["ns/op"]).items()
         return curves(
@@ -481,13 +488,13 @@ def control(recording: Recording) -> Chart:
     points = [
         Point(
             "",
-            f"{NAMES[arm.benchmark]}, {toolchains.title(go)}",
+            f"{NAMES[variant.benchmark]}, {toolchains.title(go)}",
             estimate,
-            raw=recording.points(Ratio(arm, replace(arm, twin="")), go),
+            raw=recording.points(Ratio(variant, replace(variant, control="")), go),
             label=rounding.times(estimate.value),
-            data={"arm": arm.benchmark, "go": go, "twin": arm.twin},
+            data={"variant": variant.benchmark, "go": go, "control": variant.control},
         )
-        for arm, go, estimate in recording.controls()
+        for variant, go, estimate in recording.controls()
     ]
     off = max((abs(math.log(p.estimate.value)) for p in points), default=math.nan)
     values = [v for p in points for v in (p.estimate.low, p.estimate.high, *p.raw)]

@@ -23,9 +23,9 @@ from gccost.measuring.cases import (
     HEAP_FREE,
     LEAKS_BY_DESIGN,
     RECORD,
-    Arm,
     Case,
     Ratio,
+    Variant,
     controls,
     profiled,
 )
@@ -51,16 +51,18 @@ _PROFILED = 800_000
 
 
 def _lemire() -> Iterator[Case]:
-    def case(arm: Arm, go: str, n: int = AS_PUBLISHED) -> Case:
-        keeps = arm.benchmark in LEAKS_BY_DESIGN or arm.gogc == "off"
+    def case(variant: Variant, go: str, n: int = AS_PUBLISHED) -> Case:
+        keeps = variant.benchmark in LEAKS_BY_DESIGN or variant.gogc == "off"
         # Nothing is freed in the loop of these: memory caps their N.
-        return Case("cstr", arm, go, n, kept=RECORD if keeps and not arm.stationary else 0)
+        return Case(
+            "cstr", variant, go, n, retained_bytes=RECORD if keeps and not variant.stationary else 0
+        )
 
     for go in (DOCUMENT_GO, TODAY_GO):
-        for arm in (FREE, DEFER, HEAP_FREE, AUTO, Arm("AllocateDummy")):
-            yield case(arm, go)
-        for arm in (FREE, AUTO):
-            yield case(replace(arm, gogc="off"), go)
+        for variant in (FREE, DEFER, HEAP_FREE, AUTO, Variant("AllocateDummy")):
+            yield case(variant, go)
+        for variant in (FREE, AUTO):
+            yield case(replace(variant, gogc="off"), go)
         yield case(profiled("AllocateAuto"), go, n=_PROFILED)
     yield case(CLEANUP, TODAY_GO)
     yield from controls()
@@ -78,7 +80,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "L4",
         "a-finalizer-that-does-nothing",
-        Ratio(Arm("AllocateDummy"), AUTO),
+        Ratio(Variant("AllocateDummy"), AUTO),
         Same(),
     ),
 )
@@ -122,13 +124,13 @@ def published_timings(recording: Recording) -> Drawing | None:
     return found and replace(found, data=table)
 
 
-_COST_ARMS = (
+_COST_VARIANTS = (
     FREE,
-    Arm("AllocateDefer"),
-    Arm("AllocateHeapFree"),
-    Arm("AllocateCleanup"),
+    Variant("AllocateDefer"),
+    Variant("AllocateHeapFree"),
+    Variant("AllocateCleanup"),
     AUTO,
-    Arm("AllocateDummy"),
+    Variant("AllocateDummy"),
 )
 
 
@@ -138,7 +140,8 @@ def cost(recording: Recording) -> Drawing | None:
     figures = _published().query("gogc == '100'").set_index("variant")["ns_per_op"]
     return dots(
         timings(
-            recording, costs(_COST_ARMS, FREE, {str(v): [Mark(ns)] for v, ns in figures.items()})
+            recording,
+            costs(_COST_VARIANTS, FREE, {str(v): [Mark(ns)] for v, ns in figures.items()}),
         ),
         "Against a manual free a finalizer costs " + on_each(recording, Ratio(AUTO, FREE)),
         "wall time per operation (ns); in brackets: against a manual free\n"
@@ -150,7 +153,7 @@ def cost(recording: Recording) -> Drawing | None:
 @chart("lemire-gc-off", "The finalizer was not measured")
 def gc_off(recording: Recording) -> Drawing | None:
     """The finalizer with the GC on and off: in the loop, and with what it left done."""
-    off = Arm("AllocateAuto", gogc="off")
+    off = Variant("AllocateAuto", gogc="off")
     figures = _published().query("variant == 'AllocateAuto'").set_index("gogc")["ns_per_op"]
     return dots(
         timings(
@@ -191,7 +194,7 @@ _PUBLISHED_AS = {
 @chart("lemire-profile", "The finalizer version was not profiled")
 def profile(recording: Recording) -> Drawing | None:
     """Where the finalizer version's CPU time goes, next to the document's profile."""
-    arm = profiled("AllocateAuto")
+    variant = profiled("AllocateAuto")
     printed = published.table("lemire-profile").set_index("function")["cum_percent"].astype(float)
     parts = {
         name: Part(functions, published=printed.get(_PUBLISHED_AS.get(name, "")))
@@ -200,7 +203,7 @@ def profile(recording: Recording) -> Drawing | None:
     points = [
         point
         for go in recording.releases
-        for point in shares(recording, arm, go, parts, release(recording, go))
+        for point in shares(recording, variant, go, parts, release(recording, go))
     ]
     found = {(p.line, p.data["go"]): p.label for p in points}
     return dots(

@@ -18,7 +18,7 @@ from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Agreement
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Agrees, AtMost
-from gccost.measuring.cases import AS_PUBLISHED, Arm, Case, Quantity, Ratio
+from gccost.measuring.cases import AS_PUBLISHED, Case, Quantity, Ratio, Variant
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing.figures import BLUE, GREEN, ORANGE
 from gccost.showing.plots import (
@@ -54,12 +54,14 @@ MEASUREMENTS = tuple(str(number) for number in range(1, 9))
 BASELINE, COSTLY = "AllocateFree", "AllocateAuto"
 # Long enough for the GC's own rhythm to show in sixteen laps.
 _DRIFTED = 8_000_000
-DRIFT = Arm("AllocateAutoLaps")
+DRIFT = Variant("AllocateAutoLaps")
 
 
-def measured_by(benchmark: str, method: str, load: str, measurement: str) -> Arm:
-    """An arm of one of the independent measurements of the precision experiment."""
-    return Arm(benchmark, more=(("method", method), ("load", load), ("measurement", measurement)))
+def measured_by(benchmark: str, method: str, load: str, measurement: str) -> Variant:
+    """A variant of one of the independent measurements of the precision experiment."""
+    return Variant(
+        benchmark, more=(("method", method), ("load", load), ("measurement", measurement))
+    )
 
 
 def _precision() -> Iterator[Case]:
@@ -67,8 +69,8 @@ def _precision() -> Iterator[Case]:
         for load in LOADS:
             for measurement in MEASUREMENTS:
                 for benchmark in (BASELINE, COSTLY):
-                    arm = measured_by(benchmark, method, load, measurement)
-                    yield Case("cstr", arm, TODAY_GO, AS_PUBLISHED if method == OURS else 0)
+                    variant = measured_by(benchmark, method, load, measurement)
+                    yield Case("cstr", variant, TODAY_GO, AS_PUBLISHED if method == OURS else 0)
     yield Case("cstr", DRIFT, TODAY_GO, _DRIFTED)
 
 
@@ -83,8 +85,8 @@ class _OtherMethod(Quantity):
     at_once: ClassVar[bool] = True
 
     @property
-    def arms(self) -> tuple[Arm, ...]:
-        return self.ratio.arms
+    def variants(self) -> tuple[Variant, ...]:
+        return self.ratio.variants
 
 
 class PairedMeans(_OtherMethod):
@@ -93,8 +95,8 @@ class PairedMeans(_OtherMethod):
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The ratio, with Student's interval over the rounds."""
         over, under = (
-            data.samples(arm, release)[self.ratio.metric].groupby(level=0).median()
-            for arm in self.arms
+            data.samples(variant, release)[self.ratio.metric].groupby(level=0).median()
+            for variant in self.variants
         )
         logs = np.log((over / under).dropna().to_numpy(dtype=float))
         if len(logs) < 2:
@@ -110,8 +112,8 @@ class MedianRatio(_OtherMethod):
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The ratio; the two intervals are combined as independent errors."""
         sides = [
-            np.sort(np.log(data.samples(arm, release)[self.ratio.metric].dropna().to_numpy()))
-            for arm in self.arms
+            np.sort(np.log(data.samples(variant, release)[self.ratio.metric].dropna().to_numpy()))
+            for variant in self.variants
         ]
         n = min(map(len, sides))
         if n < 6:  # with fewer no interval of order statistics is as sure as 95 %
@@ -298,7 +300,7 @@ STUDY = Study(
     question="Does the measuring give the same figure again?",
     cases=tuple(_precision()),
     document=TODAY_GO,
-    apart="make precision",
+    command="make precision",
     claims=CLAIMS,
     charts=(
         precision,

@@ -22,10 +22,10 @@ from gccost.measuring.cases import (
     GOROUTINES,
     HEAP_FREE,
     RECORD,
-    Arm,
     Case,
     Quantity,
     Ratio,
+    Variant,
     among_goroutines,
     controls,
     shared,
@@ -45,24 +45,24 @@ from gccost.studies.common import (
 # === Cases ===========================================================================
 
 
-def slabs(benchmark: str, handles: int = 64) -> Arm:
-    """An arm with slabs of so many handles: "Slab", "SlabClose", "Adopted", …"""
-    return Arm(benchmark, sub=(("handles", str(handles)),))
+def slabs(benchmark: str, handles: int = 64) -> Variant:
+    """A variant with slabs of so many handles: "Slab", "SlabClose", "Adopted", …"""
+    return Variant(benchmark, sub=(("handles", str(handles)),))
 
 
-def living(benchmark: str, live: int = 100_000) -> Arm:
-    """An arm that closes one of so many live handles at random: "LiveSlab", …"""
-    return Arm(benchmark, sub=(("live", str(live)),))
+def living(benchmark: str, live: int = 100_000) -> Variant:
+    """A variant that closes one of so many live handles at random: "LiveSlab", …"""
+    return Variant(benchmark, sub=(("live", str(live)),))
 
 
 LIVE = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 LIVE_REMEDIES = ("LiveManual", "LiveSlab", "LiveCleanup", "LiveFinalizer")
-ONE_HEAP = (Arm("OneHeapCleanup"), Arm("OneHeapFinalizer"))
+ONE_HEAP = (Variant("OneHeapCleanup"), Variant("OneHeapFinalizer"))
 # The C calls of one block each that handles of a library are adopted from, without a handle.
-MANUAL = Arm("Manual")
-# What runs beside a large live heap, each with the arm that does the same without one.
+MANUAL = Variant("Manual")
+# What runs beside a large live heap, each with the variant that does the same without one.
 HEAPS = (0, 100, 1_000)
-HEAP_REMEDIES: Mapping[str, Arm] = MappingProxyType(
+HEAP_REMEDIES: Mapping[str, Variant] = MappingProxyType(
     {
         "HeapManual": MANUAL,
         "HeapSlab": slabs("Slab"),
@@ -72,24 +72,24 @@ HEAP_REMEDIES: Mapping[str, Arm] = MappingProxyType(
 )
 # What times each operation.
 LATENCY = tuple(
-    Arm(f"Latency{what}")
+    Variant(f"Latency{what}")
     for what in ("Manual", "SlabClose", "Slab", "Adopted", "Cleanup", "Finalizer")
 )
 # What is decided between, beside what they are measured against.
-REMEDIES: tuple[Arm, ...] = (
-    Arm("Batch"),
-    Arm("Reuse"),
+REMEDIES: tuple[Variant, ...] = (
+    Variant("Batch"),
+    Variant("Reuse"),
     *(slabs("Slab", handles) for handles in (256, 64, 8)),
     slabs("SlabUnseen"),
     slabs("Adopted"),
     slabs("SlabClose"),
     slabs("SlabCloseAtOnce"),
     slabs("AdoptedClose"),
-    Arm("Pinned"),
-    Arm("Stop"),
-    Arm("LastFirst"),
-    Arm("Padded"),
-    Arm("Registry"),
+    Variant("Pinned"),
+    Variant("Stop"),
+    Variant("LastFirst"),
+    Variant("Padded"),
+    Variant("Registry"),
 )
 SURVIVORS = slabs("SlabSurvivors")
 _TIMED = 1_000_000  # operations whose slowest are told
@@ -98,52 +98,54 @@ _CLOSED_AT_RANDOM = 200_000
 _NET_TAKEN_AWAY = 100_000
 
 
-def beside(benchmark: str, mb: int) -> Arm:
+def beside(benchmark: str, mb: int) -> Variant:
     """One of `HEAP_REMEDIES` next to so many MB of live Go memory: one of `HEAPS`."""
-    return Arm(benchmark, sub=(("mb", str(mb)),)) if mb else HEAP_REMEDIES[benchmark]
+    return Variant(benchmark, sub=(("mb", str(mb)),)) if mb else HEAP_REMEDIES[benchmark]
 
 
 def _remedies() -> Iterator[Case]:
     for go in (DOCUMENT_GO, CLEANUP_GO, ISSUE_GO, TODAY_GO):
-        since = "tiny" if go == TODAY_GO else "standard"
-        for arm in (FREE, AUTO):
-            yield Case("cstr", arm, go, AS_PUBLISHED, since)
-        for arm in (slabs("Slab"), slabs("SlabClose")):
-            yield Case("remedies", arm, go, AS_PUBLISHED, since)
-        yield Case("remedies", living("LiveSlab"), go, _CLOSED_AT_RANDOM, since)
+        min_budget = "tiny" if go == TODAY_GO else "standard"
+        for variant in (FREE, AUTO):
+            yield Case("cstr", variant, go, AS_PUBLISHED, min_budget)
+        for variant in (slabs("Slab"), slabs("SlabClose")):
+            yield Case("remedies", variant, go, AS_PUBLISHED, min_budget)
+        yield Case("remedies", living("LiveSlab"), go, _CLOSED_AT_RANDOM, min_budget)
         if go != DOCUMENT_GO:
-            yield Case("remedies", living("LiveCleanup"), go, _NET_TAKEN_AWAY, since)
+            yield Case("remedies", living("LiveCleanup"), go, _NET_TAKEN_AWAY, min_budget)
     go = TODAY_GO
-    for arm in (HEAP_FREE, CLEANUP):
-        yield Case("cstr", arm, go, AS_PUBLISHED)
-    for arm in (MANUAL, *REMEDIES):
-        if arm not in (slabs("Slab"), slabs("SlabClose")):
-            few = arm in (Arm("Registry"), Arm("Padded"))  # a sample takes seconds
-            yield Case("remedies", arm, go, AS_PUBLISHED // 2 if few else AS_PUBLISHED)
-    for arm in ONE_HEAP:
-        yield Case("remedies", arm, go, AS_PUBLISHED)
-    for arm in LATENCY:
-        yield Case("remedies", arm, go, _TIMED)
+    for variant in (HEAP_FREE, CLEANUP):
+        yield Case("cstr", variant, go, AS_PUBLISHED)
+    for variant in (MANUAL, *REMEDIES):
+        if variant not in (slabs("Slab"), slabs("SlabClose")):
+            few = variant in (Variant("Registry"), Variant("Padded"))  # a sample takes seconds
+            yield Case("remedies", variant, go, AS_PUBLISHED // 2 if few else AS_PUBLISHED)
+    for variant in ONE_HEAP:
+        yield Case("remedies", variant, go, AS_PUBLISHED)
+    for variant in LATENCY:
+        yield Case("remedies", variant, go, _TIMED)
     for handles in (8, 64, 256):
-        yield Case("remedies", slabs("SlabSurvivors", handles), go, AS_PUBLISHED, kept=RECORD)
+        yield Case(
+            "remedies", slabs("SlabSurvivors", handles), go, AS_PUBLISHED, retained_bytes=RECORD
+        )
     for live in LIVE:
         for benchmark in LIVE_REMEDIES:
-            arm = living(benchmark, live)
-            if arm in (living("LiveSlab"), living("LiveCleanup")):
+            variant = living(benchmark, live)
+            if variant in (living("LiveSlab"), living("LiveCleanup")):
                 continue
             # To make ten million handles takes ten seconds.
             tier = {100_000: "tiny", 10_000_000: "thorough"}.get(live, "standard")
             n = _CLOSED_AT_RANDOM if benchmark in ("LiveManual", "LiveSlab") else _NET_TAKEN_AWAY
-            yield Case("remedies", arm, go, n, tier)
-    for mb, since in zip(HEAPS[1:], ("tiny", "standard"), strict=True):
+            yield Case("remedies", variant, go, n, tier)
+    for mb, min_budget in zip(HEAPS[1:], ("tiny", "standard"), strict=True):
         for benchmark in HEAP_REMEDIES:
-            yield Case("remedies", beside(benchmark, mb), go, AS_PUBLISHED, since)
+            yield Case("remedies", beside(benchmark, mb), go, AS_PUBLISHED, min_budget)
     for program, benchmark in (
         *(("parallel", "Free"), ("parallel", "Cleanup")),
         ("remedies", "SlabCrowded"),
     ):
         yield from among_goroutines(program, benchmark)
-    yield from among_goroutines("remedies", "Slab", since="tiny")
+    yield from among_goroutines("remedies", "Slab", min_budget="tiny")
     yield from controls()
 
 
@@ -151,8 +153,8 @@ def _remedies() -> Iterator[Case]:
 
 
 def _claims() -> Iterator[Claim]:
-    def settled(over: Arm, under: Arm = FREE) -> Ratio:
-        """An arm with the collecting of the rest, against a manual free."""
+    def settled(over: Variant, under: Variant = FREE) -> Ratio:
+        """A variant with the collecting of the rest, against a manual free."""
         return Ratio(over, under, "settled-ns/op")
 
     slab, cost, closed = slabs("Slab"), "the-cost", "closed-by-hand"
@@ -164,8 +166,8 @@ def _claims() -> Iterator[Claim]:
         ("L6", cost, settled(slab, AUTO), AtLeast()),
         ("X6a", cost, settled(slab), AtMost()),
         ("X6b", "the-price-in-memory", held, AtMost(margin=1.0)),
-        ("X6c", cost, settled(Arm("LastFirst")), AtMost()),
-        ("X6d", cost, settled(slabs("Slab", 256), Arm("Batch")), AtMost()),
+        ("X6c", cost, settled(Variant("LastFirst")), AtMost()),
+        ("X6d", cost, settled(slabs("Slab", 256), Variant("Batch")), AtMost()),
         ("X6e", cost, settled(slabs("Adopted"), MANUAL), AtMost()),
         ("X7a", closed, settled(slabs("SlabClose")), AtMost()),
         ("X7b", closed, live, AtMost()),
@@ -192,26 +194,32 @@ _ORANGE = {
 }
 
 
-def name(arm: Arm) -> str:
+def name(variant: Variant) -> str:
     """How a remedy is called beside its points."""
-    sizes = dict(arm.sub)
-    return NAMES[arm.benchmark] + (f" of {sizes['handles']}" if "handles" in sizes else "")
+    sizes = dict(variant.sub)
+    return NAMES[variant.benchmark] + (f" of {sizes['handles']}" if "handles" in sizes else "")
 
 
-def _colour(arm: Arm) -> str:
-    if arm.benchmark in _ORANGE:
+def _colour(variant: Variant) -> str:
+    if variant.benchmark in _ORANGE:
         return ORANGE
-    return BLUE if arm.benchmark in _BLUE else GREEN
+    return BLUE if variant.benchmark in _BLUE else GREEN
 
 
 # What each panel compares with, and the remedies in it.
-_POOLS = (slabs("Slab", 256), slabs("Slab"), slabs("Slab", 8), slabs("SlabUnseen"), Arm("Reuse"))
-_AGAINST: Mapping[str, tuple[Arm, Iterable[Arm]]] = {
+_POOLS = (
+    slabs("Slab", 256),
+    slabs("Slab"),
+    slabs("Slab", 8),
+    slabs("SlabUnseen"),
+    Variant("Reuse"),
+)
+_AGAINST: Mapping[str, tuple[Variant, Iterable[Variant]]] = {
     "over the manual free of each block": (
         FREE,
         (HEAP_FREE, MANUAL, *REMEDIES, *ONE_HEAP, CLEANUP, AUTO),
     ),
-    "over the manual free in batches of 256": (Arm("Batch"), _POOLS),
+    "over the manual free in batches of 256": (Variant("Batch"), _POOLS),
     "over one call to make and one to free": (
         MANUAL,
         (slabs("Adopted"), slabs("AdoptedClose"), *ONE_HEAP),
@@ -219,7 +227,7 @@ _AGAINST: Mapping[str, tuple[Arm, Iterable[Arm]]] = {
 }
 
 
-def _settled(recording: Recording, over: Arm, under: Arm) -> str:
+def _settled(recording: Recording, over: Variant, under: Variant) -> str:
     """A settled cost over another: "1.04×"."""
     return rounding.times(recording.ratio(Ratio(over, under, SETTLED), TODAY_GO).value)
 
@@ -228,10 +236,12 @@ def _settled(recording: Recording, over: Arm, under: Arm) -> str:
 def cost(recording: Recording) -> Drawing | None:
     """What each remedy costs over a manual free and, like for like, over batches and calls."""
     points = []
-    for panel, (under, arms) in _AGAINST.items():
+    for panel, (under, variants) in _AGAINST.items():
         found = measured(
-            compared(recording, Ratio(arm, under, SETTLED), TODAY_GO, name(arm), _colour(arm))
-            for arm in arms
+            compared(
+                recording, Ratio(variant, under, SETTLED), TODAY_GO, name(variant), _colour(variant)
+            )
+            for variant in variants
         )
         points += [
             replace(p, panel=panel, data={**p.data, "against": name(under)})
@@ -240,7 +250,7 @@ def cost(recording: Recording) -> Drawing | None:
     return dots(
         points,
         f"On Go {TODAY_GO} slabs cost {_settled(recording, slabs('Slab'), FREE)} a manual free "
-        f"and {_settled(recording, slabs('Slab', 256), Arm('Batch'))} one in batches; "
+        f"and {_settled(recording, slabs('Slab', 256), Variant('Batch'))} one in batches; "
         f"a finalizer for each object costs {_settled(recording, AUTO, FREE)}",
         "settled wall-clock time over that of the manual free (ratio, log scale)\n"
         "blue: the program closes or frees; green: cannot be forgotten; orange: one for each",
@@ -258,14 +268,16 @@ def memory(recording: Recording) -> Drawing | None:
             Amount(slabs("SlabSurvivors", handles), "c-held/survivor"), TODAY_GO
         ).value
         for handles in (8, 64, 256)
-    } | dict.fromkeys((Arm("LastFirst"), CLEANUP, AUTO), 1.0)
+    } | dict.fromkeys((Variant("LastFirst"), CLEANUP, AUTO), 1.0)
     points = measured(
         replace(
-            compared(recording, Ratio(arm, FREE, SETTLED), TODAY_GO, name(arm), _colour(arm)),
+            compared(
+                recording, Ratio(variant, FREE, SETTLED), TODAY_GO, name(variant), _colour(variant)
+            ),
             x=blocks,
-            data={"arm": name(arm), "go": TODAY_GO, "held": blocks},
+            data={"variant": name(variant), "go": TODAY_GO, "held": blocks},
         )
-        for arm, blocks in held.items()
+        for variant, blocks in held.items()
         if math.isfinite(blocks)
     )
 
@@ -326,7 +338,7 @@ def live(recording: Recording) -> Drawing | None:
             metric,
             rounding.plain,
             factor=factor,
-            data={"arm": NAMES[benchmark], "go": TODAY_GO, "live": None, "unit": unit},
+            data={"variant": NAMES[benchmark], "go": TODAY_GO, "live": None, "unit": unit},
             colour=_INKS[benchmark],
         )
     ]
@@ -363,14 +375,14 @@ def heap(recording: Recording) -> Drawing | None:
     points = []
     for mb in HEAPS:
         for benchmark, ink in _HEAP_INKS.items():
-            arm, by_hand = beside(benchmark, mb), beside("HeapManual", mb)
+            variant, by_hand = beside(benchmark, mb), beside("HeapManual", mb)
             for metric, part in (("ns/op", "the loop"), (SETTLED, "settled")):
-                estimate = recording.level(arm, TODAY_GO, metric)
-                if not estimate.samples or (arm == by_hand and metric == SETTLED):
+                estimate = recording.level(variant, TODAY_GO, metric)
+                if not estimate.samples or (variant == by_hand and metric == SETTLED):
                     continue  # a manual free leaves nothing to collect
-                ratio = recording.ratio(Ratio(arm, by_hand, metric), TODAY_GO)
+                ratio = recording.ratio(Ratio(variant, by_hand, metric), TODAY_GO)
                 label = rounding.nanoseconds(estimate.value)
-                if arm != by_hand:
+                if variant != by_hand:
                     label += f", {part}"
                     label += f"  ({rounding.times(ratio.value)})" if ratio.samples else ""
                 points.append(
@@ -378,11 +390,11 @@ def heap(recording: Recording) -> Drawing | None:
                         f"beside {megabytes(mb)} of live Go memory" if mb else "on an empty heap",
                         NAMES[benchmark],
                         estimate,
-                        raw=recording.values(arm, TODAY_GO, metric),
+                        raw=recording.values(variant, TODAY_GO, metric),
                         label=label,
                         colour=ink,
                         data={
-                            "arm": benchmark,
+                            "variant": benchmark,
                             "go": TODAY_GO,
                             "mb": mb,
                             "unit": metric,
@@ -423,15 +435,15 @@ def latency(recording: Recording) -> Drawing | None:
     points = measured(
         Point(
             panel,
-            NAMES[arm.benchmark],
-            recording.level(arm, TODAY_GO, metric),
-            raw=recording.values(arm, TODAY_GO, metric),
-            label=rounding.duration(recording.level(arm, TODAY_GO, metric).value),
-            colour=_colour(arm),
-            data={"arm": NAMES[arm.benchmark], "go": TODAY_GO, "unit": metric},
+            NAMES[variant.benchmark],
+            recording.level(variant, TODAY_GO, metric),
+            raw=recording.values(variant, TODAY_GO, metric),
+            label=rounding.duration(recording.level(variant, TODAY_GO, metric).value),
+            colour=_colour(variant),
+            data={"variant": NAMES[variant.benchmark], "go": TODAY_GO, "unit": metric},
         )
         for metric, panel in _QUANTILES.items()
-        for arm in LATENCY
+        for variant in LATENCY
     )
 
     told = [
@@ -457,27 +469,27 @@ _HELD = {"c-held-mean": "on average", "c-held-peak": "at most"}
 def held(recording: Recording) -> Drawing | None:
     """How much C memory is held in the loop, on average and at most."""
     points = []
-    for arm in (*REMEDIES, *ONE_HEAP):
+    for variant in (*REMEDIES, *ONE_HEAP):
         for metric, told in _HELD.items():
-            estimate = recording.amount(arm, TODAY_GO, metric)
+            estimate = recording.amount(variant, TODAY_GO, metric)
             if not estimate.samples or not estimate.value:
                 continue  # what frees before it allocates again holds none
             points.append(
                 Point(
                     "",
-                    name(arm),
+                    name(variant),
                     scaled(estimate, BLOCK_KB),
-                    raw=BLOCK_KB * recording.values(arm, TODAY_GO, metric),
+                    raw=BLOCK_KB * recording.values(variant, TODAY_GO, metric),
                     label=f"{rounding.plain(BLOCK_KB * estimate.value)} kB {told}",
-                    colour=_colour(arm),
-                    data={"arm": name(arm), "go": TODAY_GO, "unit": "kB", "metric": metric},
+                    colour=_colour(variant),
+                    data={"variant": name(variant), "go": TODAY_GO, "unit": "kB", "metric": metric},
                 )
             )
-    most = {p.data["arm"]: p.label for p in points if p.data["metric"] == "c-held-peak"}
+    most = {p.data["variant"]: p.label for p in points if p.data["metric"] == "c-held-peak"}
     named = [
-        f"{most[name(arm)].removesuffix(' at most')} ({name(arm)})"
-        for arm in (slabs("Slab"), ONE_HEAP[1])
-        if name(arm) in most
+        f"{most[name(variant)].removesuffix(' at most')} ({name(variant)})"
+        for variant in (slabs("Slab"), ONE_HEAP[1])
+        if name(variant) in most
     ]
     return dots(
         points,
@@ -502,11 +514,11 @@ def releases(recording: Recording) -> Drawing | None:
     """The slab and Close with Stop on every release, against the manual free there."""
     points = measured(
         replace(
-            compared(recording, Ratio(arm, FREE, metric), go, f"Go {go}", _colour(arm)),
+            compared(recording, Ratio(variant, FREE, metric), go, f"Go {go}", _colour(variant)),
             panel=panel,
-            data={"arm": panel, "go": go, "unit": "ratio", "metric": metric},
+            data={"variant": panel, "go": go, "unit": "ratio", "metric": metric},
         )
-        for panel, (arm, metric) in _BY_RELEASE.items()
+        for panel, (variant, metric) in _BY_RELEASE.items()
         for go in recording.releases
     )
     of_slab = [p.estimate.value for p in points if p.panel == next(iter(_BY_RELEASE))]

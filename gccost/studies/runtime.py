@@ -14,7 +14,7 @@ from gccost import rounding
 from gccost.judging import published, stacks
 from gccost.judging.claims import Claim, Study
 from gccost.judging.curves import WORD
-from gccost.judging.quantities import Saved, SlopeRatio
+from gccost.judging.quantities import SavedShare, SlopeRatio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import AtLeast, AtMost
 from gccost.measuring.cases import (
@@ -22,9 +22,9 @@ from gccost.measuring.cases import (
     AUTO,
     CLEANUP,
     FREE,
-    Arm,
     Case,
     Ratio,
+    Variant,
     controls,
     profiled,
 )
@@ -67,30 +67,30 @@ SMALLEST = 1  # pointer words of an object of 8 bytes
 _PROFILED = 1_600_000
 
 
-def patched(arm: Arm, runtime: str = INDEX) -> Arm:
-    """The same arm on the runtime without the walk."""
-    return replace(arm, runtime=runtime)
+def patched(variant: Variant, runtime: str = INDEX) -> Variant:
+    """The same variant on the runtime without the walk."""
+    return replace(variant, runtime=runtime)
 
 
 def _runtime() -> Iterator[Case]:
     for go in (BEFORE_GO, TODAY_GO):
-        since = "tiny" if go == TODAY_GO else "standard"
-        yield Case("cstr", FREE, go, AS_PUBLISHED, since)
+        min_budget = "tiny" if go == TODAY_GO else "standard"
+        yield Case("cstr", FREE, go, AS_PUBLISHED, min_budget)
         for runtime in RUNTIMES:
-            yield Case("cstr", patched(CLEANUP, runtime), go, AS_PUBLISHED, since)
-            yield of_size(patched(sized("Finalize", SMALLEST), runtime), go, since)
+            yield Case("cstr", patched(CLEANUP, runtime), go, AS_PUBLISHED, min_budget)
+            yield of_size(patched(sized("Finalize", SMALLEST), runtime), go, min_budget)
             for order in ORDERS:
-                yield registering(attach("AttachCleanup", order, runtime=runtime), go, since)
-                later = since if order == "shuffled" else "standard"
+                yield registering(attach("AttachCleanup", order, runtime=runtime), go, min_budget)
+                later = min_budget if order == "shuffled" else "standard"
                 yield registering(attach("Stop", order, runtime=runtime), go, later)
-            yield scattering("ScatteredCleanup", MANY, go, since, runtime)
+            yield scattering("ScatteredCleanup", MANY, go, min_budget, runtime)
     for runtime in RUNTIMES:
         yield from _more(TODAY_GO, runtime)
-    for arm in (CLEANUP, AUTO):
-        yield Case("cstr", patched(arm, PLUS), TODAY_GO, AS_PUBLISHED, "standard")
+    for variant in (CLEANUP, AUTO):
+        yield Case("cstr", patched(variant, PLUS), TODAY_GO, AS_PUBLISHED, "standard")
     yield of_size(patched(sized("Finalize", SMALLEST), PLUS), TODAY_GO, "standard")
-    arm = patched(profiled("AllocateCleanup"), PLUS)
-    yield Case("cstr", arm, TODAY_GO, _PROFILED, "standard")
+    variant = patched(profiled("AllocateCleanup"), PLUS)
+    yield Case("cstr", variant, TODAY_GO, _PROFILED, "standard")
     for words in SIZES:
         yield of_size(sized("Allocate", words), TODAY_GO, "standard")
     yield from controls()
@@ -114,8 +114,11 @@ def _more(go: str, runtime: str) -> Iterator[Case]:
                 yield scattering(benchmark, live, go, tier, runtime)
     for live in (0, POOL):
         yield running(program("Cleanup", live, MIXED, runtime), go, later)
-    for arm in (looped("LoopFinalizer", runtime=runtime), looped("LoopCleanup", runtime=runtime)):
-        yield looping(arm, go, later)
+    for variant in (
+        looped("LoopFinalizer", runtime=runtime),
+        looped("LoopCleanup", runtime=runtime),
+    ):
+        yield looping(variant, go, later)
 
 
 # === Claims ==========================================================================
@@ -133,7 +136,7 @@ def _claims() -> Iterator[Claim]:
     ):
         over, under = patched(attach(benchmark, order)), attach(benchmark, against)
         yield Claim(name, "without-the-walk", SlopeRatio(over, under), AtMost(), releases)
-    saved, small = Saved(CLEANUP, patched(CLEANUP), FREE), sized("Finalize", SMALLEST)
+    saved, small = SavedShare(CLEANUP, patched(CLEANUP), FREE), sized("Finalize", SMALLEST)
     yield Claim("X3", "what-the-walk-costs", saved, AtLeast(), releases)
     yield Claim("X4", "what-the-walk-costs", Ratio(small, patched(small)), AtLeast(), releases)
 
@@ -158,13 +161,13 @@ def slopes(recording: Recording) -> Drawing | None:
     shares_left = []
     for panel, (benchmark, order) in _WALKS.items():
         both = {runtime: attach(benchmark, order, runtime=runtime) for runtime in RUNTIMES}
-        for runtime, arm in both.items():
-            name, told = _NAMES[runtime], slope_words(recording, arm)
+        for runtime, variant in both.items():
+            name, told = _NAMES[runtime], slope_words(recording, variant)
             points += [
-                replace(p, line=f"{name}: {told}", data={**p.data, "arm": f"{panel}, {name}"})
-                for p in call_points(recording, panel, name, arm, _COLOURS[runtime])
+                replace(p, line=f"{name}: {told}", data={**p.data, "variant": f"{panel}, {name}"})
+                for p in call_points(recording, panel, name, variant, _COLOURS[runtime])
             ]
-        stock, index = (recording.slope(arm, TODAY_GO).value for arm in both.values())
+        stock, index = (recording.slope(variant, TODAY_GO).value for variant in both.values())
         if order != "descending" and math.isfinite(index) and stock > 0:
             shares_left.append(index / stock)
     return curves(
@@ -196,13 +199,14 @@ def price(recording: Recording) -> Drawing | None:
     lines = [
         Timing(
             what + called,
-            patched(arm, runtime),
-            against=None if arm == FREE else FREE,
-            colour=BLUE if arm == FREE else _COLOURS[runtime],
-            published=[] if runtime else [Mark(issue[arm.benchmark])],
-            data={"arm": what + called, "unit": "ns"} | ({"ratio": 1.0} if arm == FREE else {}),
+            patched(variant, runtime),
+            against=None if variant == FREE else FREE,
+            colour=BLUE if variant == FREE else _COLOURS[runtime],
+            published=[] if runtime else [Mark(issue[variant.benchmark])],
+            data={"variant": what + called, "unit": "ns"}
+            | ({"ratio": 1.0} if variant == FREE else {}),
         )
-        for what, arm in _PROGRAMS.items()
+        for what, variant in _PROGRAMS.items()
         for runtime, called in _PATCHED.items()
     ]
     titled = []
@@ -294,11 +298,11 @@ _LEFT = {  # what is drawn of the profiles: the functions that the stacks hold
 @chart("runtime-left", "The two runtimes were not profiled")
 def left(recording: Recording) -> Drawing | None:
     """What is left of the cost, by profile."""
-    arm, panel = profiled("AllocateCleanup"), release(recording, TODAY_GO)
+    variant, panel = profiled("AllocateCleanup"), release(recording, TODAY_GO)
     points = []
     for (what, functions), (runtime, name) in product(_LEFT.items(), _NAMES.items()):
         part = {what: Part(functions, colour=_COLOURS[runtime])}
-        found = shares(recording, patched(arm, runtime), TODAY_GO, part, panel, runtime=name)
+        found = shares(recording, patched(variant, runtime), TODAY_GO, part, panel, runtime=name)
         points += [replace(p, label=f"{p.label} ({name})") for p in found]
     index = [p for p in points if p.data["runtime"] == _NAMES[INDEX] and "of it" not in p.line]
     most = sorted(index, key=lambda p: -p.estimate.value)[:3]
@@ -330,7 +334,7 @@ def memory(recording: Recording) -> Drawing | None:
             lambda taken: f"{rounding.plain(taken / _KIB)} KiB",
             find=counted,
             after=f" ({_NAMES[runtime]})",
-            data={"arm": f"{size} bytes", "unit": "bytes", "runtime": _NAMES[runtime]},
+            data={"variant": f"{size} bytes", "unit": "bytes", "runtime": _NAMES[runtime]},
             colour=_COLOURS[runtime],
         )
 

@@ -16,7 +16,7 @@ from gccost.judging.claims import Claim, Study
 from gccost.judging.curves import WORD, per_operation
 from gccost.judging.flame import Frame, frames
 from gccost.judging.models import Line, line, objects_in_span
-from gccost.judging.quantities import Amount, Difference, Dipping, Share
+from gccost.judging.quantities import Amount, CurveDepth, Difference, Share
 from gccost.judging.recording import Floats, Recording
 from gccost.judging.rules import About, AtLeast, Effect, Rule, UShaped, WithinTolerance
 from gccost.judging.stacks import COLLECTING, FINALIZING, LOCKING, SETTING
@@ -26,10 +26,10 @@ from gccost.measuring.cases import (
     FREE,
     HEAP_FREE,
     RECORD,
-    Arm,
     Case,
     Quantity,
     Ratio,
+    Variant,
     controls,
     profiled,
 )
@@ -69,30 +69,37 @@ _PROFILED_LONG = 1_600_000
 _LIFETIMES = 10
 
 
-def sized(benchmark: str, words: int, gogc: str = "100", setting: str = "published") -> Arm:
-    """An arm of the object-size curve: "Allocate", "Finalize" or "Cleanup"."""
-    return Arm(benchmark, gogc, setting, sub=(("words", str(words)),))
+def sized(benchmark: str, words: int, gogc: str = "100", setting: str = "published") -> Variant:
+    """A variant of the object-size curve: "Allocate", "Finalize" or "Cleanup"."""
+    return Variant(benchmark, gogc, setting, sub=(("words", str(words)),))
 
 
-def until_free(what: str) -> Arm:
-    """The arm that counts GC cycles until a dropped object's memory is gone."""
-    return Arm(f"UntilFree{what}", setting="precise")
+def until_free(what: str) -> Variant:
+    """The variant that counts GC cycles until a dropped object's memory is gone."""
+    return Variant(f"UntilFree{what}", setting="precise")
 
 
-def of_size(arm: Arm, go: str, since: str = "tiny") -> Case:
-    """The case of an arm of `sized`."""
-    words = int(dict(arm.sub)["words"])
+def of_size(variant: Variant, go: str, min_budget: str = "tiny") -> Case:
+    """The case of a variant of `sized`."""
+    words = int(dict(variant.sub)["words"])
     n = _CURVE[words] * 1000
-    if arm.gogc != "off":
-        return Case("objects", arm, go, n, since=since)
-    # With the GC off every object is kept: memory caps their N.
-    return Case("objects", arm, go, min(n, 300_000), since=since, kept=10 * words + RECORD)
+    if variant.gogc != "off":
+        return Case("objects", variant, go, n, min_budget=min_budget)
+    # With the GC off every object stays: memory caps their N.
+    return Case(
+        "objects",
+        variant,
+        go,
+        min(n, 300_000),
+        min_budget=min_budget,
+        retained_bytes=10 * words + RECORD,
+    )
 
 
 def _siebenmann() -> Iterator[Case]:
     for go in (DOCUMENT_GO, TODAY_GO):
-        for arm in (FREE, HEAP_FREE, AUTO):
-            yield Case("cstr", arm, go, AS_PUBLISHED)
+        for variant in (FREE, HEAP_FREE, AUTO):
+            yield Case("cstr", variant, go, AS_PUBLISHED)
         yield Case("objects", profiled("EmptyFinalizer"), go, _PROFILED_LONG)
         for what in ("Plain", "Finalizer") + (("Cleanup",) if go == TODAY_GO else ()):
             yield Case("objects", until_free(what), go, _LIFETIMES)
@@ -125,7 +132,7 @@ def _claims() -> Iterator[Claim]:
             Amount(until_free("Finalizer"), "gc-cycles-to-free"),
             WithinTolerance(),
         ),
-        ("S8", "how-the-size-matters", Dipping(curve), UShaped()),
+        ("S8", "how-the-size-matters", CurveDepth(curve), UShaped()),
     )
     for name, anchor, quantity, rule in claims:
         yield Claim(name, anchor, quantity, rule, headline=name == "S1")
@@ -198,7 +205,9 @@ def heap(recording: Recording) -> Drawing | None:
 
 
 def _of_the_heap(recording: Recording, go: str) -> str:
-    by_heap, all_of_it = (recording.added(Ratio(arm, FREE), go) for arm in (HEAP_FREE, AUTO))
+    by_heap, all_of_it = (
+        recording.added(Ratio(variant, FREE), go) for variant in (HEAP_FREE, AUTO)
+    )
     if not by_heap.samples or not all_of_it.samples:
         return ""
     if all_of_it.value <= 0:
@@ -362,16 +371,16 @@ def cycles(recording: Recording) -> Drawing | None:
     """How many garbage collections it takes until a dropped object's memory is gone."""
     lines = [
         Timing(
-            NAMES[arm.benchmark],
-            arm,
+            NAMES[variant.benchmark],
+            variant,
             "gc-cycles-to-free",
-            colour=colour(arm),
+            colour=colour(variant),
             published=marks,
             find=counted,
             data={"unit": "cycles"},
         )
         for what, marks in _CYCLES.items()
-        for arm in [until_free(what)]
+        for variant in [until_free(what)]
     ]
     points = timings(recording, lines, rounding.whole)
     return dots(
@@ -406,7 +415,7 @@ def sizes(recording: Recording) -> Drawing | None:
                 [(WORD * words, sized(benchmark, words, gogc)) for words in SIZES],
                 "ns/op",
                 data={"bytes": None, "unit": "ns/op"},
-                colour=colour(Arm(benchmark)),
+                colour=colour(Variant(benchmark)),
                 dashed=gogc == "off",
             )
     printed = published_sizes().values()
@@ -465,7 +474,7 @@ def fit(recording: Recording) -> Drawing | None:
             continue
         fitted[go] = ours, ink
         for x, (size, estimate) in zip(xs, added.items(), strict=True):
-            named = {"arm": "Finalize - Allocate", "go": go, "objects_in_span": x}
+            named = {"variant": "Finalize - Allocate", "go": go, "objects_in_span": x}
             points.append(
                 Point(
                     "",
@@ -523,26 +532,26 @@ def faults(recording: Recording) -> Drawing | None:
     go = _newest(recording)
     points: list[Point] = []
     for gogc, benchmark, words in product(("100", "off"), ("Allocate", "Finalize"), SIZES):
-        arm = sized(benchmark, words, gogc)
-        time = recording.level(arm, go)
+        variant = sized(benchmark, words, gogc)
+        time = recording.level(variant, go)
         points += levels(
             recording,
             release(recording, go),
             NAMES[benchmark] + (_GC_OFF if gogc == "off" else ", GC on"),
             go,
-            [(WORD * words, arm)],
+            [(WORD * words, variant)],
             "faults",
             lambda faults: f"{rounding.plain(faults)} page faults",
             find=per_operation,
             after=f" and {rounding.nanoseconds(time.value)}",
             data={
-                "arm": benchmark,
+                "variant": benchmark,
                 "gogc": gogc,
                 "bytes": None,
                 "unit": "faults/op",
                 "ns_per_op": time.value,
             },
-            colour=colour(arm),
+            colour=colour(variant),
             dashed=gogc == "off",
         )
 
@@ -550,7 +559,7 @@ def faults(recording: Recording) -> Drawing | None:
         """Write a finalizer's times at the points that lie clear of the axis."""
         for p in points:
             clear = p.estimate.value > 0.12 * axes.get_ylim()[1] and p.x < WORD * SIZES[-1]
-            if clear and p.data["arm"] == "Finalize":
+            if clear and p.data["variant"] == "Finalize":
                 axes.annotate(
                     _time(p),
                     (p.x, rounding.rounded(p.estimate.value)),
@@ -579,7 +588,7 @@ def _time(point: Point) -> str:
 
 
 def _faults_title(points: Iterable[Point], go: str) -> str:
-    last = {p.dashed: p for p in points if p.data["arm"] == "Finalize"}
+    last = {p.dashed: p for p in points if p.data["variant"] == "Finalize"}
     if not last:
         return f"What page faults a finalizer's objects take on Go {go} was not measured"
     told = [

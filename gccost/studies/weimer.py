@@ -16,10 +16,10 @@ from matplotlib.colors import ListedColormap
 from gccost import rounding, stats
 from gccost.judging import published
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Amount, Difference, Occurring, TwoBaselines
+from gccost.judging.quantities import Amount, Difference, ExclusiveEvents, RatioToEither
 from gccost.judging.recording import Recording
 from gccost.judging.rules import AgainstBoth, AtLeast, Effect, Occurs, Rule, WithinTolerance
-from gccost.measuring.cases import AUTO, CLEANUP, FREE, Arm, Case, Quantity, Ratio
+from gccost.measuring.cases import AUTO, CLEANUP, FREE, Case, Quantity, Ratio, Variant
 from gccost.measuring.jdks import RELEASES, number
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_GO, TODAY_JDK
 from gccost.measuring.toolchains import title as in_words
@@ -76,20 +76,20 @@ LEAK_REMEDIES = ("LeakRegisterFirst", "LeakTryCatch")
 
 
 def jvm(
-    benchmark: str, *, sub: tuple[tuple[str, str], ...] = (), twin: str = "", **settings: str
-) -> Arm:
-    """An arm on a JVM with settings of its own: gc="Serial", heap="16", escape="off", …"""
+    benchmark: str, *, sub: tuple[tuple[str, str], ...] = (), control: str = "", **settings: str
+) -> Variant:
+    """A variant on a JVM with settings of its own: gc="Serial", heap="16", escape="off", …"""
     more = {"gc": "G1"} | settings
-    return Arm(benchmark, gogc="", twin=twin, sub=sub, more=tuple(more.items()))
+    return Variant(benchmark, gogc="", control=control, sub=sub, more=tuple(more.items()))
 
 
-def small(benchmark: str, heap: int) -> Arm:
-    """An arm on a heap of so many MB."""
+def small(benchmark: str, heap: int) -> Variant:
+    """A variant on a heap of so many MB."""
     return jvm(benchmark, heap=str(heap))
 
 
-def leak(benchmark: str, remaining: int) -> Arm:
-    """An arm that makes one handle when so many bytes of the heap are left."""
+def leak(benchmark: str, remaining: int) -> Variant:
+    """A variant that makes one handle when so many bytes of the heap are left."""
     sub = (("remaining", str(remaining)),)
     return jvm(benchmark, sub=sub, gc="Epsilon", heap="64")
 
@@ -104,11 +104,11 @@ def _weimer() -> Iterator[Case]:
     for jdk in RELEASES:
         # What stands for neither the document nor today waits for the standard budget.
         judged = jdk in (DOCUMENT_JDK, TODAY_JDK)
-        since = "tiny" if judged else "standard"
+        min_budget = "tiny" if judged else "standard"
         for case in _on(jdk):
-            yield replace(case, since=since) if case.since == "tiny" else case
-    twin = replace(CLEANER, twin="same")
-    yield Case("finalization", twin, TODAY_JDK, AS_WEIMER)
+            yield replace(case, min_budget=min_budget) if case.min_budget == "tiny" else case
+    control = replace(CLEANER, control="same")
+    yield Case("finalization", control, TODAY_JDK, AS_WEIMER)
 
 
 def _on(jdk: str) -> Iterator[Case]:
@@ -117,32 +117,32 @@ def _on(jdk: str) -> Iterator[Case]:
     yield Case("finalization", CLEANER, jdk, AS_WEIMER)
     yield Case("finalization", FINALIZE, jdk, AS_WEIMER)
     for benchmark in ("Plain", "Cleaner"):
-        arm = jvm(benchmark, escape="off")
-        yield Case("finalization", arm, jdk, AS_WEIMER)
+        variant = jvm(benchmark, escape="off")
+        yield Case("finalization", variant, jdk, AS_WEIMER)
     if number(jdk) >= 18:
-        arm = jvm("Finalize", finalization="disabled")
-        yield Case("finalization", arm, jdk, AS_WEIMER)
-    for arm in (REGISTERED_PLAIN, REGISTERED_CLEANER, REGISTERED_FINALIZE):
-        since = "standard" if arm == REGISTERED_PLAIN else "tiny"
-        yield Case("finalization", arm, jdk, _REGISTERED, since=since)
+        variant = jvm("Finalize", finalization="disabled")
+        yield Case("finalization", variant, jdk, AS_WEIMER)
+    for variant in (REGISTERED_PLAIN, REGISTERED_CLEANER, REGISTERED_FINALIZE):
+        min_budget = "standard" if variant == REGISTERED_PLAIN else "tiny"
+        yield Case("finalization", variant, jdk, _REGISTERED, min_budget=min_budget)
     for heap in HEAPS:
-        since = "standard" if heap in _MORE_HEAPS else "tiny"
+        min_budget = "standard" if heap in _MORE_HEAPS else "tiny"
         for benchmark in ("Cleaner", "Finalize"):
-            arm = small(benchmark, heap)
-            yield Case("finalization", arm, jdk, _SMALL_HEAP, since=since)
+            variant = small(benchmark, heap)
+            yield Case("finalization", variant, jdk, _SMALL_HEAP, min_budget=min_budget)
     # The same each time: once says all.
     for remaining in REMAINING:
-        since = "tiny" if remaining in _FEW_REMAINING else "standard"
+        min_budget = "tiny" if remaining in _FEW_REMAINING else "standard"
         for benchmark in ("LeakNaive", *LEAK_REMEDIES):
-            yield Case("leak", leak(benchmark, remaining), jdk, 1, since, once=True)
+            yield Case("leak", leak(benchmark, remaining), jdk, 1, min_budget, once=True)
     for gc in COLLECTORS[1:]:
         for benchmark in ("Plain", "Cleaner", "Finalize"):
-            arm = jvm(benchmark, gc=gc)
-            yield Case("finalization", arm, jdk, _COMPARED, since="standard")
+            variant = jvm(benchmark, gc=gc)
+            yield Case("finalization", variant, jdk, _COMPARED, min_budget="standard")
     if jdk == TODAY_JDK:
         for benchmark in ("Cleaner", "Finalize"):
-            arm = jvm(benchmark, gcthreads="1")
-            yield Case("finalization", arm, jdk, AS_WEIMER, since="standard")
+            variant = jvm(benchmark, gcthreads="1")
+            yield Case("finalization", variant, jdk, AS_WEIMER, min_budget="standard")
 
 
 # JMH in a heap that is soon used again, so that fresh pages are none of the cost.
@@ -154,10 +154,10 @@ JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED = (
 def _jmh() -> Iterator[Case]:
     for jdk in RELEASES:
         judged = jdk in (DOCUMENT_JDK, TODAY_JDK)
-        for arm in (JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED):
-            beside = arm == JMH_CLEANED  # no claim rests on it
-            since = "tiny" if judged and not beside else "standard"
-            yield Case("jmh", arm, jdk, 0, since=since)
+        for variant in (JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED):
+            beside = variant == JMH_CLEANED  # no claim rests on it
+            min_budget = "tiny" if judged and not beside else "standard"
+            yield Case("jmh", variant, jdk, 0, min_budget=min_budget)
 
 
 # === Claims ==========================================================================
@@ -168,14 +168,14 @@ BUSY_CORES = 4  # that the document's finalize needs for its 313 %
 
 
 def _claims() -> Iterator[Claim]:
-    kept = Ratio(jvm("Cleaner", escape="off"), jvm("Plain", escape="off"))
+    not_removed = Ratio(jvm("Cleaner", escape="off"), jvm("Plain", escape="off"))
     held = Difference(Ratio(REGISTERED_FINALIZE, REGISTERED_CLEANER, "registered/op"))
-    heaps = Occurring(
+    heaps = ExclusiveEvents(
         "died",
         tuple(small("Finalize", h) for h in HEAPS),
         (tuple(small("Cleaner", h) for h in HEAPS),),
     )
-    leaks = Occurring(
+    leaks = ExclusiveEvents(
         "leaked",
         tuple(leak("LeakNaive", r) for r in REMAINING),
         tuple(tuple(leak(remedy, r) for r in REMAINING) for remedy in LEAK_REMEDIES),
@@ -184,7 +184,12 @@ def _claims() -> Iterator[Claim]:
         ("W1a", "finalize-and-cleaner", Ratio(FINALIZE, CLEANER, "cpu-s"), Effect()),
         ("W1b", "finalize-and-cleaner", Ratio(FINALIZE, CLEANER, "elapsed-s"), Effect()),
         ("W1c", "finalize-and-cleaner", Ratio(FINALIZE, CLEANER, _PEAK), Effect()),
-        ("W2a", "plain-and-cleaner", TwoBaselines(kept, Ratio(CLEANER, PLAIN)), AgainstBoth()),
+        (
+            "W2a",
+            "plain-and-cleaner",
+            RatioToEither(not_removed, Ratio(CLEANER, PLAIN)),
+            AgainstBoth(),
+        ),
         ("W2b", "plain-and-cleaner", Ratio(CLEANER, PLAIN, _PEAK), Effect()),
         ("W3", "plain-and-cleaner", Amount(PLAIN, "gc-cycles"), AtLeast(margin=1.0)),
         ("W4", "never-short-lived", held, WithinTolerance()),
@@ -200,7 +205,7 @@ def _claims() -> Iterator[Claim]:
 
 
 def _jmh_claims() -> Iterator[Claim]:
-    against = TwoBaselines(Ratio(JMH_FINALIZED, JMH_ESCAPING), Ratio(JMH_FINALIZED, JMH_REMOVED))
+    against = RatioToEither(Ratio(JMH_FINALIZED, JMH_ESCAPING), Ratio(JMH_FINALIZED, JMH_REMOVED))
     yield Claim("L5", "effective-java", against, AgainstBoth(), (DOCUMENT_JDK, TODAY_JDK))
 
 
@@ -214,19 +219,19 @@ _LEAST_OBJECT = 16  # bytes
 
 
 def per_object(
-    recording: Recording, arm: Arm, on: str, metric: str = "cpu-s"
+    recording: Recording, variant: Variant, on: str, metric: str = "cpu-s"
 ) -> tuple[list[float], Estimate]:
     """The time (by default of the CPU) of the process per object, net of an idle JVM, in ns.
 
     A value for each sample, and the estimate.
     """
-    n = recording.samples(arm, on)["n"]
+    n = recording.samples(variant, on)["n"]
     if not len(n):
         return [], stats.amount([])
     factor = 1e9 / float(n.iloc[0])
     idle = recording.level(NOTHING, on, metric).value
-    values = [float(factor * (v - idle)) for v in recording.values(arm, on, metric)]
-    e = recording.added(Ratio(arm, NOTHING, metric), on)
+    values = [float(factor * (v - idle)) for v in recording.values(variant, on, metric)]
+    e = recording.added(Ratio(variant, NOTHING, metric), on)
     return values, replace(e, value=factor * e.value, low=factor * e.low, high=factor * e.high)
 
 
@@ -246,7 +251,7 @@ def deaths(recording: Recording) -> pd.DataFrame:
                 died = recording.values(small(benchmark, heap), on, "died")
                 if len(died):
                     rows.append((benchmark, on, heap, int((died > 0).sum()), len(died)))
-    return pd.DataFrame(rows, columns=["arm", "release", "heap", "died", "runs"])
+    return pd.DataFrame(rows, columns=["variant", "release", "heap", "died", "runs"])
 
 
 def outcomes(recording: Recording) -> pd.DataFrame:
@@ -258,7 +263,7 @@ def outcomes(recording: Recording) -> pd.DataFrame:
                 samples = recording.samples(leak(kind, remaining), on)
                 if len(samples) and "leaked" in samples:
                     rows.append((kind, on, remaining, _worst(samples)))
-    return pd.DataFrame(rows, columns=["arm", "release", "remaining", "outcome"])
+    return pd.DataFrame(rows, columns=["variant", "release", "remaining", "outcome"])
 
 
 def _worst(samples: pd.DataFrame) -> int:
@@ -289,53 +294,53 @@ _SETTINGS = {
 }
 
 
-def name(arm: Arm) -> str:
+def name(variant: Variant) -> str:
     """How a kind of handle is called, with the JVM's settings that are not the usual ones."""
-    settings = [(k, v) for k, v in arm.more if (k, v) != ("gc", "G1")]
-    return ", ".join([_CALLED[arm.benchmark], *(_SETTINGS[k].format(v) for k, v in settings)])
+    settings = [(k, v) for k, v in variant.more if (k, v) != ("gc", "G1")]
+    return ", ".join([_CALLED[variant.benchmark], *(_SETTINGS[k].format(v) for k, v in settings)])
 
 
 def _newest(recording: Recording) -> str:
     return recording.releases[-1] if recording.releases else TODAY_JDK
 
 
-def _ratio(recording: Recording, over: Arm, under: Arm, metric: str = "ns/op") -> str:
+def _ratio(recording: Recording, over: Variant, under: Variant, metric: str = "ns/op") -> str:
     """A ratio on the newest JDK."""
     ratio = recording.ratio(Ratio(over, under, metric), _newest(recording))
     return rounding.times(ratio.value)
 
 
 def _lines(
-    inks: Mapping[Arm, str],
+    inks: Mapping[Variant, str],
     unit: str,
-    figures: Mapping[Arm, float],
+    figures: Mapping[Variant, float],
     metric: str = "ns/op",
-    find: Callable[[Recording, Arm, str, str], Found] = timed,
+    find: Callable[[Recording, Variant, str, str], Found] = timed,
 ) -> list[Timing]:
-    """A line for each arm, with the published figure that there is for it."""
+    """A line for each variant, with the published figure that there is for it."""
     return [
         Timing(
-            _CALLED[arm.benchmark],
-            arm,
+            _CALLED[variant.benchmark],
+            variant,
             metric,
             colour=ink,
-            published=[Mark(figures[arm])] if arm in figures else [],
+            published=[Mark(figures[variant])] if variant in figures else [],
             find=find,
             data={"unit": unit},
         )
-        for arm, ink in inks.items()
+        for variant, ink in inks.items()
     ]
 
 
 _KINDS = {PLAIN: BLUE, CLEANER: GREEN, FINALIZE: ORANGE}
 
 
-def _figures(column: str) -> dict[Arm, float]:
+def _figures(column: str) -> dict[Variant, float]:
     """The document's figures: "cpu" per object (ns), or largest "memory" (MiB)."""
     table = published.table("weimer-timings").set_index("variant").astype(float)
     table["cpu"] = 1e9 * (table["user_s"] + table["system_s"]) / table["objects"]
     table["memory"] = table["max_rss_kb"] / 1024
-    return {arm: float(table[column][_CALLED[arm.benchmark]]) for arm in _KINDS}
+    return {variant: float(table[column][_CALLED[variant.benchmark]]) for variant in _KINDS}
 
 
 @chart("weimer-cost", "None of the three kinds of handle was measured")
@@ -354,8 +359,8 @@ def cost(recording: Recording) -> Drawing | None:
     )
 
 
-def _mebibytes(recording: Recording, arm: Arm, on: str, metric: str) -> Found:
-    values, estimate = timed(recording, arm, on, metric)
+def _mebibytes(recording: Recording, variant: Variant, on: str, metric: str) -> Found:
+    values, estimate = timed(recording, variant, on, metric)
     return [v / 2**20 for v in values], scaled(estimate, 1 / 2**20)
 
 
@@ -376,13 +381,13 @@ def memory(recording: Recording) -> Drawing | None:
 @chart("weimer-removed", "Plain handles were not measured")
 def removed(recording: Recording) -> Drawing | None:
     """A plain handle that the compiler may remove, and one that it may not."""
-    arms = {"default": (PLAIN, BLUE), "escape analysis off": (KEPT, INK)}
+    variants = {"default": (PLAIN, BLUE), "escape analysis off": (KEPT, INK)}
     lines = [
-        Timing(line, arm, colour=ink, data={"arm": line, "unit": "ns/op"})
-        for line, (arm, ink) in arms.items()
+        Timing(line, variant, colour=ink, data={"variant": line, "unit": "ns/op"})
+        for line, (variant, ink) in variants.items()
     ]
     found = [
-        (p, recording.amount(arms[p.line][0], str(p.data["go"]), "gc-cycles").value)
+        (p, recording.amount(variants[p.line][0], str(p.data["go"]), "gc-cycles").value)
         for p in timings(recording, lines)
     ]
     points = [
@@ -416,7 +421,7 @@ def collectors(recording: Recording) -> Drawing | None:
         for gc in COLLECTORS
         for kind, ink in _INKS.items()
         for line in [f"{gc}: {_CALLED[kind]}"]
-        for data in [{"arm": line, "unit": "cpu-ns/op, net", "gc": gc}]
+        for data in [{"variant": line, "unit": "cpu-ns/op, net", "gc": gc}]
     ]
     points = timings(recording, lines)
     if all(p.data["gc"] == "G1" for p in points):
@@ -453,14 +458,14 @@ _REGISTRATIONS = (
 def registered(recording: Recording) -> Drawing | None:
     """What the JVM still holds of a handle that was closed."""
     lines = [
-        Timing(line, arm, metric, colour=ink, find=counted, data=data)
-        for line, arm, metric, ink in _REGISTRATIONS
-        for data in [{"arm": line, "unit": "registrations/op"}]
+        Timing(line, variant, metric, colour=ink, find=counted, data=data)
+        for line, variant, metric, ink in _REGISTRATIONS
+        for data in [{"variant": line, "unit": "registrations/op"}]
     ]
     on = _newest(recording)
     cleaner, finalize = (
-        rounding.percent(recording.amount(arm, on, _LEFT).value)
-        for arm in (REGISTERED_CLEANER, REGISTERED_FINALIZE)
+        rounding.percent(recording.amount(variant, on, _LEFT).value)
+        for variant in (REGISTERED_CLEANER, REGISTERED_FINALIZE)
     )
     return dots(
         timings(recording, lines, lambda left: rounding.plain(left) if left else "none"),
@@ -486,7 +491,7 @@ def heaps(recording: Recording) -> Drawing | None:
         )
         for benchmark, on, heap, died, runs in table.itertuples(index=False)
     ]
-    totals = table.groupby("arm")[["died", "runs"]].sum()
+    totals = table.groupby("variant")[["died", "runs"]].sum()
     found = curves(
         points,
         "On small heaps "
@@ -513,7 +518,9 @@ def leaks(recording: Recording) -> Drawing | None:
     if table.empty:
         return None
     maps = {
-        str(on): found.pivot_table(index="arm", columns="remaining", values="outcome", sort=False)
+        str(on): found.pivot_table(
+            index="variant", columns="remaining", values="outcome", sort=False
+        )
         for on, found in table.groupby("release", sort=False)
     }
     figure, all_axes = canvas([3] * len(maps))
@@ -539,14 +546,14 @@ def leaks(recording: Recording) -> Drawing | None:
     signs = "   ".join(f"{sign} {what}" for sign, what in zip(_SIGNS, OUTCOMES, strict=True))
     below(figure, f"bytes of the heap that are left\n{signs}")
     leaking = table[table["outcome"] == LEAKED]
-    naive = leaking[(leaking["arm"] == "LeakNaive") & (leaking["release"] == on)]["remaining"]
+    naive = leaking[(leaking["variant"] == "LeakNaive") & (leaking["release"] == on)]["remaining"]
     title = "Allocating before registering leaked at no heap size tried"
     if len(naive):
         title = (
             f"With {naive.min()} to {naive.max()} bytes of the heap left, allocating before "
             f"registering leaks on {in_words(on)}"
         )
-    remedies = int(leaking["arm"].isin(LEAK_REMEDIES).sum())
+    remedies = int(leaking["variant"].isin(LEAK_REMEDIES).sum())
     title += "; the two remedies " + (f"leak at {remedies} places" if remedies else "never leak")
     headline(figure, title)
     alt = f"A map of what becomes of a resource by the bytes left: {'; '.join(told)}."
@@ -584,17 +591,17 @@ def warm_up(recording: Recording) -> Drawing | None:
     laps = sorted(c for c in map(str, recording.frame) if c.startswith("lap"))
     points = [
         point
-        for arm, ink in _JMH.items()
+        for variant, ink in _JMH.items()
         for i, lap in enumerate(laps, 1)
         for point in levels(
             recording,
             "",
-            _CALLED[arm.benchmark],
+            _CALLED[variant.benchmark],
             on,
-            [(float(i), arm)],
+            [(float(i), variant)],
             lap,
             rounding.nanoseconds,
-            data={"arm": arm.benchmark, "go": on, "lap": None, "unit": "ns/op"},
+            data={"variant": variant.benchmark, "go": on, "lap": None, "unit": "ns/op"},
             colour=ink,
         )
     ]
@@ -619,7 +626,7 @@ def warm_up(recording: Recording) -> Drawing | None:
 
 # A line each: the release, the line's name, the experiment, and what is compared.
 _BESIDE = (
-    (TODAY_GO, "closed at once, with Cleanup.Stop", "remedies", Ratio(Arm("Stop"), FREE)),
+    (TODAY_GO, "closed at once, with Cleanup.Stop", "remedies", Ratio(Variant("Stop"), FREE)),
     (TODAY_GO, "left to AddCleanup", "addcleanup", Ratio(CLEANUP, FREE)),
     (TODAY_GO, "left to a finalizer", "lemire", Ratio(AUTO, FREE)),
     (TODAY_JDK, "closed by hand, with a Cleaner as net", "weimer", Ratio(CLEANER, KEPT)),

@@ -14,10 +14,10 @@ from gccost import rounding
 from gccost.judging.claims import Claim, Study
 from gccost.judging.curves import calls
 from gccost.judging.models import line
-from gccost.judging.quantities import SlopeRatio, Straightness
+from gccost.judging.quantities import Linearity, SlopeRatio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import AtLeast, AtMost, Between
-from gccost.measuring.cases import RECORD, Arm, Case, Ratio
+from gccost.measuring.cases import RECORD, Case, Ratio, Variant
 from gccost.measuring.toolchains import (
     CLEANUP_GO,
     DOCUMENT_GO,
@@ -60,75 +60,84 @@ _PROGRAM = 300_000
 _LIVING = 60
 
 
-def attach(benchmark: str, order: str = "ascending", bytes_: int = SMALL, runtime: str = "") -> Arm:
-    """An arm that times one call by its place: "AttachCleanup", "Stop", …"""
+def attach(
+    benchmark: str, order: str = "ascending", bytes_: int = SMALL, runtime: str = ""
+) -> Variant:
+    """A variant that times one call by its place: "AttachCleanup", "Stop", …"""
     sub = (("order", order), ("bytes", str(bytes_)))
-    return Arm(benchmark, gogc="off", setting="precise", runtime=runtime, sub=sub)
+    return Variant(benchmark, gogc="off", setting="precise", runtime=runtime, sub=sub)
 
 
-def scattered(benchmark: str, live: int = MANY, runtime: str = "") -> Arm:
-    """An arm that times one call at random over live objects: "ScatteredCleanup", …"""
+def scattered(benchmark: str, live: int = MANY, runtime: str = "") -> Variant:
+    """A variant that times one call at random over live objects: "ScatteredCleanup", …"""
     sub = (("live", str(live)),)
-    return Arm(benchmark, gogc="off", setting="precise", runtime=runtime, sub=sub)
+    return Variant(benchmark, gogc="off", setting="precise", runtime=runtime, sub=sub)
 
 
-def looped(benchmark: str, bytes_: int = SMALL, dummies: int = 0, runtime: str = "") -> Arm:
-    """An arm that allocates and registers: "LoopFinalizer", with dummies, or "LoopCleanup"."""
+def looped(benchmark: str, bytes_: int = SMALL, dummies: int = 0, runtime: str = "") -> Variant:
+    """A variant that allocates and registers: "LoopFinalizer", with dummies, or "LoopCleanup"."""
     sub = [("bytes", str(bytes_))]
     if benchmark == "LoopFinalizer":
         sub.append(("dummies", str(dummies)))
-    return Arm(benchmark, setting="precise", runtime=runtime, sub=tuple(sub))
+    return Variant(benchmark, setting="precise", runtime=runtime, sub=tuple(sub))
 
 
-def program(what: str, live: int = 0, others: int = 0, runtime: str = "") -> Arm:
-    """An arm of a program that does something else as well: "Plain", "Cleanup", "Lists", …"""
+def program(what: str, live: int = 0, others: int = 0, runtime: str = "") -> Variant:
+    """A variant of a program that does something else as well: "Plain", "Cleanup", "Lists", …"""
     sub = (("live", str(live)), ("others", str(others)))
-    return Arm(f"Program{what}", setting="precise", runtime=runtime, sub=sub)
+    return Variant(f"Program{what}", setting="precise", runtime=runtime, sub=sub)
 
 
-def registering(arm: Arm, go: str, since: str = "tiny") -> Case:
-    """The case of an arm of `attach`."""
-    n = _REGISTERED if ("bytes", str(SMALL)) in arm.sub else _LARGER
-    return Case("specials", arm, go, n, since, kept=RECORD)
+def registering(variant: Variant, go: str, min_budget: str = "tiny") -> Case:
+    """The case of a variant of `attach`."""
+    n = _REGISTERED if ("bytes", str(SMALL)) in variant.sub else _LARGER
+    return Case("specials", variant, go, n, min_budget, retained_bytes=RECORD)
 
 
-def scattering(benchmark: str, live: int, go: str, since: str, runtime: str = "") -> Case:
-    """The case of an arm of `scattered`."""
+def scattering(benchmark: str, live: int, go: str, min_budget: str, runtime: str = "") -> Case:
+    """The case of a variant of `scattered`."""
     n = min(live, _SCATTERED)
-    kept = max(RECORD, live * _LIVING // n)
-    return Case("specials", scattered(benchmark, live, runtime), go, n, since=since, kept=kept)
+    retained_bytes = max(RECORD, live * _LIVING // n)
+    return Case(
+        "specials",
+        scattered(benchmark, live, runtime),
+        go,
+        n,
+        min_budget=min_budget,
+        retained_bytes=retained_bytes,
+    )
 
 
-def running(arm: Arm, go: str, since: str) -> Case:
-    """The case of an arm of `program`."""
-    return Case("specials", arm, go, _PROGRAM, since)
+def running(variant: Variant, go: str, min_budget: str) -> Case:
+    """The case of a variant of `program`."""
+    return Case("specials", variant, go, _PROGRAM, min_budget)
 
 
-def looping(arm: Arm, go: str, since: str = "tiny") -> Case:
-    """The case of an arm of `looped`."""
-    return Case("specials", arm, go, _LOOPED, since)
+def looping(variant: Variant, go: str, min_budget: str = "tiny") -> Case:
+    """The case of a variant of `looped`."""
+    return Case("specials", variant, go, _LOOPED, min_budget)
 
 
 def _releases() -> Iterator[Case]:
     """One call by its place, and the loops, on every release that builds the module."""
     for go in (go for go in GO_RELEASES if number(go) >= OLDEST_DRIVER):
         today = go == TODAY_GO
-        since = "tiny" if today else "standard"
+        min_budget = "tiny" if today else "standard"
         kinds = ["Finalizer", "Cleanup"] if number(go) >= number(CLEANUP_GO) else ["Finalizer"]
         for order in ORDERS:
             for kind in kinds:
-                yield registering(attach(f"Attach{kind}", order), go, since)
+                yield registering(attach(f"Attach{kind}", order), go, min_budget)
                 if kind == "Finalizer":
-                    yield registering(attach("AttachFinalizer", order, CACHED), go, since)
+                    yield registering(attach("AttachFinalizer", order, CACHED), go, min_budget)
             if "Cleanup" in kinds:
-                yield registering(attach("Stop", order), go, since)
+                yield registering(attach("Stop", order), go, min_budget)
             if today:
                 yield registering(attach("ClearFinalizer", order), go, "standard")
         for kind in kinds:
-            yield registering(attach(f"Attach{kind}", bytes_=APART), go, since)
+            yield registering(attach(f"Attach{kind}", bytes_=APART), go, min_budget)
             for bytes_ in (SMALL, APART):
-                yield looping(looped(f"Loop{kind}", bytes_), go, since)
-        yield looping(looped("LoopFinalizer", dummies=1), go, since)
+                yield looping(looped(f"Loop{kind}", bytes_), go, min_budget)
+        yield looping(looped("LoopFinalizer", dummies=1), go, min_budget)
 
 
 def _why() -> Iterator[Case]:
@@ -138,8 +147,8 @@ def _why() -> Iterator[Case]:
         for benchmark in ("AttachFinalizer", "AttachCleanup"):
             known = (SMALL, APART, CACHED) if benchmark == "AttachFinalizer" else (SMALL, APART)
             if bytes_ not in known:
-                since = "standard" if bytes_ in _BETWEEN else "tiny"
-                yield registering(attach(benchmark, bytes_=bytes_), go, since)
+                min_budget = "standard" if bytes_ in _BETWEEN else "tiny"
+                yield registering(attach(benchmark, bytes_=bytes_), go, min_budget)
             between = bytes_ != SMALL and (bytes_, benchmark) != (CACHED, "AttachFinalizer")
             for order in ORDERS[1:] if between else ():
                 yield registering(attach(benchmark, order, bytes_), go, "standard")
@@ -150,21 +159,21 @@ def _why() -> Iterator[Case]:
             yield looping(looped(benchmark, bytes_), go, "standard")
     for live in LIVE:
         for benchmark in ("ScatteredFinalizer", "ScatteredCleanup", "ScatteredStop"):
-            since = "tiny" if benchmark == "ScatteredCleanup" else "standard"
-            since = "thorough" if live > MANY else since
-            yield scattering(benchmark, live, go, since)
+            min_budget = "tiny" if benchmark == "ScatteredCleanup" else "standard"
+            min_budget = "thorough" if live > MANY else min_budget
+            yield scattering(benchmark, live, go, min_budget)
     yield scattering("ScatteredFinalizer", MANY, DOCUMENT_GO, "standard")
     yield scattering("ScatteredCleanup", MANY, ISSUE_GO, "standard")
     for live in IN_USE:
         for others in OTHERS if live <= POOL else (0, MIXED):
             early = live <= POOL and others in (0, MIXED)
-            since = "tiny" if early else "standard"
+            min_budget = "tiny" if early else "standard"
             for what in ("Plain", "Cleanup", "Lists"):
-                yield running(program(what, live, others), go, since)
+                yield running(program(what, live, others), go, min_budget)
             if others in (0, MIXED):
                 yield running(program("Finalizer", live, others), go, "standard")
-    for arm in (program("Lists"), program("Lists", POOL, MIXED)):
-        yield running(arm, ISSUE_GO, "standard")
+    for variant in (program("Lists"), program("Lists", POOL, MIXED)):
+        yield running(variant, ISSUE_GO, "standard")
 
 
 # === Claims ==========================================================================
@@ -179,7 +188,7 @@ def _claims() -> Iterator[Claim]:
     yield Claim("M8a", "the-worst-case", worst, AtMost(), new)
     yield Claim("M8b", "programs", mixed, AtMost(), new)
     ascending = attach("AttachFinalizer")
-    yield Claim("X1a", "one-call-by-its-place", Straightness(ascending), AtLeast(margin=1.0), old)
+    yield Claim("X1a", "one-call-by-its-place", Linearity(ascending), AtLeast(margin=1.0), old)
     # The records of a span of 8-byte objects take 48 KB, which is all of a large first-level
     # cache or more than that: in random order the last ones are dear for that reason.
     shuffled, descending = (
@@ -208,7 +217,9 @@ _CALLED = {"SetFinalizer": "AttachFinalizer", "AddCleanup": "AttachCleanup"}
 # --- One call, by the length of its list ---------------------------------------------
 
 
-def call_points(recording: Recording, panel: str, line: str, arm: Arm, colour: str) -> list[Point]:
+def call_points(
+    recording: Recording, panel: str, line: str, variant: Variant, colour: str
+) -> list[Point]:
     """What a call takes (ns) by how many records its list holds."""
     return [
         Point(
@@ -219,15 +230,15 @@ def call_points(recording: Recording, panel: str, line: str, arm: Arm, colour: s
             values,
             rounding.nanoseconds(estimate.value),
             colour,
-            data={"arm": line, "go": TODAY_GO, "unit": "ns", "records": records},
+            data={"variant": line, "go": TODAY_GO, "unit": "ns", "records": records},
         )
-        for records, values in calls(recording, arm, TODAY_GO).items()
+        for records, values in calls(recording, variant, TODAY_GO).items()
         if (estimate := amount(values)).samples
     ]
 
 
-def slope_words(recording: Recording, arm: Arm) -> str:
-    slope = round(recording.slope(arm, TODAY_GO).value, 2)  # finer is the noise of a level line
+def slope_words(recording: Recording, variant: Variant) -> str:
+    slope = round(recording.slope(variant, TODAY_GO).value, 2)  # finer is the noise of a level line
     digits = 1 if abs(slope) < 0.1 else 2 if abs(slope) < 1 else 3
     return f"{rounding.plain(slope, digits)} ns a record"
 
@@ -298,9 +309,12 @@ def sizes(recording: Recording) -> Drawing | None:
     titled = []
     for called, benchmark in _CALLED.items():
         for order, ink in _ORDERS.items():
-            arms = [attach(benchmark, order, size) for size in reversed(BYTES)]
-            over = [(recording.amount(arm, TODAY_GO, "records").value, arm) for arm in arms]
-            data = {"arm": f"{called}, {order}", "unit": "ns", "records": None}
+            variants = [attach(benchmark, order, size) for size in reversed(BYTES)]
+            over = [
+                (recording.amount(variant, TODAY_GO, "records").value, variant)
+                for variant in variants
+            ]
+            data = {"variant": f"{called}, {order}", "unit": "ns", "records": None}
             found = levels(
                 recording, called, order, TODAY_GO, over, "call-ns", data=data, colour=ink
             )
@@ -344,7 +358,7 @@ def releases(recording: Recording) -> Drawing | None:
                     raw=values,
                     label=f"{rounding.plain(estimate.value)} {unit}",
                     colour=GREEN if called == "AddCleanup" else ORANGE,
-                    data={"arm": called, "go": go, "unit": unit},
+                    data={"variant": called, "go": go, "unit": unit},
                 )
                 points += [point] if estimate.samples else []
     slopes = [p.estimate.value for p in points if p.data["unit"] == "ns a record"]
@@ -380,18 +394,18 @@ def causes(recording: Recording) -> Drawing | None:
     """A finalizer with dummies next to it, against a cleanup, and larger handles."""
     points = []
     for go in (go for go in (ISSUE_GO, TODAY_GO) if go in recording.releases):
-        for what, arm in _CAUSES.items():
-            stride = recording.amount(arm, go, "stride-bytes").value
+        for what, variant in _CAUSES.items():
+            stride = recording.amount(variant, go, "stride-bytes").value
             points += levels(
                 recording,
                 release(recording, go),
                 what,
                 go,
-                [(math.nan, arm)],
+                [(math.nan, variant)],
                 CPU,
                 after=f", {rounding.count(stride)} bytes apart",
                 data={"unit": "ns", "stride": stride},
-                colour=GREEN if arm.benchmark == "LoopCleanup" else ORANGE,
+                colour=GREEN if variant.benchmark == "LoopCleanup" else ORANGE,
             )
     today = [recording.level(a, TODAY_GO, CPU) for a in (_ALONE, _DUMMY, _LOOPED_CLEANUP)]
     alone, dummy, cleanup = (rounding.nanoseconds(e.value) for e in today)
@@ -419,9 +433,9 @@ def among_live(
     recording: Recording, name: str, what: str, colour: str, runtime: str = ""
 ) -> list[Point]:
     """One call at random, over how many handles live."""
-    arms = [(live, scattered(f"Scattered{what}", live, runtime)) for live in LIVE]
+    variants = [(live, scattered(f"Scattered{what}", live, runtime)) for live in LIVE]
     data = {"unit": "ns", "live": None}
-    return levels(recording, "", name, TODAY_GO, arms, CPU, data=data, colour=colour)
+    return levels(recording, "", name, TODAY_GO, variants, CPU, data=data, colour=colour)
 
 
 @chart("why-live", "Calls at random over live handles were not measured")
@@ -466,7 +480,7 @@ def programs(recording: Recording) -> Drawing | None:
         panel = f"{rounding.count(handles)} handles in use, replaced at random"
         panel = panel if handles else "handles dropped at once"
         name = f"with {others} other{'' if others == 1 else 's'}" if others else "handles alone"
-        data = {"arm": f"{panel}, {name}", "unit": "records", "held": held, "added": added}
+        data = {"variant": f"{panel}, {name}", "unit": "records", "held": held, "added": added}
         points += levels(
             recording,
             panel,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gccost import rounding
 from gccost.judging.recording import Recording
 from gccost.measuring import toolchains
-from gccost.measuring.cases import Arm, Ratio
+from gccost.measuring.cases import Ratio, Variant
 from gccost.showing import tables
 from gccost.showing.tables import Cell, Markup
 from gccost.stats import Estimate
@@ -26,18 +26,18 @@ class Line:
     """A variant on a release, next to the variant that it is compared with."""
 
     recording: Recording
-    arm: Arm
-    baseline: Arm
+    variant: Variant
+    baseline: Variant
     release: str
 
     def level(self, metric: str) -> float:
-        return self.recording.level(self.arm, self.release, metric).value
+        return self.recording.level(self.variant, self.release, metric).value
 
     def amount(self, metric: str) -> float:
-        return self.recording.amount(self.arm, self.release, metric).value
+        return self.recording.amount(self.variant, self.release, metric).value
 
     def over(self, metric: str = "ns/op") -> Ratio:
-        return Ratio(self.arm, self.baseline, metric)
+        return Ratio(self.variant, self.baseline, metric)
 
     def added(self, metric: str = "ns/op") -> Estimate:
         return self.recording.added(self.over(metric), self.release)
@@ -48,10 +48,14 @@ Columns = Mapping[str, Column]
 
 
 def of_variants(
-    recording: Recording, columns: Columns, arms: Iterable[Arm], baseline: Arm, release: str
+    recording: Recording,
+    columns: Columns,
+    variants: Iterable[Variant],
+    baseline: Variant,
+    release: str,
 ) -> Markup:
     """A table of the variants that were measured on a release."""
-    lines = [Line(recording, arm, baseline, release) for arm in arms]
+    lines = [Line(recording, variant, baseline, release) for variant in variants]
     heap = dict(baseline.sub).get("mb")
     where = f", next to {heap} MB of live Go memory" if heap else ""
     return tables.table(
@@ -59,7 +63,7 @@ def of_variants(
         [
             [column(line) for column in columns.values()]
             for line in lines
-            if len(recording.samples(line.arm, release))
+            if len(recording.samples(line.variant, release))
         ],
         caption=toolchains.title(release) + where,
     )
@@ -77,17 +81,17 @@ def amount(metric: str, shown: Callable[[float], str] = rounding.count) -> Colum
 
 def compared(shown: Column, of_baseline: str = "–") -> Column:
     """A column that compares with the baseline, whose own cell says `of_baseline`."""
-    return lambda line: Cell(of_baseline) if line.arm == line.baseline else shown(line)
+    return lambda line: Cell(of_baseline) if line.variant == line.baseline else shown(line)
 
 
-def costs(baseline: Arm) -> Columns:
+def costs(baseline: Variant) -> Columns:
     """Time, against a baseline, memory, and what is left unfreed."""
     return {
         "variant": lambda line: (
-            NAMES[line.arm.benchmark] + (", GC off" if line.arm.gogc == "off" else "")
+            NAMES[line.variant.benchmark] + (", GC off" if line.variant.gogc == "off" else "")
         ),
         "cost, ns/op": level("ns/op"),
-        "mean, ns/op": lambda line: rounding.plain(line.recording.mean(line.arm, line.release)),
+        "mean, ns/op": lambda line: rounding.plain(line.recording.mean(line.variant, line.release)),
         f"against {NAMES[baseline.benchmark]}": compared(
             lambda line: tables.estimate(line.recording.ratio(line.over(), line.release), "ratio"),
             of_baseline="1",
@@ -107,13 +111,13 @@ def costs(baseline: Arm) -> Columns:
 
 
 def _objects(line: Line) -> str:
-    return rounding.count(float(line.recording.samples(line.arm, line.release)["n"].iloc[0]))
+    return rounding.count(float(line.recording.samples(line.variant, line.release)["n"].iloc[0]))
 
 
 # What the system counted of whole processes, as `time` prints it. The baseline is
 # the process that does no work: per-object costs are net of it.
 PROCESSES: Columns = {
-    "variant": lambda line: on_a_jvm(line.arm),
+    "variant": lambda line: on_a_jvm(line.variant),
     "objects": compared(_objects),
     "user s": amount("user-s", rounding.plain),
     "system s": amount("sys-s", rounding.plain),
@@ -124,7 +128,9 @@ PROCESSES: Columns = {
     "collections": amount("gc-cycles"),
     "paused ms": lambda line: rounding.plain(1000 * line.amount("gc-pause-s")),
     "CPU ns per object": compared(
-        lambda line: tables.estimate(per_object(line.recording, line.arm, line.release)[1], "ns")
+        lambda line: tables.estimate(
+            per_object(line.recording, line.variant, line.release)[1], "ns"
+        )
     ),
 }
 
@@ -140,16 +146,16 @@ def choices(c_ns: float, per_second: float) -> Columns:
         return line.added("settled-ns/op").value
 
     def waiting(line: Line) -> str:
-        held = line.recording.amount(line.arm, line.release, "c-held-peak")
+        held = line.recording.amount(line.variant, line.release, "c-held-peak")
         return rounding.count(held.value if held.samples else line.amount("c-unfreed-loop"))
 
     def wait(line: Line) -> str:
         # By Little's law: what waits on average, over what is freed in a time.
-        mean = line.recording.amount(line.arm, line.release, "c-held-mean")
+        mean = line.recording.amount(line.variant, line.release, "c-held-mean")
         return rounding.nanoseconds(mean.value * line.level("ns/op")) if mean.samples else "–"
 
     return {
-        "choice": lambda line: called(line.arm),
+        "choice": lambda line: called(line.variant),
         "added per object": lambda line: tables.estimate(line.added("settled-ns/op"), "ns"),
         f"to C work of {rounding.nanoseconds(c_ns)}": lambda line: rounding.percent(
             added(line) / c_ns
