@@ -252,8 +252,9 @@ def adopt(run: Path) -> None:
 @main.command()
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))
-def compare(first: Path, second: Path) -> None:
-    """Show two run folders side by side: each claim's figure in both.
+@click.option("--csv", type=click.Path(path_type=Path), help="Also write the comparison here.")
+def compare(first: Path, second: Path, csv: Path | None) -> None:
+    """Show two run folders side by side: each claim's figure and verdict in both.
 
     The runs are never pooled. The last column is the probability of a difference
     at least as large between two runs that measure the same quantity.
@@ -262,16 +263,21 @@ def compare(first: Path, second: Path) -> None:
     for name, fact in _differences(one, other):
         click.echo(f"{name} differs: {fact}")
     rows = [_rows_of(one), _rows_of(other)]
-    click.echo(f"{'claim':<6} {'release':<12} {one.name:>26} {other.name:>26} {'p':>8}")
-    for key in rows[0]:
-        if key not in rows[1]:
-            continue
+    chances = {}
+    click.echo(f"{'claim':<6} {'release':<12} {one.name:>42} {other.name:>42} {'p':>8}")
+    for key in (key for key in rows[0] if key in rows[1]):
         pair = [rows[0][key], rows[1][key]]
-        shown = [rounding.interval(r.estimate, r.unit) for r in pair]
-        chance = stats.heterogeneity([r.estimate for r in pair])
-        click.echo(
-            f"{key[0]:<6} {key[1]:<12} {shown[0]:>26} {shown[1]:>26} {rounding.plain(chance):>8}"
+        shown = [f"{rounding.interval(r.estimate, r.unit)} {r.verdict}" for r in pair]
+        chances[key] = stats.heterogeneity([r.estimate for r in pair])
+        told = rounding.plain(chances[key])
+        click.echo(f"{key[0]:<6} {key[1]:<12} {shown[0]:>42} {shown[1]:>42} {told:>8}")
+    if csv is not None:
+        left, right = (
+            ledger.table(of[key] for key in chances).set_index(["id", "toolchain"]) for of in rows
         )
+        both = left.join(right, lsuffix="_1", rsuffix="_2")
+        both["p"] = [rounding.written(p) for p in chances.values()]
+        write_whole(csv, both.to_csv(lineterminator="\n").encode())
 
 
 def _rows_of(run: Run) -> dict[tuple[str, str], ledger.Row]:

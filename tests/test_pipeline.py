@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 
+import pandas as pd
 import pytest
 from browser import DESKTOP, PHONE, Browser
 from measured import Made, gccost
@@ -105,8 +107,11 @@ def test_the_page_is_light_enough_to_mail(made: Made) -> None:
     assert (made.report / "index.html").stat().st_size < 5_000_000
 
 
-def test_two_runs_are_compared_and_never_pooled(made: Made) -> None:
+def test_two_runs_are_compared_and_never_pooled(made: Made, tmp_path: Path) -> None:
     (run,) = all_runs(made.runs)
-    done = gccost("compare", str(run.folder), str(run.folder))
+    done = gccost("compare", str(run.folder), str(run.folder), f"--csv={tmp_path / 'both.csv'}")
     assert done.returncode == 0, done.stderr
     assert "L1" in done.stdout
+    written = pd.read_csv(tmp_path / "both.csv")
+    assert len(written) == len(done.stdout.splitlines()) - 1
+    assert (written["verdict_1"] == written["verdict_2"]).all()
