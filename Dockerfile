@@ -41,6 +41,8 @@ RUN python -m gccost fetch \
     && rm -rf "$HOME/.cache/go-build" "$HOME/go/pkg/mod/cache/download/golang.org/toolchain/@v/"*.zip
 
 COPY --chown=jovyan:jovyan . .
+# JupyterLab hides the charts of a notebook that is not trusted.
+RUN jupyter trust notebooks/*.ipynb
 
 EXPOSE 8888
 # The link that it prints leads to the results.

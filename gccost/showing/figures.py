@@ -1,16 +1,15 @@
 """What every chart has: its style, its alt text, its data, and how it is shown.
 
-A chart is shown as SVG whose inks follow the page (light or dark), as PNG where
-an SVG is not trusted, as its alt text where neither is, and with its data as CSV.
+A chart is shown as SVG whose inks follow the page (light or dark), as its alt text where
+JupyterLab does not trust the notebook, and with its data as CSV.
 """
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import matplotlib as mpl
@@ -69,7 +68,18 @@ class Chart:
     alt: str
     data: pd.DataFrame
     svg: str
-    png: bytes
+    figure: Figure = field(repr=False, compare=False)
+
+    @property
+    def png(self) -> bytes:
+        """The same picture as PNG, for where no SVG can be shown."""
+        raster, dpi = io.BytesIO(), self.figure.dpi
+        self.figure.set_layout_engine("none")  # what is laid out stays as it is
+        with style():
+            self.figure.set(facecolor="white")
+            FigureCanvasAgg(self.figure).print_png(raster, metadata={"Software": None})
+        self.figure.set(dpi=dpi)
+        return raster.getvalue()
 
     def csv(self) -> str:
         """The data as CSV, every number rounded as all are."""
@@ -81,7 +91,6 @@ class Chart:
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         bundle = {
             "image/svg+xml": self.svg,
-            "image/png": base64.b64encode(self.png).decode(),
             "text/plain": self.alt,
             "text/csv": self.csv(),
         }
@@ -96,22 +105,12 @@ def style() -> Any:
 
 def finish(figure: Figure, *, name: str, title: str, alt: str, data: pd.DataFrame) -> Chart:
     """Make a chart of a drawn figure."""
-    vector, raster = io.StringIO(), io.BytesIO()
+    vector, dpi = io.StringIO(), figure.dpi
     # Not by savefig, which lays out and draws everything once more before it does so.
-    dpi = figure.dpi
     with style():
         FigureCanvasSVG(figure).print_svg(vector, metadata={"Date": None, "Creator": None})
-        figure.set_layout_engine("none")  # what is laid out stays as it is
-        figure.set(dpi=dpi, facecolor="white")
-        FigureCanvasAgg(figure).print_png(raster, metadata={"Software": None})
-    return Chart(
-        name,
-        title,
-        f"{title}. {alt}",
-        data,
-        _for_a_page(vector.getvalue(), name),
-        raster.getvalue(),
-    )
+    figure.set(dpi=dpi)  # which the canvas changed
+    return Chart(name, title, f"{title}. {alt}", data, _for_a_page(vector.getvalue(), name), figure)
 
 
 def _for_a_page(svg: str, name: str) -> str:
