@@ -1,0 +1,39 @@
+"""Imports inside gccost go one way: from a later layer to an earlier one."""
+
+from __future__ import annotations
+
+import ast
+
+from gccost import paths
+
+LAYERS = (
+    {"errors", "files", "paths", "processes", "stats"},
+    {"rounding"},
+    {"measuring"},
+    {"gokernel", "judging", "settings"},
+    {"simulation", "showing"},
+    {"studies"},
+    {"choosing", "doctor", "precision", "study"},
+    {"cli", "__main__"},
+)
+LEVELS = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+
+def test_imports_go_from_a_later_layer_to_an_earlier_one() -> None:
+    root = paths.ROOT / "gccost"
+    upwards = []
+    for path in root.rglob("*.py"):
+        here, *_ = path.relative_to(root).with_suffix("").parts
+        if here == "__init__":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("gccost"):
+                continue
+            package, *_ = node.module.split(".")[1:] or ("",)
+            there = [package] if package else [alias.name for alias in node.names]
+            upwards += [
+                f"{path.relative_to(root)}:{node.lineno} imports {name}"
+                for name in there
+                if LEVELS[name] > LEVELS[here]
+            ]
+    assert not upwards
