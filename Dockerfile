@@ -35,6 +35,7 @@ COPY --chown=jovyan:jovyan requirements*.lock ./
 COPY --chown=jovyan:jovyan gokernel/ gokernel/
 COPY --chown=jovyan:jovyan javasrc/ javasrc/
 COPY --chown=jovyan:jovyan gosrc/ gosrc/
+COPY --chown=jovyan:jovyan data/releases.csv data/
 COPY --chown=jovyan:jovyan gccost/ gccost/
 RUN python -m gccost fetch \
     && python -m gccost kernel \
