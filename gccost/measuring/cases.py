@@ -236,11 +236,6 @@ class Case:
         """The name of its samples, without the GOMAXPROCS suffix."""
         return self.variant.on(self.release)
 
-    @property
-    def sized_name(self) -> str:
-        """Its name and N: samples of another N are another case's."""
-        return f"{self.name} {self.n}"
-
 
 class Quantity(ABC):
     """What a claim is tested by.

@@ -216,13 +216,6 @@ def diamonds(axes: Axes, points: Iterable[tuple[float, float, str]]) -> None:
         )
 
 
-def lines_down(axes: Axes, labels: Sequence[str]) -> None:
-    """A name per line, from the top."""
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(max(len(labels), 1) - 0.5, -0.5)
-    axes.grid(axis="y", visible=False)
-
-
 # --- Dot plots --------------------------------------------------------------------
 
 
