@@ -157,7 +157,7 @@ def _claims() -> Iterator[Claim]:
         """A variant with the collecting of the rest, against a manual free."""
         return Ratio(over, under, "settled-ns/op")
 
-    slab, cost, closed = slabs("Slab"), "the-cost", "closed-by-hand"
+    slab, cost, closed = slabs("Slab"), "the-cost", "closed-explicitly"
     held = Amount(SURVIVORS, "c-held/survivor")
     live = Ratio(living("LiveSlab"), living("LiveManual"))
     # With twice as many goroutines as CPUs at most, as the cases are measured.
