@@ -92,7 +92,7 @@ HTML(f'<table class="ledger"><thead><tr>{head}</tr></thead><tbody>{lines}</tbody
 """
 
 QUESTION = """\
-# Is a finalizer ten times dearer than freeing by hand?
+# Is a finalizer ten times more expensive than freeing by hand?
 
 Daniel Lemire measured, in May 2023, that freeing C memory from a **finalizer** costs nearly
 ten times what freeing it by hand costs: 650 ns against 75 ns
@@ -197,7 +197,7 @@ def write_all(folder: Path) -> Sequence[Path]:
             "from IPython.display import Markdown, display\n\n"
             'gap = Chart("lemire-gap", "A finalizer costs 18.4 times freeing by hand",\n'
             '            "By hand 61 ns, by finalizer 1,150 ns.",\n'
-            '            [("freed by hand", 61), ("AddCleanup", 611), ("finalizer", 1150)])\n'
+            '            [("freed manually", 61), ("AddCleanup", 611), ("finalizer", 1150)])\n'
             "display(gap)\n"
             'display(Markdown("The gap is **18.4×** (18.1 to 18.8)."))',
             "gap-chart",
@@ -205,7 +205,7 @@ def write_all(folder: Path) -> Sequence[Path]:
         code(
             'Chart("lemire-raster", "The same, as a picture",\n'
             '      "By hand 61 ns, by finalizer 1,150 ns.",\n'
-            '      [("freed by hand", 61), ("finalizer", 1150)], svg=False)',
+            '      [("freed manually", 61), ("finalizer", 1150)], svg=False)',
             "raster",
         ),
         code("18.4 * 61", "result"),

@@ -322,7 +322,7 @@ def test_every_chart_has_its_data_in_the_page_and_beside_it(report: Path, index:
     files = sorted(path.name for path in (report / "data").iterdir())
     assert files == ["lemire-gap.csv", "lemire-raster.csv", "verdicts.csv"]
     written = (report / "data" / "lemire-gap.csv").read_text()
-    assert written == "variant,ns\nfreed by hand,61\nAddCleanup,611\nfinalizer,1150\n"
+    assert written == "variant,ns\nfreed manually,61\nAddCleanup,611\nfinalizer,1150\n"
     assert '<td>AddCleanup</td><td class="num">611</td>' in index.text
     assert (report / "ledger.csv").read_text() == LEDGER_CSV
 
