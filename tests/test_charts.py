@@ -260,7 +260,7 @@ def test_a_chart_of_gctraces_names_the_one_that_cannot_be_read(tmp_path: Path) -
     for each in path.parent.iterdir():
         each.write_bytes(each.read_bytes()[:-9])
     nothing = draw(recording, "cloudflare-gctrace")
-    assert nothing.title.startswith("No gctrace with cycles was kept; left out: gctraces/")
+    assert nothing.title.startswith("No gctrace with cycles was recorded; left out: gctraces/")
     assert "more cannot be read" in nothing.title
 
 
