@@ -47,7 +47,7 @@ def test_a_full_disk_ends_measuring_and_it_goes_on_when_there_is_room(tools: Fak
     path = tools.the_run().samples
     assert said == (
         f"gccost: {path}: cannot be written: File too large. To fix it: raise the limit on "
-        "the size of files (ulimit -f) and start again: what was measured is kept"
+        "the size of files (ulimit -f) and start again; completed samples are saved"
     )
     before = path.read_bytes()
     assert before.endswith(b"\n")
@@ -164,8 +164,8 @@ def test_a_build_that_finds_no_room_is_a_full_disk(tmp_path: Path, said: str, wh
         builds.build("cstr", TOOLCHAIN, COMPILER, 7, into, run)
     assert str(full.value) == (
         f"{tmp_path / where}: cannot be written: No space left on device (building gosrc/cstr "
-        f"with Go {TODAY_GO}). To fix it: free some disk space and start again: what was "
-        "measured is kept"
+        f"with Go {TODAY_GO}). To fix it: free some disk space and start again; completed "
+        "samples are saved"
     )
 
 

@@ -175,7 +175,7 @@ def test_a_release_that_cannot_be_fetched_leaves_the_others(tools: FakeTools) ->
     shutil.rmtree(tools.folder / f"mod/golang.org/toolchain@{module}")
     done = tools.gccost("measure")
     assert done.returncode == 0
-    assert "Go 1.20.14 is left out. Go 1.20.14: cannot be fetched" in done.stderr
+    assert "Go 1.20.14 is skipped. Go 1.20.14: cannot be fetched" in done.stderr
     assert set(benchfmt.read(tools.the_run().samples).frame["go"]) == {TODAY_GO}
 
 

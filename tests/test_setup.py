@@ -372,7 +372,7 @@ def test_findings_are_aligned_and_summed_up():
         "                     Nothing is measured.\n"
         "                     fix: get one\n"
         "\n"
-        "Missing: C compiler. How this affects the report is said above."
+        "Missing: C compiler. See above for the effect on the report."
     )
 
 
