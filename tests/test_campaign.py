@@ -392,7 +392,7 @@ def test_a_case_that_fails_is_left_out_and_the_rest_goes_on(machine: FakeMachine
     run = campaign.measure(plan)
     assert counted(run, plan) == {"AllocateFree": TINY.shown}
     manifest = run.manifest()
-    assert "left out from here on" in manifest["troubles"][DUMMY.name][-1]
+    assert "skipped from here on" in manifest["troubles"][DUMMY.name][-1]
     assert manifest["failed"] == {
         DUMMY.name: ["the program failed with exit code 9: no output"] * 2
     }
