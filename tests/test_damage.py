@@ -182,7 +182,7 @@ def test_a_wrong_type_in_a_machine_is_named(
     path.write_text(json.dumps(manifest))
     with pytest.raises(GccostError) as wrong:
         Recording.load(LEMIRE, run)
-    assert wrong.value.message == f"this describes no run: {says}"
+    assert wrong.value.message == f"the manifest is invalid: {says}"
     assert wrong.value.location == str(path)
     assert wrong.value.hint
     (said,) = runs.passed_over(tmp_path)

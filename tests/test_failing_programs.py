@@ -222,7 +222,7 @@ def kernel_failed() -> str:
 def test_a_kernel_that_cannot_be_talked_to_is_told_from_one_without_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert "see that memory and disk are free" in kernel_failed()
+    assert "check that memory and disk are free" in kernel_failed()
 
     def refuse(*_: object, **__: object) -> socket.socket:
         raise OSError(number, os.strerror(number))
@@ -234,7 +234,7 @@ def test_a_kernel_that_cannot_be_talked_to_is_told_from_one_without_memory(
     assert "ip link set lo up" in said
     assert "memory and disk" not in said
     number = errno.EMFILE  # there is no file to spare: the loopback is not to blame
-    assert "see that memory and disk are free" in kernel_failed()
+    assert "check that memory and disk are free" in kernel_failed()
 
 
 NOTEBOOK = """

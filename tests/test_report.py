@@ -176,7 +176,7 @@ def test_when_one_notebook_fails_the_others_are_ended(tmp_path: Path) -> None:
         (
             '{"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells":'
             ' [{"cell_type": "markdown", "metadata": {}, "source": []}]}',
-            "do not each have an id",
+            "lack unique ids",
         ),
     ],
 )
@@ -413,7 +413,7 @@ def write_fixture_report_of_one(notebook: Path, out: Path) -> None:
         (shown(text_html="<p style='background: url(https://a.b)'>"), "to be fetched"),
         (shown(text_html=f"<img src='data:image/png;base64,{PIXEL}'>"), "no alt text"),
         (shown(text_html="<a href='javascript:alert(1)'>x</a>"), "cannot be followed"),
-        (shown(text_html="<a href='#no-such-place'>x</a>"), "leads nowhere"),
+        (shown(text_html="<a href='#no-such-place'>x</a>"), "has no target"),
     ],
 )
 def test_what_breaks_a_promise_is_told_with_its_cell(
@@ -435,7 +435,7 @@ def test_two_charts_of_one_name_must_be_one_chart(tmp_path: Path) -> None:
     other.id = "another-cell"
     again = nbformat.from_dict({**one, "id": "again"})
     page_of(tmp_path, one, again)
-    with pytest.raises(GccostError, match="two charts are called a-chart"):
+    with pytest.raises(GccostError, match="two charts named a-chart"):
         page_of(tmp_path, one, other)
 
 

@@ -71,7 +71,7 @@ def test_two_runs_in_one_second_are_two_folders(tmp_path: Path) -> None:
         ("\0\0\0", "this is not JSON"),
         ("[" * 100_000, "this is not JSON"),
         ('{"format": 2, "warnings": ["\\ud800"]}', "this is not JSON"),
-        ("[]", "not the description of a run"),
+        ("[]", "not a run's manifest"),
         ('{"format": 99}', "format 99"),
         ('{"format": 2}', "missing required field `created`"),
         (described(warnings=[3]), r"Expected `str`, got `int` - at `\$\.warnings\[0\]`"),

@@ -87,10 +87,10 @@ def test_replay_shows_the_recorded_run_and_says_when_the_programs_have_changed(
 
 def test_a_run_that_was_broken_off_says_so(machine: FakeMachine, reference) -> None:
     opened = study.open_study("lemire")
-    assert "broken off" not in opened.notice().text
+    assert "interrupted before" not in opened.notice().text
     opened.run.update(finished={})
     again = study.Study("measure", Recording.load(STUDIES["lemire"], opened.run), ())
-    assert "was broken off before its budget was spent" in again.notice().text
+    assert "was interrupted before its budget was spent" in again.notice().text
 
 
 def test_changes_are_only_said_where_they_are_more_than_noise(reference, monkeypatch) -> None:

@@ -111,22 +111,22 @@ def _warnings(of: Mapping[str, Any]) -> Iterator[str]:
     if kind := of.get("virtualisation"):
         yield (
             f"This is a virtual machine ({kind}): its host may take the CPU away at any time, so "
-            "wall-clock times spread more than on a machine of its own."
+            "wall-clock times vary more than on a physical machine."
         )
     if cpus < 4:
         yield (
             f"Only {told} may be used: the garbage collector works less in parallel with the "
-            "program than on the documents' machines, so wall-clock times hold more of its work."
+            "program than on the documents' machines, so wall-clock times include more of its work."
         )
     if (quota := of.get("cpu_quota")) and quota < cpus:
         yield (
-            f"A quota of {quota:g} CPUs is set over {told}: what uses more is stopped for a "
-            "while, which makes variants with a concurrent collector look slower."
+            f"A quota of {quota:g} CPUs is set over {told}: processes that use more are paused, "
+            "which makes variants with a concurrent collector look slower."
         )
     if (load := (of.get("load") or [0.0])[0]) > 0.5 * cpus:
         yield (
             f"The machine was busy before measuring began (load {load:g} on {told}): wall-clock "
-            "times are too high and spread more."
+            "times are too high and vary more."
         )
     if (governor := of.get("governor")) and governor != "performance":
         yield (
@@ -141,8 +141,8 @@ def _warnings(of: Mapping[str, Any]) -> Iterator[str]:
     known = [size for size in (of.get("memory_available"), of.get("memory_limit")) if size]
     if known and (free := min(known)) < 2 * _GIB:
         yield (
-            f"Only {free / _GIB:.1f} GiB of memory are free: variants that keep garbage may be "
-            "slowed by paging, or be killed."
+            f"Only {free / _GIB:.1f} GiB of memory are free: variants that keep garbage may swap "
+            "or be killed."
         )
     if (swapped := of.get("swap_used") or 0) > 64 * 2**20:
         yield (
@@ -151,8 +151,7 @@ def _warnings(of: Mapping[str, Any]) -> Iterator[str]:
         )
     if of.get("dirty"):
         yield (
-            "The clone holds changes that are not committed: nobody else can measure exactly "
-            "what was measured here."
+            "The clone has uncommitted changes, so nobody else can repeat this measurement exactly."
         )
 
 

@@ -114,7 +114,7 @@ class Run:
             raise GccostError(f"this is not JSON: {error}", str(path), _RESTORE) from None
         written = manifest.get("format") if isinstance(manifest, dict) else None
         if not isinstance(written, int):
-            raise GccostError("this is not the description of a run", str(path), _RESTORE)
+            raise GccostError("this is not a run's manifest", str(path), _RESTORE)
         if written != FORMAT:
             raise GccostError(
                 f"the run has format {written}, this gccost reads format {FORMAT}",
@@ -127,7 +127,7 @@ class Run:
         try:
             msgspec.convert(manifest, Manifest)
         except msgspec.ValidationError as misfit:
-            raise GccostError(f"this describes no run: {misfit}", str(path), _RESTORE) from None
+            raise GccostError(f"the manifest is invalid: {misfit}", str(path), _RESTORE) from None
         return cast(Manifest, manifest)  # unknown fields are preserved
 
     def update(self, **facts: Any) -> None:
@@ -310,7 +310,7 @@ def exclusive(folder: Path, doing: str) -> Iterator[None]:
             lock.acquire(blocking=False)
         except Timeout:
             raise GccostError(
-                f"another gccost is {doing} here; this one leaves it alone",
+                f"another gccost is {doing} here",
                 str(folder),
                 "wait until it is done, or stop it, and start again",
             ) from None

@@ -163,9 +163,9 @@ def pin(version: str, say: Callable[[str], None] = silent) -> str:
     Go checks the download against its checksum database. Returns the added line.
     """
     if not re.fullmatch(r"1(\.\d+){1,2}", version):
-        raise GccostError(f"{version!r} is no Go release", "gccost release", "name one, as 1.27.4")
+        raise GccostError(f"{version!r} is not a Go release", "gccost release", "name one: 1.27.4")
     if version in GO_RELEASES:
-        raise GccostError(f"Go {version} is there already", str(paths.RELEASES), "make report")
+        raise GccostError(f"Go {version} is already listed", str(paths.RELEASES), "make report")
     found, _ = _download(version, say)
     head, *lines = paths.RELEASES.read_text(encoding="utf-8").splitlines()
     added = f"{version},{_platform()},{found}"

@@ -148,7 +148,7 @@ def read_notebook(path: Path) -> NotebookNode:
         ids = [cell.get("id") for cell in node.get("cells", [])]
         if version < (4, 5) or None in ids or len(set(ids)) < len(ids):
             raise GccostError(
-                "its cells do not each have an id of their own, so no link could point to them",
+                "its cells lack unique ids, so links cannot point to them",
                 str(path),
                 "open it in JupyterLab (make lab) and save it",
             )
@@ -269,7 +269,7 @@ def _cell_failed(notebook: Path, number: int, error: CellExecutionError) -> Gcco
     if line := re.findall(rf"Cell In\s*\[{number}\], line (\d+)", trace):
         location += f", line {line[-1]}"
     said = f"{error.ename}: {error.evalue}" if error.evalue else error.ename
-    return GccostError(said, location, "run this chapter in JupyterLab (make lab) to look into it")
+    return GccostError(said, location, "run this chapter in JupyterLab (make lab) to investigate")
 
 
 def _kernel_failed(
@@ -287,7 +287,7 @@ def _kernel_failed(
     said = [line for line in last_words.read().split("\n") if line and not line.startswith("[")]
     if said:
         message += f"; its last message: {said[-1].strip()}"
-    hint = "see that memory and disk are free, and run it again"
+    hint = "check that memory and disk are free, and run it again"
     return GccostError(message, location, _LOOPBACK_HINT if _loopback_is_down() else hint)
 
 

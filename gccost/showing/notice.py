@@ -19,7 +19,7 @@ from gccost.showing.tables import Markup
 SHOWN_PROBLEMS = 5  # unusable lines to list; a corrupt file has many
 
 DISTURBED = (
-    "The machine was disturbed while this was measured, so ratios of the times concerned are not "
+    "The machine was disturbed during this measurement, so ratios of the affected times are not "
     "judged. Close other programs, or use another machine, and measure again. The reasons:"
 )
 
@@ -102,7 +102,7 @@ def _samples(recordings: Sequence[Recording]) -> str:
 def _caveats(recording: Recording) -> Iterator[str]:
     manifest = recording.manifest
     if len(recording.frame) and not _finished(recording):
-        yield "This run was broken off before its budget was spent."
+        yield "This run was interrupted before its budget was spent."
     for release in recording.releases:
         if not manifest["random_layout"].get(release, True):
             yield (

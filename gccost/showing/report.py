@@ -373,7 +373,7 @@ def _check_tag(tag: Tag, location: str) -> None:
     """Raise GccostError for an element that the report must not have."""
     if tag.name in _FORBIDDEN:
         raise GccostError(
-            f"an output or a text holds <{tag.name}>, which no page of the report may",
+            f"an output or a text contains <{tag.name}>, which the report does not allow",
             location,
             "show it as a table, a chart or text",
         )
@@ -391,7 +391,7 @@ def _check_tag(tag: Tag, location: str) -> None:
         raise GccostError(
             "this picture has no alt text",
             location,
-            "write ![what is to be seen](…), or give it an aria-label",
+            "write ![a description](…), or give it an aria-label",
         )
 
 
@@ -466,7 +466,7 @@ def _check_links(chapters: Sequence[_Chapter]) -> None:
     for location, anchor in chain.from_iterable(chapter.links for chapter in chapters):
         if anchor not in known:
             raise GccostError(
-                f"the link to {anchor} leads nowhere in the report",
+                f"the link to {anchor} has no target in the report",
                 location,
                 "point it to a heading or to the id of a cell that shows something",
             )
@@ -479,7 +479,7 @@ def _by_name(chapters: Iterable[_Chapter]) -> dict[str, _Chart]:
         for chart in chapter.charts:
             if chart.csv and charts.setdefault(chart.name, chart).csv != chart.csv:
                 raise GccostError(
-                    f"two charts are called {chart.name} and differ in their data",
+                    f"two charts named {chart.name} have different data",
                     f"{chapter.stem}.ipynb",
                     "give one of them another name",
                 )
@@ -494,7 +494,7 @@ def _check_size(html: str, path: Path, charts: Mapping[str, _Chart]) -> None:
         if largest is not None:
             hint += f"; the largest chart is {largest.name} with {len(largest.svg) / 1e6:.1f} MB"
         raise GccostError(
-            f"the page weighs {size / 1e6:.1f} MB, more than {LARGEST_PAGE / 1e6:.0f}",
+            f"the page has {size / 1e6:.1f} MB, more than {LARGEST_PAGE / 1e6:.0f}",
             str(path),
             hint,
         )
