@@ -1,4 +1,4 @@
-"""A real browser for the tests: what a reader of a page would meet.
+"""A real browser for the tests, which reports what a reader would see.
 
 The `browser` fixture starts a headless Chromium once a session. It lives in a
 thread of its own, because Playwright keeps an event loop running in the thread

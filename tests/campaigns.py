@@ -1,4 +1,4 @@
-"""Small campaigns on fake machines, for tests that break them off or spoil what they left."""
+"""Small campaigns on fake machines, for tests that interrupt them or damage their runs."""
 
 from __future__ import annotations
 

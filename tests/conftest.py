@@ -1,4 +1,4 @@
-"""What several tests share: programs that stand in for the measured ones."""
+"""Shared fixtures: fake programs in place of the measured ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine whose compilers are scripts, for a `gccost` in a process of its own.
+"""A machine whose compilers are scripts, for a `gccost` in its own process.
 
 They lie where gccost looks for real ones: the Go releases in Go's module cache,
 the C compiler in CC. What they do can be changed between two starts.

@@ -1,4 +1,4 @@
-"""A JupyterLab for the tests, and what a reader does in it."""
+"""A JupyterLab for the tests, and a reader's actions in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main job done once a session, for real: what `gccost report` measures, runs and writes."""
+"""A real `gccost report`, run once per session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two small notebooks with everything that the report must be able to show.
+"""Two small notebooks with all kinds of content that the report must show.
 
 They are written as a chapter would be, run for real, and need nothing of the
 package: what they display is the form that the package's charts and tables have.

@@ -1,4 +1,4 @@
-"""Synthetic recordings: run folders of every study, whose figures a test knows.
+"""Synthetic recordings: run folders of every study with known values.
 
 One model says what a case costs; each sample varies by half a percent. A test overrides
 a figure with `ns`, or changes single samples with `change`.

@@ -1,4 +1,4 @@
-"""What the reader and writer of the Go benchmark format promise."""
+"""The reader and the writer of the Go benchmark format."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_programs_own_line_becomes_a_named_sample() -> None:
     )
 
 
-def test_keys_procs_and_parts_of_the_name_are_told_apart() -> None:
+def test_keys_procs_and_name_parts_are_distinguished() -> None:
     sample = parse_line("BenchmarkSign/P256/k=a=b/empty=/=odd-8 5 1 ns/op")
     assert sample == Sample("Sign/P256/=odd", 5, {"ns/op": 1.0}, {"k": "a=b", "empty": ""}, 8)
 
@@ -95,7 +95,7 @@ def test_the_end_of_a_name_is_not_mistaken_for_procs(end: str, procs: int) -> No
         ("BenchmarkX 1 1 ns\udce9/op", "not text"),
     ],
 )
-def test_a_malformed_line_is_told_with_its_reason(line: str, why: str) -> None:
+def test_a_malformed_line_is_reported_with_its_reason(line: str, why: str) -> None:
     problem = parse_line(line, "lemire.txt", 7)
     assert isinstance(problem, SyntaxProblem)
     assert why in problem.why
@@ -320,7 +320,7 @@ def test_many_samples_are_all_counted(tmp_path: Path) -> None:
 
 @tried("a file")
 @given(content=st.binary(max_size=400))
-def test_no_bytes_bring_the_reader_down(tmp_path: Path, content: bytes) -> None:
+def test_no_bytes_crash_the_reader(tmp_path: Path, content: bytes) -> None:
     reading = read_text(tmp_path, content)
     for problem in reading.errors:
         str(problem).encode()
@@ -328,7 +328,7 @@ def test_no_bytes_bring_the_reader_down(tmp_path: Path, content: bytes) -> None:
 
 @tried("a line")
 @given(text=st.text(max_size=200))
-def test_no_text_brings_the_parser_down(text: str) -> None:
+def test_no_text_crashes_the_parser(text: str) -> None:
     found = parse_line(f"Benchmark{text}")
     assert isinstance(found, Sample | SyntaxProblem)
     if isinstance(found, Sample):

@@ -1,4 +1,4 @@
-"""The campaign: one sample, rounds, open questions, faults, and taking up what was broken off."""
+"""The campaign: samples, rounds, open questions, faults, and resuming."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_two_studies_must_agree_on_the_n_of_a_case(machine: FakeMachine) -> None
         campaign.plan(two, TINY)
 
 
-def test_every_round_is_complete_in_an_order_and_a_layout_of_its_own(
+def test_every_round_is_complete_with_its_own_order_and_layout(
     machine: FakeMachine, sampler: Sampler
 ) -> None:
     plan = campaign.plan([LEMIRE], replace(TINY, shown=4))
@@ -360,7 +360,7 @@ def test_a_larger_budget_or_another_study_adds_to_the_same_run(sampler: Sampler)
 
 
 @pytest.mark.parametrize("at", [1, 5, 17, 60])
-def test_a_run_that_is_broken_off_goes_on_from_there(machine: FakeMachine, at: int) -> None:
+def test_an_interrupted_run_is_resumed(machine: FakeMachine, at: int) -> None:
     plan = campaign.plan([LEMIRE], TINY)
     seen = 0
 
@@ -386,7 +386,7 @@ def test_a_run_that_is_broken_off_goes_on_from_there(machine: FakeMachine, at: i
 # --- what goes wrong --------------------------------------------------------------
 
 
-def test_a_case_that_fails_is_left_out_and_the_rest_goes_on(machine: FakeMachine) -> None:
+def test_a_failing_case_is_skipped_and_the_others_are_measured(machine: FakeMachine) -> None:
     machine.behaviour = '[ "$name" = BenchmarkAllocateDummy ] && exit 9; line "$name"'
     plan = campaign.plan([study(CASE, DUMMY)], TINY)
     run = campaign.measure(plan)

@@ -1,4 +1,4 @@
-"""Every chart keeps the same promises; what it draws and says follows the samples."""
+"""All charts satisfy the same contract, and their content follows the samples."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ def test_a_flame_graph_is_cut_below_its_depth() -> None:
 @pytest.mark.parametrize(
     "wanted", [[0.1, 0.5, 0.9], [0.5, 0.5, 0.5], [0.1, 0.11, 0.12, 0.3], [0.95, 0.98, 0.99], []]
 )
-def test_names_at_the_ends_of_lines_stand_apart(wanted: list[float]) -> None:
+def test_names_at_the_ends_of_lines_do_not_overlap(wanted: list[float]) -> None:
     apart: Callable[[list[float], float], list[float]] = plots._apart
     placed = apart(wanted, 0.1)
     assert all(b - a > 0.1 - 1e-9 for a, b in pairwise(placed))

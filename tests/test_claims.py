@@ -1,4 +1,4 @@
-"""The rules of judging, and the claims that they are applied to."""
+"""The rules for verdicts, and the claims that use them."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_rules_of_more_than_one_interval(
 every_claim = pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda c: c.id)
 
 
-def test_every_claim_has_its_published_row_and_the_other_way_round() -> None:
+def test_claims_and_published_rows_correspond() -> None:
     assert set(CLAIMS) == set(published.claims().index)
 
 
@@ -263,7 +263,7 @@ def test_a_verdict_is_given_eight_rounds_before_it_is_given_up() -> None:
         (math.nan, " (99 %: 1.00× to 4.00×)"),
     ],
 )
-def test_how_much_more_is_told(needed: float, told: str) -> None:
+def test_the_reason_says_how_many_more_rounds(needed: float, told: str) -> None:
     row, *_ = ledger.rows({}, [replace(STUDIES["remedies"], claims=(CLAIMS["L6"],))])
     verdict = Verdict(UNDECIDED, "the interval holds the bar")
     row = replace(row, verdict=verdict, judged=interval(1, 4), needed=needed, unit="ratio")

@@ -1,4 +1,4 @@
-"""Chapter 04: what it tests where, a sweep that is broken off, and a made-up machine."""
+"""Chapter 04: its claims by machine, an interrupted sweep, and a simulated machine."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_a_plane_is_found_again_within_its_intervals() -> None:
     ],
     ids=["nothing", "too few", "one never varies", "one is the other"],
 )
-def test_a_plane_that_cannot_be_told_is_none(xs: list[list[float]], y: list[float]) -> None:
+def test_an_undetermined_plane_is_none(xs: list[list[float]], y: list[float]) -> None:
     assert fits.plane(xs, y) is None
 
 
@@ -299,7 +299,7 @@ def test_a_report_and_a_replay_hold_no_widget(
     assert set(shown._repr_mimebundle_()) == {"text/markdown", "text/plain"}
 
 
-def test_in_a_session_of_ones_own_there_are_menus(
+def test_an_interactive_session_has_menus(
     few_cores: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(widgets.HEADLESS, raising=False)

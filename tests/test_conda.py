@@ -1,4 +1,4 @@
-"""Inside an activated conda environment: its tools are used, and nothing of it bends a result.
+"""An activated conda environment: its tools are used, and it does not affect results.
 
 That a replay gives the same bytes there is held by tests/test_replay.py.
 """

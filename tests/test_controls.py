@@ -1,4 +1,4 @@
-"""The controls: for a reader who is there, and for nobody else."""
+"""The widgets: shown only to an interactive reader."""
 
 from __future__ import annotations
 

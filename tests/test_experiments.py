@@ -1,4 +1,4 @@
-"""Experiments are data: what they declare must fit together."""
+"""The declarations of experiments are consistent."""
 
 import re
 from collections import defaultdict
@@ -67,7 +67,7 @@ def test_what_the_gc_bears_on_is_compared_at_the_same_n() -> None:
                 assert len(n) == 1, claim.id
 
 
-def test_a_control_is_its_arm_in_all_but_the_name() -> None:
+def test_a_control_differs_from_its_variant_only_by_name() -> None:
     controls: defaultdict[str, set[str]] = defaultdict(set)
     for of in together:
         n = {(c.variant, c.release): c.n for c in of.cases}
@@ -83,7 +83,7 @@ def test_a_control_is_its_arm_in_all_but_the_name() -> None:
 
 
 @every_experiment
-def test_every_benchmark_stands_in_its_program(of: Experiment) -> None:
+def test_every_benchmark_is_in_its_program(of: Experiment) -> None:
     for case in of.cases:
         folder = languages.of(of).folder / case.program
         if folder.is_relative_to(paths.JAVASRC):
@@ -105,14 +105,14 @@ def test_a_leaking_case_fits_in_memory(of: Experiment) -> None:
 
 
 @every_experiment
-def test_every_key_of_a_case_is_one_that_samples_are_told_apart_by(of: Experiment) -> None:
+def test_every_key_of_a_case_distinguishes_samples(of: Experiment) -> None:
     for case in of.cases:
         keys = [key for key, _ in case.variant.sub] + list(case.variant.keys())
         assert set(keys) <= set(KEYS), case.name
 
 
 @every_experiment
-def test_its_chapter_stands(of: Experiment) -> None:
+def test_its_chapter_exists(of: Experiment) -> None:
     assert (paths.NOTEBOOKS / f"{of.chapter}.ipynb").exists()
 
 

@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md, done word for word in a copy of the tree."""
+"""The recipes of CONTRIBUTING.md work literally in a copy of the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs, compilers, clocks and kernels that fail: the rest goes on, and the fault is said."""
+"""Failing programs, compilers, clocks and kernels: the fault is reported, the rest continues."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from gccost.showing import execute
     ],
     ids=["hangs", "prints another unit", "a signal of its own"],
 )
-def test_a_program_that_fails_is_left_out_and_the_rest_goes_on(
+def test_a_failing_program_is_skipped_and_the_others_are_measured(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, behaviour: str, why: str
 ) -> None:
     monkeypatch.setitem(run_sample.__kwdefaults__, "limit", 0.3)
@@ -127,7 +127,7 @@ def test_a_process_that_does_not_count_as_asked_is_no_sample(
     assert failure.value.location == CASE.name
 
 
-def test_a_clock_that_jumps_bends_neither_budget_nor_resuming(
+def test_a_jumping_clock_affects_neither_budget_nor_resuming(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = itertools.cycle([1.7e9, 3e9, -5.0, 0.0, 1.7e9])
@@ -161,7 +161,7 @@ def test_without_compilers_and_network_each_way_out_is_named(tools: FakeTools) -
         assert "Traceback" not in done.stderr
 
 
-def test_a_go_on_path_that_is_no_program_is_passed_over(tools: FakeTools) -> None:
+def test_a_go_on_path_that_is_not_a_program_is_skipped(tools: FakeTools) -> None:
     broken = tools.folder / "bin" / "go"
     broken.parent.mkdir()
     broken.write_bytes(b"\x7fELF no program")
@@ -219,7 +219,7 @@ def kernel_failed() -> str:
     return str(execute._kernel_failed(Path("a.ipynb"), 0, error, None, io.StringIO()))
 
 
-def test_a_kernel_that_cannot_be_talked_to_is_told_from_one_without_memory(
+def test_an_unreachable_kernel_differs_from_one_without_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert "check that memory and disk are free" in kernel_failed()

@@ -1,4 +1,4 @@
-"""The Go programs: formatted, vetted, and tested on the releases that differ for them."""
+"""The Go programs: formatting, vetting, and tests on the releases that differ."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_go_tests_pass(version: str) -> None:
 
 
 @releases
-def test_an_object_lies_beside_the_next_handle_or_its_dummy(version: str) -> None:
+def test_an_object_is_next_to_the_next_handle_or_its_dummy(version: str) -> None:
     """One run of four must show it: in each other the collector came at the wrong time."""
     failures = []
     for _ in range(4):

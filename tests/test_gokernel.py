@@ -1,4 +1,4 @@
-"""The Go kernel: built from what is pinned, and every Go notebook runs in it."""
+"""The Go kernel: built from pinned sources, and it runs every Go notebook."""
 
 from __future__ import annotations
 

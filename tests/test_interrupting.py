@@ -1,4 +1,4 @@
-"""Whatever ends a command, no process stays, nothing recorded is lost, and it can go on."""
+"""Interrupted commands leave no process, lose no samples, and can be resumed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ main(["measure"])
         ("a write", signal.SIGTERM),
     ],
 )
-def test_measuring_that_a_signal_ends_goes_on_from_there(
+def test_measuring_resumes_after_a_signal(
     tools: FakeTools, phase: str, sent: signal.Signals
 ) -> None:
     if phase == "a write":
@@ -210,7 +210,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, moment: str, number: int) -> None
 
 
 @pytest.mark.parametrize(("moment", "number"), [("in", 1), ("in", 3), ("after", 1), ("after", 2)])
-def test_a_run_that_was_killed_as_it_began_goes_on(
+def test_a_run_killed_at_its_start_resumes(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, moment: str, number: int
 ) -> None:
     with monkeypatch.context() as patch:
@@ -226,7 +226,7 @@ def test_a_run_that_was_killed_as_it_began_goes_on(
 
 
 @pytest.mark.parametrize(("moment", "number"), [("in", 3), ("after", 2)])
-def test_a_precision_run_that_was_killed_as_it_began_goes_on(
+def test_a_precision_run_killed_at_its_start_resumes(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, moment: str, number: int
 ) -> None:
     machine.behaviour = BEHAVIOUR
@@ -241,7 +241,7 @@ def test_a_precision_run_that_was_killed_as_it_began_goes_on(
     assert len(run.manifest()["done"]) == 2
 
 
-def test_precision_that_goes_on_keeps_what_was_measured_meanwhile(machine: FakeMachine) -> None:
+def test_resumed_precision_keeps_samples_measured_meanwhile(machine: FakeMachine) -> None:
     machine.behaviour = BEHAVIOUR
     plan = campaign.plan([PRECISION], TINY)
     with pytest.raises(KeyboardInterrupt):
@@ -278,7 +278,7 @@ def test_nothing_is_written_outside_the_clone_and_the_tools_caches(reported: Rep
     assert all(name.startswith(".cache/matplotlib/") for name in written), written
 
 
-def test_a_report_leaves_measuring_that_goes_on_alone(tools: FakeTools) -> None:
+def test_a_report_does_not_disturb_running_measurements(tools: FakeTools) -> None:
     tools.from_the(1, of="sample")
     first = tools.start("measure")
     tools.wait_until_at_work(first)

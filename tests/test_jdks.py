@@ -1,4 +1,4 @@
-"""JDKs: the right one is found, nothing bends it, and what is missing is named."""
+"""JDKs: the right one is found, settings do not affect it, and missing ones are named."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_the_compiler_that_java_home_names_comes_before_a_newer_one(
 # --- fetching -------------------------------------------------------------------
 
 
-def test_offline_a_missing_jdk_is_named_with_the_mend(bare: Path) -> None:
+def test_offline_a_missing_jdk_is_named_with_the_fix(bare: Path) -> None:
     said: list[str] = []
     with pytest.raises(MissingTool, match=r"^JDK 21: is not on this machine.*when online"):
         jdks.fetch("jdk-21", said.append)
@@ -160,7 +160,7 @@ def test_without_maven_jmh_is_named(bare: Path) -> None:
         jdks.jmh()
 
 
-def test_maven_that_fails_is_told_and_leaves_nothing(bare: Path) -> None:
+def test_a_maven_failure_is_reported_and_leaves_nothing(bare: Path) -> None:
     maven(bare, "echo '[ERROR] Unknown host'; exit 1")
     with pytest.raises(MissingTool, match=r"cannot fetch it \(Unknown host\).*when online"):
         jdks.jmh()

@@ -178,7 +178,7 @@ def test_the_commit_of_the_clone_is_named(clone):
     assert machine._commit() == (clone("rev-parse", "HEAD"), False)
 
 
-def test_a_change_that_is_not_committed_is_told(clone):
+def test_an_uncommitted_change_is_reported(clone):
     (paths.ROOT / "file").write_text("two")
     assert machine._commit() == (clone("rev-parse", "HEAD"), True)
 
@@ -216,7 +216,7 @@ cpu family : 27
 """
 
 
-def test_what_tells_clouds_processors_apart_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_description_distinguishes_cloud_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     index = "/sys/devices/system/cpu/cpu0/cache/index"
     files = {"/proc/cpuinfo": CPUINFO}
     for i, (level, kind, size) in enumerate(

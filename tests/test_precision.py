@@ -1,4 +1,4 @@
-"""The precision experiment: independent measurements, complete or not at all."""
+"""The precision study: independent measurements, each complete or absent."""
 
 from __future__ import annotations
 
@@ -131,9 +131,7 @@ def test_each_method_and_load_is_measured_by_real_processes(machine: FakeMachine
 
 
 @pytest.mark.parametrize("at", [0, 1, 5])
-def test_a_measurement_that_was_broken_off_is_made_again_whole(
-    plan: campaign.Plan, at: int
-) -> None:
+def test_an_interrupted_measurement_is_repeated_entirely(plan: campaign.Plan, at: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         measure(plan, at)
     run = campaign.find(plan)

@@ -1,4 +1,4 @@
-"""CPU profiles are read as Go writes them."""
+"""Reading CPU profiles as Go writes them."""
 
 import gzip
 import math

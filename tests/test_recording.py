@@ -1,4 +1,4 @@
-"""From a run folder to estimates, verdicts and charts: the data decide everything."""
+"""Estimates, verdicts and charts follow from a run folder's data."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_a_copy_with_one_variant_scaled_has_other_verdicts(tmp_path: Path) -> No
     assert labels(AllocateAuto=385)["L1"] is UNDECIDED
 
 
-def test_the_first_look_that_decides_stands(tmp_path: Path) -> None:
+def test_the_first_deciding_look_is_final(tmp_path: Path) -> None:
     def later(case: Case, number: int, metrics: recordings.Metrics) -> None:
         if case.variant.benchmark == "AllocateAuto" and number > 4:
             metrics["ns/op"] /= 8

@@ -1,4 +1,4 @@
-"""What data/reference holds: recorded whole, and fit to judge by."""
+"""The recordings in data/reference are complete and can be judged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def recording(request: pytest.FixtureRequest) -> Recording:
     return Recording.load(of, reference(of))
 
 
-# What frees nothing by hand: its cost is the collector's too, so it must take part.
+# Variants without manual frees: their cost includes the collector's, so it must run.
 AUTOMATIC = {"AllocateAuto", "AllocateCleanup", "EmptyFinalizer", "Finalize", "Cleanup"}
 AUTOMATIC |= {"ParallelAuto", "ParallelCleanup"}
 
@@ -45,7 +45,7 @@ def test_every_line_can_be_used(recording: Recording) -> None:
     assert recording.manifest["scale"] == 1
 
 
-def test_it_was_recorded_of_what_stands_here(recording: Recording) -> None:
+def test_it_was_recorded_from_the_current_sources(recording: Recording) -> None:
     here = languages.source_hashes(recording.study)
     assert here.items() <= recording.manifest["programs"].items()
     assert not recording.manifest["machine"]["dirty"]

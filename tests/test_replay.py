@@ -1,4 +1,4 @@
-"""Replay: every page is made from the recorded run, the same to the byte each time."""
+"""Replay makes every page from the recorded run, identical to the byte each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What executed notebooks and the report promise, without a browser."""
+"""Executed notebooks and the report, tested without a browser."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_running_an_executed_notebook_in_place_changes_nothing(executed: Sequenc
     assert executed[0].read_bytes() == before
 
 
-def test_standard_error_can_be_followed_instead_of_kept(run: Callable[..., NotebookNode]) -> None:
+def test_standard_error_can_be_forwarded(run: Callable[..., NotebookNode]) -> None:
     said: list[str] = []
     node = run(
         "import sys\nprint('3 s left', file=sys.stderr)\nprint('kept')", on_stderr=said.append
@@ -126,7 +126,7 @@ def test_an_error_of_ours_in_a_cell_is_passed_on_as_it_is(
     )
 
 
-def test_a_kernel_that_dies_is_told(run: Callable[..., NotebookNode]) -> None:
+def test_a_dead_kernel_is_reported(run: Callable[..., NotebookNode]) -> None:
     with pytest.raises(GccostError, match=r"cell 2: the kernel died, ended by SIGKILL"):
         run("1", "import os\nos.kill(os.getpid(), 9)")
 
@@ -180,7 +180,9 @@ def test_when_one_notebook_fails_the_others_are_ended(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_notebook_is_told(tmp_path: Path, text: str | None, told: str) -> None:
+def test_a_file_that_is_not_a_notebook_is_reported(
+    tmp_path: Path, text: str | None, told: str
+) -> None:
     notebook = tmp_path / "x.ipynb"
     if text is not None:
         notebook.write_text(text)
@@ -318,7 +320,7 @@ def test_charts_do_not_reach_beyond_themselves(index: Page) -> None:
     assert set(used) <= set(index.ids())
 
 
-def test_every_chart_has_its_data_in_the_page_and_beside_it(report: Path, index: Page) -> None:
+def test_every_chart_has_its_data_in_the_page_and_as_csv(report: Path, index: Page) -> None:
     files = sorted(path.name for path in (report / "data").iterdir())
     assert files == ["lemire-gap.csv", "lemire-raster.csv", "verdicts.csv"]
     written = (report / "data" / "lemire-gap.csv").read_text()
@@ -416,7 +418,7 @@ def write_fixture_report_of_one(notebook: Path, out: Path) -> None:
         (shown(text_html="<a href='#no-such-place'>x</a>"), "has no target"),
     ],
 )
-def test_what_breaks_a_promise_is_told_with_its_cell(
+def test_forbidden_output_is_reported_with_its_cell(
     tmp_path: Path, cell: NotebookNode, told: str
 ) -> None:
     with pytest.raises(GccostError, match=told) as caught:
@@ -424,7 +426,7 @@ def test_what_breaks_a_promise_is_told_with_its_cell(
     assert caught.value.location == "07-why.ipynb, cell 3"
 
 
-def test_what_breaks_a_promise_in_the_prose_is_told_too(tmp_path: Path) -> None:
+def test_forbidden_prose_is_reported_too(tmp_path: Path) -> None:
     with pytest.raises(GccostError, match="to be fetched") as caught:
         page_of(tmp_path, shown(text_plain="1"), prose("![a map](map.png)", "map"))
     assert caught.value.location == "07-why.ipynb, after cell 3"
@@ -493,7 +495,7 @@ def test_what_a_library_styles_by_itself_is_left_to_the_page(tmp_path: Path) -> 
         assert gone not in body
 
 
-def test_a_picture_attached_to_the_prose_stands_in_the_page(tmp_path: Path) -> None:
+def test_a_picture_attached_to_the_prose_is_in_the_page(tmp_path: Path) -> None:
     cell = prose("![a pixel](attachment:dot.png)", "picture")
     cell.attachments = {"dot.png": {"image/png": PIXEL}}
     assert f'alt="a pixel" src="data:image/png;base64,{PIXEL}"' in page_of(tmp_path, cell)

@@ -1,4 +1,4 @@
-"""Run folders survive what disks and people do to them."""
+"""Run folders survive faults of disks and of people."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_samples_are_read_anew_when_there_are_more(run: runs.Run) -> None:
     assert len(run.reading().frame) == 2
 
 
-def test_a_study_is_held_once_it_was_measured_to_the_end_of_a_budget(run: runs.Run) -> None:
+def test_a_run_holds_a_study_once_a_budget_is_finished(run: runs.Run) -> None:
     assert not run.holds("x")
     summary = {"because": "", "rounds": 4, "samples": 4, "seconds": 1.0, "share_in_loops": 0.5}
     run.update(finished={"quick": {**summary, "studies": ["x"]}})

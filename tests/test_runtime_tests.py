@@ -1,4 +1,4 @@
-"""The script that puts the runtime without the walk to the test says if that failed."""
+"""The script that tests the runtime without the walk reports failures."""
 
 from __future__ import annotations
 

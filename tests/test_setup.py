@@ -1,4 +1,4 @@
-"""Set-up: one environment, stated the same everywhere, made once and never undone.
+"""Set-up: one environment, specified consistently, made once and never undone.
 
 What `scripts/setup` does is seen in a clone whose Python is a stand-in that
 writes down what is asked of it: no network, no installing.
@@ -207,7 +207,7 @@ def test_the_tests_after_a_report_add_to_what_is_there(clone):
     assert "requirements.lock requirements-test.lock" in clone.asked
 
 
-def test_a_changed_lock_is_taken_up_and_what_the_tests_need_stays(clone):
+def test_a_changed_lock_is_installed_and_test_packages_remain(clone):
     clone.setup("test")
     with (clone.folder / "requirements.lock").open("a") as lock:
         lock.write("# changed\n")
@@ -216,7 +216,7 @@ def test_a_changed_lock_is_taken_up_and_what_the_tests_need_stays(clone):
     assert "requirements.lock requirements-test.lock" in clone.asked
 
 
-def test_a_clone_that_was_moved_is_made_anew(clone, tmp_path):
+def test_a_moved_clone_is_set_up_again(clone, tmp_path):
     clone.setup()
     moved = clone.folder.rename(tmp_path / "elsewhere")
     clone.folder, clone.log = moved, moved / "log"
@@ -224,7 +224,7 @@ def test_a_clone_that_was_moved_is_made_anew(clone, tmp_path):
     assert "-m venv --clear .venv" in clone.asked
 
 
-def test_a_set_up_that_failed_says_what_mends_it_and_is_not_taken_for_done(clone):
+def test_a_failed_setup_names_the_fix_and_is_repeated(clone):
     done = clone.setup(SYNC_FAILS="1")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith("run it again when online")
@@ -259,7 +259,7 @@ def test_the_mirror_and_certificate_that_pip_knows_reach_uv(clone):
     assert clone.synced["UV_SYSTEM_CERTS"] == "true"
 
 
-def test_what_uv_was_told_itself_holds(clone):
+def test_uvs_own_settings_are_respected(clone):
     clone.setup(
         PIP_SAYS="global.index-url='https://pip.invalid/simple'\n",
         UV_DEFAULT_INDEX="https://uv.invalid/simple",
@@ -422,9 +422,7 @@ def test_a_second_set_up_at_once_says_so_and_leaves_the_first_alone(slow: Clone)
 
 
 @pytest.mark.parametrize("sent", SIGNALS)
-def test_a_set_up_that_a_signal_ended_is_not_taken_for_done(
-    slow: Clone, sent: signal.Signals
-) -> None:
+def test_an_interrupted_setup_is_repeated(slow: Clone, sent: signal.Signals) -> None:
     started = start(slow)
     os.killpg(started.pid, sent)
     started.communicate(timeout=20)

@@ -1,4 +1,4 @@
-"""The verdict rules keep their promises on a simulated noisy machine."""
+"""The verdict rules have the documented error rates on a simulated noisy machine."""
 
 from __future__ import annotations
 

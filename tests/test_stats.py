@@ -1,4 +1,4 @@
-"""Costs, intervals and looks keep what gccost.stats promises of them."""
+"""Costs, intervals and looks behave as gccost.stats documents."""
 
 from __future__ import annotations
 
@@ -84,7 +84,9 @@ def test_contention_that_the_reference_shows_is_taken_off_a_time() -> None:
 
 
 @given(values, st.sampled_from([2.0**k for k in range(-9, 10)]))
-def test_a_cost_scales_with_its_samples_and_heeds_no_order(x: list[float], factor: float) -> None:
+def test_a_cost_scales_with_its_samples_and_ignores_their_order(
+    x: list[float], factor: float
+) -> None:
     rounds = [i % 5 for i in range(len(x))]
     for cost, scaled in (
         (level(x), level([factor * v for v in reversed(x)])),
@@ -217,7 +219,7 @@ def test_what_never_happened_may_still_happen_so_often() -> None:
     assert (1 - most_unseen(20, 0.99)) ** 20 == pytest.approx(0.01)
 
 
-def test_more_rounds_narrow_an_interval_as_foretold() -> None:
+def test_more_rounds_narrow_an_interval_as_predicted() -> None:
     few, many = Cost(0, 0.1, 4, 4), Cost(0, 0.1, 10, 10)
     assert narrowing(4, 10, 0.99) == pytest.approx(many.half_width(0.99) / few.half_width(0.99))
 

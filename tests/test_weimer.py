@@ -1,4 +1,4 @@
-"""Java: one fresh JVM a sample, a death that is data, and the claims that rest on it."""
+"""Java: a fresh JVM per sample, out-of-memory exits as data, and the claims based on them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_jvm_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
     assert not status.exists() or status.read_text().split()[2] == "Z"
 
 
-def test_what_bends_a_jvm_unseen_does_not_reach_it(
+def test_a_jvm_does_not_see_variables_with_hidden_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH"):
@@ -128,7 +128,7 @@ def test_a_jvm_that_logged_nothing_has_no_collections_of_the_one_before(tmp_path
     assert "gc-cycles" not in sample(tmp_path, 'line "$name"').metrics
 
 
-def test_the_settings_of_an_arm_reach_the_jvm(tmp_path: Path) -> None:
+def test_the_settings_of_a_variant_reach_the_jvm(tmp_path: Path) -> None:
     variant = jvm("Cleaner", gc="Parallel", heap="16", escape="off", gcthreads="1")
     asked = f'echo "$@" > {quoted(tmp_path / "asked")}; '
     sample(tmp_path, asked + 'line "$name"', replace(CASE, variant=variant))
@@ -138,7 +138,7 @@ def test_the_settings_of_an_arm_reach_the_jvm(tmp_path: Path) -> None:
     assert options[-3:] == ["finalization.Main", "Cleaner", "1000"]
 
 
-def test_every_setting_that_an_arm_names_is_known() -> None:
+def test_every_setting_of_a_variant_is_known() -> None:
     for of in (WEIMER, JMH):
         for case in of.cases:
             assert java.flags(case.variant.more)
@@ -200,7 +200,7 @@ def test_without_a_jdk_nothing_is_measured_and_that_is_said(machine: Callable[..
         campaign.measure(plan)
 
 
-def test_a_release_that_cannot_be_had_is_left_out(machine: Callable[..., None]) -> None:
+def test_an_unavailable_release_is_skipped(machine: Callable[..., None]) -> None:
     machine("jdk-25")
     plan = campaign.plan([WEIMER], TINY)
     assert {case.release for case in plan.pool.values()} == {"jdk-25"}

@@ -1,4 +1,4 @@
-"""Why, and the runtime without the walk: from made-up runs to verdicts, and the builds."""
+"""Why, and the runtime without the walk: verdicts from synthetic runs, and the builds."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_slope_has_the_rounds_as_its_samples(why: Recording) -> None:
     assert level.contains(0.0)
 
 
-def test_the_two_runtimes_are_told_apart(runtime: Recording) -> None:
+def test_the_two_runtimes_are_distinguished(runtime: Recording) -> None:
     assert patched(CLEANUP).on(TODAY_GO).endswith("/runtime=index")
     ratio = runtime.ratio(Ratio(CLEANUP, patched(CLEANUP)), TODAY_GO)
     assert ratio.contains(400 / 220)
@@ -108,7 +108,7 @@ def test_an_index_that_walks_is_judged_to_walk(tmp_path: Path) -> None:
     assert verdicts["X2a"] is verdicts["X2c"] is Label.HOLDS
 
 
-def test_what_goes_further_is_told_apart(runtime: Recording) -> None:
+def test_the_further_runtime_is_distinguished(runtime: Recording) -> None:
     ratio = runtime.ratio(Ratio(patched(CLEANUP), patched(CLEANUP, PLUS)), TODAY_GO)
     assert ratio.contains(1 / 0.8)
 
@@ -191,7 +191,7 @@ def test_an_overlay_is_written_once(cache: Path) -> None:
     assert builds.overlay(toolchain, "checked", writer) != paths[0]
 
 
-def test_an_overlay_for_a_go_that_has_moved_is_written_anew(cache: Path) -> None:
+def test_an_overlay_for_a_moved_go_is_written_again(cache: Path) -> None:
     toolchain = toolchains.fetch(TODAY_GO)
     builds.overlay(toolchain, INDEX, Writer(cache))
     writer = Writer(toolchain.goroot)
@@ -199,7 +199,7 @@ def test_an_overlay_for_a_go_that_has_moved_is_written_anew(cache: Path) -> None
     assert writer.calls == 1
 
 
-def test_an_overlay_broken_off_half_way_is_written_anew(cache: Path) -> None:
+def test_a_partial_overlay_is_written_again(cache: Path) -> None:
     toolchain = toolchains.fetch(TODAY_GO)
     with pytest.raises(KeyboardInterrupt):
         builds.overlay(toolchain, INDEX, Writer(toolchain.goroot, whole=False))
@@ -240,7 +240,7 @@ def test_a_program_is_built_with_the_other_runtime_and_runs(tmp_path: Path) -> N
     assert len(models.walked(pd.Series(sample.metrics))[0]) == 16
 
 
-def test_the_key_of_a_run_heeds_the_overlays_source() -> None:
+def test_the_key_of_a_run_depends_on_the_overlays_source() -> None:
     assert "overlay" in STUDIES["runtime"].packages
     assert "overlay" not in STUDIES["why"].packages
     hashed = {path.name for path in builds.sources("overlay")}

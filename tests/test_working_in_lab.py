@@ -1,4 +1,4 @@
-"""JupyterLab in a real browser: every notebook runs, and measuring stops when it is told to."""
+"""JupyterLab in a real browser: every notebook runs, and measuring can be stopped."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ ENDINGS: list[Callable[[Page, FakeTools], None]] = [interrupt, restart, kill, sh
 BETWEEN = 7  # samples from one ending to the next
 
 
-def test_measuring_that_is_ended_in_any_way_leaves_nothing_behind_and_goes_on(
+def test_measuring_stopped_in_any_way_leaves_nothing_behind_and_resumes(
     browser: Browser, tools: FakeTools
 ) -> None:
     """One run, ended four times in the middle and taken up again each time."""
