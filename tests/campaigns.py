@@ -43,7 +43,7 @@ def planned() -> campaign.Plan:
 
 
 def after(calls: int) -> campaign.Progress:
-    """A progress that breaks measuring off."""
+    """A progress callback that interrupts measuring."""
     left = itertools.count(calls, -1)
 
     def progress(done: float, total: float, what: str) -> None:
@@ -85,5 +85,5 @@ def gccost(*arguments: str) -> Result:
 
 
 def page_of(recording: Recording) -> str:
-    """What a chapter says of the run that it shows."""
+    """A chapter's notice of the run that it shows."""
     return notice.notice([recording], "replay").text

@@ -38,7 +38,7 @@ EXAMPLES = {
 
 
 def tried(what: str) -> settings:
-    """How thoroughly a property is tried."""
+    """Settings for the number of examples of a property."""
     return settings(
         max_examples=EXAMPLES[what] * int(os.environ.get("GCCOST_EXAMPLES", "1")),
         deadline=None,
@@ -70,7 +70,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Share the tests out: a group at a time, any other test by itself."""
+    """Distribute tests: a group together, and other tests one by one."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Grouped(LoadScopeScheduling):
@@ -82,13 +82,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def due(plan: Plan, number: int) -> dict[str, int]:
-    """How often a round samples each case, of those rounds that every case gets."""
+    """The number of samples of each case in the first rounds."""
     return {c.name: c.processes for c in plan.pool.values() if plan.rounds(c) >= number}
 
 
 @dataclass
 class FakeMachine:
-    """Go releases that are there or not, and what their programs do."""
+    """Fake Go releases, present or missing, and the behaviour of their programs."""
 
     behaviour: str = 'line "$name"'
     missing: set[str] = field(default_factory=set)

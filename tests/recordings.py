@@ -88,7 +88,7 @@ def record(
     cpus: int = 2,
     change: Change | None = None,
 ) -> runs.Run:
-    """A run of a study at the standard budget; what `change` empties is left out."""
+    """A run of a study at the standard budget, without the samples that `change` empties."""
     machine = {"cpu": "Made-up CPU", "allowed_cpus": cpus, "release": "Test OS"}
     run = runs.create(folder, machine=machine, fingerprint="0" * 12, warnings=["It is made up."])
     chance = random.Random(1)
@@ -131,7 +131,7 @@ def recorded(folder: Path, study: str = "lemire", **more: object) -> Recording:
 
 
 def empty(folder: Path, study: str) -> Recording:
-    """A run of a study that was only begun."""
+    """A run of a study without samples."""
     run = runs.create(folder, machine={}, fingerprint="0" * 12, warnings=[])
     run.append([])
     return Recording.load(STUDIES[study], run)
@@ -198,7 +198,7 @@ def _time(case: Case, known: Mapping[str, float]) -> float:
 
 
 def _call(case: Case, known: Mapping[str, float], records: float) -> float:
-    """ns a call that finds so many records in its span's list."""
+    """The time (ns) of a call with so many records in its span's list."""
     order = dict(case.variant.sub)["order"]
     each = known.get(
         f"{case.variant.benchmark} {order} {case.variant.runtime}".strip(), known[order]
@@ -234,7 +234,7 @@ def _of_go(case: Case, time: float) -> Metrics:
 
 
 def _of_specials(case: Case, known: Mapping[str, float], noise: float) -> Metrics:
-    """What chapter 07's programs print beside."""
+    """Further metrics of chapter 07's programs."""
     sub = dict(case.variant.sub)
     if "order" in sub:
         records = 8064 // int(sub["bytes"])
@@ -272,7 +272,7 @@ def _rate(case: Case) -> float:
 
 
 def _of_a_service(case: Case, time: float, number: int) -> Metrics:
-    """What the programs of chapter 04 print beside."""
+    """Further metrics of chapter 04's programs."""
     variant = case.variant
     busy = min(int(dict(variant.sub)["goroutines"]), 30) if variant.benchmark == "Sign" else 1
     cycles = {"100": 100.0, "off": 0.0}.get(variant.gogc, 5.0)

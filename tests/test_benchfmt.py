@@ -104,7 +104,7 @@ def test_a_malformed_line_is_reported_with_its_reason(line: str, why: str) -> No
     assert len(str(problem)) < 250
 
 
-def test_the_results_are_found_in_what_a_program_prints() -> None:
+def test_the_results_are_found_in_a_programs_output() -> None:
     output = f"goos: linux\r\n{GOOD}\r\nBenchmarkCrash \nsome noise\nPASS\nok  \tcstr\t1.2s\n"
     sample, crash = results(output)
     assert sample == parse_line(GOOD)
@@ -170,7 +170,7 @@ def test_a_sample_is_read_back_exactly(sample: Sample) -> None:
     ],
     ids=str,
 )
-def test_what_no_line_can_hold_is_not_written(sample: Sample) -> None:
+def test_an_unrepresentable_sample_is_not_written(sample: Sample) -> None:
     with pytest.raises(ValueError, match="cannot be written as a line"):
         format_line(sample)
 
@@ -222,7 +222,7 @@ def test_a_file_without_results_is_an_empty_frame(tmp_path: Path, text: str) -> 
     assert frame.empty
 
 
-def test_names_that_clash_lose_no_sample(tmp_path: Path) -> None:
+def test_clashing_names_lose_no_sample(tmp_path: Path) -> None:
     reading = read_text(tmp_path, "BenchmarkX/round=a/n=b/k=c 1 2 round 3 n 4 line\n")
     assert reading.frame.iloc[0].to_dict() == {
         **{"benchmark": "X", "procs": 1, "n": 1, "line": 1},

@@ -227,7 +227,7 @@ def test_which_side_moved_more_is_read_from_the_data(made: Recordings) -> None:
         ("addcleanup-parallel", "ParallelAuto"),
     ],
 )
-def test_what_was_not_measured_is_left_out(
+def test_unmeasured_variants_are_omitted(
     made: Recordings, drawn: Callable[[str, str], Chart], name: str, lost: str
 ) -> None:
     study = name.partition("-")[0]

@@ -236,7 +236,7 @@ def test_the_document_judged_wall_time() -> None:
         (0.51, 8, math.inf),  # within the margin: no interval decides it
     ],
 )
-def test_an_undecided_verdict_says_how_many_rounds_could_decide_it(
+def test_an_undecided_verdict_states_the_rounds_needed(
     value: float, look: int, needed: float
 ) -> None:
     judged = shown(stats.Cost(math.log(value), 0.15, look, look), stats.JUDGED)

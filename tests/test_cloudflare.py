@@ -93,7 +93,7 @@ def test_the_threshold_is_where_the_operations_per_cycle_fall(few_cores: Recordi
     assert cloudflare.threshold(replace(few_cores, frame=level), TODAY_GO) is None
 
 
-def test_the_sweep_is_the_documents_own_where_there_are_cores(
+def test_the_sweep_is_the_documents_own_with_enough_cores(
     few_cores: Recording, many_cores: Recording
 ) -> None:
     assert cloudflare.sweep_variant(many_cores)[0]("400") == signing(DOCUMENT_CPUS, "400")
@@ -102,7 +102,7 @@ def test_the_sweep_is_the_documents_own_where_there_are_cores(
     assert cloudflare.best_gogc(many_cores, TODAY_GO) == "200"
 
 
-def test_on_the_front_nothing_is_beaten_in_both(few_cores: Recording) -> None:
+def test_ways_on_the_front_are_not_dominated(few_cores: Recording) -> None:
     found = cloudflare.ways(few_cores)
     front = [way for way in found if way.front]
     assert front

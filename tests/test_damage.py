@@ -49,7 +49,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 @pytest.fixture
 def copy(recorded: Recording, tmp_path: Path) -> runs.Run:
-    """A copy of the recorded run, to be spoilt."""
+    """A copy of the recorded run, to be damaged."""
     return runs.Run(shutil.copytree(recorded.run.folder, tmp_path / recorded.run.name))
 
 
@@ -191,7 +191,7 @@ def test_a_wrong_type_in_a_machine_is_named(
 
 
 def broken(path: Path) -> None:
-    """Damage the byte that begins what is compressed, which makes it no deflate stream."""
+    """Damage the first compressed byte, so that the data are not a deflate stream."""
     data = path.read_bytes()
     path.write_bytes(data[:10] + bytes([data[10] | 0b110]) + data[11:])
 
@@ -253,7 +253,7 @@ def places_in(value: Any) -> Iterator[tuple[Any, ...]]:
 
 @st.composite
 def descriptions(draw: st.DrawFn, sound: dict[str, Any]) -> str | bytes:
-    """A run's description of which something was lost, added or changed."""
+    """A run's manifest with something removed, added or changed."""
     description = json.loads(json.dumps(sound))
     for _ in range(draw(st.integers(1, 3))):
         *way, last = draw(st.sampled_from(sorted(places_in(description), key=str)))

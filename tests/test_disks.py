@@ -26,7 +26,7 @@ from gccost.measuring.toolchains import TODAY_GO, CCompiler, Toolchain
 
 
 def no_larger_than(kilobytes: int) -> tuple[str, ...]:
-    """A command whose programs cannot make a file larger than this: a disk that is full."""
+    """A command whose programs cannot make a file larger than this, as on a full disk."""
     return ("sh", "-c", f'ulimit -f {2 * kilobytes}; exec "$@"', "sh")
 
 
@@ -87,7 +87,7 @@ def test_a_full_disk_leaves_the_report_that_was_there(reported: Reported, tmp_pa
     assert {p: p.read_bytes() for p in report.rglob("*") if p.is_file()} == before
 
 
-def test_what_is_written_whole_is_there_whole_or_not_at_all(
+def test_an_atomic_write_is_complete_or_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "profiles" / "cpu.pb.gz"
@@ -131,7 +131,7 @@ COMPILER = CCompiler(("cc",), "cc 1.0", "test")
 
 
 class Fails:
-    """In place of running a command: it fails, and says this."""
+    """A fake `run` that fails with this output."""
 
     def __init__(self, said: str) -> None:
         self.said = said
@@ -142,7 +142,7 @@ class Fails:
 
 @pytest.fixture
 def compilers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Enough of a toolchain to build with, its cache in tmp_path."""
+    """A toolchain sufficient for building, with its cache in tmp_path."""
     environment = {"GOCACHE": str(tmp_path / "go-build"), "PATH": "/bin"}
     monkeypatch.setattr(Toolchain, "environment", lambda _: dict(environment))
 
@@ -238,7 +238,7 @@ def test_jars_without_room_are_a_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_a_write_of_ours_that_finds_no_room_is_a_full_disk(tmp_path: Path, number: int) -> None:
+def test_a_write_without_room_is_a_full_disk(tmp_path: Path, number: int) -> None:
     with pytest.raises(DiskFull, match="cannot be written"), files.writing(tmp_path):
         raise OSError(number, "no room")
     with pytest.raises(GccostError) as other, files.writing(tmp_path):

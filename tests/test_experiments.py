@@ -58,7 +58,7 @@ def test_every_budget_measures_the_headline_ratios_and_no_other_has_more() -> No
         assert all(a <= b for a, b in pairwise(sizes))
 
 
-def test_what_the_gc_bears_on_is_compared_at_the_same_n() -> None:
+def test_gc_dependent_variants_are_compared_at_the_same_n() -> None:
     for claim in CLAIMS.values():
         if claim.headline and isinstance(claim.quantity, Ratio):
             cases = study_of(claim).cases

@@ -89,7 +89,7 @@ def test_a_program_that_cannot_be_started_is_left_out(
     ],
     ids=["crashes", "prints no text"],
 )
-def test_a_precision_measurement_whose_program_fails_is_made_anew(
+def test_a_failed_precision_measurement_is_repeated(
     machine: FakeMachine, behaviour: str, why: str
 ) -> None:
     plan = campaign.plan([PRECISION], TINY)
@@ -180,7 +180,7 @@ def test_a_release_that_cannot_be_fetched_leaves_the_others(tools: FakeTools) ->
 
 
 def test_once_all_is_there_measuring_takes_no_network(tmp_path: Path) -> None:
-    """The real compilers, in a network of their own where that can be had."""
+    """The real compilers, without a network if the system supports that."""
     try:
         for release in LEMIRE.releases:
             toolchains.fetch(release)
@@ -281,7 +281,7 @@ def test_where_the_loopback_is_down_a_notebook_says_so_at_once(tmp_path: Path) -
         ),
     ],
 )
-def test_what_goes_wrong_is_one_paragraph_and_exit_code_1(
+def test_an_error_is_one_paragraph_and_exit_code_1(
     monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
     def fail() -> None:
@@ -312,7 +312,7 @@ def test_a_reader_that_goes_away_gets_no_traceback(tools: FakeTools) -> None:
         (("compare", "nowhere", "nowhere"), "name a run folder"),
     ],
 )
-def test_bad_names_are_answered_with_the_good_ones(arguments: tuple[str, ...], said: str) -> None:
+def test_an_invalid_name_lists_the_valid_ones(arguments: tuple[str, ...], said: str) -> None:
     done = gccost(*arguments)
     assert done.exit_code == 1
     assert said in done.stderr

@@ -93,7 +93,7 @@ def test_a_line_cut_short_anywhere_is_never_a_wrong_cycle(line: str) -> None:
             assert " P" in line[:end]
 
 
-def test_what_else_is_written_there_is_kept_and_breaks_nothing() -> None:
+def test_foreign_lines_are_kept_and_break_nothing() -> None:
     text = "\n".join(
         [
             "listening on 127.0.0.1",
@@ -111,7 +111,7 @@ def test_what_else_is_written_there_is_kept_and_breaks_nothing() -> None:
     assert list(trace.foreign) == [*said, "gc is running", "gc 9 of 10 done"]
 
 
-def test_the_metrics_leave_out_what_the_program_asked_for() -> None:
+def test_the_metrics_omit_forced_cycles() -> None:
     forced = GO_1_27.replace("gc 5", "gc 4") + " (forced)"
     found = gctrace.metrics(gctrace.parse("\n".join([forced, GO_1_27, GO_1_20])))
     assert found["gctrace-cycles"] == 2

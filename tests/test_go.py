@@ -65,7 +65,7 @@ def test_an_object_is_next_to_the_next_handle_or_its_dummy(version: str) -> None
     pytest.fail("\n".join(failures))
 
 
-def test_what_others_may_import_has_no_race() -> None:
+def test_slab_is_race_free() -> None:
     print(go(TODAY_GO, "test", "-race", "-short", "./...", folder=SLAB))
     print(go(TODAY_GO, "test", "-race", "./remedies"))
 

@@ -156,7 +156,7 @@ with _load():
 """
 
 
-def test_what_keeps_a_core_busy_ends_with_the_measuring(tools: FakeTools) -> None:
+def test_the_busy_process_ends_with_the_measurement(tools: FakeTools) -> None:
     started = tools.start(str(tools.folder / "reached"), program=BUSY)
     tools.wait_until_at_work(started)
     assert len(tools.processes()) > 1
@@ -189,11 +189,11 @@ def test_precision_that_a_signal_ends_says_how_to_go_on(tools: FakeTools) -> Non
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL where the process must live on to be looked at."""
+    """Replaces SIGKILL in tests that inspect the process afterwards."""
 
 
 def killed_at(monkeypatch: pytest.MonkeyPatch, moment: str, number: int) -> None:
-    """Let a kill come in the nth write to disk, before it is safe, or right after it."""
+    """Simulate a kill in the nth write to disk, before it is synced or right after."""
     owner, name = {"in": (os, "fsync"), "after": (Path, "replace")}[moment]
     real, left = getattr(owner, name), itertools.count(number - 1, -1)
 

@@ -61,7 +61,7 @@ def test_a_machine_without_a_jdk_has_none(bare: Path) -> None:
         jdks.javac()
 
 
-def test_the_systems_jdks_are_found_where_systems_keep_them(bare: Path) -> None:
+def test_the_systems_jdks_are_found_in_standard_folders(bare: Path) -> None:
     make(bare / "java-17", "17.0.15")
     make(bare / "temurin-25", "25")
     assert jdks.find("jdk-17") == jdks.Jdk("jdk-17", "17.0.15", bare / "java-17", "system")
@@ -96,7 +96,7 @@ def test_a_release_that_the_system_has_is_not_taken_from_the_wheel(bare: Path) -
     assert found.source == "system"
 
 
-def test_what_does_not_run_is_no_jdk(bare: Path) -> None:
+def test_a_jdk_must_run(bare: Path) -> None:
     make(bare / "broken", "17.0.15")
     (bare / "broken" / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
     (bare / "empty").mkdir(parents=True)

@@ -69,7 +69,7 @@ def test_another_machine_has_another_fingerprint(name):
 
 
 @pytest.mark.parametrize("name", ["kernel", "load", "memory_available", "commit"])
-def test_what_changes_by_the_week_leaves_the_fingerprint(name):
+def test_weekly_changes_do_not_affect_the_fingerprint(name):
     assert machine.fingerprint({**QUIET, name: "other"}) == machine.fingerprint(QUIET)
 
 
@@ -111,7 +111,7 @@ def test_a_description_by_an_older_version_can_be_judged():
 
 
 def limits(monkeypatch, files: dict[str, str]) -> tuple[float | None, int | None]:
-    """The CPU quota and memory limit that the files of a control group set."""
+    """The CPU quota and memory limit from the files of a control group."""
     monkeypatch.setattr(machine, "_read", lambda path: files.get(str(path), ""))
     return machine._cpu_quota(), machine._memory_limit()
 
@@ -184,7 +184,7 @@ def test_an_uncommitted_change_is_reported(clone):
 
 
 @pytest.mark.usefixtures("clone")
-def test_the_commit_of_a_repository_around_the_package_is_not_taken(monkeypatch):
+def test_the_commit_of_an_enclosing_repository_is_ignored(monkeypatch):
     inside = paths.ROOT / "vendored"
     inside.mkdir()
     monkeypatch.setattr(paths, "ROOT", inside)

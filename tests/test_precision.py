@@ -56,7 +56,7 @@ done
 
 
 def measure(plan: campaign.Plan, most: int = 1000) -> Run:
-    """Measure as briefly as can be, and break off after so many measurements."""
+    """Measure as briefly as possible, and stop after so many measurements."""
     begun = iter(range(most))
 
     def progress(done: float, total: float, what: str) -> None:
@@ -93,7 +93,7 @@ def sample(case: Case, ns: float, **more: float) -> benchfmt.Sample:
 
 
 def sizes(run: Run) -> Mapping[tuple[str, ...], int]:
-    """How many samples there are of each measurement and benchmark."""
+    """The number of samples of each measurement and benchmark."""
     frame = run.reading().frame.query("method != ''")
     return dict(frame.groupby(["method", "load", "measurement", "benchmark"]).size())
 
@@ -168,7 +168,7 @@ RATIO = Ratio(*(measured_by(b, COUNT, "quiet", "1") for b in (COSTLY, BASELINE))
 
 
 def measured_as(ratio: Callable[[str, str, str], float]) -> recordings.Change:
-    """Samples of a ratio that the method, the load and the measurement's number give."""
+    """Samples of a ratio determined by method, load and measurement."""
 
     def change(case: Case, number: int, metrics: dict[str, float]) -> None:
         keys = dict(case.variant.more)
@@ -180,7 +180,7 @@ def measured_as(ratio: Callable[[str, str, str], float]) -> recordings.Change:
     return change
 
 
-def test_the_other_methods_are_what_they_are_called(tmp_path: Path) -> None:
+def test_the_other_methods_match_their_names(tmp_path: Path) -> None:
     run = runs.create(tmp_path, machine={}, fingerprint="0" * 12, warnings=[])
     over, under = (Case("cstr", variant, TODAY_GO, 1000) for variant in RATIO.variants)
     times = [100 * exp(0.01 * i) for i in range(10)]

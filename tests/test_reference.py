@@ -62,7 +62,7 @@ def test_every_case_was_measured(recording: Recording) -> None:
     assert names <= set(recording.frame["name"])
 
 
-def test_the_gc_takes_part_wherever_it_is_on(recording: Recording) -> None:
+def test_the_gc_runs_wherever_it_is_on(recording: Recording) -> None:
     frame = recording.frame
     gogc = frame.get("gogc", default="")  # a JVM has none
     automatic = frame["benchmark"].isin(AUTOMATIC) & (gogc == "100")

@@ -41,7 +41,7 @@ def replayed(folder: Path, *only: str, **environment: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The notebooks as they are replayed where there is no toolchain."""
+    """The notebooks as replayed without a toolchain."""
     folder = tmp_path_factory.mktemp("replay")
     return replayed(folder / "one", **dict.fromkeys(("PATH", "HOME", "GOMODCACHE"), str(folder)))
 

@@ -68,7 +68,7 @@ def test_a_notebook_runs_in_this_interpreter_in_its_own_folder(
     assert texts(node) == ["\n".join(told) + "\n"]
 
 
-def test_nothing_of_the_occasion_is_written(run: Callable[..., NotebookNode]) -> None:
+def test_nothing_specific_to_the_run_is_written(run: Callable[..., NotebookNode]) -> None:
     node = run(
         "import sys\nprint('a')\nprint('warned', file=sys.stderr)\nprint('b')",
         "",
@@ -112,7 +112,7 @@ def test_a_failing_cell_is_named_with_the_kernels_own_words(
     assert not (tmp_path / "out" / "08-try.ipynb").exists()
 
 
-def test_an_error_of_ours_in_a_cell_is_passed_on_as_it_is(
+def test_a_gccost_error_in_a_cell_is_passed_on_unchanged(
     run: Callable[..., NotebookNode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(reporting.__file__).parents[2]))
@@ -195,7 +195,7 @@ def test_a_file_that_is_not_a_notebook_is_reported(
 
 
 class Page(HTMLParser):
-    """A page taken apart; that its elements are closed in order is checked on the way."""
+    """A parsed page; parsing checks that elements are closed in order."""
 
     VOID = frozenset({"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "wbr"})
 
@@ -277,7 +277,7 @@ def test_links_between_notebooks_follow_them_onto_the_page(pages: Mapping[str, P
     assert "#00-results--ledger" in hrefs["index.html"]  # by the id of the cell
 
 
-def test_what_is_not_in_the_report_is_not_a_link(index: Page) -> None:
+def test_links_to_pages_outside_the_report_become_text(index: Page) -> None:
     assert "what comes next" in index.text
     assert "siebenmann" not in index.text
     assert "the code (<code>gosrc/cstr/cstr.go</code>)" in index.text
@@ -312,7 +312,7 @@ def test_every_picture_says_what_it_shows(index: Page) -> None:
     assert "<metadata" not in index.text
 
 
-def test_charts_do_not_reach_beyond_themselves(index: Page) -> None:
+def test_charts_do_not_affect_the_page(index: Page) -> None:
     """A style sheet inside an SVG, or an id twice, would change another chart."""
     assert len(index.all("style")) == 1
     used = re.findall(r'(?:url\(#|<use[^>]* (?:xlink:)?href="#)([^")]+)', index.text)
@@ -376,7 +376,7 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9pt" height="9pt">%s</svg>
 
 
 def shown(**data: str) -> NotebookNode:
-    """A cell that displayed these, by their MIME types (`image_png` for image/png)."""
+    """A cell with these outputs, by MIME type (`image_png` for image/png)."""
     kinds = {"svg": "image/svg+xml"}
     bundle = {kinds.get(kind, kind.replace("_", "/")): value for kind, value in data.items()}
     cell = code("show()", "the-cell")
@@ -478,7 +478,7 @@ def test_text_outputs_are_text(tmp_path: Path) -> None:
     assert "red &lt;i&gt;</pre>" in page
 
 
-def test_what_a_library_styles_by_itself_is_left_to_the_page(tmp_path: Path) -> None:
+def test_inline_styles_of_libraries_are_removed(tmp_path: Path) -> None:
     page = page_of(
         tmp_path,
         shown(

@@ -15,7 +15,7 @@ from gccost.measuring import runs
 
 
 def described(**more: object) -> str:
-    """A run's description with something else in it."""
+    """A run's manifest with a changed field."""
     texts = dict.fromkeys(("created", "fingerprint", "method"), "")
     names: dict[str, object] = {name: {} for name in runs._BY_NAME}
     sound = {"format": 2, "machine": {}, "warnings": [], "scale": 1.0, "seed": 1, **texts, **names}
@@ -116,7 +116,7 @@ def test_an_update_keeps_what_was_there(run: runs.Run) -> None:
     assert run.manifest()["seed"] == 7
 
 
-def test_samples_are_read_anew_when_there_are_more(run: runs.Run) -> None:
+def test_samples_are_read_again_after_an_append(run: runs.Run) -> None:
     line = "BenchmarkX/go=1.27.4 100 3 ns/op 1 round"
     run.append([line])
     assert run.reading() is run.reading()

@@ -154,7 +154,7 @@ class Clone:
 
     @property
     def asked(self) -> str:
-        """What the last set-up asked of Python and uv; empty when nothing."""
+        """The last set-up's calls of Python and uv; empty if there were none."""
         return self.log.read_text() if self.log.exists() else ""
 
     @property
@@ -344,7 +344,7 @@ def test_cleaning_never_takes_a_run(workshop):
 # --- the doctor -----------------------------------------------------------------------
 
 
-def test_the_doctor_never_dies_of_what_it_finds(monkeypatch, tmp_path):
+def test_the_doctor_survives_any_finding(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("GOMODCACHE", str(tmp_path))
     monkeypatch.setattr("gccost.measuring.toolchains._STAND_INS", tmp_path)
@@ -381,7 +381,7 @@ def test_findings_are_aligned_and_summed_up():
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Clone:
-    """A clone whose set-up is held up where it fetches, until `hold` is gone."""
+    """A clone whose set-up blocks while fetching, until `hold` is removed."""
     clone = Clone(tmp_path / "clone")
     python = clone.folder / "stand-in"
     hold = ': > reached; while [ -e hold ]; do sleep 0.05; done; exit "${SYNC_FAILS:-0}"'

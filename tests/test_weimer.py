@@ -44,7 +44,7 @@ def fresh() -> Iterator[None]:
 
 
 def sample(folder: Path, behaviour: str, case: Case = CASE, limit: float = 60.0) -> benchfmt.Sample:
-    """What a made-up JVM gives."""
+    """The output of a fake JVM."""
     home = make(folder / "jdk", "17.0.15", behaviour)
     jdk = Jdk("jdk-17", "17.0.15", home, "system")
     return java.run_sample(folder, jdk, case, folder, limit=limit)
@@ -193,7 +193,9 @@ def test_an_experiment_in_java_is_measured_like_any_other(machine: Callable[...,
     assert campaign.measure(plan) == run
 
 
-def test_without_a_jdk_nothing_is_measured_and_that_is_said(machine: Callable[..., None]) -> None:
+def test_without_a_jdk_nothing_is_measured_and_a_notice_says_so(
+    machine: Callable[..., None],
+) -> None:
     plan = campaign.plan([WEIMER], TINY)
     assert set(plan.missing) == {"jdk-11", "jdk-25"}
     with pytest.raises(MissingTool, match=r"nothing can be measured: Java: no JDK with javac"):
@@ -286,7 +288,7 @@ def run_real(real: tuple[Path, Callable[[str], Path]], case: Case, folder: Path)
 
 
 @pytest.mark.parametrize(("kind", "left"), [("Plain", 0), ("Cleaner", 0), ("Finalize", 1)])
-def test_what_a_closed_handle_leaves(real, kind: str, left: int, tmp_path: Path) -> None:
+def test_registrations_of_a_closed_handle(real, kind: str, left: int, tmp_path: Path) -> None:
     variant = jvm(f"Registered{kind}", heap="1024")
     found = run_real(real, Case("finalization", variant, "jdk-17", 20_000), tmp_path)
     assert found.metrics["registered/op"] == pytest.approx(left, abs=0.01)
@@ -319,7 +321,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
 
 
 def times(factor: float, *benchmarks: str) -> Change:
-    """Make benchmarks take so many times as long."""
+    """Multiply the times of benchmarks."""
 
     def change(case: Case, number: int, metrics: Metrics) -> None:
         for metric in ("ns/op", "cpu-s", "user-s", "sys-s", "elapsed-s"):

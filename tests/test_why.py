@@ -43,7 +43,7 @@ def labels(recording: Recording) -> dict[str, Label]:
 # --- From samples to slopes -----------------------------------------------------------
 
 
-def test_the_line_goes_through_what_calls_took_by_their_lists_length() -> None:
+def test_the_line_fits_call_times_by_list_length() -> None:
     sample = pd.Series(
         {
             "ns/op": 9.0,
@@ -79,7 +79,7 @@ def test_the_two_runtimes_are_distinguished(runtime: Recording) -> None:
 # --- Verdicts -----------------------------------------------------------------------
 
 
-def test_what_walks_is_judged_to_walk(why: Recording, runtime: Recording) -> None:
+def test_a_walking_runtime_is_judged_to_walk(why: Recording, runtime: Recording) -> None:
     assert labels(why) == {
         "M8a": Label.FAILS,
         "M8b": Label.HOLDS,
@@ -99,7 +99,7 @@ def test_a_walk_that_does_not_end_half_way_is_judged_so(tmp_path: Path) -> None:
     assert labels(made)["X1a"] is Label.HOLDS
 
 
-def test_an_index_that_walks_is_judged_to_walk(tmp_path: Path) -> None:
+def test_a_walking_index_is_judged_to_walk(tmp_path: Path) -> None:
     made = recorded(
         tmp_path, "runtime", ns={"AttachCleanup shuffled index": 0.1, "Stop shuffled index": 0.15}
     )
@@ -113,7 +113,7 @@ def test_the_further_runtime_is_distinguished(runtime: Recording) -> None:
     assert ratio.contains(1 / 0.8)
 
 
-def test_the_share_that_the_walk_takes_is_of_what_the_cleanup_adds(runtime: Recording) -> None:
+def test_the_walks_share_is_of_the_cleanups_added_cost(runtime: Recording) -> None:
     row = next(
         r
         for r in ledger.rows({"runtime": runtime}, [runtime.study])

@@ -111,7 +111,7 @@ def kernel(tools: FakeTools) -> psutil.Process:
 
 
 def percent(page: Page) -> int:
-    """What the progress bar says; -1 if there is none."""
+    """The progress bar's value; -1 if there is none."""
     said = " ".join(page.locator(".jp-OutputArea-output").all_text_contents())
     found = re.findall(r"budget:\s*(\d+)\s*%", said)
     return int(found[-1]) if found else -1
@@ -142,7 +142,7 @@ BETWEEN = 7  # samples from one ending to the next
 def test_measuring_stopped_in_any_way_leaves_nothing_behind_and_resumes(
     browser: Browser, tools: FakeTools
 ) -> None:
-    """One run, ended four times in the middle and taken up again each time."""
+    """One run, interrupted four times and resumed each time."""
 
     def look(page: Page) -> None:
         wait_until_ready(page)
