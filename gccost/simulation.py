@@ -58,7 +58,7 @@ class Noise:
     """Noise of a machine, as shares and on the log scale."""
 
     busy: float = 0.1  # share of the time in the busy regime
-    spell: float = 12.0  # mean number of processes before the regime is drawn anew
+    spell: float = 12.0  # mean number of processes before the regime is redrawn
     rejected: float = 0.5  # share of busy processes with too much run delay
     contention: float = 0.025  # mean slowdown of an accepted busy process
     slow: tuple[float, float] = (0.1, 0.45)  # share of slow processes: quiet, busy

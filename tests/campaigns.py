@@ -38,7 +38,7 @@ TO_GO_ON = (
 
 
 def planned() -> campaign.Plan:
-    """What `gccost measure` measures of lemire at the tiny budget, on the fake machine."""
+    """The cases of lemire at the tiny budget, on the fake machine."""
     return campaign.plan([LEMIRE], TINY, questions([LEMIRE], TINY))
 
 

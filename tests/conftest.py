@@ -25,7 +25,7 @@ from gccost.measuring.toolchains import CCompiler, Toolchain
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How many examples hypothesis tries of what people and disks may do to a run;
+# The number of hypothesis examples of faults by people and disks;
 # GCCOST_EXAMPLES=10 tries ten times as many.
 EXAMPLES = {
     "a sample": 400,
@@ -77,7 +77,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             return TOGETHER.get(Path(nodeid.partition("::")[0]).stem, nodeid)
 
-    config.option.loadscopereorder = False  # what takes longest comes first as it is
+    config.option.loadscopereorder = False  # the longest groups are already first
     return Grouped(config, log)
 
 

@@ -17,7 +17,7 @@ from gccost.settings import Settings
 from gccost.showing.execute import execute_all
 from gccost.showing.report import write_report
 
-# What a chapter's own charts do: inks that follow the page, ids of their own.
+# As chapters' charts do: colours that follow the page, and unique ids.
 SHOW = """\
 import base64, io
 

@@ -21,7 +21,7 @@ from gccost.studies import STUDIES
 from gccost.studies.cloudflare import SERVE
 from gccost.studies.runtime import PLUS
 
-# ns an operation, by benchmark; by benchmark and order, what a record in the list adds to a call.
+# ns per operation by benchmark; ns per record in the list by benchmark and order.
 NS = {
     "AllocateFree": 80.0,
     "AllocateDefer": 82.0,
@@ -61,8 +61,8 @@ INDEXED = {
     "ascending": 0.0,
     "shuffled": 0.0,
 }
-OTHERWISE = 100.0  # what an operation of any other benchmark takes
-CALL = 70.0  # what a call with an empty list takes
+OTHERWISE = 100.0  # ns per operation of any other benchmark
+CALL = 70.0  # ns of a call with an empty list
 CYCLES = {"UntilFreePlain": 1, "UntilFreeCleanup": 1, "UntilFreeFinalizer": 2}
 # Of a JVM's process: CPU seconds and MB of memory.
 TAKES = {"Nothing": (0.05, 35), "Plain": (0.06, 40), "Cleaner": (1.0, 270), "Finalize": (4.0, 750)}

@@ -28,7 +28,7 @@ GOOD = "BenchmarkAllocateFree/go=1.27.4/gogc=100/setting=default\t1600000\t60.61
 
 
 def read_text(folder: Path, text: str | bytes) -> Reading:
-    """What is read from a file that holds the text."""
+    """The reading of a file with the text."""
     path = folder / "lemire.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read(path)
@@ -75,21 +75,21 @@ def test_the_end_of_a_name_is_not_mistaken_for_procs(end: str, procs: int) -> No
         ("BenchmarkX 100 60.6", "the value 60.6 has no unit"),
         ("BenchmarkX 100 60.6 ns/op 3", "the value 3 has no unit"),
         ("BenchmarkX 100 60.6 62.4", "a number is where a unit should be: 62.4"),
-        ("BenchmarkX 100 ns/op 60.6", "the value is no number: ns/op"),
-        ("BenchmarkX 100 1,5 ns/op", "the value is no number: 1,5"),
-        ("BenchmarkX 100 1_5 ns/op", "the value is no number: 1_5"),
-        ("BenchmarkX 100 ٣ ns/op", "the value is no number: ٣"),
+        ("BenchmarkX 100 ns/op 60.6", "the value is not a number: ns/op"),
+        ("BenchmarkX 100 1,5 ns/op", "the value is not a number: 1,5"),
+        ("BenchmarkX 100 1_5 ns/op", "the value is not a number: 1_5"),
+        ("BenchmarkX 100 ٣ ns/op", "the value is not a number: ٣"),
         ("BenchmarkX 100 NaN ns/op", "not between 0 and 1e+18: NaN"),
         ("BenchmarkX 100 -1 ns/op", "not between 0 and 1e+18: -1"),
         ("BenchmarkX 100 +Inf ns/op", "not between 0 and 1e+18: +Inf"),
         ("BenchmarkX 100 1.1e18 ns/op", "not between 0 and 1e+18: 1.1e18"),
         ("BenchmarkX 1 1 ns/op 2 ns/op", "the unit ns/op is there twice"),
         ("BenchmarkX/k=1/k=2 1 1 ns/op", "the key k is there twice"),
-        ("BenchmarkX 1e6 1 ns/op", "count of iterations is no whole number: 1e6"),
-        ("BenchmarkX -5 1 ns/op", "count of iterations is no whole number: -5"),
-        ("BenchmarkX ² 1 ns/op", "count of iterations is no whole number"),
-        (f"BenchmarkX {10**18} 1 ns/op", "count of iterations is no whole number"),
-        (f"BenchmarkX {'9' * 5000} 1 ns/op", "count of iterations is no whole number"),
+        ("BenchmarkX 1e6 1 ns/op", "count of iterations is not a whole number: 1e6"),
+        ("BenchmarkX -5 1 ns/op", "count of iterations is not a whole number: -5"),
+        ("BenchmarkX ² 1 ns/op", "count of iterations is not a whole number"),
+        (f"BenchmarkX {10**18} 1 ns/op", "count of iterations is not a whole number"),
+        (f"BenchmarkX {'9' * 5000} 1 ns/op", "count of iterations is not a whole number"),
         ("BenchmarkX 0 1 ns/op", "no iterations"),
         ("Benchmark\x00X 1 1 ns/op", "not text"),
         ("BenchmarkX 1 1 ns\udce9/op", "not text"),
@@ -130,7 +130,7 @@ sample_parts = st.builds(
 
 
 def writable(sample: Sample) -> bool:
-    """Whether no unit looks like a number, which is all that is wrong with these."""
+    """Whether no unit looks like a number, the only possible fault of these."""
     return isinstance(
         parse_line(f"BenchmarkX 1 {' '.join(f'1 {u}' for u in sample.metrics)}"), Sample
     )

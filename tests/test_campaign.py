@@ -147,7 +147,7 @@ def test_a_benchmark_that_refuses_says_why(tmp_path: Path) -> None:
 
 @dataclass
 class Sampler:
-    """Stands in for measured processes: each takes the seconds that it is told to."""
+    """Replaces measured processes; each takes the given seconds."""
 
     seconds: Callable[[Case], float] = lambda case: 1.0
     delay: Callable[[Case], float] = lambda case: 0.0
@@ -190,7 +190,7 @@ def test_a_case_of_several_studies_is_measured_once(sampler: Sampler) -> None:
     assert Counter(sampler.taken) == once
     assert run.holds("one")
     assert run.holds("other")
-    assert campaign.measure(plan) == run  # and what is finished is not measured again
+    assert campaign.measure(plan) == run  # a finished plan is not measured again
     assert Counter(sampler.taken) == once
 
 
@@ -355,7 +355,7 @@ def test_a_larger_budget_or_another_study_adds_to_the_same_run(sampler: Sampler)
     assert first.samples.read_bytes().startswith(before)
     assert set(first.manifest()["finished"]) == {"tiny", "standard"}
     counts = measured(first, plan).groupby(["name", "round"]).size()
-    assert set(counts) == {1, 4}  # what was measured before was not measured again
+    assert set(counts) == {1, 4}  # earlier samples were not measured again
     assert set(measured(first, plan).groupby("name")["round"].nunique()) == {3, 4}
 
 
@@ -383,7 +383,7 @@ def test_an_interrupted_run_is_resumed(machine: FakeMachine, at: int) -> None:
         assert round_["name"].value_counts().to_dict() == due(plan, int(number))
 
 
-# --- what goes wrong --------------------------------------------------------------
+# --- faults --------------------------------------------------------------
 
 
 def test_a_failing_case_is_skipped_and_the_others_are_measured(machine: FakeMachine) -> None:
@@ -456,7 +456,7 @@ def test_two_at_once_in_one_place(machine: FakeMachine) -> None:
         campaign.measure(campaign.plan([LEMIRE], TINY))
 
 
-# --- what is measured once, or not here ---------------------------------------------
+# --- cases measured once, or not here ---------------------------------------------
 
 
 def test_a_case_that_comes_out_the_same_gets_one_sample_and_one_for_many_cpus_none(

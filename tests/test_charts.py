@@ -31,9 +31,9 @@ from gccost.studies.siebenmann import kind
 from gccost.studies.weimer import CLEANER, beside, per_object
 from gccost.study import OpenStudy
 
-# A run on few CPUs cannot show what a document's 48 did, and says so.
+# A run on few CPUs cannot reproduce a document's 48, and says so.
 MANY = "cloudflare on 48 CPUs"
-# These need what `make precision` keeps beside the samples: see tests/test_precision.py.
+# These need further files of `make precision`; see tests/test_precision.py.
 KEPT_BESIDE = ("precision-slices", "precision-drift")
 NAMED = ["control", *CHARTS]
 EVERY = [
@@ -82,7 +82,7 @@ def no_pictures() -> Iterator[None]:
         yield
 
 
-# --- What every chart promises ------------------------------------------------------
+# --- The contract of all charts ------------------------------------------------------
 
 
 @every_chart
@@ -120,12 +120,12 @@ def test_with_nothing_measured_a_chart_says_so(made: Recordings, name: str) -> N
     assert chart.csv().startswith("variant,go,estimate")
 
 
-# Charts of published figures, of gctraces, of outcomes, and of what is held.
+# Charts of published values, gctraces, outcomes, and held memory.
 OF_OTHER_THINGS = {
     *("lemire-published", "cloudflare-published", "cloudflare-gctrace"),
     *("weimer-removed", "weimer-heaps", "weimer-leak", "runtime-slopes", "remedies-memory"),
 }
-# What scaling a sample's metrics leaves as it is.
+# Columns that are not scaled with a sample's metrics.
 KEPT = ["round", "line", "procs", "n"]
 FIRST_AND_LAST = {
     "weimer": (DOCUMENT_JDK, TODAY_JDK),
@@ -196,7 +196,7 @@ def test_a_chart_is_the_same_to_the_byte_each_time(
         assert draw(replace(made[study], frame=frame), name).svg != once.svg
 
 
-# --- What single charts say ---------------------------------------------------------
+# --- Single charts ---------------------------------------------------------
 
 
 @pytest.mark.usefixtures("no_pictures")

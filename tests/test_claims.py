@@ -71,7 +71,7 @@ def test_each_rule_decides_beyond_its_bounds_and_their_margin(
 ) -> None:
     assert rule.bounds(figure) == pytest.approx((low, high))
     bounds = rule.bounds(figure)
-    inside = [bounds[0] * rule.margin, bounds[1] / rule.margin]  # what an interval must keep to
+    inside = [bounds[0] * rule.margin, bounds[1] / rule.margin]  # the limits of a deciding interval
     outside = [bounds[0] / rule.margin, bounds[1] * rule.margin]
 
     def judged(low: float, high: float) -> Label:
@@ -128,7 +128,7 @@ def both(one: tuple[float, float], other: tuple[float, float]) -> RangeEstimate:
         (UShaped(), 4.25, dip((1.0, 1.0), (2.0, 2.5), least=0), FAILS),
         (UShaped(), 4.25, dip((4.0, 4.5), (0.7, 0.9)), FAILS),
         (UShaped(), 4.25, dip((4.0, 4.5), (0.7, 0.96)), UNDECIDED),
-        # What chance has a part in is denied only by many runs.
+        # A random event is rejected only after many runs.
         (Occurs(), 1.0, seen(1, 1), HOLDS),
         (Occurs(), 1.0, seen(0, 1), FAILS),
         (Occurs(0.1), 1.0, seen(0, 20), UNDECIDED),  # up to 21 % could still show it
@@ -213,7 +213,7 @@ def test_without_a_run_every_claim_is_not_measured() -> None:
 
 
 def test_the_document_judged_wall_time() -> None:
-    # Weimer's is of the whole process; what is our own has no document.
+    # Weimer's is of the whole process; our own claims have no document.
     documents = ("lemire", "siebenmann", "addcleanup", "cloudflare")
     ratios = {
         claim.id: claim.quantity

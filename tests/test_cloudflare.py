@@ -98,7 +98,7 @@ def test_the_sweep_is_the_documents_own_with_enough_cores(
 ) -> None:
     assert cloudflare.sweep_variant(many_cores)[0]("400") == signing(DOCUMENT_CPUS, "400")
     assert cloudflare.sweep_variant(few_cores)[0]("400") == turns(MOST_PROCS, "400")
-    # What is above 200 signs more in the made-up run, but by less than its intervals.
+    # GOGC above 200 signs more in the synthetic run, but by less than its intervals.
     assert cloudflare.best_gogc(many_cores, TODAY_GO) == "200"
 
 

@@ -75,7 +75,7 @@ def test_a_control_differs_from_its_variant_only_by_name() -> None:
             if case.variant.control:
                 assert case.n == n[replace(case.variant, control=""), case.release]
                 assert case.release == toolchains.today(of.document)
-                # A JVM compiles the program while it runs: there is nothing to link anew.
+                # A JVM compiles the program while it runs, so there is nothing to relink.
                 java = languages.of(of).folder == paths.JAVASRC
                 assert case.variant.control == ("same" if java else "relinked")
                 controls[of.name].add(case.variant.benchmark)

@@ -41,7 +41,7 @@ def test_vet_finds_nothing(version: str) -> None:
     go(version, "vet", "./...", folder=SLAB)
 
 
-# Where objects lie depends on when the collector runs, and that on what else the machine does.
+# The place of objects depends on when the collector runs, and so on the machine's load.
 STRIDES = "^TestStrides$"
 
 

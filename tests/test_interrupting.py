@@ -138,7 +138,7 @@ def test_a_report_that_a_signal_ends_leaves_no_process(
         assert said.splitlines()[-1] == TO_GO_ON.format("report")
         assert list((tools.folder / "tmp").iterdir()) == []
     assert not any(tools.report.glob("notebooks/*"))
-    if sent == signal.SIGKILL:  # what it left behind, its lock say, is in nobody's way
+    if sent == signal.SIGKILL:  # its leftovers, such as its lock, block nobody
         tools.do()
         again = tools.start(str(notebook), program=ONE_NOTEBOOK)
         tools.wait_until_at_work(again)

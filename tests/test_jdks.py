@@ -19,7 +19,7 @@ from gccost.measuring.jdks import RELEASES
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """What a JDK said of itself is remembered for the process: forget it around each test."""
+    """Clear the cache of JDKs' version reports around each test."""
     jdks._ask.cache_clear()
     yield
     jdks._ask.cache_clear()
@@ -42,7 +42,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def wheel(release: str, version: str) -> Path:
-    """Lays a JDK where its wheel is installed."""
+    """Put a JDK where its wheel is installed."""
     return make(jdks._wheel_home(release), version, javac=False)
 
 

@@ -60,7 +60,7 @@ def test_a_machine_that_tells_nothing_is_still_described(monkeypatch):
     machine.warnings(described)
 
 
-# --- what may be compared -------------------------------------------------------
+# --- comparable machines -------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", machine.COMPARABLE)

@@ -106,7 +106,7 @@ def test_each_quantity_estimates_itself(
     assert found.low <= found.value <= found.high < math.inf
 
 
-# --- what does not count ------------------------------------------------------------
+# --- ignored samples ------------------------------------------------------------
 
 
 def test_rejected_processes_are_recorded_and_do_not_count(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_the_first_deciding_look_is_final(tmp_path: Path) -> None:
     assert row.verdict == one.verdict
     assert row.verdict.label is HOLDS
     assert row.judged == one.judged
-    assert row.estimate.value < one.estimate.value / 4  # what is shown is of all samples
+    assert row.estimate.value < one.estimate.value / 4  # the shown estimate is of all samples
 
 
 @pytest.mark.parametrize(("rounds", "look"), [(3, 0), (4, 4), (5, 4), (7, 6), (9, 8)])

@@ -23,7 +23,7 @@ recorded = runs.all_runs(paths.reference())
     params=[name for name in STUDIES if any(run.holds(name) for run in recorded)],
 )
 def recording(request: pytest.FixtureRequest) -> Recording:
-    """What was recorded of a study, one after the other."""
+    """The recordings of each study, in turn."""
     of = STUDIES[request.param]
     return Recording.load(of, reference(of))
 

@@ -24,7 +24,7 @@ from gccost.studies.remedies import (
     slabs,
 )
 
-# What costs more than 100 ns, and by how many goroutines a slab's handle costs more.
+# Benchmarks over 100 ns, and the factors of a slab's handle by goroutines.
 NS = {"Batch": 20.0, "Slab": 30.0, "AllocateAuto": 900.0, "AllocateCleanup": 600.0}
 AMONG = {"1": 50.0, "2": 30.0, "4": 60.0}
 

@@ -41,7 +41,7 @@ PLACEHOLDER = "No description has been provided for this image"
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., NotebookNode]:
-    """Runs code cells in replay and gives the notebook that was written."""
+    """Run code cells in replay, and return the written notebook."""
 
     def run(*sources: str, **options: object) -> NotebookNode:
         cells = [code(source, f"cell-{at}") for at, source in enumerate(sources, start=1)]

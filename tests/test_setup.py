@@ -111,7 +111,7 @@ def test_every_conda_spec_can_be_read_and_means_what_it_says():
 # --- scripts/setup ----------------------------------------------------------------------
 
 STAND_IN = r"""#!/bin/sh
-# Answers as a Python and as uv would, and writes down what was asked.
+# Answers like Python and uv, and records the calls.
 echo "$*" >>"$LOG"
 case "$*" in
     *version_info*) exit "${UNSUPPORTED:-0}" ;;

@@ -196,7 +196,7 @@ def test_a_figure_that_has_no_logarithm_is_none() -> None:
     assert combine(lambda a, b: a - b, costs, signed=True).value == pytest.approx(-1, rel=0.1)
 
 
-# --- counts, shares, and what was never seen ----------------------------------------
+# --- counts, shares, and unseen events ----------------------------------------
 
 
 def test_counts_that_are_the_same_have_no_width() -> None:

@@ -22,7 +22,7 @@ WRONG_SUM = "h1:" + base64.b64encode(bytes([1] * 32)).decode()
 
 @pytest.fixture(autouse=True)
 def fresh():
-    """What is found is remembered for the process: forget it around each test."""
+    """Clear the cache of found toolchains around each test."""
 
     def forget():
         for look in vars(toolchains).values():
@@ -231,7 +231,7 @@ def test_the_cause_in_pips_output_is_reported(said, cause):
 
 
 def compiler_on(path: Path, name: str) -> Path:
-    """Puts this machine's compiler on a bare PATH."""
+    """Put this machine's compiler on a bare PATH."""
     real = shutil.which("cc", path=os.defpath)
     if real is None:
         pytest.skip("no C compiler on this machine")

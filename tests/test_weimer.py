@@ -37,7 +37,7 @@ CASE = Case("finalization", CLEANER, "jdk-17", n=1000)
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """What a JDK said of itself is remembered for the process: forget it around each test."""
+    """Clear the cache of JDKs' version reports around each test."""
     jdks._ask.cache_clear()
     yield
     jdks._ask.cache_clear()
@@ -153,7 +153,7 @@ def test_every_setting_of_a_variant_is_known() -> None:
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
-    """Lays out JDKs of the given releases, all doing the same; its runs are in tmp_path."""
+    """Make identical fake JDKs of the given releases, with runs in tmp_path."""
     monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
     found: dict[str, Jdk] = {}

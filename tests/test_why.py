@@ -162,7 +162,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Writer:
-    """Stands in for `go run ./overlay`: writes what that writes, or fails."""
+    """Replaces `go run ./overlay`: writes the same files, or fails."""
 
     def __init__(self, goroot: Path, error: str = "", whole: bool = True) -> None:
         self.goroot, self.error, self.whole, self.calls = goroot, error, whole, 0

@@ -236,7 +236,7 @@ def _parse_name(text: str) -> tuple[str, dict[str, str], int]:
 def _parse_count(text: str) -> int:
     # Python would also accept signs, underscores and digits of other scripts.
     if not (text.isascii() and text.isdecimal()) or len(text) >= len(str(LARGEST)):
-        raise _Malformed(f"the count of iterations is no whole number: {text}")
+        raise _Malformed(f"the count of iterations is not a whole number: {text}")
     if not int(text):
         raise _Malformed("there were no iterations")
     return int(text)
@@ -248,7 +248,7 @@ def _parse_value(text: str) -> float:
     except ValueError:
         value = None
     if value is None or not text.isascii() or "_" in text:
-        raise _Malformed(f"the value is no number: {text}")
+        raise _Malformed(f"the value is not a number: {text}")
     if not 0 <= value <= LARGEST:
         raise _Malformed(f"the value is not between 0 and {LARGEST:.0e}: {text}")
     return value
