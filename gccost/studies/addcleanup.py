@@ -121,7 +121,7 @@ def cost(recording: Recording) -> Drawing | None:
         timings(recording, costs((FREE, DEFER, CLEANUP, AUTO), FREE, _published())),
         "Cost of AddCleanup relative to a manual free: " + on_each(recording, Ratio(CLEANUP, FREE)),
         "wall-clock time per operation (ns); in brackets: relative to a manual free\n"
-        "as published: hollow diamonds on a MacBook Pro M1, hollow squares on a Linux server",
+        "published: hollow diamonds on a MacBook Pro M1, hollow squares on a Linux server",
         kind="A dot plot of the wall-clock time per operation",
     )
 

@@ -215,12 +215,12 @@ _POOLS = (
     Variant("Reuse"),
 )
 _AGAINST: Mapping[str, tuple[Variant, Iterable[Variant]]] = {
-    "over the manual free of each block": (
+    "relative to the manual free of each block": (
         FREE,
         (HEAP_FREE, MANUAL, *REMEDIES, *ONE_HEAP, CLEANUP, AUTO),
     ),
-    "over the manual free in batches of 256": (Variant("Batch"), _POOLS),
-    "over one call to make and one to free": (
+    "relative to the manual free in batches of 256": (Variant("Batch"), _POOLS),
+    "relative to one call to make and one to free": (
         MANUAL,
         (slabs("Adopted"), slabs("AdoptedClose"), *ONE_HEAP),
     ),
@@ -416,7 +416,7 @@ def heap(recording: Recording) -> Drawing | None:
         f"With {', '.join(map(megabytes, known))} of live Go memory slabs of 64 cost "
         f"{', '.join(rounding.times(ratio.value) for ratio in known.values())} a manual free, "
         "settled",
-        "wall-clock time per operation (ns, log scale); in brackets: relative to the manual free",
+        "wall-clock time per operation (ns, log scale); brackets: relative to manual free",
         kind="A dot plot of the wall-clock time per operation by live heap",
         log=True,
     )

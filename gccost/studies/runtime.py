@@ -345,7 +345,7 @@ def memory(recording: Recording) -> Drawing | None:
     return dots(
         points,
         _memory_title(points),
-        "off-heap memory that the runtime uses per span whose objects all have a cleanup (KiB)",
+        "off-heap memory that the runtime uses per span\nwhose objects all have a cleanup (KiB)",
         kind="A dot plot of memory per span",
         decorate=in_kib,
     )

@@ -652,7 +652,7 @@ def beside(recordings: Mapping[str, Recording]) -> Drawing | None:
         "Cost relative to manual: "
         + ", ".join(f"in {in_words(on)} {what[on]} {label}" for on, label in last.items()),
         "wall-clock time per object relative to manual (ratio, log scale)\n"
-        "manual: in Go a manual free of C memory; in Java closing a plain handle that is kept",
+        "manual: freeing C memory (Go), or closing a plain handle that is kept (Java)",
         kind="A dot plot of the cost relative to manual",
         log=True,
         reference=1,
