@@ -1,6 +1,6 @@
 import signal
 
-# Until all is imported nothing needs to be put in order: Ctrl-C simply ends it.
+# While modules are imported nothing needs cleanup, so Ctrl-C ends the process directly.
 interrupted = signal.getsignal(signal.SIGINT)
 if interrupted is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,7 +1,7 @@
-"""The interactive part of chapter 04: choose Ps, GOGC and a release, see what was measured.
+"""Interactive menus for chapter 04: choose Ps, GOGC and a release to see their results.
 
-It appears where a person can use it, in JupyterLab; a report and a replay hold the
-same choices as small multiples (the chart "cloudflare-grid"), which need no script.
+They appear only in JupyterLab. The report and replay show the same results as small
+multiples (the chart "cloudflare-grid").
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from gccost.studies.cloudflare import GRID_GOGC, GRID_PROCS, PROCS, turns
 
 
 def choose(recording: Recording) -> Any:
-    """Menus to choose from, with what was measured below them; in words where nobody can."""
+    """Menus with the chosen results below them, or a note where menus cannot work."""
     if not reader():
         return Prose(
-            "*In JupyterLab this cell has menus to choose the Ps, GOGC and the release; the "
-            "chart above shows the same choices.*"
+            "*In JupyterLab this cell has menus for the Ps, GOGC and the release. The "
+            "chart above shows the same results.*"
         )
     procs = [p for p in PROCS if any(_measured(recording, p, g) for g in GRID_GOGC)]
     return ipywidgets.interactive(
@@ -39,13 +39,13 @@ def choose(recording: Recording) -> Any:
 
 
 def chosen(recording: Recording, procs: int, gogc: str, release: str) -> Any:
-    """What one choice gives: a table, or a sentence that it was not measured."""
+    """A table of one choice's results, or a sentence that it was not measured."""
     variant = turns(procs, gogc)
     rate = recording.level(variant, release, "op/cpu-s")
     if not rate.samples:
         at = f"{procs} Ps with GOGC={gogc} on {title(release)}"
         grid = ", ".join(map(str, GRID_PROCS))
-        return Prose(f"{at}: not measured. At the standard budget all of {grid} Ps are.")
+        return Prose(f"{at}: not measured. The standard budget measures {grid} Ps.")
     cycle = recording.level(variant, release, "gc-cycle-op")
     memory = recording.level(variant, release, "peak-rss-bytes")
     return table(

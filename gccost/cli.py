@@ -1,7 +1,7 @@
 """The command line.
 
-What draws charts and runs notebooks is imported where it is used: it takes
-seconds to load, and measuring does without it.
+Modules for charts and notebooks are imported where they are used, because they take
+seconds to load and measuring does not need them.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from gccost.studies import STUDIES, declared
 
 TITLE = "What automatic cleanup costs"
 PURPOSE = (
-    "Published claims about finalizers and cleanups, measured again and judged by stated rules."
+    "Published claims about finalizers and cleanups, reproduced and judged by documented rules."
 )
-PICTURE = ("lemire", "lemire-cost")  # the README's: experiment and chart
+PICTURE = ("lemire", "lemire-cost")  # the study and chart of the README's picture
 
-TERMINATED = 128 + signal.SIGTERM  # the exit code, as shells have it
-MOST_AT_ONCE = 4  # notebooks, where nothing is measured: each takes a few hundred megabytes
+TERMINATED = 128 + signal.SIGTERM  # the exit code by the shell's convention
+MOST_AT_ONCE = 4  # notebooks in replay; each takes a few hundred megabytes
 
 Command = Callable[..., Any]
 
 
 class _Command(click.Command):
-    """Turns what ends it early into one paragraph on stderr and the exit code for it."""
+    """A command that reports errors and signals as one paragraph on stderr and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -55,7 +55,7 @@ class _Command(click.Command):
                 return super().invoke(ctx)
         except GccostError as error:
             said, code = str(error), 1
-        except BrokenPipeError:  # who read our output has gone: click ends silently
+        except BrokenPipeError:  # the reader of our output has gone; click exits silently
             raise
         except OSError as error:
             said, code = str(refused(error)), 1
@@ -67,7 +67,7 @@ class _Command(click.Command):
             if ended.code != TERMINATED:
                 raise
             said, code = _stopped(ctx), TERMINATED
-        if code > 1:  # all is put in order: a second Ctrl-C has nothing more to end
+        if code > 1:  # cleanup is done, so ignore a second Ctrl-C
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         click.echo(f"gccost: {said}", err=True)
         sys.exit(code)
@@ -79,7 +79,7 @@ class _Commands(click.Group):
 
 @contextmanager
 def _termination_exits() -> Iterator[None]:
-    """Let SIGTERM put things in order as Ctrl-C does."""
+    """Make SIGTERM clean up as Ctrl-C does."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
         yield
@@ -88,7 +88,7 @@ def _termination_exits() -> Iterator[None]:
 
 
 def _stopped(ctx: click.Context) -> str:
-    """What a signal ended, and the command that goes on."""
+    """The message after an interruption, with the command that resumes."""
     if "budget_name" not in ctx.params:
         return "Interrupted."
     settings = {"BUDGET": ctx.params["budget_name"], "ONLY": ctx.params.get("only")}
@@ -112,16 +112,16 @@ def _only(command: Command) -> Command:
         "--only",
         envvar="GCCOST_ONLY",
         default="",
-        help=f"One experiment instead of all: {', '.join(STUDIES)}.",
+        help=f"One study instead of all: {', '.join(STUDIES)}.",
     )(command)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """What automatic cleanup costs, measured and judged.
+    """Measure and judge the cost of automatic cleanup.
 
-    Runs are kept in data/runs (GCCOST_RUNS names another folder). An interrupted
-    run is resumed.
+    Runs are saved in data/runs (GCCOST_RUNS sets another folder). The next command
+    resumes an interrupted run.
     """
 
 
@@ -131,8 +131,8 @@ def main() -> None:
 def measure(budget_name: str, only: str) -> None:
     """Measure what your newest run lacks.
 
-    An experiment that is complete at this budget, from the same sources,
-    toolchains and machine, is not measured again.
+    A study that is complete at this budget, with the same sources, toolchains
+    and machine, is not measured again.
     """
     if not _measure(Settings("measure", budget(budget_name), only)):
         sys.exit(1)
@@ -142,11 +142,11 @@ def measure(budget_name: str, only: str) -> None:
 @_budget
 @_only
 def report(budget_name: str, only: str) -> None:
-    """Measure what is missing, run the notebooks, and write report/index.html."""
+    """Measure missing samples, run the notebooks, and write report/index.html."""
     settings = Settings("measure", budget(budget_name), only)
     with runs.exclusive(paths.report(), "writing the report"):
         if not _measure(settings):
-            _say("what is not measured is shown from a recorded run")
+            _say("studies that could not be measured are shown from a recorded run")
         into = paths.report() / "notebooks"
         _write(_execute(_notebooks(settings), into, settings), settings)
 
@@ -156,29 +156,29 @@ def report(budget_name: str, only: str) -> None:
     "--seconds",
     default=SECONDS,
     show_default=True,
-    help="Time for each measurement by our method.",
+    help="Seconds for each measurement by our method.",
 )
 @_budget
 def precision(seconds: float, budget_name: str) -> None:
-    """Measure how well independent measurements agree, by our method and others'.
+    """Measure how well independent measurements agree, by our method and others.
 
-    Takes eight measurements of one ratio by each method, on a quiet machine and
-    with another process that keeps a core busy: about 20 minutes.
+    Measures one ratio eight times by each method, on a quiet machine and while
+    another process keeps a core busy. Takes about 20 minutes.
     """
     plan = campaign.plan([declared("precision")], budget(budget_name), say=_say)
     if not plan.pool:
         raise MissingTool("; ".join(plan.missing.values()), "precision")
     with _progress("precision") as watched:
         run = measure_precision(plan, watched, seconds)
-    click.echo(f"kept in {run.name}; make report shows it")
+    click.echo(f"saved in {run.name}; make report shows it")
 
 
 @main.command()
 def replay() -> None:
-    """Run the notebooks from the recorded runs, and write the report.
+    """Run the notebooks on the recorded runs, and write the report.
 
-    Needs neither Go nor a C compiler. The notebooks in notebooks/ are rewritten,
-    and are the same to the byte as long as nothing has changed.
+    Needs neither Go nor a C compiler. Rewrites the notebooks in notebooks/; if nothing
+    has changed, they are identical to the byte.
     """
     from gccost import study
 
@@ -192,7 +192,7 @@ def replay() -> None:
 
 @main.command()
 def html() -> None:
-    """Rewrite the report from the notebooks that were executed last."""
+    """Rewrite the report from the last executed notebooks."""
     measured = sorted((paths.report() / "notebooks").glob("*.ipynb"))
     settings = replace(Settings.read(), mode="measure" if measured else "replay")
     with runs.exclusive(paths.report(), "writing the report"):
@@ -201,13 +201,13 @@ def html() -> None:
 
 @main.command()
 def fetch() -> None:
-    """Download every compiler that measuring needs, so that it works offline.
+    """Download every compiler, so that measuring works offline.
 
-    Fails if today's Go release or that of the first document cannot be had.
+    Fails if today's Go release or that of the first document is unavailable.
     """
     plan = campaign.plan(list(STUDIES.values()), list(BUDGETS.values())[-1], say=_say)
     for release, why in plan.missing.items():
-        _say(f"{toolchains.title(release)} is left out. {why}")
+        _say(f"{toolchains.title(release)} is skipped. {why}")
     for go in (toolchains.TODAY_GO, toolchains.DOCUMENT_GO):
         click.echo(f"Go {go} is in {toolchains.fetch(go, _say).goroot}")
 
@@ -215,19 +215,19 @@ def fetch() -> None:
 @main.command()
 @click.argument("version")
 def release(version: str) -> None:
-    """Add a Go release, such as 1.28.1, to data/releases.csv: the newest is today's."""
+    """Add a Go release, such as 1.28.1, to data/releases.csv; the newest is today's."""
     click.echo(f"added: {toolchains.pin(version, _say)}")
 
 
 @main.command()
 def kernel() -> None:
-    """Build the Go kernel and register it for JupyterLab, once."""
+    """Build the Go kernel and register it for JupyterLab, unless that is done."""
     click.echo(f"the Go kernel is in {os.path.relpath(gokernel.make(_say))}")
 
 
 @main.command()
 def live() -> None:
-    """Run the Go notebooks again and keep their output, which replay shows as it is."""
+    """Run the Go notebooks again and store their output, which replay shows unchanged."""
     gokernel.make(_say)
     _execute(_go_notebooks(), paths.NOTEBOOKS, Settings("measure"))
 
@@ -241,12 +241,12 @@ def doctor() -> None:
 @main.command()
 @click.argument("run", type=click.Path(path_type=Path))
 def adopt(run: Path) -> None:
-    """Copy a run folder to data/reference, which replay shows.
+    """Copy a run folder to data/reference, so that replay shows it.
 
-    Refuses a run whose machine was disturbed, or that is slower than recordings
-    of machines like it.
+    Rejects a run from a disturbed machine, or one that is slower than recordings
+    of similar machines.
     """
-    click.echo(f"replay shows {reference.adopt(Run(run), list(STUDIES.values())).name} from now on")
+    click.echo(f"replay now shows {reference.adopt(Run(run), list(STUDIES.values())).name}")
 
 
 @main.command()
@@ -254,9 +254,9 @@ def adopt(run: Path) -> None:
 @click.argument("second", type=click.Path(path_type=Path))
 @click.option("--csv", type=click.Path(path_type=Path), help="Also write the comparison here.")
 def compare(first: Path, second: Path, csv: Path | None) -> None:
-    """Show two run folders side by side: each claim's figure and verdict in both.
+    """Compare two run folders: each claim's estimate and verdict in both.
 
-    The runs are never pooled. The last column is the probability of a difference
+    The runs are not pooled. The last column is the probability of a difference
     at least as large between two runs that measure the same quantity.
     """
     one, other = Run(first), Run(second)
@@ -283,7 +283,7 @@ def compare(first: Path, second: Path, csv: Path | None) -> None:
 def _rows_of(run: Run) -> dict[tuple[str, str], ledger.Row]:
     recordings = {name: Recording.load(of, run) for name, of in STUDIES.items() if run.holds(name)}
     if not recordings:
-        raise GccostError("the run holds no study that is known here", str(run.folder))
+        raise GccostError("the run has no known study", str(run.folder))
     rows = ledger.rows(recordings, STUDIES.values())
     return {(r.claim.id, r.toolchain): r for r in rows if r.estimate.samples}
 
@@ -302,31 +302,31 @@ def _chosen(settings: Settings) -> list[Study]:
 
 
 def _measure(settings: Settings) -> bool:
-    """Measure studies in one campaign; whether each could be.
+    """Measure the chosen studies in one campaign; return whether all could be measured.
 
-    A study whose tools are missing is reported and left out.
+    Studies whose tools are missing are reported and skipped.
     """
     limit, chosen = settings.budget, _chosen(settings)
     for what in runs.passed_over(paths.runs()):
         _say(what)
     for of in chosen:
         if of.command:
-            _say(f"{of.name}: measured by itself, with {of.command}; the newest run is shown")
+            _say(f"{of.name} has its own command, {of.command}; its newest run is shown")
     together = [of for of in chosen if not of.command]
     if not together:
         return True
     plan = campaign.plan(together, limit, questions(together, limit), _say)
     for release, why in plan.missing.items():
-        _say(f"{toolchains.title(release)} is left out. {why}")
+        _say(f"{toolchains.title(release)} is skipped. {why}")
     try:
         with _progress("measuring") as watched:
             run = campaign.measure(plan, watched)
     except MissingTool as error:
-        _say(f"nothing is measured. {error}")
+        _say(f"nothing can be measured. {error}")
         return False
     lacking = [of.name for of in together if not run.holds(of.name)]
     for name in lacking:
-        _say(f"{name} is not measured: {'; '.join(plan.tools[name].missing.values())}")
+        _say(f"{name} is skipped: {'; '.join(plan.tools[name].missing.values())}")
     done = run.manifest()["finished"]
     summary = done.get(limit.name) or list(done.values())[-1]
     standing = plan.questions.standing(run)
@@ -334,7 +334,7 @@ def _measure(settings: Settings) -> bool:
         f"{standing.decided} of {standing.verdicts} verdicts decided, from {summary['samples']} "
         f"samples in {rounding.plain(summary['seconds'])} s, "
         f"{rounding.percent(summary['share_in_loops'])} of it inside timed loops "
-        f"({summary['because']}); kept in {run.name}"
+        f"({summary['because']}); saved in {run.name}"
     )
     return not lacking
 
@@ -344,7 +344,7 @@ def _progress(name: str) -> AbstractContextManager[campaign.Progress]:
 
 
 def _notebooks(settings: Settings) -> list[Path]:
-    """The results first, then the chapters that have something to show, in order."""
+    """The notebooks to show, in order: the results first, then chapters with recordings."""
     from gccost import study
 
     chapters = {"00-results"}
@@ -353,7 +353,7 @@ def _notebooks(settings: Settings) -> list[Path]:
             chapters.add(of.chapter)
         else:
             how = of.command or f"make measure ONLY={of.name}"
-            _say(f"{of.chapter} is left out: {how} measures it")
+            _say(f"{of.chapter} is skipped; measure it with {how}")
     found = [p for p in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
     return found if settings.only else found + _go_notebooks()
 
@@ -363,10 +363,10 @@ def _go_notebooks() -> list[Path]:
 
 
 def _execute(notebooks: list[Path], into: Path, settings: Settings) -> list[Path]:
-    """Run notebooks: the results last, for they need what the chapters measured.
+    """Run notebooks, the results last, because they need the chapters' measurements.
 
-    The output of the Go notebooks differs each time, so in replay, and where there is
-    no Go kernel, they stay as they are. Where nothing is measured several run at once.
+    The Go notebooks' output differs each time, so they are not run in replay, nor without
+    a Go kernel. In replay several notebooks run at once.
     """
     from gccost.showing.execute import execute_all
 
@@ -376,7 +376,7 @@ def _execute(notebooks: list[Path], into: Path, settings: Settings) -> list[Path
     kept = set() if measuring and gokernel.find() else set(_go_notebooks()) & targets.keys()
     for notebook in kept:
         if targets[notebook] != notebook:
-            _say(f"{notebook.stem} is shown as it was recorded: make kernel lets it run")
+            _say(f"{notebook.stem} is shown as recorded; run make kernel to execute it")
             write_whole(targets[notebook], notebook.read_bytes())
     running = sorted(targets.keys() - kept, key=lambda p: (p.stem == "00-results", p))
     execute_all(

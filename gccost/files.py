@@ -1,4 +1,4 @@
-"""Writing files so that a full disk, or an end at any moment, spoils none."""
+"""Atomic file writes: a full disk or a kill at any moment leaves no partial file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gccost.errors import refused
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what a disk refuses into an error with the file and a hint."""
+    """Turn an OSError into a GccostError with the file and a hint."""
     try:
         yield
     except OSError as error:
@@ -24,10 +24,10 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it holds all of the data or, if that fails, what it held before.
+    """Write a file atomically: it has all of the data or, on failure, its previous content.
 
-    Its folder is made if need be. It is safely on disk when this returns: a
-    machine that loses power does not leave half of it either.
+    Makes the file's folder if needed. The data is synced to disk before this returns, so
+    that a power loss leaves no partial file.
     """
     new = path.with_name(f".{path.name}.new")
     with writing(path):
@@ -43,10 +43,10 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def make_once(folder: Path, fill: Callable[[Path], None]) -> Path:
-    """Have `fill` make a folder that does not exist yet; returns the folder.
+    """Make a folder with `fill` unless it exists, and return the folder.
 
-    It is complete or absent: `fill` gets a path beside it, which is renamed at the end, and
-    what a killed process left there is removed first. Other processes wait meanwhile.
+    The folder is complete or absent: `fill` gets a temporary path, which is renamed at the
+    end. Leftovers of a killed process are removed first. Other processes wait meanwhile.
     """
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def make_once(folder: Path, fill: Callable[[Path], None]) -> Path:
 
 
 def hash_of(paths: Iterable[Path], root: Path) -> str:
-    """A SHA-256 over files, in order: their names below `root`, and their content; hex."""
+    """The hex SHA-256 of files, in order: their paths below `root`, and their content."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(path.relative_to(root).as_posix().encode() + b"\0")

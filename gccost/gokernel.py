@@ -1,8 +1,8 @@
-"""The Go kernel of JupyterLab: gophernotes, built here and registered in this environment.
+"""The Go kernel for JupyterLab: gophernotes, built and registered in this environment.
 
-`gokernel/go.mod` and `go.sum` pin its sources. It belongs to the Go release that
-built it: packages of gosrc/ are compiled as its plugins, so that release comes
-first on its PATH. It interprets Go, so nothing is ever timed in it.
+`gokernel/go.mod` and `go.sum` pin its sources. Packages of gosrc/ are compiled as plugins,
+which need the Go release that built the kernel, so that release is first on its PATH. The
+kernel interprets Go, so it never times anything.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from gccost.measuring import builds, toolchains
 from gccost.measuring.toolchains import TODAY_GO
 
 if TYPE_CHECKING:
-    from nbformat import NotebookNode  # which takes a second to load
+    from nbformat import NotebookNode  # takes a second to load
 
 NAME: Final = "gophernotes"
 MODULE: Final = paths.ROOT / "gokernel"
 SECONDS: Final = 900  # after which a build counts as hung
 
-# How a cell names a package of gosrc/: in an import, or to the go command.
+# A package of gosrc/ in a cell: in an import, or as an argument of the go command.
 _PACKAGE = re.compile(r'"(?:\.\./gosrc|\.)/([a-z0-9/]+)"')
 
 _BUILD: Final = ("-trimpath", "-buildvcs=false", f"github.com/gopherdata/{NAME}")
@@ -47,9 +47,8 @@ _ENVIRONMENT: Final = {
     "GOWORK": "off",
 }
 
-# Each kernel gets a GOPATH of its own, as the interpreter empties the one that it
-# finds; its number is the kernel's process. Nobody is told when a kernel ends, so
-# the next one clears up.
+# Each kernel gets its own GOPATH, named after its process ID, because the interpreter
+# empties its GOPATH. The next kernel removes those of kernels that have ended.
 _START: Final = """\
 #!/bin/sh
 here=$(dirname "$0")
@@ -65,12 +64,12 @@ exec "$here/gophernotes" "$1" >&2 # what it says of itself: a cell's output come
 
 
 def folder() -> Path:
-    """Where the kernel is registered: in the environment that runs this."""
+    """The folder where the kernel is registered, in this environment."""
     return Path(sys.prefix) / "share" / "jupyter" / "kernels" / NAME
 
 
 def find() -> KernelSpec | None:
-    """The kernel, if it is registered and as this clone would build it."""
+    """The kernel, if it is registered and matches this clone; otherwise None."""
     try:
         spec = KernelSpec.from_resource_dir(str(folder()))
     except (OSError, ValueError):
@@ -80,10 +79,10 @@ def find() -> KernelSpec | None:
 
 
 def make(say: Callable[[str], None] = toolchains.silent) -> Path:
-    """Build the kernel and register it, unless that is done; its folder.
+    """Build and register the kernel unless that is done, and return its folder.
 
-    `say` is told beforehand what it takes. Raises MissingTool when a compiler
-    or a source cannot be had, GccostError when the build fails.
+    Calls `say` first with the download's size and the time. Raises MissingTool if a compiler
+    or source is unavailable, GccostError if the build fails.
     """
     if find() is not None:
         return folder()
@@ -127,19 +126,19 @@ def is_go(node: NotebookNode) -> bool:
 
 
 def sources(node: NotebookNode) -> str:
-    """A hash over a Go notebook's cells and the packages that they name; hex."""
+    """The hex hash of a Go notebook's cells and of the packages that they name."""
     cells = "\0".join(cell.source for cell in node.cells if cell.cell_type == "code")
     programs = builds.source_hash(sorted(set(_PACKAGE.findall(cells))))
     return hashlib.sha256(f"{cells}\0{programs}".encode()).hexdigest()[:16]
 
 
 def stamp(node: NotebookNode) -> dict[str, str]:
-    """What a Go notebook that has just run keeps, as its output is kept: see `kept`."""
+    """The metadata to store with a Go notebook's output after a run; see `kept`."""
     return {"go": TODAY_GO, "date": f"{datetime.date.today()}", "sources": sources(node)}
 
 
 def kept(node: NotebookNode) -> tuple[str, str]:
-    """When and with what a Go notebook's output was made, and what makes it stale, if it is."""
+    """The date and release of a Go notebook's output, and why it is stale, or ""."""
     stamped = node.metadata.get("gccost", {})
     if not stamped:
         return "It has not been run yet.", ""
@@ -152,12 +151,12 @@ def kept(node: NotebookNode) -> tuple[str, str]:
 def _go(
     go: toolchains.Toolchain, environment: dict[str, str], *command: str
 ) -> CompletedProcess[str]:
-    """Run the go command on the kernel's module."""
+    """Run the go command in the kernel's module."""
     return processes.run([str(go.go), *command], cwd=MODULE, env=environment, limit=SECONDS)
 
 
 def _recipe() -> str:
-    """A hash over all that decides what is built and how it is registered."""
+    """A hash of everything that determines the build and its registration."""
     parts = [TODAY_GO, json.dumps([_BUILD, _ENVIRONMENT]), _START]
     parts += [(MODULE / name).read_text(encoding="utf-8") for name in ("go.mod", "go.sum")]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""Where things are in a clone, and the environment variables that move them.
+"""Folders in a clone, and the environment variables that override them.
 
-`GCCOST_RUNS`, `GCCOST_REFERENCE` and `GCCOST_REPORT` name other folders for your
-own runs, the recorded ones and the report.
+`GCCOST_RUNS`, `GCCOST_REFERENCE` and `GCCOST_REPORT` set the folders of your own runs, of
+the recorded runs and of the report.
 """
 
 from __future__ import annotations
@@ -40,5 +40,5 @@ def _folder(variable: str, default: Path) -> Path:
     named = os.environ.get(variable)
     try:
         return Path(named).expanduser().resolve() if named else default
-    except (OSError, RuntimeError) as error:  # no such user's home, or links in a circle
+    except (OSError, RuntimeError) as error:  # an unknown user's home, or a symlink loop
         raise GccostError(str(error), f"{variable}={named}", "name another folder") from None

@@ -1,8 +1,8 @@
-"""How precise the measuring is: the same ratio, measured several times over.
+"""Measuring one ratio repeatedly, by several methods, to compare their precision.
 
-Each method measures it eight times, on a quiet machine and with another process keeping
-a core busy, apart from the other times. Only the method decides how well the eight agree.
-Ours is given so many seconds of samples for each; the builds are made beforehand.
+Each method makes eight independent measurements on a quiet machine, and eight while another
+process keeps a core busy. Each of our measurements takes a given number of seconds, without
+the builds, which are made first.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from gccost.studies.precision import (
     measured_by,
 )
 
-SECONDS = 20.0  # of each measurement by rounds
+SECONDS = 20.0  # per measurement by rounds
 AS_PEOPLE_RUN_IT = 10  # go test -count
-_ROUNDS = LOOKS[0]  # that an estimate needs
-_BASELINES = 2  # processes of the baseline for each of the costly one
+_ROUNDS = LOOKS[0]  # the fewest for an estimate
+_BASELINES = 2  # baseline processes before and after each costly one
 _COUNT_LIMIT = 600.0  # after which go test counts as hung
 
 
 def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
-    """Measure what a run lacks of the precision experiment; returns the run.
+    """Measure what a run lacks of the precision study, and return the run.
 
-    A measurement is recorded when it is complete; an interrupted one is repeated as a whole.
+    A measurement is recorded once it is complete; an interrupted one is repeated entirely.
     """
     with runs.exclusive(paths.runs(), "measuring"), runs.scratch(paths.runs()) as scratch:
         run = begin(plan)
         run.drop_unfinished_line()
         manifest = run.manifest()
         done = list(manifest.get("done", []))
-        # Of a measurement that was killed as it was written; a campaign's samples may follow.
+        # Drop a measurement whose writing was interrupted; a campaign's samples may follow it.
         run.drop_after(manifest.get("recorded", 0), plan.pool)
         todo = [
             (measurement, load, method)
@@ -82,7 +82,7 @@ def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
 def _measurement(
     run: Run, plan: Plan, which: tuple[str, str, str], seconds: float, folder: Path
 ) -> list[benchfmt.Sample]:
-    """One measurement by one method, as samples."""
+    """Make one measurement by one method, and return its samples."""
     measurement, load, method = which
     baseline, costly = (
         plan.pool[measured_by(b, method, load, measurement).on(TODAY_GO)]
@@ -113,7 +113,7 @@ def _measurement(
 def _rounds(
     built: list[Path], baseline: Case, costly: Case, folder: Path, seconds: float
 ) -> Iterator[benchfmt.Sample]:
-    """Rounds of one build each, which share the seconds: costly samples, the baseline between."""
+    """Run rounds of one build each, alternating costly and baseline samples."""
     start = time.monotonic()
     for number, binary in enumerate(built, 1):
         first = True
@@ -131,7 +131,7 @@ def _build(plan: Plan, case: Case, layout: int, folder: Path) -> Path:
 
 @contextmanager
 def _load() -> Iterator[None]:
-    """Another process keeps a core busy meanwhile."""
+    """Keep a core busy with another process."""
     with ProcessGroup() as group, group.start([sys.executable, "-c", "while True: pass"]) as other:
         try:
             yield

@@ -1,4 +1,4 @@
-"""Processes that never outlive us: however we end, what we started ends too."""
+"""Child processes that end when this process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from typing import Any
 
 
 class ProcessGroup:
-    """A process group that ends when it is let go, and when we are no more.
+    """A process group that ends with its context, or with this process.
 
-    In it a keeper reads from a pipe that only we hold open. Whatever ends us,
-    SIGKILL included, the kernel closes the pipe, and the keeper ends the group
-    with everything that was started in it. Commands may be run from several
-    threads at once.
+    A keeper process in the group reads from a pipe that only this process holds open.
+    If this process ends, even by SIGKILL, the kernel closes the pipe and the keeper kills
+    the whole group. Several threads may run commands in it.
     """
 
     def __enter__(self) -> ProcessGroup:
@@ -43,7 +42,7 @@ class ProcessGroup:
         self._keeper.wait()
 
     def start(self, command: list[str], **options: Any) -> subprocess.Popen[str]:
-        """Like subprocess.Popen, with text and nothing to read."""
+        """Like subprocess.Popen, with text streams and no input."""
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -56,9 +55,9 @@ class ProcessGroup:
     def run(
         self, command: list[str], *, limit: float | None = None, **options: Any
     ) -> subprocess.CompletedProcess[str]:
-        """Like subprocess.run, with what the command prints captured.
+        """Like subprocess.run, with captured output.
 
-        If the limit in seconds passes, or a signal ends us, everything on the group ends.
+        If the limit (seconds) passes, or a signal arrives, the whole group is killed.
         """
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         with self.start(command, **options) as process:
@@ -70,8 +69,8 @@ class ProcessGroup:
         return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
     def _end_all(self) -> None:
-        # Once the keeper is waited for, its number may come to be another's. A
-        # group of which only dead processes are left is refused on macOS.
+        # Kill before waiting for the keeper, whose process ID may then be reused. macOS
+        # refuses to signal a group of zombies.
         if self._keeper.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._keeper.pid, signal.SIGKILL)
@@ -80,7 +79,7 @@ class ProcessGroup:
 def run(
     command: list[str], *, limit: float | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run one command on a group of its own; see `ProcessGroup.run`."""
+    """Run one command in its own group; see `ProcessGroup.run`."""
     with ProcessGroup() as group:
         return group.run(command, limit=limit, **options)
 
@@ -91,9 +90,9 @@ def ask(
     limit: float | None = 60,
     errors: str = "replace",
 ) -> subprocess.CompletedProcess[str] | None:
-    """A short command and what it printed; None if it is missing, fails or hangs.
+    """Run a short command and return its output; None if it is missing, fails or hangs.
 
-    None too where `errors` is "strict" and it printed no text. On a busy machine
+    Also returns None if `errors` is "strict" and the output is not text. On a busy machine
     `java -version` takes seconds, hence `limit` (in seconds).
     """
     try:

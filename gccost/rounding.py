@@ -1,7 +1,7 @@
-"""The one way that a number is rounded, before it is printed, plotted or written.
+"""Rounding of numbers before they are printed, plotted or written.
 
-Three significant digits are what the measuring can carry; and a figure that is
-rounded before it is drawn gives the same bytes on every machine.
+The measurements support three significant digits. Charts round values before drawing them,
+so that they have the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ WRITTEN = 6  # significant digits in charts and CSV files
 
 
 def rounded(x: float, digits: int = WRITTEN) -> float:
-    """x to so many significant digits; NaN and infinities as they are."""
+    """x rounded to so many significant digits; NaN and infinities are unchanged."""
     if not math.isfinite(x) or x == 0:
         return x
     return float(f"{x:.{digits - 1}e}")
 
 
 def plain(x: float, digits: int = PRINTED) -> str:
-    """x for reading: "1,150", "60.6", "0.0121"; "–" where there is none."""
+    """x for reading: "1,150", "60.6", "0.0121"; "–" for NaN."""
     if math.isnan(x):
         return "–"
     if math.isinf(x):
@@ -37,7 +37,7 @@ def plain(x: float, digits: int = PRINTED) -> str:
 
 
 def written(x: float) -> str:
-    """x for a CSV file: shortest form of six significant digits; empty for NaN."""
+    """x for a CSV file: the shortest form of six significant digits; empty for NaN."""
     return "" if math.isnan(x) else repr(rounded(x)).removesuffix(".0")
 
 
@@ -57,7 +57,7 @@ def nanoseconds(x: float) -> str:
 
 
 def duration(x: float) -> str:
-    """A duration given in ns, in a unit that suits it: "850 ns", "8.45 µs", "18.5 ms"."""
+    """A duration in ns, in a suitable unit: "850 ns", "8.45 µs", "18.5 ms"."""
     for size, unit in ((1e6, "ms"), (1e3, "µs")):
         if x >= size:
             return f"{plain(x / size)} {unit}"
@@ -75,7 +75,7 @@ def mebibytes(x: float) -> str:
 
 
 def whole(x: float) -> str:
-    """What is a whole number most of the time, without decimals where it is: "2", "1.33"."""
+    """A number that is usually whole, without decimals if it is: "2", "1.33"."""
     return count(x) if float(x).is_integer() else plain(x)
 
 
@@ -85,7 +85,7 @@ def blocks(x: float) -> str:
 
 
 def places(x: float) -> str:
-    """Places at which something happens: "5 places"."""
+    """A number of places: "5 places"."""
     return whole(x) + (" place" if x == 1 else " places")
 
 
@@ -95,8 +95,8 @@ def _counted(words: str) -> Callable[[float], str]:
 
 WHOLE: Mapping[str, Callable[[float], str]] = MappingProxyType(
     {
-        "allocations": _counted("more"),  # an operation than another version
-        "registrations": _counted("more"),  # an object than another version
+        "allocations": _counted("more"),  # per operation, than another variant
+        "registrations": _counted("more"),  # per object, than another variant
         "cycles": _counted("cycles"),
         "blocks": blocks,
         "places": places,

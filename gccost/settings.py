@@ -1,8 +1,7 @@
-"""What a session does: measure or replay, with which budget, for which study.
+"""The settings of a session: measure or replay, the budget, and the study.
 
-The command line makes these settings and passes them on. A notebook cannot be
-passed an object: its kernel gets them as environment variables, and `read` is
-the one place that reads these.
+The command line makes these settings and passes them on. A notebook's kernel gets them as
+environment variables, which only `read` reads.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ MODES: Mapping[str, Mode] = {"measure": "measure", "replay": "replay"}
 
 @dataclass(frozen=True)
 class Settings:
-    """`only` names the one study that is measured and shown; if empty, all are."""
+    """A session's settings; `only` names the one study to measure and show, or is empty for all."""
 
     mode: Mode = "measure"
     budget: Budget = BUDGETS["quick"]
@@ -29,9 +28,9 @@ class Settings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """The settings of a notebook's kernel; a Binder machine replays.
+        """Read the settings of a notebook's kernel; on Binder the mode is replay.
 
-        Raises GccostError for a mode or a budget that does not exist.
+        Raises GccostError for an unknown mode or budget.
         """
         on_binder = any(name.startswith("BINDER_") for name in environment)
         mode = environment.get("GCCOST_MODE") or ("replay" if on_binder else "measure")
@@ -46,7 +45,7 @@ class Settings:
         )
 
     def variables(self) -> dict[str, str]:
-        """The environment variables that `read` gets the same settings from."""
+        """The environment variables from which `read` gets the same settings."""
         return {
             "GCCOST_MODE": self.mode,
             "GCCOST_BUDGET": self.budget.name,

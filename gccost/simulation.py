@@ -2,32 +2,32 @@
 
 The model was fitted to the slices of 240 processes and the means of 132 more on a virtual
 machine that shares its cores. Processes run in spells of a *quiet* or a *busy* regime, and
-contention only ever adds time:
+contention only adds time:
 
-- A slice of a stationary loop takes the floor's time unless a burst hits it. Some processes
+- A slice of a stationary loop takes the floor's time unless a burst slows it. Some processes
   are slow throughout, as next to a busy hardware thread.
 - The mean of a process that uses the garbage collector scatters (`SCATTER`), and contention
   slows it. A process with too much run delay is rejected and retried twice.
 - Every build has a layout effect. Three successive rounds may share part of their noise.
 
-The truth is the floor of a stationary case, and otherwise the lower quartile of undisturbed
-processes, which lies 2 % (finalizer) and 3.4 % (AddCleanup) below their median.
+The truth is the floor for a stationary case. For other cases it is the lower quartile of
+undisturbed processes, 2 % (finalizer) and 3.4 % (AddCleanup) below their median.
 
-Findings, over truths on the boundary to 50 % from it, finalizer and AddCleanup against a
-stationary case and each against its like in a band, layout effects of 0.3 and 1 %, 500
-campaigns a cell, processes relieved by their reference (SCATTER, 2.5 % contention left).
-Each figure is the worst of its cells; in brackets with a quarter of the variance shared by
-three successive rounds:
+The findings are for truths from the boundary to 50 % beyond it and layout effects of 0.3
+and 1 %. A finalizer and AddCleanup are compared with a stationary case, and with themselves
+in a band. A cell has 500 campaigns, whose processes are relieved by their reference (SCATTER,
+2.5 % contention left). Each number is the worst of its cells. The numbers in brackets are
+for three successive rounds that share a quarter of the variance:
 
-- Verdicts: with the truth on a boundary at most 0.2 % of campaigns decide, off it none
+- Verdicts: with the truth on a boundary at most 0.2 % of campaigns decide; elsewhere none
   decides wrongly, in the quiet (0.1), mixed (0.5) and busy (0.9) regime.
 - The 95 % intervals cover 95.8 % (92.8) in the quiet regime, 93.6 % (90.2) in the mixed
-  and 85.5 % (79.7) in the busy one. The misses are bias: 0.7, 1.4 and 2.3 %, of which the
-  lower quartile over layouts that differ by 1 % is 0.7. With 4 % in place of `SYSTEMATIC`
+  and 85.5 % (79.7) in the busy one. The misses come from a bias of 0.7, 1.4 and 2.3 %. Of
+  it 0.7 % is the lower quartile over layouts that differ by 1 %. With a `SYSTEMATIC` of 4 %
   they cover 96.6, 95.6 and 90.5 %.
-- Contention of 10 % that neither the run delay nor a reference shows gives a bias of 5 to
-  6 % in the busy regime: intervals cover 28 to 39 % at the last look, and 2 to 4 % of
-  campaigns with the truth on the boundary decide. No width makes up for that.
+- Contention of 10 % that affects neither the run delay nor the reference causes a bias of 5
+  to 6 % in the busy regime. Intervals then cover 28 to 39 % at the last look, and 2 to 4 %
+  of campaigns with the truth on the boundary decide. No interval width corrects that.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Case = Literal["stationary", "finalizer", "cleanup"]
 PROCESSES = 4  # of a stationary case in a round
 TRIES = 3  # of any other case in a round
 SCATTER = {"finalizer": 0.031, "cleanup": 0.064}  # sd of the logs of relieved processes
-SLICES = 20.0  # independent slices in a process: 64, of which neighbours are alike
+SLICES = 20.0  # independent slices in a process, of 64 with correlated neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class Noise:
     """Noise of a machine, as shares and on the log scale."""
 
     busy: float = 0.1  # share of the time in the busy regime
-    spell: float = 12.0  # mean number of processes before the regime is drawn anew
+    spell: float = 12.0  # mean number of processes before the regime is redrawn
     rejected: float = 0.5  # share of busy processes with too much run delay
-    contention: float = 0.025  # mean slowdown of a busy process that is accepted
+    contention: float = 0.025  # mean slowdown of an accepted busy process
     slow: tuple[float, float] = (0.1, 0.45)  # share of slow processes: quiet, busy
     layout: float = 0.003  # sd of a build's layout effect
     shared: float = 0.0  # share of the variance that three successive rounds have in common
@@ -73,7 +73,7 @@ class Outcome:
     coverage: tuple[float, ...]  # of the 95 % interval at each look, campaigns not disturbed
     stopping_coverage: float  # at the look that decided, or else at the last
     bias: float  # median of the log of estimate over truth at the last look
-    wrong: float  # decided for a side on which the truth does not lie
+    wrong: float  # decided wrongly
     undecided: tuple[float, ...]  # after each look
     rounds: float  # median rounds to a verdict, infinite if most stay undecided
     disturbed: float  # fewer than half of the processes accepted, hence no verdict
@@ -90,9 +90,9 @@ def simulate(
     campaigns: int = 2000,
     seed: int = 1,
 ) -> Outcome:
-    """Run campaigns that judge a ratio at the looks, and return how often they err.
+    """Run campaigns that judge a ratio at each look, and return their error rates.
 
-    With `band` the claim is that the ratio lies within 1/boundary to boundary. With the
+    With `band` the claim is that the ratio is between 1/boundary and boundary. With the
     truth on the boundary every decision is wrong.
     """
     noise = noise or Noise()
@@ -171,8 +171,8 @@ def _samples(
 def _quantiles(rng: np.random.Generator, busy: Booleans, noise: Noise) -> Floats:
     """Draw the 5 % slice quantiles of stationary processes over their floor.
 
-    The quantile is the slice at a random rank among slices of which bursts hit a share;
-    calm slices span 2 %, the excess of hit ones is log-normal.
+    The quantile is the slice at a random rank. Bursts hit a share of the slices: calm slices
+    span 2 %, and the excess of hit slices is log-normal.
     """
     hit = rng.beta(7.0, np.where(busy, 0.8, 1.6))
     rank = rng.beta(0.05 * SLICES, 0.95 * SLICES, busy.shape)

@@ -1,44 +1,44 @@
-"""Estimates and intervals: what the campaign, the claims and the charts are based on.
+"""Estimates and intervals for the campaign, the claims and the charts.
 
-**The undisturbed cost.** Other tenants, the host and the sibling hardware thread only
-ever slow a loop down, in bursts of milliseconds, and they slow different programs by
-different factors. So the cost of a case is its cost on the machine undisturbed:
+**The undisturbed cost.** Other tenants, the host and the sibling hardware thread can only
+slow a loop down. They do so in bursts of milliseconds, and by different factors for
+different programs. The cost of a case is therefore its cost on an undisturbed machine:
 
-- `floor`, for a loop that allocates nothing on the Go heap, whose slices are timed: the
-  least 5 % quantile of the slices of a round's processes (of one build), and over the
-  rounds the lower quartile. A busy sibling hardware thread slows whole processes by 10 to
-  30 %, for seconds or minutes: it may have slowed half of the rounds. Layouts differ by
-  0.3 to 1 %, so the lower quartile over builds is at most 0.7 % below their median; the
-  least of all processes would pick the luckiest layout of many.
-- `level`, for every other time: the median-unbiased lower quartile over the accepted
-  processes (see `Recording.accepted`), a process a round. Other amounts, such as memory,
-  are disturbed to both sides: there it is the median.
+- `floor` is for a loop that allocates nothing on the Go heap and times its slices. It takes
+  the least 5 % quantile of the slices of a round's processes (of one build), and the lower
+  quartile over rounds. A busy sibling hardware thread slows whole processes by 10 to 30 %,
+  for seconds or minutes, in up to half of the rounds. Layouts differ by 0.3 to 1 %, so the
+  lower quartile over builds is at most 0.7 % below their median. The minimum over all
+  processes would select the luckiest layout.
+- `level` is for every other time: the median-unbiased lower quartile over the accepted
+  processes (see `Recording.accepted`), one process per round. Disturbances both raise and
+  lower other amounts, such as memory; for these it is the median.
 
-Contention for memory slows a loop with a garbage collector without any thread's waiting for
-a CPU. Where a process times manual frees between the parts of its loop, `relieved` takes
-off what they say of it: `RELIEF` of how far (on the log scale) they lie above their floor,
-beyond the `RESTING` part by which they do on a quiet machine too, for the loop has emptied
-the caches. That explained half of the scatter of accepted processes (finalizer 6.3 to 3.1 %,
-AddCleanup 10.5 to 6.4 %) and removed a bias of 6 %; verdicts about the band of 1.25 took
+Memory contention slows a loop with a garbage collector although no thread waits for a CPU.
+If a process times manual frees between parts of its loop, `relieved` uses them to correct
+its time: it subtracts `RELIEF` times their excess over their floor, on the log scale and
+beyond `RESTING`. `RESTING` is their excess on a quiet machine, where the loop has emptied
+the caches. This explained half of the scatter of accepted processes (finalizer 6.3 to 3.1 %,
+AddCleanup 10.5 to 6.4 %) and removed a bias of 6 %. Verdicts about the band of 1.25 needed
 half the rounds (a truth of 1.06: 14 to 6, and 28 to 14).
 
-**Intervals** are made on the log scale. With s the standard deviation of the logs (at
-least `LEAST_SPREAD`) of n processes or rounds, a cost is uncertain by 1.5 t s / sqrt(n).
-From eight on, s is that of the lower half about the median: where four processes in ten
-are slowed by up to 30 %, that halves the interval, which still covers 94 % and more, and
-at 99 % and with the margin of a verdict errs in fewer than 1 of 1,000 cases. Here
-t is Student's, and 1.5 (`WIDENING`) is what a quartile loses against a mean and what a
-build or a neighbour that several rounds share costs. A figure drawn from several costs
-(a ratio, a difference, a dip) is uncertain by theirs, by the delta method. Shown 95 %
-intervals hold 3 % more (`SYSTEMATIC`), in quadrature: what every process of a run shares.
+**Intervals** are computed on the log scale. A cost from n processes or rounds has the
+half-width 1.5 t s / sqrt(n), where s is the standard deviation of the logs (at least
+`LEAST_SPREAD`) and t is Student's. The factor 1.5 (`WIDENING`) allows for the lower
+efficiency of a quartile, and for builds and neighbours shared by several rounds. From n = 8
+on, s is that of the lower half about the median. If four processes in ten are slowed by up
+to 30 %, this halves the interval, which still covers 94 % or more; at 99 % and with a
+verdict's margin it errs in fewer than 1 of 1,000 cases. The delta method gives the intervals
+of values computed from several costs (a ratio, a difference, a curve's depth). Shown 95 %
+intervals add 3 % (`SYSTEMATIC`) in quadrature for effects common to all processes of a run.
 
-**Verdicts** are looked at after 4, 6, 8, 10, 14, 20, 28 and 40 accepted rounds (`LOOKS`)
-and no others. The 99 % interval must clear a bound by 5 % (`MARGIN`): see
-`gccost.judging.rules`. Each verdict stands by itself.
+**Verdicts** are computed after 4, 6, 8, 10, 14, 20, 28 and 40 accepted rounds (`LOOKS`)
+only. The 99 % interval must clear a bound by 5 % (`MARGIN`); see `gccost.judging.rules`.
+Verdicts are not corrected for their number.
 
-`gccost.simulation` runs campaigns on a model of a noisy machine: on a quiet one the 95 %
-intervals cover 95.8 %, on one that is busy half of the time 93.6 %, and of campaigns whose
-truth lies on a boundary at most 0.2 % decide. Its docstring has the whole table.
+`gccost.simulation` simulates campaigns on a noisy machine. The 95 % intervals cover 95.8 %
+on a quiet machine and 93.6 % on one that is busy half of the time. If the truth is on a
+boundary, at most 0.2 % of campaigns decide. Its docstring lists all findings.
 """
 
 from __future__ import annotations
@@ -54,31 +54,31 @@ from scipy import special
 
 Floats = NDArray[np.float64]
 
-LEAST_SPREAD = 0.02  # of the logs: a few processes can look more alike than they are
-HALF_FROM = 8  # logs, from which on s is that of their lower half
+LEAST_SPREAD = 0.02  # of the logs; a few processes can agree by chance
+HALF_FROM = 8  # the number of logs from which s is that of their lower half
 WIDENING = 1.5
 SYSTEMATIC = 0.03
 MARGIN = 1.05
 LOOKS = (4, 6, 8, 10, 14, 20, 28, 40)
 RELIEF, RESTING = 0.6, 0.08
-LOW = 0.25  # the quantile over rounds or processes that is taken for the undisturbed time
+LOW = 0.25  # the quantile over rounds or processes that estimates the undisturbed time
 
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """How wide an interval is: its confidence, and what is added for what all samples share."""
+    """An interval's confidence, and the systematic error added to it."""
 
     confidence: float = 0.95
     systematic: float = SYSTEMATIC
 
 
 SHOWN = Width()
-JUDGED = Width(0.99, 0.0)  # the margin of the rules stands in for what is shared
+JUDGED = Width(0.99, 0.0)  # the rules' margin covers the systematic error
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of a case on the log scale: `spread` is s, `rounds` the n that it rests on."""
+    """The cost of a case on the log scale; `spread` is s and `rounds` is n."""
 
     log: float
     spread: float
@@ -86,16 +86,16 @@ class Cost:
     samples: int
 
     def half_width(self, confidence: float) -> float:
-        """Half its interval on the log scale; infinite from a single round."""
+        """Half its interval on the log scale; infinite for a single round."""
         return float(half_width(self.spread, self.rounds, confidence))
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure with its interval, and the samples and rounds that it rests on.
+    """A value with its interval, and the numbers of its samples and rounds.
 
-    From one round there is no telling how much rounds differ, so the interval is
-    infinite; from none the value is NaN as well.
+    One round does not show how much rounds differ, so its interval is infinite. Without
+    rounds the value is NaN too.
     """
 
     value: float
@@ -113,10 +113,10 @@ class Estimate:
 
     @property
     def half_width(self) -> float:
-        """Half the interval's length over the size of the value: 0.02 is ±2 %.
+        """Half the interval's length relative to the value; 0.02 is ±2 %.
 
-        Infinite when there is no value, no finite interval, or a value of zero
-        within an interval that is more than a point.
+        Infinite without a value or a finite interval, or if the value is zero and the
+        interval is not.
         """
         if self.low == self.high:
             return 0.0
@@ -125,11 +125,11 @@ class Estimate:
         return (self.high - self.low) / abs(2 * self.value)
 
     def contains(self, x: float) -> bool:
-        """Whether x lies in the interval, its ends included."""
+        """Whether x is in the interval, including its ends."""
         return self.low <= x <= self.high
 
     def narrowed(self, share: float) -> Self:
-        """The same value with a share of the interval: on the log scale if it is positive."""
+        """The estimate with its interval scaled by `share`, on the log scale if positive."""
         if self.low > 0:
             low, high = (self.value * (end / self.value) ** share for end in (self.low, self.high))
         else:
@@ -138,20 +138,21 @@ class Estimate:
 
 
 def nothing(width: Width = SHOWN) -> Estimate:
-    """The estimate from no sample at all."""
+    """The estimate without any sample."""
     return Estimate(nan, -inf, inf, 0, 0, width.confidence)
 
 
 def around(value: float, half: float, of: Sequence[Estimate]) -> Estimate:
-    """A figure drawn from estimates of one confidence, `half` its half-width."""
+    """An estimate of half-width `half`, computed from estimates of one confidence."""
     samples, rounds = min(e.samples for e in of), min(e.rounds for e in of)
     return Estimate(value, value - half, value + half, samples, rounds, of[0].confidence)
 
 
 def floor(quantiles: ArrayLike, rounds: ArrayLike) -> Cost:
-    """The cost of a loop that is timed in slices.
+    """The cost of a loop timed in slices.
 
-    An entry a process: the 5 % quantile of its slices, in any unit, and its round.
+    The arguments have an entry per process: the 5 % quantile of its slices in any unit, and
+    its round.
     """
     logs, labels = _logs(quantiles), np.asarray(rounds)
     known = np.isfinite(logs)
@@ -164,10 +165,10 @@ def floor(quantiles: ArrayLike, rounds: ArrayLike) -> Cost:
 
 
 def relieved(values: ArrayLike, reference: ArrayLike, floor_ns: float) -> Floats:
-    """Times without what contention for memory added, by each process's reference.
+    """Times corrected for memory contention by each process's reference.
 
-    `reference` is a manual free in each process and `floor_ns` its floor, in one unit; a
-    process without a reference keeps its time.
+    `reference` is the time of a manual free in each process and `floor_ns` its floor, in one
+    unit. The time of a process without a reference is unchanged.
     """
     above = np.log(np.asarray(reference, dtype=np.float64) / floor_ns) - RESTING
     above = np.where(np.isfinite(above), np.maximum(above, 0.0), 0.0)
@@ -175,9 +176,9 @@ def relieved(values: ArrayLike, reference: ArrayLike, floor_ns: float) -> Floats
 
 
 def level(values: ArrayLike, quantile: float = LOW) -> Cost:
-    """The cost of any other case: an entry an accepted process.
+    """The cost of any other case, from an entry per accepted process.
 
-    Values that are missing (NaN) or not positive are left out.
+    Values that are missing (NaN) or not positive are ignored.
     """
     logs = _logs(values)
     logs = logs[np.isfinite(logs)]
@@ -192,7 +193,7 @@ def level(values: ArrayLike, quantile: float = LOW) -> Cost:
 def undisturbed(logs: Floats) -> tuple[Floats, Floats]:
     """The lower quartile of the logs of times, and s, along the last axis.
 
-    Disturbances only ever make times longer, hence the s of the lower half.
+    s is that of the lower half, because disturbances only make times longer.
     """
     value, spread = _quantile(logs, LOW), _whole_spread(logs)
     if logs.shape[-1] >= HALF_FROM:
@@ -219,10 +220,10 @@ def combine(
     *,
     signed: bool = False,
 ) -> Estimate:
-    """A figure drawn from costs: function(cost, …), each in its unit.
+    """Estimate function(cost, …), with each cost in its unit.
 
-    The interval is made on the log scale, or as it is for a figure that may be zero or
-    less (`signed`). Without a sample of each cost there is no figure.
+    The interval is computed on the log scale, or on the linear scale for a value that may
+    be zero or negative (`signed`). The value is NaN unless each cost has a sample.
     """
     samples, rounds = (min(cost.samples for cost in costs), min(cost.rounds for cost in costs))
     if not samples:
@@ -249,9 +250,9 @@ _STEP = 1e-4  # on the log scale, for the slopes of the delta method
 
 
 def amount(values: ArrayLike, width: Width = SHOWN) -> Estimate:
-    """The level of a count, or of another quantity that may be zero: the median of values.
+    """Estimate a count, or another quantity that may be zero, by the median of values.
 
-    Values that are all the same come out as that number, with no width.
+    If all values are equal, the interval has no width.
     """
     x = np.asarray(values, dtype=np.float64)
     x = x[np.isfinite(x)]
@@ -263,10 +264,10 @@ def amount(values: ArrayLike, width: Width = SHOWN) -> Estimate:
 
 
 def share(values: ArrayLike, width: Width = SHOWN) -> Estimate:
-    """The level of a share of a whole (0 to 1), such as that of the stacks of a profile.
+    """Estimate a share (0 to 1), such as a share of a profile's stacks.
 
-    Its interval is made on the angular scale (the arcsine of the root), on which its noise
-    hardly depends on how large it is, and never leaves 0 to 1.
+    Its interval is computed on the angular scale (the arcsine of the root), where the noise
+    hardly depends on the value, and stays within 0 to 1.
     """
     x = np.asarray(values, dtype=np.float64)
     x = x[(x >= 0) & (x <= 1)]
@@ -280,7 +281,7 @@ def share(values: ArrayLike, width: Width = SHOWN) -> Estimate:
 
 
 def narrowing(rounds: int, more: int, confidence: float) -> float:
-    """What is left of a half-width when so many rounds become more."""
+    """The factor by which a half-width shrinks after so many more rounds."""
     return float(half_width(1, more, confidence) / half_width(1, rounds, confidence))
 
 
@@ -290,12 +291,11 @@ def most_unseen(samples: int, confidence: float = 0.95) -> float:
 
 
 def heterogeneity(ratios: Sequence[Estimate]) -> float:
-    """The probability p that ratios of one truth scatter as much as these.
+    """The probability p that ratios of one truth scatter at least as much as these.
 
-    Cochran's Q of the log ratios in Welch's form, which allows for standard errors that
-    come from few rounds, with the errors that their intervals claim. It is for
-    measurements whose length was set beforehand. NaN unless two ratios or more have
-    finite intervals.
+    Uses Cochran's Q of the log ratios, with the standard errors of their intervals, in
+    Welch's form for errors from few rounds. It is valid for measurements whose length was
+    fixed beforehand. NaN unless at least two ratios have finite intervals.
     """
     known = [r for r in ratios if r.low > 0 and r.high < inf and r.rounds > 1]
     if len(known) < 2:
@@ -304,7 +304,7 @@ def heterogeneity(ratios: Sequence[Estimate]) -> float:
     centre, half = ends.mean(axis=1), np.ptp(ends, axis=1) / 2
     freedom = np.array([r.rounds - 1 for r in known])
     error = half / special.stdtrit(freedom, [(1 + r.confidence) / 2 for r in known])
-    # Without width (constant data) a ratio outweighs all others, but not infinitely.
+    # A ratio without width (constant data) gets a large, finite weight.
     weight = np.maximum(error, 1e-12) ** -2
     part = weight / weight.sum()
     others = len(known) - 1
@@ -315,7 +315,7 @@ def heterogeneity(ratios: Sequence[Estimate]) -> float:
 
 
 def half_width(spread: Floats | float, rounds: int, confidence: float) -> Floats:
-    """Half the interval from s of so many rounds: infinite from a single one."""
+    """Half the interval from s and the number of rounds; infinite for a single round."""
     if rounds < 2:
         return np.full_like(spread, inf, dtype=np.float64)
     t = float(special.stdtrit(rounds - 1, (1 + confidence) / 2))
@@ -330,14 +330,14 @@ def _figure(function: Callable[..., float], logs: Sequence[float], signed: bool)
 
 
 def _exp(x: float) -> float:
-    return exp(x) if x < _LARGEST else inf  # few rounds: an upper end beyond all floats
+    return exp(x) if x < _LARGEST else inf  # from few rounds an end can overflow
 
 
-_LARGEST = 700.0  # whose exponential is near the largest float
+_LARGEST = 700.0  # exp(700) is near the largest float
 
 
 def _logs(values: ArrayLike) -> Floats:
-    """Natural logarithms; NaN where there is none."""
+    """Natural logarithms; NaN for values that have none."""
     x = np.asarray(values, dtype=np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.log(np.where((x > 0) & np.isfinite(x), x, nan))

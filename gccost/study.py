@@ -1,9 +1,9 @@
-"""What a notebook calls.
+"""The notebooks' interface.
 
     study = gccost.study.open_study("lemire")
 
-opens an experiment: it measures what your run lacks, or replays the recorded one
-(`GCCOST_MODE=replay`, a Binder machine, or no toolchain). The study then gives
+measures the samples that your run lacks, or opens a recorded run (with
+`GCCOST_MODE=replay`, on Binder, or without a toolchain). The study has methods for
 frames, estimates, verdicts, tables and charts.
 """
 
@@ -46,9 +46,9 @@ SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
 
 
 def reference(of: Study) -> Run:
-    """The newest recorded run that holds an experiment.
+    """The newest recorded run that holds a study.
 
-    Of one that is measured apart there may be none yet: then the newest of all.
+    If a study with its own command was never recorded, returns the newest run of all.
     """
     recorded = runs.all_runs(paths.reference())
     for run in reversed(recorded):
@@ -63,11 +63,11 @@ def reference(of: Study) -> Run:
 
 @dataclass(frozen=True)
 class OpenStudy:
-    """A study, opened: what was recorded of it, and ways to show it."""
+    """A study with its recording, and methods to show it."""
 
     mode: Mode
     recording: Recording
-    notices: tuple[str, ...]  # why this run is shown and not another
+    notices: tuple[str, ...]  # the reasons for showing this run
 
     @property
     def study(self) -> Study:
@@ -79,7 +79,7 @@ class OpenStudy:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A row a sample; see data/README.md for the columns."""
+        """A frame with a row per sample; see data/README.md for the columns."""
         return self.recording.frame
 
     @property
@@ -88,15 +88,15 @@ class OpenStudy:
         return self.recording.releases
 
     def level(self, variant: Variant, go: str, metric: str = "ns/op") -> Estimate:
-        """A variant's own level of a metric."""
+        """A variant's level of a metric that is never 0."""
         return self.recording.level(variant, go, metric)
 
     def ratio(self, over: Variant, under: Variant, go: str, metric: str = "ns/op") -> Estimate:
-        """The cost of a variant over that of another."""
+        """The ratio of two variants' costs."""
         return self.recording.ratio(Ratio(over, under, metric), go)
 
     def added(self, over: Variant, under: Variant, go: str, metric: str = "ns/op") -> Estimate:
-        """What one variant costs more than another."""
+        """The difference of two variants' costs, in the metric's unit."""
         return self.recording.added(Ratio(over, under, metric), go)
 
     def amount(self, variant: Variant, go: str, metric: str) -> Estimate:
@@ -111,7 +111,7 @@ class OpenStudy:
         within: tuple[str, ...] = (),
         of: tuple[str, ...] = (),
     ) -> Estimate:
-        """The share of a variant's CPU profile whose stacks hold any of the functions.
+        """The share (0 to 1) of a variant's CPU profile whose stacks contain any of the functions.
 
         See `Share` for `within` and `of`.
         """
@@ -119,11 +119,11 @@ class OpenStudy:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The ledger's rows of this experiment's claims."""
+        """The ledger's rows for this study's claims."""
         return ledger.rows({self.study.name: self.recording}, [self.study])
 
     def row(self, claim: str, go: str) -> Row:
-        """A claim's row on one release."""
+        """A claim's row on one release. Raises GccostError if there is none."""
         rows = {(row.claim.id, row.release): row for row in self.rows}
         if (claim, go) not in rows:
             known = ", ".join(f"{name} on {release}" for name, release in rows)
@@ -133,7 +133,7 @@ class OpenStudy:
         return rows[claim, go]
 
     def verdicts(self) -> Markup:
-        """The ledger's lines of this experiment's claims."""
+        """A table of the ledger's rows for this study's claims."""
         return tables.ledger(self.rows, links=False)
 
     def judged(self, claim: str) -> Prose:
@@ -155,17 +155,17 @@ class OpenStudy:
         return named(known, name, "chart")(self.recording)
 
     def notice(self) -> Markup:
-        """Which run is shown, how it was measured, and its caveats."""
+        """A notice of the run shown, how it was measured, and its caveats."""
         return notice([self.recording], self.mode, self.notices)
 
     def costs(self, *variants: Variant, under: Variant) -> Markup:
-        """What variants cost, a table per release: time, against `under`, memory, what is left."""
+        """A table per release of variants' time, ratio to `under`, memory, and unfreed blocks."""
         return self._per_release(comparison.costs(under), variants, under)
 
     def processes(self, *variants: Variant, nothing: Variant) -> Markup:
-        """What the system counted of whole processes, a table per release, as `time` prints it.
+        """A table per release of whole processes' resource usage, as `time` prints it.
 
-        `nothing` is the process that does no work: per-object costs are net of it.
+        `nothing` is an idle process; per-object costs are net of it.
         """
         return self._per_release(comparison.PROCESSES, variants, nothing)
 
@@ -182,25 +182,25 @@ class OpenStudy:
     def choices(
         self, *variants: Variant, under: Variant, go: str, c_ns: float, per_second: float
     ) -> Markup:
-        """What each variant adds to a program that frees manually now; see `comparison.choices`."""
+        """A table of the cost added to a program that frees manually; see `comparison.choices`."""
         columns = comparison.choices(c_ns, per_second)
         return comparison.of_variants(self.recording, columns, variants, under, go)
 
     def changed(self, ratio: Ratio, go: str, less: str, more: str) -> str:
-        """A ratio as a change in words, if it is more than noise.
+        """A ratio as a change in words, if it is significant.
 
         `less` and `more` are the verbs: "saves 12.3 %", "costs 12.3 %".
         """
         if not self.recording.differs(ratio, go):
-            return "makes no difference that the measuring can tell from noise"
+            return "makes no significant difference"
         value = self.recording.ratio(ratio, go).value
         return f"{less if value < 1 else more} {rounding.percent(abs(1 - value))}"
 
     def shell(self, name: str, command: str) -> Prose:
-        """Run a plain command where the programs are, with the newest release measured, and
-        show what it prints.
+        """Run a command in the programs' folder, with the newest release measured, and show its
+        output.
 
-        It runs once a run, and its output is kept there; replay shows what was kept.
+        It runs once per run; the run stores its output, and replay shows the stored output.
         """
         kept = self.run.manifest().get("shell", {}).get(name)
         if self.mode == "measure" and (kept is None or kept["command"] != command):
@@ -208,7 +208,7 @@ class OpenStudy:
             self.run.keep_shell(name, command, printed)
             kept = self.run.manifest()["shell"][name]
         if kept is None:
-            return Prose(f"```\n$ {command}\n```\nThe recorded run does not hold its output.")
+            return Prose(f"```\n$ {command}\n```\nThe recorded run lacks its output.")
         folder = languages.of(self.study).folder.name
         return Prose(
             f"```\n$ cd {folder} && {kept['command']}\n{kept['output'].rstrip()}\n```\n"
@@ -217,9 +217,9 @@ class OpenStudy:
 
 
 def open_study(name: str, settings: Settings | None = None) -> OpenStudy:
-    """Open an experiment; measures what is missing unless the settings say replay.
+    """Open a study, measuring missing samples unless the settings say replay.
 
-    A notebook gives no settings: they are read from its environment.
+    Without settings (as in notebooks) they are read from the environment.
     """
     settings = settings or Settings.read()
     of = declared(name)
@@ -236,7 +236,7 @@ def open_study(name: str, settings: Settings | None = None) -> OpenStudy:
         return OpenStudy("measure", Recording.load(of, run), notices)
     except MissingTool as error:
         return _replayed(
-            of, (f"Nothing could be measured here, so a recorded run is shown. {error}",)
+            of, (f"Measuring is not possible here, so a recorded run is shown. {error}",)
         )
 
 
@@ -245,20 +245,20 @@ def _plan(of: Study, settings: Settings) -> campaign.Plan:
 
 
 def _as_it_stands(of: Study, settings: Settings) -> OpenStudy:
-    """An experiment without measuring: of your own run, if it is there, else recorded."""
+    """Open a study without measuring: your own run if it exists, otherwise a recorded run."""
     if settings.mode == "replay":
         return _replayed(of, ())
     run = campaign.find(_plan(of, settings))
     if run is None or not run.holds(of.name):
         how = of.command or f"make measure ONLY={of.name}"
-        return _replayed(of, (f"It was not measured here ({how}): a recorded run is shown.",))
+        return _replayed(of, (f"Not measured here (see {how}), so a recorded run is shown.",))
     return OpenStudy("measure", Recording.load(of, run), runs.passed_over(paths.runs()))
 
 
 def _replayed(of: Study, notices: tuple[str, ...]) -> OpenStudy:
     run = reference(of)
     if not run.holds(of.name):
-        notices += (f"Nothing of {of.name} is recorded yet: {of.command} measures it.",)
+        notices += (f"{of.name} has not been recorded yet; measure it with {of.command}.",)
     notices += runs.passed_over(paths.reference())
     recorded, now = run.manifest()["programs"], languages.source_hashes(of)
     if any(recorded.get(program) != mark for program, mark in now.items()):
@@ -278,14 +278,14 @@ def _shell(command: str, language: languages.Language, release: str) -> str:
             limit=SHELL_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        raise GccostError(f"it took over {SHELL_SECONDS} s and was ended", place) from None
+        raise GccostError(f"stopped after {SHELL_SECONDS} s", place) from None
     if done.returncode:
         raise GccostError(f"the command failed:\n{done.stdout.strip()}", place)
     return done.stdout
 
 
 def source(path: str, *functions: str) -> Prose:
-    """Functions of a file of gosrc/, shown as they stand there, comments included."""
+    """Show functions of a file of gosrc/, with their comments."""
     text = (paths.GOSRC / path).read_text(encoding="utf-8")
     parts = []
     for name in functions:
@@ -300,43 +300,43 @@ def source(path: str, *functions: str) -> Prose:
 
 
 def listing(path: str) -> Prose:
-    """A file of javasrc/, shown as it stands there but for its package and imports."""
+    """Show a file of javasrc/ without its package and imports."""
     text = (paths.JAVASRC / path).read_text(encoding="utf-8")
     kept = re.sub(r"^(?:package|import) .*;\n+", "", text, flags=re.MULTILINE)
     return Prose("\n".join(("```java", f"// javasrc/{path}", "", kept.strip(), "```")))
 
 
 def say(*paragraphs: str) -> None:
-    """Show prose that was filled in from the data."""
+    """Display paragraphs of prose."""
     prose = Prose("\n\n".join(" ".join(text.split()) for text in paragraphs))
     display(prose)
 
 
 @dataclass(frozen=True)
 class Results:
-    """Every experiment that was recorded, for the results notebook."""
+    """Every recorded study, for the results notebook."""
 
     studies: tuple[OpenStudy, ...]
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The whole ledger."""
+        """The complete ledger."""
         return ledger.rows({s.study.name: s.recording for s in self.studies}, STUDIES.values())
 
     def ledger(self) -> Markup:
-        """The whole ledger as a table."""
+        """The complete ledger as a table."""
         return tables.ledger(self.rows)
 
     def chart(self) -> Chart:
-        """Every verdict in one chart."""
+        """A chart of all verdicts."""
         return verdicts(self.rows)
 
     def beside(self) -> Chart:
-        """Java beside Go: what a safety net costs as a multiple of manual."""
+        """A chart of a safety net's cost relative to manual, in Java and Go."""
         return beside({s.study.name: s.recording for s in self.studies})
 
     def notice(self) -> Markup:
-        """Which run is shown, how it was measured, and its caveats; a table per run."""
+        """A notice per run: how it was measured, and its caveats."""
         of_run: dict[Path, list[OpenStudy]] = {}
         for each in self.studies:
             of_run.setdefault(each.run.folder, []).append(each)
@@ -353,7 +353,7 @@ class Results:
 
 
 def open_results(settings: Settings | None = None) -> Results:
-    """Open every experiment that there is a run of; measures nothing."""
+    """Open every study that has a run, without measuring."""
     settings = settings or Settings.read()
     chosen = [declared(settings.only)] if settings.only else STUDIES.values()
     return Results(
@@ -366,10 +366,9 @@ def open_results(settings: Settings | None = None) -> Results:
 
 
 def is_shown(of: Study, mode: Mode) -> bool:
-    """Whether there is something to show of an experiment, or it can be measured.
+    """Whether a study has a run to show, or can be measured.
 
-    One that is measured apart has nothing until its command was run, and in
-    replay none has until it was recorded.
+    A study with its own command needs a run; in replay every study needs a recorded one.
     """
     if not of.command and mode == "measure":
         return True

@@ -1,4 +1,4 @@
-"""A real browser for the tests: what a reader of a page would meet.
+"""A real browser for the tests, which reports what a reader would see.
 
 The `browser` fixture starts a headless Chromium once a session. It lives in a
 thread of its own, because Playwright keeps an event loop running in the thread
@@ -40,7 +40,7 @@ T = TypeVar("T")
 DESKTOP = (1280, 900)
 PHONE = (390, 844)
 
-# For every text of the page: the ratio of its colour to what lies behind it, as
+# For every text of the page: the contrast of its colour to its background, as
 # WCAG defines it. Text in an SVG is filled, other text is coloured.
 _CONTRASTS = r"""
 () => {
@@ -94,7 +94,7 @@ _CONTRASTS = r"""
 }
 """
 
-# What is wider than the window although nothing around it scrolls.
+# Elements wider than the window without a scrolling parent.
 _STICKING_OUT = r"""
 () => [...document.body.querySelectorAll("*")]
   .filter((element) => {
@@ -149,7 +149,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class PageInfo:
-    """What was seen of a page.
+    """The observations of a page.
 
     `requests` are the URLs that it asked for beyond itself, data: and blob:
     aside; `problems` what it wrote to the console as error or warning, and

@@ -1,4 +1,4 @@
-"""Small campaigns on fake machines, for tests that break them off or spoil what they left."""
+"""Small campaigns on fake machines, for tests that interrupt them or damage their runs."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ TO_GO_ON = (
 
 
 def planned() -> campaign.Plan:
-    """What `gccost measure` measures of lemire at the tiny budget, on the fake machine."""
+    """The cases of lemire at the tiny budget, on the fake machine."""
     return campaign.plan([LEMIRE], TINY, questions([LEMIRE], TINY))
 
 
 def after(calls: int) -> campaign.Progress:
-    """A progress that breaks measuring off."""
+    """A progress callback that interrupts measuring."""
     left = itertools.count(calls, -1)
 
     def progress(done: float, total: float, what: str) -> None:
@@ -85,5 +85,5 @@ def gccost(*arguments: str) -> Result:
 
 
 def page_of(recording: Recording) -> str:
-    """What a chapter says of the run that it shows."""
+    """A chapter's notice of the run that it shows."""
     return notice.notice([recording], "replay").text

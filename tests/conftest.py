@@ -1,4 +1,4 @@
-"""What several tests share: programs that stand in for the measured ones."""
+"""Shared fixtures: fake programs in place of the measured ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gccost.measuring.toolchains import CCompiler, Toolchain
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How many examples hypothesis tries of what people and disks may do to a run;
+# The number of hypothesis examples of faults by people and disks;
 # GCCOST_EXAMPLES=10 tries ten times as many.
 EXAMPLES = {
     "a sample": 400,
@@ -38,7 +38,7 @@ EXAMPLES = {
 
 
 def tried(what: str) -> settings:
-    """How thoroughly a property is tried."""
+    """Settings for the number of examples of a property."""
     return settings(
         max_examples=EXAMPLES[what] * int(os.environ.get("GCCOST_EXAMPLES", "1")),
         deadline=None,
@@ -70,25 +70,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Share the tests out: a group at a time, any other test by itself."""
+    """Distribute tests: a group together, and other tests one by one."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Grouped(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return TOGETHER.get(Path(nodeid.partition("::")[0]).stem, nodeid)
 
-    config.option.loadscopereorder = False  # what takes longest comes first as it is
+    config.option.loadscopereorder = False  # the longest groups are already first
     return Grouped(config, log)
 
 
 def due(plan: Plan, number: int) -> dict[str, int]:
-    """How often a round samples each case, of those rounds that every case gets."""
+    """The number of samples of each case in the first rounds."""
     return {c.name: c.processes for c in plan.pool.values() if plan.rounds(c) >= number}
 
 
 @dataclass
 class FakeMachine:
-    """Go releases that are there or not, and what their programs do."""
+    """Fake Go releases, present or missing, and the behaviour of their programs."""
 
     behaviour: str = 'line "$name"'
     missing: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""JDKs that are scripts: they answer as real ones do, and what they run is up to a test."""
+"""Fake JDKs: scripts that answer like real ones and run what a test sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine whose compilers are scripts, for a `gccost` in a process of its own.
+"""A machine whose compilers are scripts, for a `gccost` in its own process.
 
 They lie where gccost looks for real ones: the Go releases in Go's module cache,
 the C compiler in CC. What they do can be changed between two starts.
@@ -105,7 +105,7 @@ class FakeTools:
         path.chmod(0o755)
 
     def do(self, *, build: str = "", sample: str = "", shell: str = "") -> None:
-        """What building, a measured program and any other `go` command do first."""
+        """Shell commands to run first in builds, measured programs and other `go` commands."""
         (self.folder / "reached").unlink(missing_ok=True)
         for name, text in (("build", build), ("sample", sample), ("shell", shell)):
             (self.folder / name).write_text(text)
@@ -126,12 +126,12 @@ class FakeTools:
         return self.folder / "report"
 
     def the_run(self) -> Run:
-        """The one run that there is."""
+        """The only run."""
         (run,) = all_runs(self.runs)
         return run
 
     def environment(self) -> dict[str, str]:
-        """Nothing of the user's, and no network."""
+        """An environment without the user's settings and without network."""
         home = self.folder / "home"
         return {
             "PATH": os.defpath,
@@ -190,12 +190,12 @@ class FakeTools:
         return started.returncode, complaint
 
     def end(self) -> None:
-        """End what a failed test would leave behind."""
+        """Kill processes that a failed test would leave behind."""
         for process in self.processes():
             process.kill()
 
     def processes(self) -> list[psutil.Process]:
-        """Every process that descends from a start of gccost here, told by its HOME."""
+        """Every process started by gccost here, recognized by its HOME."""
         found = []
         for process in psutil.process_iter():
             try:
@@ -207,7 +207,7 @@ class FakeTools:
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60) -> bool:
-    """Whether a condition comes true within so many seconds."""
+    """Whether a condition becomes true within so many seconds."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -218,7 +218,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 60) -> bool:
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Iterator[FakeTools]:
-    """A machine whose compilers are scripts; what a failed test would leave is ended."""
+    """A machine whose compilers are scripts; kills leftover processes at the end."""
     made = FakeTools(tmp_path / "machine")
     yield made
     made.end()
@@ -229,7 +229,7 @@ Reported = tuple[FakeTools, subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="session")
 def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
-    """A report, and what became of another that was started while it was made."""
+    """A report, and the result of another that was started meanwhile."""
     tools = FakeTools(tmp_path_factory.mktemp("reported") / "machine")
     hold = tools.folder / "hold"
     hold.touch()

@@ -1,4 +1,4 @@
-"""A JupyterLab for the tests, and what a reader does in it."""
+"""A JupyterLab for the tests, and a reader's actions in it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def lab(folder: Path, environment: Mapping[str, str]) -> Iterator[Lab]:
 
 
 def command() -> list[str]:
-    """What `make lab` runs, less the notebook that it opens."""
+    """The command of `make lab`, without the notebook that it opens."""
     outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
     said = subprocess.run(
         ["make", "--dry-run", "--no-print-directory", "lab"],
@@ -112,7 +112,7 @@ def _said(folder: Path) -> dict:
     return {}
 
 
-# --- what a reader does -----------------------------------------------------------------
+# --- a reader's actions -----------------------------------------------------------------
 
 
 def menu(page: Page, name: str, item: str | re.Pattern[str]) -> None:
@@ -136,13 +136,13 @@ def run_all(page: Page) -> None:
     before = prompts(page)
     for _ in range(3):
         menu(page, "Run", re.compile("^Run All Cells"))
-        # Chosen twice, the second would hide what the first prints.
+        # A second run would hide the first one's output.
         if wait_for(lambda: prompts(page) != before, 10):
             return
 
 
 def prompts(page: Page) -> list[str]:
-    """What stands before the code cells: "[ ]:" not run, "[*]:" to run, "[3]:" ran third."""
+    """The prompts of the code cells: "[ ]:" not run, "[*]:" to run, "[3]:" ran third."""
     found = page.locator(".jp-CodeCell .jp-InputArea-prompt").all_text_contents()
     return [text.strip() for text in found if text.strip()]
 
@@ -160,7 +160,7 @@ def wait_until_run(page: Page) -> None:
 
 
 def errors(page: Page) -> list[str]:
-    """What failing cells say; the cells after one are not run."""
+    """The errors of failing cells; later cells are not run."""
     said = page.locator(".jp-OutputArea-output").all_text_contents()
     found = [text[-600:] for text in said if "Traceback (most recent call last)" in text]
     return found + [text for text in prompts(page) if text == "[ ]:"]
@@ -190,7 +190,7 @@ def answers_to_its_menus(page: Page) -> dict[str, bool]:
     """Choose the last item of each menu in the notebook; whether what it shows then changed."""
     changed = {}
     for dropdown in page.locator(".jp-OutputArea-output .widget-dropdown").all():
-        dropdown.scroll_into_view_if_needed()  # what is far away is not laid out
+        dropdown.scroll_into_view_if_needed()  # distant elements are not laid out
         cell = dropdown.locator("xpath=ancestor::*[contains(@class, 'widget-interact')]")
         label = dropdown.locator("label").text_content() or ""
         changed[label] = _chosen(dropdown.locator("select"), cell.locator(".jp-OutputArea").first)

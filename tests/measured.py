@@ -1,4 +1,4 @@
-"""The main job done once a session, for real: what `gccost report` measures, runs and writes."""
+"""A real `gccost report`, run once per session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gccost.errors import MissingTool
 
 @dataclass(frozen=True)
 class Made:
-    """What one `gccost report` left, and what it said."""
+    """The files and output of one `gccost report`."""
 
     report: Path
     runs: Path
@@ -37,7 +37,7 @@ def gccost(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """A report at the tiny budget; its Go notebooks ran if the Go kernel can be had."""
+    """A report at the tiny budget; Go notebooks run if the Go kernel is available."""
     with suppress(MissingTool):
         gokernel.make(print)
     folder = tmp_path_factory.mktemp("pipeline")

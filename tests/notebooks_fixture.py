@@ -1,4 +1,4 @@
-"""Two small notebooks with everything that the report must be able to show.
+"""Two small notebooks with all kinds of content that the report must show.
 
 They are written as a chapter would be, run for real, and need nothing of the
 package: what they display is the form that the package's charts and tables have.
@@ -17,7 +17,7 @@ from gccost.settings import Settings
 from gccost.showing.execute import execute_all
 from gccost.showing.report import write_report
 
-# What a chapter's own charts do: inks that follow the page, ids of their own.
+# As chapters' charts do: colours that follow the page, and unique ids.
 SHOW = """\
 import base64, io
 

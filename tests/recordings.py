@@ -1,4 +1,4 @@
-"""Synthetic recordings: run folders of every study, whose figures a test knows.
+"""Synthetic recordings: run folders of every study with known values.
 
 One model says what a case costs; each sample varies by half a percent. A test overrides
 a figure with `ns`, or changes single samples with `change`.
@@ -21,7 +21,7 @@ from gccost.studies import STUDIES
 from gccost.studies.cloudflare import SERVE
 from gccost.studies.runtime import PLUS
 
-# ns an operation, by benchmark; by benchmark and order, what a record in the list adds to a call.
+# ns per operation by benchmark; ns per record in the list by benchmark and order.
 NS = {
     "AllocateFree": 80.0,
     "AllocateDefer": 82.0,
@@ -61,8 +61,8 @@ INDEXED = {
     "ascending": 0.0,
     "shuffled": 0.0,
 }
-OTHERWISE = 100.0  # what an operation of any other benchmark takes
-CALL = 70.0  # what a call with an empty list takes
+OTHERWISE = 100.0  # ns per operation of any other benchmark
+CALL = 70.0  # ns of a call with an empty list
 CYCLES = {"UntilFreePlain": 1, "UntilFreeCleanup": 1, "UntilFreeFinalizer": 2}
 # Of a JVM's process: CPU seconds and MB of memory.
 TAKES = {"Nothing": (0.05, 35), "Plain": (0.06, 40), "Cleaner": (1.0, 270), "Finalize": (4.0, 750)}
@@ -88,7 +88,7 @@ def record(
     cpus: int = 2,
     change: Change | None = None,
 ) -> runs.Run:
-    """A run of a study at the standard budget; what `change` empties is left out."""
+    """A run of a study at the standard budget, without the samples that `change` empties."""
     machine = {"cpu": "Made-up CPU", "allowed_cpus": cpus, "release": "Test OS"}
     run = runs.create(folder, machine=machine, fingerprint="0" * 12, warnings=["It is made up."])
     chance = random.Random(1)
@@ -131,7 +131,7 @@ def recorded(folder: Path, study: str = "lemire", **more: object) -> Recording:
 
 
 def empty(folder: Path, study: str) -> Recording:
-    """A run of a study that was only begun."""
+    """A run of a study without samples."""
     run = runs.create(folder, machine={}, fingerprint="0" * 12, warnings=[])
     run.append([])
     return Recording.load(STUDIES[study], run)
@@ -198,7 +198,7 @@ def _time(case: Case, known: Mapping[str, float]) -> float:
 
 
 def _call(case: Case, known: Mapping[str, float], records: float) -> float:
-    """ns a call that finds so many records in its span's list."""
+    """The time (ns) of a call with so many records in its span's list."""
     order = dict(case.variant.sub)["order"]
     each = known.get(
         f"{case.variant.benchmark} {order} {case.variant.runtime}".strip(), known[order]
@@ -234,7 +234,7 @@ def _of_go(case: Case, time: float) -> Metrics:
 
 
 def _of_specials(case: Case, known: Mapping[str, float], noise: float) -> Metrics:
-    """What chapter 07's programs print beside."""
+    """Further metrics of chapter 07's programs."""
     sub = dict(case.variant.sub)
     if "order" in sub:
         records = 8064 // int(sub["bytes"])
@@ -272,7 +272,7 @@ def _rate(case: Case) -> float:
 
 
 def _of_a_service(case: Case, time: float, number: int) -> Metrics:
-    """What the programs of chapter 04 print beside."""
+    """Further metrics of chapter 04's programs."""
     variant = case.variant
     busy = min(int(dict(variant.sub)["goroutines"]), 30) if variant.benchmark == "Sign" else 1
     cycles = {"100": 100.0, "off": 0.0}.get(variant.gogc, 5.0)

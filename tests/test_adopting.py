@@ -27,7 +27,7 @@ def test_a_run_is_copied_and_its_costs_are_kept(runs: Path) -> None:
     copy = reference.adopt(run, list(STUDIES.values()))
     assert shown(STUDIES["lemire"]).folder == copy.folder
     assert copy.samples.read_bytes() == run.samples.read_bytes()
-    reference.adopt(run, list(STUDIES.values()))  # again, with what was added to it since
+    reference.adopt(run, list(STUDIES.values()))  # again, with samples added since
     costs = pd.read_csv(paths.reference() / "costs.csv")
     assert list(costs["run"]) == [run.name]
     assert costs.loc[0, "AllocateFree"] == pytest.approx(0.98 * 80, rel=0.05)

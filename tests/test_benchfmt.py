@@ -1,4 +1,4 @@
-"""What the reader and writer of the Go benchmark format promise."""
+"""The reader and the writer of the Go benchmark format."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GOOD = "BenchmarkAllocateFree/go=1.27.4/gogc=100/setting=default\t1600000\t60.61
 
 
 def read_text(folder: Path, text: str | bytes) -> Reading:
-    """What is read from a file that holds the text."""
+    """The reading of a file with the text."""
     path = folder / "lemire.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read(path)
@@ -52,7 +52,7 @@ def test_a_programs_own_line_becomes_a_named_sample() -> None:
     )
 
 
-def test_keys_procs_and_parts_of_the_name_are_told_apart() -> None:
+def test_keys_procs_and_name_parts_are_distinguished() -> None:
     sample = parse_line("BenchmarkSign/P256/k=a=b/empty=/=odd-8 5 1 ns/op")
     assert sample == Sample("Sign/P256/=odd", 5, {"ns/op": 1.0}, {"k": "a=b", "empty": ""}, 8)
 
@@ -75,27 +75,27 @@ def test_the_end_of_a_name_is_not_mistaken_for_procs(end: str, procs: int) -> No
         ("BenchmarkX 100 60.6", "the value 60.6 has no unit"),
         ("BenchmarkX 100 60.6 ns/op 3", "the value 3 has no unit"),
         ("BenchmarkX 100 60.6 62.4", "a number is where a unit should be: 62.4"),
-        ("BenchmarkX 100 ns/op 60.6", "the value is no number: ns/op"),
-        ("BenchmarkX 100 1,5 ns/op", "the value is no number: 1,5"),
-        ("BenchmarkX 100 1_5 ns/op", "the value is no number: 1_5"),
-        ("BenchmarkX 100 ٣ ns/op", "the value is no number: ٣"),
+        ("BenchmarkX 100 ns/op 60.6", "the value is not a number: ns/op"),
+        ("BenchmarkX 100 1,5 ns/op", "the value is not a number: 1,5"),
+        ("BenchmarkX 100 1_5 ns/op", "the value is not a number: 1_5"),
+        ("BenchmarkX 100 ٣ ns/op", "the value is not a number: ٣"),
         ("BenchmarkX 100 NaN ns/op", "not between 0 and 1e+18: NaN"),
         ("BenchmarkX 100 -1 ns/op", "not between 0 and 1e+18: -1"),
         ("BenchmarkX 100 +Inf ns/op", "not between 0 and 1e+18: +Inf"),
         ("BenchmarkX 100 1.1e18 ns/op", "not between 0 and 1e+18: 1.1e18"),
         ("BenchmarkX 1 1 ns/op 2 ns/op", "the unit ns/op is there twice"),
         ("BenchmarkX/k=1/k=2 1 1 ns/op", "the key k is there twice"),
-        ("BenchmarkX 1e6 1 ns/op", "count of iterations is no whole number: 1e6"),
-        ("BenchmarkX -5 1 ns/op", "count of iterations is no whole number: -5"),
-        ("BenchmarkX ² 1 ns/op", "count of iterations is no whole number"),
-        (f"BenchmarkX {10**18} 1 ns/op", "count of iterations is no whole number"),
-        (f"BenchmarkX {'9' * 5000} 1 ns/op", "count of iterations is no whole number"),
+        ("BenchmarkX 1e6 1 ns/op", "count of iterations is not a whole number: 1e6"),
+        ("BenchmarkX -5 1 ns/op", "count of iterations is not a whole number: -5"),
+        ("BenchmarkX ² 1 ns/op", "count of iterations is not a whole number"),
+        (f"BenchmarkX {10**18} 1 ns/op", "count of iterations is not a whole number"),
+        (f"BenchmarkX {'9' * 5000} 1 ns/op", "count of iterations is not a whole number"),
         ("BenchmarkX 0 1 ns/op", "no iterations"),
         ("Benchmark\x00X 1 1 ns/op", "not text"),
         ("BenchmarkX 1 1 ns\udce9/op", "not text"),
     ],
 )
-def test_a_malformed_line_is_told_with_its_reason(line: str, why: str) -> None:
+def test_a_malformed_line_is_reported_with_its_reason(line: str, why: str) -> None:
     problem = parse_line(line, "lemire.txt", 7)
     assert isinstance(problem, SyntaxProblem)
     assert why in problem.why
@@ -104,7 +104,7 @@ def test_a_malformed_line_is_told_with_its_reason(line: str, why: str) -> None:
     assert len(str(problem)) < 250
 
 
-def test_the_results_are_found_in_what_a_program_prints() -> None:
+def test_the_results_are_found_in_a_programs_output() -> None:
     output = f"goos: linux\r\n{GOOD}\r\nBenchmarkCrash \nsome noise\nPASS\nok  \tcstr\t1.2s\n"
     sample, crash = results(output)
     assert sample == parse_line(GOOD)
@@ -130,7 +130,7 @@ sample_parts = st.builds(
 
 
 def writable(sample: Sample) -> bool:
-    """Whether no unit looks like a number, which is all that is wrong with these."""
+    """Whether no unit looks like a number, the only possible fault of these."""
     return isinstance(
         parse_line(f"BenchmarkX 1 {' '.join(f'1 {u}' for u in sample.metrics)}"), Sample
     )
@@ -170,7 +170,7 @@ def test_a_sample_is_read_back_exactly(sample: Sample) -> None:
     ],
     ids=str,
 )
-def test_what_no_line_can_hold_is_not_written(sample: Sample) -> None:
+def test_an_unrepresentable_sample_is_not_written(sample: Sample) -> None:
     with pytest.raises(ValueError, match="cannot be written as a line"):
         format_line(sample)
 
@@ -222,7 +222,7 @@ def test_a_file_without_results_is_an_empty_frame(tmp_path: Path, text: str) -> 
     assert frame.empty
 
 
-def test_names_that_clash_lose_no_sample(tmp_path: Path) -> None:
+def test_clashing_names_lose_no_sample(tmp_path: Path) -> None:
     reading = read_text(tmp_path, "BenchmarkX/round=a/n=b/k=c 1 2 round 3 n 4 line\n")
     assert reading.frame.iloc[0].to_dict() == {
         **{"benchmark": "X", "procs": 1, "n": 1, "line": 1},
@@ -320,7 +320,7 @@ def test_many_samples_are_all_counted(tmp_path: Path) -> None:
 
 @tried("a file")
 @given(content=st.binary(max_size=400))
-def test_no_bytes_bring_the_reader_down(tmp_path: Path, content: bytes) -> None:
+def test_no_bytes_crash_the_reader(tmp_path: Path, content: bytes) -> None:
     reading = read_text(tmp_path, content)
     for problem in reading.errors:
         str(problem).encode()
@@ -328,7 +328,7 @@ def test_no_bytes_bring_the_reader_down(tmp_path: Path, content: bytes) -> None:
 
 @tried("a line")
 @given(text=st.text(max_size=200))
-def test_no_text_brings_the_parser_down(text: str) -> None:
+def test_no_text_crashes_the_parser(text: str) -> None:
     found = parse_line(f"Benchmark{text}")
     assert isinstance(found, Sample | SyntaxProblem)
     if isinstance(found, Sample):

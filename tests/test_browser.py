@@ -44,7 +44,7 @@ def test_dark_and_light_are_dark_and_light(browser: Browser, report: Path) -> No
     assert dark < 150
 
 
-def test_contents_stand_beside_the_text_and_fold_on_a_phone(browser: Browser, report: Path) -> None:
+def test_contents_are_next_to_the_text_and_fold_on_a_phone(browser: Browser, report: Path) -> None:
     def beside(page: Page) -> None:
         contents = page.get_by_role("navigation", name="Contents", exact=True)
         assert contents.is_visible()
@@ -147,7 +147,7 @@ def test_on_paper_it_is_dark_on_white_and_nothing_is_cut(
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_a_bad_page_is_seen_to_be_bad(browser: Browser, tmp_path: Path) -> None:
+def test_a_bad_page_is_recognized(browser: Browser, tmp_path: Path) -> None:
     """Otherwise the promises above would hold for any page."""
     page = tmp_path / "bad.html"
     page.write_text(

@@ -1,4 +1,4 @@
-"""The campaign: one sample, rounds, open questions, faults, and taking up what was broken off."""
+"""The campaign: samples, rounds, open questions, faults, and resuming."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_benchmark_that_refuses_says_why(tmp_path: Path) -> None:
 
 @dataclass
 class Sampler:
-    """Stands in for measured processes: each takes the seconds that it is told to."""
+    """Replaces measured processes; each takes the given seconds."""
 
     seconds: Callable[[Case], float] = lambda case: 1.0
     delay: Callable[[Case], float] = lambda case: 0.0
@@ -190,7 +190,7 @@ def test_a_case_of_several_studies_is_measured_once(sampler: Sampler) -> None:
     assert Counter(sampler.taken) == once
     assert run.holds("one")
     assert run.holds("other")
-    assert campaign.measure(plan) == run  # and what is finished is not measured again
+    assert campaign.measure(plan) == run  # a finished plan is not measured again
     assert Counter(sampler.taken) == once
 
 
@@ -200,7 +200,7 @@ def test_two_studies_must_agree_on_the_n_of_a_case(machine: FakeMachine) -> None
         campaign.plan(two, TINY)
 
 
-def test_every_round_is_complete_in_an_order_and_a_layout_of_its_own(
+def test_every_round_is_complete_with_its_own_order_and_layout(
     machine: FakeMachine, sampler: Sampler
 ) -> None:
     plan = campaign.plan([LEMIRE], replace(TINY, shown=4))
@@ -355,12 +355,12 @@ def test_a_larger_budget_or_another_study_adds_to_the_same_run(sampler: Sampler)
     assert first.samples.read_bytes().startswith(before)
     assert set(first.manifest()["finished"]) == {"tiny", "standard"}
     counts = measured(first, plan).groupby(["name", "round"]).size()
-    assert set(counts) == {1, 4}  # what was measured before was not measured again
+    assert set(counts) == {1, 4}  # earlier samples were not measured again
     assert set(measured(first, plan).groupby("name")["round"].nunique()) == {3, 4}
 
 
 @pytest.mark.parametrize("at", [1, 5, 17, 60])
-def test_a_run_that_is_broken_off_goes_on_from_there(machine: FakeMachine, at: int) -> None:
+def test_an_interrupted_run_is_resumed(machine: FakeMachine, at: int) -> None:
     plan = campaign.plan([LEMIRE], TINY)
     seen = 0
 
@@ -383,16 +383,16 @@ def test_a_run_that_is_broken_off_goes_on_from_there(machine: FakeMachine, at: i
         assert round_["name"].value_counts().to_dict() == due(plan, int(number))
 
 
-# --- what goes wrong --------------------------------------------------------------
+# --- faults --------------------------------------------------------------
 
 
-def test_a_case_that_fails_is_left_out_and_the_rest_goes_on(machine: FakeMachine) -> None:
+def test_a_failing_case_is_skipped_and_the_others_are_measured(machine: FakeMachine) -> None:
     machine.behaviour = '[ "$name" = BenchmarkAllocateDummy ] && exit 9; line "$name"'
     plan = campaign.plan([study(CASE, DUMMY)], TINY)
     run = campaign.measure(plan)
     assert counted(run, plan) == {"AllocateFree": TINY.shown}
     manifest = run.manifest()
-    assert "left out from here on" in manifest["troubles"][DUMMY.name][-1]
+    assert "skipped from here on" in manifest["troubles"][DUMMY.name][-1]
     assert manifest["failed"] == {
         DUMMY.name: ["the program failed with exit code 9: no output"] * 2
     }
@@ -456,7 +456,7 @@ def test_two_at_once_in_one_place(machine: FakeMachine) -> None:
         campaign.measure(campaign.plan([LEMIRE], TINY))
 
 
-# --- what is measured once, or not here ---------------------------------------------
+# --- cases measured once, or not here ---------------------------------------------
 
 
 def test_a_case_that_comes_out_the_same_gets_one_sample_and_one_for_many_cpus_none(

@@ -1,4 +1,4 @@
-"""Every chart keeps the same promises; what it draws and says follows the samples."""
+"""All charts satisfy the same contract, and their content follows the samples."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from gccost.studies.siebenmann import kind
 from gccost.studies.weimer import CLEANER, beside, per_object
 from gccost.study import OpenStudy
 
-# A run on few CPUs cannot show what a document's 48 did, and says so.
+# A run on few CPUs cannot reproduce a document's 48, and says so.
 MANY = "cloudflare on 48 CPUs"
-# These need what `make precision` keeps beside the samples: see tests/test_precision.py.
+# These need further files of `make precision`; see tests/test_precision.py.
 KEPT_BESIDE = ("precision-slices", "precision-drift")
 NAMED = ["control", *CHARTS]
 EVERY = [
@@ -82,7 +82,7 @@ def no_pictures() -> Iterator[None]:
         yield
 
 
-# --- What every chart promises ------------------------------------------------------
+# --- The contract of all charts ------------------------------------------------------
 
 
 @every_chart
@@ -120,12 +120,12 @@ def test_with_nothing_measured_a_chart_says_so(made: Recordings, name: str) -> N
     assert chart.csv().startswith("variant,go,estimate")
 
 
-# Charts of published figures, of gctraces, of outcomes, and of what is held.
+# Charts of published values, gctraces, outcomes, and held memory.
 OF_OTHER_THINGS = {
     *("lemire-published", "cloudflare-published", "cloudflare-gctrace"),
     *("weimer-removed", "weimer-heaps", "weimer-leak", "runtime-slopes", "remedies-memory"),
 }
-# What scaling a sample's metrics leaves as it is.
+# Columns that are not scaled with a sample's metrics.
 KEPT = ["round", "line", "procs", "n"]
 FIRST_AND_LAST = {
     "weimer": (DOCUMENT_JDK, TODAY_JDK),
@@ -196,7 +196,7 @@ def test_a_chart_is_the_same_to_the_byte_each_time(
         assert draw(replace(made[study], frame=frame), name).svg != once.svg
 
 
-# --- What single charts say ---------------------------------------------------------
+# --- Single charts ---------------------------------------------------------
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -227,7 +227,7 @@ def test_which_side_moved_more_is_read_from_the_data(made: Recordings) -> None:
         ("addcleanup-parallel", "ParallelAuto"),
     ],
 )
-def test_what_was_not_measured_is_left_out(
+def test_unmeasured_variants_are_omitted(
     made: Recordings, drawn: Callable[[str, str], Chart], name: str, lost: str
 ) -> None:
     study = name.partition("-")[0]
@@ -260,7 +260,7 @@ def test_a_chart_of_gctraces_names_the_one_that_cannot_be_read(tmp_path: Path) -
     for each in path.parent.iterdir():
         each.write_bytes(each.read_bytes()[:-9])
     nothing = draw(recording, "cloudflare-gctrace")
-    assert nothing.title.startswith("No gctrace with cycles was kept; left out: gctraces/")
+    assert nothing.title.startswith("No gctrace with cycles was recorded; left out: gctraces/")
     assert "more cannot be read" in nothing.title
 
 
@@ -329,7 +329,7 @@ def test_a_flame_graph_is_cut_below_its_depth() -> None:
 @pytest.mark.parametrize(
     "wanted", [[0.1, 0.5, 0.9], [0.5, 0.5, 0.5], [0.1, 0.11, 0.12, 0.3], [0.95, 0.98, 0.99], []]
 )
-def test_names_at_the_ends_of_lines_stand_apart(wanted: list[float]) -> None:
+def test_names_at_the_ends_of_lines_do_not_overlap(wanted: list[float]) -> None:
     apart: Callable[[list[float], float], list[float]] = plots._apart
     placed = apart(wanted, 0.1)
     assert all(b - a > 0.1 - 1e-9 for a, b in pairwise(placed))

@@ -1,4 +1,4 @@
-"""The rules of judging, and the claims that they are applied to."""
+"""The rules for verdicts, and the claims that use them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_each_rule_decides_beyond_its_bounds_and_their_margin(
 ) -> None:
     assert rule.bounds(figure) == pytest.approx((low, high))
     bounds = rule.bounds(figure)
-    inside = [bounds[0] * rule.margin, bounds[1] / rule.margin]  # what an interval must keep to
+    inside = [bounds[0] * rule.margin, bounds[1] / rule.margin]  # the limits of a deciding interval
     outside = [bounds[0] / rule.margin, bounds[1] * rule.margin]
 
     def judged(low: float, high: float) -> Label:
@@ -128,7 +128,7 @@ def both(one: tuple[float, float], other: tuple[float, float]) -> RangeEstimate:
         (UShaped(), 4.25, dip((1.0, 1.0), (2.0, 2.5), least=0), FAILS),
         (UShaped(), 4.25, dip((4.0, 4.5), (0.7, 0.9)), FAILS),
         (UShaped(), 4.25, dip((4.0, 4.5), (0.7, 0.96)), UNDECIDED),
-        # What chance has a part in is denied only by many runs.
+        # A random event is rejected only after many runs.
         (Occurs(), 1.0, seen(1, 1), HOLDS),
         (Occurs(), 1.0, seen(0, 1), FAILS),
         (Occurs(0.1), 1.0, seen(0, 20), UNDECIDED),  # up to 21 % could still show it
@@ -152,7 +152,7 @@ def test_rules_of_more_than_one_interval(
 every_claim = pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda c: c.id)
 
 
-def test_every_claim_has_its_published_row_and_the_other_way_round() -> None:
+def test_claims_and_published_rows_correspond() -> None:
     assert set(CLAIMS) == set(published.claims().index)
 
 
@@ -213,7 +213,7 @@ def test_without_a_run_every_claim_is_not_measured() -> None:
 
 
 def test_the_document_judged_wall_time() -> None:
-    # Weimer's is of the whole process; what is our own has no document.
+    # Weimer's is of the whole process; our own claims have no document.
     documents = ("lemire", "siebenmann", "addcleanup", "cloudflare")
     ratios = {
         claim.id: claim.quantity
@@ -236,7 +236,7 @@ def test_the_document_judged_wall_time() -> None:
         (0.51, 8, math.inf),  # within the margin: no interval decides it
     ],
 )
-def test_an_undecided_verdict_says_how_many_rounds_could_decide_it(
+def test_an_undecided_verdict_states_the_rounds_needed(
     value: float, look: int, needed: float
 ) -> None:
     judged = shown(stats.Cost(math.log(value), 0.15, look, look), stats.JUDGED)
@@ -263,7 +263,7 @@ def test_a_verdict_is_given_eight_rounds_before_it_is_given_up() -> None:
         (math.nan, " (99 %: 1.00× to 4.00×)"),
     ],
 )
-def test_how_much_more_is_told(needed: float, told: str) -> None:
+def test_the_reason_says_how_many_more_rounds(needed: float, told: str) -> None:
     row, *_ = ledger.rows({}, [replace(STUDIES["remedies"], claims=(CLAIMS["L6"],))])
     verdict = Verdict(UNDECIDED, "the interval holds the bar")
     row = replace(row, verdict=verdict, judged=interval(1, 4), needed=needed, unit="ratio")

@@ -1,4 +1,4 @@
-"""Chapter 04: what it tests where, a sweep that is broken off, and a made-up machine."""
+"""Chapter 04: its claims by machine, an interrupted sweep, and a simulated machine."""
 
 from __future__ import annotations
 
@@ -93,16 +93,16 @@ def test_the_threshold_is_where_the_operations_per_cycle_fall(few_cores: Recordi
     assert cloudflare.threshold(replace(few_cores, frame=level), TODAY_GO) is None
 
 
-def test_the_sweep_is_the_documents_own_where_there_are_cores(
+def test_the_sweep_is_the_documents_own_with_enough_cores(
     few_cores: Recording, many_cores: Recording
 ) -> None:
     assert cloudflare.sweep_variant(many_cores)[0]("400") == signing(DOCUMENT_CPUS, "400")
     assert cloudflare.sweep_variant(few_cores)[0]("400") == turns(MOST_PROCS, "400")
-    # What is above 200 signs more in the made-up run, but by less than its intervals.
+    # GOGC above 200 signs more in the synthetic run, but by less than its intervals.
     assert cloudflare.best_gogc(many_cores, TODAY_GO) == "200"
 
 
-def test_on_the_front_nothing_is_beaten_in_both(few_cores: Recording) -> None:
+def test_ways_on_the_front_are_not_dominated(few_cores: Recording) -> None:
     found = cloudflare.ways(few_cores)
     front = [way for way in found if way.front]
     assert front
@@ -142,7 +142,7 @@ def test_a_plane_is_found_again_within_its_intervals() -> None:
     ],
     ids=["nothing", "too few", "one never varies", "one is the other"],
 )
-def test_a_plane_that_cannot_be_told_is_none(xs: list[list[float]], y: list[float]) -> None:
+def test_an_undetermined_plane_is_none(xs: list[list[float]], y: list[float]) -> None:
     assert fits.plane(xs, y) is None
 
 
@@ -299,7 +299,7 @@ def test_a_report_and_a_replay_hold_no_widget(
     assert set(shown._repr_mimebundle_()) == {"text/markdown", "text/plain"}
 
 
-def test_in_a_session_of_ones_own_there_are_menus(
+def test_an_interactive_session_has_menus(
     few_cores: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(widgets.HEADLESS, raising=False)

@@ -1,4 +1,4 @@
-"""Inside an activated conda environment: its tools are used, and nothing of it bends a result.
+"""An activated conda environment: its tools are used, and it does not affect results.
 
 That a replay gives the same bytes there is held by tests/test_replay.py.
 """
@@ -51,7 +51,7 @@ def test_the_tools_of_the_environment_are_found(
     assert "Python" in found
 
 
-def test_measuring_names_each_release_and_takes_nothing_else_over(
+def test_measuring_uses_only_the_release_of_each_case(
     tools: FakeTools, activated: dict[str, str], prefix: Path
 ) -> None:
     """conda-forge's Go sets GOTOOLCHAIN=local and would refuse to switch."""

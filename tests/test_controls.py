@@ -1,4 +1,4 @@
-"""The controls: for a reader who is there, and for nobody else."""
+"""The widgets: shown only to an interactive reader."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rows():
         return open_results().rows
 
 
-def test_what_is_picked_is_shown_in_the_ledgers_order(rows):
+def test_picked_rows_are_in_the_ledgers_order(rows):
     assert widgets.picked(rows) == rows
     (claim,) = {row.claim.id for row in widgets.picked(rows, claim="L1")}
     assert claim == "L1"

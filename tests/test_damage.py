@@ -1,4 +1,4 @@
-"""Whatever stands in the files of a run, the good part is used and the bad part is named."""
+"""Damaged run files: the good part is used, and the bad part is reported."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 @pytest.fixture
 def copy(recorded: Recording, tmp_path: Path) -> runs.Run:
-    """A copy of the recorded run, to be spoilt."""
+    """A copy of the recorded run, to be damaged."""
     return runs.Run(shutil.copytree(recorded.run.folder, tmp_path / recorded.run.name))
 
 
@@ -69,7 +69,7 @@ NAME = "BenchmarkAllocateFree/go=1.27.4/gogc=100/setting=published-2\t1600000"
         b"\x00\xff\xfe\x00 garbage \x80",
     ],
 )
-def test_a_bad_line_is_told_on_the_page_and_the_rest_is_used(
+def test_a_bad_line_is_reported_on_the_page_and_the_rest_is_used(
     recorded: Recording, copy: runs.Run, line: bytes
 ) -> None:
     path = copy.samples
@@ -94,7 +94,7 @@ def test_a_sample_in_a_wrong_unit_or_of_no_round_changes_no_estimate(
         assert spoilt.level(variant, TODAY_GO) == recorded.level(variant, TODAY_GO)
 
 
-def test_a_spoilt_file_does_not_fill_the_page(copy: runs.Run) -> None:
+def test_a_corrupt_file_does_not_fill_the_page(copy: runs.Run) -> None:
     with copy.samples.open("ab") as file:
         file.write(b"BenchmarkX\n" * 1000)
     shown = page_of(Recording.load(LEMIRE, copy))
@@ -102,7 +102,7 @@ def test_a_spoilt_file_does_not_fill_the_page(copy: runs.Run) -> None:
     assert f"{1000 - notice.SHOWN_PROBLEMS} more lines" in shown
 
 
-def test_garbage_that_comes_while_measuring_goes_on_loses_no_sample(machine: FakeMachine) -> None:
+def test_garbage_written_while_measuring_loses_no_sample(machine: FakeMachine) -> None:
     plan = planned()
     told = 0
 
@@ -118,7 +118,7 @@ def test_garbage_that_comes_while_measuring_goes_on_loses_no_sample(machine: Fak
     assert_every_sample_is_there(run)
 
 
-def test_a_results_file_that_lost_its_head_is_gone_on_with(machine: FakeMachine) -> None:
+def test_a_results_file_without_its_head_is_resumed(machine: FakeMachine) -> None:
     plan = planned()
     with pytest.raises(KeyboardInterrupt):
         campaign.measure(plan, after(30))
@@ -138,9 +138,7 @@ def test_a_results_file_that_lost_its_head_is_gone_on_with(machine: FakeMachine)
     ],
     ids=["truncated", "newer", "older"],
 )
-def test_a_run_that_cannot_be_read_is_named_and_passed_over(
-    machine: FakeMachine, spoil: Any, why: str
-) -> None:
+def test_an_unreadable_run_is_named_and_skipped(machine: FakeMachine, spoil: Any, why: str) -> None:
     old = campaign.measure(planned())
     description = old.folder / "run.json"
     description.write_text(spoil(description.read_text()))
@@ -182,7 +180,7 @@ def test_a_wrong_type_in_a_machine_is_named(
     path.write_text(json.dumps(manifest))
     with pytest.raises(GccostError) as wrong:
         Recording.load(LEMIRE, run)
-    assert wrong.value.message == f"this describes no run: {says}"
+    assert wrong.value.message == f"the manifest is invalid: {says}"
     assert wrong.value.location == str(path)
     assert wrong.value.hint
     (said,) = runs.passed_over(tmp_path)
@@ -193,7 +191,7 @@ def test_a_wrong_type_in_a_machine_is_named(
 
 
 def broken(path: Path) -> None:
-    """Damage the byte that begins what is compressed, which makes it no deflate stream."""
+    """Damage the first compressed byte, so that the data are not a deflate stream."""
     data = path.read_bytes()
     path.write_bytes(data[:10] + bytes([data[10] | 0b110]) + data[11:])
 
@@ -255,7 +253,7 @@ def places_in(value: Any) -> Iterator[tuple[Any, ...]]:
 
 @st.composite
 def descriptions(draw: st.DrawFn, sound: dict[str, Any]) -> str | bytes:
-    """A run's description of which something was lost, added or changed."""
+    """A run's manifest with something removed, added or changed."""
     description = json.loads(json.dumps(sound))
     for _ in range(draw(st.integers(1, 3))):
         *way, last = draw(st.sampled_from(sorted(places_in(description), key=str)))
@@ -275,7 +273,7 @@ def descriptions(draw: st.DrawFn, sound: dict[str, Any]) -> str | bytes:
 
 @tried("a description")
 @given(data=st.data())
-def test_no_description_of_a_run_brings_anything_down(
+def test_no_manifest_crashes_anything(
     recorded: Recording, data: st.DataObject, tmp_path: Path
 ) -> None:
     run = runs.Run(tmp_path / "run")
@@ -315,7 +313,7 @@ bad_line = st.binary(max_size=30).map(lambda junk: junk.replace(b"\n", b" "))
 
 @tried("a run")
 @given(lines=st.lists(good_line | bad_line, max_size=8), unfinished=good_line | st.just(b""))
-def test_no_results_bring_a_run_down_and_no_good_line_is_lost(
+def test_no_results_crash_a_run_and_no_good_line_is_lost(
     recorded: Recording, lines: list[bytes], unfinished: bytes, tmp_path: Path
 ) -> None:
     run = runs.Run(tmp_path)

@@ -1,4 +1,4 @@
-"""A disk that is full or cannot be written is named with the mend, and what was there stays."""
+"""A full or unwritable disk is reported with the fix, and existing data remain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gccost.measuring.toolchains import TODAY_GO, CCompiler, Toolchain
 
 
 def no_larger_than(kilobytes: int) -> tuple[str, ...]:
-    """A command whose programs cannot make a file larger than this: a disk that is full."""
+    """A command whose programs cannot make a file larger than this, as on a full disk."""
     return ("sh", "-c", f'ulimit -f {2 * kilobytes}; exec "$@"', "sh")
 
 
@@ -40,14 +40,14 @@ def not_writable(folder: Path) -> tuple[str, ...]:
     return ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 
 
-def test_a_full_disk_ends_measuring_and_it_goes_on_when_there_is_room(tools: FakeTools) -> None:
+def test_a_full_disk_stops_measuring_which_resumes_with_room(tools: FakeTools) -> None:
     full = tools.gccost("measure", under=no_larger_than(20))
     assert full.returncode == 1
     said = full.stderr.splitlines()[-1]
     path = tools.the_run().samples
     assert said == (
         f"gccost: {path}: cannot be written: File too large. To fix it: raise the limit on "
-        "the size of files (ulimit -f) and start again: what was measured is kept"
+        "the size of files (ulimit -f) and start again; completed samples are saved"
     )
     before = path.read_bytes()
     assert before.endswith(b"\n")
@@ -56,7 +56,7 @@ def test_a_full_disk_ends_measuring_and_it_goes_on_when_there_is_room(tools: Fak
     assert_complete(tools.the_run())
 
 
-def test_a_disk_that_cannot_be_written_is_named_with_the_mend(tools: FakeTools) -> None:
+def test_an_unwritable_disk_is_named_with_the_fix(tools: FakeTools) -> None:
     tools.runs.mkdir()
     done = tools.gccost("measure", under=not_writable(tools.runs))
     assert done.returncode == 1
@@ -87,7 +87,7 @@ def test_a_full_disk_leaves_the_report_that_was_there(reported: Reported, tmp_pa
     assert {p: p.read_bytes() for p in report.rglob("*") if p.is_file()} == before
 
 
-def test_what_is_written_whole_is_there_whole_or_not_at_all(
+def test_an_atomic_write_is_complete_or_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "profiles" / "cpu.pb.gz"
@@ -131,7 +131,7 @@ COMPILER = CCompiler(("cc",), "cc 1.0", "test")
 
 
 class Fails:
-    """In place of running a command: it fails, and says this."""
+    """A fake `run` that fails with this output."""
 
     def __init__(self, said: str) -> None:
         self.said = said
@@ -142,7 +142,7 @@ class Fails:
 
 @pytest.fixture
 def compilers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Enough of a toolchain to build with, its cache in tmp_path."""
+    """A toolchain sufficient for building, with its cache in tmp_path."""
     environment = {"GOCACHE": str(tmp_path / "go-build"), "PATH": "/bin"}
     monkeypatch.setattr(Toolchain, "environment", lambda _: dict(environment))
 
@@ -157,15 +157,15 @@ def compilers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("cmp: write /elsewhere/a b/c: {full}", "/elsewhere/a b/c"),
     ],
 )
-def test_a_build_that_finds_no_room_is_a_full_disk(tmp_path: Path, said: str, where: str) -> None:
+def test_a_build_without_room_is_a_full_disk(tmp_path: Path, said: str, where: str) -> None:
     into = tmp_path / "into"
     run = Fails(said.format(tmp=tmp_path, full="no space left on device"))
     with pytest.raises(DiskFull) as full:
         builds.build("cstr", TOOLCHAIN, COMPILER, 7, into, run)
     assert str(full.value) == (
         f"{tmp_path / where}: cannot be written: No space left on device (building gosrc/cstr "
-        f"with Go {TODAY_GO}). To fix it: free some disk space and start again: what was "
-        "measured is kept"
+        f"with Go {TODAY_GO}). To fix it: free some disk space and start again; completed "
+        "samples are saved"
     )
 
 
@@ -184,7 +184,7 @@ def test_where_no_path_is_printed_the_fullest_disk_is_named(
 
 
 @pytest.mark.usefixtures("compilers")
-def test_a_quota_that_is_used_up_is_the_same_with_its_own_mend(tmp_path: Path) -> None:
+def test_an_exhausted_quota_has_its_own_fix(tmp_path: Path) -> None:
     run = Fails(f"open {tmp_path}/x: disk quota exceeded")
     with pytest.raises(DiskFull, match=r"Disk quota exceeded.*free some of your quota"):
         builds.build("cstr", TOOLCHAIN, COMPILER, 7, tmp_path, run)
@@ -198,7 +198,7 @@ def test_another_fault_of_a_build_is_still_the_builds(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("compilers")
-def test_a_runtime_that_finds_no_room_is_a_full_disk(
+def test_a_runtime_without_room_is_a_full_disk(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
@@ -214,7 +214,7 @@ interface Handle extends AutoCloseable {
 1 error"""
 
 
-def test_classes_that_find_no_room_are_a_full_disk(
+def test_classes_without_room_are_a_full_disk(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(paths, "CACHE", tmp_path)
@@ -226,9 +226,7 @@ def test_classes_that_find_no_room_are_a_full_disk(
     assert not isinstance(failed.value, DiskFull)
 
 
-def test_jars_that_find_no_room_are_a_full_disk(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_jars_without_room_are_a_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def copytree(source: Path, into: Path) -> None:
         raise shutil.Error([(source, into, "[Errno 28] No space left on device: 'x.jar'")])
 
@@ -240,7 +238,7 @@ def test_jars_that_find_no_room_are_a_full_disk(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_a_write_of_ours_that_finds_no_room_is_a_full_disk(tmp_path: Path, number: int) -> None:
+def test_a_write_without_room_is_a_full_disk(tmp_path: Path, number: int) -> None:
     with pytest.raises(DiskFull, match="cannot be written"), files.writing(tmp_path):
         raise OSError(number, "no room")
     with pytest.raises(GccostError) as other, files.writing(tmp_path):

@@ -1,4 +1,4 @@
-"""Experiments are data: what they declare must fit together."""
+"""The declarations of experiments are consistent."""
 
 import re
 from collections import defaultdict
@@ -58,7 +58,7 @@ def test_every_budget_measures_the_headline_ratios_and_no_other_has_more() -> No
         assert all(a <= b for a, b in pairwise(sizes))
 
 
-def test_what_the_gc_bears_on_is_compared_at_the_same_n() -> None:
+def test_gc_dependent_variants_are_compared_at_the_same_n() -> None:
     for claim in CLAIMS.values():
         if claim.headline and isinstance(claim.quantity, Ratio):
             cases = study_of(claim).cases
@@ -67,7 +67,7 @@ def test_what_the_gc_bears_on_is_compared_at_the_same_n() -> None:
                 assert len(n) == 1, claim.id
 
 
-def test_a_control_is_its_arm_in_all_but_the_name() -> None:
+def test_a_control_differs_from_its_variant_only_by_name() -> None:
     controls: defaultdict[str, set[str]] = defaultdict(set)
     for of in together:
         n = {(c.variant, c.release): c.n for c in of.cases}
@@ -75,7 +75,7 @@ def test_a_control_is_its_arm_in_all_but_the_name() -> None:
             if case.variant.control:
                 assert case.n == n[replace(case.variant, control=""), case.release]
                 assert case.release == toolchains.today(of.document)
-                # A JVM compiles the program while it runs: there is nothing to link anew.
+                # A JVM compiles the program while it runs, so there is nothing to relink.
                 java = languages.of(of).folder == paths.JAVASRC
                 assert case.variant.control == ("same" if java else "relinked")
                 controls[of.name].add(case.variant.benchmark)
@@ -83,7 +83,7 @@ def test_a_control_is_its_arm_in_all_but_the_name() -> None:
 
 
 @every_experiment
-def test_every_benchmark_stands_in_its_program(of: Experiment) -> None:
+def test_every_benchmark_is_in_its_program(of: Experiment) -> None:
     for case in of.cases:
         folder = languages.of(of).folder / case.program
         if folder.is_relative_to(paths.JAVASRC):
@@ -105,14 +105,14 @@ def test_a_leaking_case_fits_in_memory(of: Experiment) -> None:
 
 
 @every_experiment
-def test_every_key_of_a_case_is_one_that_samples_are_told_apart_by(of: Experiment) -> None:
+def test_every_key_of_a_case_distinguishes_samples(of: Experiment) -> None:
     for case in of.cases:
         keys = [key for key, _ in case.variant.sub] + list(case.variant.keys())
         assert set(keys) <= set(KEYS), case.name
 
 
 @every_experiment
-def test_its_chapter_stands(of: Experiment) -> None:
+def test_its_chapter_exists(of: Experiment) -> None:
     assert (paths.NOTEBOOKS / f"{of.chapter}.ipynb").exists()
 
 

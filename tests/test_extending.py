@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md, done word for word in a copy of the tree."""
+"""The recipes of CONTRIBUTING.md work literally in a copy of the tree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COPIED = ("gccost", "gosrc", "javasrc", "data/published", "data/releases.csv", "
 
 
 def blocks() -> list[tuple[str, str, str]]:
-    """What the recipes say to add: the file, where in it, and the text."""
+    """The recipes' additions: the file, the place in it, and the text."""
     return BLOCK.findall((paths.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 
 

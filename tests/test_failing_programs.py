@@ -1,4 +1,4 @@
-"""Programs, compilers, clocks and kernels that fail: the rest goes on, and the fault is said."""
+"""Failing programs, compilers, clocks and kernels: the fault is reported, the rest continues."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from gccost.showing import execute
     ],
     ids=["hangs", "prints another unit", "a signal of its own"],
 )
-def test_a_program_that_fails_is_left_out_and_the_rest_goes_on(
+def test_a_failing_program_is_skipped_and_the_others_are_measured(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, behaviour: str, why: str
 ) -> None:
     monkeypatch.setitem(run_sample.__kwdefaults__, "limit", 0.3)
@@ -89,7 +89,7 @@ def test_a_program_that_cannot_be_started_is_left_out(
     ],
     ids=["crashes", "prints no text"],
 )
-def test_a_precision_measurement_whose_program_fails_is_made_anew(
+def test_a_failed_precision_measurement_is_repeated(
     machine: FakeMachine, behaviour: str, why: str
 ) -> None:
     plan = campaign.plan([PRECISION], TINY)
@@ -127,7 +127,7 @@ def test_a_process_that_does_not_count_as_asked_is_no_sample(
     assert failure.value.location == CASE.name
 
 
-def test_a_clock_that_jumps_bends_neither_budget_nor_resuming(
+def test_a_jumping_clock_affects_neither_budget_nor_resuming(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = itertools.cycle([1.7e9, 3e9, -5.0, 0.0, 1.7e9])
@@ -161,7 +161,7 @@ def test_without_compilers_and_network_each_way_out_is_named(tools: FakeTools) -
         assert "Traceback" not in done.stderr
 
 
-def test_a_go_on_path_that_is_no_program_is_passed_over(tools: FakeTools) -> None:
+def test_a_go_on_path_that_is_not_a_program_is_skipped(tools: FakeTools) -> None:
     broken = tools.folder / "bin" / "go"
     broken.parent.mkdir()
     broken.write_bytes(b"\x7fELF no program")
@@ -175,12 +175,12 @@ def test_a_release_that_cannot_be_fetched_leaves_the_others(tools: FakeTools) ->
     shutil.rmtree(tools.folder / f"mod/golang.org/toolchain@{module}")
     done = tools.gccost("measure")
     assert done.returncode == 0
-    assert "Go 1.20.14 is left out. Go 1.20.14: cannot be fetched" in done.stderr
+    assert "Go 1.20.14 is skipped. Go 1.20.14: cannot be fetched" in done.stderr
     assert set(benchfmt.read(tools.the_run().samples).frame["go"]) == {TODAY_GO}
 
 
 def test_once_all_is_there_measuring_takes_no_network(tmp_path: Path) -> None:
-    """The real compilers, in a network of their own where that can be had."""
+    """The real compilers, without a network if the system supports that."""
     try:
         for release in LEMIRE.releases:
             toolchains.fetch(release)
@@ -219,10 +219,10 @@ def kernel_failed() -> str:
     return str(execute._kernel_failed(Path("a.ipynb"), 0, error, None, io.StringIO()))
 
 
-def test_a_kernel_that_cannot_be_talked_to_is_told_from_one_without_memory(
+def test_an_unreachable_kernel_differs_from_one_without_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert "see that memory and disk are free" in kernel_failed()
+    assert "check that memory and disk are free" in kernel_failed()
 
     def refuse(*_: object, **__: object) -> socket.socket:
         raise OSError(number, os.strerror(number))
@@ -234,7 +234,7 @@ def test_a_kernel_that_cannot_be_talked_to_is_told_from_one_without_memory(
     assert "ip link set lo up" in said
     assert "memory and disk" not in said
     number = errno.EMFILE  # there is no file to spare: the loopback is not to blame
-    assert "see that memory and disk are free" in kernel_failed()
+    assert "check that memory and disk are free" in kernel_failed()
 
 
 NOTEBOOK = """
@@ -281,7 +281,7 @@ def test_where_the_loopback_is_down_a_notebook_says_so_at_once(tmp_path: Path) -
         ),
     ],
 )
-def test_what_goes_wrong_is_one_paragraph_and_exit_code_1(
+def test_an_error_is_one_paragraph_and_exit_code_1(
     monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
     def fail() -> None:
@@ -312,7 +312,7 @@ def test_a_reader_that_goes_away_gets_no_traceback(tools: FakeTools) -> None:
         (("compare", "nowhere", "nowhere"), "name a run folder"),
     ],
 )
-def test_bad_names_are_answered_with_the_good_ones(arguments: tuple[str, ...], said: str) -> None:
+def test_an_invalid_name_lists_the_valid_ones(arguments: tuple[str, ...], said: str) -> None:
     done = gccost(*arguments)
     assert done.exit_code == 1
     assert said in done.stderr

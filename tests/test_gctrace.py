@@ -1,4 +1,4 @@
-"""Reading gctrace: every release's lines, and whatever shares stderr with them."""
+"""Parsing gctrace lines of every release, and other lines on stderr."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_line_of_every_form_is_read(line, number, at, percent, sizes, goal) ->
     assert trace.foreign == ()
 
 
-def test_the_clocks_are_told_apart() -> None:
+def test_the_clocks_are_distinguished() -> None:
     (cycle,) = gctrace.parse(GO_1_9).cycles
     assert cycle.cpu == (3.0, 0.19, 0.39, 0.60, 5.0)
     assert cycle.cpu_ms == pytest.approx(3.0 + 0.19 + 0.39 + 5.0)
@@ -76,7 +76,7 @@ def test_with_the_gc_off_a_forced_cycle_has_no_goal(line: str) -> None:
     assert gctrace.metrics(trace) == {"gctrace-cycles": 0.0}
 
 
-def test_lines_of_the_scavenger_are_passed_over() -> None:
+def test_scavenger_lines_are_skipped() -> None:
     trace = gctrace.parse("\n".join([*SCAVENGER, GO_1_27, *SCAVENGER]))
     assert len(trace.cycles) == 1
     assert trace.foreign == ()
@@ -93,7 +93,7 @@ def test_a_line_cut_short_anywhere_is_never_a_wrong_cycle(line: str) -> None:
             assert " P" in line[:end]
 
 
-def test_what_else_is_written_there_is_kept_and_breaks_nothing() -> None:
+def test_foreign_lines_are_kept_and_break_nothing() -> None:
     text = "\n".join(
         [
             "listening on 127.0.0.1",
@@ -111,7 +111,7 @@ def test_what_else_is_written_there_is_kept_and_breaks_nothing() -> None:
     assert list(trace.foreign) == [*said, "gc is running", "gc 9 of 10 done"]
 
 
-def test_the_metrics_leave_out_what_the_program_asked_for() -> None:
+def test_the_metrics_omit_forced_cycles() -> None:
     forced = GO_1_27.replace("gc 5", "gc 4") + " (forced)"
     found = gctrace.metrics(gctrace.parse("\n".join([forced, GO_1_27, GO_1_20])))
     assert found["gctrace-cycles"] == 2

@@ -1,4 +1,4 @@
-"""The Go programs: formatted, vetted, and tested on the releases that differ for them."""
+"""The Go programs: formatting, vetting, and tests on the releases that differ."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_vet_finds_nothing(version: str) -> None:
     go(version, "vet", "./...", folder=SLAB)
 
 
-# Where objects lie depends on when the collector runs, and that on what else the machine does.
+# The place of objects depends on when the collector runs, and so on the machine's load.
 STRIDES = "^TestStrides$"
 
 
@@ -52,7 +52,7 @@ def test_go_tests_pass(version: str) -> None:
 
 
 @releases
-def test_an_object_lies_beside_the_next_handle_or_its_dummy(version: str) -> None:
+def test_an_object_is_next_to_the_next_handle_or_its_dummy(version: str) -> None:
     """One run of four must show it: in each other the collector came at the wrong time."""
     failures = []
     for _ in range(4):
@@ -65,7 +65,7 @@ def test_an_object_lies_beside_the_next_handle_or_its_dummy(version: str) -> Non
     pytest.fail("\n".join(failures))
 
 
-def test_what_others_may_import_has_no_race() -> None:
+def test_slab_is_race_free() -> None:
     print(go(TODAY_GO, "test", "-race", "-short", "./...", folder=SLAB))
     print(go(TODAY_GO, "test", "-race", "./remedies"))
 

@@ -1,4 +1,4 @@
-"""The Go kernel: built from what is pinned, and every Go notebook runs in it."""
+"""The Go kernel: built from pinned sources, and it runs every Go notebook."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ def test_another_source_asks_for_another_build(kernel: Path, monkeypatch, tmp_pa
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
-def test_it_runs_and_says_what_the_committed_one_says_of_itself(
-    kernel: Path, made: Made, notebook: Path
-) -> None:
+def test_it_runs_with_the_committed_metadata(kernel: Path, made: Made, notebook: Path) -> None:
     ran = read(made.report / "notebooks" / notebook.name)
     for cell in ran.cells:
         kinds = [output.output_type for output in cell.get("outputs", [])]

@@ -1,4 +1,4 @@
-"""Whatever ends a command, no process stays, nothing recorded is lost, and it can go on."""
+"""Interrupted commands leave no process, lose no samples, and can be resumed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ main(["measure"])
         ("a write", signal.SIGTERM),
     ],
 )
-def test_measuring_that_a_signal_ends_goes_on_from_there(
+def test_measuring_resumes_after_a_signal(
     tools: FakeTools, phase: str, sent: signal.Signals
 ) -> None:
     if phase == "a write":
@@ -138,7 +138,7 @@ def test_a_report_that_a_signal_ends_leaves_no_process(
         assert said.splitlines()[-1] == TO_GO_ON.format("report")
         assert list((tools.folder / "tmp").iterdir()) == []
     assert not any(tools.report.glob("notebooks/*"))
-    if sent == signal.SIGKILL:  # what it left behind, its lock say, is in nobody's way
+    if sent == signal.SIGKILL:  # its leftovers, such as its lock, block nobody
         tools.do()
         again = tools.start(str(notebook), program=ONE_NOTEBOOK)
         tools.wait_until_at_work(again)
@@ -156,7 +156,7 @@ with _load():
 """
 
 
-def test_what_keeps_a_core_busy_ends_with_the_measuring(tools: FakeTools) -> None:
+def test_the_busy_process_ends_with_the_measurement(tools: FakeTools) -> None:
     started = tools.start(str(tools.folder / "reached"), program=BUSY)
     tools.wait_until_at_work(started)
     assert len(tools.processes()) > 1
@@ -189,11 +189,11 @@ def test_precision_that_a_signal_ends_says_how_to_go_on(tools: FakeTools) -> Non
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL where the process must live on to be looked at."""
+    """Replaces SIGKILL in tests that inspect the process afterwards."""
 
 
 def killed_at(monkeypatch: pytest.MonkeyPatch, moment: str, number: int) -> None:
-    """Let a kill come in the nth write to disk, before it is safe, or right after it."""
+    """Simulate a kill in the nth write to disk, before it is synced or right after."""
     owner, name = {"in": (os, "fsync"), "after": (Path, "replace")}[moment]
     real, left = getattr(owner, name), itertools.count(number - 1, -1)
 
@@ -210,7 +210,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, moment: str, number: int) -> None
 
 
 @pytest.mark.parametrize(("moment", "number"), [("in", 1), ("in", 3), ("after", 1), ("after", 2)])
-def test_a_run_that_was_killed_as_it_began_goes_on(
+def test_a_run_killed_at_its_start_resumes(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, moment: str, number: int
 ) -> None:
     with monkeypatch.context() as patch:
@@ -226,7 +226,7 @@ def test_a_run_that_was_killed_as_it_began_goes_on(
 
 
 @pytest.mark.parametrize(("moment", "number"), [("in", 3), ("after", 2)])
-def test_a_precision_run_that_was_killed_as_it_began_goes_on(
+def test_a_precision_run_killed_at_its_start_resumes(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, moment: str, number: int
 ) -> None:
     machine.behaviour = BEHAVIOUR
@@ -241,7 +241,7 @@ def test_a_precision_run_that_was_killed_as_it_began_goes_on(
     assert len(run.manifest()["done"]) == 2
 
 
-def test_precision_that_goes_on_keeps_what_was_measured_meanwhile(machine: FakeMachine) -> None:
+def test_resumed_precision_keeps_samples_measured_meanwhile(machine: FakeMachine) -> None:
     machine.behaviour = BEHAVIOUR
     plan = campaign.plan([PRECISION], TINY)
     with pytest.raises(KeyboardInterrupt):
@@ -265,7 +265,7 @@ def test_a_second_report_at_once_says_so_and_leaves_the_first_alone(reported: Re
     tools, second = reported
     assert second.returncode == 1
     assert second.stderr.startswith("gccost: ")
-    assert "another gccost is writing the report here; this one leaves it alone" in second.stderr
+    assert "another gccost is writing the report here" in second.stderr
     assert len(second.stderr.splitlines()) == 1
     assert (tools.report / "index.html").read_text().rstrip().endswith("</html>")
 
@@ -278,14 +278,14 @@ def test_nothing_is_written_outside_the_clone_and_the_tools_caches(reported: Rep
     assert all(name.startswith(".cache/matplotlib/") for name in written), written
 
 
-def test_a_report_leaves_measuring_that_goes_on_alone(tools: FakeTools) -> None:
+def test_a_report_does_not_disturb_running_measurements(tools: FakeTools) -> None:
     tools.from_the(1, of="sample")
     first = tools.start("measure")
     tools.wait_until_at_work(first)
     second = tools.gccost("report")
     assert second.returncode == 1
     assert second.stderr.splitlines()[-1] == (
-        f"gccost: {tools.runs}: another gccost is measuring here; this one leaves it alone. "
+        f"gccost: {tools.runs}: another gccost is measuring here. "
         "To fix it: wait until it is done, or stop it, and start again"
     )
     assert first.poll() is None

@@ -1,4 +1,4 @@
-"""JDKs: the right one is found, nothing bends it, and what is missing is named."""
+"""JDKs: the right one is found, settings do not affect it, and missing ones are named."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gccost.measuring.jdks import RELEASES
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """What a JDK said of itself is remembered for the process: forget it around each test."""
+    """Clear the cache of JDKs' version reports around each test."""
     jdks._ask.cache_clear()
     yield
     jdks._ask.cache_clear()
@@ -42,7 +42,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def wheel(release: str, version: str) -> Path:
-    """Lays a JDK where its wheel is installed."""
+    """Put a JDK where its wheel is installed."""
     return make(jdks._wheel_home(release), version, javac=False)
 
 
@@ -61,7 +61,7 @@ def test_a_machine_without_a_jdk_has_none(bare: Path) -> None:
         jdks.javac()
 
 
-def test_the_systems_jdks_are_found_where_systems_keep_them(bare: Path) -> None:
+def test_the_systems_jdks_are_found_in_standard_folders(bare: Path) -> None:
     make(bare / "java-17", "17.0.15")
     make(bare / "temurin-25", "25")
     assert jdks.find("jdk-17") == jdks.Jdk("jdk-17", "17.0.15", bare / "java-17", "system")
@@ -96,7 +96,7 @@ def test_a_release_that_the_system_has_is_not_taken_from_the_wheel(bare: Path) -
     assert found.source == "system"
 
 
-def test_what_does_not_run_is_no_jdk(bare: Path) -> None:
+def test_a_jdk_must_run(bare: Path) -> None:
     make(bare / "broken", "17.0.15")
     (bare / "broken" / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
     (bare / "empty").mkdir(parents=True)
@@ -124,7 +124,7 @@ def test_the_compiler_that_java_home_names_comes_before_a_newer_one(
 # --- fetching -------------------------------------------------------------------
 
 
-def test_offline_a_missing_jdk_is_named_with_the_mend(bare: Path) -> None:
+def test_offline_a_missing_jdk_is_named_with_the_fix(bare: Path) -> None:
     said: list[str] = []
     with pytest.raises(MissingTool, match=r"^JDK 21: is not on this machine.*when online"):
         jdks.fetch("jdk-21", said.append)
@@ -160,7 +160,7 @@ def test_without_maven_jmh_is_named(bare: Path) -> None:
         jdks.jmh()
 
 
-def test_maven_that_fails_is_told_and_leaves_nothing(bare: Path) -> None:
+def test_a_maven_failure_is_reported_and_leaves_nothing(bare: Path) -> None:
     maven(bare, "echo '[ERROR] Unknown host'; exit 1")
     with pytest.raises(MissingTool, match=r"cannot fetch it \(Unknown host\).*when online"):
         jdks.jmh()

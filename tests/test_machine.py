@@ -60,7 +60,7 @@ def test_a_machine_that_tells_nothing_is_still_described(monkeypatch):
     machine.warnings(described)
 
 
-# --- what may be compared -------------------------------------------------------
+# --- comparable machines -------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", machine.COMPARABLE)
@@ -69,7 +69,7 @@ def test_another_machine_has_another_fingerprint(name):
 
 
 @pytest.mark.parametrize("name", ["kernel", "load", "memory_available", "commit"])
-def test_what_changes_by_the_week_leaves_the_fingerprint(name):
+def test_weekly_changes_do_not_affect_the_fingerprint(name):
     assert machine.fingerprint({**QUIET, name: "other"}) == machine.fingerprint(QUIET)
 
 
@@ -111,7 +111,7 @@ def test_a_description_by_an_older_version_can_be_judged():
 
 
 def limits(monkeypatch, files: dict[str, str]) -> tuple[float | None, int | None]:
-    """The CPU quota and memory limit that the files of a control group set."""
+    """The CPU quota and memory limit from the files of a control group."""
     monkeypatch.setattr(machine, "_read", lambda path: files.get(str(path), ""))
     return machine._cpu_quota(), machine._memory_limit()
 
@@ -178,13 +178,13 @@ def test_the_commit_of_the_clone_is_named(clone):
     assert machine._commit() == (clone("rev-parse", "HEAD"), False)
 
 
-def test_a_change_that_is_not_committed_is_told(clone):
+def test_an_uncommitted_change_is_reported(clone):
     (paths.ROOT / "file").write_text("two")
     assert machine._commit() == (clone("rev-parse", "HEAD"), True)
 
 
 @pytest.mark.usefixtures("clone")
-def test_the_commit_of_a_repository_around_the_package_is_not_taken(monkeypatch):
+def test_the_commit_of_an_enclosing_repository_is_ignored(monkeypatch):
     inside = paths.ROOT / "vendored"
     inside.mkdir()
     monkeypatch.setattr(paths, "ROOT", inside)
@@ -216,7 +216,7 @@ cpu family : 27
 """
 
 
-def test_what_tells_clouds_processors_apart_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_description_distinguishes_cloud_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     index = "/sys/devices/system/cpu/cpu0/cache/index"
     files = {"/proc/cpuinfo": CPUINFO}
     for i, (level, kind, size) in enumerate(

@@ -1,4 +1,4 @@
-"""The models that curves are held against: lines, and how many objects share a span."""
+"""The models for curves: lines, and the number of objects in a span."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_every_case_was_measured_and_every_sample_is_sound(made: Made) -> None:
         assert frame["c-allocated"].between(frame["n"], frame["n"] + spare).all()
 
 
-def test_it_says_how_much_of_the_measuring_was_inside_timed_loops(made: Made) -> None:
+def test_the_summary_has_the_share_inside_timed_loops(made: Made) -> None:
     assert "of it inside timed loops" in made.said
     assert "the report is" in made.said
 

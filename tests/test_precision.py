@@ -1,4 +1,4 @@
-"""The precision experiment: independent measurements, complete or not at all."""
+"""The precision study: independent measurements, each complete or absent."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ done
 
 
 def measure(plan: campaign.Plan, most: int = 1000) -> Run:
-    """Measure as briefly as can be, and break off after so many measurements."""
+    """Measure as briefly as possible, and stop after so many measurements."""
     begun = iter(range(most))
 
     def progress(done: float, total: float, what: str) -> None:
@@ -93,7 +93,7 @@ def sample(case: Case, ns: float, **more: float) -> benchfmt.Sample:
 
 
 def sizes(run: Run) -> Mapping[tuple[str, ...], int]:
-    """How many samples there are of each measurement and benchmark."""
+    """The number of samples of each measurement and benchmark."""
     frame = run.reading().frame.query("method != ''")
     return dict(frame.groupby(["method", "load", "measurement", "benchmark"]).size())
 
@@ -131,9 +131,7 @@ def test_each_method_and_load_is_measured_by_real_processes(machine: FakeMachine
 
 
 @pytest.mark.parametrize("at", [0, 1, 5])
-def test_a_measurement_that_was_broken_off_is_made_again_whole(
-    plan: campaign.Plan, at: int
-) -> None:
+def test_an_interrupted_measurement_is_repeated_entirely(plan: campaign.Plan, at: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         measure(plan, at)
     run = campaign.find(plan)
@@ -170,7 +168,7 @@ RATIO = Ratio(*(measured_by(b, COUNT, "quiet", "1") for b in (COSTLY, BASELINE))
 
 
 def measured_as(ratio: Callable[[str, str, str], float]) -> recordings.Change:
-    """Samples of a ratio that the method, the load and the measurement's number give."""
+    """Samples of a ratio determined by method, load and measurement."""
 
     def change(case: Case, number: int, metrics: dict[str, float]) -> None:
         keys = dict(case.variant.more)
@@ -182,7 +180,7 @@ def measured_as(ratio: Callable[[str, str, str], float]) -> recordings.Change:
     return change
 
 
-def test_the_other_methods_are_what_they_are_called(tmp_path: Path) -> None:
+def test_the_other_methods_match_their_names(tmp_path: Path) -> None:
     run = runs.create(tmp_path, machine={}, fingerprint="0" * 12, warnings=[])
     over, under = (Case("cstr", variant, TODAY_GO, 1000) for variant in RATIO.variants)
     times = [100 * exp(0.01 * i) for i in range(10)]

@@ -1,4 +1,4 @@
-"""CPU profiles are read as Go writes them."""
+"""Reading CPU profiles as Go writes them."""
 
 import gzip
 import math
@@ -43,7 +43,7 @@ def test_a_profile_without_samples_has_no_shares(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"garbage", gzip.compress(b"\xff" * 40, mtime=0), b"\x1f\x8b\x08"]
 )
-def test_what_is_no_profile_is_named(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_not_a_profile_is_named(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "not-a-profile"
     path.write_bytes(data)
     with pytest.raises(GccostError, match="not-a-profile: this is not a CPU profile"):

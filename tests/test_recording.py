@@ -1,4 +1,4 @@
-"""From a run folder to estimates, verdicts and charts: the data decide everything."""
+"""Estimates, verdicts and charts follow from a run folder's data."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_each_quantity_estimates_itself(
     assert found.low <= found.value <= found.high < math.inf
 
 
-# --- what does not count ------------------------------------------------------------
+# --- ignored samples ------------------------------------------------------------
 
 
 def test_rejected_processes_are_recorded_and_do_not_count(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_rejected_processes_are_recorded_and_do_not_count(tmp_path: Path) -> Non
     assert "in 20 the threads waited for a CPU for more than 20" in notice(made)
 
 
-def test_contention_that_a_process_shows_is_taken_off_its_time(tmp_path: Path) -> None:
+def test_contention_is_subtracted_from_a_time(tmp_path: Path) -> None:
     def contended(case: Case, number: int, metrics: recordings.Metrics) -> None:
         if case.variant == AUTO:
             slower = 2 if number % 2 else 1
@@ -151,7 +151,7 @@ def test_a_case_whose_processes_were_all_rejected_gets_no_verdict(tmp_path: Path
     assert row.estimate.samples  # shown all the same
 
 
-def test_a_sample_without_sound_slices_is_named_and_left_out(tmp_path: Path) -> None:
+def test_a_sample_with_invalid_slices_is_named_and_skipped(tmp_path: Path) -> None:
     def spoil(case: Case, number: int, metrics: recordings.Metrics) -> None:
         if (case.variant, case.release) == (FREE, TODAY_GO) and number == 2:
             del metrics["slice-p05-ns/op"]
@@ -209,7 +209,7 @@ def test_a_copy_with_one_variant_scaled_has_other_verdicts(tmp_path: Path) -> No
     assert labels(AllocateAuto=385)["L1"] is UNDECIDED
 
 
-def test_the_first_look_that_decides_stands(tmp_path: Path) -> None:
+def test_the_first_deciding_look_is_final(tmp_path: Path) -> None:
     def later(case: Case, number: int, metrics: recordings.Metrics) -> None:
         if case.variant.benchmark == "AllocateAuto" and number > 4:
             metrics["ns/op"] /= 8
@@ -219,7 +219,7 @@ def test_the_first_look_that_decides_stands(tmp_path: Path) -> None:
     assert row.verdict == one.verdict
     assert row.verdict.label is HOLDS
     assert row.judged == one.judged
-    assert row.estimate.value < one.estimate.value / 4  # what is shown is of all samples
+    assert row.estimate.value < one.estimate.value / 4  # the shown estimate is of all samples
 
 
 @pytest.mark.parametrize(("rounds", "look"), [(3, 0), (4, 4), (5, 4), (7, 6), (9, 8)])
@@ -296,7 +296,7 @@ def test_a_disturbed_run_gives_no_verdict_on_a_ratio_and_says_what_to_do(
     assert "Close other programs, or use another machine" in notice(made)
 
 
-def test_what_noise_alone_does_disturbs_no_run(recording: Recording, tmp_path: Path) -> None:
+def test_noise_alone_does_not_mark_a_run_as_disturbed(recording: Recording, tmp_path: Path) -> None:
     assert not recording.disturbed
     assert "disturbed" not in notice(recording)
 
@@ -319,7 +319,7 @@ def test_a_run_that_was_only_begun_has_no_verdict_yet(tmp_path: Path) -> None:
     assert str(tables.ledger(rows))
 
 
-def test_a_release_that_was_not_measured_is_said_not_guessed(recording: Recording) -> None:
+def test_an_unmeasured_release_is_reported_not_guessed(recording: Recording) -> None:
     only_today = replace(recording, frame=recording.frame.query(f"go == '{TODAY_GO}'"))
     old, new = ledger.rows({"lemire": only_today}, [ONLY_L1])
     assert (old.release, old.verdict.label) == (DOCUMENT_GO, Label.UNMEASURED)

@@ -1,4 +1,4 @@
-"""What data/reference holds: recorded whole, and fit to judge by."""
+"""The recordings in data/reference are complete and can be judged."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ recorded = runs.all_runs(paths.reference())
     params=[name for name in STUDIES if any(run.holds(name) for run in recorded)],
 )
 def recording(request: pytest.FixtureRequest) -> Recording:
-    """What was recorded of a study, one after the other."""
+    """The recordings of each study, in turn."""
     of = STUDIES[request.param]
     return Recording.load(of, reference(of))
 
 
-# What frees nothing by hand: its cost is the collector's too, so it must take part.
+# Variants without manual frees: their cost includes the collector's, so it must run.
 AUTOMATIC = {"AllocateAuto", "AllocateCleanup", "EmptyFinalizer", "Finalize", "Cleanup"}
 AUTOMATIC |= {"ParallelAuto", "ParallelCleanup"}
 
@@ -45,7 +45,7 @@ def test_every_line_can_be_used(recording: Recording) -> None:
     assert recording.manifest["scale"] == 1
 
 
-def test_it_was_recorded_of_what_stands_here(recording: Recording) -> None:
+def test_it_was_recorded_from_the_current_sources(recording: Recording) -> None:
     here = languages.source_hashes(recording.study)
     assert here.items() <= recording.manifest["programs"].items()
     assert not recording.manifest["machine"]["dirty"]
@@ -62,7 +62,7 @@ def test_every_case_was_measured(recording: Recording) -> None:
     assert names <= set(recording.frame["name"])
 
 
-def test_the_gc_takes_part_wherever_it_is_on(recording: Recording) -> None:
+def test_the_gc_runs_wherever_it_is_on(recording: Recording) -> None:
     frame = recording.frame
     gogc = frame.get("gogc", default="")  # a JVM has none
     automatic = frame["benchmark"].isin(AUTOMATIC) & (gogc == "100")

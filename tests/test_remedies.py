@@ -1,4 +1,4 @@
-"""Chapter 08's charts and claims over a recording whose times are made up."""
+"""Chapter 08's charts and claims, from a recording with synthetic times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gccost.studies.remedies import (
     slabs,
 )
 
-# What costs more than 100 ns, and by how many goroutines a slab's handle costs more.
+# Benchmarks over 100 ns, and the factors of a slab's handle by goroutines.
 NS = {"Batch": 20.0, "Slab": 30.0, "AllocateAuto": 900.0, "AllocateCleanup": 600.0}
 AMONG = {"1": 50.0, "2": 30.0, "4": 60.0}
 
@@ -79,7 +79,7 @@ def test_the_cost_is_compared_with_single_frees_with_batches_and_with_calls(
     }
 
 
-def test_the_heaps_chart_has_every_remedy_beside_every_heap(recording: Recording) -> None:
+def test_the_heaps_chart_has_every_remedy_with_every_heap(recording: Recording) -> None:
     chart = CHARTS["remedies-heap"](recording)
     assert set(zip(chart.data["mb"], chart.data["variant"], strict=True)) == {
         (mb, benchmark) for mb in HEAPS for benchmark in HEAP_REMEDIES
@@ -94,7 +94,7 @@ def test_the_slowest_operations_of_each_remedy(recording: Recording) -> None:
     assert set(data["unit"]) == {"op-p99-ns", "op-p99.9-ns", "op-max-ns"}
 
 
-def test_c_memory_held_is_told_in_kilobytes(recording: Recording) -> None:
+def test_c_memory_held_is_shown_in_kilobytes(recording: Recording) -> None:
     data = CHARTS["remedies-held"](recording).data
     assert set(data["estimate"]) == {500.0, 2000.0}
 

@@ -1,4 +1,4 @@
-"""Replay: every page is made from the recorded run, the same to the byte each time."""
+"""Replay makes every page from the recorded run, identical to the byte each time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def replayed(folder: Path, *only: str, **environment: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The notebooks as they are replayed where there is no toolchain."""
+    """The notebooks as replayed without a toolchain."""
     folder = tmp_path_factory.mktemp("replay")
     return replayed(folder / "one", **dict.fromkeys(("PATH", "HOME", "GOMODCACHE"), str(folder)))
 

@@ -1,4 +1,4 @@
-"""What executed notebooks and the report promise, without a browser."""
+"""Executed notebooks and the report, tested without a browser."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PLACEHOLDER = "No description has been provided for this image"
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., NotebookNode]:
-    """Runs code cells in replay and gives the notebook that was written."""
+    """Run code cells in replay, and return the written notebook."""
 
     def run(*sources: str, **options: object) -> NotebookNode:
         cells = [code(source, f"cell-{at}") for at, source in enumerate(sources, start=1)]
@@ -68,7 +68,7 @@ def test_a_notebook_runs_in_this_interpreter_in_its_own_folder(
     assert texts(node) == ["\n".join(told) + "\n"]
 
 
-def test_nothing_of_the_occasion_is_written(run: Callable[..., NotebookNode]) -> None:
+def test_nothing_specific_to_the_run_is_written(run: Callable[..., NotebookNode]) -> None:
     node = run(
         "import sys\nprint('a')\nprint('warned', file=sys.stderr)\nprint('b')",
         "",
@@ -92,7 +92,7 @@ def test_running_an_executed_notebook_in_place_changes_nothing(executed: Sequenc
     assert executed[0].read_bytes() == before
 
 
-def test_standard_error_can_be_followed_instead_of_kept(run: Callable[..., NotebookNode]) -> None:
+def test_standard_error_can_be_forwarded(run: Callable[..., NotebookNode]) -> None:
     said: list[str] = []
     node = run(
         "import sys\nprint('3 s left', file=sys.stderr)\nprint('kept')", on_stderr=said.append
@@ -112,7 +112,7 @@ def test_a_failing_cell_is_named_with_the_kernels_own_words(
     assert not (tmp_path / "out" / "08-try.ipynb").exists()
 
 
-def test_an_error_of_ours_in_a_cell_is_passed_on_as_it_is(
+def test_a_gccost_error_in_a_cell_is_passed_on_unchanged(
     run: Callable[..., NotebookNode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(reporting.__file__).parents[2]))
@@ -126,7 +126,7 @@ def test_an_error_of_ours_in_a_cell_is_passed_on_as_it_is(
     )
 
 
-def test_a_kernel_that_dies_is_told(run: Callable[..., NotebookNode]) -> None:
+def test_a_dead_kernel_is_reported(run: Callable[..., NotebookNode]) -> None:
     with pytest.raises(GccostError, match=r"cell 2: the kernel died, ended by SIGKILL"):
         run("1", "import os\nos.kill(os.getpid(), 9)")
 
@@ -176,11 +176,13 @@ def test_when_one_notebook_fails_the_others_are_ended(tmp_path: Path) -> None:
         (
             '{"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells":'
             ' [{"cell_type": "markdown", "metadata": {}, "source": []}]}',
-            "do not each have an id",
+            "lack unique ids",
         ),
     ],
 )
-def test_what_is_no_notebook_is_told(tmp_path: Path, text: str | None, told: str) -> None:
+def test_a_file_that_is_not_a_notebook_is_reported(
+    tmp_path: Path, text: str | None, told: str
+) -> None:
     notebook = tmp_path / "x.ipynb"
     if text is not None:
         notebook.write_text(text)
@@ -193,7 +195,7 @@ def test_what_is_no_notebook_is_told(tmp_path: Path, text: str | None, told: str
 
 
 class Page(HTMLParser):
-    """A page taken apart; that its elements are closed in order is checked on the way."""
+    """A parsed page; parsing checks that elements are closed in order."""
 
     VOID = frozenset({"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "wbr"})
 
@@ -275,7 +277,7 @@ def test_links_between_notebooks_follow_them_onto_the_page(pages: Mapping[str, P
     assert "#00-results--ledger" in hrefs["index.html"]  # by the id of the cell
 
 
-def test_what_is_not_in_the_report_is_not_a_link(index: Page) -> None:
+def test_links_to_pages_outside_the_report_become_text(index: Page) -> None:
     assert "what comes next" in index.text
     assert "siebenmann" not in index.text
     assert "the code (<code>gosrc/cstr/cstr.go</code>)" in index.text
@@ -310,7 +312,7 @@ def test_every_picture_says_what_it_shows(index: Page) -> None:
     assert "<metadata" not in index.text
 
 
-def test_charts_do_not_reach_beyond_themselves(index: Page) -> None:
+def test_charts_do_not_affect_the_page(index: Page) -> None:
     """A style sheet inside an SVG, or an id twice, would change another chart."""
     assert len(index.all("style")) == 1
     used = re.findall(r'(?:url\(#|<use[^>]* (?:xlink:)?href="#)([^")]+)', index.text)
@@ -318,7 +320,7 @@ def test_charts_do_not_reach_beyond_themselves(index: Page) -> None:
     assert set(used) <= set(index.ids())
 
 
-def test_every_chart_has_its_data_in_the_page_and_beside_it(report: Path, index: Page) -> None:
+def test_every_chart_has_its_data_in_the_page_and_as_csv(report: Path, index: Page) -> None:
     files = sorted(path.name for path in (report / "data").iterdir())
     assert files == ["lemire-gap.csv", "lemire-raster.csv", "verdicts.csv"]
     written = (report / "data" / "lemire-gap.csv").read_text()
@@ -374,7 +376,7 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9pt" height="9pt">%s</svg>
 
 
 def shown(**data: str) -> NotebookNode:
-    """A cell that displayed these, by their MIME types (`image_png` for image/png)."""
+    """A cell with these outputs, by MIME type (`image_png` for image/png)."""
     kinds = {"svg": "image/svg+xml"}
     bundle = {kinds.get(kind, kind.replace("_", "/")): value for kind, value in data.items()}
     cell = code("show()", "the-cell")
@@ -413,10 +415,10 @@ def write_fixture_report_of_one(notebook: Path, out: Path) -> None:
         (shown(text_html="<p style='background: url(https://a.b)'>"), "to be fetched"),
         (shown(text_html=f"<img src='data:image/png;base64,{PIXEL}'>"), "no alt text"),
         (shown(text_html="<a href='javascript:alert(1)'>x</a>"), "cannot be followed"),
-        (shown(text_html="<a href='#no-such-place'>x</a>"), "leads nowhere"),
+        (shown(text_html="<a href='#no-such-place'>x</a>"), "has no target"),
     ],
 )
-def test_what_breaks_a_promise_is_told_with_its_cell(
+def test_forbidden_output_is_reported_with_its_cell(
     tmp_path: Path, cell: NotebookNode, told: str
 ) -> None:
     with pytest.raises(GccostError, match=told) as caught:
@@ -424,7 +426,7 @@ def test_what_breaks_a_promise_is_told_with_its_cell(
     assert caught.value.location == "07-why.ipynb, cell 3"
 
 
-def test_what_breaks_a_promise_in_the_prose_is_told_too(tmp_path: Path) -> None:
+def test_forbidden_prose_is_reported_too(tmp_path: Path) -> None:
     with pytest.raises(GccostError, match="to be fetched") as caught:
         page_of(tmp_path, shown(text_plain="1"), prose("![a map](map.png)", "map"))
     assert caught.value.location == "07-why.ipynb, after cell 3"
@@ -435,7 +437,7 @@ def test_two_charts_of_one_name_must_be_one_chart(tmp_path: Path) -> None:
     other.id = "another-cell"
     again = nbformat.from_dict({**one, "id": "again"})
     page_of(tmp_path, one, again)
-    with pytest.raises(GccostError, match="two charts are called a-chart"):
+    with pytest.raises(GccostError, match="two charts named a-chart"):
         page_of(tmp_path, one, other)
 
 
@@ -476,7 +478,7 @@ def test_text_outputs_are_text(tmp_path: Path) -> None:
     assert "red &lt;i&gt;</pre>" in page
 
 
-def test_what_a_library_styles_by_itself_is_left_to_the_page(tmp_path: Path) -> None:
+def test_inline_styles_of_libraries_are_removed(tmp_path: Path) -> None:
     page = page_of(
         tmp_path,
         shown(
@@ -493,7 +495,7 @@ def test_what_a_library_styles_by_itself_is_left_to_the_page(tmp_path: Path) -> 
         assert gone not in body
 
 
-def test_a_picture_attached_to_the_prose_stands_in_the_page(tmp_path: Path) -> None:
+def test_a_picture_attached_to_the_prose_is_in_the_page(tmp_path: Path) -> None:
     cell = prose("![a pixel](attachment:dot.png)", "picture")
     cell.attachments = {"dot.png": {"image/png": PIXEL}}
     assert f'alt="a pixel" src="data:image/png;base64,{PIXEL}"' in page_of(tmp_path, cell)

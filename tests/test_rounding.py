@@ -42,7 +42,7 @@ def test_an_interval_is_shown_in_the_unit_of_its_value() -> None:
 
 
 @given(st.floats(min_value=1e-12, max_value=1e15))
-def test_what_is_written_reads_back_to_six_digits(x: float) -> None:
+def test_written_numbers_read_back_to_six_digits(x: float) -> None:
     assert float(rounding.written(x)) == rounding.rounded(x)
     assert math.isclose(rounding.rounded(x), x, rel_tol=1e-5)
 

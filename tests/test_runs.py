@@ -1,4 +1,4 @@
-"""Run folders survive what disks and people do to them."""
+"""Run folders survive faults of disks and of people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gccost.measuring import runs
 
 
 def described(**more: object) -> str:
-    """A run's description with something else in it."""
+    """A run's manifest with a changed field."""
     texts = dict.fromkeys(("created", "fingerprint", "method"), "")
     names: dict[str, object] = {name: {} for name in runs._BY_NAME}
     sound = {"format": 2, "machine": {}, "warnings": [], "scale": 1.0, "seed": 1, **texts, **names}
@@ -71,7 +71,7 @@ def test_two_runs_in_one_second_are_two_folders(tmp_path: Path) -> None:
         ("\0\0\0", "this is not JSON"),
         ("[" * 100_000, "this is not JSON"),
         ('{"format": 2, "warnings": ["\\ud800"]}', "this is not JSON"),
-        ("[]", "not the description of a run"),
+        ("[]", "not a run's manifest"),
         ('{"format": 99}', "format 99"),
         ('{"format": 2}', "missing required field `created`"),
         (described(warnings=[3]), r"Expected `str`, got `int` - at `\$\.warnings\[0\]`"),
@@ -116,7 +116,7 @@ def test_an_update_keeps_what_was_there(run: runs.Run) -> None:
     assert run.manifest()["seed"] == 7
 
 
-def test_samples_are_read_anew_when_there_are_more(run: runs.Run) -> None:
+def test_samples_are_read_again_after_an_append(run: runs.Run) -> None:
     line = "BenchmarkX/go=1.27.4 100 3 ns/op 1 round"
     run.append([line])
     assert run.reading() is run.reading()
@@ -124,7 +124,7 @@ def test_samples_are_read_anew_when_there_are_more(run: runs.Run) -> None:
     assert len(run.reading().frame) == 2
 
 
-def test_a_study_is_held_once_it_was_measured_to_the_end_of_a_budget(run: runs.Run) -> None:
+def test_a_run_holds_a_study_once_a_budget_is_finished(run: runs.Run) -> None:
     assert not run.holds("x")
     summary = {"because": "", "rounds": 4, "samples": 4, "seconds": 1.0, "share_in_loops": 0.5}
     run.update(finished={"quick": {**summary, "studies": ["x"]}})

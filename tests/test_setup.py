@@ -1,4 +1,4 @@
-"""Set-up: one environment, stated the same everywhere, made once and never undone.
+"""Set-up: one environment, specified consistently, made once and never undone.
 
 What `scripts/setup` does is seen in a clone whose Python is a stand-in that
 writes down what is asked of it: no network, no installing.
@@ -111,7 +111,7 @@ def test_every_conda_spec_can_be_read_and_means_what_it_says():
 # --- scripts/setup ----------------------------------------------------------------------
 
 STAND_IN = r"""#!/bin/sh
-# Answers as a Python and as uv would, and writes down what was asked.
+# Answers like Python and uv, and records the calls.
 echo "$*" >>"$LOG"
 case "$*" in
     *version_info*) exit "${UNSUPPORTED:-0}" ;;
@@ -154,7 +154,7 @@ class Clone:
 
     @property
     def asked(self) -> str:
-        """What the last set-up asked of Python and uv; empty when nothing."""
+        """The last set-up's calls of Python and uv; empty if there were none."""
         return self.log.read_text() if self.log.exists() else ""
 
     @property
@@ -207,7 +207,7 @@ def test_the_tests_after_a_report_add_to_what_is_there(clone):
     assert "requirements.lock requirements-test.lock" in clone.asked
 
 
-def test_a_changed_lock_is_taken_up_and_what_the_tests_need_stays(clone):
+def test_a_changed_lock_is_installed_and_test_packages_remain(clone):
     clone.setup("test")
     with (clone.folder / "requirements.lock").open("a") as lock:
         lock.write("# changed\n")
@@ -216,7 +216,7 @@ def test_a_changed_lock_is_taken_up_and_what_the_tests_need_stays(clone):
     assert "requirements.lock requirements-test.lock" in clone.asked
 
 
-def test_a_clone_that_was_moved_is_made_anew(clone, tmp_path):
+def test_a_moved_clone_is_set_up_again(clone, tmp_path):
     clone.setup()
     moved = clone.folder.rename(tmp_path / "elsewhere")
     clone.folder, clone.log = moved, moved / "log"
@@ -224,7 +224,7 @@ def test_a_clone_that_was_moved_is_made_anew(clone, tmp_path):
     assert "-m venv --clear .venv" in clone.asked
 
 
-def test_a_set_up_that_failed_says_what_mends_it_and_is_not_taken_for_done(clone):
+def test_a_failed_setup_names_the_fix_and_is_repeated(clone):
     done = clone.setup(SYNC_FAILS="1")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith("run it again when online")
@@ -259,7 +259,7 @@ def test_the_mirror_and_certificate_that_pip_knows_reach_uv(clone):
     assert clone.synced["UV_SYSTEM_CERTS"] == "true"
 
 
-def test_what_uv_was_told_itself_holds(clone):
+def test_uvs_own_settings_are_respected(clone):
     clone.setup(
         PIP_SAYS="global.index-url='https://pip.invalid/simple'\n",
         UV_DEFAULT_INDEX="https://uv.invalid/simple",
@@ -344,7 +344,7 @@ def test_cleaning_never_takes_a_run(workshop):
 # --- the doctor -----------------------------------------------------------------------
 
 
-def test_the_doctor_never_dies_of_what_it_finds(monkeypatch, tmp_path):
+def test_the_doctor_survives_any_finding(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("GOMODCACHE", str(tmp_path))
     monkeypatch.setattr("gccost.measuring.toolchains._STAND_INS", tmp_path)
@@ -372,7 +372,7 @@ def test_findings_are_aligned_and_summed_up():
         "                     Nothing is measured.\n"
         "                     fix: get one\n"
         "\n"
-        "Missing: C compiler. How this affects the report is said above."
+        "Missing: C compiler. See above for the effect on the report."
     )
 
 
@@ -381,7 +381,7 @@ def test_findings_are_aligned_and_summed_up():
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Clone:
-    """A clone whose set-up is held up where it fetches, until `hold` is gone."""
+    """A clone whose set-up blocks while fetching, until `hold` is removed."""
     clone = Clone(tmp_path / "clone")
     python = clone.folder / "stand-in"
     hold = ': > reached; while [ -e hold ]; do sleep 0.05; done; exit "${SYNC_FAILS:-0}"'
@@ -422,9 +422,7 @@ def test_a_second_set_up_at_once_says_so_and_leaves_the_first_alone(slow: Clone)
 
 
 @pytest.mark.parametrize("sent", SIGNALS)
-def test_a_set_up_that_a_signal_ended_is_not_taken_for_done(
-    slow: Clone, sent: signal.Signals
-) -> None:
+def test_an_interrupted_setup_is_repeated(slow: Clone, sent: signal.Signals) -> None:
     started = start(slow)
     os.killpg(started.pid, sent)
     started.communicate(timeout=20)

@@ -1,4 +1,4 @@
-"""The verdict rules keep their promises on a simulated noisy machine."""
+"""The verdict rules have the documented error rates on a simulated noisy machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_disturbed_campaigns_give_no_verdict():
     assert outcome.undecided[-1] > 0.95
 
 
-def test_equal_cases_are_found_alike_within_the_band():
+def test_equal_cases_are_the_same_within_the_band():
     outcome = simulate(1.0, 1.25, denominator="finalizer", band=True, campaigns=500)
     assert outcome.undecided[-1] < 0.01
     assert outcome.wrong == 0

@@ -1,4 +1,4 @@
-"""Costs, intervals and looks keep what gccost.stats promises of them."""
+"""Costs, intervals and looks behave as gccost.stats documents."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_level_is_the_median_unbiased_lower_quartile() -> None:
     assert np.mean(below) == pytest.approx(0.5, abs=0.04)
 
 
-def test_what_only_disturbs_upwards_does_not_widen_the_interval_of_eight_times_or_more() -> None:
+def test_upward_disturbances_do_not_widen_intervals_of_eight_or_more() -> None:
     quiet = [100, 101, 99, 102, 98, 100, 103, 97]
     disturbed = [*quiet[:5], 130, 140, 128]
     assert level(disturbed).spread == pytest.approx(level(quiet).spread, abs=0.01)
@@ -77,14 +77,16 @@ def test_what_only_disturbs_upwards_does_not_widen_the_interval_of_eight_times_o
     assert level(disturbed, 0.5).spread > 0.1  # memory, say, is disturbed to both sides
 
 
-def test_contention_that_the_reference_shows_is_taken_off_a_time() -> None:
+def test_contention_shown_by_the_reference_is_subtracted() -> None:
     resting = 80 * exp(RESTING)
     found = relieved([500.0] * 4, [resting, 80.0, 2 * resting, nan], 80.0)
     assert list(found) == pytest.approx([500, 500, 500 * 2**-RELIEF, 500])
 
 
 @given(values, st.sampled_from([2.0**k for k in range(-9, 10)]))
-def test_a_cost_scales_with_its_samples_and_heeds_no_order(x: list[float], factor: float) -> None:
+def test_a_cost_scales_with_its_samples_and_ignores_their_order(
+    x: list[float], factor: float
+) -> None:
     rounds = [i % 5 for i in range(len(x))]
     for cost, scaled in (
         (level(x), level([factor * v for v in reversed(x)])),
@@ -95,7 +97,7 @@ def test_a_cost_scales_with_its_samples_and_heeds_no_order(x: list[float], facto
 
 
 @given(values, st.sampled_from([nan, 0.0, -1.0, inf]))
-def test_a_useless_sample_is_left_out(x: list[float], useless: float) -> None:
+def test_a_useless_sample_is_skipped(x: list[float], useless: float) -> None:
     assert level([*x, useless]) == level(x)
     rounds = list(range(len(x)))
     assert floor([*x, useless], [*rounds, 99]) == floor(x, rounds)
@@ -116,7 +118,7 @@ def test_an_interval_is_the_stated_formula() -> None:
     assert log(judged.high / judged.value) == pytest.approx(1.5 * t(5, 0.99) * s / sqrt(6))
 
 
-def test_samples_that_look_alike_are_not_believed_to_be_certain() -> None:
+def test_similar_samples_are_not_treated_as_certain() -> None:
     cost = level([7.0] * 6)
     assert cost.half_width(0.99) == pytest.approx(WIDENING * t(5, 0.99) * LEAST_SPREAD / sqrt(6))
 
@@ -194,7 +196,7 @@ def test_a_figure_that_has_no_logarithm_is_none() -> None:
     assert combine(lambda a, b: a - b, costs, signed=True).value == pytest.approx(-1, rel=0.1)
 
 
-# --- counts, shares, and what was never seen ----------------------------------------
+# --- counts, shares, and unseen events ----------------------------------------
 
 
 def test_counts_that_are_the_same_have_no_width() -> None:
@@ -212,12 +214,12 @@ def test_no_interval_of_a_share_leaves_0_to_1() -> None:
     assert share([0.3, 1.5, -1.0, 0.3, 0.3]).samples == 3
 
 
-def test_what_never_happened_may_still_happen_so_often() -> None:
+def test_an_unseen_event_has_an_upper_confidence_bound() -> None:
     assert most_unseen(0) == 1
     assert (1 - most_unseen(20, 0.99)) ** 20 == pytest.approx(0.01)
 
 
-def test_more_rounds_narrow_an_interval_as_foretold() -> None:
+def test_more_rounds_narrow_an_interval_as_predicted() -> None:
     few, many = Cost(0, 0.1, 4, 4), Cost(0, 0.1, 10, 10)
     assert narrowing(4, 10, 0.99) == pytest.approx(many.half_width(0.99) / few.half_width(0.99))
 

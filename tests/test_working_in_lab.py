@@ -1,4 +1,4 @@
-"""JupyterLab in a real browser: every notebook runs, and measuring stops when it is told to."""
+"""JupyterLab in a real browser: every notebook runs, and measuring can be stopped."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def kernel(tools: FakeTools) -> psutil.Process:
 
 
 def percent(page: Page) -> int:
-    """What the progress bar says; -1 if there is none."""
+    """The progress bar's value; -1 if there is none."""
     said = " ".join(page.locator(".jp-OutputArea-output").all_text_contents())
     found = re.findall(r"budget:\s*(\d+)\s*%", said)
     return int(found[-1]) if found else -1
@@ -139,10 +139,10 @@ ENDINGS: list[Callable[[Page, FakeTools], None]] = [interrupt, restart, kill, sh
 BETWEEN = 7  # samples from one ending to the next
 
 
-def test_measuring_that_is_ended_in_any_way_leaves_nothing_behind_and_goes_on(
+def test_measuring_stopped_in_any_way_leaves_nothing_behind_and_resumes(
     browser: Browser, tools: FakeTools
 ) -> None:
-    """One run, ended four times in the middle and taken up again each time."""
+    """One run, interrupted four times and resumed each time."""
 
     def look(page: Page) -> None:
         wait_until_ready(page)

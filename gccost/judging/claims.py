@@ -1,4 +1,4 @@
-"""What a claim declares, and a study: what is measured, claimed and drawn for one question."""
+"""The declarations of a claim and of a study."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 
 @dataclass(frozen=True)
 class Claim:
-    """How a published claim is tested: on what, by which quantity and rule."""
+    """A published claim, with the releases, quantity and rule that test it."""
 
     id: str
-    anchor: str  # the heading of the chapter that shows it
+    anchor: str  # the chapter's heading for it
     quantity: Quantity
     rule: Rule
     releases: tuple[str, ...] = (DOCUMENT_GO, TODAY_GO)
-    cpus: int = 1  # what a machine needs for it to be tested
-    headline: bool = False  # its size is measured to the budget's half-width
+    cpus: int = 1  # the CPUs needed to test it
+    headline: bool = False  # measure its size to the budget's half-width
 
 
 @dataclass(frozen=True)
 class Study(Experiment):
-    """The cases of a document or a question, its claims and its charts.
+    """The cases, claims and charts of a document or a question.
 
     A chart is a `gccost.showing.plots.NamedChart`.
     """

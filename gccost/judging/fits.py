@@ -1,7 +1,6 @@
-"""Models of throughput: what a GC cycle and a page fault cost, and how far cores scale.
+"""Models of throughput: the cost of a GC cycle and a page fault, and scaling with cores.
 
-They are shown next to the measured points, with what they leave unexplained; no
-verdict depends on them.
+Charts show them with the measured points and residuals; no verdict depends on them.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from gccost.stats import Estimate
 
 @dataclass(frozen=True)
 class Plane:
-    """A least-squares fit y = first + the sum of each other coefficient times its x.
+    """A least-squares fit of y to a constant plus a linear combination of the xs.
 
-    `coefficients` have 95 % intervals by Student's t; `fitted` and
-    `residuals` (y - fitted) have an entry a point.
+    `coefficients` (the constant first) have 95 % Student's t intervals; `fitted` and
+    `residuals` (y - fitted) have an entry per point.
     """
 
     coefficients: tuple[Estimate, ...]
@@ -32,13 +31,13 @@ class Plane:
 
 
 def plane(xs: Sequence[ArrayLike], y: ArrayLike) -> Plane | None:
-    """Fit points; None where they are too few, or do not tell the coefficients apart."""
+    """Fit a plane to points; None if there are too few, or the xs are collinear."""
     ys = np.asarray(y, dtype=float)
     design = np.column_stack([np.ones_like(ys), *(np.asarray(x, dtype=float) for x in xs)])
     freedom = len(ys) - design.shape[1]
     if freedom < 1:
         return None
-    # On one scale, so that what counts as the same direction does not depend on units.
+    # Scale the columns so that the collinearity test does not depend on units.
     scale = np.abs(design).max(axis=0)
     if not scale.all():
         return None
@@ -62,7 +61,7 @@ def plane(xs: Sequence[ArrayLike], y: ArrayLike) -> Plane | None:
 class Scaling:
     """The Universal Scalability Law: X(N) = one N / (1 + contention (N - 1) + coherence N (N - 1)).
 
-    `one` is the throughput of one, the other two are shares of it that each other costs.
+    `one` is the throughput at N = 1; the other two parameters are dimensionless.
     """
 
     one: float
@@ -70,14 +69,14 @@ class Scaling:
     coherence: float
 
     def at(self, n: float) -> float:
-        """The throughput of n."""
+        """The throughput at N = n."""
         return self.one * n / (1 + self.contention * (n - 1) + self.coherence * n * (n - 1))
 
 
 def scaling(n: ArrayLike, throughput: ArrayLike) -> Scaling | None:
-    """The law through points, by their relative errors; None for fewer than its three.
+    """Fit the law to points, minimizing relative errors; None for fewer than three points.
 
-    n / X(n) is linear in what is sought, so the fit has one answer.
+    n / X(n) is linear in the parameters, so the fit is unique.
     """
     ns, found = np.asarray(n, dtype=float), np.asarray(throughput, dtype=float)
     if len(set(ns.tolist())) < 3:

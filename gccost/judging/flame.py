@@ -22,15 +22,15 @@ class Frame:
 
 
 def frames(profiles: Iterable[Profile], depth: int, least: float) -> list[Frame]:
-    """The stacks of all profiles merged, the most expensive callee first.
+    """The frames of all profiles, merged, the most expensive callee first.
 
-    A frame deeper than `depth` or of a smaller share than `least` is left out.
+    Frames deeper than `depth` or with a share below `least` are omitted.
     """
     times: Counter[tuple[str, ...]] = Counter()
     for stack, time in (entry for profile in profiles for entry in profile.stacks):
         times.update({stack[:end]: time for end in range(min(len(stack), depth) + 1)})
     whole = times.pop((), 0)
-    edges: dict[tuple[str, ...], float] = {(): 0.0}  # where the next callee of a frame begins
+    edges: dict[tuple[str, ...], float] = {(): 0.0}  # the left edge of a frame's next callee
     found = []
     for path in sorted(times, key=lambda path: (len(path), -times[path], path)):
         if times[path] >= least * whole > 0:

@@ -1,4 +1,4 @@
-"""The ledger: every claim on every release, its published figure, ours, the verdict."""
+"""The ledger: each claim on each release, with published value, estimate and verdict."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from gccost.measuring.cases import Variant
 from gccost.stats import JUDGED, LOOKS, Estimate
 
 OURS = "gccost"  # the document of our own claims
-_UNTIL_QUIET = 2  # rounds after which to look whether the machine is still disturbed
+_UNTIL_QUIET = 2  # rounds before checking again whether the machine is disturbed
 
 
 @dataclass(frozen=True)
 class Row:
-    """A claim on one release: what was published, what was measured, the verdict.
+    """A claim on one release: the published value, the estimate, and the verdict.
 
-    `estimate` carries the 95 % interval of all samples; the verdict rests on `judged`,
-    the 99 % interval of the look that decided, or of the last one. `needed` is how many
-    more rounds could decide it, if the figure stays where it is.
+    `estimate` has the 95 % interval of all samples. The verdict is based on `judged`, the
+    99 % interval of the deciding look, or of the last one. `needed` is the number of further
+    rounds that would decide it if the estimate stays the same.
     """
 
     claim: Claim
@@ -36,7 +36,7 @@ class Row:
     document: str
     words: str
     figure: str
-    is_bar: bool  # no figure is published: `published` is a bar of ours
+    is_bar: bool  # `published` is our bar, because no value is published
     unit: str
     release: str
     published: float
@@ -52,7 +52,7 @@ class Row:
 
     @property
     def factor(self) -> float:
-        """Measured over published; NaN where no figure is published or none was measured."""
+        """Measured over published; NaN if either is missing."""
         return math.nan if self.is_bar else self.estimate.value / self.published
 
     @property
@@ -62,8 +62,8 @@ class Row:
 
     @property
     def why(self) -> str:
-        """The verdict's reason; where it is undecided, with the interval it rests on, and
-        how much more could decide it."""
+        """The verdict's reason; if undecided, also its interval and the rounds that could
+        decide it."""
         reason = self.verdict.reason
         if self.verdict.label is not Label.UNDECIDED or not math.isfinite(self.judged.high):
             return reason
@@ -77,7 +77,7 @@ class Row:
 
     @property
     def held_to(self) -> str:
-        """The published figure, or the bar in its place."""
+        """The published value or our bar, as text."""
         return ("bar " if self.is_bar else "") + rounding.value(self.published, self.unit)
 
     @property
@@ -87,7 +87,7 @@ class Row:
 
     @property
     def whose(self) -> str:
-        """Whether the release is the document's or today's; empty for one between."""
+        """Whose release it is: "the document's", "today's", or empty for others."""
         then = self.study.document
         whose = {then: "the document's", toolchains.today(then): "today's"}
         return whose.get(self.release, "")
@@ -96,9 +96,9 @@ class Row:
 def rows(
     recordings: Mapping[str, Recording], studies: Iterable[Study], without: Container[str] = ()
 ) -> list[Row]:
-    """The ledger's rows for the studies' claims, from the recordings by study.
+    """The ledger's rows for the studies' claims, from recordings by study name.
 
-    `without` names claims that are left out.
+    `without` names claims to omit.
     """
     words = published.claims().to_dict("index")
     return [
@@ -145,7 +145,7 @@ def _row(
 def _judge(
     claim: Claim, release: str, published_value: float, recording: Recording
 ) -> tuple[Estimate, Verdict, float]:
-    """The interval that decided (or the last one), the verdict, and the rounds that it lacks."""
+    """The deciding estimate (or the last one), the verdict, and the rounds still needed."""
     nothing, quantity = stats.nothing(), claim.quantity
     if claim.cpus > recording.cpus:
         needs = f"it needs {claim.cpus} CPUs, there were {recording.cpus}"
@@ -177,7 +177,7 @@ def _judge(
 
 
 def measured(claim: Claim, release: str, recording: Recording) -> list[Variant]:
-    """The variants that a claim rests on, without those that it can do without and has not."""
+    """The variants that a claim needs, without optional ones that were not measured."""
     variants = list(dict.fromkeys(claim.quantity.variants))
     if not claim.quantity.partial:
         return variants
@@ -188,26 +188,26 @@ def measured(claim: Claim, release: str, recording: Recording) -> list[Variant]:
 
 
 def _needed(claim: Claim, judged: Estimate, published_value: float, look: int) -> float:
-    """How many rounds more decide it if the figure stays where it is; infinite if none do."""
+    """The further rounds that decide it if the estimate stays the same; infinite if none do."""
     for more in (later for later in LOOKS if later > look):
         narrower = judged.narrowed(stats.narrowing(look, more, JUDGED.confidence))
         if claim.rule.judge(narrower, published_value).label.decided:
             return more - look
-    # Few rounds say little of how wide the interval will be.
+    # Few rounds predict the interval's width poorly.
     return stats.HALF_FROM - look if look < stats.HALF_FROM else math.inf
 
 
 def _procs(recording: Recording, release: str) -> int:
     """The GOMAXPROCS of the release's samples in the published setting."""
     frame = recording.frame
-    if not len(frame):  # a run that was begun: it has no columns to choose by
+    if not len(frame):  # a run without samples has no columns to select by
         return 0
     chosen = frame[(frame["release"] == release) & (frame["setting"] == "published")]
     return int(chosen["procs"].max()) if len(chosen) else 0
 
 
 def table(ledger: Iterable[Row]) -> pd.DataFrame:
-    """The ledger for programs: a row per claim and toolchain."""
+    """The ledger as a frame, with a row per claim and toolchain."""
     return pd.DataFrame(
         [
             {

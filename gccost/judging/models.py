@@ -1,7 +1,7 @@
-"""Models that measured curves are compared with: a straight line, and the objects of a span.
+"""Models for measured curves: a straight line, and the number of objects in a span.
 
-The runtime keeps what has a finalizer or a cleanup in one list per span, so what
-it costs to enter an object may depend on how many objects share a span.
+The runtime lists a span's objects that have a finalizer or a cleanup, so the cost of
+registering an object may depend on the number of objects in the span.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gccost.measuring.toolchains import number
 
 @dataclass(frozen=True)
 class Line:
-    """A straight line through points, and the share of their variance that it explains."""
+    """A straight line fitted to points, and the share of their variance that it explains."""
 
     slope: float
     intercept: float
@@ -35,12 +35,12 @@ class Line:
 
 
 def line(x: ArrayLike, y: ArrayLike) -> Line:
-    """The least-squares line; all NaN where the points do not lie at two places of x at least."""
+    """Fit the least-squares line; all NaN unless there are two distinct values of x."""
     xs, ys = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     known = np.isfinite(xs) & np.isfinite(ys)
     if len(set(xs[known])) < 2:
         return Line(math.nan, math.nan, math.nan)
-    if not np.ptp(ys[known]):  # level: nothing varies that could be left unexplained
+    if not np.ptp(ys[known]):  # constant: there is no variance to explain
         return Line(0.0, float(ys[known][0]), 1.0)
     fit = stats.linregress(xs[known], ys[known])
     return Line(float(fit.slope), float(fit.intercept), float(fit.rvalue) ** 2)
@@ -50,7 +50,7 @@ _AT = re.compile(r"at-([0-9.]+)-records-ns")
 
 
 def walked(sample: pd.Series) -> tuple[list[float], list[float]]:
-    """What a call took in a sample, in ns, by how many records its list held: both, sorted."""
+    """The numbers of records in a sample's lists, sorted, and the time of a call (ns) for each."""
     found = sorted(
         (float(match[1]), float(ns))
         for metric, ns in sample.items()
@@ -60,7 +60,7 @@ def walked(sample: pd.Series) -> tuple[list[float], list[float]]:
 
 
 def walk(sample: pd.Series) -> Line:
-    """The straight line through what a call took by how many records its list held."""
+    """Fit a sample's time of a call (ns) to the number of records in its list."""
     return line(*walked(sample))
 
 
@@ -77,21 +77,20 @@ _LARGER_SPANS: Mapping[int, int] = MappingProxyType(
     {1408: 2 * PAGE, 1792: 2 * PAGE, 2304: 2 * PAGE, 3200: 2 * PAGE}
     | {3072: 3 * PAGE, 3456: 3 * PAGE, 4864: 3 * PAGE}
 )
-# From Go 1.22 on a span of objects of up to so many bytes holds the bitmap that
-# says where their pointers are (a bit a word: 1/64 of it), and a larger object has
-# a header before it that says so.
+# From Go 1.22 on a span of objects of up to so many bytes contains their pointer bitmap
+# (a bit per word: 1/64 of it). A larger object has a header instead.
 _BITMAP, _BITMAP_UP_TO, _HEADER = PAGE // 64, 512, 8
-# From Go 1.26 on spans of 16 to 512 byte objects hold their mark bits too.
+# From Go 1.26 on spans of 16 to 512 byte objects also contain their mark bits.
 _MARKS, _MARKS_FROM = 128, 16
 
 
 def size_class(object_bytes: int, go: str) -> int:
-    """The bytes that an object with pointers takes in its span on a release."""
+    """The bytes that an object with pointers occupies in its span on a release."""
     header = number(go) >= number("1.22") and object_bytes > _BITMAP_UP_TO
     taken = object_bytes + (_HEADER if header else 0)
     if not 0 < taken <= _CLASSES[-1]:
         raise GccostError(
-            f"the size class of {object_bytes} bytes is not known here",
+            f"the size class of {object_bytes} bytes is unknown",
             "gccost/judging/models.py",
             f"name a size of 1 to {_CLASSES[-1] - _HEADER} bytes",
         )
@@ -99,7 +98,7 @@ def size_class(object_bytes: int, go: str) -> int:
 
 
 def objects_in_span(object_bytes: int, go: str) -> int:
-    """How many objects of so many bytes, with pointers, share a span on a release."""
+    """The number of objects of so many bytes, with pointers, in a span on a release."""
     taken = size_class(object_bytes, go)
     span = _LARGER_SPANS.get(taken, PAGE)
     if number(go) >= number("1.22") and taken <= _BITMAP_UP_TO:

@@ -1,4 +1,4 @@
-"""The documents' figures, as transcribed in data/published/; its README explains each column."""
+"""The documents' figures, transcribed in data/published/, whose README explains the columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gccost.errors import GccostError
 
 
 def table(name: str) -> pd.DataFrame:
-    """One of the published tables by name, such as "lemire-timings"."""
+    """Read a published table by name, such as "lemire-timings"."""
     path = paths.PUBLISHED / f"{name}.csv"
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in paths.PUBLISHED.glob("*.csv")))

@@ -1,4 +1,4 @@
-"""The quantities that test a claim. Each knows how to estimate itself from a recording."""
+"""The quantities that test claims. Each estimates itself from a recording."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class _OfOneArm(Quantity):
 
 @dataclass(frozen=True)
 class Share(_OfOneArm):
-    """The share of a variant's CPU profile whose stacks hold any of these functions.
+    """The share of a variant's CPU profile whose stacks contain any of these functions.
 
-    The variant has profile="cpu". Where `within` is given the stacks must hold any of those too;
-    where `of` is given, the share is of the stacks that hold any of those.
+    The variant has profile="cpu". With `within`, the stacks must also contain any of those;
+    with `of`, the share is of the stacks that contain any of those.
     """
 
     functions: tuple[str, ...]
@@ -40,7 +40,7 @@ class Share(_OfOneArm):
 
 @dataclass(frozen=True)
 class Amount(_OfOneArm):
-    """How much of a metric a variant shows, such as a count: the median over the samples."""
+    """A variant's amount of a metric that may be 0, such as a count: the median over samples."""
 
     metric: str
 
@@ -50,7 +50,7 @@ class Amount(_OfOneArm):
 
 @dataclass(frozen=True)
 class Difference(Quantity):
-    """What a ratio's numerator shows more than its denominator, in the metric's unit: a count."""
+    """The numerator's count minus the denominator's, in the metric's unit."""
 
     ratio: Ratio
 
@@ -69,18 +69,18 @@ class Difference(Quantity):
 
 @dataclass(frozen=True, slots=True)
 class CurveDepthEstimate(Estimate):
-    """The estimate of a CurveDepth, with the interval of the last point over the least."""
+    """The estimate of a CurveDepth, with the interval of the last point over the lowest."""
 
     last_low: float
     last_high: float
-    least: int  # the place of the least point on the curve
+    least: int  # the index of the lowest point
 
 
 @dataclass(frozen=True)
 class CurveDepth(Quantity):
-    """How far a curve dips: its first point over its least.
+    """The depth of a curve: its first point over its lowest.
 
-    A point is what a ratio's numerator takes more than its denominator.
+    Each point is the difference of a ratio's numerator and denominator.
     """
 
     curve: tuple[Ratio, ...]
@@ -120,19 +120,19 @@ class CurveDepth(Quantity):
 
 @dataclass(frozen=True, slots=True)
 class ExclusiveEventCount(Estimate):
-    """The estimate of ExclusiveEvents: a count, so it has no width."""
+    """The estimate of ExclusiveEvents: a count, without an interval."""
 
     looked_at: int  # places with samples of every variant
-    elsewhere: int  # places at which another variant shows the event
+    elsewhere: int  # places where another variant has the event
     has_interval: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
 class ExclusiveEvents(Quantity):
-    """At how many places one variant shows an event (it died, it leaked) that no other shows there.
+    """The number of places where one variant has an event (it died, it leaked) and no other has.
 
-    `shown` has a variant a place, and each of `others` has one for each of the same
-    places. A metric over 0 in any sample is the event.
+    `shown` has a variant per place; each of `others` has one for each of the same places.
+    The event is a metric over 0 in any sample.
     """
 
     metric: str
@@ -162,7 +162,7 @@ class ExclusiveEvents(Quantity):
 
 @dataclass(frozen=True, slots=True)
 class RangeEstimate(Estimate):
-    """The estimate of RatioToEither: from the lower end of the one to the upper of the other.
+    """The estimate of RatioToEither: the range that covers both ratios' intervals.
 
     Its value is their geometric mean.
     """
@@ -177,20 +177,20 @@ class RangeEstimate(Estimate):
 
     @classmethod
     def over(cls, one: Estimate, other: Estimate) -> RangeEstimate:
-        """The range that two estimates of one confidence span."""
+        """The range of two estimates of the same confidence."""
         value = math.sqrt(one.value * other.value)
         low, high = min(one.low, other.low), max(one.high, other.high)
         samples, rounds = min(one.samples, other.samples), min(one.rounds, other.rounds)
         return cls(value, low, high, samples, rounds, one.confidence, one, other)
 
     def narrowed(self, share: float) -> RangeEstimate:
-        """The range of both with a share of their intervals."""
+        """The range of both estimates, each narrowed to a share of its interval."""
         return RangeEstimate.over(self.one.narrowed(share), self.other.narrowed(share))
 
 
 @dataclass(frozen=True)
 class RatioToEither(Quantity):
-    """A ratio over each baseline that the document could have meant."""
+    """A ratio to each of the two baselines that the document could have meant."""
 
     over: Ratio
     other: Ratio
@@ -207,8 +207,7 @@ class RatioToEither(Quantity):
 
 @dataclass(frozen=True)
 class Linearity(_OfOneArm):
-    """How much of the variance a straight line in the list's length explains: its r², the median
-    over the rounds."""
+    """The r² of a straight line over the list's length, as the median over the rounds."""
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         return stats.amount(data.walks(self.variant, release)["r2"], width)
@@ -216,7 +215,7 @@ class Linearity(_OfOneArm):
 
 @dataclass(frozen=True)
 class SlopeRatio(Quantity):
-    """What each record in the list costs a call, over what it costs another."""
+    """The ratio of two variants' costs per record in the list."""
 
     over: Variant
     under: Variant
@@ -230,14 +229,14 @@ class SlopeRatio(Quantity):
         if not under.value or not over.samples:
             return stats.nothing(width)
         value = over.value / under.value
-        # In absolute terms: relative to a slope of nearly zero the error is unbounded.
+        # Absolute errors: relative to a slope near zero they are unbounded.
         error = math.hypot(over.high - over.value, value * (under.high - under.value))
         return stats.around(value, error / abs(under.value), (over, under))
 
 
 @dataclass(frozen=True)
 class Worst(Quantity):
-    """The largest of several ratios: its ends are the largest ends of all."""
+    """The largest of several ratios; its interval has the largest ends of all."""
 
     ratios: tuple[Ratio, ...]
     partial: ClassVar[bool] = True
@@ -258,7 +257,7 @@ class Worst(Quantity):
 
 @dataclass(frozen=True)
 class SavedShare(Quantity):
-    """Of what a variant costs more than a baseline, the share that a change saves."""
+    """The share of a variant's cost over a baseline that a change saves."""
 
     before: Variant
     after: Variant
@@ -282,7 +281,7 @@ class SavedShare(Quantity):
 
 @dataclass(frozen=True, slots=True)
 class AgreementEstimate(Estimate):
-    """The estimate of an Agreement: p of the heterogeneity test, of ours and the other method."""
+    """The estimate of an Agreement, with the heterogeneity p of ours and the other method."""
 
     chance: float
     other_chance: float
@@ -291,10 +290,9 @@ class AgreementEstimate(Estimate):
 
 @dataclass(frozen=True)
 class Agreement(Quantity):
-    """How far independent measurements lie apart: the largest over the smallest.
+    """The spread of independent measurements: the largest over the smallest.
 
-    With the chance of such differences between measurements of one thing, of these and
-    of the other method's.
+    Its estimate includes the heterogeneity p of these measurements and of the other method's.
     """
 
     measurements: tuple[Quantity, ...]

@@ -1,4 +1,4 @@
-"""What a campaign measures for: the verdicts, and the headline figures."""
+"""The open questions of a campaign: undecided verdicts, and imprecise headline figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gccost.stats import LOOKS
 
 
 def questions(studies: Sequence[Study], limit: Budget) -> Questions:
-    """The questions of studies at a budget."""
+    """The questions of studies at a budget, for a campaign."""
     claims = [claim for study in studies for claim in study.claims]
     judged, needed = (
         frozenset(
@@ -28,7 +28,7 @@ def questions(studies: Sequence[Study], limit: Budget) -> Questions:
         for some in (claims, [c for c in claims if not c.quantity.partial])
     )
 
-    settled: dict[str, int] = {}  # claims that are decided on all their releases stay so
+    settled: dict[str, int] = {}  # claims decided on all their releases, which stay decided
 
     def standing(run: Run) -> Standing:
         rows = [
@@ -64,6 +64,6 @@ def _wants(row: Row, recording: Recording, limit: Budget) -> Iterator[Want]:
     elif row.claim.headline and row.verdict.label.decided:
         width = row.estimate.half_width
         if limit.half_width < width < math.inf:
-            # An interval narrows with the root of the rounds, and this is looked at again.
+            # The interval narrows with the root of the rounds; a later look corrects this.
             more = row.estimate.rounds * ((width / limit.half_width) ** 2 - 1)
             yield Want(cases, max(1, math.ceil(min(more, LOOKS[-1]))), verdict=False)

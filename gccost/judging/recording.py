@@ -1,4 +1,4 @@
-"""What one run holds of one experiment, and the estimates drawn from it."""
+"""The samples of one study in one run, and the estimates made from them."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from gccost.stats import SHOWN, Cost, Estimate, Width
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-# A floor is seen when so many rounds lie within this factor of it: layouts differ by 1 %.
+# A floor needs so many rounds within this factor of it; layouts differ by 1 %.
 _FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.04
-_REFERENCE = "reference-ns/op"  # of manual frees between the parts of a loop: see gosrc/meter
-_TIMES = ("ns/op", "-s", "-ns")  # how metrics end that waiting for a CPU makes larger
-_CONTROLS_WITHIN = 1.05  # an A/A ratio further off, with an interval that excludes 1, is no noise
+_REFERENCE = "reference-ns/op"  # of manual frees between parts of a loop; see gosrc/meter
+_TIMES = ("ns/op", "-s", "-ns")  # suffixes of metrics that waiting for a CPU increases
+_CONTROLS_WITHIN = 1.05  # an A/A ratio beyond it whose interval excludes 1 shows a disturbance
 
 
 @dataclass(frozen=True)
 class Recording:
-    """The samples and profiles of an experiment in one run.
+    """The samples and profiles of a study in one run.
 
-    `frame` has a row a sample; `cpu_profiles` holds the profiles by the case's name,
-    then by round; `problems` are the lines and profiles that could not be used. Rounds
-    after `last` are left out of every estimate.
+    `frame` has a row per sample; `cpu_profiles` has the profiles by the case's name, then by
+    round; `problems` describes unusable lines and profiles. Estimates ignore rounds after
+    `last`.
     """
 
     study: Study
@@ -53,10 +53,7 @@ class Recording:
 
     @classmethod
     def load(cls, study: Study, run: Run) -> Recording:
-        """Read an experiment's samples from a run.
-
-        Raises GccostError if the run holds none.
-        """
+        """Read a study's samples from a run. Raises GccostError if the run has none."""
         if not run.samples.exists():
             raise GccostError(
                 "the run holds no samples", run.name, f"make measure ONLY={study.name}"
@@ -66,7 +63,7 @@ class Recording:
         memory = memory_for_a_sample(manifest["machine"])
         cases = [case.scaled(manifest["scale"]).capped(memory) for case in study.cases]
         frame = frames.of_cases(reading.frame, cases)
-        if len(frame):  # the pool holds other studies' metrics too
+        if len(frame):  # the pool also has other studies' metrics
             frame = frame.dropna(axis="columns", how="all")
         problems = [str(problem) for problem in reading.errors]
         stationary = {case.name for case in cases if case.variant.stationary}
@@ -84,24 +81,24 @@ class Recording:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """What the run says of itself."""
+        """The run's manifest."""
         return self.run.manifest()
 
     @property
     def cpus(self) -> int:
-        """How many CPUs the machine gave to what was measured; a quota is so many at once."""
+        """The number of CPUs available to the measured programs, limited by any quota."""
         machine = self.manifest["machine"]
         allowed, quota = int(machine.get("allowed_cpus") or 1), machine.get("cpu_quota")
         return min(allowed, max(1, int(quota))) if quota else allowed
 
     @property
     def releases(self) -> tuple[str, ...]:
-        """The releases with samples, in the experiment's order."""
+        """The releases with samples, in the study's order."""
         measured = set(self.frame["release"]) if len(self.frame) else set()
         return tuple(release for release in self.study.releases if release in measured)
 
     def failures(self, variant: Variant, release: str) -> list[str]:
-        """How the samples of a variant on a release ended that gave no figures."""
+        """The reasons why samples of a variant on a release failed."""
         return self.manifest["failed"].get(variant.on(release), [])
 
     # --- Samples --------------------------------------------------------------------
@@ -111,7 +108,7 @@ class Recording:
         return frames.by_case(self.frame)
 
     def until(self, round_: float) -> Recording:
-        """The same without the rounds after this one."""
+        """The recording without the rounds after this one."""
         part = replace(self, last=round_)
         part.__dict__["_cases"] = self._cases  # which are read once
         return part
@@ -122,18 +119,18 @@ class Recording:
         return found if math.isinf(self.last) else found[found.index <= self.last]
 
     def accepted(self, variant: Variant, release: str) -> pd.DataFrame:
-        """The samples of processes whose threads hardly waited for a CPU, where that matters.
+        """The samples of processes whose threads hardly waited for a CPU, for cases it affects.
 
-        All of them where that leaves fewer than two.
+        Returns all samples if fewer than two remain.
         """
         samples = self.samples(variant, release)
         found = _unhindered(variant, samples)
         return found if len(found) > 1 else samples
 
     def rounds(self, variant: Variant, release: str, *, timed: bool = True) -> list[int]:
-        """The rounds with a sample of a variant, or with its profile, in order.
+        """The rounds with a sample or profile of a variant, in order.
 
-        Where it is `timed` the sample must be accepted: waiting for a CPU changes no count.
+        If `timed`, the sample must be accepted. Waiting for a CPU does not affect counts.
         """
         if variant.profile:
             return sorted(r for r in self.profiles(variant, release) if r <= self.last)
@@ -141,7 +138,7 @@ class Recording:
         return sorted({int(r) for r in (_unhindered(variant, samples) if timed else samples).index})
 
     def values(self, variant: Variant, release: str, metric: str = "ns/op") -> Floats:
-        """A metric of each accepted process; of a loop timed in slices, their low quantile."""
+        """A metric of each accepted process; for a loop timed in slices, their low quantile."""
         column = _sliced(variant, metric)
         timed = metric.endswith(_TIMES)
         samples = self.accepted(variant, release) if timed else self.samples(variant, release)
@@ -156,14 +153,14 @@ class Recording:
         return stats.relieved(values, samples[_REFERENCE], math.exp(manual.log))
 
     def mean(self, variant: Variant, release: str, metric: str = "ns/op") -> float:
-        """The median over all processes of their mean: what is usually reported."""
+        """The median over all processes of their mean, as benchmarks usually report it."""
         values = _column(self.samples(variant, release), metric)
         return float(np.median(values)) if values.size else math.nan
 
     # --- Estimates ------------------------------------------------------------------
 
     def cost(self, variant: Variant, release: str, metric: str = "ns/op") -> Cost:
-        """The undisturbed cost of a variant: see `gccost.stats`."""
+        """The undisturbed cost of a variant; see `gccost.stats`."""
         key = (variant, release, metric)
         if key not in self._costs:
             self._costs[key] = self._cost(*key)
@@ -181,7 +178,7 @@ class Recording:
         if column != metric:
             return stats.floor(samples[column], samples.index)
         quantile = 0.5
-        if metric.startswith("op/"):  # a rate: what disturbs lowers it
+        if metric.startswith("op/"):  # a rate, which disturbances lower
             quantile = 1 - stats.LOW
         elif metric.endswith(_TIMES):
             quantile = stats.LOW
@@ -196,20 +193,20 @@ class Recording:
         *,
         signed: bool = False,
     ) -> Estimate:
-        """A figure drawn from the costs of variants, each by a metric: function(cost, …)."""
+        """An estimate of function(cost, …) from the costs of variants, each with its metric."""
         found = [self.cost(variant, release, metric) for variant, metric in costs]
         return stats.combine(function, found, width, signed=signed)
 
     def level(self, variant: Variant, release: str, metric: str = "ns/op") -> Estimate:
-        """A variant's own level of a metric that is never 0, in the metric's unit."""
+        """A variant's level of a metric that is never 0, in the metric's unit."""
         return self.combine(float, [(variant, metric)], release)
 
     def ratio(self, ratio: Ratio, release: str) -> Estimate:
-        """The cost of a ratio's numerator over that of its denominator."""
+        """The estimate of a ratio of costs."""
         return ratio.estimate(self, release)
 
     def added(self, ratio: Ratio, release: str, width: Width = SHOWN) -> Estimate:
-        """What the numerator costs more than the denominator, in the metric's unit."""
+        """The numerator's cost minus the denominator's, in the metric's unit."""
         costs = [(variant, ratio.metric) for variant in ratio.variants]
         return self.combine(lambda a, b: a - b, costs, release, width, signed=True)
 
@@ -237,13 +234,13 @@ class Recording:
         return self.cpu_profiles.get(variant.on(release), {})
 
     def estimate(self, quantity: Quantity, release: str, width: Width = SHOWN) -> Estimate:
-        """The quantity of a claim on a release."""
+        """The estimate of a claim's quantity on a release."""
         return quantity.estimate(self, release, width)
 
     def walks(self, variant: Variant, release: str) -> pd.DataFrame:
-        """The straight line of each round through what a call costs by the list's length.
+        """The line fitted in each round to the time of a call over the list's length.
 
-        Indexed by round, with columns `slope` (ns a record), `intercept` (ns) and `r2`.
+        Indexed by round, with columns `slope` (ns per record), `intercept` (ns) and `r2`.
         """
         fits = {
             round_: vars(walk(samples))
@@ -254,32 +251,32 @@ class Recording:
         ).dropna()
 
     def slope(self, variant: Variant, release: str, width: Width = SHOWN) -> Estimate:
-        """What a record in the list costs a call, in ns."""
+        """The cost (ns) that each record in the list adds to a call."""
         return stats.amount(self.walks(variant, release)["slope"], width)
 
     def points(self, ratio: Ratio, release: str) -> list[float]:
-        """The single points behind a ratio: each process over the denominator's cost."""
+        """A ratio's raw values: each process's time over the denominator's cost."""
         under = self.cost(ratio.denominator, release, ratio.metric)
         values = self.values(ratio.numerator, release, ratio.metric)
         return [float(v) for v in values / math.exp(under.log)] if under.samples else []
 
-    # --- How far to trust them ------------------------------------------------------
+    # --- Disturbances ---------------------------------------------------------------
 
     def controls(self, metric: str = "ns/op") -> Iterator[tuple[Variant, str, Estimate]]:
-        """The A/A ratios: each control against the variant that it is identical to."""
+        """The A/A ratios, of each control to the identical variant."""
         for control, release in self.study.controls:
             estimate = self.ratio(replace(control, metric=metric), release)
             if estimate.samples:
                 yield control.numerator, release, estimate
 
     def differs(self, ratio: Ratio, release: str) -> bool:
-        """Whether a ratio is called different from 1."""
+        """Whether a ratio differs significantly from 1."""
         estimate = self.ratio(ratio, release)
         return bool(estimate.samples) and not estimate.contains(1)
 
     @cached_property
     def disturbed(self) -> Mapping[str, tuple[str, ...]]:
-        """By release: what says that the machine was too busy for some ratios of times."""
+        """The signs, by release, that the machine was too busy for some ratios of times."""
         variants = {
             go: [c.variant for c in self.study.cases if c.release == go] for go in self.releases
         }
@@ -287,7 +284,7 @@ class Recording:
         return {go: reasons for go, reasons in found.items() if reasons}
 
     def disturbances(self, variants: Iterable[Variant], release: str) -> Iterator[str]:
-        """What says that the machine was too busy to believe a ratio of these variants' times."""
+        """The signs that the machine was too busy for ratios of these variants' times."""
         rounds = accepted = 0
         for variant in dict.fromkeys(variants):
             samples = self.samples(variant, release)
@@ -302,7 +299,7 @@ class Recording:
                         f"{100 * (least.max() / least.min() - 1):.0f} % apart"
                     )
             if variant.gated and "run-delay-share" in samples:
-                # A process that is rejected is tried again, so its round counts, not its tries.
+                # Rejected processes are retried, so count rounds, not tries.
                 waited = samples["run-delay-share"].groupby(level=0).min().dropna()
                 rounds, accepted = rounds + len(waited), accepted + int((waited <= RUN_DELAY).sum())
         if accepted < rounds / 2:
@@ -324,7 +321,7 @@ def _unhindered(variant: Variant, samples: pd.DataFrame) -> pd.DataFrame:
 
 
 def _sliced(variant: Variant, metric: str) -> str:
-    """The metric for a time of a variant's loop: the low quantile of its slices, if it has any."""
+    """The metric of a loop's time: the low quantile of its slices, if it has slices."""
     timed = variant.stationary and metric in ("ns/op", "settled-ns/op")
     return "slice-p05-ns/op" if timed else metric
 
@@ -334,14 +331,14 @@ def _column(samples: pd.DataFrame, name: str) -> Floats:
     return values.to_numpy(dtype=float)
 
 
-# What runs a benchmark's operations on goroutines of their own, where not the benchmark.
+# The functions that run a benchmark's operations on other goroutines.
 GOROUTINES = "gccost/rates.Measure.func1"
 
 
 def _usable(
     found: Mapping[int, Path], benchmark: str, problems: list[str]
 ) -> Iterator[tuple[int, Profile]]:
-    """The profiles that can be used; what is wrong with the others goes to `problems`."""
+    """Read the usable profiles; appends what is wrong with the others to `problems`."""
     for round_, path in found.items():
         try:
             profile = read_profile(path)

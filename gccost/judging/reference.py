@@ -1,7 +1,7 @@
-"""Which runs may be references: those whose machine was not disturbed.
+"""Adopting runs as references, if their machine was not disturbed.
 
-`data/reference/costs.csv` holds what every recording that was ever adopted measured for two
-variants, so that a recording of a slow hour is refused also when older ones are gone.
+`data/reference/costs.csv` has two variants' costs from every adopted recording, so that a
+slow recording is rejected even after older ones are deleted.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from gccost.measuring.cases import CLEANUP, FREE, Variant
 from gccost.measuring.runs import Run
 from gccost.measuring.toolchains import TODAY_GO
 
-# How far above the lower quartile of like recordings a cost may lie.
+# The largest accepted cost relative to the lower quartile of similar recordings.
 MOST: dict[str, float] = {FREE.benchmark: 1.10, CLEANUP.benchmark: 1.15}
 _MACHINE = ("cpu_family", "cpu_model", "cpu_stepping", "caches", "libc")
 
 
 def adopt(run: Run, studies: Sequence[Study]) -> Run:
-    """Copy a run to data/reference; returns the copy.
+    """Copy a run to data/reference and return the copy.
 
-    Raises GccostError if it is disturbed, or slower than recordings of like machines.
+    Raises GccostError if it is disturbed, or slower than recordings of similar machines.
     """
     line, known = _costs(run, studies), _known()
     for why in _reasons(run, studies, line, known):
@@ -53,7 +53,7 @@ def _reasons(
     run: Run, studies: Sequence[Study], line: dict[str, Any], known: pd.DataFrame
 ) -> Iterator[str]:
     for study in studies:
-        if run.holds(study.name) and not study.command:  # which keeps the machine busy on purpose
+        if run.holds(study.name) and not study.command:  # a command may load the machine
             recording = Recording.load(study, run)
             for claim in study.claims:
                 for release in claim.releases if claim.cpus <= recording.cpus else ():
@@ -71,7 +71,7 @@ def _reasons(
 
 
 def _costs(run: Run, studies: Sequence[Study]) -> dict[str, Any]:
-    """A line of costs.csv: the machine, the release, and each variant's cost in ns."""
+    """A row of costs.csv: the machine, the release, and each variant's cost in ns."""
     both = {(variant, TODAY_GO) for variant in (FREE, CLEANUP)}
     study = next(s for s in studies if both <= {(c.variant, c.release) for c in s.cases})
     recording = Recording.load(study, run)

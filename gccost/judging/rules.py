@@ -1,13 +1,11 @@
-"""The rules by which an interval becomes a verdict.
+"""The rules that turn an interval into a verdict.
 
-A verdict answers one question: is what the claim says true here? The size of the effect
-is shown next to it, with its interval, and is not judged. `data/published/README.md`
-says which claim has which rule.
+A verdict says whether a claim is true on this machine. The size of the effect is shown
+with its interval, but not judged. `data/published/README.md` lists each claim's rule.
 
-The 99 % interval must clear a bound by the factor `stats.MARGIN` where the quantity is a
-cost, a ratio of costs or a share. So a truth that lies on a bound is decided wrongly fewer
-than once in a hundred times, although a verdict is looked at up to eight times
-(`stats.LOOKS`).
+For a cost, a ratio of costs or a share, the 99 % interval must clear a bound by the factor
+`stats.MARGIN`. A truth on a bound is then decided wrongly in under 1 % of campaigns, even
+with eight looks (`stats.LOOKS`).
 """
 
 from __future__ import annotations
@@ -27,12 +25,12 @@ from gccost.judging.quantities import (
 )
 from gccost.stats import Estimate
 
-SAME = 1.25  # two things within this factor cost the same
-ABOUT = 1.5  # a share within this factor of the published one is about as large
+SAME = 1.25  # costs within this factor are the same
+ABOUT = 1.5  # a share within this factor of the published one is "about" as large
 
 
 class Label(Enum):
-    """What can be said of a claim."""
+    """The possible verdicts on a claim."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -47,7 +45,7 @@ class Label(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A label, with the reason in a few words."""
+    """A label with a short reason."""
 
     label: Label
     reason: str = ""
@@ -57,23 +55,23 @@ class Verdict:
 
 
 class Rule(ABC):
-    """How an interval becomes a verdict, given the published figure."""
+    """A rule that turns an interval and a published value into a verdict."""
 
     def bounds(self, published: float) -> tuple[float, float]:
-        """The region in which the claim holds; either end may be infinite."""
+        """The range in which the claim holds; either end may be infinite."""
         return 1.0, math.inf
 
     @abstractmethod
     def judge(self, measured: Any, published: float) -> Verdict:
-        """Judge the estimate of the rule's kind of quantity."""
+        """The verdict on an estimate of the rule's kind of quantity."""
 
 
 @dataclass(frozen=True)
 class Bounded(Rule):
-    """A figure that must lie between the bounds that its published figure sets.
+    """A value that must lie between bounds derived from the published value.
 
-    `margin` is the factor by which the interval must clear a bound, for either decision; a
-    figure whose noise is not in proportion to it, such as a count, needs none (1).
+    `margin` is the factor by which the interval must clear a bound, for either decision. It
+    is 1 for values whose noise is not proportional to them, such as counts.
     """
 
     margin: float = stats.MARGIN
@@ -92,7 +90,7 @@ class Bounded(Rule):
 
 @dataclass(frozen=True)
 class Between(Bounded):
-    """A figure that was set with bounds on both sides."""
+    """A value with a lower and an upper bound."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -110,9 +108,9 @@ def _region(low: float, high: float) -> str:
 
 
 class Effect(Bounded):
-    """It costs p times as much, p the published ratio: at least half of the published excess.
+    """A published ratio p: the measured excess is at least half of the published excess.
 
-    For p under 1 the same of 1/p.
+    For p under 1 the rule applies to 1/p.
     """
 
     def bounds(self, published: float) -> tuple[float, float]:
@@ -122,28 +120,28 @@ class Effect(Bounded):
 
 
 class Same(Bounded):
-    """The same, or hardly any difference: a ratio of 1 within a quarter."""
+    """No difference, or hardly any: a ratio within a factor of 1.25 of 1."""
 
     def bounds(self, published: float) -> tuple[float, float]:
         return 1 / SAME, SAME
 
 
 class About(Bounded):
-    """A share that was published as "about so much": within a factor of 1.5."""
+    """A share published as "about" a value: within a factor of 1.5 of it."""
 
     def bounds(self, published: float) -> tuple[float, float]:
         return published / ABOUT, published * ABOUT
 
 
 class AtLeast(Bounded):
-    """A figure that was published as a bound ("over half"), or a bar."""
+    """A value published as a lower bound ("over half"), or a minimum set by us."""
 
     def bounds(self, published: float) -> tuple[float, float]:
         return published, math.inf
 
 
 class AtMost(Bounded):
-    """A figure that was set as a bar not to be passed."""
+    """A maximum set by us."""
 
     def bounds(self, published: float) -> tuple[float, float]:
         return -math.inf, published
@@ -151,7 +149,7 @@ class AtMost(Bounded):
 
 @dataclass(frozen=True)
 class WithinTolerance(Bounded):
-    """A whole number, to be hit within a tenth."""
+    """A whole number, within 0.1."""
 
     margin: float = 1.0
 
@@ -160,7 +158,7 @@ class WithinTolerance(Bounded):
 
 
 class UShaped(Rule):
-    """A curve both of whose ends lie above its least point."""
+    """A curve whose ends both lie above its lowest point."""
 
     def judge(self, measured: CurveDepthEstimate, published: float) -> Verdict:
         ends = ((measured.low, measured.high), (measured.last_low, measured.last_high))
@@ -173,10 +171,10 @@ class UShaped(Rule):
 
 @dataclass(frozen=True)
 class Occurs(Rule):
-    """An event that happens at some places to one and not to the others.
+    """An event that happens to one variant, at places where it never happens to the others.
 
-    Where chance has a part in it, what was not seen may yet happen: then it does not hold
-    only if it surely happens in fewer than a `share` of the runs.
+    A random event that was not observed may still be possible. The claim then fails only if
+    the upper confidence bound on the event's probability is at most `share`.
     """
 
     share: float = 1.0
@@ -198,7 +196,7 @@ class Occurs(Rule):
 
 
 class AgainstBoth(Rule):
-    """An effect that must hold against each baseline that the document could have meant."""
+    """An effect that must hold for each baseline that the document could have meant."""
 
     effect = Effect()
 
@@ -220,7 +218,7 @@ class AgainstBoth(Rule):
 
 @dataclass(frozen=True)
 class Agrees(Rule):
-    """Independent measurements that differ no more than by chance, and others that do."""
+    """Independent measurements that agree within chance, while the other method's do not."""
 
     chance: float = 0.01
 

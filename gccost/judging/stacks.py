@@ -1,7 +1,7 @@
-"""How the stacks of a CPU profile are sorted.
+"""Functions that classify the stacks of a CPU profile.
 
-A share is that of the stacks that hold any of the functions anywhere, so shares
-overlap and need not add up. Names changed between releases; all are listed.
+A share counts the stacks that contain any of its functions, so shares overlap. Function
+names changed between releases; all of them are listed.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 SETTING = ("runtime.SetFinalizer",)
 LINKING_IN = ("runtime.addspecial",)
 SPLICE_POINT = ("runtime.(*mspan).specialFindSplicePoint",)
-# What a stack holds that is there because the program allocates.
-# From Go 1.27 on the compiler calls a variant for the object's size by itself.
+# From Go 1.27 on the compiler calls a mallocgc variant for the object's size.
 ALLOCATING = ("runtime.mallocgc*", "runtime.newobject")
 SWEEPING = (
     "runtime.(*sweepLocked).sweep",
@@ -28,7 +27,7 @@ MARKING = (
     "runtime.gcMarkTermination",
     "runtime.gcDrain",
 )
-# Finding what has a finalizer, queueing it, and calling it.
+# Finding objects with a finalizer, queueing finalizers, and running them.
 FINALIZING = (
     "runtime.freeSpecial",
     "runtime.freespecial",
@@ -43,7 +42,7 @@ FINALIZING = (
 COLLECTING = (*SWEEPING, *MARKING, *FINALIZING)
 LOCKING = ("runtime.lock2", "runtime.unlock2")
 CALLING_C = ("runtime.cgocall",)
-# What the GC costs in addition to its own work: waiting for its locks and for the world.
+# Waiting for the GC's locks, and stopping and starting the world.
 WAITING = (
     *LOCKING,
     "runtime.lock",
@@ -54,7 +53,7 @@ WAITING = (
     "runtime.stopTheWorldWithSema",
     "runtime.startTheWorldWithSema",
 )
-# As the document's profile names them; sweeping and marking are above.
+# Further functions of the document's profile, which predates those above.
 COLLECTING_THEN = (
     "runtime.gcmarknewobject",
     "runtime.(*lfstack).pop",

@@ -1,20 +1,20 @@
-"""The Go benchmark format: what programs print, what a run's files hold, what benchstat reads.
+"""The Go benchmark format of programs' output and of runs' files, as benchstat reads it.
 
-A file is text in UTF-8. Three kinds of line matter:
+A file is UTF-8 text. Three kinds of line matter:
 
     cpu: some CPU at 3 GHz                                    configuration
     BenchmarkAllocateFree/go=1.27.4/gogc=100-2  1600000  60.61 ns/op  0 B/op
-    Unit ns/op better=lower                                   metadata of a unit: not used
+    Unit ns/op better=lower                                   metadata of a unit (not used)
 
-A result is a name, a count of iterations, and values with their units, between any white
-space. The name holds what names the case: `/key=value` parts, and at its end `-N` where
+A result is a name, a count of iterations, and values with their units, separated by white
+space. The name has `/key=value` parts that identify the case, and ends in `-N` if
 GOMAXPROCS was not 1. All other lines (`PASS`, `ok  pkg 1.2s`, comments, blank lines) are
-skipped, as the format's own definition says (golang.org/design/14313-benchmark-format).
+skipped, as the format's definition says (golang.org/design/14313-benchmark-format).
 
-What cannot be a result although it begins like one, a configuration line that contradicts
-an earlier one, bytes that are not text, and a last line without its newline (a write that
-was cut short) are left out and reported with file and line; everything else is used.
-All our metrics are counts, times and sizes, so a value is at least 0 and at most 1e18.
+Some lines are skipped and reported with file and line: malformed results, configuration
+lines that contradict earlier ones, bytes that are not text, and a last line without its
+newline (an interrupted write). All our metrics are counts, times and sizes, so values
+are between 0 and 1e18.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ import pandas as pd
 from gccost.errors import GccostError
 
 PREFIX = "Benchmark"
-LARGEST = 10**18  # of counts and of values: what is larger was not measured
+LARGEST = 10**18  # for counts and values; larger ones cannot be measurements
 
 _PROCS = re.compile(r"(.+)-([1-9][0-9]{0,8})")
 _CONFIG = re.compile(r"([^\s:]+):(?:[ \t]+(.*))?")
-# Control characters other than white space, and the bytes that are not UTF-8,
-# which the decoder hands on as lone surrogates.
+# Control characters other than white space, and bytes that are not UTF-8, which the decoder
+# turns into lone surrogates.
 _NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\ud800-\udfff]")
 
 
@@ -52,21 +52,21 @@ class Sample:
     procs: int = 1
 
     def with_keys(self, keys: Mapping[str, str]) -> Sample:
-        """The same result with more keys in its name."""
+        """The sample with more keys in its name."""
         return replace(self, keys={**self.keys, **keys})
 
     def with_metrics(self, metrics: Mapping[str, float]) -> Sample:
-        """The same result with more metrics."""
+        """The sample with more metrics."""
         return replace(self, metrics={**self.metrics, **metrics})
 
 
 @dataclass(frozen=True, slots=True)
 class SyntaxProblem:
-    """A line that was left out, and why."""
+    """A skipped line, with the reason."""
 
     file: str
     line: int  # from 1
-    text: str  # its beginning, fit to print
+    text: str  # its beginning, printable
     why: str
 
     def __str__(self) -> str:
@@ -75,16 +75,15 @@ class SyntaxProblem:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a file of results holds.
+    """The content of a file of results.
 
-    frame   one row a sample, in the order of lines, with the columns `benchmark` (the
-            name); one for each key of the names ("" where a name lacks it); `procs` (1
-            where the name has none); `n`; one for each unit, called as the unit (NaN
-            where a line lacks it); `line` (from 1). Where a key is called like a unit or
-            another column, a "/" is put before it; so too for a unit that is called like
-            one of the fixed columns.
+    frame   a row per sample, in the order of lines. Columns: `benchmark` (the name); one per
+            key of the names ("" if a name lacks it); `procs` (1 if the name has none); `n`;
+            one per unit, named like it (NaN if a line lacks it); `line` (from 1). A key that
+            is named like a unit or another column gets the prefix "/", as does a unit that
+            is named like a fixed column.
     config  the configuration.
-    errors  the lines that were left out.
+    errors  the skipped lines.
     """
 
     frame: pd.DataFrame
@@ -93,11 +92,11 @@ class Reading:
 
 
 class _Malformed(Exception):
-    """Why a line is no result."""
+    """The reason why a line is not a result."""
 
 
 def parse_line(text: str, file: str = "", line: int = 0) -> Sample | SyntaxProblem:
-    """The sample of a result line, or what is wrong with it."""
+    """Parse a result line; returns the problem if it is malformed."""
     try:
         return _parse(text)
     except _Malformed as why:
@@ -105,7 +104,7 @@ def parse_line(text: str, file: str = "", line: int = 0) -> Sample | SyntaxProbl
 
 
 def results(output: str) -> list[Sample | SyntaxProblem]:
-    """The results in what a program printed, and the lines that only begin like one."""
+    """The results in a program's output, and its malformed result lines."""
     return [
         parse_line(text, "output", line)
         for line, text in enumerate(output.split("\n"), 1)
@@ -114,12 +113,12 @@ def results(output: str) -> list[Sample | SyntaxProblem]:
 
 
 def format_line(sample: Sample) -> str:
-    """The sample's line, without a newline, such that parse_line gives the sample again.
+    """Format a sample as a line, without a newline, that parse_line turns back into it.
 
-    Raises ValueError for a sample that no line can hold, such as one with a space in a key.
+    Raises ValueError for a sample that no line can represent, such as a space in a key.
     """
     name = PREFIX + sample.name + "".join(f"/{k}={v}" for k, v in sample.keys.items())
-    # A 1 is left out, but for a name whose own end would be taken for procs.
+    # A 1 is omitted, unless the name's own end would be read as procs.
     if sample.procs != 1 or _PROCS.fullmatch(name):
         name += f"-{sample.procs}"
     metrics = [f"{_shortest(value)} {unit}" for unit, value in sample.metrics.items()]
@@ -132,14 +131,14 @@ def format_line(sample: Sample) -> str:
 
 
 def read(path: Path) -> Reading:
-    """Read a file of results; GccostError if it cannot be opened."""
+    """Read a file of results. Raises GccostError if it cannot be opened."""
     samples: dict[int, Sample] = {}  # by line
     config: dict[str, str] = {}
     problems: list[SyntaxProblem] = []
     try:
         with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
             for line, text in enumerate(lines, 1):
-                # A byte order mark is that of the file, or of one that was joined to it.
+                # A byte order mark of the file, or of a file appended to it.
                 found = _take(text.lstrip("\ufeff"), config)
                 if isinstance(found, Sample):
                     samples[line] = found
@@ -155,7 +154,7 @@ def read(path: Path) -> Reading:
 
 
 def _take(text: str, config: dict[str, str]) -> Sample | str | None:
-    """The sample of a line, or what is wrong with it; a configuration line goes to `config`."""
+    """The sample of a line, or its problem; adds a configuration line to `config`."""
     if not text.endswith("\n"):
         return "an unfinished line: its end is missing" if text else None
     if text.startswith(PREFIX):
@@ -226,7 +225,7 @@ def _parse_name(text: str) -> tuple[str, dict[str, str], int]:
     for part in parts:
         key, equals, value = part.partition("=")
         if not (key and equals):
-            first += f"/{part}"  # a part of the name that is no key
+            first += f"/{part}"  # a part of the name that is not a key
         elif key in keys:
             raise _Malformed(f"the key {key} is there twice")
         else:
@@ -235,9 +234,9 @@ def _parse_name(text: str) -> tuple[str, dict[str, str], int]:
 
 
 def _parse_count(text: str) -> int:
-    # Python would also take signs, underscores and the digits of other scripts.
+    # Python would also accept signs, underscores and digits of other scripts.
     if not (text.isascii() and text.isdecimal()) or len(text) >= len(str(LARGEST)):
-        raise _Malformed(f"the count of iterations is no whole number: {text}")
+        raise _Malformed(f"the count of iterations is not a whole number: {text}")
     if not int(text):
         raise _Malformed("there were no iterations")
     return int(text)
@@ -249,7 +248,7 @@ def _parse_value(text: str) -> float:
     except ValueError:
         value = None
     if value is None or not text.isascii() or "_" in text:
-        raise _Malformed(f"the value is no number: {text}")
+        raise _Malformed(f"the value is not a number: {text}")
     if not 0 <= value <= LARGEST:
         raise _Malformed(f"the value is not between 0 and {LARGEST:.0e}: {text}")
     return value
@@ -278,7 +277,7 @@ def _parse_config(text: str) -> tuple[str, str] | None:
 
 
 def _shortest(value: float) -> str:
-    """The shortest decimal that is read as the same number."""
+    """The shortest decimal that parses to the same number."""
     return repr(float(value)).removesuffix(".0")
 
 
@@ -287,7 +286,7 @@ def _problem(file: str, line: int, text: str, why: str) -> SyntaxProblem:
 
 
 def _printable(text: str, size: int) -> str:
-    """The beginning of a text in one line, with what cannot be printed as an escape."""
+    """The beginning of a text in one line, with unprintable characters escaped."""
     beginning = " ".join(text[: 3 * size].split())[:size]
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in beginning)
 
@@ -297,7 +296,7 @@ def _texts(values: Iterable[str]) -> pd.Series:
 
 
 def _free_names(wanted: Iterable[str], taken: set[str]) -> dict[str, str]:
-    """A column's name for each that is wanted: with a "/" before it where it is taken."""
+    """Column names for the wanted names, with the prefix "/" for those already taken."""
     names = {}
     occupied = taken.union(wanted)
     for name in wanted:

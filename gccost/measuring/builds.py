@@ -1,9 +1,8 @@
 """Build the measured programs, again for every round.
 
-Where code and data come to lie in a binary moves a benchmark by a percent or
-so, and it moves all samples of one binary alike. So each round links its own
-binaries with a layout of its own, and the spread between rounds holds that
-effect too.
+The layout of code and data in a binary changes a benchmark's time by about 1 %, equally
+for all samples of the binary. Each round therefore links its own binaries with a random
+layout, so that the spread between rounds includes the effect.
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ from gccost.measuring.cases import OVERLAY
 from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, number
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-_GOROOT = "goroot"  # what the link to the toolchain is called
+_GOROOT = "goroot"  # the name of the link to the toolchain
 _IMPORT = re.compile(r'^\s*(?:import )?"gccost/([a-z0-9/]+)"$', re.MULTILINE)
-_MODULE = re.compile(r"^replace (\S+) => \./(\S+)$", re.MULTILINE)  # of its own, in a folder
-# What go.mod says of such modules concerns only the programs that import them.
+_MODULE = re.compile(r"^replace (\S+) => \./(\S+)$", re.MULTILINE)  # a module in a folder
+# go.mod's lines on such modules affect only the programs that import them.
 _OF_MODULES = re.compile(rb"^(?:require|replace) .*\n", re.MULTILINE)
 _SUFFIXES = (".go", ".c", ".h", ".mod", ".txt")
 BUILD_SECONDS = 600  # after which a build counts as hung
 
 
 def sources(program: str) -> list[Path]:
-    """The files whose content decides what a program measures, in order."""
+    """A program's source files, in order."""
     files: list[Path] = []
     packages = [program]
     go_mod = paths.GOSRC / "go.mod"
     modules = _MODULE.findall(go_mod.read_text(encoding="utf-8"))
-    for package in packages:  # grows by what the packages import of this module
+    for package in packages:  # grows by the packages' imports from this module
         own = [f for f in (paths.GOSRC / package).rglob("*") if f.suffix in _SUFFIXES]
         files += own
         text = "".join(f.read_text(encoding="utf-8") for f in sorted(own))
@@ -49,7 +48,7 @@ def sources(program: str) -> list[Path]:
 
 
 def source_hash(programs: list[str]) -> str:
-    """A hash over the sources of these programs; hex."""
+    """The hex hash of these programs' sources."""
     digest = hashlib.sha256()
     for program in sorted(programs):
         for path in sources(program):
@@ -59,22 +58,22 @@ def source_hash(programs: list[str]) -> str:
 
 
 def _own(path: Path) -> bytes:
-    """A source without what concerns other programs."""
+    """A source file's content without the parts that affect only other programs."""
     text = path.read_bytes()
     return _OF_MODULES.sub(b"", text).rstrip() + b"\n" if path.name == "go.mod" else text
 
 
 def shuffles_layout(toolchain: Toolchain) -> bool:
-    """Whether its linker can place functions in random order (Go 1.22 and later)."""
+    """Whether the toolchain's linker can randomize the layout (Go 1.22 and later)."""
     return number(toolchain.version) >= (1, 22)
 
 
 def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Path:
-    """The -overlay file that gives a toolchain another runtime, written if it is not there.
+    """The -overlay file that gives a toolchain another runtime, written if it is missing.
 
-    Next to it is a link to the toolchain: Go runs with it under that name, see
-    gosrc/overlay. Raises GccostError where the toolchain's source is not known there, and
-    DiskFull where there is no room for it.
+    Next to it is a link to the toolchain, through which Go runs; see gosrc/overlay. Raises
+    GccostError if gosrc/overlay does not know the toolchain's source, and DiskFull for lack
+    of room.
     """
     name = f"go{toolchain.version}-{variant}-{source_hash([OVERLAY])[:12]}"
     folder = paths.CACHE / "overlays" / name
@@ -82,7 +81,7 @@ def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Pat
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f"{name}.lock")):
-        # It is written last: if it exists, the rest does, unless Go was moved since.
+        # Written last: if it exists, so does the rest, unless Go has moved since.
         if written.exists() and link.resolve() == toolchain.goroot.resolve():
             return written
         arguments = ["run", f"./{OVERLAY}", "-o", str(folder), "-variant", variant]
@@ -102,7 +101,7 @@ def _go(
     hint: str,
     folder: Path = paths.GOSRC,
 ) -> None:
-    """Have Go make `result`; GccostError if it fails or hangs, DiskFull for want of room."""
+    """Make `result` with Go. Raises GccostError if Go fails or hangs, DiskFull for lack of room."""
     try:
         done = run([str(go), *arguments], cwd=folder, env=environment, limit=BUILD_SECONDS)
     except subprocess.TimeoutExpired:
@@ -126,17 +125,16 @@ def build(
     run: Run = processes.run,
     runtime: str = "",
 ) -> Path:
-    """Build a program's test binary with the given layout; returns its path.
+    """Build a program's test binary with the given layout, and return its path.
 
-    `runtime` names a variant of the Go runtime to build it with; `run` runs the
-    command. Before Go 1.22 the linker has no random layout: there the C code alone
-    is shifted, by a padding of the given size. A release that cannot build the module
-    builds a copy of the program's packages in a GOPATH.
+    `runtime` names a variant of the Go runtime to build it with; `run` runs the command.
+    Before Go 1.22 the linker has no random layout, so only the C code is shifted, by padding.
+    A release that cannot build the module builds a copy of the packages in a GOPATH.
 
-    Raises DiskFull, which is a GccostError, if there is no room for what it writes: that is
-    no fault of the program or the toolchain, and a caller that notes faults lets it through.
+    Raises DiskFull (a GccostError) for lack of room. This is not a fault of the program or
+    the toolchain, so callers that record faults must not catch it.
     """
-    # What the compilers write on their way goes with `into`, also when they are killed.
+    # The compilers' temporary files are removed with `into`, even if they are killed.
     environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
     folder, arguments = paths.GOSRC, ["test", "-c"]
     if number(toolchain.version) < OLDEST_DRIVER:
@@ -162,7 +160,7 @@ def build(
 
 
 def _gopath_copy(program: str, gopath: Path) -> Path:
-    """Copies a program's packages to where a release without modules looks; their folder."""
+    """Copy a program's packages into a GOPATH, and return their folder."""
     module = gopath / "src" / "gccost"
     for path in sources(program):
         copy = module / path.relative_to(paths.GOSRC)

@@ -1,14 +1,12 @@
 """The campaign: one pool of samples for all studies, measured in rounds.
 
-A round builds the programs again and samples its cases, each in a fresh process, in an
-order drawn from the run's seed: one release after the other, because what is compared
-should be close together in time. First every case gets the rounds that an estimate
-needs. Then the time that is left goes to the open questions: the verdicts that are not
-decided, those that can be decided soonest first, and then the headline figures whose
-intervals are still wide. The baseline is measured again in each of these rounds.
+A round builds the programs again and samples its cases, each in a fresh process. The order
+is drawn from the run's seed, one release after the other, so that compared samples are
+close in time. First every case gets the rounds that an estimate needs. The remaining time
+goes to the open questions: undecided verdicts, those that need the fewest rounds first,
+and then headline figures with wide intervals. Each of these rounds includes the baseline.
 
-Everything is kept as it is measured, so measuring can be ended at any moment and taken
-up again.
+Each sample is saved at once, so a campaign can be interrupted and resumed at any moment.
 """
 
 from __future__ import annotations
@@ -39,24 +37,24 @@ from gccost.measuring.runs import Run
 from gccost.measuring.samples import RUN_DELAY, TRACE, SampleFailed
 from gccost.processes import ProcessGroup
 
-# How samples are taken: a change makes runs that were begun before it stale.
+# Sampling-protocol version; changing it invalidates unfinished runs.
 METHOD = "slices, gated processes, one pool"
-GIVE_UP = 2  # failures after which a case is left out
-RETRIES = 2  # of a process that waited for a CPU too much, in one round
-# Stock Go leaves a cleanup unrun now and then; more than this is a finding. The number is for
-# short loops, of which the share is less than a block.
+GIVE_UP = 2  # failures after which a case is skipped
+RETRIES = 2  # per round, of a process that waited too long for a CPU
+# Stock Go sometimes does not run a cleanup; a larger loss is reported. The number is for
+# short loops, where the share is less than a block.
 UNFREED_SHARE, UNFREED = 1e-4, 8
 GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}  # as Go names what the kernel names
 
 Progress = Callable[[float, float, str], None]
-"""Called with the seconds measured, the seconds there will be at most, and what is next."""
+"""Called with the seconds measured, the maximum number of seconds, and the next task."""
 
 
 @dataclass(frozen=True)
 class Want:
-    """An open question: the cases that answer it, by name, and how many more rounds of each.
+    """An open question: the names of its cases, and the further rounds that it needs.
 
-    `verdict` tells a verdict from a figure that is to be more precise.
+    `verdict` is True for an undecided verdict and False for an imprecise headline figure.
     """
 
     cases: tuple[str, ...]
@@ -66,7 +64,7 @@ class Want:
 
 @dataclass(frozen=True)
 class Standing:
-    """The state of a run: the open questions, and how many verdicts are decided of how many."""
+    """The state of a run: the open questions, and the numbers of decided and all verdicts."""
 
     wants: tuple[Want, ...] = ()
     decided: int = 0
@@ -75,10 +73,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class Questions:
-    """What measuring is for: which cases verdicts rest on, and what is still open in a run.
+    """The cases that verdicts need, and a function that finds a run's open questions.
 
-    `judged` and `needed` hold (variant, release); what is needed is measured at every budget.
-    See `gccost.judging.questions`.
+    `judged` and `needed` have (variant, release) pairs; needed cases are measured at every
+    budget. See `gccost.judging.questions`.
     """
 
     judged: frozenset[Any] = frozenset()
@@ -88,19 +86,19 @@ class Questions:
 
 @dataclass(frozen=True)
 class Plan:
-    """Studies at a budget on this machine: what can be measured, and what cannot."""
+    """Studies at a budget on this machine, with the tools and cases to measure them."""
 
     studies: tuple[Experiment, ...]
     budget: Budget
     questions: Questions
     description: Mapping[str, Any]  # of the machine
     tools: Mapping[str, languages.Tools]  # by study
-    pool: Mapping[str, Case]  # by name, each measured once whichever studies use it
-    owners: Mapping[str, Experiment]  # by case: a study that it belongs to
+    pool: Mapping[str, Case]  # by name; each is measured once for all studies
+    owners: Mapping[str, Experiment]  # by case: a study that uses it
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """Why a release is not available, by release."""
+        """The unavailable releases, with reasons."""
         return {go: why for tools in self.tools.values() for go, why in tools.missing.items()}
 
     @property
@@ -109,7 +107,7 @@ class Plan:
 
     @cached_property
     def programs(self) -> dict[str, str]:
-        """A hash of the sources of each program that is measured."""
+        """The hash of each measured program's sources."""
         studies = {owner.name: owner for owner in self.owners.values()}
         marks = [languages.source_hashes(study) for study in studies.values()]
         return {program: mark for found in marks for program, mark in found.items()}
@@ -124,7 +122,7 @@ class Plan:
         }
 
     def rounds(self, case: Case) -> int:
-        """How many rounds it gets before the open questions."""
+        """The rounds of a case before the open questions."""
         if case.once:
             return 1
         judged = (case.variant, case.release) in self.questions.judged or case.variant.control
@@ -137,9 +135,9 @@ def plan(
     questions: Questions | None = None,
     say: Callable[[str], None] = toolchains.silent,
 ) -> Plan:
-    """Look for the tools that studies need, fetching what can be fetched.
+    """Find the tools that studies need, fetching missing ones if possible.
 
-    `say` gets a line on each download before it starts.
+    `say` gets a line before each download.
     """
     questions = questions or Questions()
     description = machine.describe()
@@ -172,7 +170,7 @@ def plan(
 
 
 def fits(run: Run, plan: Plan) -> bool:
-    """Whether samples of this plan may go into a run: the same method, machine and programs."""
+    """Whether a run has the plan's method, machine and programs, so that it can be resumed."""
     manifest = run.manifest()
     programs, compilers = manifest["programs"], manifest["compilers"]
     return (
@@ -185,9 +183,10 @@ def fits(run: Run, plan: Plan) -> bool:
 
 
 def finished(run: Run, plan: Plan) -> bool:
-    """Whether a run holds the plan's studies at its budget or a larger one.
+    """Whether a run has the plan's studies at its budget or a larger one.
 
-    Not if a case lacks samples although none failed: it is new, or its release came back.
+    False if a case without failures lacks samples, because it is new or its release has
+    become available.
     """
     names = {study.name for study in plan.studies if _has_cases(study, plan)}
     manifest = run.manifest()
@@ -206,15 +205,15 @@ def _has_cases(study: Experiment, plan: Plan) -> bool:
 
 
 def find(plan: Plan) -> Run | None:
-    """The newest of your runs that samples of this plan may go into."""
+    """The newest of your runs that this plan can resume; None if there is none."""
     return next((r for r in reversed(runs.all_runs(paths.runs())) if fits(r, plan)), None)
 
 
 def measure(plan: Plan, progress: Progress | None = None) -> Run:
-    """Measure what a run lacks; returns the run.
+    """Measure what a run lacks, and return the run.
 
-    Raises GccostError if nothing can be measured or the disk refuses a write.
-    A case that fails is noted in the run and left out; the rest goes on.
+    Raises GccostError if nothing can be measured or a write fails. A case that fails is
+    recorded in the run and skipped.
     """
     if not plan.pool:
         reasons = "; ".join(dict.fromkeys(plan.missing.values()))
@@ -231,7 +230,7 @@ def measure(plan: Plan, progress: Progress | None = None) -> Run:
 
 
 def begin(plan: Plan) -> Run:
-    """The run that a plan's samples go into: the newest that fits, or a new one."""
+    """The newest run that the plan can resume, or a new one."""
     run = find(plan) or runs.create(
         paths.runs(),
         machine=dict(plan.description),
@@ -241,7 +240,7 @@ def begin(plan: Plan) -> Run:
         seed=random.SystemRandom().randrange(2**31),
         scale=plan.budget.scale,
     )
-    if not run.samples.exists():  # or it was killed as it began
+    if not run.samples.exists():  # new, or killed at its start
         architecture = plan.description["architecture"]
         head = (
             f"gccost-format: {runs.FORMAT}",
@@ -274,10 +273,9 @@ def begin(plan: Plan) -> Run:
 
 
 def in_order(cases: Iterable[Case], chance: random.Random) -> list[Case]:
-    """A round's samples in the order in which they are taken, drawn by chance.
+    """A round's samples in random order, one release after the other.
 
-    One release comes after the other. What is sampled repeatedly, such as the baseline, is
-    spread evenly over its release's stretch.
+    Repeated cases, such as the baseline, are spread evenly over their release's samples.
     """
     stretches: dict[str, list[tuple[float, Case]]] = {}
     for case in cases:
@@ -290,7 +288,7 @@ def in_order(cases: Iterable[Case], chance: random.Random) -> list[Case]:
 
 
 class _Campaign:
-    """One stretch of measuring, to the end or to an interruption."""
+    """A session of measuring, until it is finished or interrupted."""
 
     def __init__(self, run: Run, plan: Plan, scratch: Path, progress: Progress) -> None:
         self.run, self.plan, self.scratch, self.progress = run, plan, scratch, progress
@@ -304,9 +302,9 @@ class _Campaign:
         )  # by an interrupted campaign, or at a smaller budget
 
     def measure(self) -> None:
-        """Measure rounds until nothing is open that time is left for."""
+        """Measure rounds until no question is open or the time is spent."""
         self._warm_up()
-        number = max(self._last_round(), 1)  # which may be incomplete
+        number = max(self._last_round(), 1)  # the last round may be incomplete
         while due := self._first_rounds():
             self._round(number, due)
             number += 1
@@ -318,12 +316,12 @@ class _Campaign:
                 return
             self._round(self._last_round() + 1, due)
 
-    # --- What comes next --------------------------------------------------------------
+    # --- Choosing the next round ------------------------------------------------------
 
     def _first_rounds(self) -> list[Case]:
-        """The cases that still lack a round of those that an estimate needs.
+        """The cases that still lack rounds that an estimate needs.
 
-        A case whose processes were all rejected gets two rounds more, not any number.
+        A case whose processes were all rejected gets at most two further rounds.
         """
         frame = self._frame()
         accepted = frame
@@ -332,7 +330,7 @@ class _Campaign:
             accepted = frame[~(gated & (frame["run-delay-share"] > RUN_DELAY))]
 
         def rounds(samples: pd.DataFrame) -> Counter[str]:
-            """How many rounds hold all processes of a case, by its name."""
+            """The number of rounds with all processes of a case, by its name."""
             sizes = Counter(zip(samples["name"], samples["round"], strict=True))
             pool = self.plan.pool
             return Counter(name for (name, _), n in sizes.items() if n >= pool[name].processes)
@@ -347,7 +345,7 @@ class _Campaign:
         return [case for case in self._still_measured() if lacks(case)]
 
     def _next(self) -> tuple[str, list[Case]]:
-        """Why measuring is done, or the cases of the next round."""
+        """The reason to stop measuring, or the cases of the next round."""
         left = self.plan.budget.seconds - self.spent
         seconds = self._seconds()
         names = {case.name: case for case in self._still_measured()}
@@ -373,7 +371,7 @@ class _Campaign:
         return "", list(due.values())
 
     def _seconds(self) -> dict[str, float]:
-        """What a round of each case takes, its part of the builds included."""
+        """The seconds of a round of each case, including its part of the builds."""
         frame = self._frame()
         if not len(frame):
             return {}
@@ -390,7 +388,7 @@ class _Campaign:
     # --- A round ----------------------------------------------------------------------
 
     def _warm_up(self) -> None:
-        """Build once before the clock runs: the first build compiles what later ones only link."""
+        """Build once before the clock starts, because later builds only link."""
         self.progress(0.0, self.plan.budget.seconds, "building programs")
         with self._folder() as scratch:
             self._build(list(self.plan.pool.values()), 0, scratch)
@@ -413,7 +411,7 @@ class _Campaign:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _frame(self) -> pd.DataFrame:
-        """The samples so far of the cases that this plan measures."""
+        """The samples so far of the plan's cases."""
         return frames.of_cases(self.run.reading().frame, self.plan.pool.values())
 
     def _last_round(self) -> int:
@@ -464,12 +462,12 @@ class _Campaign:
         self.progress(self.spent, max(self.plan.budget.seconds, self.spent), told + what)
 
     def _build(self, cases: list[Case], number: int, into: Path) -> dict[Build, Path]:
-        """A binary per program, release and layout: the round's, and its control's."""
+        """Build the round's binaries: one per program, release and layout."""
         draw = random.Random(f"{self.seed} layout {number}")
         layouts = {relinked: draw.randrange(1, 2**31) for relinked in (False, True)}
         wanted = {c.build: self.plan.owners[c.name] for c in cases}
-        # All at once: a link uses one core, and nothing is being measured meanwhile.
-        # What breaks off the wait ends the builds first, and then no thread waits for them.
+        # In parallel: a link uses one core, and nothing is measured meanwhile. An
+        # interruption ends the builds first, so that no thread waits for them.
         with ThreadPoolExecutor() as pool, ProcessGroup() as group:
             made = {
                 build: pool.submit(
@@ -484,7 +482,7 @@ class _Campaign:
             for key, future in made.items():
                 try:
                     built[key] = future.result()
-                except DiskFull:  # no fault of the program: nothing is noted against it
+                except DiskFull:  # not the program's fault, so do not record it
                     raise
                 except GccostError as error:
                     self._note_unbuilt(key, error)
@@ -504,12 +502,12 @@ class _Campaign:
                 raise SampleFailed("the program wrote no profile", case.name)
             write_whole(self.run.profile(case.name, number), profile.read_bytes())
         if case.traced and not (kept := self.run.gctrace(case.name)).exists():
-            # No time in it: the same text makes the same file.
+            # Without a timestamp, so that the same text makes the same file.
             write_whole(kept, gzip.compress((scratch / TRACE).read_bytes(), mtime=0))
         self._note_losses(case, sample)
         return sample
 
-    # --- What went wrong ----------------------------------------------------------------
+    # --- Failures -----------------------------------------------------------------------
 
     def _note_losses(self, case: Case, sample: benchfmt.Sample) -> None:
         left = sample.metrics.get("c-unfreed-drained", 0.0)
@@ -518,7 +516,7 @@ class _Campaign:
 
     def _note_failure(self, case: Case, failure: SampleFailed) -> None:
         self.failures[case.name] += 1
-        given_up = "; it is left out from here on" if self.failures[case.name] == GIVE_UP else ""
+        given_up = "; it is skipped from here on" if self.failures[case.name] == GIVE_UP else ""
         self._note_end(case, failure)
         self._trouble(case.name, f"{failure.message}{given_up}")
 
@@ -532,7 +530,7 @@ class _Campaign:
             if case.build == build:
                 self.failures[case.name] = GIVE_UP
                 self._note_end(case, error)
-                self._trouble(case.name, f"{error}; its cases are left out")
+                self._trouble(case.name, f"{error}; its cases are skipped")
 
     def _trouble(self, case: str, what: str) -> None:
         if what not in self.troubles.setdefault(case, []):  # a build may fail in every round
@@ -561,7 +559,7 @@ class _Campaign:
 
 
 def _seconds_of(frame: pd.DataFrame) -> float:
-    """The seconds that samples took, their builds included."""
+    """The seconds that samples took, including their builds."""
     if not len(frame):
         return 0.0
     columns = [c for c in ("elapsed-s", "build-s") if c in frame]

@@ -1,9 +1,8 @@
-"""What is measured, as data: variants, cases, experiments and budgets.
+"""Variants, cases, experiments and budgets, as data.
 
-A **variant** is a way to run a benchmark; a **case** is a variant on one release with a
-fixed number of operations N; an **experiment** is a named list of cases. Experiments
-share cases: each is measured once, whichever use it. The experiments themselves are in
-`gccost.studies`.
+A **variant** is a way to run a benchmark. A **case** is a variant on one release with a
+fixed number of operations N. An **experiment** is a named list of cases. A case that
+several experiments share is measured once. The experiments are in `gccost.studies`.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Budget:
-    """How long everything together may be measured, and how precise sizes are to be."""
+    """The total time for measuring, and the target precision of headline figures."""
 
     name: str
     seconds: float  # of measuring, for all studies together
-    shown: int  # rounds of a case that no verdict rests on
-    half_width: float  # relative 95 % half-width aimed at for each headline figure
-    scale: float = 1.0  # of every N: below 1 for tests only, and never pooled with the rest
-    judged: int = LOOKS[0]  # rounds of a case that a verdict rests on, before the open questions
+    shown: int  # rounds of a case that no verdict needs
+    half_width: float  # target relative 95 % half-width of each headline figure
+    scale: float = 1.0  # of every N; below 1 in tests only, never pooled with other samples
+    judged: int = LOOKS[0]  # rounds of a case that a verdict needs, before the open questions
 
     def reaches(self, tier: str) -> bool:
         """Whether this budget measures a case whose `min_budget` is `tier`."""
@@ -53,7 +52,7 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
 
 
 def budget(name: str) -> Budget:
-    """The budget of that name; GccostError with the valid ones if there is none."""
+    """The budget of that name. Raises GccostError, listing the valid names, if there is none."""
     return named(BUDGETS, name, "budget")
 
 
@@ -63,27 +62,27 @@ def named(known: Mapping[str, T], name: str, kind: str) -> T:
     return known[name]
 
 
-# The package of gosrc/ that writes another runtime.
+# The package of gosrc/ that writes patched runtimes.
 OVERLAY = "overlay"
 
-# Lemire's empty finalizer, a loop that only allocates, and slabs of which some
-# handles survive: what they were given to free, nothing frees.
+# Benchmarks that never free their C memory: Lemire's empty finalizer, a loop that only
+# allocates, and slabs with surviving handles.
 LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly", "SlabSurvivors"})
 # Loops that allocate nothing on the Go heap, whose slices are timed (see gosrc/meter).
 STATIONARY = frozenset(
     {"AllocateFree", "AllocateDefer", "Manual", "Batch", "LiveManual", "HeapManual"}
 )
-# Loops whose threads wait for one another also on an idle machine: the GC starts and stops
-# them several times a millisecond, or there are more of them than CPUs.
+# Loops whose threads wait even on an idle machine: the GC starts and stops them several
+# times a millisecond, or there are more threads than CPUs.
 WAITING = frozenset(
     {
         "Allocate",
         *(f"Parallel{what}" for what in ("Free", "Auto", "Cleanup", "Slab", "SlabCrowded")),
     }
 )
-# A floor needs a few processes of a round's build: a burst may last as long as one.
+# A floor needs several processes of a round's build, because a burst may outlast a process.
 PROCESSES = 4
-# What calls runtime.AddCleanup; the other benchmarks run on every release.
+# Benchmarks that call runtime.AddCleanup; all others run on every release.
 NEEDS_CLEANUP = frozenset(
     {
         *("AllocateCleanup", "Cleanup", "ParallelCleanup", "UntilFreeCleanup"),
@@ -106,17 +105,17 @@ NEEDS_CLEANUP = frozenset(
 
 @dataclass(frozen=True)
 class Variant:
-    """A benchmark and the circumstances that name it, but for the release.
+    """A benchmark with its settings, except the release.
 
     `control` makes it an A/A control of the variant without one: "same" runs the same
-    binary again, "relinked" one that was linked anew with another layout.
+    binary again, "relinked" a binary linked with another layout.
     `profile` is "cpu" for a run under the CPU profiler, whose times are not used.
-    `procs` is GOMAXPROCS where the setting's own is not meant, `limit` GOMEMLIMIT.
-    `runtime` names a variant of the Go runtime that the program is built with (see
-    gosrc/overlay); without one it is the release's own.
-    `sub` names a sub-benchmark of the program, such as words=8; `more` holds keys
-    that only one experiment knows, and no program. A Java variant has no `gogc`; its
-    `more` holds the JVM's settings (see `java.FLAGS`).
+    `procs` is GOMAXPROCS if it differs from the setting's own, `limit` is GOMEMLIMIT.
+    `runtime` names a patched Go runtime for the build (see gosrc/overlay); if empty, the
+    release's own runtime is used.
+    `sub` selects a sub-benchmark of the program, such as words=8. `more` has keys of a single
+    experiment, which programs do not see. A Java variant has no `gogc`; its `more` has the
+    JVM's settings (see `java.FLAGS`).
     """
 
     benchmark: str
@@ -131,7 +130,7 @@ class Variant:
     more: tuple[tuple[str, str], ...] = ()
 
     def keys(self) -> dict[str, str]:
-        """What names the variant in a result beside the benchmark and the release."""
+        """The keys of the variant in a result's name, without the release."""
         named = {
             "gogc": self.gogc,
             "gomemlimit": self.limit,
@@ -157,19 +156,19 @@ class Variant:
     def gated(self) -> bool:
         """Whether a process counts only if its threads hardly waited for a CPU.
 
-        Not where they wait by design, nor where slices show the floor.
+        False if the threads wait by design, or if slices show the floor.
         """
         waits = self.setting != "published" or bool(self.procs) or self.benchmark in WAITING
         return not waits and not self.stationary
 
     @property
     def printed(self) -> str:
-        """The name that the program itself gives its samples."""
+        """The name that the program gives its samples."""
         return self.benchmark + "".join(f"/{k}={v}" for k, v in self.sub)
 
 
 class Build(NamedTuple):
-    """What a binary of a round is built from; its layout depends on `relinked`."""
+    """The inputs of a round's binary; its layout depends on `relinked`."""
 
     program: str
     release: str
@@ -181,21 +180,21 @@ class Build(NamedTuple):
 class Case:
     """A variant of a program (a package of gosrc/ or javasrc/) on one release, with a fixed N.
 
-    An N of 0 leaves it to `go test` or JMH, which fit it to the clock.
+    If N is 0, `go test` or JMH chooses it by time.
 
-    `kept` is how many bytes an operation keeps until the loop ends, where it
-    does: memory then caps N. A case that is `traced` runs with gctrace=1.
+    `retained_bytes` is the memory that an operation keeps until the loop ends, which limits
+    N. A `traced` case runs with gctrace=1.
     """
 
     program: str
     variant: Variant
     release: str
     n: int
-    min_budget: str = "tiny"  # the least budget that measures it
+    min_budget: str = "tiny"  # the smallest budget that measures it
     cpus: int = 1  # the fewest on which it is measured
     retained_bytes: int = 0
     traced: bool = False
-    once: bool = False  # it comes out the same each time: one sample says all
+    once: bool = False  # the result is deterministic, so one sample is enough
 
     def __post_init__(self) -> None:
         if self.variant.benchmark in NEEDS_CLEANUP and number(self.release) < number("1.24"):
@@ -206,22 +205,22 @@ class Case:
             )
 
     def scaled(self, scale: float) -> Case:
-        """The same case at a budget that scales every N."""
+        """The case with a scaled N."""
         return replace(self, n=max(1, round(self.n * scale)) if self.n else 0)
 
     def capped(self, memory: int) -> Case:
-        """The same case with an N whose kept bytes fit into so many bytes of memory."""
+        """The case with N limited so that its retained bytes fit into so many bytes of memory."""
         fits = memory // self.retained_bytes if self.retained_bytes else self.n
         return replace(self, n=max(1, fits)) if fits < self.n else self
 
     @property
     def processes(self) -> int:
-        """How many processes of it a round takes."""
+        """The number of its processes in a round."""
         return PROCESSES if self.variant.stationary else 1
 
     @property
     def build(self) -> Build:
-        """What its samples of a round are built from."""
+        """The inputs of its binary in a round."""
         return Build(
             self.program, self.release, self.variant.runtime, self.variant.control == "relinked"
         )
@@ -238,11 +237,11 @@ class Case:
 
 
 class Quantity(ABC):
-    """What a claim is tested by.
+    """A quantity that tests a claim.
 
-    A verdict on it is looked at as `stats.LOOKS` has it, but where it is `at_once`: then all
-    samples that there are decide. Where it is `partial` it does without some of its variants.
-    Where it is `timed` it compares times, which a disturbed run cannot tell.
+    Its verdict is computed at the rounds of `stats.LOOKS`, or from all samples if it is
+    `at_once`. If `partial`, it can be estimated without some of its variants. If `timed`, it
+    compares times, so a disturbed run cannot decide it.
     """
 
     at_once: ClassVar[bool] = False
@@ -261,7 +260,7 @@ class Quantity(ABC):
 
 @dataclass(frozen=True)
 class Ratio(Quantity):
-    """Two variants compared by one metric: the cost of one over that of the other."""
+    """The ratio of two variants' costs by one metric."""
 
     numerator: Variant
     denominator: Variant
@@ -284,24 +283,24 @@ class Ratio(Quantity):
 class Experiment:
     """A named list of cases.
 
-    `document` is the release of the figures that it tests; `command` is the command that
-    measures it, where that is not `make report`.
+    `document` is the release of the published values that it tests. `command` is the command
+    that measures it, if it is not `make report`.
     """
 
     name: str
-    chapter: str  # the notebook that tells it
+    chapter: str  # its notebook
     question: str
     cases: tuple[Case, ...]
     document: str = DOCUMENT_GO
     command: str = ""
 
     def within(self, limit: Budget) -> tuple[Case, ...]:
-        """The cases that a budget measures, each with the N of that budget."""
+        """The cases at a budget, with the budget's N."""
         return tuple(c.scaled(limit.scale) for c in self.cases if limit.reaches(c.min_budget))
 
     @property
     def controls(self) -> tuple[tuple[Ratio, str], ...]:
-        """The A/A ratios and their releases: each control against its identical variant."""
+        """The A/A ratios, of each control to its identical variant, and their releases."""
         return tuple(
             (Ratio(c.variant, replace(c.variant, control="")), c.release)
             for c in self.cases
@@ -314,7 +313,7 @@ class Experiment:
 
     @property
     def packages(self) -> list[str]:
-        """The packages of gosrc/ whose sources decide what is measured."""
+        """The packages of gosrc/ that are measured."""
         patched = {OVERLAY} if any(c.variant.runtime for c in self.cases) else set()
         return sorted({c.program for c in self.cases} | patched)
 
@@ -324,8 +323,8 @@ class Experiment:
 # Near the N of the documents' own runs: a second at 650 ns is about 1.8 million,
 # the Go issue's finalizer ran 1,739,244. Less than half a million runs no GC.
 AS_PUBLISHED = 1_600_000
-# What an object that nothing collects keeps: itself, if it is small, the record of
-# its finalizer or cleanup, and what AddCleanup allocates or C holds.
+# Bytes retained per uncollected object: a small object, the record of its finalizer or
+# cleanup, and its C memory or AddCleanup's allocation.
 RECORD = 250
 
 FREE = Variant("AllocateFree")
@@ -345,18 +344,18 @@ def shared(benchmark: str, goroutines: int, gogc: str = "100") -> Variant:
 
 
 def profiled(benchmark: str, setting: str = "published", gogc: str = "100") -> Variant:
-    """The variant that profiles a benchmark."""
+    """A variant that runs a benchmark under the CPU profiler."""
     return Variant(benchmark, gogc, setting, profile="cpu")
 
 
 def controls() -> Iterator[Case]:
-    """The A/A controls: the baseline and a GC-heavy case, each linked once more."""
+    """The A/A controls: the baseline and a GC-heavy case, each relinked."""
     for variant in (FREE, AUTO):
         yield Case("cstr", replace(variant, control="relinked"), TODAY_GO, AS_PUBLISHED)
 
 
 def among_goroutines(program: str, benchmark: str, min_budget: str = "standard") -> Iterator[Case]:
-    """The cases that share a benchmark's work among 1 to twice as many goroutines as CPUs."""
+    """The cases that share a benchmark's work among 1 goroutine to two per CPU."""
     for goroutines in GOROUTINES:
         variant, cpus = shared(benchmark, goroutines), (goroutines + 1) // 2
         yield Case(program, variant, TODAY_GO, SHARED_WORK, min_budget, cpus)

@@ -1,7 +1,4 @@
-"""Choosing samples from a frame: those of the cases, those of one.
-
-A frame has a row a sample, as `benchfmt.read` makes it.
-"""
+"""Selecting cases' samples from a frame with a row per sample, as from `benchfmt.read`."""
 
 from __future__ import annotations
 
@@ -14,10 +11,10 @@ from pandas.api.types import is_numeric_dtype
 from gccost.measuring import toolchains
 from gccost.measuring.cases import Case
 
-MOST_ROUNDS = 1_000_000  # a larger number is no round's
-# What names a release: the key of each language.
+MOST_ROUNDS = 1_000_000  # the largest valid round number
+# The key of each language that identifies a release.
 RELEASES = ("go", "jdk")
-# What names a case, in the order in which it does.
+# The keys that identify a case, in the order of its name.
 KEYS = (
     *("words", "goroutines", "handles", "live", "mb", "mib", "remaining"),
     *("order", "bytes", "dummies", "others"),
@@ -28,8 +25,8 @@ KEYS = (
 
 
 def of_cases(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
-    """The samples of a round that belong to the cases and have their N, with
-    columns `name` and `release`."""
+    """The samples that belong to the cases and have their N, with columns `name` and
+    `release`."""
     frame = _tidy(frame)
     if not len(frame) or "round" not in frame:
         return frame.iloc[:0].assign(
@@ -44,10 +41,10 @@ def of_cases(frame: pd.DataFrame, cases: Iterable[Case]) -> pd.DataFrame:
 
 
 def _tidy(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with our keys as text and all else as numbers.
+    """The frame with our keys as text and all other columns as numbers.
 
-    A line that is none of ours may have a metric that is called like one of our
-    keys, or a key like one of our metrics: see `benchfmt.Reading`.
+    A foreign line may have a metric named like one of our keys, or a key named like one of
+    our metrics; see `benchfmt.Reading`.
     """
     numbers = {column for column in frame if is_numeric_dtype(frame[column])}
     texts = {
@@ -60,7 +57,7 @@ def _tidy(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _releases(frame: pd.DataFrame) -> pd.Series:
-    """The release of each sample's toolchain; empty where it names none."""
+    """The release of each sample's toolchain; empty if it names none."""
     releases = pd.Series("", index=frame.index)
     for key in RELEASES:
         if key in frame:
@@ -80,8 +77,8 @@ def _names(frame: pd.DataFrame) -> pd.Series:
 
 
 def by_case(frame: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
-    """The samples of each case by its name, indexed by round, in order; of any other, none."""
-    # A copy has its columns in few blocks, which makes all that follows several times as fast.
+    """The samples of each case by its name, indexed by round, in order."""
+    # A copy consolidates the columns, which makes later operations several times as fast.
     ordered = frame.copy().set_index("round").sort_index(kind="stable")
     cases: defaultdict[str, pd.DataFrame] = defaultdict(lambda: ordered.iloc[:0])
     cases |= {

@@ -1,11 +1,10 @@
-"""Reading what a Go program writes on each GC cycle with GODEBUG=gctrace=1.
+"""Parse the lines that GODEBUG=gctrace=1 makes a Go program write per GC cycle.
 
     gc 7 @0.034s 1%: 0.18+0.39+0.27 ms clock, 0.18+0.56/2.2/0+0.27 ms cpu, 4->4->0 MB, …, 48 P
 
-From Go 1.18 on the sizes of stacks and globals follow the goal; a cycle that
-the program asked for ends in "(forced)". The lines share stderr with whatever else
-is written there: those of the scavenger and lines of a cycle that are cut short are
-skipped, all else is foreign and kept.
+From Go 1.18 on the sizes of stacks and globals follow the goal. The line of a cycle that
+the program requested ends in "(forced)". Stderr may have other lines too: those of the
+scavenger and truncated cycles are skipped, and all others are returned as foreign.
 """
 
 from __future__ import annotations
@@ -42,34 +41,34 @@ class Cycle:
 
     number: int
     at: float  # since the program's start
-    percent: int  # of the time of all Ps since then, as the runtime counts it
+    percent: int  # the GC's share of the time of all Ps since then, by the runtime
     cpu: tuple[float, ...]  # sweep termination; marking: assists, background, idle; termination
     start_mb: int
     live_mb: int
-    goal_mb: float  # infinite where nothing limits the heap
+    goal_mb: float  # infinite if the heap is unlimited
     forced: bool
 
     @property
     def cpu_ms(self) -> float:
-        """CPU time without what was done on Ps that had nothing else to do."""
+        """CPU time in ms, without marking on idle Ps."""
         return sum(self.cpu) - self.cpu[3]
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What a program's stderr holds: the cycles, and the lines of other origin."""
+    """The GC cycles and the foreign lines of a program's stderr."""
 
     cycles: tuple[Cycle, ...]
     foreign: tuple[str, ...]
 
     @property
     def own(self) -> tuple[Cycle, ...]:
-        """The cycles that the program did not ask for."""
+        """The cycles that the program did not request."""
         return tuple(cycle for cycle in self.cycles if not cycle.forced)
 
 
 def read(path: Path) -> Trace:
-    """The cycles in a gzipped file that a run kept; GccostError if it cannot be read."""
+    """Parse a run's gzipped gctrace file. Raises GccostError if it cannot be read."""
     try:
         text = gzip.decompress(path.read_bytes()).decode(errors="replace")
     except (OSError, EOFError, zlib.error) as error:
@@ -83,7 +82,7 @@ def read(path: Path) -> Trace:
 
 
 def parse(text: str) -> Trace:
-    """The cycles in what a program wrote."""
+    """Parse a program's stderr."""
     cycles: list[Cycle] = []
     foreign: list[str] = []
     for line in text.splitlines():
@@ -92,20 +91,20 @@ def parse(text: str) -> Trace:
             foreign += [line] if line.strip() and not _SCAVENGER.match(line) else []
         elif found := _CYCLE.match(line, begins.start()):
             cycles.append(_cycle(found))
-            # What wrote no newline of its own shares the line.
+            # Text without its own newline shares the line.
             around = (line[: found.start()], line[found.end() :])
             foreign += [part for part in around if part.strip()]
     return Trace(tuple(cycles), tuple(foreign))
 
 
 def metrics(trace: Trace) -> dict[str, float]:
-    """What a trace says of a whole process, in the units of the benchmark format.
+    """A process's metrics by its trace, in the units of the benchmark format.
 
-    gctrace-cycles      cycles that the program did not ask for
-    gctrace-share       the GC's share (0 to 1) by the last of these: of all Ps' time
-    gctrace-cpu-ns      the GC's CPU time by its lines, idle marking left out
-    gctrace-live-bytes  live heap after a cycle, its median in whole MB
-    gctrace-goal-bytes  the goal of a cycle's heap, its median in whole MB
+    gctrace-cycles      cycles that the program did not request
+    gctrace-share       the GC's share (0 to 1) of all Ps' time, by the last of these
+    gctrace-cpu-ns      the GC's CPU time, without idle marking
+    gctrace-live-bytes  the median live heap after a cycle, in whole MB
+    gctrace-goal-bytes  the median heap goal of a cycle, in whole MB
     """
     own = trace.own
     found = {"gctrace-cycles": float(len(own))}

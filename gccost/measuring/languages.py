@@ -1,7 +1,7 @@
-"""What a language provides for measuring: its tools, its programs, a sample.
+"""The languages: how each finds its tools, builds its programs and runs a sample.
 
-An experiment is of one language, that of its document's release. Nothing else
-branches on the language.
+An experiment has one language, that of its document's release. No other code branches on
+the language.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 
 
 class Compiler(Protocol):
-    """A compiler that builds the programs for every release: C's, or Java's."""
+    """A compiler, of C or Java, that builds the programs for every release."""
 
     @property
     def version(self) -> str: ...
@@ -32,7 +32,7 @@ class Compiler(Protocol):
 
 @dataclass(frozen=True)
 class Tools:
-    """What an experiment needs: what was found, and why the rest is missing."""
+    """An experiment's tools: those found, and why others are missing."""
 
     found: Mapping[str, Any]  # a Toolchain by release
     compiler: Compiler | None
@@ -41,30 +41,30 @@ class Tools:
 
 @dataclass(frozen=True)
 class Language:
-    """How programs of a language are found, built and run.
+    """The functions that find, build and run a language's programs.
 
-    A toolchain is a `Toolchain` of Go or a `Jdk`. What is not available raises MissingTool.
+    A toolchain is a `Toolchain` of Go or a `Jdk`. Unavailable tools raise MissingTool.
     """
 
     folder: Path  # of its programs
     compiles_with: str  # the compiler's kind, in words
-    environment: Callable[[Any], dict[str, str]]  # to type a command of a toolchain in
+    environment: Callable[[Any], dict[str, str]]  # for a toolchain's commands
     fetch: Callable[[str, Say], Any]  # the toolchain of a release
-    compiler: Callable[[Iterable[str], Say], Compiler]  # what all releases build the programs with
-    source_hash: Callable[[list[str]], str]  # over the sources of programs
+    compiler: Callable[[Iterable[str], Say], Compiler]  # builds the programs for all releases
+    source_hash: Callable[[list[str]], str]  # of programs' sources
     random_layout: Callable[
         [Any], bool
     ]  # whether what a toolchain builds has a new layout each time
-    # What to build, with which toolchain and compiler, the layout's number, a folder for it,
-    # and what runs the command; the result is what `run_sample` takes first.
+    # Takes the program, toolchain, compiler, layout's number, folder, and a function that runs
+    # the command; returns the first argument of `run_sample`.
     build: Callable[[Build, Any, Any, int, Path, Run], Path]
-    # A fresh process of a case: its program, toolchain, case, scratch folder, and where the CPU
-    # profile goes.
+    # Runs a fresh process; takes the program, toolchain, case, scratch folder, and the path of
+    # the CPU profile.
     run_sample: Callable[[Path, Any, Case, Path, Path | None], benchfmt.Sample]
 
 
 def _java_environment(jdk: jdks.Jdk) -> dict[str, str]:
-    # The compiler is not always the release's own: a wheel has none.
+    # The compiler may be of another release, because a wheel has none.
     tools = [jdk.java.parent, jdks.javac().command.parent]
     path = [*map(str, tools), os.environ.get("PATH", os.defpath)]
     return {**jdks.environment(), "PATH": os.pathsep.join(path)}
@@ -117,12 +117,12 @@ def of(experiment: Experiment) -> Language:
 
 
 def source_hashes(experiment: Experiment) -> dict[str, str]:
-    """A hash over the sources of each of an experiment's programs."""
+    """The hash of the sources of each of an experiment's programs."""
     return {program: of(experiment).source_hash([program]) for program in experiment.packages}
 
 
 def tools(experiment: Experiment, releases: Iterable[str], say: Say) -> Tools:
-    """Look for what an experiment needs on the releases, fetching what can be fetched."""
+    """Find an experiment's tools for the releases, fetching missing ones if possible."""
     spoken, found, missing = of(experiment), {}, {}
     releases = list(releases)
     try:

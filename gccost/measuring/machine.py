@@ -1,7 +1,7 @@
-"""The machine that a run was measured on: what it is, and what is wrong with it.
+"""Description of the machine that measures a run, and warnings about it.
 
-A description travels with each run and may be published, so it names no host,
-no user and no path. What cannot be read is left empty rather than guessed.
+Each run contains a description, which may be published, so it names no host, user or path.
+Values that cannot be read are empty, not guessed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import psutil
 from gccost import paths, processes
 from gccost.measuring.toolchains import find_c_compiler
 
-# What must be the same for two runs' results to be set side by side.
+# The facts that must be equal for two runs to be comparable.
 COMPARABLE: Final = (
     *("cpu", "cpu_family", "cpu_model", "cpu_stepping", "caches", "architecture"),
     *("logical_cpus", "allowed_cpus", "cpu_quota", "system", "virtualisation"),
 )
-MOST_BYTES: Final = 4 << 30  # that a sample may keep, on however large a machine
+MOST_BYTES: Final = 4 << 30  # the most memory that a sample may retain on any machine
 
 _SYSTEM = Path("/sys/devices/system/cpu")
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -37,12 +37,12 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def describe() -> dict[str, Any]:
-    """This machine, now, as plain JSON.
+    """Describe this machine's current state, as plain JSON.
 
-    Sizes are in bytes, `cpu_quota` in CPUs, `load` the mean number of runnable
-    processes over 1, 5 and 15 minutes. None, or what is empty, stands for
-    what is not set or cannot be read. A cloud names different processors alike
-    ("AMD EPYC"): their family, model, stepping and caches tell them apart.
+    Sizes are in bytes, `cpu_quota` is in CPUs, and `load` is the mean number of runnable
+    processes over 1, 5 and 15 minutes. None or an empty value means not set or unreadable.
+    A cloud may give different processors one name ("AMD EPYC"); their family, model,
+    stepping and caches distinguish them.
     """
     memory, swap = psutil.virtual_memory(), psutil.swap_memory()
     compiler = find_c_compiler()
@@ -83,26 +83,25 @@ def describe() -> dict[str, Any]:
 
 
 def memory_for_a_sample(description: Mapping[str, Any]) -> int:
-    """The bytes that one sample may keep: half of what this machine may use, and no
-    more than `MOST_BYTES` on any."""
+    """The bytes that a sample may retain: half of the machine's usable memory, at most
+    `MOST_BYTES`."""
     sizes = (description.get("memory"), description.get("memory_limit"))
     known = [size for size in sizes if isinstance(size, int) and size > 0]
     return min([MOST_BYTES, *(size // 2 for size in known)])
 
 
 def fingerprint(description: Mapping[str, Any]) -> str:
-    """12 hex digits that are the same where results may be set side by side.
+    """A hash of 12 hex digits that is equal for comparable machines.
 
-    Over the processor, how much of it may be used, the kind of system and of
-    hypervisor; not over what changes by the week or by the minute: patch
-    levels, load, free memory.
+    It covers the processor, its usable part, and the kinds of system and hypervisor, but
+    not patch levels, load or free memory, which change often.
     """
     comparable = {name: description.get(name) for name in COMPARABLE}
     return hashlib.sha256(json.dumps(comparable, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def warnings(description: Mapping[str, Any]) -> list[str]:
-    """What makes results from this machine less trustworthy, a sentence each."""
+    """Caveats about results from this machine, a sentence each."""
     return list(_warnings(description))
 
 
@@ -112,22 +111,22 @@ def _warnings(of: Mapping[str, Any]) -> Iterator[str]:
     if kind := of.get("virtualisation"):
         yield (
             f"This is a virtual machine ({kind}): its host may take the CPU away at any time, so "
-            "wall-clock times spread more than on a machine of its own."
+            "wall-clock times vary more than on a physical machine."
         )
     if cpus < 4:
         yield (
             f"Only {told} may be used: the garbage collector works less in parallel with the "
-            "program than on the documents' machines, so wall-clock times hold more of its work."
+            "program than on the documents' machines, so wall-clock times include more of its work."
         )
     if (quota := of.get("cpu_quota")) and quota < cpus:
         yield (
-            f"A quota of {quota:g} CPUs is set over {told}: what uses more is stopped for a "
-            "while, which makes variants with a concurrent collector look slower."
+            f"A quota of {quota:g} CPUs is set over {told}: processes that use more are paused, "
+            "which makes variants with a concurrent collector look slower."
         )
     if (load := (of.get("load") or [0.0])[0]) > 0.5 * cpus:
         yield (
             f"The machine was busy before measuring began (load {load:g} on {told}): wall-clock "
-            "times are too high and spread more."
+            "times are too high and vary more."
         )
     if (governor := of.get("governor")) and governor != "performance":
         yield (
@@ -142,8 +141,8 @@ def _warnings(of: Mapping[str, Any]) -> Iterator[str]:
     known = [size for size in (of.get("memory_available"), of.get("memory_limit")) if size]
     if known and (free := min(known)) < 2 * _GIB:
         yield (
-            f"Only {free / _GIB:.1f} GiB of memory are free: variants that keep garbage may be "
-            "slowed by paging, or be killed."
+            f"Only {free / _GIB:.1f} GiB of memory are free: variants that keep garbage may swap "
+            "or be killed."
         )
     if (swapped := of.get("swap_used") or 0) > 64 * 2**20:
         yield (
@@ -152,12 +151,11 @@ def _warnings(of: Mapping[str, Any]) -> Iterator[str]:
         )
     if of.get("dirty"):
         yield (
-            "The clone holds changes that are not committed: nobody else can measure exactly "
-            "what was measured here."
+            "The clone has uncommitted changes, so nobody else can repeat this measurement exactly."
         )
 
 
-# --- what is asked of the system --------------------------------------------
+# --- queries to the system --------------------------------------------------
 
 
 def _read(path: Path) -> str:
@@ -168,7 +166,7 @@ def _read(path: Path) -> str:
 
 
 def _say(*command: str) -> str:
-    """What a command prints; nothing when it is missing or fails."""
+    """A command's output; empty if it is missing or fails."""
     done = processes.ask(command, {**os.environ, "LC_ALL": "C"})
     return done.stdout.strip() if done else ""
 
@@ -190,7 +188,7 @@ def _cpuinfo(name: str) -> str:
 def _cpu() -> str:
     if sys.platform == "darwin":
         return _say("sysctl", "-n", "machdep.cpu.brand_string")
-    # /proc/cpuinfo has no name on arm64, where lscpu works it out.
+    # /proc/cpuinfo has no name on arm64, but lscpu does.
     return _cpuinfo("model name") or _field(_say("lscpu"), "Model name") or platform.processor()
 
 
@@ -201,7 +199,7 @@ def _cpu_number(name: str) -> int | None:
 
 
 def _caches() -> dict[str, int]:
-    """The bytes of one cache of each kind of the first CPU: L1d, L1i, L2, L3."""
+    """The sizes (bytes) of the first CPU's caches: L1d, L1i, L2, L3."""
     found = {}
     for index in _SYSTEM.glob("cpu0/cache/index[0-9]*"):
         level, kind, size = (_read(index / name) for name in ("level", "type", "size"))
@@ -212,7 +210,7 @@ def _caches() -> dict[str, int]:
 
 
 def _caches_by_lscpu() -> dict[str, int]:
-    """The same by lscpu, which gives "98304 (2 instances)" for two caches of 49152."""
+    """The cache sizes by lscpu, which prints "98304 (2 instances)" for two caches of 49152."""
     cache = r'"(L\d[di]?) cache:",\s*"data":\s*"(\d+)(?: \((\d+) instances?\))?"'
     found = re.findall(cache, _say("lscpu", "-B", "-J"))
     return {name: int(size) // max(int(n or 1), 1) for name, size, n in sorted(found)}
@@ -225,10 +223,10 @@ def allowed_cpus() -> int:
 
 
 def _own_cgroups(controller: str) -> Iterator[Path]:
-    """The folders of our control group and of those above it.
+    """The folders of this process's control group and of its parents.
 
-    A limit on any of them holds. In a container the path may be one that only
-    the host can see: what does not exist is then skipped.
+    A limit on any of them applies. In a container the path may exist only on the host;
+    missing folders are skipped.
     """
     for line in _read(Path("/proc/self/cgroup")).splitlines():
         _, controllers, inside = line.split(":", 2)
@@ -244,7 +242,7 @@ def _own_cgroups(controller: str) -> Iterator[Path]:
 
 
 def _cpu_quota() -> float | None:
-    """How many CPUs' time may be used; None when that is not limited."""
+    """The CPU quota in CPUs; None if there is none."""
     quotas, version_1 = [], ("cpu.cfs_quota_us", "cpu.cfs_period_us")
     for group in _own_cgroups("cpu"):
         # Version 2 writes "200000 100000" or "max 100000", version 1 two files.
@@ -255,13 +253,13 @@ def _cpu_quota() -> float | None:
 
 
 def _memory_limit() -> int | None:
-    """Bytes that may be used; None when that is less than the machine has."""
+    """The memory limit in bytes; None if it does not limit the machine's memory."""
     limits = []
     for group in _own_cgroups("memory"):
         limit = _read(group / "memory.max") or _read(group / "memory.limit_in_bytes")
         with contextlib.suppress(ValueError):
             limits.append(int(limit))
-    # Version 1 says "no limit" by a number that no machine has.
+    # In version 1 "no limit" is a number larger than any machine's memory.
     return min((limit for limit in limits if limit < psutil.virtual_memory().total), default=None)
 
 
@@ -286,13 +284,13 @@ def _turbo() -> bool | None:
 
 
 def _virtualisation() -> str:
-    """The kind of hypervisor below; empty when there seems to be none."""
+    """The kind of hypervisor; empty if none is detected."""
     if sys.platform == "darwin":
         return "hypervisor" if _say("sysctl", "-n", "kern.hv_vmm_present") == "1" else ""
     if "microsoft" in platform.release().lower():
         return "wsl"
-    # lscpu first: unlike systemd's tool it is in small containers too, and one
-    # machine should have one fingerprint.
+    # lscpu first: small containers also have it, unlike systemd's tool, and a machine should
+    # have one fingerprint.
     if vendor := _field(_say("lscpu"), "Hypervisor vendor"):
         return vendor.lower()
     if (detected := _say("systemd-detect-virt", "--vm")) not in ("", "none"):
@@ -311,7 +309,7 @@ def _container() -> str:
 
 
 def _huge_pages() -> str:
-    """always, madvise or never: the one in brackets."""
+    """The setting of huge pages: always, madvise or never."""
     choices = _read(Path("/sys/kernel/mm/transparent_hugepage/enabled"))
     return choices.partition("[")[2].partition("]")[0]
 
@@ -326,11 +324,11 @@ def _release() -> str:
 
 
 def _commit() -> tuple[str, bool]:
-    """The commit of the clone, and whether it holds other changes.
+    """The clone's commit, and whether the clone has uncommitted changes.
 
-    Empty where the package is not in a clone of its own.
+    The commit is empty if the package is not in its own clone.
     """
-    # Without locks: one that is ended while it looks would leave the index locked.
+    # Without locks, because a killed git would leave the index locked.
     git = ("git", "--no-optional-locks", "-C", str(paths.ROOT))
     top = _say(*git, "rev-parse", "--show-toplevel")
     if not top or Path(top).resolve() != paths.ROOT:

@@ -1,8 +1,7 @@
-"""Reading the CPU profiles that Go writes (pprof's profile.proto, gzipped).
+"""Read the CPU profiles that Go writes (pprof's profile.proto, gzipped).
 
-The wire format is decoded by the protobuf library; `_SCHEMA` names the fields
-that are used, with their numbers in profile.proto. The raw profiles are kept in
-the run, so `go tool pprof` reads the same ones.
+The protobuf library decodes the wire format; `_SCHEMA` has the used fields, with their
+numbers in profile.proto. A run contains the raw profiles, for `go tool pprof`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from google.protobuf.message import DecodeError
 
 from gccost.errors import GccostError
 
-# What a gzipped file raises that cannot be read, is cut short or is damaged.
+# The errors of an unreadable, truncated or damaged gzipped file.
 _UNREADABLE = (OSError, EOFError, zlib.error)
 
 # message -> field -> (number in profile.proto, type, repeated)
@@ -48,17 +47,17 @@ class Profile:
 
     @property
     def total(self) -> int:
-        """All the time sampled, in ns."""
+        """The total sampled time in ns."""
         return sum(value for _, value in self.stacks)
 
     def share(
         self, functions: Iterable[str], within: Iterable[str] = (), of: Iterable[str] = ()
     ) -> float:
-        """The share of the time whose stack holds any of the functions; 0 to 1.
+        """The share (0 to 1) of the time in stacks that contain any of the functions.
 
-        Where `within` is given the stack must hold any of those too; where `of` is
-        given, the share is of the stacks that hold any of those. NaN if there are none.
-        A name that ends in "*" stands for all that begin so.
+        With `within`, a stack must also contain any of those. With `of`, the share is of the
+        stacks that contain any of those, and NaN if there are none. A name that ends in "*"
+        matches all names with that prefix.
         """
         wanted = [self._named(names) for names in map(tuple, (functions, within)) if names]
         whole = [(frozenset(stack), value) for stack, value in self.stacks]
@@ -70,7 +69,7 @@ class Profile:
         return inside / total if total else float("nan")
 
     def _named(self, names: Iterable[str]) -> frozenset[str]:
-        """The functions on any stack that these names stand for."""
+        """The functions on any stack that match these names."""
         exact = {name for name in names if not name.endswith("*")}
         starts = tuple(name.removesuffix("*") for name in names if name not in exact)
         return frozenset(
@@ -81,12 +80,12 @@ class Profile:
         )
 
     def holds(self, part: str) -> bool:
-        """Whether the name of any function on any stack ends so."""
+        """Whether the name of any function on any stack ends in `part`."""
         return any(name.endswith(part) for stack, _ in self.stacks for name in stack)
 
 
 def read(path: Path) -> Profile:
-    """Read a profile; GccostError if the file is no CPU profile."""
+    """Read a profile. Raises GccostError if the file is not a CPU profile."""
     message = _message()()
     try:
         message.ParseFromString(gzip.decompress(path.read_bytes()))
@@ -102,8 +101,7 @@ def read(path: Path) -> Profile:
 def _stacks(message: Any) -> Iterator[tuple[tuple[str, ...], int]]:
     text = list(message.string_table)
     functions = {f.id: text[f.name] for f in message.function}
-    # A location's lines run from the innermost inlined call outwards, and a
-    # sample's locations from the leaf to the root.
+    # A location's lines start at the innermost inlined call, a sample's locations at the leaf.
     locations = {
         loc.id: [functions[line.function_id] for line in loc.line] for loc in message.location
     }

@@ -1,9 +1,9 @@
-"""Run folders: where samples are stored as they are measured.
+"""Run folders, which store samples as they are measured.
 
-A run is a folder: `run.json` (the machine, the programs, how measuring ended) and
-`samples.txt`, one pool of samples for all studies in the Go benchmark format. It is
-only ever appended to, a whole line at a time, so a run that is killed at any moment
-keeps what it recorded and can be resumed.
+A run folder has `run.json` (the machine, the programs, how measuring ended) and
+`samples.txt`, one pool of samples for all studies in the Go benchmark format. Samples are
+only appended, in whole lines, so a run that is killed at any moment keeps its samples and
+can be resumed.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from gccost.files import write_whole, writing
 from gccost.measuring import benchfmt
 from gccost.measuring.benchfmt import Reading
 
-FORMAT = 2  # of run.json: any other is refused
+FORMAT = 2  # of run.json; other formats are rejected
 
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
 
 
 class Machine(TypedDict, total=False):
-    """What is read of a machine's description: see `machine.describe`."""
+    """The used part of a machine's description; see `machine.describe`."""
 
     cpu: str
     release: str
@@ -44,7 +44,7 @@ class Machine(TypedDict, total=False):
 
 
 class Summary(TypedDict):
-    """How measuring at a budget ended."""
+    """The summary of a finished budget."""
 
     because: str
     studies: list[str]
@@ -56,7 +56,7 @@ class Summary(TypedDict):
 
 
 class Shell(TypedDict):
-    """What a command printed."""
+    """A command with its output."""
 
     command: str
     output: str
@@ -64,7 +64,7 @@ class Shell(TypedDict):
 
 
 class Manifest(TypedDict):
-    """What `run.json` holds: by program, release, case, budget or command where it is a dict."""
+    """The content of `run.json`; dicts are by program, release, case, budget or command."""
 
     format: int
     created: str
@@ -86,7 +86,7 @@ class Manifest(TypedDict):
     shell: NotRequired[dict[str, Shell]]
 
 
-# What a run begins without.
+# The initially empty fields of a run.
 _BY_NAME = ("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished")
 _RESTORE = "restore the file, or move the run folder away and measure again"
 
@@ -102,7 +102,7 @@ class Run:
         return self.folder.name
 
     def manifest(self) -> Manifest:
-        """What `run.json` says; GccostError if it cannot be used."""
+        """Read `run.json`. Raises GccostError if it is unusable."""
         path = self.folder / "run.json"
         try:
             manifest: Any = msgspec.json.decode(path.read_bytes())
@@ -114,7 +114,7 @@ class Run:
             raise GccostError(f"this is not JSON: {error}", str(path), _RESTORE) from None
         written = manifest.get("format") if isinstance(manifest, dict) else None
         if not isinstance(written, int):
-            raise GccostError("this is not the description of a run", str(path), _RESTORE)
+            raise GccostError("this is not a run's manifest", str(path), _RESTORE)
         if written != FORMAT:
             raise GccostError(
                 f"the run has format {written}, this gccost reads format {FORMAT}",
@@ -127,20 +127,20 @@ class Run:
         try:
             msgspec.convert(manifest, Manifest)
         except msgspec.ValidationError as misfit:
-            raise GccostError(f"this describes no run: {misfit}", str(path), _RESTORE) from None
-        return cast(Manifest, manifest)  # what we do not know of it stays in it
+            raise GccostError(f"the manifest is invalid: {misfit}", str(path), _RESTORE) from None
+        return cast(Manifest, manifest)  # unknown fields are preserved
 
     def update(self, **facts: Any) -> None:
-        """Set facts in the manifest."""
+        """Set fields of the manifest."""
         self._write(self.manifest() | facts)
 
     def keep_shell(self, name: str, command: str, output: str) -> None:
-        """Keep what a command printed, with the date, so that replay can show it."""
+        """Store a command's output, with the date, so that replay can show it."""
         printed = {name: {"command": command, "output": output, "date": now()}}
         self.update(shell=self.manifest().get("shell", {}) | printed)
 
     def finish(self, name: str, summary: Summary) -> None:
-        """Note how measuring ended: at the budget of that name, or by the precision experiment."""
+        """Store the summary of a finished budget, or of the precision study, by name."""
         self.update(finished={**self.manifest()["finished"], name: {**summary, "date": now()}})
 
     def _write(self, manifest: dict[str, Any]) -> None:
@@ -148,7 +148,7 @@ class Run:
         write_whole(self.folder / "run.json", text.encode())
 
     def holds(self, study: str) -> bool:
-        """Whether a study was measured to the end of a budget."""
+        """Whether a study is complete at some budget."""
         return any(study in done["studies"] for done in self.manifest()["finished"].values())
 
     @property
@@ -157,7 +157,7 @@ class Run:
         return self.folder / "samples.txt"
 
     def reading(self) -> Reading:
-        """The samples; read again only if the file has changed."""
+        """Read the samples; cached until the file changes."""
         state = self.samples.stat()
         return _read(self.samples, state.st_mtime_ns, state.st_size)
 
@@ -172,15 +172,15 @@ class Run:
         return {int(number): path for number, path in rounds.items() if number.isdecimal()}
 
     def gctrace(self, case: str) -> Path:
-        """The file for what a case's first sample wrote with gctrace=1 (gzipped)."""
+        """The file for the gctrace of a case's first sample (gzipped)."""
         return self.folder / "gctraces" / f"{_in_a_file(case)}.txt.gz"
 
     def slices(self, case: str) -> Path:
-        """The file with the ns/op of every slice of a case's first sample, where it was kept."""
+        """The file with the ns/op of every slice of a case's first sample, if it was stored."""
         return self.folder / "slices" / f"{_in_a_file(case)}.txt"
 
     def append(self, lines: Iterable[str]) -> None:
-        """Add whole lines to the samples, safely on disk when it returns."""
+        """Append whole lines to the samples, and sync them to disk."""
         path = self.samples
         data = "".join(line + "\n" for line in lines).encode()
         with writing(path):
@@ -188,18 +188,18 @@ class Run:
             try:
                 end = os.fstat(handle).st_size
                 try:
-                    while data:  # of a disk that is all but full, a write takes a part
+                    while data:  # on a nearly full disk a write may be partial
                         data = data[os.write(handle, data) :]
                     os.fsync(handle)
                 except OSError:
                     with suppress(OSError):
-                        os.ftruncate(handle, end)  # no half a line stays
+                        os.ftruncate(handle, end)  # remove a partial line
                     raise
             finally:
                 os.close(handle)
 
     def drop_after(self, size: int, cases: Iterable[str]) -> None:
-        """Drop the samples of cases that come after the first `size` bytes, and no others."""
+        """Drop the cases' samples after the first `size` bytes, and no others."""
         data = self.samples.read_bytes()
         names = tuple(f"{benchfmt.PREFIX}{case}".encode() for case in cases)
         lines = data[max(size, 0) :].splitlines(keepends=True)
@@ -208,7 +208,7 @@ class Run:
             write_whole(self.samples, data[: max(size, 0)] + kept)
 
     def drop_unfinished_line(self) -> None:
-        """Cut off a last line that a killed run had not finished writing."""
+        """Remove a partial last line, left by a killed run."""
         if not self.samples.exists():
             return
         data = self.samples.read_bytes()
@@ -219,12 +219,12 @@ class Run:
 
 @lru_cache(maxsize=8)
 def _read(path: Path, changed: int, size: int) -> Reading:
-    del changed, size  # another state of the file is another reading
+    del changed, size  # cache keys: a changed file is read again
     return benchfmt.read(path)
 
 
 def _in_a_file(case: str) -> str:
-    """A case's name as a part of a file's: AllocateAuto,go=1.27.4,gogc=100,…"""
+    """A case's name for use in a file name: AllocateAuto,go=1.27.4,gogc=100,…"""
     return case.replace("/", ",")
 
 
@@ -234,12 +234,12 @@ def now() -> str:
 
 
 def all_runs(folder: Path) -> list[Run]:
-    """The runs in a folder that can be read, oldest first by name."""
+    """The readable runs in a folder, oldest first by name."""
     return [run for run, fault in _look_at(folder) if fault is None]
 
 
 def passed_over(folder: Path) -> tuple[str, ...]:
-    """A sentence on each run in a folder that cannot be read and is skipped."""
+    """A sentence on each run in a folder that is skipped because it cannot be read."""
     return tuple(
         f"The run {run.name} is skipped: {fault.message}. To fix it: {fault.hint}."
         for run, fault in _look_at(folder)
@@ -248,7 +248,7 @@ def passed_over(folder: Path) -> tuple[str, ...]:
 
 
 def _look_at(folder: Path) -> Iterator[tuple[Run, GccostError | None]]:
-    """Every run in a folder, with what is wrong with its description."""
+    """Every run in a folder, with the error of an unreadable manifest."""
     if not folder.is_dir():
         return
     for path in sorted(folder.glob("*/run.json")):
@@ -271,7 +271,7 @@ def create(
     seed: int = 0,
     scale: float = 1.0,
 ) -> Run:
-    """A new run folder, named by the date and the machine."""
+    """Create a run folder, named by the date and the machine."""
     created = now()
     stem = f"{created[:19].replace(':', '').replace('-', '')}-{fingerprint[:6]}"
     path, number = folder / stem, 1
@@ -280,7 +280,7 @@ def create(
             try:
                 path.mkdir(parents=True)
                 break
-            except FileExistsError:  # two in one second
+            except FileExistsError:  # another run in the same second
                 number += 1
                 path = folder / f"{stem}-{number}"
     run = Run(path)
@@ -302,7 +302,7 @@ def create(
 
 @contextmanager
 def exclusive(folder: Path, doing: str) -> Iterator[None]:
-    """Hold a folder for this process; GccostError if another one holds it."""
+    """Lock a folder for this process. Raises GccostError if another process has it."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / ".lock")
@@ -310,7 +310,7 @@ def exclusive(folder: Path, doing: str) -> Iterator[None]:
             lock.acquire(blocking=False)
         except Timeout:
             raise GccostError(
-                f"another gccost is {doing} here; this one leaves it alone",
+                f"another gccost is {doing} here",
                 str(folder),
                 "wait until it is done, or stop it, and start again",
             ) from None
@@ -322,9 +322,9 @@ def exclusive(folder: Path, doing: str) -> Iterator[None]:
 
 @contextmanager
 def scratch(folder: Path) -> Iterator[Path]:
-    """A place for what is not kept, in a folder that this process holds (see `exclusive`).
+    """A temporary folder within a folder that this process has locked (see `exclusive`).
 
-    Nowhere else, so that what a killed process left there is found again and removed.
+    The next process removes what a killed process left there.
     """
     place = folder / ".scratch"
     shutil.rmtree(place, ignore_errors=True)

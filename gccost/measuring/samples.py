@@ -1,7 +1,7 @@
-"""Samples: fresh processes of a measured program, and what they print.
+"""Samples: fresh processes of a measured program, and their output.
 
-A process sees little of our environment, runs pinned where its case says so,
-and is ended when it hangs or when we are.
+A process gets a minimal environment, is pinned to a CPU if its case says so, and is killed
+if it hangs or if this process ends.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from gccost.files import writing
 from gccost.measuring import benchfmt, gctrace, toolchains
 from gccost.measuring.cases import Case
 
-# CPU time is less that of the references in the loop, which is estimated: of a loop that is
-# far shorter than they are (N of the tests) nothing may be left.
+# CPU time is net of the estimated time of the references in the loop, so it can be negative
+# for a loop far shorter than they are (N of the tests).
 _NEGATIVE = re.compile(r"-[0-9.]+ ((?:settled-)?cpu-ns/op)")
 _SKIPPED = re.compile(r"--- SKIP: .*\n\s+\S+\.go:\d+: (.*)")
-TRACE = "gctrace.txt"  # what a traced case's last sample wrote, in its scratch folder
+TRACE = "gctrace.txt"  # the trace of a traced case's last sample, in its scratch folder
 SAMPLE_SECONDS = 120.0  # after which a sample counts as hung
-# A go.mod that says go 1.18 gives new toolchains old defaults: these are the
-# ones that bear on what is measured, at the value that today's programs have.
+# Because go.mod says go 1.18, new toolchains use old defaults. These are the ones that affect
+# measurements, at the values of today's programs.
 GODEBUG = "containermaxprocs=1,updatemaxprocs=1"
 
 
-# A process counts if its threads waited for a CPU for at most this share of the wall time:
-# on a machine that is half busy they do for up to 0.11 of it, or for 0.35 and more.
+# A process counts if its threads waited for a CPU for at most this share of wall-clock time.
+# On a half-busy machine they wait for up to 0.11 of it, or for 0.35 and more.
 RUN_DELAY = 0.2
-# The slices' times must add up to the loop's: within a share of it, or what a process loses
-# where it has to give way to others a few times between the two clocks' readings.
+# The slices' times must add up to the loop's time, within a share of it or within the time of
+# a few preemptions between the two clock readings.
 _SLICES_WITHIN, _SLICES_NS = 0.02, 10_000_000
-SLICES = "slices.txt"  # what a loop in slices writes if it is asked to, in its scratch folder
+SLICES = "slices.txt"  # the slices of a loop, written to its scratch folder on request
 
 
 def slices_fault(sample: Mapping[Any, Any]) -> str:
-    """What is wrong with the metrics of a loop that is timed in slices; empty if nothing is."""
+    """The fault in the metrics of a loop timed in slices; empty if there is none."""
     low, sums, loop, n = (
         float(sample.get(name, math.nan))
         for name in ("slice-p05-ns/op", "slices-ns/op", "ns/op", "n")
@@ -59,7 +59,7 @@ def slices_fault(sample: Mapping[Any, Any]) -> str:
 
 
 class SampleFailed(GccostError):
-    """A process that did not give one good sample."""
+    """A process did not give one valid sample."""
 
 
 def run_sample(
@@ -71,12 +71,12 @@ def run_sample(
     slices: bool = False,
     limit: float = SAMPLE_SECONDS,
 ) -> benchfmt.Sample:
-    """One fresh process of a case, as a sample named by the case.
+    """Run a case in a fresh process, and return its sample, named by the case.
 
     With `slices` a loop that is timed in slices writes them to SLICES in `scratch`.
 
-    Raises SampleFailed if the process fails, hangs (over `limit` seconds), or
-    does not print exactly one good line for the case's N.
+    Raises SampleFailed if the process fails, hangs (over `limit` seconds), or does not print
+    exactly one valid line for the case's N.
     """
     extra = [] if profile is None else [f"-test.cpuprofile={profile}"]
     start = time.monotonic()
@@ -91,10 +91,10 @@ def run_sample(
 def run_count(
     binary: Path, cases: Sequence[Case], count: int, scratch: Path, limit: float
 ) -> list[benchfmt.Sample]:
-    """One process that runs each case `count` times in a row, as `go test -count` does.
+    """Run each case `count` times in a row in one process, as `go test -count` does.
 
-    The cases have one program, setting and N. Each sample's `round` is its place
-    among those of its case. Raises SampleFailed as `run_sample` does.
+    The cases have one program, setting and N. Each sample's `round` is its index among those
+    of its case. Raises SampleFailed as `run_sample` does.
     """
     samples = _results(binary, cases, [f"-test.count={count}"], scratch, limit)
     numbered = []
@@ -114,9 +114,9 @@ def _results(
     limit: float,
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> list[benchfmt.Sample]:
-    """What one process prints for the cases, each sample named by its case.
+    """Run one process and return its samples, each named by its case.
 
-    Where they are traced the samples hold what their gctrace says, and `scratch` its text.
+    Samples of traced cases include their gctrace's metrics; its text is in `scratch`.
     """
     first = cases[0]
     command = [str(binary), "-test.run=^$", f"-test.bench={_pattern(cases)}", *extra]
@@ -149,9 +149,9 @@ def _results(
 
 
 def parsed(output: str, cases: Sequence[Case]) -> list[benchfmt.Sample]:
-    """The results that a program printed for the cases, each named by its case.
+    """Parse a program's results for the cases, each named by its case.
 
-    Raises SampleFailed for a line that is not a good one of one of them.
+    Raises SampleFailed for a line that is not a valid result of one of them.
     """
     by_name = {case.variant.printed: case for case in cases}
     samples = []
@@ -169,25 +169,25 @@ def parsed(output: str, cases: Sequence[Case]) -> list[benchfmt.Sample]:
 
 
 def only(samples: Sequence[benchfmt.Sample], case: Case) -> benchfmt.Sample:
-    """The one sample; SampleFailed if there are more or none."""
+    """The only sample. Raises SampleFailed if there are more or none."""
     if len(samples) != 1:
         raise SampleFailed(f"the program printed {len(samples)} results, not one", case.name)
     return samples[0]
 
 
 def _pattern(cases: Sequence[Case]) -> str:
-    """What selects the cases' benchmarks, and their sub-benchmark if they name one."""
+    """The pattern that selects the cases' benchmarks and sub-benchmarks."""
     names = "|".join(dict.fromkeys(case.variant.benchmark for case in cases))
     return "/".join([f"^Benchmark({names})$", *(f"^{k}={v}$" for k, v in cases[0].variant.sub)])
 
 
 def inherited() -> dict[str, str]:
-    """The little of our environment that a measured process sees."""
+    """The part of this process's environment that a measured process gets."""
     return {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR", "LANG")}
 
 
 def _settings(case: Case) -> dict[str, str]:
-    """What sets the Go runtime as a case wants it."""
+    """The environment variables that configure the Go runtime for a case."""
     debug = f"{GODEBUG},gctrace=1" if case.traced else GODEBUG
     settings = {"GOGC": case.variant.gogc, "GODEBUG": debug}
     if case.variant.limit:
@@ -198,7 +198,7 @@ def _settings(case: Case) -> dict[str, str]:
 
 
 def _last_cpu() -> int | None:
-    """The CPU to pin to: the last, which the kernel's own work prefers least."""
+    """The CPU to pin to: the last one, which the kernel itself uses least."""
     if not hasattr(os, "sched_getaffinity"):
         return None
     return max(os.sched_getaffinity(0))
@@ -206,7 +206,7 @@ def _last_cpu() -> int | None:
 
 @contextmanager
 def _affinity(cpu: int | None) -> Iterator[None]:
-    """Let processes started inside run on one CPU only, where the system can."""
+    """Restrict processes started inside to one CPU, if the system supports it."""
     if cpu is None:
         yield
         return
@@ -225,7 +225,7 @@ def complete(
     limit: float,
     **options: Any,
 ) -> CompletedProcess[str]:
-    """A process of a case; SampleFailed if it does not start, or hangs (over `limit` seconds)."""
+    """Run a case's process. Raises SampleFailed if it does not start or hangs (`limit` s)."""
     try:
         return run(command, limit=limit, **options)
     except subprocess.TimeoutExpired:
@@ -236,7 +236,7 @@ def complete(
 
 
 def failure(done: CompletedProcess[str], case: Case) -> SampleFailed:
-    """How a case's process failed, with the first line that it printed."""
+    """The error of a failed process, with the first line of its output."""
     told = "\n".join(gctrace.parse(done.stderr).foreign)
     said = (told.strip() or done.stdout.strip() or "no output").splitlines()
     ended = f"failed with exit code {done.returncode}"

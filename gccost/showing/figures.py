@@ -1,7 +1,7 @@
-"""What every chart has: its style, its alt text, its data, and how it is shown.
+"""The style and output formats of every chart.
 
-A chart is shown as SVG whose inks follow the page (light or dark), as its alt text where
-JupyterLab does not trust the notebook, and with its data as CSV.
+A chart is an SVG whose colours follow the page (light or dark), an alt text for where
+JupyterLab does not trust the notebook, and its data as CSV.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ INK, MUTED, GRID = "#1f2328", "#59636e", "#d1d9e0"
 _PAGE_COLOURS = {INK: f"var(--ink, {INK})", MUTED: f"var(--muted, {MUTED})"}
 _PAGE_COLOURS[GRID] = f"var(--grid, {GRID})"
 
-# Okabe and Ito's colours that stand out on white and on black alike.
+# The Okabe-Ito colours that are visible on both white and black.
 BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#aa4499"
 
 STYLE: Mapping[str, Any] = {
@@ -56,7 +56,7 @@ STYLE: Mapping[str, Any] = {
     "ytick.labelcolor": INK,
     "ytick.left": False,
 }
-WIDTH = 6.8  # inches: the narrowest that a phone can still show readably
+WIDTH = 6.8  # inches; still readable on a phone
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Chart:
         return raster.getvalue()
 
     def csv(self) -> str:
-        """The data as CSV, every number rounded as all are."""
+        """The data as CSV, with rounded numbers."""
         written = self.data.copy()
         for column in written.select_dtypes("number"):
             written[column] = [rounding.written(float(x)) for x in written[column]]
@@ -98,7 +98,7 @@ class Chart:
 
 
 def style() -> Any:
-    """A context in which a chart is drawn."""
+    """A context manager that applies the charts' style."""
     settings: dict[Any, Any] = {**sns.axes_style("whitegrid"), **STYLE}
     return mpl.rc_context(settings)
 
@@ -114,15 +114,15 @@ def finish(figure: Figure, *, name: str, title: str, alt: str, data: pd.DataFram
 
 
 def _for_a_page(svg: str, name: str) -> str:
-    """The SVG element alone, its ids its own, its inks those of the page it stands in."""
+    """Return the SVG element with unique ids and the page's colours."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    # A hundredth of a point is finer than any screen; what is written between tags stays.
+    # Round coordinates to a hundredth of a point; text between tags is unchanged.
     svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r"url\(#", f"url(#{name}-", svg)
     svg = re.sub(r'href="#', f'href="#{name}-', svg)
-    # Where nothing says what the page's paper is, a dark page must not show through.
+    # If the page defines no background, a dark page must not show through.
     svg = svg.replace("<svg ", '<svg style="background: var(--paper, #ffffff)" ', 1)
     for colour, variable in _PAGE_COLOURS.items():
         svg = re.sub(rf"(?<=[:\s]){colour}", variable, svg)

@@ -1,4 +1,4 @@
-"""The notice above a chapter: which run is shown, how it was measured, and its caveats."""
+"""The notice above a chapter: the run shown, how it was measured, and its caveats."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from gccost.settings import Mode
 from gccost.showing import tables
 from gccost.showing.tables import Markup
 
-SHOWN_PROBLEMS = 5  # unusable lines that are named: a corrupt file has many
+SHOWN_PROBLEMS = 5  # unusable lines to list; a corrupt file has many
 
 DISTURBED = (
-    "The machine was disturbed while this was measured, so ratios of the times concerned are not "
+    "The machine was disturbed during this measurement, so ratios of the affected times are not "
     "judged. Close other programs, or use another machine, and measure again. The reasons:"
 )
 
 
 def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] = ()) -> Markup:
-    """The notice for studies of one run; `notices` say why this run is shown."""
+    """The notice for studies of one run; `notices` are the reasons for showing this run."""
     reasons = (why for recording in recordings for why in chain(*recording.disturbed.values()))
     disturbed = [f"{why}." for why in dict.fromkeys(reasons)]
     caveats = [
@@ -78,7 +78,7 @@ def _facts(recordings: Sequence[Recording], mode: Mode) -> Iterator[tuple[str, s
 
 
 def _finished(recording: Recording) -> str:
-    """The largest budget at which a study was measured to the end; empty if there is none."""
+    """The largest budget at which a study is complete; empty if there is none."""
     done = recording.manifest["finished"]
     order = [*(name for name in done if name not in BUDGETS), *BUDGETS]
     studied = [n for n in order if n in done and recording.study.name in done[n]["studies"]]
@@ -86,9 +86,9 @@ def _finished(recording: Recording) -> str:
 
 
 def _samples(recordings: Sequence[Recording]) -> str:
-    """How many samples the studies use, each counted once, and how many of them waited."""
+    """The number of samples that the studies use, and how many of them waited for a CPU."""
     frames = pd.concat([recording.frame for recording in recordings])
-    frame = frames[~frames.index.duplicated()]  # the index is that of the run's samples
+    frame = frames[~frames.index.duplicated()]  # studies share the run's samples
     of = f"{len(frame)} of {'this study' if len(recordings) == 1 else 'these studies'}"
     if "run-delay-share" not in frame:
         return of
@@ -102,7 +102,7 @@ def _samples(recordings: Sequence[Recording]) -> str:
 def _caveats(recording: Recording) -> Iterator[str]:
     manifest = recording.manifest
     if len(recording.frame) and not _finished(recording):
-        yield "This run was broken off before its budget was spent."
+        yield "This run was interrupted before its budget was spent."
     for release in recording.releases:
         if not manifest["random_layout"].get(release, True):
             yield (

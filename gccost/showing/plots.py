@@ -1,11 +1,10 @@
-"""The chart layer: tidy points and a declaration in, a finished chart out.
+"""The chart layer: it turns tidy points and a declaration into a finished chart.
 
-A chart of a study is a function of a recording that makes `Point`s, one an estimate,
-and hands them to `dots` (a line for each estimate) or `curves` (a line through the
-estimates over x). The layer draws raw samples, intervals and published figures,
-labels lines directly, and writes title, alt text and CSV. `chart` names the function's
-chart and gives it the title that it has where nothing was measured. A picture of its
-own shape (a flame graph, a map) returns a `Drawing` that it made with matplotlib.
+A study's chart is a function that makes a `Point` per estimate from a recording and passes
+them to `dots` (a line per estimate) or `curves` (a line through the estimates over x). The
+layer draws raw samples, intervals and published values, labels lines directly, and writes
+title, alt text and CSV. `chart` gives the chart its name, and its title if nothing was
+measured. A special chart (a flame graph, a map) returns a `Drawing` made with matplotlib.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from gccost.showing.figures import BLUE, INK, MUTED, PURPLE, WIDTH, Chart, finis
 from gccost.stats import Estimate
 
 Scale = Literal["linear", "log", "log2"]
-Of = TypeVar("Of")  # what a chart is drawn of: a recording, or several
+Of = TypeVar("Of")  # a chart's input: a recording, or several
 PERCENT = (-2.0, 102.0)  # the limits of an axis of shares
 NO_ESTIMATE = Estimate(math.nan, -math.inf, math.inf, 0, 0, math.nan)
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A published figure: a hollow diamond, or a square for a document's second source."""
+    """A published value: a hollow diamond, or a square for a document's second source."""
 
     value: float
     marker: str = "D"
@@ -45,14 +44,14 @@ class Mark:
 
 @dataclass(frozen=True)
 class Point:
-    """One estimate of a chart.
+    """One estimate on a chart.
 
-    `panel` and `line` say where it stands, `x` where on its line (in a dot plot each line
-    has one point, and one with the same name or none stands close below it; in a chart
-    of curves a point without x is a level, drawn across its panel). `raw` are the
-    samples behind it, `label` is written next to it, `published` are the documents' figures
-    for it. `data` names its row in the CSV file: two columns that stand before the estimate
-    (such as variant and go), then any others; without it the point has no row.
+    `panel` and `line` name its panel and line, and `x` is its position on the line. In a dot
+    plot each point has its own line, close below the previous one if its name is the same or
+    empty. In a chart of curves a point without x is a level across its panel. `raw` are its
+    samples, `label` is written next to it, and `published` are its published values. `data`
+    are the columns of its CSV row: two before the estimate (such as variant and go), then
+    any others. Without `data` the point has no row.
     """
 
     panel: str
@@ -79,10 +78,10 @@ class Drawing:
 
 @dataclass(frozen=True)
 class NamedChart(Generic[Of]):
-    """A chart by its name, drawn when it is called.
+    """A chart with a name, drawn when called.
 
-    `draw` returns None where nothing was measured; `empty` is the chart's title then, or
-    makes it.
+    `draw` returns None if nothing was measured. `empty` is the chart's title in that case,
+    or a function that returns it.
     """
 
     name: str
@@ -103,7 +102,7 @@ class NamedChart(Generic[Of]):
 def chart(
     name: str, empty: str | Callable[[Any], str]
 ) -> Callable[[Callable[[Of], Drawing | None]], NamedChart[Of]]:
-    """Make a named chart of a function that draws (see `NamedChart`)."""
+    """Turn a drawing function into a named chart (see `NamedChart`)."""
     return functools.partial(NamedChart, name, empty)
 
 
@@ -117,7 +116,7 @@ def _nothing(title: str) -> Drawing:
 
 
 def by_panel(points: Iterable[Point]) -> dict[str, list[Point]]:
-    """The points of each panel, panels and points in the order of the points."""
+    """The points of each panel, in order."""
     found: dict[str, list[Point]] = {}
     for point in points:
         found.setdefault(point.panel, []).append(point)
@@ -133,7 +132,7 @@ def by_line(points: Iterable[Point]) -> dict[str, list[Point]]:
 
 
 def table(points: Iterable[Point]) -> pd.DataFrame:
-    """The points as a chart's data: a row each."""
+    """A chart's data, with a row per point."""
     rows = []
     for point in filter(lambda p: p.data, points):
         named, e = list(point.data.items()), point.estimate
@@ -143,7 +142,7 @@ def table(points: Iterable[Point]) -> pd.DataFrame:
 
 
 def told(points: Iterable[Point], kind: str) -> str:
-    """The alt text: what kind of chart it is, and each line's labels."""
+    """The alt text: the kind of chart, and each line's labels."""
     parts = [
         ", ".join(filter(None, (panel, line.replace("\n", " ")))) + f": {_labels(each)}"
         for panel, group in by_panel(points).items()
@@ -161,7 +160,7 @@ def _labels(points: Sequence[Point]) -> str:
 
 
 def canvas(heights: Sequence[float], columns: int = 1, **shared: Any) -> tuple[Figure, list[Axes]]:
-    """Panels in rows, each row as high as its lines need (see `dots`)."""
+    """A figure with panels in rows of the given heights, in lines (see `dots`)."""
     inches = [0.34 * max(height, 1) + 0.55 for height in heights]
     figure, axes = plt.subplots(
         len(inches),
@@ -176,20 +175,20 @@ def canvas(heights: Sequence[float], columns: int = 1, **shared: Any) -> tuple[F
 
 
 def headline(figure: Figure, title: str) -> None:
-    """The finding, above the figure."""
-    text = re.sub(r" (?=%|ns\b)|(?<=\bGo) ", "\u00a0", title)  # where no line may break
+    """Write the finding above the figure."""
+    text = re.sub(r" (?=%|ns\b)|(?<=\bGo) ", "\u00a0", title)  # keep these words together
     figure.suptitle(
         "\n".join(textwrap.wrap(text, 74)), x=0.01, ha="left", fontsize=11, fontweight="bold"
     )
 
 
 def below(figure: Figure, text: str) -> None:
-    """What the x axes show, below the whole figure: the axes may be narrower than it."""
+    """Write the x axes' label below the whole figure, which may be wider than the axes."""
     figure.supxlabel(text, fontsize=10)
 
 
 def label_right(axes: Axes, y: float, text: str, colour: str, **more: Any) -> None:
-    """A label right of the axes, at a y of the data."""
+    """Write a label to the right of the axes, at a y of the data."""
     settings: dict[str, Any] = {
         "xycoords": axes.get_yaxis_transform(),
         "xytext": (6, 0),
@@ -202,7 +201,7 @@ def label_right(axes: Axes, y: float, text: str, colour: str, **more: Any) -> No
 
 
 def diamonds(axes: Axes, points: Iterable[tuple[float, float, str]]) -> None:
-    """Published figures (x, y, marker): hollow, under ours."""
+    """Draw published values (x, y, marker), hollow and below ours."""
     frame = pd.DataFrame(points, columns=["x", "y", "marker"])
     for marker, found in frame.groupby("marker", sort=False):
         axes.scatter(
@@ -233,14 +232,14 @@ def dots(
     close: float = 0.42,
     decorate: Callable[[Axes, str], None] | None = None,
 ) -> Drawing | None:
-    """A line for each point: raw samples, interval, estimate, published figures, label.
+    """A dot plot with a line per point: samples, interval, estimate, published values, label.
 
-    The panels stand below one another, on one scale: from 0 as far as the points need,
-    or within `limits`; `log` makes it logarithmic. `reference` is a vertical line. Where
-    `each` names the x axis of every panel, every panel has its own scale. `whole` puts
-    ticks at whole numbers only. `close` is how far below the line above it a line of the
-    same name (or of none) stands, where 1 is the distance of other lines. `decorate` draws
-    what else a panel has. None if there are no points.
+    The panels are stacked and share one scale, from 0 to the largest value or within
+    `limits`; `log` makes it logarithmic. `reference` is a vertical line. `each` labels the x
+    axis of every panel and gives every panel its own scale. `whole` puts ticks at whole
+    numbers only. `close` is the distance of a line to a previous one of the same or an empty
+    name, where other lines have distance 1. `decorate` draws further parts of a panel.
+    Returns None if there are no points.
     """
     points = list(points)
     if not points:
@@ -275,7 +274,7 @@ def dots(
 
 
 def _places(lines: Sequence[Point], close: float) -> list[float]:
-    """Where each line stands, one of no new name close below the one before it."""
+    """The y of each line; one without a new name is close below the previous one."""
     places = [0.0]
     for above, line in pairwise(lines):
         same = line.line in ("", above.line)
@@ -300,10 +299,10 @@ def _log_limits(points: Sequence[Point], reference: float | None) -> tuple[float
 
 
 def _lines(axes: Axes, places: Sequence[float], lines: Sequence[Point]) -> None:
-    """The lines of a dot plot's panel, whose scale stands.
+    """Draw the lines of a dot plot's panel, after its scale is set.
 
-    An interval that is far wider than the points lie apart (as from two samples) is cut
-    off; the data have its ends.
+    An interval much wider than the spread of the points (as from two samples) is clipped;
+    the data have its ends.
     """
     limits = axes.get_xlim()
     ticks: dict[str, list[float]] = {}
@@ -334,9 +333,9 @@ def _lines(axes: Axes, places: Sequence[float], lines: Sequence[Point]) -> None:
 
 
 def _scatter(axes: Axes, raw: Sequence[tuple[float, float, str]], size: float) -> None:
-    """Raw samples (x, y, colour): small and pale."""
+    """Draw raw samples (x, y, colour), small and pale."""
     frame = pd.DataFrame(raw, columns=["x", "y", "colour"])
-    # A call for each colour: of points that differ in colour the SVG repeats far more.
+    # One call per colour keeps the SVG small.
     for colour, found in frame.groupby("colour", sort=False):
         sns.scatterplot(
             found, x="x", y="y", color=str(colour), s=size, alpha=0.35, linewidth=0, ax=axes
@@ -347,15 +346,15 @@ def _scatter(axes: Axes, raw: Sequence[tuple[float, float, str]], size: float) -
 # --- Curves -----------------------------------------------------------------------
 
 _DASHED = (0, (4, 2))
-_FACTOR = 3.0  # an interval is drawn no further from its estimate than by this
+_FACTOR = 3.0  # the largest drawn ratio of an interval's end to its estimate
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a chart of curves: its label, its scale, its ticks and its limits.
+    """An axis of a chart of curves: its label, scale, ticks and limits.
 
-    Without ticks it has those of 1, 2, 5, 10, … that fit where it is logarithmic, and
-    matplotlib's own where it is not. `limits` may leave either end to the data.
+    Without ticks, a logarithmic axis has 1, 2, 5, 10, … and a linear axis has matplotlib's
+    default ticks. An end of `limits` that is None is set by the data.
     """
 
     label: str = ""
@@ -383,15 +382,15 @@ def curves(
     published: Iterable[tuple[float, float, str]] = (),
     decorate: Callable[[Axes, str], None] | None = None,
 ) -> Drawing | None:
-    """A line through the points of each line, with raw samples and intervals.
+    """A chart of curves, with raw samples and intervals.
 
-    Each line is named at its right end, by `ends` of its point there where given, or at the
-    published figure of a point without an estimate; in several columns the names stand in
-    the upper left; or `near` names each point close by. A panel's y axis is its own where
-    `y` is by panel, and the same for all panels where it is `shared`. `published` are
-    figures (x, y, marker) that every panel shows; `decorate` draws what else a panel has,
-    once its limits stand. Unless `joined` no line is drawn through the points. None if there
-    are no points.
+    Each curve is named at its right end, with `ends` of its last point if given, or at the
+    published value of a point without an estimate. With several columns the names are in
+    the upper left. With `near` each point is named instead. Each panel has its own y axis if
+    `y` is by panel; all panels have the same one if it is `shared`. `published` are values
+    (x, y, marker) for every panel. `decorate` draws further parts of a panel after its
+    limits are set. Unless `joined`, points are not connected. Returns None if there are no
+    points.
     """
     points = list(points)
     if not points:
@@ -428,10 +427,9 @@ def curves(
 
 
 def draw(axes: Axes, points: Sequence[Point], *, joined: bool = True) -> None:
-    """Raw samples, intervals, estimates and the lines through them.
+    """Draw raw samples, intervals, estimates and the lines through them.
 
-    An interval as wide as from two samples would hide all else: it is cut off, and
-    the data have its ends.
+    A very wide interval (as from two samples) is clipped; the data have its ends.
     """
     _scatter(axes, [(p.x, rounded(v), p.colour) for p in points for v in p.raw], 9)
     for line in by_line(points).values():
@@ -458,7 +456,7 @@ def draw(axes: Axes, points: Sequence[Point], *, joined: bool = True) -> None:
 
 
 def _scaled(axes: Axes, which: Literal["x", "y"], axis: Axis, places: Iterable[float]) -> None:
-    """Give an axis its scale, limits and ticks."""
+    """Set an axis's scale, limits and ticks."""
     set_scale, limits = getattr(axes, f"set_{which}scale"), getattr(axes, f"set_{which}lim")
     if axis.scale != "linear":
         set_scale("log", base=2 if axis.scale == "log2" else 10)
@@ -479,9 +477,9 @@ def _scaled(axes: Axes, which: Literal["x", "y"], axis: Axis, places: Iterable[f
 
 
 def name_ends(axes: Axes, ends: Iterable[tuple[float, str, str]], gap: float = 0.06) -> None:
-    """Name lines (y at their ends, name, colour) right of the axes, none over another.
+    """Name lines (y at their ends, name, colour) right of the axes, without overlaps.
 
-    `gap` is the least distance, as a share of the axes' height.
+    `gap` is the smallest distance, as a share of the axes' height.
     """
     named = sorted((_fraction(axes, y), text, ink) for y, text, ink in ends)
     for at, (_, text, ink) in zip(_apart([at for at, *_ in named], gap), named, strict=True):
@@ -504,9 +502,9 @@ def name_corner(axes: Axes, names: Iterable[Sequence[str]]) -> None:
 
 
 def name_points(axes: Axes, named: Sequence[tuple[float, float, str, str]]) -> None:
-    """Name points (x, y, name, colour) close by, none over another name or point.
+    """Name points (x, y, name, colour) close by, without overlapping names or points.
 
-    The axes' limits must stand. Where there is no room a name goes to the upper right.
+    The axes' limits must be set. A name without room goes to the upper right.
     """
     height, letter, gap = 10.0, 5.2, 5.0  # of the text, in points
     scale = 72 / axes.figure.dpi
@@ -541,8 +539,8 @@ def name_points(axes: Axes, named: Sequence[tuple[float, float, str, str]]) -> N
 
 
 def _apart(wanted: Sequence[float], gap: float) -> list[float]:
-    """Places (0 to 1) a gap apart at least, each as near to the wanted one as can be."""
-    groups: list[list[float]] = []  # of wanted places that touch one another
+    """Positions (0 to 1) with at least a gap between them, as near as possible to `wanted`."""
+    groups: list[list[float]] = []  # of wanted positions that touch one another
 
     def first(group: list[float]) -> float:
         return sum(group) / len(group) - gap * (len(group) - 1) / 2
@@ -552,7 +550,7 @@ def _apart(wanted: Sequence[float], gap: float) -> list[float]:
         while len(groups) > 1 and first(groups[-2]) + gap * len(groups[-2]) > first(groups[-1]):
             groups[-2:] = [groups[-2] + groups[-1]]
     placed = [first(group) + gap * i for group in groups for i in range(len(group))]
-    top = 1.0  # nothing stands above the axes, where the headings are
+    top = 1.0  # the headings are above the axes
     for i in reversed(range(len(placed))):
         placed[i] = min(placed[i], top)
         top = placed[i] - gap
@@ -560,13 +558,13 @@ def _apart(wanted: Sequence[float], gap: float) -> list[float]:
 
 
 def _fraction(axes: Axes, y: float) -> float:
-    """A y of the data as a share of the axes' height; its limits must stand."""
+    """A y of the data as a share of the axes' height, whose limits must be set."""
     at = axes.transData.transform((axes.get_xlim()[0], y))
     return float(axes.transAxes.inverted().transform(at)[1])
 
 
 def plain_ticks(axes: Axes, which: str, values: Iterable[float]) -> None:
-    """Ticks of a log axis as plain numbers."""
+    """Label the ticks of a log axis as plain numbers."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     values = list(values)
     axis.set_ticks(values, [f"{v:,.0f}" if v >= 1000 else f"{v:g}" for v in values])
@@ -574,7 +572,7 @@ def plain_ticks(axes: Axes, which: str, values: Iterable[float]) -> None:
 
 
 def ticks_between(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, 20, … as far as they lie between, and no more than can be read."""
+    """Ticks at 1, 2, 5, 10, 20, … between two values, few enough to be readable."""
     steps = [m * 10.0**e for e in range(-3, 9) for m in (1, 2, 5)]
     found = [t for t in steps if low <= t <= high]
     return found if len(found) <= 9 else [t for t in found if math.log10(t).is_integer()]

@@ -1,4 +1,4 @@
-"""How far measuring is, for whoever waits for it."""
+"""Progress of a measurement, as a bar or as lines."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gccost.measuring import campaign
 
 @contextmanager
 def bar(name: str) -> Iterator[campaign.Progress]:
-    """A bar in seconds of measuring, which appears with the first thing to do.
+    """A bar in seconds of measuring, which appears with the first task.
 
-    It is text: a widget is not drawn while a kernel that was restarted is busy.
+    It is text, because a restarted kernel draws no widgets while it is busy.
     """
     with ExitStack() as stack:
         drawn: tqdm[Any] | None = None
@@ -38,7 +38,7 @@ def bar(name: str) -> Iterator[campaign.Progress]:
 
 @contextmanager
 def lines(name: str) -> Iterator[campaign.Progress]:
-    """A line a round, for a log."""
+    """Progress as a line per round, for a log."""
     said = ""
 
     def progress(done: float, total: float, doing: str) -> None:

@@ -5,8 +5,8 @@ chapters together are `index.html`, and each is also a page of its own. A page
 has no script and loads nothing from the network; it works on a phone, on paper,
 and in light and dark mode. The same notebooks give the same bytes.
 
-Whatever would break these rules is an error that names notebook and cell: a
-chart without alt text, a link that leads nowhere, a script, a remote image.
+A violation of these rules (a chart without alt text, a broken link, a script, a remote
+image) is an error that names notebook and cell.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from gccost.files import write_whole
 from gccost.showing import tables
 from gccost.showing.execute import read_notebook
 
-LARGEST_PAGE = 5_000_000  # bytes: light enough to be mailed and to open on a phone
-ROWS = 300  # of a chart's data, on the page; its CSV file has all
+LARGEST_PAGE = 5_000_000  # bytes; small enough for mail and for a phone
+ROWS = 300  # of a chart's data on the page; its CSV file has all rows
 
 _TEMPLATES = Path(__file__).with_name("template")
 _PICTURES = ("image/svg+xml", "image/png", "image/jpeg")
@@ -49,31 +49,30 @@ _REFERRING = ("aria-controls", "aria-describedby", "aria-labelledby", "for", "he
 _OUTSIDE = re.compile(r"url\(\s*['\"]?(?!\s*['\"]?(?:#|data:))", re.IGNORECASE)
 _INSIDE = re.compile(r"(?<=url\(#)[^)'\"]+|(?<=^#).+")
 
-# What stands where a description should be: nothing, a Python object's name in
-# angle brackets, or the words that nbconvert puts there.
+# A missing description: nothing, a Python object's name in angle brackets, or nbconvert's
+# placeholder.
 _NO_ALT = re.compile(r"\s*(<.*>|No description has been provided.*)?\s*", re.DOTALL)
 
-# A table's cell that holds a figure begins with a number, which is no version,
-# and has no words but units and the like.
+# A numeric cell begins with a number that is not a version, and has no words except units.
 _STARTS_AS_NUMBER = re.compile(r"[\[(<>≤≥≈~±+−-]*\s?\d")
 _NO_NUMBER = re.compile(r"\d\.\d+\.\d|[^\W\d_]{5,}")
 _NO_FIGURE = ("", "-", "–", "—", "−", "∞", "−∞", "?", "nan", "n/a")
 
-# Where a line must not break: between a number and its unit.
+# The space between a number and its unit, where a line must not break.
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMG]i?B)(?!\w))")
 
 
 def write_report(
     executed: Sequence[Path], out: Path, *, title: str, purpose: str, ledger_csv: str = ""
 ) -> Path:
-    """Write the report of the `executed` notebooks, in their order, into the folder `out`.
+    """Write the report of the `executed` notebooks, in order, to the folder `out`.
 
-    `title` and `purpose` (one sentence) head every page. Written are
-    `index.html` with all chapters, `<stem>.html` with one, `data/<chart>.csv`
-    for each chart and, if given, `ledger_csv` as `ledger.csv`.
+    `title` and `purpose` (one sentence) head every page. Writes `index.html` with all
+    chapters, `<stem>.html` for each, `data/<chart>.csv` for each chart and, if given,
+    `ledger_csv` as `ledger.csv`.
 
-    Returns the path of `index.html`. Raises GccostError, naming notebook and
-    cell, for what a page must not hold, and when a page is larger than 5 MB.
+    Returns the path of `index.html`. Raises GccostError, naming notebook and cell, for
+    content that a page must not have, and if a page is larger than 5 MB.
     """
     stems = [path.stem for path in executed]
     chapters = [_Chapter(path, stems) for path in executed]
@@ -109,7 +108,7 @@ def write_report(
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """A picture: its alt text, its source if it is an SVG and, if it is a chart, its data."""
+    """A picture with its alt text, the source of an SVG, and the data of a chart."""
 
     name: str
     alt: str
@@ -125,11 +124,10 @@ class _Section:
 
 
 class _Chapter:
-    """An executed notebook as a part of the page.
+    """An executed notebook as part of the page.
 
-    `stem` names the notebook, `body` is its HTML. `anchors` are its ids,
-    `headings` the sections of every level, `links` the locations of links and
-    the ids in the report that they point to.
+    `stem` is the notebook's name and `body` its HTML. `anchors` are its ids, `headings` the
+    sections of all levels, and `links` the locations of links with their target ids.
     """
 
     def __init__(self, path: Path, stems: Collection[str]) -> None:
@@ -173,9 +171,9 @@ class _Chapter:
         return _made(str(soup).strip())
 
     def _tidy(self, cell: Tag, location: str) -> None:
-        """Give a cell's HTML ids of its own, resolved links, accessible tables and charts.
+        """Make a cell's ids unique, resolve its links, make its tables and charts accessible.
 
-        Raises GccostError for what runs a script or would be fetched.
+        Raises GccostError for scripts and remote content.
         """
         for style in cell.find_all("style"):
             style.decompose()
@@ -199,7 +197,7 @@ class _Chapter:
                 canvas.append(drawing)
 
     def _claim(self, wanted: str) -> str:
-        """An id that begins with the notebook's name and is used nowhere else."""
+        """Return a unique id that begins with the notebook's name."""
         first = anchor = _anchor(self.stem, wanted)
         count = 1
         while anchor in self.anchors:
@@ -209,7 +207,7 @@ class _Chapter:
         return anchor
 
     def _adopt(self, tags: Sequence[Tag], location: str) -> None:
-        """Check tags, and make their ids, and what refers to these, unique on the page."""
+        """Check tags, and make their ids and references unique on the page."""
         for tag in tags:
             _check_tag(tag, location)
         renamed = {str(tag["id"]): self._claim(str(tag["id"])) for tag in tags if "id" in tag.attrs}
@@ -225,9 +223,9 @@ class _Chapter:
                     tag[name] = _INSIDE.sub(lambda at: renamed.get(at[0], at[0]), value)
 
     def _heading(self, heading: Tag, cell: Tag) -> None:
-        """Give a heading its id, note it for the contents, put it one level down.
+        """Give a heading its id, add it to the contents, and move it one level down.
 
-        The one h1 of a page is the report's own.
+        The only h1 of a page is the report's own.
         """
         level = _HEADINGS.index(heading.name) + 1
         title = " ".join(heading.get_text().split())
@@ -242,9 +240,8 @@ class _Chapter:
     def _link(self, link: Tag, location: str) -> None:
         """Point a link at its target in the report.
 
-        A link to a file of the repository would be dead where the report is
-        read alone, so its path is shown; one to a notebook that is not in this
-        report becomes its text.
+        A link to a file of the repository becomes the file's path, because the report may be
+        read alone. A link to a notebook that is not in this report becomes its text.
         """
         href = str(link["href"])
         parts = urlsplit(href)
@@ -282,7 +279,7 @@ def _exporter() -> HTMLExporter:
 
 
 def _note(node: NotebookNode) -> str:
-    """When a notebook ran whose output is kept and not made anew each time, as HTML."""
+    """A note, as HTML, of when a notebook with stored output was run."""
     if not gokernel.is_go(node):
         return ""
     when, stale = gokernel.kept(node)
@@ -291,7 +288,7 @@ def _note(node: NotebookNode) -> str:
 
 
 def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[_Chart]:
-    """The notebook's pictures, checked; one without a name is given one in its metadata."""
+    """The notebook's pictures, checked; a picture without a name gets one in its metadata."""
     for cell in node.cells:
         location = f"{path.name}, cell {cell.get('execution_count')}"
         for output in cell.get("outputs", []):
@@ -332,9 +329,8 @@ def _anchor(stem: str, fragment: str) -> str:
 def _drawing(chart: _Chart, location: str) -> Tag:
     """A chart's SVG as an element of the page, described by its alt text.
 
-    It takes the width it is given, up to the one it was drawn for. What matplotlib
-    sets for all elements by a style sheet, which on a page would reach every other
-    chart, is set on the drawing itself.
+    It scales down to the available width. The settings of matplotlib's style sheet, which
+    would affect every chart on the page, are set on the drawing instead.
     """
     source = chart.svg[chart.svg.find("<svg") :].replace("xlink:href=", "href=")
     svg = BeautifulSoup(re.sub(r">\s+<", "><", source), "html.parser").find("svg")
@@ -368,16 +364,16 @@ def _drawing(chart: _Chart, location: str) -> Tag:
 
 
 def _number(length: object) -> float:
-    """A length without its unit; 0 for none."""
+    """A length without its unit; 0 if there is none."""
     match = re.match(r"[\d.]+", str(length))
     return float(match[0]) if match else 0.0
 
 
 def _check_tag(tag: Tag, location: str) -> None:
-    """Raise for an element that the report must not hold."""
+    """Raise GccostError for an element that the report must not have."""
     if tag.name in _FORBIDDEN:
         raise GccostError(
-            f"an output or a text holds <{tag.name}>, which no page of the report may",
+            f"an output or a text contains <{tag.name}>, which the report does not allow",
             location,
             "show it as a table, a chart or text",
         )
@@ -395,20 +391,20 @@ def _check_tag(tag: Tag, location: str) -> None:
         raise GccostError(
             "this picture has no alt text",
             location,
-            "write ![what is to be seen](…), or give it an aria-label",
+            "write ![a description](…), or give it an aria-label",
         )
 
 
 def _drop_style(tag: Tag) -> None:
-    """Leave the style of a text to the page, but for the alignment of its cells."""
+    """Remove a tag's style, except the alignment of cells."""
     if aligned := re.search(r"text-align:\s*(right|center)", str(tag.attrs.pop("style"))):
         _add_class(tag, "num" if aligned[1] == "right" else "centre")
 
 
 def _dress(table: Tag) -> None:
-    """Make a table accessible and align its figures; wide ones scroll in a box.
+    """Make a table accessible and align its numbers; wide tables scroll in a box.
 
-    A ledger's cells know their column's heading: on a phone its rows are cards.
+    A ledger's cells carry their column's heading, because its rows are cards on a phone.
     """
     columns: dict[int, list[Tag]] = {}
     for column, cell in _cells_by_column(table):
@@ -432,8 +428,8 @@ def _dress(table: Tag) -> None:
 
 
 def _cells_by_column(table: Tag) -> Iterator[tuple[int, Tag]]:
-    """The cells of a table that stand in one column, with its number, scopes set."""
-    below: dict[int, int] = {}  # column -> rows that a cell above still reaches into
+    """A table's cells in a single column, with the column's number; sets headings' scopes."""
+    below: dict[int, int] = {}  # column -> further rows that a cell above spans
     for row in table.select("tr"):
         cells = row.find_all(["th", "td"], recursive=False)
         is_head = all(cell.name == "th" for cell in cells)
@@ -465,25 +461,25 @@ def _add_class(tag: Tag, name: str) -> None:
 
 
 def _check_links(chapters: Sequence[_Chapter]) -> None:
-    """Raise for a link into the report that leads nowhere."""
+    """Raise GccostError for a broken link within the report."""
     known = set().union(*(chapter.anchors for chapter in chapters))
     for location, anchor in chain.from_iterable(chapter.links for chapter in chapters):
         if anchor not in known:
             raise GccostError(
-                f"the link to {anchor} leads nowhere in the report",
+                f"the link to {anchor} has no target in the report",
                 location,
                 "point it to a heading or to the id of a cell that shows something",
             )
 
 
 def _by_name(chapters: Iterable[_Chapter]) -> dict[str, _Chart]:
-    """The charts that have data, by name; the same name always has the same data."""
+    """The charts with data, by name. Raises GccostError if one name has different data."""
     charts: dict[str, _Chart] = {}
     for chapter in chapters:
         for chart in chapter.charts:
             if chart.csv and charts.setdefault(chart.name, chart).csv != chart.csv:
                 raise GccostError(
-                    f"two charts are called {chart.name} and differ in their data",
+                    f"two charts named {chart.name} have different data",
                     f"{chapter.stem}.ipynb",
                     "give one of them another name",
                 )
@@ -498,12 +494,12 @@ def _check_size(html: str, path: Path, charts: Mapping[str, _Chart]) -> None:
         if largest is not None:
             hint += f"; the largest chart is {largest.name} with {len(largest.svg) / 1e6:.1f} MB"
         raise GccostError(
-            f"the page weighs {size / 1e6:.1f} MB, more than {LARGEST_PAGE / 1e6:.0f}",
+            f"the page has {size / 1e6:.1f} MB, more than {LARGEST_PAGE / 1e6:.0f}",
             str(path),
             hint,
         )
 
 
 def _made(html: str) -> Markup:
-    """HTML that this module has made or tidied, and that is not to be escaped again."""
+    """Mark HTML of this module as safe, so that it is not escaped again."""
     return Markup(html)  # noqa: S704

@@ -1,4 +1,4 @@
-"""Tables as plain HTML that can be copied, read aloud and printed."""
+"""Tables as plain HTML that can be copied, printed and read by screen readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gccost.stats import Estimate
 
 @dataclass(frozen=True)
 class Markup:
-    """HTML for a notebook to show, with a plain text for where HTML is not."""
+    """HTML for a notebook, with an alternative in plain text."""
 
     html: str
     text: str
@@ -26,7 +26,7 @@ class Markup:
 
 @dataclass(frozen=True)
 class Prose:
-    """Markdown for a notebook to show."""
+    """Markdown for a notebook."""
 
     markdown: str
 
@@ -59,7 +59,7 @@ def estimate(of: Estimate, unit: str) -> Cell:
 
 
 def told(of: Estimate, unit: str) -> str:
-    """The values of an estimate, with its interval if it has one."""
+    """An estimate's values as text, with its interval if it has one."""
     values = " and ".join(rounding.value(value, unit) for value in of.shown)
     _, bracket, ends = rounding.interval(of, unit).partition(" (")
     return values + bracket + ends if of.has_interval else values
@@ -80,7 +80,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]], caption: 
 
 
 def warnings(items: Iterable[str], heading: str) -> Markup:
-    """A box of warnings, each a sentence; nothing where there are none."""
+    """A box of warnings, each a sentence; empty if there are none."""
     items = list(items)
     if not items:
         return Markup("", "")
@@ -95,7 +95,7 @@ def stacked(parts: Sequence[Markup], gap: str = "\n\n") -> Markup:
 
 
 def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
-    """The ledger: a line per claim and release, with a link to where it is shown."""
+    """The ledger: a line per claim and release, with links to the chapters."""
     header = ("claim", "", "release", "published", "measured", "measured ÷ published", "verdict")
     spans = Counter(row.claim.id for row in rows)
     lines, plain = [], [list(header)]
@@ -126,10 +126,10 @@ def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
 
 
 def verdict_badge(row: Row) -> str:
-    """A verdict as HTML: its label as a badge, the reason as a title, and why it is not decided."""
+    """A verdict as HTML: a badge with its reason as title, and a note if it is undecided."""
     label = row.verdict.label
     note = "" if label.decided else f" <small>{html.escape(row.why)}</small>"
-    kind = label.name.lower()  # the class that the report's style sheet knows it by
+    kind = label.name.lower()  # its class in the report's style sheet
     reason = html.escape(row.verdict.reason)
     return f'<span class="verdict {kind}" title="{reason}">{html.escape(label.value)}</span>{note}'
 

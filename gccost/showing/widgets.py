@@ -1,7 +1,6 @@
-"""Small controls for a reader in JupyterLab.
+"""Interactive widgets for a reader in JupyterLab.
 
-They live there alone: a notebook that is executed without one, for the report or
-in replay, shows nothing of them, and everything can be read without.
+The report and replay do not show them; everything is also readable without them.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from gccost.showing import tables
 ALL = "all"
 
 HEADLESS = "GCCOST_HEADLESS"
-"""The variable that says that no reader is there."""
+"""The environment variable that is set if no reader is present."""
 
 
 def reader() -> bool:
-    """Whether a reader is there, to whom a control is of use."""
+    """Whether a reader is present who can use widgets."""
     return not os.environ.get(HEADLESS)
 
 

@@ -1,6 +1,6 @@
 """The studies: each module holds the cases, claims and charts of a document or a question.
 
-To add a study is to write its module and to list it here; nothing else branches on names.
+To add a study, write its module and list it here. No other code branches on study names.
 """
 
 from __future__ import annotations
@@ -51,5 +51,5 @@ CHARTS: Mapping[str, NamedChart[Recording]] = MappingProxyType(
 
 
 def declared(name: str) -> Study:
-    """The study of that name; GccostError with the valid ones if there is none."""
+    """The study of that name. Raises GccostError, listing the valid names, if there is none."""
     return named(STUDIES, name, "study")

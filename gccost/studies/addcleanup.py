@@ -1,4 +1,4 @@
-"""The Go issue on AddCleanup: against a manual free, a finalizer, with the GC off."""
+"""The Go issue on AddCleanup, compared with a manual free and a finalizer, GC on and off."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from gccost.studies.common import (
 
 def _addcleanup() -> Iterator[Case]:
     for go in (CLEANUP_GO, ISSUE_GO, TODAY_GO):
-        # The release of neither the document nor today waits for the standard budget.
+        # The release between the document's and today's needs the standard budget.
         min_budget = "standard" if go == CLEANUP_GO else "tiny"
         off = replace(CLEANUP, gogc="off")
         for variant in (FREE, DEFER, CLEANUP, AUTO, off, profiled("AllocateCleanup", gogc="off")):
@@ -114,15 +114,15 @@ def _published() -> dict[str, list[Mark]]:
     return marks
 
 
-@chart("addcleanup-cost", "What AddCleanup costs against a manual free was not measured")
+@chart("addcleanup-cost", "The cost of AddCleanup and of a manual free was not measured")
 def cost(recording: Recording) -> Drawing | None:
-    """What each way to free costs per operation, a panel per release."""
+    """The cost per operation of each way to free, a panel per release."""
     return dots(
         timings(recording, costs((FREE, DEFER, CLEANUP, AUTO), FREE, _published())),
-        "Against a manual free AddCleanup costs " + on_each(recording, Ratio(CLEANUP, FREE)),
-        "wall time per operation (ns); in brackets: against a manual free\n"
-        "as published: hollow diamonds a MacBook Pro M1, hollow squares a Linux server",
-        kind="A dot plot of the wall time per operation",
+        "Cost of AddCleanup relative to a manual free: " + on_each(recording, Ratio(CLEANUP, FREE)),
+        "wall-clock time per operation (ns); in brackets: relative to a manual free\n"
+        "published: hollow diamonds on a MacBook Pro M1, hollow squares on a Linux server",
+        kind="A dot plot of the wall-clock time per operation",
     )
 
 
@@ -132,23 +132,23 @@ def cost(recording: Recording) -> Drawing | None:
 def _against_the_document(
     recording: Recording, variant: Variant, go: str
 ) -> tuple[list[float], Estimate]:
-    """A variant's cost against its cost on the document's release."""
+    """A variant's cost relative to its cost on the document's release, by sample and estimated."""
     here, there = recording.cost(variant, go), recording.cost(variant, ISSUE_GO)
     estimate = stats.combine(lambda new, old: new / old, (here, there))
     return [float(v) for v in recording.values(variant, go) / math.exp(there.log)], estimate
 
 
 def moved(recording: Recording) -> tuple[float, float]:
-    """What AddCleanup and a manual free take today over what they took on the issue's release."""
+    """Today's cost over the cost on the issue's release: of AddCleanup, and of a manual free."""
     automatic, by_hand = (
         _against_the_document(recording, variant, TODAY_GO)[1].value for variant in (CLEANUP, FREE)
     )
     return automatic, by_hand
 
 
-@chart("addcleanup-why", f"How the costs moved from Go {ISSUE_GO} on was not measured")
+@chart("addcleanup-why", f"The change in costs since Go {ISSUE_GO} was not measured")
 def why(recording: Recording) -> Drawing | None:
-    """How both sides of the ratio moved from release to release."""
+    """The change of both sides of the ratio from release to release."""
     points = []
     for variant in (CLEANUP, FREE):
         for go in recording.releases:
@@ -174,8 +174,8 @@ def why(recording: Recording) -> Drawing | None:
     return dots(
         points,
         lambda: _why_title(recording),
-        f"wall time per operation against that on Go {ISSUE_GO}",
-        kind=f"A dot plot of times against those on Go {ISSUE_GO}",
+        f"wall-clock time per operation relative to Go {ISSUE_GO}",
+        kind=f"A dot plot of times relative to Go {ISSUE_GO}",
         reference=1,
     )
 
@@ -183,7 +183,7 @@ def why(recording: Recording) -> Drawing | None:
 def _why_title(recording: Recording) -> str:
     automatic, by_hand = moved(recording)
     if math.isnan(automatic) or math.isnan(by_hand):
-        return f"How the costs moved from Go {ISSUE_GO} to Go {TODAY_GO} was not measured"
+        return f"The change in costs from Go {ISSUE_GO} to Go {TODAY_GO} was not measured"
     then, now = (
         rounding.times(recording.ratio(Ratio(CLEANUP, FREE), go).value)
         for go in (ISSUE_GO, TODAY_GO)
@@ -201,7 +201,7 @@ def _why_title(recording: Recording) -> str:
 
 @chart("addcleanup-gc-off", "AddCleanup was not measured")
 def gc_off(recording: Recording) -> Drawing | None:
-    """AddCleanup with the GC on and off, and what only allocates."""
+    """AddCleanup with the GC on and off, and a variant that only allocates."""
     off = replace(CLEANUP, gogc="off")
     lines = [
         *on_and_off(CLEANUP, off, {}),
@@ -210,8 +210,8 @@ def gc_off(recording: Recording) -> Drawing | None:
     return dots(
         timings(recording, lines),
         gc_off_title(recording, "AddCleanup", CLEANUP, off),
-        "wall time per operation (ns); settled: with the collecting that frees the rest",
-        kind="A dot plot of the wall time per operation",
+        "wall-clock time per operation (ns); settled: including the final collections",
+        kind="A dot plot of the wall-clock time per operation",
     )
 
 
@@ -225,12 +225,12 @@ _SHARES = {
     "calling C (cgocall)": Part(CALLING_C, of=_LOOP),
     "allocating (mallocgc)": Part(ALLOCATING, of=_LOOP),
 }
-_BAR = 50.0  # the claim's: our reading of "the root cause"
+_BAR = 50.0  # the claim's bar: our reading of "the root cause"
 
 
 @chart("addcleanup-profile", "The AddCleanup version was not profiled")
 def profile(recording: Recording) -> Drawing | None:
-    """Where the loop's own time goes with the GC off."""
+    """Shares of the loop's own CPU time with the GC off."""
     variant = profiled("AllocateCleanup", gogc="off")
     points = [
         point
@@ -239,11 +239,11 @@ def profile(recording: Recording) -> Drawing | None:
     ]
     return dots(
         points,
-        "Of the AddCleanup loop's own time the walk of the span's list takes "
+        "Share of the AddCleanup loop's own time spent walking the span's list: "
         + ", ".join(f"{p.label} on Go {p.data['go']}" for p in points if p.line == _WALK),
         "share of the loop's own CPU time with the GC off (%); shares overlap\n"
-        f"line: {rounding.plain(_BAR, 2)} %, over which we call it the root cause",
-        kind="A dot plot of shares of the CPU profile, which overlap",
+        f"line: {rounding.plain(_BAR, 2)} %, our threshold for the root cause",
+        kind="A dot plot of overlapping shares of the CPU profile",
         limits=PERCENT,
         reference=_BAR,
     )

@@ -1,4 +1,4 @@
-"""Cloudflare: signing on many goroutines, GOGC, and what a tuned GC gains today."""
+"""Cloudflare: signing on many goroutines, the effect of GOGC, and GC tuning today."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ from gccost.studies.common import Part, in_percent, levels, release, scaled, sha
 # === Cases ===========================================================================
 
 
-DOCUMENT_CPUS = 48  # of its machine: 24 cores with two threads each
-LEAST_CPUS = 16  # with fewer what it says of many cores cannot be tested
-BEST_GOGC = "11300"  # the best of its sweep
+DOCUMENT_CPUS = 48  # the document's machine: 24 cores with two threads each
+LEAST_CPUS = 16  # the fewest that can test the claims about many cores
+BEST_GOGC = "11300"  # the best value of the document's sweep
 RELEASES = (CLOUDFLARE_GO, TODAY_GO)
 
-# What one signature leaves on the newest release: with the GC off it stays.
+# Bytes of garbage per signature on the newest release; with the GC off they stay allocated.
 _SIGNATURE = 7_000
-# A sample of these takes half a second to a second on one CPU.
+# A sample of so many operations takes half a second to a second on one CPU.
 _SIGNATURES = 12_000
 _SERVED = 30_000
-# As many as a sample of the document's machine makes in half a second or more.
+# A sample of so many takes half a second or more on the document's machine.
 _SIGNATURES_AT_48 = 300_000
 
-# --- The document's own sweep: as many Ps as CPUs --------------------------------
+# --- The document's sweep: as many Ps as CPUs ------------------------------------
 
 GOROUTINES = tuple(range(1, 97))
 _QUICK_GOROUTINES = frozenset({1, 2, 4, 8, 12, 17, 24, 32, 48, 64, 96})
@@ -80,29 +80,29 @@ def signing(goroutines: int, gogc: str = "100", profile: str = "") -> Variant:
     return Variant("Sign", gogc, profile=profile, sub=(("goroutines", str(goroutines)),))
 
 
-# --- The mechanism on any number of CPUs: Ps that take turns on one --------------
+# --- The mechanism on any number of CPUs: Ps taking turns on one CPU -------------
 
 PROCS = (1, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 48, 64, 96)
 _QUICK_PROCS = frozenset({1, 8, 16, 24, 32, 48})
 MOST_PROCS = 48
-# Every one with every one, for the reader to choose from.
+# Every combination is measured, for the reader to choose from.
 GRID_PROCS = (1, 16, 32, MOST_PROCS)
 GRID_GOGC = ("100", "200", "400", "800", "off")
 
 
 def turns(procs: int, gogc: str = "100", profile: str = "") -> Variant:
-    """Signing on so many Ps, a goroutine each, that take turns on one CPU."""
+    """Signing on so many Ps, one goroutine each, that take turns on one CPU."""
     sub = (("goroutines", str(procs)),)
     return Variant("SignInTurns", gogc, "precise", "", profile, procs=str(procs), sub=sub)
 
 
-# --- GOGC, in steps that the budget sets -----------------------------------------
+# --- GOGC, in steps set by the budget --------------------------------------------
 
 _QUICK_GOGC = (100, 200, 400, 800)
 _STANDARD_GOGC = (300, 600, 1200, 1600, 2400, 4800, 8000, 11300, 16000, 20000)
 _EVERY_GOGC = range(100, 20_001, 100)
 GOGCS = (*(str(gogc) for gogc in _EVERY_GOGC), "off")
-# What the document prints a figure for.
+# The document publishes figures for these.
 _PRINTED_GOGC = frozenset({"100", "2400", "4800", BEST_GOGC, "off"})
 
 
@@ -112,7 +112,7 @@ def _gogc_since(gogc: str) -> str:
     return "standard" if int(gogc) in _STANDARD_GOGC else "thorough"
 
 
-# --- What to take home: the ways to give the GC less to do -----------------------
+# --- Ways to reduce the GC's work -------------------------------------------------
 
 CONTAINER_MIB = 64
 SERVE = Variant("Serve", setting="precise")
@@ -120,17 +120,17 @@ _GOALS = (16, 32, 64, 128)
 
 
 def with_limit(mib: int) -> Variant:
-    """GOMEMLIMIT alone: GOGC is off."""
+    """A server limited by GOMEMLIMIT alone, with GOGC off."""
     return replace(SERVE, gogc="off", limit=f"{mib}MiB")
 
 
 def aiming(how: str, mib: int) -> Variant:
-    """A "Ballast" or a "Tuner" that aims at a heap of so many MiB."""
+    """A server with a "Ballast" or a "Tuner" that targets a heap of so many MiB."""
     return replace(SERVE, benchmark=f"Serve{how}", sub=(("mib", str(mib)),))
 
 
-# The rule of automemlimit in one line: GOMEMLIMIT is nine tenths of the container's
-# memory, and GOGC stays as it is. The library itself is not needed for that.
+# automemlimit's rule: GOMEMLIMIT is nine tenths of the container's memory, and GOGC is
+# unchanged. This does not need the library.
 AUTOMEMLIMIT = replace(SERVE, limit=f"{CONTAINER_MIB * 2**20 * 9 // 10}B")
 FIXED = tuple(
     replace(SERVE, gogc=gogc) for gogc in ("50", "100", "200", "400", "800", "1600", "off")
@@ -140,7 +140,7 @@ BALLASTS = tuple(aiming("Ballast", mib) for mib in _GOALS)
 TUNERS = tuple(aiming("Tuner", mib) for mib in _GOALS)
 WAYS = (*FIXED, *LIMITED, *BALLASTS, *TUNERS, AUTOMEMLIMIT)
 _LATER = frozenset({FIXED[0], FIXED[5], LIMITED[0], BALLASTS[0], TUNERS[0]})
-_SERVED_BYTES = 19_000  # by one operation
+_SERVED_BYTES = 19_000  # allocated per operation
 
 
 def _sweep(go: str) -> Iterator[Case]:
@@ -222,7 +222,7 @@ def _cases() -> Iterator[Case]:
 # === Claims ==========================================================================
 
 
-# A throughput over another is the time of the other's operation over that of its own.
+# A ratio of throughputs is the inverse ratio of times per operation.
 
 
 def _claims() -> Iterator[Claim]:
@@ -255,18 +255,18 @@ def _claims() -> Iterator[Claim]:
 
 
 RATE = "op/cpu-s"
-# Of the document's figures: 78,940.67 op/s over 679 cycles a second.
+# The document's 78,940.67 op/s over its 679 cycles a second.
 PUBLISHED_OPERATIONS = 116
-THRESHOLD = 2.0  # operations per cycle fall by so much from one number of Ps to the next
+THRESHOLD = 2.0  # the factor of a steep fall in operations per cycle
 
 
 # --- Sweeps over the Ps and GOGC -------------------------------------------------------
 
 
 def threshold(recording: Recording, go: str) -> tuple[int, int, float] | None:
-    """Between which two numbers of Ps the operations per GC cycle fall most, and by what.
+    """The two numbers of Ps between which operations per GC cycle fall most, and the factor.
 
-    None where they nowhere fall by the factor THRESHOLD.
+    None if they never fall by a factor of THRESHOLD or more.
     """
     levels = [
         (procs, e.value)
@@ -279,9 +279,9 @@ def threshold(recording: Recording, go: str) -> tuple[int, int, float] | None:
 
 
 def sweep_variant(recording: Recording) -> tuple[Callable[[str], Variant], str, str]:
-    """What GOGC is swept on: the variant by GOGC, its metric, and the words for it.
+    """The GOGC sweep to show: a function from GOGC to variant, its metric, and a description.
 
-    The document's own sweep where there are CPUs enough, else Ps that take turns.
+    It is the document's own sweep if there are enough CPUs, otherwise Ps taking turns.
     """
     if recording.cpus >= LEAST_CPUS:
         words = f"signatures per second, {DOCUMENT_CPUS} goroutines on {recording.cpus} CPUs"
@@ -293,7 +293,7 @@ def sweep_variant(recording: Recording) -> tuple[Callable[[str], Variant], str, 
 def best_gogc(recording: Recording, go: str) -> str:
     """The smallest GOGC of the sweep that no other value significantly outperforms.
 
-    Empty if none was measured.
+    An empty string if none was measured.
     """
     variant, metric, _ = sweep_variant(recording)
     found = {gogc: recording.level(variant(gogc), go, metric) for gogc in GOGCS}
@@ -301,13 +301,13 @@ def best_gogc(recording: Recording, go: str) -> str:
 
 
 def first_unbeaten(levels: Mapping[str, Estimate]) -> str:
-    """The first of some levels that the largest does not significantly exceed; "" of none."""
+    """The name of the first level that the largest does not significantly exceed, or ""."""
     largest = max(levels.values(), key=lambda e: e.value, default=None)
     return next((name for name, e in levels.items() if largest and e.high >= largest.low), "")
 
 
 def profiled_variants(recording: Recording) -> list[Variant]:
-    """The profiled variants: at the collapse, and at a better GOGC."""
+    """The profiled variants: at the default GOGC, and at a better one."""
     if recording.cpus >= LEAST_CPUS:
         return [signing(DOCUMENT_CPUS, gogc, profile="cpu") for gogc in ("100", BEST_GOGC)]
     return [turns(MOST_PROCS, gogc, profile="cpu") for gogc in ("100", "400")]
@@ -319,7 +319,7 @@ GC_PARTS = {
     "of it, sweeping": SWEEPING,
     "of it, locks and waiting": WAITING,
 }
-# The functions that the document prints, by the part of the GC that they belong to.
+# The functions in the document's profile, by part of the GC.
 _PRINTED = {
     "of it, marking": ("runtime.gcDrain", "runtime.gcmarknewobject", "runtime.(*lfstack).pop"),
     "of it, sweeping": ("runtime.sweepone", "runtime.(*mspan).sweep", "runtime.(*gcSweepBuf).push"),
@@ -343,9 +343,9 @@ _SHARES = {
 
 
 def gc_shares(recording: Recording, go: str) -> dict[str, tuple[Estimate, list[float]]]:
-    """The GC's share (0 to 1) of the CPU time with many Ps and its raw values, by measure.
+    """The GC's share (0 to 1) of the CPU time with many Ps, and its raw values, by measure.
 
-    The last two are its share of the CPU profile, and what GOGC=400 saves.
+    The last two measures are its share of the CPU profile and the share that GOGC=400 saves.
     """
     variant, share = turns(MOST_PROCS), Share(turns(MOST_PROCS, profile="cpu"), GC_AND_LOCKS)
     ratio = Ratio(turns(MOST_PROCS, "400"), variant, "cpu-ns/op")
@@ -364,7 +364,7 @@ def gc_shares(recording: Recording, go: str) -> dict[str, tuple[Estimate, list[f
 
 
 def published_trace() -> gctrace.Trace:
-    """The document's printed lines, read as any trace is."""
+    """The document's printed gctrace lines, parsed."""
     path = paths.PUBLISHED / "cloudflare-gctrace.txt"
     return gctrace.parse(path.read_text(encoding="utf-8"))
 
@@ -372,32 +372,32 @@ def published_trace() -> gctrace.Trace:
 def traced(recording: Recording, variant: Variant, go: str) -> gctrace.Trace | None:
     """The gctrace of a variant's first sample; None if the run has none.
 
-    Raises GccostError if it cannot be read.
+    Raises GccostError if the trace is unreadable.
     """
     path = recording.run.gctrace(variant.on(go))
     return gctrace.read(path) if path.exists() else None
 
 
 def start(recording: Recording, variant: Variant, go: str) -> str:
-    """The median heap in MB at which a variant's cycles start, by the run's trace."""
+    """The median heap size (MB) at which a variant's GC cycles start, or "–"."""
     try:
         found = traced(recording, variant, go)
-    except GccostError:  # the chart of the traces reports it
+    except GccostError:  # the gctrace chart reports it
         return "–"
     return str(median_high(c.start_mb for c in found.own)) if found and found.own else "–"
 
 
 def between(trace: gctrace.Trace) -> list[float]:
-    """The ms from each cycle to the next one of its own, where the lines are adjacent."""
+    """The times (ms) between adjacent cycles of a trace, without forced cycles."""
     return [
-        max(1000 * (after.at - before.at), 0.5)  # printed to the ms
+        max(1000 * (after.at - before.at), 0.5)  # gctrace prints whole ms
         for before, after in pairwise(trace.own)
         if after.number == before.number + 1
     ]
 
 
 def medians(trace: gctrace.Trace) -> dict[str, float]:
-    """The ms between a trace's cycles, how many there are, and their heaps in MB."""
+    """The median ms between a trace's cycles, their number, and their median heaps in MB."""
     own = trace.own
     return {
         "estimate": median_high(between(trace)),
@@ -409,7 +409,7 @@ def medians(trace: gctrace.Trace) -> dict[str, float]:
 
 
 def traces(recording: Recording) -> tuple[dict[str, gctrace.Trace], list[GccostError]]:
-    """The traces with cycles by what was traced, the document's first; what cannot be read."""
+    """The traces that have cycles, by name, the document's first; and the read errors."""
     variants = {f"{MOST_PROCS} Ps": turns(MOST_PROCS), "1 P": turns(1)}
     if recording.cpus >= LEAST_CPUS:
         variants = {f"{DOCUMENT_CPUS} goroutines, all CPUs": signing(DOCUMENT_CPUS)} | variants
@@ -430,7 +430,7 @@ def traces(recording: Recording) -> tuple[dict[str, gctrace.Trace], list[GccostE
 
 
 def way(variant: Variant) -> str:
-    """A way to give the GC less to do, in words."""
+    """The name of a way to reduce the GC's work."""
     if variant == AUTOMEMLIMIT:
         return "automemlimit's rule"
     if variant.limit:
@@ -451,9 +451,9 @@ class Way:
 
 
 def ways(recording: Recording) -> list[Way]:
-    """What each way gives.
+    """The throughput and memory of each measured way.
 
-    The Pareto front holds the ways that no other beats in throughput with no more memory.
+    A way is on the Pareto front if no other has more throughput with no more memory.
     """
     found = [
         (variant, rate, recording.level(variant, TODAY_GO, "peak-rss-bytes"))
@@ -482,7 +482,7 @@ MODELLED: Mapping[str, tuple[Variant, ...]] = MappingProxyType(
 
 
 def modelled(recording: Recording, go: str, variants: Iterable[Variant]) -> pd.DataFrame:
-    """The samples of variants: CPU ns, GC cycles and page faults, each per operation."""
+    """A frame with a row per sample: CPU ns, GC cycles and page faults per operation."""
     parts = [pd.DataFrame(columns=["cpu", "cycles", "faults"], dtype=float)]
     for variant in variants:
         samples = recording.samples(variant, go)
@@ -494,12 +494,12 @@ def modelled(recording: Recording, go: str, variants: Iterable[Variant]) -> pd.D
 
 
 def cost_model(recording: Recording, go: str, variants: Iterable[Variant]) -> Plane | None:
-    """cpu/op = a + c·GC/op + f·faults/op through the samples, in ns; None if too few."""
+    """Fit cpu/op = a + c·GC/op + f·faults/op to the samples, in ns; None if too few."""
     found = modelled(recording, go, variants)
     return plane([found["cycles"], found["faults"]], found["cpu"])
 
 
-# --- How far cores scale -----------------------------------------------------------------
+# --- Scaling with cores ------------------------------------------------------------------
 
 
 def published_throughput(gogc: str) -> dict[float, float]:
@@ -509,13 +509,13 @@ def published_throughput(gogc: str) -> dict[float, float]:
 
 
 def published_sweep() -> dict[str, float]:
-    """The document's signatures per second of all its CPUs, by every GOGC but 100."""
+    """The document's signatures per second on all its CPUs, for each GOGC except 100."""
     found = published.table("cloudflare-throughput").query("gogc != '100'")
     return {str(gogc): float(x) for gogc, x in zip(found["gogc"], found["op_per_s"], strict=True)}
 
 
 def published_law() -> Scaling | None:
-    """The law through the document's throughputs at GOGC=100 up to their peak."""
+    """The scalability law fitted to the document's throughputs at GOGC=100 up to their peak."""
     found = published_throughput("100")
     peak = max(found, key=found.__getitem__)
     rising = {n: x for n, x in found.items() if n <= peak}
@@ -525,7 +525,7 @@ def published_law() -> Scaling | None:
 # === Charts ==========================================================================
 
 
-_TICKS = (1, 8, 16, 24, 32, 48, 64, 96)  # of an axis of goroutines or Ps
+_TICKS = (1, 8, 16, 24, 32, 48, 64, 96)  # on axes of goroutines or Ps
 
 
 def _thousands(x: float) -> str:
@@ -533,7 +533,7 @@ def _thousands(x: float) -> str:
 
 
 def _from_zero(label: str, high: float | None = None) -> Axis:
-    """The y axis of a throughput."""
+    """A y axis for a throughput."""
     return Axis(label, limits=(0, high), format=_in_thousands)
 
 
@@ -555,7 +555,7 @@ def _range(values: Sequence[float]) -> str:
 
 @chart("cloudflare-published", "The document's throughputs are missing")
 def published_scaling(recording: Recording) -> Drawing | None:
-    """The document's throughputs, with the scalability law through those up to its peak."""
+    """The document's throughputs, with the scalability law fitted up to the peak."""
     del recording
     figures = published.table("cloudflare-throughput").astype({"op_per_s": float})
     law = published_law()
@@ -587,7 +587,7 @@ def published_scaling(recording: Recording) -> Drawing | None:
         points,
         f"As published: {_thousands(published_throughput('100')[last])} signatures a second "
         f"from {last} goroutines, {_thousands(most)} with the best GOGC; a law fitted up to the "
-        f"peak says {_thousands(law.at(last))}",
+        f"peak predicts {_thousands(law.at(last))}",
         Axis("goroutines, on 24 cores with 48 threads", limits=(0, last * 1.03)),
         _from_zero("signatures per second", 1.12 * most),
         kind="A chart of the published throughputs over the goroutines, with the Universal "
@@ -610,7 +610,7 @@ def _swept(
     metric: str,
     x: str,
 ) -> list[Point]:
-    """A metric over x, a panel per release; `lines` are colours, and variants by their x."""
+    """A metric over x, a panel per release; `lines` maps names to a colour and variants by x."""
     return [
         point
         for go in recording.releases
@@ -661,7 +661,7 @@ def scaling(recording: Recording) -> Drawing | None:
 
 
 def _scaling_title(points: Sequence[Point], cpus: int) -> str:
-    """What each release gains from more goroutines at the first GOGC that was measured."""
+    """The gain of each release from more goroutines, at the first GOGC that was measured."""
     setting, said = points[0].line, []
     at_one_gogc = [p for p in points if p.line == setting]
     for line in by_panel(at_one_gogc).values():
@@ -675,14 +675,14 @@ def _scaling_title(points: Sequence[Point], cpus: int) -> str:
     )
 
 
-_OFF = 30_000  # where the GC off stands on an axis of GOGC
+_OFF = 30_000  # the position of "off" on an axis of GOGC
 _STEPS = (100, 200, 400, 800, 2400, 4800, 11300)
 _GOGC_TICKS = {float(g): f"{g:,}" for g in _STEPS} | {_OFF: "off"}
 
 
-@chart("cloudflare-gogc", "GOGC was not swept")
+@chart("cloudflare-gogc", "No sweep of GOGC was measured")
 def sweep(recording: Recording) -> Drawing | None:
-    """Throughput over GOGC, a panel per release; the GC off stands at the right."""
+    """Throughput over GOGC, a panel per release; GC off is at the right."""
     variant, metric, words = sweep_variant(recording)
     on = {int(setting): variant(setting) for setting in GOGCS if setting != "off"}
     lines = {"GOGC": (ORANGE, on), "GC off": (GREEN, {_OFF: variant("off")})}
@@ -699,7 +699,7 @@ def sweep(recording: Recording) -> Drawing | None:
     figures = published_sweep().items() if own else ()
     found = points and curves(
         points + one_p,
-        "Throughput over that at GOGC=100: " + "; ".join(map(_gained, by_panel(points).values())),
+        "Throughput relative to GOGC=100: " + "; ".join(map(_gained, by_panel(points).values())),
         Axis(f"GOGC (log); {words.partition(', ')[2]}", "log", _GOGC_TICKS, (85, 36_000)),
         _from_zero(words.partition(",")[0]),
         kind=f"A line chart of {words}, over GOGC ({_OFF:,} stands for off)",
@@ -712,18 +712,18 @@ def sweep(recording: Recording) -> Drawing | None:
 
 
 def _gained(swept: Sequence[Point]) -> str:
-    """What a release gains from a larger GOGC, and from none."""
+    """A release's gain from a larger GOGC, and from turning the GC off."""
     over = {p.x: rounding.times(p.estimate.value / swept[0].estimate.value) for p in swept}
     best = max(swept, key=lambda p: (p.x != _OFF, p.estimate.value))
     said = [f"Go {best.data['go']} up to {over[best.x]} (GOGC={best.x:.0f})"]
-    if _OFF in over:  # on one line of the title, as capitals are wide
+    if _OFF in over:  # no-break spaces keep it on one line of the title
         said.append(f"{over[_OFF]} with the GC off".replace(" ", "\u00a0"))
     return ", ".join(said)
 
 
-@chart("cloudflare-grid", "None of the choices was measured")
+@chart("cloudflare-grid", "No combination of Ps and GOGC was measured")
 def grid(recording: Recording) -> Drawing | None:
-    """Small multiples of the choices: a panel per release, Ps on x, a line per GOGC."""
+    """Small multiples of all combinations: a panel per release, Ps on x, a line per GOGC."""
     inks = zip(GRID_GOGC, (ORANGE, PURPLE, BLUE, INK, GREEN), strict=True)
     lines = {
         _named(setting): (ink, {procs: turns(procs, setting) for procs in GRID_PROCS})
@@ -751,7 +751,7 @@ _THROUGHPUT, _CYCLES = "throughput", "how often the GC runs"
 _MECHANISM = {_THROUGHPUT: (RATE, _thousands), _CYCLES: ("gc-cycle-op", rounding.plain)}
 
 
-@chart("cloudflare-turns", "Signing on Ps that take turns was not measured, or ran no GC cycle")
+@chart("cloudflare-turns", "Signing on Ps taking turns was not measured, or had no GC cycle")
 def mechanism(recording: Recording) -> Drawing | None:
     """Throughput and operations per GC cycle over the Ps that take turns on one CPU."""
     points = [
@@ -799,13 +799,13 @@ def _mechanism_title(recording: Recording, rates: Iterable[Sequence[Point]]) -> 
         first, last = line[0], line[-1]
         slower &= last.estimate.high < first.estimate.low
         where = threshold(recording, str(first.data["go"]))
-        fall = f"fall most from {where[0]} to {where[1]} Ps" if where else "nowhere fall steeply"
+        fall = f"fall most from {where[0]} to {where[1]} Ps" if where else "never fall steeply"
         said.append(
-            f"{first.line}: {first.label} to {last.label} a CPU second, its operations per "
+            f"{first.line}: {first.label} to {last.label} a CPU second; operations per "
             f"GC cycle {fall}"
         )
     begins = (
-        "With more Ps on one CPU signing slows down" if slower else "Signing on more Ps on one CPU"
+        "Signing slows down with more Ps on a CPU" if slower else "Signing with more Ps on a CPU"
     )
     return f"{begins}. " + "; ".join(said)
 
@@ -814,12 +814,12 @@ def _mechanism_title(recording: Recording, rates: Iterable[Sequence[Point]]) -> 
 
 
 def _no_trace(recording: Recording) -> str:
-    return "No gctrace with cycles was kept" + _left_out(recording, traces(recording)[1])
+    return "No gctrace with cycles was recorded" + _left_out(recording, traces(recording)[1])
 
 
 @chart("cloudflare-gctrace", _no_trace)
 def trace(recording: Recording) -> Drawing | None:
-    """The document's printed cycles next to ours: how far apart, and with what heap."""
+    """The document's GC cycles and ours: the time between them, and the heap."""
     found, unread = traces(recording)
     left_out = _left_out(recording, unread)
     data = pd.DataFrame([{"variant": name} | medians(of) for name, of in found.items()])
@@ -840,9 +840,9 @@ def trace(recording: Recording) -> Drawing | None:
     drawing = ours and dots(
         points,
         f"A cycle every {rounding.plain(first)} ms as published, every {_range(ours)} ms "
-        f"here, with {data['live_mb'].max()} MB or less alive after it",
-        "time from one GC cycle to the next (ms, log; printed to the ms), GOGC=100;\n"
-        "right: the median, and the heap from a cycle's start to what lives after it"
+        f"here, with at most {data['live_mb'].max()} MB live after it",
+        "time from one GC cycle to the next (ms, log; rounded to 1 ms), GOGC=100;\n"
+        "right: the median, and the heap at a cycle's start and its live heap at the end"
         + "".join(f"\n{line}" for line in textwrap.wrap(left_out[2:], 90)),
         kind="A dot plot of the times between GC cycles" + left_out,
         log=True,
@@ -851,7 +851,7 @@ def trace(recording: Recording) -> Drawing | None:
 
 
 def _left_out(recording: Recording, unread: Sequence[GccostError]) -> str:
-    """What follows where gctraces cannot be read; nothing where all can."""
+    """A note that names unreadable gctraces; empty if all can be read."""
     if not unread:
         return ""
     file = Path(unread[0].location).relative_to(recording.run.folder).as_posix()
@@ -864,7 +864,7 @@ def _left_out(recording: Recording, unread: Sequence[GccostError]) -> str:
 
 @chart("cloudflare-profile", "Signing was not profiled")
 def profile(recording: Recording) -> Drawing | None:
-    """Shares of the CPU profile at the collapse and at a better GOGC, next to the document's."""
+    """Shares of the CPU profile at the default and a better GOGC, with the document's."""
     whole, *_ = GC_PARTS
     printed, variants = published_profile(), profiled_variants(recording)
     parts = {
@@ -887,15 +887,15 @@ def profile(recording: Recording) -> Drawing | None:
     found = {(p.data["go"], p.data["gogc"]): p.label for p in points if p.line == whole}
     return dots(
         points,
-        "The GC and its locks in the CPU profile at GOGC="
+        "Share of the GC and its locks in the CPU profile at GOGC="
         + f"{' and '.join(variant.gogc for variant in variants)}: "
         + "; ".join(
             f"{' and '.join(found.get((go, variant.gogc), '–') for variant in variants)} on Go {go}"
             for go in dict.fromkeys(go for go, _ in found)
         ),
         "share of the CPU profile (%); shares overlap\n"
-        "hollow diamonds: flat shares of the functions that the document printed",
-        kind="A dot plot of shares of the CPU profile, which overlap",
+        "hollow diamonds: flat shares of the functions that the document lists",
+        kind="A dot plot of overlapping shares of the CPU profile",
         limits=PERCENT,
     )
 
@@ -923,12 +923,12 @@ def gc_share(recording: Recording) -> Drawing | None:
             f"The GC's share of the CPU time depends on the measure: with {MOST_PROCS} Ps on one "
             f"CPU it is {_range([p.estimate.value for p in points])} %"
         ),
-        "share of the process's CPU time (%); more than 100 is counted too high",
+        "share of the process's CPU time (%); a value over 100 is an overcount",
         kind="A dot plot of the GC's share by several measures",
     )
 
 
-# --- What to take home -------------------------------------------------------------------
+# --- Throughput against memory, drawn ----------------------------------------------------
 
 _WAYS = {
     "fixed GOGC": (FIXED, BLUE),
@@ -942,7 +942,7 @@ _LINES = {variant: (line, ink) for line, (variants, ink) in _WAYS.items() for va
 
 @chart("cloudflare-pareto", f"A server's garbage was not measured on Go {TODAY_GO}")
 def pareto(recording: Recording) -> Drawing | None:
-    """Throughput per CPU second against peak memory, the Pareto front drawn."""
+    """Throughput per CPU second against peak memory, with the Pareto front."""
     found = ways(recording)
     if not found:
         return None
@@ -975,7 +975,7 @@ def pareto(recording: Recording) -> Drawing | None:
         points,
         _pareto_title(found),
         Axis(
-            "peak resident memory (MiB, log); next to each point: its GOGC, or its goal in MiB\n"
+            "peak resident memory (MiB, log); labels: GOGC, or the target in MiB\n"
             "grey line: the Pareto front",
             "log",
             ticks_between(least, most),
@@ -995,22 +995,22 @@ def pareto(recording: Recording) -> Drawing | None:
 def _pareto_title(found: Sequence[Way]) -> str:
     best = max(found, key=lambda w: w.rate.value)
     title = (
-        f"The most throughput, {_thousands(best.rate.value)} operations per CPU second, "
-        f"takes {rounding.mebibytes(best.memory.value)} ({way(best.variant)})"
+        f"The highest throughput, {_thousands(best.rate.value)} operations per CPU second, "
+        f"needs {rounding.mebibytes(best.memory.value)} ({way(best.variant)})"
     )
     for w in found:
         if w.variant == SERVE:
             memory = rounding.mebibytes(w.memory.value)
-            title += f"; the default makes {_thousands(w.rate.value)} with {memory}"
+            title += f"; the default reaches {_thousands(w.rate.value)} with {memory}"
     return title
 
 
 # --- The model -----------------------------------------------------------------------------
 
 
-@chart("cloudflare-model", "There are too few samples to tell cycles from page faults")
+@chart("cloudflare-model", "There are too few samples to separate GC cycles from page faults")
 def model(recording: Recording) -> Drawing | None:
-    """What the model leaves unexplained, a panel per workload and release."""
+    """The residuals of the cost model, a panel per workload and release."""
     fits = [
         (workload, go, fit)
         for workload, variants in MODELLED.items()
@@ -1041,11 +1041,12 @@ def model(recording: Recording) -> Drawing | None:
         axes.set(ylim=(-reach, reach), ylabel="measured −\nmodel (µs)")
         words = f"{panel}: " + ", ".join(label for _, label in parts.values())
         axes.set_title("\n".join(textwrap.wrap(words, 76)), fontsize=9)
-    below(figure, "CPU time per operation by the model (µs)")
+    below(figure, "CPU time per operation predicted by the model (µs)")
     explained = _range([100 * fit.r2 for *_, fit in fits])
     cycles = _range([fit.coefficients[1].value / 1000 for *_, fit in fits])
     title = (
-        f"Two counts explain {explained} % of what an operation takes; a GC cycle costs {cycles} µs"
+        f"GC cycles and page faults explain {explained} % of the variance of an operation's "
+        f"CPU time; a GC cycle costs {cycles} µs"
     )
     headline(figure, title)
     alt = told(points, "Residuals of a linear model of the CPU time per operation")

@@ -1,4 +1,4 @@
-"""What the charts of several studies share: names, colours, and the points of the usual lines."""
+"""Names, colours and helpers that the charts of several studies share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from gccost.showing.plots import (
 )
 from gccost.stats import Estimate, Floats
 
-# How a variant is called beside its points.
+# The name of each benchmark on charts and in tables.
 NAMES = {
     "AllocateFree": "manual free",
     "AllocateDefer": "freed by defer",
@@ -106,7 +106,7 @@ VERDICT_COLOURS = {
     Label.FAILS: ORANGE,
     Label.UNDECIDED: MUTED,
 }
-# What needs no collecting is blue, what the GC frees orange; what is beside that green.
+# Blue: no garbage collection needed; orange: a finalizer frees; green: a cleanup frees.
 COLOURS = {
     "AllocateFree": BLUE,
     "AllocateDefer": BLUE,
@@ -129,7 +129,7 @@ def colour(variant: Variant) -> str:
 
 
 def release(recording: Recording, on: str) -> str:
-    """A panel's heading."""
+    """The heading of a release's panel."""
     document = recording.study.document
     whose = {document: "the document's toolchain", toolchains.today(document): "today's"}
     whose |= {DOCUMENT_JDK: "in place of the document's 9"}
@@ -147,28 +147,28 @@ def in_percent(e: Estimate) -> Estimate:
 
 
 def change(recording: Recording, ratio: Ratio, go: str) -> str:
-    """A ratio as a change, "−18.2 %", or that there is none to be told from noise."""
+    """A ratio as a change, such as "−18.2 %", or words where there is no significant one."""
     if not recording.ratio(ratio, go).samples:
         return "not measured"
     if not recording.differs(ratio, go):
-        return "no difference that can be told"
+        return "no significant difference"
     change = recording.ratio(ratio, go).value - 1
     return ("+" if change > 0 else "") + rounding.percent(change)
 
 
 def on_each(recording: Recording, ratio: Ratio) -> str:
-    """A ratio on each release: "8.7× on Go 1.20.14, 12.1× on Go 1.27.4"."""
+    """A ratio on each release, such as "8.7× on Go 1.20.14, 12.1× on Go 1.27.4"."""
     found = ((go, recording.ratio(ratio, go)) for go in recording.releases)
     return ", ".join(f"{rounding.times(e.value)} on Go {go}" for go, e in found if e.samples)
 
 
 def measured(points: Iterable[Point]) -> list[Point]:
-    """The points that rest on samples."""
+    """The points that have samples."""
     return [point for point in points if point.estimate.samples]
 
 
 def compared(recording: Recording, ratio: Ratio, go: str, line: str, colour: str) -> Point:
-    """A ratio on a release, with the samples behind it."""
+    """A point for a ratio on a release, with its samples."""
     estimate = recording.ratio(ratio, go)
     return Point(
         "",
@@ -183,17 +183,17 @@ def compared(recording: Recording, ratio: Ratio, go: str, line: str, colour: str
 
 # --- Lines over x ------------------------------------------------------------------
 
-# Of a metric of a variant on a release: a value for each sample, and the estimate.
+# A metric's values, one per sample, and its estimate.
 Found = tuple[Sequence[float] | Floats, Estimate]
 
 
 def timed(recording: Recording, variant: Variant, go: str, metric: str) -> Found:
-    """A time, or another metric that is never 0."""
+    """The values and level of a time, or of another metric that is never 0."""
     return recording.values(variant, go, metric), recording.level(variant, go, metric)
 
 
 def counted(recording: Recording, variant: Variant, go: str, metric: str) -> Found:
-    """A metric that may be 0."""
+    """The values and amount of a metric that may be 0."""
     return recording.values(variant, go, metric), recording.amount(variant, go, metric)
 
 
@@ -212,11 +212,11 @@ def levels(
     data: Mapping[str, object],
     **drawn: Any,
 ) -> list[Point]:
-    """A metric (times `factor`) over the x of each variant; what was not measured is left out.
+    """A metric (times `factor`) at the x of each variant; unmeasured variants are left out.
 
-    `say` writes a value, `after` stands after it. The data name the line, as variant, and the
-    release, unless `data` (see `Point`) does; a None in it stands for x. The rest is given
-    to `Point`.
+    `say` formats a value's label and `after` is appended to it. The points' data default to
+    the line (as variant) and the release; `data` overrides them, and a None in it is replaced
+    by x. Other arguments are passed to `Point`.
     """
     named = {"variant": line, "go": go} | dict(data)
     found = [(x, *find(recording, variant, go, metric)) for x, variant in variants]
@@ -241,7 +241,7 @@ def levels(
 
 @dataclass(frozen=True)
 class Part:
-    """A share of a profile that is drawn: see `Share` for `within` and `of`."""
+    """A share of a CPU profile to draw; see `Share` for `within` and `of`."""
 
     functions: tuple[str, ...]
     within: tuple[str, ...] = ()
@@ -258,7 +258,7 @@ def shares(
     panel: str,
     **data: object,
 ) -> list[Point]:
-    """The shares (%) of a variant's profiles, a line a part; none if it was not profiled."""
+    """The shares (%) of a variant's profiles, a line per part; empty if it was not profiled."""
     points = []
     for name, part in parts.items():
         share = Share(variant, part.functions, part.within, part.of)
@@ -284,12 +284,12 @@ def shares(
 
 @dataclass(frozen=True)
 class Timing:
-    """What one line of a chart of times shows; `data` are its columns in place of the usual."""
+    """One line of a chart of times; `data` replaces the default data columns."""
 
     name: str
     variant: Variant
     metric: str = "ns/op"
-    against: Variant | None = None  # the ratio to it stands in brackets
+    against: Variant | None = None  # the baseline of the ratio in brackets
     colour: str = BLUE
     published: Sequence[Mark] = ()
     find: Callable[[Recording, Variant, str, str], Found] = timed
@@ -299,7 +299,7 @@ class Timing:
 def costs(
     variants: Iterable[Variant], against: Variant, published: Mapping[str, Sequence[Mark]]
 ) -> list[Timing]:
-    """Lines that compare what each way to free costs; `published` is by benchmark."""
+    """Lines that compare the costs of ways to free; `published` is by benchmark."""
     return [
         Timing(
             NAMES[variant.benchmark],
@@ -317,7 +317,7 @@ def timings(
     lines: Sequence[Timing],
     say: Callable[[float], str] = rounding.nanoseconds,
 ) -> list[Point]:
-    """What each line takes per operation, a panel per release; what is missing is left out."""
+    """The cost per operation of each measured line, a panel per release."""
     points = []
     for go in recording.releases:
         for line in lines:
@@ -350,7 +350,7 @@ def timings(
 
 
 def on_and_off(variant: Variant, off: Variant, marks: Mapping[str, Sequence[Mark]]) -> list[Timing]:
-    """A variant with the GC on and off: in the loop, and with what it left done."""
+    """Lines for a variant with the GC on and off: the loop alone, and settled."""
     return [
         Timing("GC on, the loop", variant, colour=ORANGE, published=marks.get("100", ())),
         Timing("GC off, the loop", off, colour=GREEN, published=marks.get("off", ())),
@@ -360,7 +360,7 @@ def on_and_off(variant: Variant, off: Variant, marks: Mapping[str, Sequence[Mark
 
 
 def gc_off_title(recording: Recording, what: str, variant: Variant, off: Variant) -> str:
-    """What turning the GC off does to a variant, per release."""
+    """A title that says how turning the GC off changes a variant's cost, per release."""
     saved: dict[str, list[str]] = {}
     for go in recording.releases:
         if recording.ratio(Ratio(off, variant), go).samples:
@@ -368,9 +368,9 @@ def gc_off_title(recording: Recording, what: str, variant: Variant, off: Variant
                 change(recording, Ratio(off, variant, metric), go)
                 for metric in ("ns/op", "settled-ns/op")
             )
-            told = f"{loop} in the loop, {settled} with the rest collected"
+            told = f"{loop} in the loop, {settled} settled"
             if loop == settled:
-                told = f"{loop}, in the loop or with the rest collected"
+                told = f"{loop}, in the loop and settled"
             saved.setdefault(told, []).append(f"Go {go}")
     parts = [f"{told}, on {' and '.join(releases)}" for told, releases in saved.items()]
     return f"{what} with the GC off: " + ("; ".join(parts) or "it was not measured")
@@ -378,11 +378,11 @@ def gc_off_title(recording: Recording, what: str, variant: Variant, off: Variant
 
 # --- Work that many goroutines share ---------------------------------------------------
 
-_CLOCKS = {"ns/op": "wall time per object", "cpu-ns/op": "CPU time per object, all threads"}
+_CLOCKS = {"ns/op": "wall-clock time per object", "cpu-ns/op": "CPU time per object, all threads"}
 
 
 def shared_work(name: str, benchmarks: Sequence[str]) -> NamedChart[Recording]:
-    """The chart of what an object costs when goroutines share the work, a curve a benchmark."""
+    """A chart of the cost per object when goroutines share the work, a curve per benchmark."""
 
     @chart(name, f"Work shared among goroutines was not measured on Go {TODAY_GO}")
     def drawn(recording: Recording) -> Drawing | None:
@@ -404,7 +404,7 @@ def shared_work(name: str, benchmarks: Sequence[str]) -> NamedChart[Recording]:
         lines = by_line(p for p in points if p.panel == _CLOCKS["ns/op"]).items()
         return curves(
             points,
-            f"Wall time per object from {GOROUTINES[0]} to "
+            f"Wall-clock time per object from {GOROUTINES[0]} to "
             f"{max((p.x for p in points), default=0):.0f} goroutines on Go {TODAY_GO}: "
             + "; ".join(
                 f"{line} {rounding.plain(each[0].estimate.value)} to {each[-1].label}"
@@ -426,7 +426,7 @@ def shared_work(name: str, benchmarks: Sequence[str]) -> NamedChart[Recording]:
 
 @chart("verdicts", "No claim was measured")
 def verdicts(ledger: Sequence[Row]) -> Drawing | None:
-    """Every measured claim: ours over the published figure, where it holds, the verdict."""
+    """Every measured claim: measured over published, the range where it holds, the verdict."""
     drawn = [r for r in ledger if r.verdict.label is not Label.UNTESTABLE and r.estimate.samples]
     points = [
         Point(
@@ -453,8 +453,8 @@ def verdicts(ledger: Sequence[Row]) -> Drawing | None:
             sum(r.verdict.label is label for r in drawn) for label in (Label.HOLDS, Label.FAILS)
         )
         return (
-            f"Verdicts that the claim holds: {held} of {len(drawn)}; "
-            f"that it does not: {failed}; undecided: {len(drawn) - held - failed}"
+            f"Of {len(drawn)} verdicts {held} say that the claim holds and "
+            f"{failed} that it fails; {len(drawn) - held - failed} are undecided"
         )
 
     found = dots(
@@ -466,7 +466,7 @@ def verdicts(ledger: Sequence[Row]) -> Drawing | None:
         reference=1,
         decorate=where_it_holds,
     )
-    # The data hold the measured figure itself, not the ratio.
+    # The data hold the measured value, not its ratio to the published value.
     own = [
         replace(
             p,
@@ -484,7 +484,7 @@ def verdicts(ledger: Sequence[Row]) -> Drawing | None:
 
 
 def control(recording: Recording) -> Chart:
-    """The A/A controls: identical code against itself."""
+    """A chart of the A/A controls: identical code compared with itself."""
     points = [
         Point(
             "",
@@ -500,13 +500,13 @@ def control(recording: Recording) -> Chart:
     values = [v for p in points for v in (p.estimate.low, p.estimate.high, *p.raw)]
     ends = [v for v in values if math.isfinite(v)] or [1.0]
 
-    @chart(f"{recording.study.name}-control", "No code was measured twice here")
+    @chart(f"{recording.study.name}-control", "No A/A control was measured")
     def drawn(points: list[Point]) -> Drawing | None:
         return dots(
             points,
             f"Identical code measured twice differs by {rounding.percent(math.expm1(off))} at most",
-            "cost over that of the same code, measured once more (ratio)",
-            kind="A dot plot of the ratios of identical code to itself",
+            "cost relative to a second measurement of the same code (ratio)",
+            kind="A dot plot of the ratios of identical code",
             limits=(min(0.98, *ends) - 0.01, max(1.02, *ends) + 0.01),
             reference=1,
         )

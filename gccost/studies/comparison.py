@@ -1,6 +1,6 @@
-"""Tables with a row per variant: what it costs, what its processes used, what it adds.
+"""Tables with a row per variant: its costs, its processes' resource usage, or its overhead.
 
-A table is a mapping from a column's heading to what the column shows of a line.
+A table is a mapping from a column's heading to a function that makes a line's cell.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gccost.studies.weimer import per_object
 
 @dataclass(frozen=True)
 class Line:
-    """A variant on a release, next to the variant that it is compared with."""
+    """A variant on a release, with its baseline."""
 
     recording: Recording
     variant: Variant
@@ -54,7 +54,7 @@ def of_variants(
     baseline: Variant,
     release: str,
 ) -> Markup:
-    """A table of the variants that were measured on a release."""
+    """Return a table of the variants that were measured on a release."""
     lines = [Line(recording, variant, baseline, release) for variant in variants]
     heap = dict(baseline.sub).get("mb")
     where = f", next to {heap} MB of live Go memory" if heap else ""
@@ -80,12 +80,12 @@ def amount(metric: str, shown: Callable[[float], str] = rounding.count) -> Colum
 
 
 def compared(shown: Column, of_baseline: str = "–") -> Column:
-    """A column that compares with the baseline, whose own cell says `of_baseline`."""
+    """A column that compares with the baseline; the baseline's own cell is `of_baseline`."""
     return lambda line: Cell(of_baseline) if line.variant == line.baseline else shown(line)
 
 
 def costs(baseline: Variant) -> Columns:
-    """Time, against a baseline, memory, and what is left unfreed."""
+    """Columns for time, ratio to a baseline, memory, and blocks left unfreed."""
     return {
         "variant": lambda line: (
             NAMES[line.variant.benchmark] + (", GC off" if line.variant.gogc == "off" else "")
@@ -114,8 +114,8 @@ def _objects(line: Line) -> str:
     return rounding.count(float(line.recording.samples(line.variant, line.release)["n"].iloc[0]))
 
 
-# What the system counted of whole processes, as `time` prints it. The baseline is
-# the process that does no work: per-object costs are net of it.
+# Resource usage of whole processes, as `time` prints it. The baseline is an idle
+# process; per-object costs are net of it.
 PROCESSES: Columns = {
     "variant": lambda line: on_a_jvm(line.variant),
     "objects": compared(_objects),
@@ -136,10 +136,10 @@ PROCESSES: Columns = {
 
 
 def choices(c_ns: float, per_second: float) -> Columns:
-    """What a variant adds to a program that frees manually now.
+    """Columns for the cost that a variant adds to a program that now frees manually.
 
-    `c_ns` is what the C work behind an object takes, in ns; `per_second` is how
-    many objects a second there are.
+    `c_ns` is the time of the C work per object in ns; `per_second` is the number of
+    objects per second.
     """
 
     def added(line: Line) -> float:
@@ -150,7 +150,7 @@ def choices(c_ns: float, per_second: float) -> Columns:
         return rounding.count(held.value if held.samples else line.amount("c-unfreed-loop"))
 
     def wait(line: Line) -> str:
-        # By Little's law: what waits on average, over what is freed in a time.
+        # Little's law: the mean number of waiting blocks times the time per block.
         mean = line.recording.amount(line.variant, line.release, "c-held-mean")
         return rounding.nanoseconds(mean.value * line.level("ns/op")) if mean.samples else "–"
 

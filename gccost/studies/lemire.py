@@ -1,4 +1,4 @@
-"""Lemire: a finalizer against a manual free."""
+"""Lemire: a finalizer compared with a manual free."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ from gccost.studies.common import (
 # === Cases ===========================================================================
 
 
-# Enough for some two hundred stacks at 250 a second (gosrc/meter).
+# Yields about two hundred stacks at 250 a second (gosrc/meter).
 _PROFILED = 800_000
 
 
 def _lemire() -> Iterator[Case]:
     def case(variant: Variant, go: str, n: int = AS_PUBLISHED) -> Case:
         keeps = variant.benchmark in LEAKS_BY_DESIGN or variant.gogc == "off"
-        # Nothing is freed in the loop of these: memory caps their N.
+        # These free nothing in the loop, so memory limits their N.
         return Case(
             "cstr", variant, go, n, retained_bytes=RECORD if keeps and not variant.stationary else 0
         )
@@ -98,7 +98,7 @@ def _published() -> pd.DataFrame:
 
 @chart("lemire-published", "The document's timings are missing")
 def published_timings(recording: Recording) -> Drawing | None:
-    """The document's own four timings; nothing of the recording is used."""
+    """The document's own four timings; the recording is not used."""
     del recording
     table = _published()
     times = table.pivot_table(index="gogc", columns="variant", values="ns_per_op")
@@ -118,7 +118,7 @@ def published_timings(recording: Recording) -> Drawing | None:
         points,
         f"Published: a finalizer costs {rounding.times(ratios['100'])} a manual free, "
         f"and {rounding.times(ratios['off'])} with the GC off",
-        "wall time per operation (ns), as published",
+        "wall-clock time per operation (ns), as published",
         kind="A dot plot of the four published timings",
     )
     return found and replace(found, data=table)
@@ -134,25 +134,25 @@ _COST_VARIANTS = (
 )
 
 
-@chart("lemire-cost", "What a finalizer costs against a manual free was not measured")
+@chart("lemire-cost", "The cost of a finalizer and of a manual free was not measured")
 def cost(recording: Recording) -> Drawing | None:
-    """What each way to free costs per operation, a panel per release."""
+    """The cost per operation of each way to free, a panel per release."""
     figures = _published().query("gogc == '100'").set_index("variant")["ns_per_op"]
     return dots(
         timings(
             recording,
             costs(_COST_VARIANTS, FREE, {str(v): [Mark(ns)] for v, ns in figures.items()}),
         ),
-        "Against a manual free a finalizer costs " + on_each(recording, Ratio(AUTO, FREE)),
-        "wall time per operation (ns); in brackets: against a manual free\n"
+        "Cost of a finalizer relative to a manual free: " + on_each(recording, Ratio(AUTO, FREE)),
+        "wall-clock time per operation (ns); in brackets: relative to a manual free\n"
         "hollow diamonds: as published",
-        kind="A dot plot of the wall time per operation",
+        kind="A dot plot of the wall-clock time per operation",
     )
 
 
 @chart("lemire-gc-off", "The finalizer was not measured")
 def gc_off(recording: Recording) -> Drawing | None:
-    """The finalizer with the GC on and off: in the loop, and with what it left done."""
+    """The finalizer with the GC on and off: in the loop alone, and settled."""
     off = Variant("AllocateAuto", gogc="off")
     figures = _published().query("variant == 'AllocateAuto'").set_index("gogc")["ns_per_op"]
     return dots(
@@ -160,15 +160,14 @@ def gc_off(recording: Recording) -> Drawing | None:
             recording, on_and_off(AUTO, off, {str(g): [Mark(ns)] for g, ns in figures.items()})
         ),
         gc_off_title(recording, "The finalizer", AUTO, off),
-        "wall time per operation (ns); settled: with the collecting that frees the rest\n"
+        "wall-clock time per operation (ns); settled: including the final collections\n"
         "hollow diamonds: as published",
-        kind="A dot plot of the wall time per operation",
+        kind="A dot plot of the wall-clock time per operation",
     )
 
 
-# What the profile is sorted into: each a share of the stacks that hold any of
-# these functions, so shares overlap and need not add up to the whole. Names
-# changed between releases; all of them are listed.
+# Each share counts the stacks that contain any of its functions, so shares overlap.
+# Function names changed between releases; all of them are listed.
 LEMIRE_SHARES = {
     "calling C (cgocall)": ("runtime.cgocall",),
     "SetFinalizer": ("runtime.SetFinalizer",),
@@ -193,7 +192,7 @@ _PUBLISHED_AS = {
 
 @chart("lemire-profile", "The finalizer version was not profiled")
 def profile(recording: Recording) -> Drawing | None:
-    """Where the finalizer version's CPU time goes, next to the document's profile."""
+    """Shares of the finalizer version's CPU time, with the document's profile."""
     variant = profiled("AllocateAuto")
     printed = published.table("lemire-profile").set_index("function")["cum_percent"].astype(float)
     parts = {
@@ -209,16 +208,16 @@ def profile(recording: Recording) -> Drawing | None:
     return dots(
         points,
         lambda: (
-            "Of the finalizer version's CPU time "
+            "CPU time of the finalizer version: "
             + "; ".join(
-                f"{label} calls C and {found['SetFinalizer', go]} is SetFinalizer on Go {go}"
+                f"{label} in C calls and {found['SetFinalizer', go]} in SetFinalizer on Go {go}"
                 for (line, go), label in found.items()
                 if line == "calling C (cgocall)"
             )
         ),
-        "share of the CPU profile whose stacks hold it (%)\nhollow diamonds: as published, "
-        "on macOS (its pthread_cond_signal for futex)",
-        kind="A dot plot of shares of the CPU profile, which overlap",
+        "share of the CPU profile's stacks that contain it (%)\nhollow diamonds: as published, "
+        "on macOS (pthread_cond_signal instead of futex)",
+        kind="A dot plot of overlapping shares of the CPU profile",
         limits=PERCENT,
     )
 

@@ -1,4 +1,4 @@
-"""How precise the measuring is: independent measurements of one ratio, by two methods."""
+"""The precision of the measurements: one ratio measured independently, by two methods."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OURS, COUNT = "rounds", "count"
 METHODS: Mapping[str, str] = MappingProxyType(
     {
         OURS: "fresh processes in rounds, each round built anew",
-        COUNT: "go test -count=10, as people run it",
+        COUNT: "go test -count=10, as commonly run",
     }
 )
 LOADS: Mapping[str, str] = MappingProxyType(
@@ -52,13 +52,13 @@ LOADS: Mapping[str, str] = MappingProxyType(
 )
 MEASUREMENTS = tuple(str(number) for number in range(1, 9))
 BASELINE, COSTLY = "AllocateFree", "AllocateAuto"
-# Long enough for the GC's own rhythm to show in sixteen laps.
+# Long enough for the GC's cycles to show in sixteen laps.
 _DRIFTED = 8_000_000
 DRIFT = Variant("AllocateAutoLaps")
 
 
 def measured_by(benchmark: str, method: str, load: str, measurement: str) -> Variant:
-    """A variant of one of the independent measurements of the precision experiment."""
+    """A variant of one independent measurement."""
     return Variant(
         benchmark, more=(("method", method), ("load", load), ("measurement", measurement))
     )
@@ -79,7 +79,7 @@ def _precision() -> Iterator[Case]:
 
 @dataclass(frozen=True)
 class _OtherMethod(Quantity):
-    """A ratio that is estimated by another method than ours."""
+    """A ratio that is estimated by a method other than ours."""
 
     ratio: Ratio
     at_once: ClassVar[bool] = True
@@ -90,7 +90,7 @@ class _OtherMethod(Quantity):
 
 
 class PairedMeans(_OtherMethod):
-    """A ratio as this package estimated it before: the median of the rounds' ratios of means."""
+    """The median over rounds of the ratio of means, this package's former estimator."""
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The ratio, with Student's interval over the rounds."""
@@ -107,16 +107,16 @@ class PairedMeans(_OtherMethod):
 
 
 class MedianRatio(_OtherMethod):
-    """A ratio of two medians, each with the interval that benchstat gives: by order statistics."""
+    """A ratio of two medians, each with benchstat's interval from order statistics."""
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The ratio; the two intervals are combined as independent errors."""
+        """The ratio, with both intervals combined as independent errors."""
         sides = [
             np.sort(np.log(data.samples(variant, release)[self.ratio.metric].dropna().to_numpy()))
             for variant in self.variants
         ]
         n = min(map(len, sides))
-        if n < 6:  # with fewer no interval of order statistics is as sure as 95 %
+        if n < 6:  # order statistics of fewer cannot give a 95 % interval
             return stats.amount([])
         halves = []
         for logs in sides:
@@ -139,7 +139,7 @@ ESTIMATORS: dict[str, tuple[str, Callable[[Ratio], Quantity]]] = {
 
 
 def measurements(method: str, load: str) -> tuple[Quantity, ...]:
-    """The independent measurements of L1's ratio by one of ESTIMATORS."""
+    """The independent measurements of claim L1's ratio by one of ESTIMATORS."""
     samples, quantity = ESTIMATORS[method]
     return tuple(
         quantity(
@@ -153,7 +153,7 @@ def measurements(method: str, load: str) -> tuple[Quantity, ...]:
 
 
 def agreement(load: str) -> Agreement:
-    """Whether our measurements agree within their intervals, and go test -count's do not."""
+    """The agreement of our measurements, compared with that of go test -count's."""
     ours, _, count = (measurements(method, load) for method in ESTIMATORS)
     return Agreement(ours, count)
 
@@ -174,9 +174,9 @@ CLAIMS: tuple[Claim, ...] = tuple(
 _INKS = dict(zip(ESTIMATORS, (BLUE, GREEN, ORANGE), strict=True))
 
 
-@chart("precision", "No ratio was measured several times over")
+@chart("precision", "No ratio was measured repeatedly")
 def precision(recording: Recording) -> Drawing | None:
-    """Eight independent measurements of L1 by each method, quiet and busy."""
+    """Eight independent measurements of claim L1 by each method, quiet and busy."""
     within = {
         (method, load): rounding.percent(
             Agreement(measurements(method, load)).estimate(recording, TODAY_GO).value - 1
@@ -202,7 +202,7 @@ def precision(recording: Recording) -> Drawing | None:
     margin = 0.03 * (high - low)
     return dots(
         points,
-        "The same ratio measured eight times over lies within "
+        "Eight measurements of the same ratio lie within "
         + ", ".join(
             f"{spread} by {method}"
             for (method, load), spread in within.items()
@@ -216,9 +216,9 @@ def precision(recording: Recording) -> Drawing | None:
     )
 
 
-@chart("precision-slices", "The slices of no sample were kept")
+@chart("precision-slices", "No slices were recorded")
 def slices(recording: Recording) -> Drawing | None:
-    """The slices of one process of the baseline, quiet and busy: the floor and the bursts."""
+    """The slices of one baseline process, quiet and busy, with their floor and mean."""
     found = {}
     for load in LOADS:
         path = recording.run.slices(measured_by(BASELINE, OURS, load, MEASUREMENTS[0]).on(TODAY_GO))
@@ -240,8 +240,8 @@ def slices(recording: Recording) -> Drawing | None:
             axes.axhline(level, color=ink, linewidth=1.2)
             label_right(axes, level, f"{name} {rounding.nanoseconds(level)}", ink, va=side)
         axes.set(ylim=(0, top), title=LOADS[load], ylabel="ns per operation")
-    below(figure, "slice of 1,024 operations, in order; slices above the top are drawn there")
-    title = "A loop is slowed down in bursts: " + ", ".join(
+    below(figure, "slice of 1,024 operations, in order; slower slices are drawn at the top edge")
+    title = "Bursts slow a loop down: " + ", ".join(
         f"{LOADS[load]}, its mean is {rounding.nanoseconds(means[load])} "
         f"and its floor {rounding.nanoseconds(floors[load])}"
         for load in found
@@ -280,8 +280,8 @@ def drift(recording: Recording) -> Drawing | None:
     medians = [p.estimate.value for p in points] or [math.nan]
     found = curves(
         points,
-        f"In one process the most expensive lap costs {rounding.times(max(medians) / min(medians))}"
-        " the cheapest: what is measured depends on N",
+        f"In one process the slowest lap takes {rounding.times(max(medians) / min(medians))}"
+        " the time of the fastest: the result depends on N",
         Axis("operations so far (millions)"),
         Axis("ns per operation in this lap", limits=(0, None)),
         kind="A line chart of the time per operation over the millions of operations so far",
@@ -297,7 +297,7 @@ def drift(recording: Recording) -> Drawing | None:
 STUDY = Study(
     name="precision",
     chapter="09-how-sure",
-    question="Does the measuring give the same figure again?",
+    question="Do repeated measurements agree?",
     cases=tuple(_precision()),
     document=TODAY_GO,
     command="make precision",

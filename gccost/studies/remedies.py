@@ -1,4 +1,4 @@
-"""What to do instead: the remedies against a manual free."""
+"""What to do instead: the remedies compared with a manual free."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ def slabs(benchmark: str, handles: int = 64) -> Variant:
 
 
 def living(benchmark: str, live: int = 100_000) -> Variant:
-    """A variant that closes one of so many live handles at random: "LiveSlab", …"""
+    """A variant that closes a random one of so many live handles: "LiveSlab", …"""
     return Variant(benchmark, sub=(("live", str(live)),))
 
 
 LIVE = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 LIVE_REMEDIES = ("LiveManual", "LiveSlab", "LiveCleanup", "LiveFinalizer")
 ONE_HEAP = (Variant("OneHeapCleanup"), Variant("OneHeapFinalizer"))
-# The C calls of one block each that handles of a library are adopted from, without a handle.
+# One C call to make a block and one to free it, without handles: the baseline of adoption.
 MANUAL = Variant("Manual")
-# What runs beside a large live heap, each with the variant that does the same without one.
+# Benchmarks with a large live heap, each with the variant that has none.
 HEAPS = (0, 100, 1_000)
 HEAP_REMEDIES: Mapping[str, Variant] = MappingProxyType(
     {
@@ -70,12 +70,12 @@ HEAP_REMEDIES: Mapping[str, Variant] = MappingProxyType(
         "HeapFinalizer": ONE_HEAP[1],
     }
 )
-# What times each operation.
+# Variants that time each operation.
 LATENCY = tuple(
     Variant(f"Latency{what}")
     for what in ("Manual", "SlabClose", "Slab", "Adopted", "Cleanup", "Finalizer")
 )
-# What is decided between, beside what they are measured against.
+# The remedies, without their baselines.
 REMEDIES: tuple[Variant, ...] = (
     Variant("Batch"),
     Variant("Reuse"),
@@ -92,14 +92,14 @@ REMEDIES: tuple[Variant, ...] = (
     Variant("Registry"),
 )
 SURVIVORS = slabs("SlabSurvivors")
-_TIMED = 1_000_000  # operations whose slowest are told
+_TIMED = 1_000_000  # operations of a latency sample
 _CLOSED_AT_RANDOM = 200_000
-# Half as often where the net is taken away as well, which takes microseconds.
+# Half as many where removing the net takes microseconds.
 _NET_TAKEN_AWAY = 100_000
 
 
 def beside(benchmark: str, mb: int) -> Variant:
-    """One of `HEAP_REMEDIES` next to so many MB of live Go memory: one of `HEAPS`."""
+    """A benchmark of `HEAP_REMEDIES` with so many MB (see `HEAPS`) of live Go memory."""
     return Variant(benchmark, sub=(("mb", str(mb)),)) if mb else HEAP_REMEDIES[benchmark]
 
 
@@ -133,7 +133,7 @@ def _remedies() -> Iterator[Case]:
             variant = living(benchmark, live)
             if variant in (living("LiveSlab"), living("LiveCleanup")):
                 continue
-            # To make ten million handles takes ten seconds.
+            # Making ten million handles takes ten seconds.
             tier = {100_000: "tiny", 10_000_000: "thorough"}.get(live, "standard")
             n = _CLOSED_AT_RANDOM if benchmark in ("LiveManual", "LiveSlab") else _NET_TAKEN_AWAY
             yield Case("remedies", variant, go, n, tier)
@@ -154,13 +154,13 @@ def _remedies() -> Iterator[Case]:
 
 def _claims() -> Iterator[Claim]:
     def settled(over: Variant, under: Variant = FREE) -> Ratio:
-        """A variant with the collecting of the rest, against a manual free."""
+        """The ratio of settled times, by default to a manual free."""
         return Ratio(over, under, "settled-ns/op")
 
     slab, cost, closed = slabs("Slab"), "the-cost", "closed-explicitly"
     held = Amount(SURVIVORS, "c-held/survivor")
     live = Ratio(living("LiveSlab"), living("LiveManual"))
-    # With twice as many goroutines as CPUs at most, as the cases are measured.
+    # The cases have at most twice as many goroutines as CPUs.
     among = Worst(tuple(Ratio(shared("Slab", n), shared("Slab", 1)) for n in GOROUTINES[1:]))
     claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
         ("L6", cost, settled(slab, AUTO), AtLeast()),
@@ -182,8 +182,8 @@ def _claims() -> Iterator[Claim]:
 
 
 SETTLED = "settled-ns/op"
-# What the program closes or frees is blue, what cannot be forgotten green, and the
-# finalizer and the cleanup for each object, which all of them replace, orange.
+# Blue: the program must close or free. Green: automatic. Orange: a finalizer or cleanup per
+# object, which the others replace.
 _BLUE = {
     *("AllocateHeapFree", "Manual", "Batch", "Stop", "LatencyManual", "LatencySlabClose"),
     *("SlabClose", "SlabCloseAtOnce", "AdoptedClose"),
@@ -195,7 +195,7 @@ _ORANGE = {
 
 
 def name(variant: Variant) -> str:
-    """How a remedy is called beside its points."""
+    """The name of a remedy in charts and tables."""
     sizes = dict(variant.sub)
     return NAMES[variant.benchmark] + (f" of {sizes['handles']}" if "handles" in sizes else "")
 
@@ -206,7 +206,7 @@ def _colour(variant: Variant) -> str:
     return BLUE if variant.benchmark in _BLUE else GREEN
 
 
-# What each panel compares with, and the remedies in it.
+# Each panel's baseline and remedies.
 _POOLS = (
     slabs("Slab", 256),
     slabs("Slab"),
@@ -215,12 +215,12 @@ _POOLS = (
     Variant("Reuse"),
 )
 _AGAINST: Mapping[str, tuple[Variant, Iterable[Variant]]] = {
-    "over the manual free of each block": (
+    "relative to the manual free of each block": (
         FREE,
         (HEAP_FREE, MANUAL, *REMEDIES, *ONE_HEAP, CLEANUP, AUTO),
     ),
-    "over the manual free in batches of 256": (Variant("Batch"), _POOLS),
-    "over one call to make and one to free": (
+    "relative to the manual free in batches of 256": (Variant("Batch"), _POOLS),
+    "relative to one call to make and one to free": (
         MANUAL,
         (slabs("Adopted"), slabs("AdoptedClose"), *ONE_HEAP),
     ),
@@ -228,13 +228,13 @@ _AGAINST: Mapping[str, tuple[Variant, Iterable[Variant]]] = {
 
 
 def _settled(recording: Recording, over: Variant, under: Variant) -> str:
-    """A settled cost over another: "1.04×"."""
+    """A ratio of settled costs, such as "1.04×"."""
     return rounding.times(recording.ratio(Ratio(over, under, SETTLED), TODAY_GO).value)
 
 
 @chart("remedies-cost", "None of the remedies was measured")
 def cost(recording: Recording) -> Drawing | None:
-    """What each remedy costs over a manual free and, like for like, over batches and calls."""
+    """The cost of each remedy relative to a manual free, to batches, and to single calls."""
     points = []
     for panel, (under, variants) in _AGAINST.items():
         found = measured(
@@ -251,18 +251,18 @@ def cost(recording: Recording) -> Drawing | None:
         points,
         f"On Go {TODAY_GO} slabs cost {_settled(recording, slabs('Slab'), FREE)} a manual free "
         f"and {_settled(recording, slabs('Slab', 256), Variant('Batch'))} one in batches; "
-        f"a finalizer for each object costs {_settled(recording, AUTO, FREE)}",
-        "settled wall-clock time over that of the manual free (ratio, log scale)\n"
-        "blue: the program closes or frees; green: cannot be forgotten; orange: one for each",
-        kind="A dot plot of the settled cost over that of a manual free",
+        f"a finalizer per object costs {_settled(recording, AUTO, FREE)}",
+        "settled wall-clock time relative to the manual free (ratio, log scale)\n"
+        "blue: the program closes or frees; green: automatic; orange: one per object",
+        kind="A dot plot of the settled cost relative to a manual free",
         log=True,
         reference=1,
     )
 
 
-@chart("remedies-memory", "What a survivor holds was not measured")
+@chart("remedies-memory", "The memory that a survivor holds was not measured")
 def memory(recording: Recording) -> Drawing | None:
-    """Cost against the C blocks that a surviving handle holds, by the size of a slab."""
+    """The cost against the C blocks held per surviving handle, by slab size."""
     held = {
         slabs("Slab", handles): recording.estimate(
             Amount(slabs("SlabSurvivors", handles), "c-held/survivor"), TODAY_GO
@@ -286,7 +286,7 @@ def memory(recording: Recording) -> Drawing | None:
 
     return curves(
         points,
-        "What a slab costs, and what a handle that survives holds: "
+        "C blocks held per surviving handle, and cost: "
         + ", ".join(
             f"{rounding.blocks(p.x)} at {p.label} with {p.line}"
             for p in points
@@ -298,8 +298,8 @@ def memory(recording: Recording) -> Drawing | None:
             (1, 10, 100, 1000),
             (0.7, 2000),
         ),
-        Axis("settled time over the manual free (log)", "log"),
-        kind="A scatter plot of the cost by the C blocks that a survivor holds",
+        Axis("settled time relative to the manual free (log)", "log"),
+        kind="A scatter plot of the cost against the C blocks held per survivor",
         height=9,
         near=lambda p: f"{p.line}, {p.label}",
         decorate=manual_free,
@@ -307,7 +307,7 @@ def memory(recording: Recording) -> Drawing | None:
 
 
 _INKS = dict(zip(LIVE_REMEDIES, (BLUE, GREEN, INK, ORANGE), strict=True))
-# A panel each: the metric, its factor and its unit.
+# Each panel's metric, factor and unit.
 _LIVE = {
     "time to close one and open another, ns": ("ns/op", 1.0, "ns"),
     "peak memory of the process, MiB": ("peak-rss-bytes", 1 / 2**20, "MiB"),
@@ -315,7 +315,7 @@ _LIVE = {
 
 
 def _short(x: float) -> str:
-    """A number of handles as "10", "100k", "10M"."""
+    """A number of handles as text: "10", "100k", "10M"."""
     for unit, letter in ((1e6, "M"), (1e3, "k")):
         if x >= unit:
             return f"{x / unit:g}{letter}"
@@ -324,7 +324,7 @@ def _short(x: float) -> str:
 
 @chart("remedies-live", "Handles closed at random were not measured")
 def live(recording: Recording) -> Drawing | None:
-    """What closing a handle at random costs, and the memory, by how many are live."""
+    """The cost of closing a random handle, and the memory, by the number of live handles."""
     points = [
         point
         for panel, (metric, factor, unit) in _LIVE.items()
@@ -345,18 +345,18 @@ def live(recording: Recording) -> Drawing | None:
     counts = sorted({p.x for p in points}) or [math.nan]
     return curves(
         points,
-        f"Closing one of {counts[-1]:,.0f} live handles at random and opening another: "
+        f"Closing a random one of {counts[-1]:,.0f} live handles and opening another: "
         + ", ".join(
             f"{p.line} {p.label} ns" for p in points if p.x == counts[-1] and p.data["unit"] == "ns"
         ),
         Axis(
-            "handles live (log)",
+            "live handles (log)",
             "log",
             {x: _short(x) for x in counts},
             (LIVE[0] / 1.5, 1.5 * counts[-1]),
         ),
         {panel: Axis(f"{unit} (log)", "log") for panel, (*_, unit) in _LIVE.items()},
-        kind="Line charts of time and memory over the handles live",
+        kind="Line charts of time and memory over the live handles",
         height=9,
     )
 
@@ -365,13 +365,13 @@ _HEAP_INKS = dict(zip(HEAP_REMEDIES, (BLUE, GREEN, ORANGE, ORANGE), strict=True)
 
 
 def megabytes(mb: float) -> str:
-    """A size of the live heap: "100 MB", "1 GB"."""
+    """A size of the live heap as text: "100 MB", "1 GB"."""
     return f"{mb / 1000:g} GB" if mb >= 1000 else f"{mb:g} MB"
 
 
-@chart("remedies-heap", "Remedies beside a large heap were not measured")
+@chart("remedies-heap", "Remedies with a large live heap were not measured")
 def heap(recording: Recording) -> Drawing | None:
-    """What remedies cost beside live Go memory, in the loop and with the rest collected."""
+    """The cost of remedies with a live Go heap, in the loop alone and settled."""
     points = []
     for mb in HEAPS:
         for benchmark, ink in _HEAP_INKS.items():
@@ -387,7 +387,7 @@ def heap(recording: Recording) -> Drawing | None:
                     label += f"  ({rounding.times(ratio.value)})" if ratio.samples else ""
                 points.append(
                     Point(
-                        f"beside {megabytes(mb)} of live Go memory" if mb else "on an empty heap",
+                        f"with {megabytes(mb)} of live Go memory" if mb else "on an empty heap",
                         NAMES[benchmark],
                         estimate,
                         raw=recording.values(variant, TODAY_GO, metric),
@@ -413,11 +413,11 @@ def heap(recording: Recording) -> Drawing | None:
         return None
     return dots(
         points,
-        f"Beside {', '.join(map(megabytes, known))} of live Go memory slabs of 64 cost "
+        f"With {', '.join(map(megabytes, known))} of live Go memory slabs of 64 cost "
         f"{', '.join(rounding.times(ratio.value) for ratio in known.values())} a manual free, "
         "settled",
-        "wall-clock time per operation (ns, log scale); in brackets: over the manual free",
-        kind="A dot plot of the wall time per operation by live heap",
+        "wall-clock time per operation (ns, log scale); brackets: relative to manual free",
+        kind="A dot plot of the wall-clock time per operation by live heap",
         log=True,
     )
 
@@ -429,9 +429,9 @@ _QUANTILES = {
 }
 
 
-@chart("remedies-latency", "How long the slowest operations take was not measured")
+@chart("remedies-latency", "The times of the slowest operations were not measured")
 def latency(recording: Recording) -> Drawing | None:
-    """How long the slowest operations take, by remedy."""
+    """The times of the slowest operations, by remedy."""
     points = measured(
         Point(
             panel,
@@ -461,19 +461,19 @@ def latency(recording: Recording) -> Drawing | None:
     )
 
 
-BLOCK_KB = 0.1  # a block has 100 bytes
+BLOCK_KB = 0.1  # the size of a block: 100 bytes
 _HELD = {"c-held-mean": "on average", "c-held-peak": "at most"}
 
 
-@chart("remedies-held", "How much C memory each remedy holds was not measured")
+@chart("remedies-held", "The C memory held by each remedy was not measured")
 def held(recording: Recording) -> Drawing | None:
-    """How much C memory is held in the loop, on average and at most."""
+    """The C memory held in the loop, on average and at most."""
     points = []
     for variant in (*REMEDIES, *ONE_HEAP):
         for metric, told in _HELD.items():
             estimate = recording.amount(variant, TODAY_GO, metric)
             if not estimate.samples or not estimate.value:
-                continue  # what frees before it allocates again holds none
+                continue  # a remedy that frees before it allocates again holds none
             points.append(
                 Point(
                     "",
@@ -493,7 +493,7 @@ def held(recording: Recording) -> Drawing | None:
     ]
     return dots(
         points,
-        "C memory held at most: " + ", ".join(named),
+        "Maximum C memory held: " + ", ".join(named),
         "C memory held (kB, log scale)",
         kind="A dot plot of the C memory held, by remedy",
         log=True,
@@ -511,7 +511,7 @@ _BY_RELEASE = {
 
 @chart("remedies-releases", "The remedies were not measured on any release")
 def releases(recording: Recording) -> Drawing | None:
-    """The slab and Close with Stop on every release, against the manual free there."""
+    """The cost of remedies relative to the manual free, on each release."""
     points = measured(
         replace(
             compared(recording, Ratio(variant, FREE, metric), go, f"Go {go}", _colour(variant)),
@@ -525,10 +525,10 @@ def releases(recording: Recording) -> Drawing | None:
     ends = [rounding.times(end(of_slab, default=math.nan)) for end in (min, max)]
     return dots(
         points,
-        f"From release to release slabs of 64 cost {ends[0]} to {ends[1]} a manual free"
+        f"Slabs of 64 cost {ends[0]} to {ends[1]} a manual free, depending on the release"
         if len(of_slab) > 1
         else f"Slabs of 64 cost {ends[0]} a manual free",
-        "cost over that of the manual free (ratio, log scale)",
+        "cost relative to the manual free (ratio, log scale)",
         kind="A dot plot of ratios to the manual free, by release",
         log=True,
         reference=1,
@@ -543,7 +543,7 @@ parallel = shared_work("remedies-parallel", ("Free", "Slab", "SlabCrowded", "Cle
 STUDY = Study(
     name="remedies",
     chapter="08-instead",
-    question="What to do instead of a finalizer or cleanup for each object?",
+    question="What to use instead of a finalizer or cleanup per object?",
     cases=tuple(_remedies()),
     document=TODAY_GO,
     claims=tuple(_claims()),

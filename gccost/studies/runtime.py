@@ -1,4 +1,4 @@
-"""A runtime without the walk, beside the stock one."""
+"""A runtime without the walk, compared with the stock runtime."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ from gccost.studies.why import (
 
 
 INDEX = "index"
-PLUS = "plus"  # which goes on to what then dominates
+PLUS = "plus"  # also removes the cost that then dominates
 BEFORE_GO = "1.26.11"
 RUNTIMES = ("", INDEX)
 SMALLEST = 1  # pointer words of an object of 8 bytes
-# At 250 stacks a second (gosrc/meter), over a hundred without the walk.
+# Yields over a hundred stacks without the walk, at 250 a second (gosrc/meter).
 _PROFILED = 1_600_000
 
 
 def patched(variant: Variant, runtime: str = INDEX) -> Variant:
-    """The same variant on the runtime without the walk."""
+    """The same variant on a patched runtime, by default the one without the walk."""
     return replace(variant, runtime=runtime)
 
 
@@ -97,7 +97,7 @@ def _runtime() -> Iterator[Case]:
 
 
 def _more(go: str, runtime: str) -> Iterator[Case]:
-    """What is asked of a runtime on today's release beside."""
+    """Further cases for a runtime on today's release."""
     later = "standard"
     yield Case("cstr", patched(profiled("AllocateCleanup"), runtime), go, _PROFILED)
     yield Case("cstr", patched(AUTO, runtime), go, AS_PUBLISHED, later if runtime else "tiny")
@@ -130,7 +130,7 @@ def _claims() -> Iterator[Claim]:
     for name, benchmark, order, against in (
         ("X2a", "AttachCleanup", "ascending", "ascending"),
         ("X2b", "AttachCleanup", "shuffled", "shuffled"),
-        # Descending order has no slope on stock either: it is compared with ascending order's.
+        # Descending order has no slope on stock either, so the baseline is ascending order.
         ("X2c", "AttachCleanup", "descending", "ascending"),
         ("X2d", "Stop", "shuffled", "shuffled"),
     ):
@@ -143,7 +143,7 @@ def _claims() -> Iterator[Claim]:
 
 # === Charts ==========================================================================
 
-_COLOURS = {"": ORANGE, INDEX: BLUE, PLUS: GREEN}  # of the runtimes
+_COLOURS = {"": ORANGE, INDEX: BLUE, PLUS: GREEN}  # by runtime
 _NAMES = {"": "stock", INDEX: "without the walk", PLUS: "and further"}
 
 _WALKS = {
@@ -156,7 +156,7 @@ _WALKS = {
 
 @chart("runtime-slopes", "The two runtimes were not measured")
 def slopes(recording: Recording) -> Drawing | None:
-    """One call by its list's length, on both runtimes."""
+    """The time of a call by the length of its list, on both runtimes."""
     points = []
     shares_left = []
     for panel, (benchmark, order) in _WALKS.items():
@@ -172,16 +172,16 @@ def slopes(recording: Recording) -> Drawing | None:
             shares_left.append(index / stock)
     return curves(
         points,
-        "Without the walk a record in the list costs a call at most "
-        f"{rounding.percent(max(*shares_left, 0))} of what it costs on stock"
+        "Without the walk each record in the list costs at most "
+        f"{rounding.percent(max(*shares_left, 0))} of its cost on the stock runtime"
         if shares_left
-        else "A record in the list costs a call on both runtimes",
+        else "The cost per record in the list, on both runtimes",
         Axis(
-            f"records that the span's list holds at the call (8-byte objects, Go {TODAY_GO})",
+            f"records in the span's list at the time of the call (8-byte objects, Go {TODAY_GO})",
             limits=(0, None),
         ),
         Axis("one call (ns)", limits=(0, None)),
-        kind="Curves of what a call costs on both runtimes",
+        kind="Curves of the cost of a call on both runtimes",
         height=5,
         columns=2,
     )
@@ -220,9 +220,9 @@ def price(recording: Recording) -> Drawing | None:
     return dots(
         timings(recording, lines),
         "Without the walk AddCleanup costs " + "; ".join(titled),
-        "wall time of an operation (ns); in brackets: over the manual free\n"
-        "hollow diamonds: as the Go issue printed them, on another machine and release",
-        kind="A dot plot of the wall time",
+        "wall-clock time per operation (ns); in brackets: relative to the manual free\n"
+        "hollow diamonds: as published in the Go issue, on another machine and release",
+        kind="A dot plot of the wall-clock time",
     )
 
 
@@ -251,11 +251,11 @@ def curve(recording: Recording) -> Drawing | None:
         f"{without.label} without the walk "
         f"({rounding.times(first.estimate.value / without.estimate.value)})",
         Axis(
-            f"the object's size in bytes (both scales are logarithmic; Go {TODAY_GO})\n"
+            f"object size in bytes (both scales are logarithmic; Go {TODAY_GO})\n"
             "hollow diamonds: as published, on another machine and release",
             "log2",
         ),
-        Axis("wall time of an operation (ns)", "log"),
+        Axis("wall-clock time per operation (ns)", "log"),
         kind="Curves over the object's size",
         published=[(size, ns, "D") for size, ns in published_sizes()["Finalize"].items()],
     )
@@ -263,7 +263,7 @@ def curve(recording: Recording) -> Drawing | None:
 
 @chart("runtime-live", "Live handles were not measured on both runtimes")
 def live_both(recording: Recording) -> Drawing | None:
-    """Calls at random over many live handles, on both runtimes."""
+    """Calls on random live handles, on both runtimes."""
     stock, index, *others = (
         among_live(recording, f"{called}, {_NAMES[runtime]}", what, _COLOURS[runtime], runtime)
         for called, what in (("AddCleanup", "Cleanup"), ("Stop", "Stop"))
@@ -273,14 +273,14 @@ def live_both(recording: Recording) -> Drawing | None:
         return None
     return curves(
         [*stock, *index, *chain(*others)],
-        f"Among {rounding.count(stock[-1].x)} live handles a call takes {stock[-1].label} on "
-        f"stock and {index[-1].label} without the walk",
+        f"With {rounding.count(stock[-1].x)} live handles a call takes {stock[-1].label} on "
+        f"the stock runtime and {index[-1].label} without the walk",
         *LIVE_AXES,
         kind=LIVE_KIND,
     )
 
 
-_LEFT = {  # what is drawn of the profiles: the functions that the stacks hold
+_LEFT = {  # the shares of the profiles to draw, with their functions
     "AddCleanup": ("runtime.AddCleanup*",),
     "of it, finding the place": stacks.SPLICE_POINT,
     "of it, keeping the index": (
@@ -297,7 +297,7 @@ _LEFT = {  # what is drawn of the profiles: the functions that the stacks hold
 
 @chart("runtime-left", "The two runtimes were not profiled")
 def left(recording: Recording) -> Drawing | None:
-    """What is left of the cost, by profile."""
+    """The remaining cost without the walk, by CPU profile."""
     variant, panel = profiled("AllocateCleanup"), release(recording, TODAY_GO)
     points = []
     for (what, functions), (runtime, name) in product(_LEFT.items(), _NAMES.items()):
@@ -310,7 +310,7 @@ def left(recording: Recording) -> Drawing | None:
         points,
         "Without the walk the CPU time goes to "
         + ", ".join(f"{p.line} ({rounding.plain(p.estimate.value)} %)" for p in most),
-        "share of the CPU profile whose stacks hold it (%); shares overlap",
+        "share of the CPU profile's stacks that contain it (%); shares overlap",
         kind="A dot plot of shares of the CPU profile",
         limits=PERCENT,
     )
@@ -321,7 +321,7 @@ _KIB = 1024
 
 @chart("runtime-memory", "The memory was not measured")
 def memory(recording: Recording) -> Drawing | None:
-    """What the runtime takes for a span's records, on both runtimes."""
+    """The off-heap memory of a span's records, on both runtimes."""
     points = []
     for size, runtime in product(BYTES, RUNTIMES):
         points += levels(
@@ -345,9 +345,8 @@ def memory(recording: Recording) -> Drawing | None:
     return dots(
         points,
         _memory_title(points),
-        "memory outside the heap that the runtime takes for each span whose objects\n"
-        "all have a cleanup (KiB)",
-        kind="A dot plot of memory for each span",
+        "off-heap memory that the runtime uses per span\nwhose objects all have a cleanup (KiB)",
+        kind="A dot plot of memory per span",
         decorate=in_kib,
     )
 
@@ -356,16 +355,16 @@ def _memory_title(points: Iterable[Point]) -> str:
     both = {
         name: [p.estimate.value for p in pair]
         for name, pair in by_line(points).items()
-        # A program that ends soon takes no memory that was not there before.
+        # A short program may find enough memory already allocated.
         if len(pair) == 2 and pair[0].estimate.value
     }
     smallest = both.get(f"objects of {SMALL} bytes")
     if smallest is None:
-        return "What the records of a span take was too little to be seen"
+        return "The memory of a span's records was too small to measure"
     more = [100 * (index / stock - 1) for stock, index in both.values()]
     ends = list(dict.fromkeys(rounding.plain(pick(more)) for pick in (min, max)))
     return (
-        f"The records of a span of {SMALL}-byte objects take "
+        f"The records of a span of {SMALL}-byte objects use "
         f"{rounding.plain(smallest[0] / _KIB)} KiB; the index adds {' to '.join(ends)} %"
         + (", depending on the size" if len(ends) > 1 else "")
     )
@@ -376,7 +375,7 @@ def _memory_title(points: Iterable[Point]) -> str:
 STUDY = Study(
     name="runtime",
     chapter="07-why",
-    question="What is left of the cost in a runtime without the walk?",
+    question="How much of the cost remains in a runtime without the walk?",
     cases=tuple(_runtime()),
     document=TODAY_GO,
     claims=tuple(_claims()),

@@ -1,4 +1,4 @@
-"""Siebenmann: where a finalizer's time goes, and the object-size curve."""
+"""Siebenmann: a finalizer's profile, and its cost over the object's size."""
 
 from __future__ import annotations
 
@@ -54,16 +54,15 @@ from gccost.studies.common import (
 # === Cases ===========================================================================
 
 
-# Of the published curve, in pointer words.
+# The sizes of the published curve, in pointer words.
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-# Enough for the GC to take part at every size, and for a sample of about a
-# tenth of a second: the larger the object, the fewer.
+# Enough objects for the GC to run at every size, in samples of about a tenth of a second.
 _CURVE = dict(
     zip(SIZES, (800, 800, 600, 600, 400, 400, 300, 200, 100, 80), strict=True)
 )  # thousands
-# The sizes that the quick budget leaves out.
+# Sizes that the quick budget omits.
 _BETWEEN = (2, 8, 64, 256)
-# A finalizer's profile is sampled for about a second.
+# Profiles a finalizer for about a second.
 _PROFILED_LONG = 1_600_000
 # Each operation collects the whole heap a few times.
 _LIFETIMES = 10
@@ -85,7 +84,7 @@ def of_size(variant: Variant, go: str, min_budget: str = "tiny") -> Case:
     n = _CURVE[words] * 1000
     if variant.gogc != "off":
         return Case("objects", variant, go, n, min_budget=min_budget)
-    # With the GC off every object stays: memory caps their N.
+    # With the GC off every object stays allocated, so memory limits N.
     return Case(
         "objects",
         variant,
@@ -150,14 +149,14 @@ def published_sizes() -> dict[str, dict[int, float]]:
 
 
 def published_finalizer_adds(up_to: float) -> dict[int, float]:
-    """What a finalizer adds to an allocation (ns) as published, by the object's size (bytes)."""
+    """The published cost (ns) that a finalizer adds to an allocation, by object size (bytes)."""
     times = published_sizes()
     found = {size: ns - times["Allocate"][size] for size, ns in times["Finalize"].items()}
     return {size: ns for size, ns in found.items() if size <= up_to}
 
 
 def finalizer_adds(recording: Recording, go: str, up_to: float = math.inf) -> dict[int, Estimate]:
-    """What a finalizer adds to an allocation (ns), by the object's size (bytes)."""
+    """The cost (ns) that a finalizer adds to an allocation, by object size (bytes)."""
     found = {
         WORD * words: recording.added(Ratio(sized("Finalize", words), sized("Allocate", words)), go)
         for words in SIZES
@@ -167,13 +166,13 @@ def finalizer_adds(recording: Recording, go: str, up_to: float = math.inf) -> di
 
 
 def finalizer_adds_by_sample(recording: Recording, size: int, go: str) -> Floats:
-    """What a finalizer adds to the level of an allocation of `size` bytes (ns) in each sample."""
+    """The cost (ns) that a finalizer adds to an allocation of `size` bytes, per sample."""
     finalize, allocate = (sized(what, size // WORD) for what in ("Finalize", "Allocate"))
     return recording.values(finalize, go) - recording.level(allocate, go).value
 
 
 def over_objects_in_span(by_size: Mapping[int, float], go: str) -> tuple[list[float], Line]:
-    """How many objects of each size share a span, and the straight line over them."""
+    """The number of objects per span for each size, and the line fitted over it."""
     counts = [float(objects_in_span(size, go)) for size in by_size]
     return counts, line(counts, list(by_size.values()))
 
@@ -182,25 +181,25 @@ def over_objects_in_span(by_size: Mapping[int, float], go: str) -> tuple[list[fl
 
 
 def _newest(recording: Recording) -> str:
-    """Today's release, or the newest that was measured."""
+    """Today's release if it was measured, otherwise the newest that was."""
     return TODAY_GO if TODAY_GO in recording.releases else (*recording.releases, TODAY_GO)[-1]
 
 
-# --- What each way to free costs ---------------------------------------------------
+# --- The cost of each way to free ---------------------------------------------------
 
-_HEAP_UNKNOWN = "How much of a finalizer's cost is the heap's was not measured"
+_HEAP_UNKNOWN = "The cost of a heap-allocated handle was not measured"
 
 
 @chart("siebenmann-heap", _HEAP_UNKNOWN)
 def heap(recording: Recording) -> Drawing | None:
-    """How much of a finalizer's cost is that its handle is on the heap."""
+    """The part of a finalizer's cost that comes from a heap-allocated handle."""
     parts = [part for go in recording.releases if (part := _of_the_heap(recording, go))]
-    title = "Of what a finalizer adds to a manual free, that its handle is on the heap explains "
+    title = "A heap-allocated handle explains this share of a finalizer's added cost: "
     return dots(
         timings(recording, costs((FREE, HEAP_FREE, AUTO), FREE, {})),
         title + " and ".join(parts) if parts else _HEAP_UNKNOWN,
-        "wall time per operation (ns); in brackets: against a manual free",
-        kind="A dot plot of the wall time per operation",
+        "wall-clock time per operation (ns); in brackets: relative to a manual free",
+        kind="A dot plot of the wall-clock time per operation",
     )
 
 
@@ -211,17 +210,17 @@ def _of_the_heap(recording: Recording, go: str) -> str:
     if not by_heap.samples or not all_of_it.samples:
         return ""
     if all_of_it.value <= 0:
-        return f"nothing on Go {go}, where it adds nothing"
+        return f"none on Go {go}, where a finalizer adds no cost"
     if by_heap.value <= 0:
-        return f"nothing on Go {go}"
+        return f"none on Go {go}"
     return f"{rounding.percent(by_heap.value / all_of_it.value)} on Go {go}"
 
 
 # --- The profile -------------------------------------------------------------------
 
 _EMPTY = profiled("EmptyFinalizer")
-# What is drawn: the functions, what they must stand within, and the document's
-# rows of its own profile that are the same share.
+# Each share: its functions, the functions that must call them, and the matching rows of
+# the document's profile.
 _PROFILE: dict[str, tuple[tuple[str, ...], tuple[str, ...], list[str]]] = {
     "SetFinalizer": (stacks.SETTING, (), ["SetFinalizer"]),
     "of it, linking in\n(addspecial)": (stacks.LINKING_IN, (), []),
@@ -242,7 +241,7 @@ _PROFILE: dict[str, tuple[tuple[str, ...], tuple[str, ...], list[str]]] = {
 
 @chart("siebenmann-profile", "The empty finalizer was not profiled")
 def profile(recording: Recording) -> Drawing | None:
-    """Where the time of an empty finalizer goes."""
+    """Shares of the CPU time of an empty finalizer."""
     printed = published.table("siebenmann-profile").set_index("share")["percent"].astype(float)
     parts = {
         name: Part(functions, within, published=printed[rows].sum() if rows else None)
@@ -256,34 +255,34 @@ def profile(recording: Recording) -> Drawing | None:
     found = {(p.line, p.data["go"]): p.label for p in points}
     return dots(
         points,
-        "Of an empty finalizer's CPU time "
+        "CPU time of an empty finalizer: "
         + "; ".join(
-            f"{label} is SetFinalizer and {found['collecting', go]} collecting on Go {go}"
+            f"{label} in SetFinalizer and {found['collecting', go]} in collecting on Go {go}"
             for (line, go), label in found.items()
             if line == "SetFinalizer"
         ),
-        "share of the CPU profile whose stacks hold it (%); shares overlap\n"
-        "hollow diamonds: as published, on a machine that is not named",
-        kind="A dot plot of shares of the CPU profile, which overlap",
+        "share of the CPU profile's stacks that contain it (%); shares overlap\n"
+        "hollow diamonds: as published, on an unnamed machine",
+        kind="A dot plot of overlapping shares of the CPU profile",
         limits=PERCENT,
     )
 
 
 # --- The flame graph ---------------------------------------------------------------
 
-_DEPTH = 14  # of frames drawn
-_LEAST = 0.007  # share of the time below which a frame is not drawn
+_DEPTH = 14  # the deepest frame drawn
+_LEAST = 0.007  # the smallest share of the time drawn
 _REST = "the rest"
 _COLOURS = {"SetFinalizer": BLUE, "collecting": ORANGE, "calling C": GREEN, _REST: "#b6bdc5"}
 _KINDS = dict.fromkeys(stacks.CALLING_C, "calling C")
 _KINDS |= dict.fromkeys(stacks.COLLECTING, "collecting") | dict.fromkeys(
     stacks.SETTING, "SetFinalizer"
 )
-_BLACK, _WHITE = "#000000", "#ffffff"  # on a frame's own colour, whatever the page's
+_BLACK, _WHITE = "#000000", "#ffffff"  # text on frames, independent of the page's theme
 
 
 def kind(frame: Frame) -> str:
-    """What the time of a frame is spent on, by the innermost function that says so."""
+    """The kind of work in a frame, by the innermost function that has one."""
     return next((_KINDS[name] for name in reversed(frame.path) if name in _KINDS), _REST)
 
 
@@ -299,8 +298,8 @@ def flame(recording: Recording) -> Drawing | None:
         for functions in (stacks.SETTING, stacks.COLLECTING)
     )
     title = (
-        f"An empty finalizer on Go {go}: {setting} of the CPU time is under SetFinalizer, "
-        f"{collecting} under collecting"
+        f"An empty finalizer on Go {go} spends {setting} of its CPU time in SetFinalizer and "
+        f"{collecting} in collecting"
     )
     depth = max(len(frame.path) for frame in drawn)
     figure, (axes,) = plots.canvas([0.62 * depth + 0.6])
@@ -315,8 +314,8 @@ def flame(recording: Recording) -> Drawing | None:
         left += 5 + 1.4 * len(name)
     plots.below(
         figure,
-        "share of the CPU time (%); each function stands below the one that called it,\n"
-        f"what is under {rounding.plain(100 * _LEAST, 1)} % or deeper than {_DEPTH} is left out",
+        "share of the CPU time (%); each function is below its caller;\n"
+        f"frames under {rounding.plain(100 * _LEAST, 1)} % or deeper than {_DEPTH} are omitted",
     )
     plots.headline(figure, title)
     data = pd.DataFrame(
@@ -349,7 +348,7 @@ def _box(axes: Axes, frame: Frame) -> None:
     top, ink, name = len(frame.path) - 1, _COLOURS[kind(frame)], _short(frame)
     box = Rectangle((left, top), width, 0.94, facecolor=ink, edgecolor=_WHITE, linewidth=0.4)
     axes.add_patch(box)
-    letters = int(0.98 * width) - 1  # at this size of the letters and width of the figure
+    letters = int(0.98 * width) - 1  # that fit at this font size and figure width
     if letters >= 4:
         axes.text(
             left + 0.5,
@@ -361,14 +360,14 @@ def _box(axes: Axes, frame: Frame) -> None:
         )
 
 
-# --- Cycles until the memory is gone ---------------------------------------------------
+# --- Cycles until the memory is freed --------------------------------------------------
 
 _CYCLES = {"Plain": [Mark(1)], "Cleanup": [], "Finalizer": [Mark(2)]}  # as published
 
 
-@chart("siebenmann-cycles", "How many collections free a dropped object was not measured")
+@chart("siebenmann-cycles", "The collections needed to free an object were not measured")
 def cycles(recording: Recording) -> Drawing | None:
-    """How many garbage collections it takes until a dropped object's memory is gone."""
+    """The number of garbage collections until a dropped object's memory is freed."""
     lines = [
         Timing(
             NAMES[variant.benchmark],
@@ -385,7 +384,7 @@ def cycles(recording: Recording) -> Drawing | None:
     points = timings(recording, lines, rounding.whole)
     return dots(
         points,
-        "Garbage collections until a dropped object's memory is gone: "
+        "Garbage collections until a dropped object's memory is freed: "
         + "; ".join(
             ", ".join(f"{p.line} {p.label}" for p in found) + f" on Go {found[0].data['go']}"
             for found in plots.by_panel(points).values()
@@ -451,18 +450,18 @@ def _sizes_title(recording: Recording) -> str:
             )
             told.append(f"{most} bytes (most) and {least} (least) on Go {go}")
     if not told:
-        return "What a finalizer adds over the object's size was not measured"
+        return "The cost of a finalizer over the object's size was not measured"
     return "A finalizer adds " + "; ".join(told)
 
 
-# --- A line in the objects of a span ---------------------------------------------------
+# --- A line over the objects of a span -------------------------------------------------
 
-_FITTED_UP_TO = 256  # bytes: above, what it takes to fill the object hides the rest
+_FITTED_UP_TO = 256  # bytes; above, the time to fill the object dominates
 
 
-@chart("siebenmann-fit", "What a finalizer adds was measured at too few sizes to fit a line")
+@chart("siebenmann-fit", "The cost of a finalizer was measured at too few sizes to fit a line")
 def fit(recording: Recording) -> Drawing | None:
-    """What a finalizer adds against how many objects share a span, with lines fitted."""
+    """The cost that a finalizer adds over the objects per span, with fitted lines."""
     printed = published_finalizer_adds(_FITTED_UP_TO)
     counts, theirs = over_objects_in_span(printed, recording.study.document)
     fitted = {}
@@ -500,12 +499,12 @@ def fit(recording: Recording) -> Drawing | None:
 
     return curves(
         points,
-        "What a finalizer adds for each object more in the span: "
+        "Cost that a finalizer adds per additional object in the span: "
         + ", ".join(f"{rounding.nanoseconds(f.slope)} on Go {go}" for go, (f, _) in fitted.items())
         + f" (published: {rounding.nanoseconds(theirs.slope)})",
         Axis(
             f"objects in a span, for sizes of {_FITTED_UP_TO} bytes (left) down to 8 (right)\n"
-            "hollow purple diamonds: as published, with their line",
+            "hollow purple diamonds: as published, with a fitted line",
             limits=(0, None),
         ),
         Axis("added by a finalizer (ns)", limits=(0, None)),
@@ -556,7 +555,7 @@ def faults(recording: Recording) -> Drawing | None:
         )
 
     def name_times(axes: Axes, _: str) -> None:
-        """Write a finalizer's times at the points that lie clear of the axis."""
+        """Write a finalizer's times at the points that are clear of the axis."""
         for p in points:
             clear = p.estimate.value > 0.12 * axes.get_ylim()[1] and p.x < WORD * SIZES[-1]
             if clear and p.data["variant"] == "Finalize":
@@ -573,7 +572,7 @@ def faults(recording: Recording) -> Drawing | None:
     return curves(
         points,
         _faults_title(points, go),
-        Axis("object size (bytes, log); small figures: ns per operation", "log2"),
+        Axis("object size (bytes, log); small numbers: ns per operation", "log2"),
         Axis("page faults per operation"),
         kind="A line chart of page faults per operation over the object's size",
         height=14,
@@ -590,7 +589,7 @@ def _time(point: Point) -> str:
 def _faults_title(points: Iterable[Point], go: str) -> str:
     last = {p.dashed: p for p in points if p.data["variant"] == "Finalize"}
     if not last:
-        return f"What page faults a finalizer's objects take on Go {go} was not measured"
+        return f"The page faults of objects with a finalizer were not measured on Go {go}"
     told = [
         f"{last[off].label} with the GC {word}"
         for off, word in ((True, "off"), (False, "on"))
@@ -598,7 +597,7 @@ def _faults_title(points: Iterable[Point], go: str) -> str:
     ]
     told[-1] += "" if True in last else "; with the GC off it was not measured"
     size = max(p.x for p in last.values())
-    return f"On Go {go} an object of {size:,.0f} bytes with a finalizer takes {', '.join(told)}"
+    return f"On Go {go} an object of {size:,.0f} bytes with a finalizer causes {', '.join(told)}"
 
 
 # === The study =======================================================================

@@ -1,7 +1,7 @@
-"""Weimer's document: plain handles, Cleaner and finalize, on every JDK to be had.
+"""Weimer's document: plain handles, Cleaner and finalize, on every available JDK.
 
-Two experiments, as each needs tools of its own: the document's programs need a JDK,
-the benchmark that Effective Java's figure is held against needs JMH as well."""
+There are two studies because they need different tools: the document's programs need a JDK,
+and the benchmark that tests Effective Java's figure also needs JMH."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ from gccost.studies.common import (
 # === Cases ===========================================================================
 
 
-# The document's own N: `plain` is so cheap that it makes ten times as many.
+# The document's own N; it makes ten times as many of the cheap plain handles.
 AS_WEIMER = 10_000_000
 PLAIN_AS_WEIMER = 100_000_000
-# Where several collectors are compared, as many as take a second or so.
+# For comparing collectors: takes about a second.
 _COMPARED = 4_000_000
 _SMALL_HEAP = 1_000_000
 _REGISTERED = 100_000
-# So that no collection comes while the registered handles are made, in MB.
+# In MB; large enough that no collection runs while the registered handles are made.
 _LARGE_HEAP = "1024"
 
 COLLECTORS = ("G1", "Serial", "Parallel", "Z")
 HEAPS = (4, 8, 12, 16, 24, 32, 48, 64)  # in MB
-_MORE_HEAPS = (4, 12, 16, 24, 32, 48)  # which the quick budget leaves out
-REMAINING = tuple(range(0, 136, 8))  # bytes of the heap that are left
+_MORE_HEAPS = (4, 12, 16, 24, 32, 48)  # omitted at the quick budget
+REMAINING = tuple(range(0, 136, 8))  # bytes left in the heap
 _FEW_REMAINING = tuple(range(0, 128, 24))
 LEAK_REMEDIES = ("LeakRegisterFirst", "LeakTryCatch")
 
@@ -78,18 +78,18 @@ LEAK_REMEDIES = ("LeakRegisterFirst", "LeakTryCatch")
 def jvm(
     benchmark: str, *, sub: tuple[tuple[str, str], ...] = (), control: str = "", **settings: str
 ) -> Variant:
-    """A variant on a JVM with settings of its own: gc="Serial", heap="16", escape="off", …"""
+    """A variant with JVM settings, such as gc="Serial", heap="16" or escape="off"."""
     more = {"gc": "G1"} | settings
     return Variant(benchmark, gogc="", control=control, sub=sub, more=tuple(more.items()))
 
 
 def small(benchmark: str, heap: int) -> Variant:
-    """A variant on a heap of so many MB."""
+    """A variant with a heap of so many MB."""
     return jvm(benchmark, heap=str(heap))
 
 
 def leak(benchmark: str, remaining: int) -> Variant:
-    """A variant that makes one handle when so many bytes of the heap are left."""
+    """A variant that makes one handle when so many bytes are left in the heap."""
     sub = (("remaining", str(remaining)),)
     return jvm(benchmark, sub=sub, gc="Epsilon", heap="64")
 
@@ -102,7 +102,7 @@ REGISTERED_PLAIN, REGISTERED_CLEANER, REGISTERED_FINALIZE = (
 
 def _weimer() -> Iterator[Case]:
     for jdk in RELEASES:
-        # What stands for neither the document nor today waits for the standard budget.
+        # Releases other than the document's and today's need the standard budget.
         judged = jdk in (DOCUMENT_JDK, TODAY_JDK)
         min_budget = "tiny" if judged else "standard"
         for case in _on(jdk):
@@ -130,7 +130,7 @@ def _on(jdk: str) -> Iterator[Case]:
         for benchmark in ("Cleaner", "Finalize"):
             variant = small(benchmark, heap)
             yield Case("finalization", variant, jdk, _SMALL_HEAP, min_budget=min_budget)
-    # The same each time: once says all.
+    # The outcome is deterministic, so one sample is enough.
     for remaining in REMAINING:
         min_budget = "tiny" if remaining in _FEW_REMAINING else "standard"
         for benchmark in ("LeakNaive", *LEAK_REMEDIES):
@@ -145,7 +145,7 @@ def _on(jdk: str) -> Iterator[Case]:
             yield Case("finalization", variant, jdk, AS_WEIMER, min_budget="standard")
 
 
-# JMH in a heap that is soon used again, so that fresh pages are none of the cost.
+# A small heap for JMH, which reuses its pages early, so that page faults add no cost.
 JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED = (
     jvm(benchmark, heap="512") for benchmark in ("Removed", "Escaping", "Cleaned", "Finalized")
 )
@@ -164,7 +164,7 @@ def _jmh() -> Iterator[Case]:
 
 
 _PEAK = "peak-rss-bytes"
-BUSY_CORES = 4  # that the document's finalize needs for its 313 %
+BUSY_CORES = 4  # needed to reproduce the 313 % of the document's finalize
 
 
 def _claims() -> Iterator[Claim]:
@@ -198,7 +198,7 @@ def _claims() -> Iterator[Claim]:
     )
     releases = (DOCUMENT_JDK, TODAY_JDK)
     busy = Amount(FINALIZE, "cpu-share")
-    # More than three cores were busy in the document: fewer cannot show that.
+    # The document had more than three busy cores.
     yield Claim(*("W1d", "finalize-and-cleaner", busy, Effect(), releases), cpus=BUSY_CORES)
     for name, anchor, quantity, rule in claims:
         yield Claim(name, anchor, quantity, rule, releases)
@@ -212,7 +212,7 @@ def _jmh_claims() -> Iterator[Claim]:
 # === Estimates =======================================================================
 
 
-# What became of a native resource, from the best to the worst.
+# The outcomes for a native resource, from best to worst.
 OUTCOMES = ("nothing was allocated", "opened, and freed on close", "failed, and freed", "leaked")
 LEAKED = len(OUTCOMES) - 1
 _LEAST_OBJECT = 16  # bytes
@@ -221,9 +221,9 @@ _LEAST_OBJECT = 16  # bytes
 def per_object(
     recording: Recording, variant: Variant, on: str, metric: str = "cpu-s"
 ) -> tuple[list[float], Estimate]:
-    """The time (by default of the CPU) of the process per object, net of an idle JVM, in ns.
+    """The process's time (by default CPU time) per object in ns, net of an idle JVM.
 
-    A value for each sample, and the estimate.
+    Returns a value per sample, and the estimate.
     """
     n = recording.samples(variant, on)["n"]
     if not len(n):
@@ -236,14 +236,14 @@ def per_object(
 
 
 def made_none(recording: Recording, on: str) -> bool:
-    """Whether the memory of the plain run has no room for the handles that it was asked for."""
+    """Whether the plain run used too little memory to have allocated its handles."""
     taken = recording.added(Ratio(PLAIN, NOTHING, "peak-rss-bytes"), on)
     n = recording.samples(PLAIN, on)["n"]
     return bool(len(n)) and taken.value < 0.1 * _LEAST_OBJECT * float(n.iloc[0])
 
 
 def deaths(recording: Recording) -> pd.DataFrame:
-    """How many runs on each small heap (in MB) ran out of memory: `died` of `runs`."""
+    """A frame of the runs that ran out of memory (`died` of `runs`), by heap size (MB)."""
     rows = []
     for on in recording.releases:
         for benchmark in ("Cleaner", "Finalize"):
@@ -255,7 +255,7 @@ def deaths(recording: Recording) -> pd.DataFrame:
 
 
 def outcomes(recording: Recording) -> pd.DataFrame:
-    """What became of the resource with so many bytes of the heap left, as an index of OUTCOMES."""
+    """A frame of outcomes, as indices of OUTCOMES, by the bytes left in the heap."""
     rows = []
     for on in recording.releases:
         for kind in ("LeakNaive", *LEAK_REMEDIES):
@@ -281,7 +281,7 @@ def _worst(samples: pd.DataFrame) -> int:
 _CALLED = NAMES | {"Finalize": "finalize"}
 _INKS = {"Cleaner": GREEN, "Finalize": ORANGE}
 _PEAK = "peak-rss-bytes"
-# Plain handles that the compiler was kept from removing.
+# Plain handles that the compiler cannot remove.
 KEPT = jvm("Plain", escape="off")
 
 
@@ -295,7 +295,7 @@ _SETTINGS = {
 
 
 def name(variant: Variant) -> str:
-    """How a kind of handle is called, with the JVM's settings that are not the usual ones."""
+    """The name of a kind of handle, with its non-default JVM settings."""
     settings = [(k, v) for k, v in variant.more if (k, v) != ("gc", "G1")]
     return ", ".join([_CALLED[variant.benchmark], *(_SETTINGS[k].format(v) for k, v in settings)])
 
@@ -305,7 +305,7 @@ def _newest(recording: Recording) -> str:
 
 
 def _ratio(recording: Recording, over: Variant, under: Variant, metric: str = "ns/op") -> str:
-    """A ratio on the newest JDK."""
+    """A ratio on the newest JDK, as text."""
     ratio = recording.ratio(Ratio(over, under, metric), _newest(recording))
     return rounding.times(ratio.value)
 
@@ -317,7 +317,7 @@ def _lines(
     metric: str = "ns/op",
     find: Callable[[Recording, Variant, str, str], Found] = timed,
 ) -> list[Timing]:
-    """A line for each variant, with the published figure that there is for it."""
+    """A line for each variant, with its published value if there is one."""
     return [
         Timing(
             _CALLED[variant.benchmark],
@@ -336,7 +336,7 @@ _KINDS = {PLAIN: BLUE, CLEANER: GREEN, FINALIZE: ORANGE}
 
 
 def _figures(column: str) -> dict[Variant, float]:
-    """The document's figures: "cpu" per object (ns), or largest "memory" (MiB)."""
+    """The published values: "cpu" time per object (ns), or peak "memory" (MiB)."""
     table = published.table("weimer-timings").set_index("variant").astype(float)
     table["cpu"] = 1e9 * (table["user_s"] + table["system_s"]) / table["objects"]
     table["memory"] = table["max_rss_kb"] / 1024
@@ -345,16 +345,16 @@ def _figures(column: str) -> dict[Variant, float]:
 
 @chart("weimer-cost", "None of the three kinds of handle was measured")
 def cost(recording: Recording) -> Drawing | None:
-    """What each kind of handle costs per object in CPU time, on each JDK."""
+    """The CPU time per object of each kind of handle, on each JDK."""
     lines = _lines(_KINDS, "cpu-ns/op, net", _figures("cpu"), "cpu-s", per_object)
     ratios = [recording.ratio(Ratio(FINALIZE, CLEANER, "cpu-s"), on) for on in recording.releases]
     known = [ratio.value for ratio in ratios if ratio.samples]
     least, most = (rounding.times(end(known, default=math.nan)) for end in (min, max))
     return dots(
         timings(recording, lines),
-        f"Finalize takes {least} to {most} the CPU time of Cleaner, whole process",
+        f"finalize takes {least} to {most} the CPU time of Cleaner, over the whole process",
         "CPU time per object (ns), net of an idle JVM\n"
-        "diamonds: the document's figures, on OpenJDK 9, not net",
+        "diamonds: as published, on OpenJDK 9, not net of an idle JVM",
         kind="A dot plot of the CPU time per object",
     )
 
@@ -364,23 +364,23 @@ def _mebibytes(recording: Recording, variant: Variant, on: str, metric: str) -> 
     return [v / 2**20 for v in values], scaled(estimate, 1 / 2**20)
 
 
-@chart("weimer-memory", "How much memory the handles take was not measured")
+@chart("weimer-memory", "The memory of the handles was not measured")
 def memory(recording: Recording) -> Drawing | None:
-    """The largest resident set of each kind of handle, and of an idle JVM."""
+    """The peak resident memory of each kind of handle, and of an idle JVM."""
     lines = _lines({NOTHING: MUTED} | _KINDS, "MiB", _figures("memory"), _PEAK, _mebibytes)
     return dots(
         timings(recording, lines, lambda mib: f"{rounding.plain(mib)} MiB"),
-        f"On {in_words(_newest(recording))} a Cleaner takes "
+        f"On {in_words(_newest(recording))} a Cleaner uses "
         f"{_ratio(recording, CLEANER, PLAIN, _PEAK)} the memory of a plain handle, finalize "
         f"{_ratio(recording, FINALIZE, PLAIN, _PEAK)}",
-        "largest resident set (MiB)\ndiamonds: the document's figures, on OpenJDK 9",
-        kind="A dot plot of the largest resident set",
+        "peak resident memory (MiB)\ndiamonds: as published, on OpenJDK 9",
+        kind="A dot plot of the peak resident memory",
     )
 
 
 @chart("weimer-removed", "Plain handles were not measured")
 def removed(recording: Recording) -> Drawing | None:
-    """A plain handle that the compiler may remove, and one that it may not."""
+    """The time of plain handles that the compiler may remove, and of those that it may not."""
     variants = {"default": (PLAIN, BLUE), "escape analysis off": (KEPT, INK)}
     lines = [
         Timing(line, variant, colour=ink, data={"variant": line, "unit": "ns/op"})
@@ -405,8 +405,8 @@ def removed(recording: Recording) -> Drawing | None:
         heading = "does not run" + (": the compiler removes all of them" if none else "")
     return dots(
         points,
-        f"Over a hundred million plain handles the collector {heading}",
-        "wall time of the loop per object (ns, log scale)\n"
+        f"During a hundred million plain handles the collector {heading}",
+        "wall-clock time of the loop per object (ns, log scale)\n"
         "100,000,000 handles by default, 10,000,000 with escape analysis off",
         kind="A dot plot of the time per plain handle",
         log=True,
@@ -415,7 +415,7 @@ def removed(recording: Recording) -> Drawing | None:
 
 @chart("weimer-collectors", "Other collectors were not measured at this budget")
 def collectors(recording: Recording) -> Drawing | None:
-    """What Cleaner and finalize cost under each collector, on each JDK."""
+    """The cost of Cleaner and finalize with each collector, on each JDK."""
     lines = [
         Timing(line, jvm(kind, gc=gc), "cpu-s", None, ink, find=per_object, data=data)
         for gc in COLLECTORS
@@ -439,7 +439,7 @@ def collectors(recording: Recording) -> Drawing | None:
     )
     return dots(
         points,
-        f"finalize costs {ends} what Cleaner costs, depending on the collector",
+        f"finalize costs {ends} as much as Cleaner, depending on the collector",
         "CPU time per object (ns), net of an idle JVM",
         kind="A dot plot of the CPU time per object by collector",
     )
@@ -454,9 +454,9 @@ _REGISTRATIONS = (
 )
 
 
-@chart("weimer-registered", "What is left of closed handles was not counted")
+@chart("weimer-registered", "The registrations of closed handles were not counted")
 def registered(recording: Recording) -> Drawing | None:
-    """What the JVM still holds of a handle that was closed."""
+    """The registrations that the JVM still holds per closed handle."""
     lines = [
         Timing(line, variant, metric, colour=ink, find=counted, data=data)
         for line, variant, metric, ink in _REGISTRATIONS
@@ -469,8 +469,8 @@ def registered(recording: Recording) -> Drawing | None:
     )
     return dots(
         timings(recording, lines, lambda left: rounding.plain(left) if left else "none"),
-        f"Of closed handles with finalize {finalize} are still registered, "
-        f"of those with a Cleaner {cleaner} ({in_words(on)})",
+        f"{finalize} of closed handles with finalize are still registered, "
+        f"and {cleaner} of those with a Cleaner ({in_words(on)})",
         "registrations the JVM holds per closed handle",
         kind="A dot plot of live registrations per closed handle",
     )
@@ -478,7 +478,7 @@ def registered(recording: Recording) -> Drawing | None:
 
 @chart("weimer-heaps", "Small heaps were not measured")
 def heaps(recording: Recording) -> Drawing | None:
-    """Heap size against the share of runs that ran out of memory."""
+    """The share of runs that ran out of memory, by heap size."""
     table = deaths(recording)
     points = [
         Point(
@@ -511,9 +511,9 @@ def heaps(recording: Recording) -> Drawing | None:
 _SIGNS = ("·", "○", "●", "×")  # of the outcomes
 
 
-@chart("weimer-leak", "What becomes of a resource in a full heap was not measured")
+@chart("weimer-leak", "The outcome for a resource in a full heap was not measured")
 def leaks(recording: Recording) -> Drawing | None:
-    """What becomes of a resource when so many bytes of the heap are left."""
+    """The outcome for a resource, by the bytes left in the heap."""
     table = outcomes(recording)
     if table.empty:
         return None
@@ -544,19 +544,19 @@ def leaks(recording: Recording) -> Drawing | None:
             at = ", ".join(map(str, found.columns[lost]))
             told.append(f"{in_words(on)}, {kind} leaks {f'at {at}' if at else 'nowhere'}")
     signs = "   ".join(f"{sign} {what}" for sign, what in zip(_SIGNS, OUTCOMES, strict=True))
-    below(figure, f"bytes of the heap that are left\n{signs}")
+    below(figure, f"bytes left in the heap\n{signs}")
     leaking = table[table["outcome"] == LEAKED]
     naive = leaking[(leaking["variant"] == "LeakNaive") & (leaking["release"] == on)]["remaining"]
     title = "Allocating before registering leaked at no heap size tried"
     if len(naive):
         title = (
-            f"With {naive.min()} to {naive.max()} bytes of the heap left, allocating before "
+            f"With {naive.min()} to {naive.max()} bytes left in the heap, allocating before "
             f"registering leaks on {in_words(on)}"
         )
     remedies = int(leaking["variant"].isin(LEAK_REMEDIES).sum())
     title += "; the two remedies " + (f"leak at {remedies} places" if remedies else "never leak")
     headline(figure, title)
-    alt = f"A map of what becomes of a resource by the bytes left: {'; '.join(told)}."
+    alt = f"A map of a resource's outcomes by the bytes left in the heap: {'; '.join(told)}."
     data = table.assign(outcome=[OUTCOMES[i] for i in table["outcome"]])
     return Drawing(figure, title, alt, data)
 
@@ -568,7 +568,7 @@ _JMH = {JMH_REMOVED: BLUE, JMH_ESCAPING: INK, JMH_CLEANED: GREEN, JMH_FINALIZED:
 
 @chart("jmh-ratio", "Effective Java's figure was not measured")
 def effective(recording: Recording) -> Drawing | None:
-    """Creating and destroying an object by JMH, with and without a finalizer."""
+    """The time to create and destroy an object, with and without a finalizer, by JMH."""
     table = published.table("lemire-timings").query("language == 'Java'")
     plain, finalized = sorted(map(float, table["ns_per_op"]))
     figures = {JMH_REMOVED: plain, JMH_ESCAPING: plain, JMH_FINALIZED: finalized}
@@ -576,7 +576,7 @@ def effective(recording: Recording) -> Drawing | None:
         timings(recording, _lines(_JMH, "ns/op", figures)),
         f"On {in_words(_newest(recording))} an object with a finalizer is "
         f"{_ratio(recording, JMH_FINALIZED, JMH_ESCAPING)} as expensive as one that must be "
-        f"allocated, {_ratio(recording, JMH_FINALIZED, JMH_REMOVED)} as one that may be removed",
+        f"allocated and {_ratio(recording, JMH_FINALIZED, JMH_REMOVED)} as one that may be removed",
         "time per object by JMH (ns, log scale)\n"
         "diamonds: Effective Java's figures, from before 2008",
         kind="A dot plot of the time to create and destroy an object",
@@ -584,9 +584,9 @@ def effective(recording: Recording) -> Drawing | None:
     )
 
 
-@chart("jmh-warm-up", "How a JVM warms up was not measured")
+@chart("jmh-warm-up", "The warm-up of a JVM was not measured")
 def warm_up(recording: Recording) -> Drawing | None:
-    """How the time per object falls while a JVM warms up."""
+    """The time per object while a JVM warms up."""
     on = _newest(recording)
     laps = sorted(c for c in map(str, recording.frame) if c.startswith("lap"))
     points = [
@@ -622,9 +622,9 @@ def warm_up(recording: Recording) -> Drawing | None:
     )
 
 
-# --- Java beside Go -------------------------------------------------------------------
+# --- Java next to Go ------------------------------------------------------------------
 
-# A line each: the release, the line's name, the experiment, and what is compared.
+# Each line's release, name, study and ratio.
 _BESIDE = (
     (TODAY_GO, "closed at once, with Cleanup.Stop", "remedies", Ratio(Variant("Stop"), FREE)),
     (TODAY_GO, "left to AddCleanup", "addcleanup", Ratio(CLEANUP, FREE)),
@@ -636,7 +636,7 @@ _BESIDE = (
 
 @chart("java-beside-go", "Neither Go nor Java was measured")
 def beside(recordings: Mapping[str, Recording]) -> Drawing | None:
-    """What a safety net costs as a multiple of manual, in Go and in Java."""
+    """The cost of a safety net relative to manual, in Go and in Java."""
     points = measured(
         replace(
             compared(recordings[experiment], ratio, on, line, colour(ratio.numerator)),
@@ -645,15 +645,15 @@ def beside(recordings: Mapping[str, Recording]) -> Drawing | None:
         for on, line, experiment, ratio in _BESIDE
         if experiment in recordings
     )
-    what = {TODAY_GO: "a finalizer that frees", TODAY_JDK: "a finalizer that is only a net"}
+    what = {TODAY_GO: "a finalizer that frees", TODAY_JDK: "a finalizer as a safety net"}
     last = {str(p.data["go"]): p.label for p in points}
     return dots(
         points,
-        "Against manual: "
+        "Cost relative to manual: "
         + ", ".join(f"in {in_words(on)} {what[on]} {label}" for on, label in last.items()),
-        "wall time per object against manual (ratio, log scale)\n"
-        "manual: Go frees C memory by hand; Java closes a plain handle that the compiler keeps",
-        kind="A dot plot of the cost against manual",
+        "wall-clock time per object relative to manual (ratio, log scale)\n"
+        "manual: freeing C memory (Go), or closing a plain handle that is kept (Java)",
+        kind="A dot plot of the cost relative to manual",
         log=True,
         reference=1,
     )

@@ -1,4 +1,4 @@
-"""Why: what a call costs by where its object lies, and in which programs that matters."""
+"""Why: the cost of a call by its object's place in a span, and the programs it affects."""
 
 from __future__ import annotations
 
@@ -39,43 +39,43 @@ from gccost.studies.common import counted, levels, release
 ORDERS = ("ascending", "shuffled", "descending")
 # The sizes of objects whose spans are one page, in bytes.
 BYTES = (8, 16, 32, 48, 64, 128, 256, 512)
-_BETWEEN = (32, 128, 256)  # which the quick budget leaves out
-SMALL = 8  # bytes of the handles of the documents
-CACHED = 16  # bytes of objects the records of whose span fit into a first-level cache
-APART = 48  # bytes of a handle that shares no span with what AddCleanup allocates
+_BETWEEN = (32, 128, 256)  # omitted at the quick budget
+SMALL = 8  # bytes of the documents' handles
+CACHED = 16  # bytes of objects whose span's records fit into a first-level cache
+APART = 48  # bytes of a handle that shares no span with AddCleanup's own allocations
 DUMMIES = (0, 1, 2, 3)
 LIVE = (10_000, 100_000, 1_000_000, 10_000_000)
 IN_USE = (0, 100_000, 1_000_000)
 OTHERS = (0, 1, 3, 9, 31)
-# How many live where a claim is judged, and how many objects a handle is mixed with.
+# For claims: the number of live objects, and the other objects allocated per handle.
 MANY, MIXED = 1_000_000, 9
 POOL = 100_000
 
 _REGISTERED = 200_000
-_LARGER = 100_000  # where a walk is short
+_LARGER = 100_000  # for larger objects, whose walks are short
 _SCATTERED = 10_000
 _LOOPED = 800_000
 _PROGRAM = 300_000
-# What lives for every live object: itself, two pointers to it, half a record.
+# Bytes per live object: itself, two pointers to it, half a record.
 _LIVING = 60
 
 
 def attach(
     benchmark: str, order: str = "ascending", bytes_: int = SMALL, runtime: str = ""
 ) -> Variant:
-    """A variant that times one call by its place: "AttachCleanup", "Stop", …"""
+    """A variant that times one call by its object's place: "AttachCleanup", "Stop", …"""
     sub = (("order", order), ("bytes", str(bytes_)))
     return Variant(benchmark, gogc="off", setting="precise", runtime=runtime, sub=sub)
 
 
 def scattered(benchmark: str, live: int = MANY, runtime: str = "") -> Variant:
-    """A variant that times one call at random over live objects: "ScatteredCleanup", …"""
+    """A variant that times calls on random live objects: "ScatteredCleanup", …"""
     sub = (("live", str(live)),)
     return Variant(benchmark, gogc="off", setting="precise", runtime=runtime, sub=sub)
 
 
 def looped(benchmark: str, bytes_: int = SMALL, dummies: int = 0, runtime: str = "") -> Variant:
-    """A variant that allocates and registers: "LoopFinalizer", with dummies, or "LoopCleanup"."""
+    """A variant that allocates and registers: "LoopCleanup", or "LoopFinalizer" with dummies."""
     sub = [("bytes", str(bytes_))]
     if benchmark == "LoopFinalizer":
         sub.append(("dummies", str(dummies)))
@@ -83,7 +83,7 @@ def looped(benchmark: str, bytes_: int = SMALL, dummies: int = 0, runtime: str =
 
 
 def program(what: str, live: int = 0, others: int = 0, runtime: str = "") -> Variant:
-    """A variant of a program that does something else as well: "Plain", "Cleanup", "Lists", …"""
+    """A variant of a program that also does other work: "Plain", "Cleanup", "Lists", …"""
     sub = (("live", str(live)), ("others", str(others)))
     return Variant(f"Program{what}", setting="precise", runtime=runtime, sub=sub)
 
@@ -119,7 +119,7 @@ def looping(variant: Variant, go: str, min_budget: str = "tiny") -> Case:
 
 
 def _releases() -> Iterator[Case]:
-    """One call by its place, and the loops, on every release that builds the module."""
+    """One call by its object's place, and the loops, on each release that builds the module."""
     for go in (go for go in GO_RELEASES if number(go) >= OLDEST_DRIVER):
         today = go == TODAY_GO
         min_budget = "tiny" if today else "standard"
@@ -181,16 +181,16 @@ def _why() -> Iterator[Case]:
 
 def _claims() -> Iterator[Claim]:
     old, new = (DOCUMENT_GO, TODAY_GO), (ISSUE_GO, TODAY_GO)
-    # The microbenchmark's call, whose handles come in ascending order, against the same
-    # call at random over a million live handles.
+    # A call on a random one of a million live handles, against the microbenchmark's call,
+    # whose handles come in ascending order.
     worst = Ratio(scattered("ScatteredCleanup"), attach("AttachCleanup"), "cpu-ns/op")
     mixed = Ratio(program("Lists", POOL, MIXED), program("Lists"), "passed-records/op")
     yield Claim("M8a", "the-worst-case", worst, AtMost(), new)
     yield Claim("M8b", "programs", mixed, AtMost(), new)
     ascending = attach("AttachFinalizer")
     yield Claim("X1a", "one-call-by-its-place", Linearity(ascending), AtLeast(margin=1.0), old)
-    # The records of a span of 8-byte objects take 48 KB, which is all of a large first-level
-    # cache or more than that: in random order the last ones are dear for that reason.
+    # The records of a span of 8-byte objects take 48 KB, which fills or exceeds a first-level
+    # cache. That makes the last calls in random order more expensive.
     shuffled, descending = (
         SlopeRatio(
             attach("AttachFinalizer", order, CACHED), attach("AttachFinalizer", bytes_=CACHED)
@@ -220,7 +220,7 @@ _CALLED = {"SetFinalizer": "AttachFinalizer", "AddCleanup": "AttachCleanup"}
 def call_points(
     recording: Recording, panel: str, line: str, variant: Variant, colour: str
 ) -> list[Point]:
-    """What a call takes (ns) by how many records its list holds."""
+    """Points for the time of a call (ns) by the number of records in its list."""
     return [
         Point(
             panel,
@@ -238,14 +238,14 @@ def call_points(
 
 
 def slope_words(recording: Recording, variant: Variant) -> str:
-    slope = round(recording.slope(variant, TODAY_GO).value, 2)  # finer is the noise of a level line
+    slope = round(recording.slope(variant, TODAY_GO).value, 2)  # further digits are noise
     digits = 1 if abs(slope) < 0.1 else 2 if abs(slope) < 1 else 3
     return f"{rounding.plain(slope, digits)} ns a record"
 
 
-@chart("why-span", "What a call costs by its place was not measured")
+@chart("why-span", "The cost of a call by its object's place was not measured")
 def span(recording: Recording) -> Drawing | None:
-    """A span, the walk over it, and what a call costs by the place of its object."""
+    """A span, the walk over it, and the cost of a call by its object's place."""
     ascending, *others = (
         call_points(recording, "", order, attach("AttachFinalizer", order), ink)
         for order, ink in _ORDERS.items()
@@ -263,16 +263,16 @@ def span(recording: Recording) -> Drawing | None:
     ends = [(p.estimate.value, f"{p.line}\n{slopes[p.line]}", p.colour) for p in _last(points)]
     plots.name_ends(axes, ends, gap=0.13)
     plots.below(
-        figure, f"records that the span's list holds at the call (SetFinalizer, Go {TODAY_GO})"
+        figure, f"records in the span's list at the time of the call (SetFinalizer, Go {TODAY_GO})"
     )
     title = (
         f"The last of {rounding.count(slots)} objects in a span costs "
-        f"{rounding.times(last.estimate.value / first.estimate.value)} what the first does: "
+        f"{rounding.times(last.estimate.value / first.estimate.value)} as much as the first: "
         f"{rounding.plain(recording.slope(attach('AttachFinalizer'), TODAY_GO).value)} ns "
-        "for each record on the way"
+        "for each record passed"
     )
     plots.headline(figure, title)
-    told = plots.told(points, "A span's slots, and curves of what a call costs")
+    told = plots.told(points, "A span's slots, and curves of the cost of a call")
     return Drawing(figure, title, told, plots.table(points))
 
 
@@ -282,7 +282,7 @@ def _last(points: Iterable[Point]) -> list[Point]:
 
 
 def _slots(axes: Axes, points: Sequence[Point], slots: int) -> None:
-    """The slots of a span in its parts, inked by what a call costs there, and three walks."""
+    """Draw a span's slots, shaded by the cost of a call there, and three walks."""
     axes.set_axis_off()
     axes.set_ylim(0, 4.2)
     most = max(p.estimate.value for p in points)
@@ -302,9 +302,9 @@ def _slots(axes: Axes, points: Sequence[Point], slots: int) -> None:
         axes.text(p.x / 2, y + 0.08, passed, ha=side, va="bottom", fontsize=8.5)
 
 
-@chart("why-sizes", "What a call costs at each size was not measured")
+@chart("why-sizes", "The cost of a call at each size was not measured")
 def sizes(recording: Recording) -> Drawing | None:
-    """A call over a whole span, by how many objects the span has, in each order."""
+    """The mean cost of a call over a span, by the objects in the span, in each order."""
     points: list[Point] = []
     titled = []
     for called, benchmark in _CALLED.items():
@@ -325,18 +325,18 @@ def sizes(recording: Recording) -> Drawing | None:
                 titled += [f"{called} {told}"] if order == "ascending" else []
     return curves(
         points if titled else [],
-        "Over objects of 8 to 512 bytes, in ascending order: " + "; ".join(titled),
+        "For objects of 8 to 512 bytes in ascending order: " + "; ".join(titled),
         Axis(
             f"records in the list on average: half the objects of a span (Go {TODAY_GO})",
             limits=(0, None),
         ),
-        Axis("a call, on average over a span (ns)", limits=(0, None)),
-        kind="Curves of what a call costs, over sizes",
+        Axis("mean time of a call over a span (ns)", limits=(0, None)),
+        kind="Curves of the cost of a call, by size",
         columns=2,
     )
 
 
-_FITTED = {  # the straight line over the length of the list
+_FITTED = {  # the line fitted over the length of the list
     "for each record in the list": ("slope", "ns a record"),
     "for the call itself, with an empty list": ("intercept", "ns"),
 }
@@ -363,7 +363,7 @@ def releases(recording: Recording) -> Drawing | None:
                 points += [point] if estimate.samples else []
     slopes = [p.estimate.value for p in points if p.data["unit"] == "ns a record"]
     least, most = min(slopes, default=math.nan), max(slopes, default=math.nan)
-    where = "depending on the release" if most > 1.5 * least else "whatever the release"
+    where = "depending on the release" if most > 1.5 * least else "on every release"
     if len(recording.releases) == 1:
         where = f"on Go {recording.releases[0]}"
     return dots(
@@ -391,7 +391,7 @@ _CAUSES = {
 
 @chart("why-cleanup", "The causal test was not measured")
 def causes(recording: Recording) -> Drawing | None:
-    """A finalizer with dummies next to it, against a cleanup, and larger handles."""
+    """A finalizer with adjacent dummy objects, a cleanup, and larger handles."""
     points = []
     for go in (go for go in (ISSUE_GO, TODAY_GO) if go in recording.releases):
         for what, variant in _CAUSES.items():
@@ -411,19 +411,19 @@ def causes(recording: Recording) -> Drawing | None:
     alone, dummy, cleanup = (rounding.nanoseconds(e.value) for e in today)
     return dots(
         points,
-        f"A finalizer takes {alone}, with one dummy object next to it {dummy}; "
+        f"A finalizer takes {alone}, and {dummy} with one dummy object next to each handle; "
         f"a cleanup takes {cleanup}"
         if all(e.samples for e in today)
-        else "A finalizer with dummies next to it, against a cleanup",
-        "CPU time of an operation (ns); right: also the distance of one handle to the next",
+        else "A finalizer with dummy objects, compared with a cleanup",
+        "CPU time per operation (ns); right: also the distance between handles",
         kind="A dot plot of CPU time and stride",
     )
 
 
-# --- Many that live -----------------------------------------------------------------------
+# --- Many live handles --------------------------------------------------------------------
 
 LIVE_AXES = (
-    Axis(f"handles of 8 bytes that live (both scales are logarithmic; Go {TODAY_GO})", "log"),
+    Axis(f"live handles of 8 bytes (both scales are logarithmic; Go {TODAY_GO})", "log"),
     Axis("CPU time of one call (ns)", "log"),
 )
 LIVE_KIND = "Curves over the number of live handles"
@@ -432,22 +432,22 @@ LIVE_KIND = "Curves over the number of live handles"
 def among_live(
     recording: Recording, name: str, what: str, colour: str, runtime: str = ""
 ) -> list[Point]:
-    """One call at random, over how many handles live."""
+    """Points for a call on a random live handle, by the number of live handles."""
     variants = [(live, scattered(f"Scattered{what}", live, runtime)) for live in LIVE]
     data = {"unit": "ns", "live": None}
     return levels(recording, "", name, TODAY_GO, variants, CPU, data=data, colour=colour)
 
 
-@chart("why-live", "Calls at random over live handles were not measured")
+@chart("why-live", "Calls on random live handles were not measured")
 def live(recording: Recording) -> Drawing | None:
-    """One call at random over many live handles, against the microbenchmark's."""
+    """A call on a random one of many live handles, compared with the microbenchmark's."""
     cleanups = among_live(recording, "AddCleanup", "Cleanup", GREEN)
     if not cleanups:
         return None
     points = among_live(recording, "SetFinalizer", "Finalizer", ORANGE) + cleanups
     points += among_live(recording, "Stop", "Stop", BLUE)
     last = cleanups[-1]
-    title = f"AddCleanup at random among {rounding.count(last.x)} live handles takes {last.label}"
+    title = f"With {rounding.count(last.x)} live handles a random AddCleanup takes {last.label}"
     micro, name = [(math.nan, attach("AttachCleanup"))], "the microbenchmark's call"
     data = {"unit": "ns"}
     for p in levels(recording, "", name, TODAY_GO, micro, CPU, data=data, colour=MUTED):
@@ -456,7 +456,7 @@ def live(recording: Recording) -> Drawing | None:
     return curves(points, title, *LIVE_AXES, kind=LIVE_KIND)
 
 
-# --- Programs that do something else as well --------------------------------------------------
+# --- Programs that also do other work ---------------------------------------------------------
 
 
 def _added(recording: Recording, handles: int, others: int) -> float:
@@ -467,7 +467,7 @@ def _added(recording: Recording, handles: int, others: int) -> float:
 
 @chart("why-programs", "The lists of programs were not counted")
 def programs(recording: Recording) -> Drawing | None:
-    """How far the walk is in programs, and what a cleanup adds there."""
+    """The length of the walk in programs, and the time that a cleanup adds."""
     points = []
     told = {}
     for handles, others in product(IN_USE, OTHERS):
@@ -498,9 +498,9 @@ def programs(recording: Recording) -> Drawing | None:
     return dots(
         points,
         f"In a loop of handles a walk passes {alone[0]} records and a cleanup adds {alone[1]}; "
-        f"with {rounding.count(POOL)} in use and {MIXED} others for each it passes "
+        f"with {rounding.count(POOL)} in use and {MIXED} other objects for each it passes "
         f"{mixed[0]} and adds {mixed[1]}",
-        "records that AddCleanup passes on its way, of those in the list;\n"
+        "records that AddCleanup passes, of those in the list;\n"
         f"and the CPU time that it adds to an operation (handles of 16 bytes, Go {TODAY_GO})",
         kind="A dot plot of the records passed",
     )
@@ -511,7 +511,7 @@ def programs(recording: Recording) -> Drawing | None:
 STUDY = Study(
     name="why",
     chapter="07-why",
-    question="Why does it cost what it costs, and in which programs?",
+    question="What determines the cost, and in which programs does it matter?",
     cases=tuple(_why()),
     document=TODAY_GO,
     claims=tuple(_claims()),
