@@ -77,6 +77,8 @@ STATIONARY = frozenset(
 WAITING = frozenset(
     {
         "Allocate",
+        *("Slab", "SlabUnseen", "SlabSurvivors", "Adopted", "Reuse"),
+        *("LatencySlab", "LatencyAdopted"),
         *(f"Parallel{what}" for what in ("Free", "Auto", "Cleanup", "Slab", "SlabCrowded")),
     }
 )
