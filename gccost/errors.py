@@ -16,8 +16,11 @@ class GccostError(Exception):
     """A problem that the user can fix.
 
     `message` says what is wrong, `location` where (a file and line, a tool, an
-    experiment), `hint` what to do about it, if possible as a command.
+    experiment), `hint` what to do about it, if possible as a command. `exit_code` is
+    that of a command that it ends.
     """
+
+    exit_code = 1
 
     def __init__(self, message: str, location: str = "", hint: str = "") -> None:
         super().__init__(message, location, hint)
