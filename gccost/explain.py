@@ -195,7 +195,8 @@ def _fetch(url: str, say: Callable[[str], None]) -> bytes:
         raise ValueError("only http on a loopback address is fetched")
     asked = re.search(r"\bseconds=(\d+)", parts.query)
     seconds = int(asked[1]) if asked else 30
-    say(f"profiling for {seconds} s")
+    if parts.path.endswith("/profile"):
+        say(f"profiling for {seconds} s")
     with closing(HTTPConnection(host, parts.port, timeout=seconds + 30)) as server:
         server.request("GET", f"{parts.path or '/'}?{parts.query}")
         response = server.getresponse()
