@@ -6,6 +6,7 @@ seconds to load and measuring does not need them.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -18,6 +19,7 @@ from typing import Any
 import click
 
 from gccost import doctor as examination
+from gccost import explain as explanation
 from gccost import gokernel, paths, rounding, stats
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
@@ -54,7 +56,7 @@ class _Command(click.Command):
             with _termination_exits():
                 return super().invoke(ctx)
         except GccostError as error:
-            said, code = str(error), 1
+            said, code = str(error), error.exit_code
         except BrokenPipeError:  # the reader of our output has gone; click exits silently
             raise
         except OSError as error:
@@ -67,7 +69,7 @@ class _Command(click.Command):
             if ended.code != TERMINATED:
                 raise
             said, code = _stopped(ctx), TERMINATED
-        if code > 1:  # cleanup is done, so ignore a second Ctrl-C
+        if code > 128:  # cleanup is done, so ignore a second Ctrl-C
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         click.echo(f"gccost: {said}", err=True)
         sys.exit(code)
@@ -236,6 +238,22 @@ def live() -> None:
 def doctor() -> None:
     """List what was found and what is missing, how it affects the report, and how to fix it."""
     click.echo(examination.render(examination.examine()))
+
+
+@main.command()
+@click.argument("profile")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object, for programs.")
+def explain(profile: str, as_json: bool) -> None:
+    """Show what finalizers, cleanups and weak pointers cost in a Go CPU profile.
+
+    PROFILE is a file, such as go test -cpuprofile writes, or a URL of net/http/pprof on
+    a loopback address, such as http://localhost:6060/debug/pprof/profile?seconds=10.
+
+    The exit code is 0 with an answer, also if the profile has none of them, and 2 if
+    PROFILE is not a CPU profile of a Go program.
+    """
+    answer = explanation.explain(explanation.load(profile, _say))
+    click.echo(json.dumps(answer, indent=2) if as_json else "\n".join(explanation.lines(answer)))
 
 
 @main.command()

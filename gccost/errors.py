@@ -16,8 +16,11 @@ class GccostError(Exception):
     """A problem that the user can fix.
 
     `message` says what is wrong, `location` where (a file and line, a tool, a study),
-    and `hint` how to fix it, if possible as a command.
+    and `hint` how to fix it, if possible as a command. A command that it ends exits with
+    `exit_code`.
     """
+
+    exit_code = 1
 
     def __init__(self, message: str, location: str = "", hint: str = "") -> None:
         super().__init__(message, location, hint)

@@ -51,7 +51,7 @@ def test_a_file_that_is_not_a_profile_is_named(tmp_path: Path, data: bytes) -> N
 
 
 def test_a_profile_in_another_unit_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(GccostError, match="none in nanoseconds"):
+    with pytest.raises(GccostError, match="it holds samples/count, cpu/bytes, not cpu/nanoseconds"):
         profiles.read(write(tmp_path / "p", [(["a"], 1)], unit="bytes"))
 
 

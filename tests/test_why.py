@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -157,8 +158,8 @@ def test_the_quick_budget_shows_slopes_and_both_runtimes() -> None:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(paths, "CACHE", tmp_path)
-    return tmp_path
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
+    return tmp_path / "cache"
 
 
 class Writer:
@@ -184,11 +185,28 @@ class Writer:
 def test_an_overlay_is_written_once(cache: Path) -> None:
     toolchain = toolchains.fetch(TODAY_GO)
     writer = Writer(toolchain.goroot)
-    paths = [builds.overlay(toolchain, INDEX, writer) for _ in range(2)]
+    written = [builds.overlay(toolchain, INDEX, writer) for _ in range(2)]
     assert writer.calls == 1
-    assert paths[0] == paths[1]
-    assert paths[0].is_relative_to(cache)
-    assert builds.overlay(toolchain, "checked", writer) != paths[0]
+    assert written[0] == written[1]
+    assert written[0].is_relative_to(cache)
+    assert builds.overlay(toolchain, "checked", writer) != written[0]
+
+
+def test_an_overlay_is_never_used_from_another_path_than_its_own(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toolchain = toolchains.fetch(TODAY_GO)
+    writer = Writer(toolchain.goroot)
+    written = builds.overlay(toolchain, INDEX, writer)
+    link = tmp_path / "link"
+    link.symlink_to(paths.CACHE)
+    monkeypatch.setattr(paths, "CACHE", link)
+    assert builds.overlay(toolchain, INDEX, writer) == written
+    moved = tmp_path / "moved"
+    shutil.copytree(cache, moved, symlinks=True)
+    monkeypatch.setattr(paths, "CACHE", moved)
+    assert builds.overlay(toolchain, INDEX, writer).is_relative_to(moved)
+    assert writer.calls == 2
 
 
 def test_an_overlay_for_a_moved_go_is_written_again(cache: Path) -> None:

@@ -1,7 +1,7 @@
 """Functions that classify the stacks of a CPU profile.
 
-A share counts the stacks that contain any of its functions, so shares overlap. Function
-names changed between releases; all of them are listed.
+A share counts the stacks that contain any of its functions, so shares overlap; only those of
+PHASES do not. Function names changed between releases; all of them are listed.
 """
 
 from __future__ import annotations
@@ -60,3 +60,45 @@ COLLECTING_THEN = (
     "runtime.(*gcSweepBuf).push",
 )
 GC_AND_LOCKS = (*COLLECTING, *COLLECTING_THEN, *WAITING)
+
+# The phases of a special's life: finalizers, cleanups and weak pointers. A stack belongs
+# to that of its innermost function here or in BESIDES, so no time counts twice. These are regular
+# expressions for the whole name, as a closure of AddCleanup[...] runs the cleanup.
+PHASES = {
+    "registering": (
+        r"runtime\.SetFinalizer",
+        r"runtime\.AddCleanup(\[.*\])?",
+        r"runtime\.(\(\*Cleanup\)|Cleanup)\.Stop",
+        r"runtime\.(addfinalizer|removefinalizer|addCleanup)",
+        r"(internal/)?weak\.(Make(\[.*\])?|runtime_registerWeakPointer)",
+        r"runtime\.(getOrAddWeakHandle|getWeakHandle)",
+    ),
+    "marking": (r"runtime\.(markrootSpans|gcScanFinalizer|gcScanCleanup)",),
+    "sweeping": (
+        r"runtime\.free[sS]pecial",
+        r"runtime\.(newSpecialsIter|\(\*specialsIter\)\..*)",
+    ),
+    "running": (
+        r"runtime\.(queuefinalizer|wakefing|runfinq|runFinalizers|runCleanups)",
+        r"runtime\.\(\*cleanupQueue\)\.(enqueue|flush|needsWake|wake)",
+        r"unique\.runtime_registerUniqueMapCleanup.*",  # of Go 1.23 and 1.24
+    ),
+    "resolving": (
+        r"(internal/)?weak\.(Pointer(\[.*\])?\.Value|runtime_makeStrongFromWeak)",
+        r"runtime\.gcParkStrongFromWeak",
+    ),
+}
+# What is of no phase: the sweep of a span, whose loop over the specials is not a function
+# of its own; and a heap profile's records, which are in the same lists.
+BESIDES = {
+    "sweep_loop": (r"runtime\.\(\*(sweepLocked|mspan)\)\.sweep",),
+    "sampling": (r"runtime\.(setprofilebucket|mProf_Free)",),
+}
+# In older releases, such as Go 1.20, the walk is part of these, not a function of its own.
+WALKING = (*LINKING_IN, "runtime.removespecial")
+# What the loop of the sweep over the specials calls, besides freeing them.
+MARK_BITS = frozenset(
+    ("runtime.(*mspan).markBitsForIndex", "runtime.(*gcBits).bitp", "runtime.markBits.isMarked")
+)
+# The runtime and the packages that register for their callers, by how names begin.
+RUNTIME = ("runtime.", "runtime/", "internal/", "weak.", "unique.")

@@ -75,8 +75,12 @@ def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Pat
     GccostError if gosrc/overlay does not know the toolchain's source, and DiskFull for lack
     of room.
     """
-    name = f"go{toolchain.version}-{variant}-{source_hash([OVERLAY])[:12]}"
-    folder = paths.CACHE / "overlays" / name
+    # An overlay names files by their absolute paths: through a link, or after a move, it would
+    # replace nothing, and Go would not say so.
+    root = (paths.CACHE / "overlays").resolve()
+    place = hashlib.sha256(str(root).encode()).hexdigest()[:8]
+    name = f"go{toolchain.version}-{variant}-{source_hash([OVERLAY])[:12]}-{place}"
+    folder = root / name
     written, link = folder / "overlay.json", folder / _GOROOT
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ from gccost.errors import GccostError
 
 # The errors of an unreadable, truncated or damaged gzipped file.
 _UNREADABLE = (OSError, EOFError, zlib.error)
+UNDECODABLE = (DecodeError, KeyError, IndexError, ValueError)
 
 # message -> field -> (number in profile.proto, type, repeated)
 _SCHEMA: dict[str, dict[str, tuple[int, str, bool]]] = {
@@ -41,9 +42,13 @@ _SCHEMA: dict[str, dict[str, tuple[int, str, bool]]] = {
 
 @dataclass(frozen=True)
 class Profile:
-    """A CPU profile: stacks of function names, the outermost first, with their time in ns."""
+    """A CPU profile: stacks of function names, the outermost first, with their time in ns.
+
+    `unnamed` is the time of the samples without a function's name, which are left out.
+    """
 
     stacks: tuple[tuple[tuple[str, ...], int], ...]
+    unnamed: int = 0
 
     @property
     def total(self) -> int:
@@ -86,16 +91,23 @@ class Profile:
 
 def read(path: Path) -> Profile:
     """Read a profile. Raises GccostError if the file is not a CPU profile."""
-    message = _message()()
     try:
-        message.ParseFromString(gzip.decompress(path.read_bytes()))
-        return Profile(tuple(_stacks(message)))
-    except (*_UNREADABLE, DecodeError, KeyError, IndexError, ValueError) as error:
+        return decode(gzip.decompress(path.read_bytes()))
+    except (*_UNREADABLE, *UNDECODABLE) as error:
         raise GccostError(
             f"this is not a CPU profile that Go wrote: {error}",
             str(path),
             "remove the file; the next measuring makes another",
         ) from None
+
+
+def decode(data: bytes) -> Profile:
+    """Decode a profile.proto that is not gzipped; one of UNDECODABLE if it is no CPU profile."""
+    message = _message()()
+    message.ParseFromString(data)
+    samples = list(_stacks(message))
+    named = tuple((stack, time) for stack, time in samples if any(stack))
+    return Profile(named, sum(time for stack, time in samples if not any(stack)))
 
 
 def _stacks(message: Any) -> Iterator[tuple[tuple[str, ...], int]]:
@@ -105,14 +117,13 @@ def _stacks(message: Any) -> Iterator[tuple[tuple[str, ...], int]]:
     locations = {
         loc.id: [functions[line.function_id] for line in loc.line] for loc in message.location
     }
-    units = [text[kind.unit] for kind in message.sample_type]
-    if "nanoseconds" not in units:
-        raise ValueError(f"its values are in {units}, none in nanoseconds")
-    column = units.index("nanoseconds")
+    kinds = [f"{text[kind.type]}/{text[kind.unit]}" for kind in message.sample_type]
+    if "cpu/nanoseconds" not in kinds:
+        raise ValueError(f"it holds {', '.join(kinds) or 'nothing'}, not cpu/nanoseconds")
+    column = kinds.index("cpu/nanoseconds")
     for sample in message.sample:
         inward = [name for loc in sample.location_id for name in locations[loc]]
-        if inward:
-            yield tuple(reversed(inward)), sample.value[column]
+        yield tuple(reversed(inward)), sample.value[column]
 
 
 @cache

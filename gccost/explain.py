@@ -1,0 +1,207 @@
+"""What finalizers, cleanups and weak pointers cost in a Go CPU profile.
+
+A stack belongs to one phase at most, that of its innermost function in `stacks.PHASES`,
+so phases add up. All shares are of the CPU time sampled, 0 to 1. An estimate assumes that
+what is no longer done is no longer in the profile, and that nothing else changes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import cache, partial
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from gccost.errors import GccostError
+from gccost.judging import stacks
+from gccost.measuring import profiles
+from gccost.rounding import percent, plain, rounded
+
+HANDLES = 64  # of a slab, unless its user sets another number
+PARTS = {
+    "registering": "registering and removing",
+    "walk": "  of it, the walk of the span's list",
+    "marking": "marking",
+    "sweeping": "sweeping",
+    "sweep_loop": "  besides, at most: the sweep's own loop, which visits other objects too",
+    "running": "queueing and running",
+    "functions": "  of it, the program's own functions",
+    "resolving": "weak pointers' Value",
+}
+REMEDIES = {
+    "no_walk": "a Go runtime without the walk (gosrc/overlay)",
+    "slabs": f"slabs (gosrc/slab): {HANDLES} handles share a finalizer, so 1/{HANDLES} remains",
+    "none": "resources closed by hand, nothing registered",
+}
+_HINT = (
+    "take a CPU profile of a Go program: go test -cpuprofile FILE, or "
+    "curl -o FILE http://localhost:PORT/debug/pprof/profile"
+)
+_FORMATS = {
+    rb"JAVA PROFILE": "a heap dump of Java (hprof)",
+    rb"FLR\0": "a recording of Java (JFR, which async-profiler writes too)",
+    rb"[^\n\0]+;[^\n\0]* \d+\r?\n": "collapsed stacks, such as async-profiler writes for Java",
+    rb"\s*<(!DOCTYPE|html)": "an HTML page, such as a flame graph or a server's index",
+    rb"\w+ profile: |--- \w+:": "another profile, as text",
+    rb"go 1\.\d+ trace": "an execution trace",
+}
+_JAVA = re.compile(r"(java|javax|jdk)[./]")
+_LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|::1")
+_SHOWN = 10  # call sites
+_Site = tuple[str, str]  # a function outside the runtime, and what it calls
+
+
+class BadInput(GccostError):
+    """A source that cannot be read, or is not a CPU profile of a Go program."""
+
+    exit_code = 2
+
+
+def explain(profile: profiles.Profile) -> dict[str, Any]:
+    """Divide the time of a profile by phase and by who registers, as JSON has it.
+
+    `share` is the sum of the phases; `parts` are these and what PARTS says of them. The
+    walk is an upper bound unless `walk_is_separate`. `saves_at_most` is for REMEDIES.
+    """
+    total = profile.total + profile.unnamed
+    separate = profile.share(stacks.SPLICE_POINT) > 0
+    times, sites, walks = Counter[str](), Counter[_Site](), Counter[_Site]()
+    for stack, time in profile.stacks:
+        phase, at = _phase(stack)
+        if phase != "sweep_loop" or stacks.MARK_BITS.issuperset(stack[at + 1 :]):
+            times[phase] += time
+        if phase == "registering":
+            site = _site(stack, at)
+            sites[site] += time
+            walking = stacks.SPLICE_POINT[0] in stack if separate else stack[-1] in stacks.WALKING
+            walks[site] += time * walking
+        elif phase == "running" and any(map(_is_outside, stack[at:])):
+            times["functions"] += time
+    times["walk"] = times["no_walk"] = walks.total()
+    life = sum(times[phase] for phase in stacks.PHASES)
+    weak = sum(time for (_, call), time in sites.items() if not call.startswith("runtime."))
+    times["none"] = life + times["sweep_loop"] - times["functions"]
+    # Slabs do nothing for weak pointers; who registers what says whose marking it is.
+    helped = 1 - weak / times["registering"] if weak else 1
+    slabs = (times["none"] - times["resolving"]) * helped * (1 - 1 / HANDLES)
+    shares = {name: rounded(time / total) for name, time in [*times.items(), ("slabs", slabs)]}
+    return {
+        "cpu_seconds": total / 1e9,
+        "one_sample": rounded(min(time for _, time in profile.stacks) / total),
+        "share": rounded(life / total),
+        "walk_is_separate": separate,
+        "parts": {part: shares.get(part, 0.0) for part in PARTS},
+        "saves_at_most": {remedy: shares[remedy] if life else 0.0 for remedy in REMEDIES},
+        "call_sites": [
+            {
+                "function": site[0],
+                "calls": site[1],
+                "share": rounded(time / total),
+                "walk": rounded(walks[site] / total),
+            }
+            for site, time in sites.most_common()
+        ],
+    }
+
+
+def lines(answer: dict[str, Any]) -> Iterator[str]:
+    """Write what `explain` found for reading."""
+    sample = percent(answer["one_sample"])
+    yield f"{plain(answer['cpu_seconds'])} s of CPU time; one sample is {sample} of it."
+    if not answer["share"]:
+        yield "No finalizers, cleanups or weak pointers: no sample is in their code."
+        return
+    yield f"Finalizers, cleanups and weak pointers: {percent(answer['share'])} of the CPU time."
+    yield from (f"{percent(answer['parts'][part]):>10}  {PARTS[part]}" for part in PARTS)
+    if answer["parts"]["walk"] and not answer["walk_is_separate"]:
+        yield "The walk takes less: this profile does not show it apart from linking in."
+    yield "Who registers or removes them:" if answer["call_sites"] else "Nobody registers one here."
+    for site in answer["call_sites"][:_SHOWN]:
+        walk = f", the walk {percent(site['walk'])}" if site["walk"] else ""
+        yield f"{percent(site['share']):>10}  {site['function']} ({site['calls']}{walk})"
+    if others := answer["call_sites"][_SHOWN:]:
+        yield f"{percent(sum(site['share'] for site in others)):>10}  {len(others)} others"
+    yield "What would help, and how much of the CPU time it would save at most:"
+    for remedy, title in REMEDIES.items():
+        yield f"{percent(answer['saves_at_most'][remedy]):>10}  {title}"
+    yield "The program's own functions are not in these: they free what has to be freed."
+
+
+def _phase(stack: tuple[str, ...]) -> tuple[str, int]:
+    """The phase of a stack and the place of the function that decides it; "" if it has none."""
+    places = reversed(range(len(stack)))
+    return next(((phase, at) for at in places if (phase := _phase_of(stack[at]))), ("", 0))
+
+
+@cache
+def _phase_of(function: str) -> str:
+    phases = (stacks.PHASES | stacks.BESIDES).items()
+    return next((phase for phase, names in phases if re.fullmatch("|".join(names), function)), "")
+
+
+def _site(stack: tuple[str, ...], at: int) -> _Site:
+    """The nearest function outside the runtime above that place, and what it calls there."""
+    caller = next((i for i in range(at, -1, -1) if _is_outside(stack[i])), -1)
+    return stack[caller] if caller >= 0 else "(unknown)", stack[caller + 1].split("[")[0]
+
+
+def _is_outside(function: str) -> bool:
+    """Whether it is the program's own; the names of the runtime's assembly have no dot."""
+    return "." in function and not function.startswith(stacks.RUNTIME)
+
+
+def load(source: str, say: Callable[[str], None]) -> profiles.Profile:
+    """Read a profile from a file or a loopback URL; BadInput says why it cannot be explained."""
+    wrong = partial(BadInput, location=source, hint=_HINT)
+    try:
+        data = _fetch(source, say) if "://" in source else Path(source).read_bytes()
+        data = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+    except EOFError:
+        raise wrong("it is truncated: the program ended before the profile did") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise wrong(f"it is damaged: {error}") from None
+    except (OSError, ValueError, HTTPException) as error:
+        raise wrong(f"it cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if not data:
+        raise wrong("it is empty: the program ended before the profile did")
+    for start, kind in _FORMATS.items():
+        if re.match(start, data[:4096]):
+            raise wrong(f"it is {kind}, not a CPU profile of a Go program")
+    try:
+        profile = profiles.decode(data)
+    except profiles.UNDECODABLE as error:
+        raise wrong(f"it is not a CPU profile of a Go program: {error}") from None
+    if any(_JAVA.match(name) for stack, _ in profile.stacks for name in stack):
+        raise wrong("it is a profile of a Java program")
+    if profile.unnamed and not profile.stacks:
+        raise wrong("it has no function names: the program was stripped")
+    if profile.total <= 0:
+        raise wrong("it has no samples: the program used no CPU meanwhile")
+    return profile
+
+
+def _fetch(url: str, say: Callable[[str], None]) -> bytes:
+    """What a server on this machine answers, without a proxy and without following redirects."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme != "http" or not _LOOPBACK.fullmatch(host):
+        raise ValueError("only http on a loopback address is fetched")
+    asked = re.search(r"\bseconds=(\d+)", parts.query)
+    seconds = int(asked[1]) if asked else 30
+    if parts.path.endswith("/profile"):
+        say(f"profiling for {seconds} s")
+    with closing(HTTPConnection(host, parts.port, timeout=seconds + 30)) as server:
+        server.request("GET", f"{parts.path or '/'}?{parts.query}")
+        response = server.getresponse()
+        body = response.read()
+    if response.status != 200:
+        said = body.decode(errors="replace").strip()
+        raise HTTPException(f"HTTP {response.status}: {said[:200]}")
+    return body

@@ -1,0 +1,195 @@
+"""A Go CPU profile says what finalizers, cleanups and weak pointers cost; others are refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from recordings import Stacks, write_profile
+
+from gccost import cli, explain, paths
+from gccost.measuring import profiles
+
+ADD = "runtime.AddCleanup[go.shape.[]uint8,int]"
+SPLICE = "runtime.(*mspan).specialFindSplicePoint"
+SWEEP = "runtime.(*sweepLocked).sweep"
+NEW: Stacks = [
+    (["main.main", "lib.Open", ADD, "runtime.addCleanup", "runtime.addspecial", SPLICE], 300),
+    (["main.main", "lib.Open", ADD, "runtime.mallocgc"], 50),
+    (["main.main", "lib.Close", "runtime.Cleanup.Stop", SPLICE], 40),
+    (["main.main", "unique.Make[int]", "weak.Make[int]", "runtime.getWeakHandle"], 10),
+    (["main.main", "weak.Pointer[int].Value", "weak.runtime_makeStrongFromWeak"], 20),
+    (["runtime.gcBgMarkWorker", "runtime.markrootSpans", "runtime.gcScanCleanup"], 80),
+    (["main.main", ADD, "runtime.mallocgc", SWEEP, "runtime.freeSpecial"], 60),
+    (["runtime.bgsweep", SWEEP, "runtime.freeSpecial", "runtime.(*cleanupQueue).enqueue"], 30),
+    (["runtime.bgsweep", SWEEP], 10),
+    (["runtime.bgsweep", SWEEP, "runtime.(*mspan).markBitsForIndex"], 5),
+    (["runtime.bgsweep", SWEEP, "runtime.(*mheap).freeSpan"], 15),
+    (["runtime.runCleanups", f"{ADD}.func1", "lib.Open.func1", "runtime.cgocall"], 100),
+    (["runtime.runCleanups", "runtime.callCleanup[int]"], 20),
+    (["main.main", ADD, "runtime.mallocgc", "runtime.setprofilebucket", "runtime.addspecial"], 5),
+    (["runtime.bgsweep", SWEEP, "runtime.freeSpecial", "runtime.mProf_Free"], 5),
+    (["main.main", "lib.Work"], 250),
+]
+OLD: Stacks = [
+    (["lib.Open", "runtime.SetFinalizer", "runtime.addfinalizer", "runtime.addspecial"], 30),
+    (["lib.Open", "runtime.SetFinalizer", "runtime.addspecial", "runtime.lock"], 10),
+    (["runtime.runfinq", "lib.Close"], 10),
+    (["lib.Work"], 50),
+]
+PHASES = {"registering": 0.4, "marking": 0.08, "sweeping": 0.06, "running": 0.15, "resolving": 0.02}
+
+
+def of(path: Path) -> dict[str, Any]:
+    return explain.explain(explain.load(str(path), lambda _: None))
+
+
+def called(*arguments: str) -> Result:
+    return CliRunner().invoke(cli.main, ["explain", *arguments])
+
+
+def test_innermost_function_decides_the_phase(tmp_path: Path) -> None:
+    answer = of(write_profile(tmp_path / "p", NEW))
+    besides = {"walk": 0.34, "functions": 0.1, "sweep_loop": 0.015}
+    assert answer["parts"] == PHASES | besides
+    assert answer["share"] == pytest.approx(sum(PHASES.values()))
+    assert answer["walk_is_separate"]
+
+
+def test_call_sites_are_outside_the_runtime(tmp_path: Path) -> None:
+    sites = of(write_profile(tmp_path / "p", NEW))["call_sites"]
+    assert [tuple(site.values()) for site in sites] == [
+        ("lib.Open", "runtime.AddCleanup", 0.35, 0.3),
+        ("lib.Close", "runtime.Cleanup.Stop", 0.04, 0.04),
+        ("main.main", "unique.Make", 0.01, 0.0),
+    ]
+
+
+def test_estimates_leave_what_frees_and_weak_pointers(tmp_path: Path) -> None:
+    saved = of(write_profile(tmp_path / "p", NEW))["saves_at_most"]
+    assert saved["no_walk"] == 0.34
+    assert saved["none"] == pytest.approx(0.71 + 0.015 - 0.1)
+    slabs = (saved["none"] - 0.02) * (1 - 0.01 / 0.4) * 63 / 64
+    assert saved["slabs"] == pytest.approx(slabs, rel=1e-5)
+
+
+def test_walk_of_an_older_release_is_a_bound(tmp_path: Path) -> None:
+    path = write_profile(tmp_path / "p", OLD)
+    answer = of(path)
+    assert (answer["parts"]["walk"], answer["walk_is_separate"]) == (0.3, False)
+    assert "The walk takes less" in called(str(path)).stdout
+
+
+def test_profile_without_any_is_answered(tmp_path: Path) -> None:
+    done = called(str(write_profile(tmp_path / "p", NEW[-3:])))
+    assert done.exit_code == 0
+    assert "No finalizers, cleanups or weak pointers" in done.stdout
+
+
+@pytest.mark.parametrize("setting", ["AllocateAuto", "AllocateCleanup"])
+def test_recorded_profiles(setting: str) -> None:
+    recorded = sorted(paths.reference().glob(f"*/profiles/{setting},*profile=cpu-*"))
+    assert recorded
+    for path in recorded:
+        answer = of(path)
+        assert 0.3 < answer["share"] < 1
+        assert answer["parts"]["registering"] > answer["parts"]["walk"] > 0
+        assert answer["call_sites"][0]["function"] == f"gccost/cstr.{setting}"
+        assert "gosrc/slab" in called(str(path)).stdout
+
+
+def proto(*names: str, kind: str = "cpu/nanoseconds", samples: int = 1) -> bytes:
+    """A profile of stacks of these functions, with a value such as "cpu/nanoseconds"."""
+    message = profiles._message()()
+    message.string_table.extend(["", *kind.split("/"), *names])
+    message.sample_type.add(type=1, unit=2)
+    for i, _ in enumerate(names):
+        message.function.add(id=i, name=3 + i)
+        message.location.add(id=i).line.add(function_id=i)
+    message.location.add(id=99)
+    for _ in range(samples):
+        message.sample.add(location_id=range(len(names)) or [99], value=[1])
+    return bytes(message.SerializeToString())
+
+
+ZIPPED = gzip.compress(proto("main.main"))
+BAD = {
+    "heap": (proto("main.main", kind="alloc_space/bytes"), "it holds alloc_space/bytes, not cpu"),
+    "goroutine": (proto("main.main", kind="goroutine/count"), "it holds goroutine/count, not cpu"),
+    "block": (proto("main.main", kind="delay/nanoseconds"), "it holds delay/nanoseconds, not cpu"),
+    "text": (b"goroutine profile: total 7\n", "another profile, as text"),
+    "trace": (b"go 1.26 trace\0\0\0", "an execution trace"),
+    "empty": (b"", "it is empty"),
+    "truncated": (ZIPPED[:-9], "it is truncated"),
+    "damaged": (ZIPPED[:-8] + bytes(8), "it is damaged"),
+    "stripped": (proto(), "it has no function names"),
+    "idle": (proto(samples=0), "it has no samples"),
+    "other": (b"\x7fELF\x02\x01\x01", "not a CPU profile of a Go program"),
+    "hprof": (b"JAVA PROFILE 1.0.2\0", "Java (hprof)"),
+    "jfr": (gzip.compress(b"FLR\0\0\x02"), "Java (JFR"),
+    "collapsed": (b"java/lang/Thread.run;Main.work 12\n", "async-profiler"),
+    "html": (b"<!DOCTYPE html>\n<html>", "HTML"),
+    "java": (proto("java/lang/Thread.run"), "a Java program"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_says_what_it_is(name: str, tmp_path: Path) -> None:
+    data, message = BAD[name]
+    path = tmp_path / name
+    path.write_bytes(data)
+    assert_refused(str(path), message)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("/nowhere/cpu.pb.gz", "No such file"),
+        ("http://example.com/debug/pprof/profile", "loopback"),
+        ("https://localhost/debug/pprof/profile", "loopback"),
+        ("file:///etc/hosts", "loopback"),
+        ("http://127.0.0.1:99999/", "cannot be read"),
+    ],
+)
+def test_unreadable_sources(source: str, message: str) -> None:
+    assert_refused(source, message)
+
+
+def assert_refused(source: str, message: str) -> None:
+    done = called(source)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"gccost: {source}: " in done.stderr
+    assert message in done.stderr
+    assert "To fix it: take a CPU profile of a Go program" in done.stderr
+
+
+def serve(status: int, body: bytes) -> str:
+    """Serve one answer; the address."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+
+    def answer() -> None:
+        with listening, listening.accept()[0] as client:
+            client.recv(4096)
+            client.sendall(f"HTTP/1.0 {status}\r\n\r\n".encode() + body)
+
+    threading.Thread(target=answer).start()
+    return f"http://127.0.0.1:{port}/debug/pprof/profile?seconds=1"
+
+
+def test_json_of_a_url_on_loopback(tmp_path: Path) -> None:
+    path = write_profile(tmp_path / "p", NEW)
+    done = called("--json", serve(200, path.read_bytes()))
+    assert json.loads(done.stdout) == of(path)
+    assert "profiling for 1 s" in done.stderr
+
+
+@pytest.mark.parametrize("status", [302, 404, 500])
+def test_server_that_refuses(status: int) -> None:
+    assert_refused(serve(status, b"cpu profiling already in use"), f"HTTP {status}: cpu profiling")
