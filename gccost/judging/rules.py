@@ -157,6 +157,7 @@ class WithinTolerance(Bounded):
         return published - 0.1, published + 0.1
 
 
+@dataclass(frozen=True)
 class UShaped(Rule):
     """A curve whose ends both lie above its lowest point."""
 
@@ -195,6 +196,7 @@ class Occurs(Rule):
         return Verdict(Label.HOLDS, f"{where}; {others}")
 
 
+@dataclass(frozen=True)
 class AgainstBoth(Rule):
     """An effect that must hold for each baseline that the document could have meant."""
 
