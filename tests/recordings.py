@@ -178,6 +178,10 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
         metrics |= _of_a_service(case, metrics["ns/op"], number)
     if case.program == "specials":
         metrics |= _of_specials(case, known, noise)
+    if case.program == "remedies":
+        slow = {"op-p99-ns": 1000, "op-p99.9-ns": 2000, "op-max-ns": 1e6}
+        metrics |= {name: times * noise for name, times in slow.items()}
+        metrics |= {"c-held-mean": 5000 * noise, "c-held-peak": 20_000 * noise}
     return metrics
 
 

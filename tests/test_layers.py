@@ -13,7 +13,7 @@ LAYERS = (
     {"gokernel", "judging", "settings"},
     {"simulation", "showing"},
     {"studies"},
-    {"choosing", "doctor", "precision", "study"},
+    {"choosing", "doctor", "explain", "precision", "study"},
     {"cli", "__main__"},
 )
 LEVELS = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -65,7 +65,7 @@ def test_a_case_that_is_added_is_measured_then(
     of = STUDIES["lemire"]
     added = replace(of.cases[0], variant=replace(FREE, gogc="50"))
     more = replace(of, cases=(*of.cases, added))
-    monkeypatch.setattr(study, "experiment", lambda name: more)
+    monkeypatch.setattr(study, "declared", lambda name: more)
     again = study.open_study("lemire")
     assert len(again.recording.samples(added.variant, added.release)) == 2 * added.processes
 
@@ -91,7 +91,7 @@ def test_an_interrupted_run_says_so(machine: FakeMachine, reference) -> None:
     opened = study.open_study("lemire")
     assert "interrupted before" not in opened.notice().text
     opened.run.update(finished={})
-    again = study.Study("measure", Recording.load(STUDIES["lemire"], opened.run), ())
+    again = study.OpenStudy("measure", Recording.load(STUDIES["lemire"], opened.run), ())
     assert "was interrupted before its budget was spent" in again.notice().text
 
 
