@@ -494,7 +494,7 @@ def _check_size(html: str, path: Path, charts: Mapping[str, _Chart]) -> None:
         if largest is not None:
             hint += f"; the largest chart is {largest.name} with {len(largest.svg) / 1e6:.1f} MB"
         raise GccostError(
-            f"the page has {size / 1e6:.1f} MB, more than {LARGEST_PAGE / 1e6:.0f}",
+            f"the page weighs {size / 1e6:.1f} MB, more than {LARGEST_PAGE / 1e6:.0f}",
             str(path),
             hint,
         )
