@@ -93,7 +93,7 @@ def test_a_quiet_machine_gives_no_warning():
         ({"memory_available": 2**30}, "Only 1.0 GiB"),
         ({"memory_limit": 2**30}, "Only 1.0 GiB"),
         ({"swap_used": 2**30}, "1.0 GiB are swapped out"),
-        ({"dirty": True}, "not committed"),
+        ({"dirty": True}, "uncommitted"),
     ],
 )
 def test_each_trouble_gives_one_sentence(change, says):
