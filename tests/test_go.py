@@ -67,7 +67,9 @@ def test_an_object_is_next_to_the_next_handle_or_its_dummy(version: str) -> None
 
 def test_slab_is_race_free() -> None:
     print(go(TODAY_GO, "test", "-race", "-short", "./...", folder=SLAB))
-    print(go(TODAY_GO, "test", "-race", "./remedies"))
+    # The race detector makes sync.Pool forget at random, so slabs are left half empty there:
+    # how many blocks are made is counted without it.
+    print(go(TODAY_GO, "test", "-race", "-skip=^TestConservation$", "./remedies"))
 
 
 @releases
