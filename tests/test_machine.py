@@ -178,7 +178,9 @@ def test_the_commit_of_the_clone_is_named(clone):
     assert machine._commit() == (clone("rev-parse", "HEAD"), False)
 
 
-def test_an_uncommitted_change_is_reported(clone):
+def test_an_uncommitted_change_of_a_tracked_file_is_reported(clone):
+    (paths.ROOT / "untracked").touch()
+    assert machine._commit() == (clone("rev-parse", "HEAD"), False)
     (paths.ROOT / "file").write_text("two")
     assert machine._commit() == (clone("rev-parse", "HEAD"), True)
 

@@ -334,4 +334,4 @@ def _commit() -> tuple[str, bool]:
     if not top or Path(top).resolve() != paths.ROOT:
         return "", False
     commit = _say(*git, "rev-parse", "--verify", "--quiet", "HEAD")
-    return commit, bool(_say(*git, "status", "--porcelain"))
+    return commit, bool(_say(*git, "status", "--porcelain", "--untracked-files=no"))

@@ -178,7 +178,7 @@ def headline(figure: Figure, title: str) -> None:
     """Write the finding above the figure."""
     text = re.sub(r" (?=%|ns\b)|(?<=\bGo) ", "\u00a0", title)  # keep these words together
     figure.suptitle(
-        "\n".join(textwrap.wrap(text, 74)), x=0.01, ha="left", fontsize=11, fontweight="bold"
+        "\n".join(textwrap.wrap(text, 72)), x=0.01, ha="left", fontsize=11, fontweight="bold"
     )
 
 
