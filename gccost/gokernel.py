@@ -18,16 +18,15 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import TYPE_CHECKING, Final
 
-from jupyter_client.kernelspec import KernelSpec
-
 from gccost import paths, processes
 from gccost.errors import MissingTool, failed_build
 from gccost.files import write_whole
 from gccost.measuring import builds, toolchains
 from gccost.measuring.toolchains import TODAY_GO
 
-if TYPE_CHECKING:
-    from nbformat import NotebookNode  # takes a second to load
+if TYPE_CHECKING:  # they take a second to load
+    from jupyter_client.kernelspec import KernelSpec
+    from nbformat import NotebookNode
 
 NAME: Final = "gophernotes"
 MODULE: Final = paths.ROOT / "gokernel"
@@ -70,6 +69,8 @@ def folder() -> Path:
 
 def find() -> KernelSpec | None:
     """The kernel, if it is registered and matches this clone; otherwise None."""
+    from jupyter_client.kernelspec import KernelSpec
+
     try:
         spec = KernelSpec.from_resource_dir(str(folder()))
     except (OSError, ValueError):

@@ -15,8 +15,8 @@ from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
+import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from gccost.errors import GccostError
 from gccost.measuring.toolchains import number
@@ -42,7 +42,7 @@ def line(x: ArrayLike, y: ArrayLike) -> Line:
         return Line(math.nan, math.nan, math.nan)
     if not np.ptp(ys[known]):  # constant: there is no variance to explain
         return Line(0.0, float(ys[known][0]), 1.0)
-    fit = stats.linregress(xs[known], ys[known])
+    fit = scipy.stats.linregress(xs[known], ys[known])
     return Line(float(fit.slope), float(fit.intercept), float(fit.rvalue) ** 2)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
-import seaborn as sns
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -99,6 +98,8 @@ class Chart:
 
 def style() -> Any:
     """A context manager that applies the charts' style."""
+    import seaborn as sns  # takes a second to load
+
     settings: dict[Any, Any] = {**sns.axes_style("whitegrid"), **STYLE}
     return mpl.rc_context(settings)
 

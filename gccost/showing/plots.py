@@ -18,9 +18,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Generic, Literal, TypeVar
 
-import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -93,7 +91,6 @@ class NamedChart(Generic[Of]):
             found = self.draw(of)
             if found is None:
                 found = _nothing(self.empty if isinstance(self.empty, str) else self.empty(of))
-            plt.close(found.figure)
         return finish(
             found.figure, name=self.name, title=found.title, alt=found.alt, data=found.data
         )
@@ -162,15 +159,8 @@ def _labels(points: Sequence[Point]) -> str:
 def canvas(heights: Sequence[float], columns: int = 1, **shared: Any) -> tuple[Figure, list[Axes]]:
     """A figure with panels in rows of the given heights, in lines (see `dots`)."""
     inches = [0.34 * max(height, 1) + 0.55 for height in heights]
-    figure, axes = plt.subplots(
-        len(inches),
-        columns,
-        figsize=(WIDTH, sum(inches) + 0.75),
-        height_ratios=inches,
-        squeeze=False,
-        layout="constrained",
-        **shared,
-    )
+    figure = Figure((WIDTH, sum(inches) + 0.75), layout="constrained")
+    axes = figure.subplots(len(inches), columns, height_ratios=inches, squeeze=False, **shared)
     return figure, list(axes.flat)
 
 
@@ -334,6 +324,8 @@ def _lines(axes: Axes, places: Sequence[float], lines: Sequence[Point]) -> None:
 
 def _scatter(axes: Axes, raw: Sequence[tuple[float, float, str]], size: float) -> None:
     """Draw raw samples (x, y, colour), small and pale."""
+    import seaborn as sns  # takes a second to load
+
     frame = pd.DataFrame(raw, columns=["x", "y", "colour"])
     # One call per colour keeps the SVG small.
     for colour, found in frame.groupby("colour", sort=False):

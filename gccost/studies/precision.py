@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy import special
-from scipy import stats as scipy_stats
+import scipy  # its parts are loaded when they are used
 
 from gccost import rounding, stats
 from gccost.judging.claims import Claim, Study
@@ -102,7 +101,7 @@ class PairedMeans(_OtherMethod):
         if len(logs) < 2:
             return stats.amount([])
         value, spread = float(np.median(logs)), float(logs.std(ddof=1))
-        t = float(special.stdtrit(len(logs) - 1, (1 + width.confidence) / 2))
+        t = float(scipy.special.stdtrit(len(logs) - 1, (1 + width.confidence) / 2))
         return _on_log_scale(value, t * spread / len(logs) ** 0.5, len(logs), width)
 
 
@@ -120,7 +119,7 @@ class MedianRatio(_OtherMethod):
             return stats.amount([])
         halves = []
         for logs in sides:
-            rank = int(scipy_stats.binom.ppf((1 - width.confidence) / 2, len(logs), 0.5))
+            rank = int(scipy.stats.binom.ppf((1 - width.confidence) / 2, len(logs), 0.5))
             halves.append((logs[len(logs) - rank] - logs[rank - 1]) / 2)
         value = float(np.median(sides[0]) - np.median(sides[1]))
         return _on_log_scale(value, float(np.hypot(*halves)), n, width)

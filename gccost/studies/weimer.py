@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import pandas as pd
-import seaborn as sns
 from matplotlib.colors import ListedColormap
 
 from gccost import rounding, stats
@@ -514,6 +513,8 @@ _SIGNS = ("·", "○", "●", "×")  # of the outcomes
 @chart("weimer-leak", "The outcome for a resource in a full heap was not measured")
 def leaks(recording: Recording) -> Drawing | None:
     """The outcome for a resource, by the bytes left in the heap."""
+    import seaborn as sns  # takes a second to load
+
     table = outcomes(recording)
     if table.empty:
         return None
