@@ -359,43 +359,7 @@ def test_a_larger_budget_or_another_study_adds_to_the_same_run(sampler: Sampler)
     assert set(measured(first, plan).groupby("name")["round"].nunique()) == {3, 4}
 
 
-@pytest.mark.parametrize("at", [1, 5, 17, 60])
-def test_an_interrupted_run_is_resumed(machine: FakeMachine, at: int) -> None:
-    plan = campaign.plan([LEMIRE], TINY)
-    seen = 0
-
-    def stop(done: float, total: float, what: str) -> None:
-        nonlocal seen
-        seen += 1
-        if seen > at:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        campaign.measure(plan, stop)
-    run = campaign.find(plan)
-    assert run is not None
-    before = run.samples.read_bytes()
-    with run.samples.open("ab") as file:  # the line that a kill would have cut
-        file.write(b"BenchmarkAllocateAuto/go=1.27.4/gogc=100/setting=published-2\t8000\t11")
-    assert campaign.measure(campaign.plan([LEMIRE], TINY)) == run
-    assert run.samples.read_bytes().startswith(before)
-    for number, round_ in measured(run, plan).groupby("round"):
-        assert round_["name"].value_counts().to_dict() == due(plan, int(number))
-
-
 # --- faults --------------------------------------------------------------
-
-
-def test_a_failing_case_is_skipped_and_the_others_are_measured(machine: FakeMachine) -> None:
-    machine.behaviour = '[ "$name" = BenchmarkAllocateDummy ] && exit 9; line "$name"'
-    plan = campaign.plan([study(CASE, DUMMY)], TINY)
-    run = campaign.measure(plan)
-    assert counted(run, plan) == {"AllocateFree": TINY.shown}
-    manifest = run.manifest()
-    assert "skipped from here on" in manifest["troubles"][DUMMY.name][-1]
-    assert manifest["failed"] == {
-        DUMMY.name: ["the program failed with exit code 9: no output"] * 2
-    }
 
 
 def test_a_case_that_cannot_be_built_is_noted_and_its_claims_say_why(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from conftest import FakeMachine
-from faketools import PROGRAM
 from recordings import TRACE, recorded
+from test_campaign import program
 
 from gccost import choosing
 from gccost.errors import GccostError
@@ -207,13 +207,6 @@ def test_goroutines_go_up_to_twice_the_cpus_and_no_further() -> None:
 
 TRACED = Case("signing", turns(48, "400"), TODAY_GO, n=1000, traced=True)
 SHOW = 'name=BenchmarkSignInTurns/goroutines=48; line "$name"'
-
-
-def program(folder: Path, behaviour: str) -> Path:
-    path = folder / "program.test"
-    path.write_text(PROGRAM + behaviour + "\n")
-    path.chmod(0o755)
-    return path
 
 
 def test_a_case_sets_its_ps_its_gogc_and_its_limit(tmp_path: Path) -> None:

@@ -161,32 +161,6 @@ def test_an_unreadable_run_is_named_and_skipped(machine: FakeMachine, spoil: Any
     assert why in compared.stderr
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "says"),
-    [
-        ("allowed_cpus", "2", "Expected `int`, got `str` - at `$.machine.allowed_cpus`"),
-        ("cpu_quota", "1.5", "Expected `float | null`, got `str` - at `$.machine.cpu_quota`"),
-        ("memory", "much", "Expected `int`, got `str` - at `$.machine.memory`"),
-        ("memory_limit", [], "Expected `int | null`, got `array` - at `$.machine.memory_limit`"),
-    ],
-)
-def test_a_wrong_type_in_a_machine_is_named(
-    tmp_path: Path, field: str, value: object, says: str
-) -> None:
-    run = recordings.record(tmp_path, rounds=2)
-    path = run.folder / "run.json"
-    manifest = json.loads(path.read_text())
-    manifest["machine"] |= {field: value}
-    path.write_text(json.dumps(manifest))
-    with pytest.raises(GccostError) as wrong:
-        Recording.load(LEMIRE, run)
-    assert wrong.value.message == f"the manifest is invalid: {says}"
-    assert wrong.value.location == str(path)
-    assert wrong.value.hint
-    (said,) = runs.passed_over(tmp_path)
-    assert says in said
-
-
 # --- one byte -----------------------------------------------------------------------
 
 

@@ -47,7 +47,8 @@ STRIDES = "^TestStrides$"
 
 @releases
 def test_go_tests_pass(version: str) -> None:
-    print(go(version, "test", "-skip", STRIDES, "./..."))
+    # The stress of the runtime is run by scripts/runtime-tests, for longer.
+    print(go(version, "test", "-skip", f"{STRIDES}|^TestPromises$", "./..."))
     print(go(version, "test", "./...", folder=SLAB))
 
 

@@ -80,6 +80,10 @@ def test_two_runs_in_one_second_are_two_folders(tmp_path: Path) -> None:
         (described(seed="1"), r"Expected `int`, got `str` - at `\$\.seed`"),
         (described(scale=math.nan), "this is not JSON"),
         (described(scale=-1), r"Expected `float` >= 0.0 - at `\$\.scale`"),
+        (described(machine={"allowed_cpus": "2"}), r"got `str` - at `\$\.machine\.allowed_cpus`"),
+        (described(machine={"cpu_quota": "1.5"}), r"got `str` - at `\$\.machine\.cpu_quota`"),
+        (described(machine={"memory": "much"}), r"got `str` - at `\$\.machine\.memory`"),
+        (described(machine={"memory_limit": []}), r"`array` - at `\$\.machine\.memory_limit`"),
         (
             described(finished={"quick": {}}),
             r"missing required field `because` - at `\$\.finished\[\.\.\.\]`",

@@ -92,14 +92,6 @@ def test_a_jvm_that_fails_is_no_sample(tmp_path: Path, behaviour: str, why: str)
     assert failure.value.location == CASE.name
 
 
-def test_a_jvm_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
-    child = tmp_path / "child"
-    with pytest.raises(SampleFailed, match=r"the program hung: it was ended after 0\.5 s"):
-        sample(tmp_path, f"sleep 60 & echo $! > {quoted(child)}; wait", limit=0.5)
-    status = Path(f"/proc/{int(child.read_text())}/stat")
-    assert not status.exists() or status.read_text().split()[2] == "Z"
-
-
 def test_a_jvm_does_not_see_variables_with_hidden_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
