@@ -14,10 +14,10 @@ from zlib import crc32
 import pandas as pd
 import pytest
 import recordings
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 from gccost import rounding
+from gccost.cli import PICTURE
 from gccost.judging import flame, ledger
 from gccost.judging.recording import Recording
 from gccost.measuring.profiles import Profile
@@ -78,7 +78,6 @@ def no_pictures() -> Iterator[None]:
     """Charts are made and not drawn, which takes most of the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FigureCanvasSVG, "print_svg", lambda self, f, **_: f.write("<svg />"))
-        patch.setattr(FigureCanvasAgg, "print_png", lambda self, f, **_: f.write(b""))
         yield
 
 
@@ -96,7 +95,8 @@ def test_every_chart_is_complete_and_says_what_it_draws(
     data = pd.read_csv(io.StringIO(chart.csv()))
     assert len(data) == len(chart.data) > 0
     ET.fromstring(chart.svg)  # noqa: S314 - our own
-    assert chart.png.startswith(b"\x89PNG")
+    if name == PICTURE[1]:  # the only one that is kept as PNG
+        assert chart.png.startswith(b"\x89PNG")
     assert "#1f2328" not in chart.svg.replace("var(--ink, #1f2328)", "")
     for gap in ("nan", "∞", "not measured"):
         assert gap not in chart.alt
