@@ -129,19 +129,11 @@ def test_a_results_file_without_its_head_is_resumed(machine: FakeMachine) -> Non
     assert_complete(run)
 
 
-@pytest.mark.parametrize(
-    ("spoil", "why"),
-    [
-        (lambda text: text[: len(text) // 2], "this is not JSON"),
-        (lambda text: text.replace('"format": 2', '"format": 3'), "the run has format 3"),
-        (lambda text: text.replace('"format": 2', '"format": 1'), "remove the folder and measure"),
-    ],
-    ids=["truncated", "newer", "older"],
-)
-def test_an_unreadable_run_is_named_and_skipped(machine: FakeMachine, spoil: Any, why: str) -> None:
+def test_an_unreadable_run_is_named_and_skipped(machine: FakeMachine) -> None:
     old = campaign.measure(planned())
     description = old.folder / "run.json"
-    description.write_text(spoil(description.read_text()))
+    description.write_text(description.read_text().replace('"format": 2', '"format": 1'))
+    why = "remove the folder and measure"
     before = old.samples.read_bytes()
 
     done = gccost("measure", "--only=lemire")
