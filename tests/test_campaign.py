@@ -362,6 +362,18 @@ def test_a_larger_budget_or_another_study_adds_to_the_same_run(sampler: Sampler)
 # --- faults --------------------------------------------------------------
 
 
+def test_a_failing_case_is_skipped_and_the_others_are_measured(machine: FakeMachine) -> None:
+    machine.behaviour = '[ "$name" = BenchmarkAllocateDummy ] && exit 9; line "$name"'
+    plan = campaign.plan([study(CASE, DUMMY)], TINY)
+    run = campaign.measure(plan)
+    assert counted(run, plan) == {"AllocateFree": TINY.shown}
+    manifest = run.manifest()
+    assert "skipped from here on" in manifest["troubles"][DUMMY.name][-1]
+    assert manifest["failed"] == {
+        DUMMY.name: ["the program failed with exit code 9: no output"] * 2
+    }
+
+
 def test_a_case_that_cannot_be_built_is_noted_and_its_claims_say_why(
     machine: FakeMachine, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:

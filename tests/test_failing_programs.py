@@ -59,9 +59,7 @@ def test_a_failing_program_is_skipped_and_the_others_are_measured(
     assert "AllocateDummy" not in names
     assert "AllocateAuto" in names
     troubles = run.manifest()["troubles"]
-    of_it = [told for case, told in troubles.items() if "AllocateDummy" in case]
-    assert any(why in each for told in of_it for each in told)
-    assert all("skipped from here on" in told[-1] for told in of_it)
+    assert any(why in t for case, ts in troubles.items() if "AllocateDummy" in case for t in ts)
     assert why in page_of(Recording.load(LEMIRE, run))
 
 
