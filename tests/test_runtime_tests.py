@@ -24,6 +24,6 @@ def test_an_undetected_mutation_fails_the_script(tmp_path, status):
     shutil.copy(paths.ROOT / "scripts" / "runtime-tests", tmp_path / "scripts")
     script(tmp_path / ".venv" / "bin" / "python", f"echo '{tmp_path}/go'")
     script(tmp_path / "go" / "bin" / "go", f"exit {status}")
-    # The index comes after the variant that is asked for, and is passed over.
+    # The other variants are skipped.
     command = [tmp_path / "scripts" / "runtime-tests", "--mutations", "1.27.4", "stock"]
     assert subprocess.run(command, capture_output=True).returncode == status

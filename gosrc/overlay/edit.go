@@ -27,13 +27,13 @@ func recognise(goroot string) (*runtimeSource, error) {
 			if _, err := os.Stat(place); err != nil {
 				return nil, problem{place, "cannot be read: " + reason(err), "install that Go again"}
 			}
-			return nil, problem{place, "has no " + want.name, mendSource}
+			return nil, problem{place, "has no " + want.name, unknownSource}
 		}
 		if !contains(want.fingerprints, found.fingerprint) {
 			return nil, problem{
 				fmt.Sprintf("%s:%d", place, found.line),
 				fmt.Sprintf("%s is not as this command knows it (its fingerprint is %s)", found.name, found.fingerprint),
-				mendSource,
+				unknownSource,
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func recognise(goroot string) (*runtimeSource, error) {
 			found := source.declarations[name]
 			return nil, problem{
 				fmt.Sprintf("%s:%d", filepath.Join(source.dir, found.file), found.line),
-				name + " touches lists of specials, and this command does not know it", mendSource,
+				name + " touches lists of specials, and this command does not know it", unknownSource,
 			}
 		}
 	}
@@ -54,7 +54,7 @@ func checkRelease(goroot string) error {
 	place := filepath.Join(goroot, "VERSION")
 	text, err := os.ReadFile(place)
 	if err != nil {
-		return problem{place, "cannot be read: " + reason(err), mendSource}
+		return problem{place, "cannot be read: " + reason(err), unknownSource}
 	}
 	version := strings.TrimSpace(strings.SplitN(string(text), "\n", 2)[0])
 	for _, release := range releases {
@@ -62,22 +62,26 @@ func checkRelease(goroot string) error {
 			return nil
 		}
 	}
-	return problem{place + ":1", fmt.Sprintf("is %q, whose runtime this command does not know", version), mendSource}
+	return problem{place + ":1", fmt.Sprintf("is %q, whose runtime this command does not know", version), unknownSource}
 }
 
-// edited returns the files that the edits change, by name, as they then are. More
-// edits, by declaration, come to those of every variant.
-func (source *runtimeSource) edited(more map[string][]edit) (map[string][]byte, error) {
+// edited returns the files that the edits change, by name, as they then are: the edits
+// of every variant, and more, by declaration.
+func (source *runtimeSource) edited(more []map[string][]edit) (map[string][]byte, error) {
 	var cuts []cut
 	for _, known := range declarations {
 		found := source.declarations[known.name]
-		for _, edit := range append(append([]edit{}, known.edits...), more[known.name]...) {
+		edits := append([]edit{}, known.edits...)
+		for _, further := range more {
+			edits = append(edits, further[known.name]...)
+		}
+		for _, edit := range edits {
 			text := source.text[known.file][found.start:found.end]
 			start, end, err := find(text, edit.find)
 			if err != nil {
 				return nil, problem{
 					fmt.Sprintf("%s:%d", filepath.Join(source.dir, known.file), found.line),
-					fmt.Sprintf("%s %v", known.name, err), mendSource,
+					fmt.Sprintf("%s %v", known.name, err), unknownSource,
 				}
 			}
 			put := edit.put

@@ -13,7 +13,23 @@ type known struct {
 	edits        []edit
 }
 
-// plusEdits are the further edits of the plus variants, by declaration. See
+// hintEdits are the further edits of the hint variants, by declaration: a field.
+var hintEdits = map[string][]edit{
+	"mspan":        {{"specials *special", "specials *special; specialHint *special"}},
+	"(mspan).init": {{"span.specials = nil", "span.specials, span.specialHint = nil, nil"}},
+}
+
+// indexEdits are those of the index variants: two fields, and the indexes' allocators.
+var indexEdits = map[string][]edit{
+	"mspan": {{"specials *special", "specials *special; specialIndex *specialIndex; specialCount uint32"}},
+	"(mheap).init": {{
+		"lockInit(&h.speciallock, lockRankMheapSpecial)",
+		"lockInit(&h.speciallock, lockRankMheapSpecial); initSpecialIndexes()",
+	}},
+	"(mspan).init": {{"span.specials = nil", "span.specials, span.specialIndex, span.specialCount = nil, nil, 0"}},
+}
+
+// plusEdits are those of the plus variants, besides indexEdits. See
 // added/mspecialplus_on.go.txt for what they call.
 var plusEdits = map[string][]edit{
 	"AddCleanup": {
@@ -56,21 +72,9 @@ var declarations = []known{
 	{file: "mgcmark.go", name: "markrootSpans", fingerprints: []string{"5ca7e8ef479f60e0"}},
 	{file: "mgcmark.go", name: "gcScanFinalizer", fingerprints: []string{"560d72768f793fce"}},
 	{file: "mgcsweep.go", name: "(sweepLocked).sweep", fingerprints: []string{"6a346a7111089e65"}},
-	{
-		file: "mheap.go", name: "mspan", fingerprints: []string{"a4f4188f16558323"},
-		edits: []edit{{"specials *special", "specials *special; specialIndex *specialIndex; specialCount uint32"}},
-	},
-	{
-		file: "mheap.go", name: "(mheap).init", fingerprints: []string{"939d63742a4d36df"},
-		edits: []edit{{
-			"lockInit(&h.speciallock, lockRankMheapSpecial)",
-			"lockInit(&h.speciallock, lockRankMheapSpecial); initSpecialIndexes()",
-		}},
-	},
-	{
-		file: "mheap.go", name: "(mspan).init", fingerprints: []string{"823fbc17b15cd9dc"},
-		edits: []edit{{"span.specials = nil", "span.specials, span.specialIndex, span.specialCount = nil, nil, 0"}},
-	},
+	{file: "mheap.go", name: "mspan", fingerprints: []string{"a4f4188f16558323"}},
+	{file: "mheap.go", name: "(mheap).init", fingerprints: []string{"939d63742a4d36df"}},
+	{file: "mheap.go", name: "(mspan).init", fingerprints: []string{"823fbc17b15cd9dc"}},
 	{file: "mheap.go", name: "special", fingerprints: []string{"2e4b555072149ca1"}},
 	{
 		file: "mheap.go", name: "addspecial", fingerprints: []string{"8263ddc0890672f3"},
@@ -149,6 +153,6 @@ func contains(list []string, wanted string) bool {
 	return false
 }
 
-// mendSource is how to mend a source that is not known.
-var mendSource = "name with -goroot an unedited Go " + strings.Join(releases, " or ") +
-	", or have " + `"A release that is not known" in README.md done`
+// unknownSource is the hint for a source that is not known.
+var unknownSource = "name with -goroot an unedited Go " + strings.Join(releases, " or ") +
+	", or follow " + `"A release that is not known" in README.md`

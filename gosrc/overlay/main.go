@@ -21,29 +21,29 @@ import (
 //go:embed added/*.go.txt
 var added embed.FS
 
-// A variant is a runtime that can be written: the files that it adds, and the edits
-// that come to those of every variant.
+// A variant is a runtime that can be written: the files that it adds, and lists of edits
+// that are made in addition to those of every variant.
 type variant struct {
 	added []string
-	edits map[string][]edit
+	edits []map[string][]edit
 }
 
-var variants = map[string]variant{
-	"index": {
-		added: []string{"mspecialindex.go", "mspecialcheck_off.go", "mspecialplus_off.go"},
-	},
-	"checked": {
-		added: []string{"mspecialindex.go", "mspecialcheck_on.go", "mspecialcheck_index.go", "mspecialplus_off.go"},
-	},
-	"plus": {
-		added: []string{"mspecialindex.go", "mspecialcheck_off.go", "mspecialplus_on.go"},
-		edits: plusEdits,
-	},
-	"checked-plus": {
-		added: []string{"mspecialindex.go", "mspecialcheck_on.go", "mspecialcheck_plus.go", "mspecialplus_on.go"},
-		edits: plusEdits,
-	},
-}
+var (
+	hint     = []string{"mspecialhint.go"}
+	index    = []string{"mspecialindex.go", "mspecialplus_off.go"}
+	plus     = []string{"mspecialindex.go", "mspecialplus_on.go"}
+	variants = map[string]variant{
+		"hint":         {append(hint, "mspecialcheck_off.go"), []map[string][]edit{hintEdits}},
+		"checked-hint": {append(hint, "mspecialcheck_on.go", "mspecialcheck_hint.go"), []map[string][]edit{hintEdits}},
+		"index":        {append(index, "mspecialcheck_off.go"), []map[string][]edit{indexEdits}},
+		"checked":      {append(index, "mspecialcheck_on.go", "mspecialcheck_index.go"), []map[string][]edit{indexEdits}},
+		"plus":         {append(plus, "mspecialcheck_off.go"), []map[string][]edit{indexEdits, plusEdits}},
+		"checked-plus": {
+			append(plus, "mspecialcheck_on.go", "mspecialcheck_index.go", "mspecialcheck_plus.go"),
+			[]map[string][]edit{indexEdits, plusEdits},
+		},
+	}
+)
 
 const defaultVariant = "index"
 
@@ -107,7 +107,7 @@ func overlay(args []string, stdout, stderr io.Writer) error {
 	}
 	for _, name := range chosen.added {
 		if _, err := os.Lstat(filepath.Join(source.dir, name)); err == nil {
-			return problem{filepath.Join(source.dir, name), "is there already, where the overlay adds it", mendSource}
+			return problem{filepath.Join(source.dir, name), "is there already, where the overlay adds it", unknownSource}
 		}
 		if files[name], err = fs.ReadFile(added, "added/"+name+".txt"); err != nil {
 			return err
@@ -152,15 +152,15 @@ func printFingerprints(goroot string, stdout io.Writer) error {
 	return nil
 }
 
-// A problem is something that the user can mend.
+// A problem is something that the user can fix.
 type problem struct {
 	place string // a file and line, or a flag
 	what  string
-	mend  string
+	hint  string
 }
 
 func (p problem) Error() string {
-	return fmt.Sprintf("%s: %s. To mend it: %s", p.place, p.what, p.mend)
+	return fmt.Sprintf("%s: %s. To fix it: %s", p.place, p.what, p.hint)
 }
 
 // reason is what the system says, without the place, which is named already.

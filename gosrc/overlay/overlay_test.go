@@ -81,15 +81,15 @@ func run(t *testing.T, args ...string) string {
 }
 
 // refused runs the command, which must refuse, and returns the message. There must be
-// a place, a reason and a mend, on one line, and nothing may be printed or written.
+// a place, a reason and a hint, on one line, and nothing may be printed or written.
 func refused(t *testing.T, args ...string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
 	var stdout, stderr bytes.Buffer
 	err := overlay(append([]string{"-o", dir}, args...), &stdout, &stderr)
 	var told problem
-	if !errors.As(err, &told) || told.place == "" || told.what == "" || told.mend == "" {
-		t.Fatalf("not refused as a problem that a user can mend: %#v", err)
+	if !errors.As(err, &told) || told.place == "" || told.what == "" || told.hint == "" {
+		t.Fatalf("not refused as a problem that a user can fix: %#v", err)
 	}
 	if strings.Contains(err.Error(), "\n") {
 		t.Errorf("more than a line: %v", err)
@@ -395,7 +395,7 @@ func TestArgumentsAreRefused(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"-variant", "fast"}, "checked, checked-plus, index, plus"},
+		{[]string{"-variant", "fast"}, "checked, checked-hint, checked-plus, hint, index, plus"},
 		{[]string{"-goroot", filepath.Join(t.TempDir(), "none")}, "no such file"},
 		{[]string{"extra"}, "leave it out"},
 		{[]string{"-o", ""}, "name a folder"},
@@ -496,10 +496,14 @@ func builder(t *testing.T, variant string) (gocommand func(env []string, verb st
 	}, dir
 }
 
+// checked are the variants that check themselves.
+var checked = []string{"checked", "checked-hint", "checked-plus"}
+
 // The rest of what is built with overlays is tested where GCCOST_OVERLAY_TESTS is set.
 func TestCheckedRuntimeRunsWhatIsAttached(t *testing.T) {
-	runs(t, "checked", nil)
-	runs(t, "checked-plus", nil)
+	for _, variant := range checked {
+		runs(t, variant, nil)
+	}
 }
 
 // runs builds the program that attaches records of all kinds, and runs it.
@@ -534,7 +538,7 @@ func TestVariantsRunInEveryBuild(t *testing.T) {
 		runs(t, variant, nil)
 		runs(t, variant, nil, "-race")
 	}
-	for _, variant := range []string{"checked", "checked-plus"} {
+	for _, variant := range checked {
 		runs(t, variant, nil, "-trimpath")
 		runs(t, variant, nil, "-ldflags=-randlayout=7")
 		runs(t, variant, []string{"GOEXPERIMENT=staticlockranking"})
@@ -543,7 +547,7 @@ func TestVariantsRunInEveryBuild(t *testing.T) {
 
 func TestOtherPlatformsCompile(t *testing.T) {
 	slow(t)
-	for _, variant := range []string{"index", "checked-plus"} {
+	for _, variant := range append(checked, "hint", "index", "plus") {
 		gocommand, _ := builder(t, variant)
 		for _, platform := range []string{
 			"linux/386", "linux/arm", "linux/arm64", "linux/riscv64", "darwin/arm64", "windows/amd64", "js/wasm",

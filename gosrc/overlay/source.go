@@ -48,7 +48,7 @@ func readRuntime(goroot string) (*runtimeSource, error) {
 	if err != nil {
 		return nil, problem{
 			place: dir, what: "cannot be read: " + reason(err),
-			mend: "name with -goroot a Go that has its source, such as one that `go mod download` brought",
+			hint: "name with -goroot a Go that has its source, such as one that `go mod download` brought",
 		}
 	}
 	source := &runtimeSource{dir, map[string][]byte{}, map[string]declaration{}}
@@ -61,7 +61,7 @@ func readRuntime(goroot string) (*runtimeSource, error) {
 		if err != nil {
 			return nil, problem{
 				place: filepath.Join(dir, name), what: "cannot be read: " + reason(err),
-				mend: "make it readable, or install that Go again",
+				hint: "make it readable, or install that Go again",
 			}
 		}
 		// A file without the word need not be parsed, which most do not have.
@@ -82,7 +82,7 @@ func (source *runtimeSource) add(name string, text []byte) error {
 	if err != nil {
 		return problem{
 			place: filepath.Join(source.dir, name), what: fmt.Sprintf("is not Go as this command reads it (%v)", err),
-			mend: "install that Go again, or run this command with it",
+			hint: "install that Go again, or run this command with it",
 		}
 	}
 	keep := func(name string, node ast.Node) error {
@@ -94,7 +94,7 @@ func (source *runtimeSource) add(name string, text []byte) error {
 		if before, twice := source.declarations[name]; twice {
 			return problem{
 				place: fmt.Sprintf("%s:%d", filepath.Join(source.dir, start.Filename), start.Line),
-				what:  fmt.Sprintf("declares %s, as %s:%d does", name, before.file, before.line), mend: mendSource,
+				what:  fmt.Sprintf("declares %s, as %s:%d does", name, before.file, before.line), hint: unknownSource,
 			}
 		}
 		source.declarations[name] = declaration{

@@ -18,7 +18,7 @@ import (
 
 var (
 	mutations = flag.String("mutations", "", "break the runtime so that its tests may miss it, and see that TestPromises does not: all, or one by its name")
-	upon      = flag.String("upon", "", "an overlay.json that package overlay wrote: break that runtime's index instead")
+	upon      = flag.String("upon", "", "an overlay.json that package overlay wrote: break what that runtime adds instead")
 )
 
 // A mutation is an edit of one line of the runtime, in the function named, or of two
@@ -213,6 +213,78 @@ var indexMutations = []mutation{
 	},
 }
 
+// hintMutations are of the runtime with a hint. A span that passes its hint on is none, as
+// an empty list has no hint.
+var hintMutations = []mutation{
+	{
+		name: "the hint is a record that is unlinked", file: "mspecialhint.go", function: ") unlinkSpecial(",
+		old: "span.setSpecialHint(link)", new: "",
+	},
+	{
+		name: "a lookup begins behind its own object's records", file: "mspecialhint.go", function: ") specialFindSplicePoint(",
+		old: "hint.offset < offset", new: "hint.offset <= offset",
+	},
+	{
+		name: "a lookup begins behind the first of its own records", file: "mspecialhint.go", function: ") specialFindSplicePoint(",
+		old: "hint.kind < kind", new: "hint.kind <= kind",
+	},
+	{
+		name: "a lookup takes the first of a higher kind for its own", file: "mspecialhint.go", function: ") specialFindSplicePoint(",
+		old: "return link, s.kind == kind", new: "return link, true",
+	},
+	{
+		name: "sweeping does not set the hint", file: "mheap.go", function: "unlinkAndNext(",
+		old: "i.span.unlinkSpecial(i.pprev)", new: "*i.pprev = i.s",
+	},
+	{
+		name: "Stop does not set the hint", file: "mcleanup.go", function: "func (c Cleanup) Stop(",
+		old: "span.unlinkSpecial(iter)", new: "*iter = s.next",
+	},
+	{
+		name: "a pin's counter does not set the hint", file: "pinner.go", function: "decPinCounter(",
+		old: "span.unlinkSpecial(ref)", new: "*ref = counter.special.next",
+	},
+}
+
+// plusMutations are of what the plus variant adds to the index: it skips marking what it
+// takes for no root, so a mistake is a use after free. A closure that calls a cleanup is in
+// the heap only if the argument is, and a root that is counted too often is only marked in
+// vain: those are none.
+var plusMutations = []mutation{
+	{
+		name: "a cleanup's argument is taken for no root", file: "mspecialplus_on.go", function: ") holdsRoot(",
+		old: "|| inHeap(c.arg)", new: "",
+	},
+	{
+		name: "a cleanup's function is taken for no root", file: "mspecialplus_on.go", function: ") holdsRoot(",
+		old: "|| inHeap(unsafe.Pointer(c.fn))", new: "",
+	},
+	{
+		name: "what a finalizer's object refers to is taken for no root", file: "mspecialplus_on.go", function: ") holdsRoot(",
+		old: "!span.spanclass.noscan() ||", new: "",
+	},
+	{
+		name: "a finalizer's function is taken for no root", file: "mspecialplus_on.go", function: ") holdsRoot(",
+		old: "|| inHeap(unsafe.Pointer((*specialfinalizer)(unsafe.Pointer(s)).fn))", new: "",
+	},
+	{
+		name: "a weak handle is taken for no root", file: "mspecialplus_on.go", function: ") holdsRoot(",
+		old: "return true", new: "return false",
+	},
+	{
+		name: "a root is not counted now and then", file: "mspecialplus_on.go", function: ") linkRoot(",
+		old: "span.holdsRoot(s)", new: "span.holdsRoot(s) && cheaprandn(100) != 0",
+	},
+	{
+		name: "what is no root is counted down", file: "mspecialplus_on.go", function: ") unlinkRoot(",
+		old: "if s.isRoot {", new: "if s.isRoot || span.specialRoots > 0 {",
+	},
+	{
+		name: "one root is taken for none", file: "mspecialplus_on.go", function: ") specialsWithRoots(",
+		old: "span.specialRoots == 0", new: "span.specialRoots <= 1",
+	},
+}
+
 // TestMutations shows that TestPromises fails, or the process dies, with each of
 // the mutations: else it would be no test of a runtime. It builds the runtime as
 // often.
@@ -228,13 +300,21 @@ func TestMutations(t *testing.T) {
 	list := stockMutations
 	base := map[string]string{}
 	if *upon != "" {
-		list = indexMutations
 		text, err := os.ReadFile(*upon)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(text, &struct{ Replace *map[string]string }{&base}); err != nil {
 			t.Fatal(err)
+		}
+		list = indexMutations
+		for name := range base {
+			switch filepath.Base(name) {
+			case "mspecialhint.go":
+				list = hintMutations
+			case "mspecialplus_on.go":
+				list = plusMutations
+			}
 		}
 	}
 	for _, m := range list {
