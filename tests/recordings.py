@@ -19,7 +19,7 @@ from gccost.measuring import benchfmt, profiles, runs, toolchains
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.studies import STUDIES
 from gccost.studies.cloudflare import SERVE
-from gccost.studies.runtime import PLUS
+from gccost.studies.runtime import HINT, PLUS
 
 # ns per operation by benchmark; ns per record in the list by benchmark and order.
 NS = {
@@ -46,6 +46,7 @@ NS = {
     "ascending": 1.0,
     "shuffled": 0.5,
     "descending": 0.0,
+    "special": 30.0,
 }
 # The same on the runtime without the walk, where it differs.
 INDEXED = {
@@ -61,6 +62,8 @@ INDEXED = {
     "ascending": 0.0,
     "shuffled": 0.0,
 }
+# The same with the hint, which finds the place only in ascending order.
+HINTED = {**INDEXED, "ScatteredCleanup": 18_000.0, "ScatteredStop": 14_000.0, "shuffled": 0.4}
 OTHERWISE = 100.0  # ns per operation of any other benchmark
 CALL = 70.0  # ns of a call with an empty list
 CYCLES = {"UntilFreePlain": 1, "UntilFreeCleanup": 1, "UntilFreeFinalizer": 2}
@@ -172,12 +175,15 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
     common = {"round": number, "unix-s": 1e9 + number, "elapsed-s": 1}
     if case.release.startswith("jdk"):
         return common | _of_a_jvm(case, noise)
-    known = {**NS, **(INDEXED if case.variant.runtime else {}), **ns}
+    patched = HINTED if case.variant.runtime == HINT else INDEXED
+    known = {**NS, **(patched if case.variant.runtime else {}), **ns}
     metrics = common | _of_go(case, _time(case, known) * noise)
     if case.program in ("signing", "churn"):
         metrics |= _of_a_service(case, metrics["ns/op"], number)
     if case.program == "specials":
         metrics |= _of_specials(case, known, noise)
+    if case.program == "cycles":
+        metrics |= _of_cycles(case, known, noise)
     if case.program == "remedies":
         slow = {"op-p99-ns": 1000, "op-p99.9-ns": 2000, "op-max-ns": 1e6}
         metrics |= {name: times * noise for name, times in slow.items()}
@@ -255,6 +261,19 @@ def _of_specials(case: Case, known: Mapping[str, float], noise: float) -> Metric
     if case.variant.benchmark.startswith("Loop"):
         return {"stride-bytes": int(sub["bytes"]) * (1 + int(sub.get("dummies", "0")))}
     return {}
+
+
+def _of_cycles(case: Case, known: Mapping[str, float], noise: float) -> Metrics:
+    """Further metrics of the GC cycles and operations with live specials."""
+    if case.variant.benchmark.startswith("Tail"):
+        slow = {"op-p50-ns": 100.0, "op-p99-ns": 1000.0, "op-p99.9-ns": 5e4, "op-max-ns": 1e7}
+        return {name: times * noise for name, times in (slow | {"pause-max-ns": 1e5}).items()}
+    each = known.get(f"special {case.variant.runtime}".strip(), 10.0)
+    cycles = {
+        f"at-{x}-records-ns": 1e6 + each * x * noise for x in range(0, case.n + 1, case.n // 8)
+    }
+    parts = {"mark-ns/special": 0.8 * each, "sweep-ns/special": 0.2 * each}
+    return cycles | parts | {"rss-bytes/special": 90.0}
 
 
 def _rate(case: Case) -> float:

@@ -22,8 +22,8 @@ from gccost.measuring.cases import BUDGETS, CLEANUP, Case, Ratio
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import CHARTS, STUDIES
-from gccost.studies.runtime import INDEX, PLUS, patched
-from gccost.studies.why import CACHED, MANY, ORDERS, attach, scattered
+from gccost.studies.runtime import HINT, INDEX, PLUS, patched
+from gccost.studies.why import CACHED, MANY, ORDERS, POOL, attach, scattered
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,8 @@ def test_a_walking_runtime_is_judged_to_walk(why: Recording, runtime: Recording)
         "X10": Label.HOLDS,
     }
     assert set(labels(runtime).values()) == {Label.HOLDS}
-    assert {"M7", "X2a", "X2b", "X2c", "X2d", "X3", "X4"} == set(labels(runtime))
+    named = {"M7", "X2a", "X2b", "X2c", "X2d", "X3", "X4"}
+    assert set(labels(runtime)) == named | {f"X11{x}" for x in "abcd"} | {f"X12{x}" for x in "abc"}
 
 
 def test_a_walk_that_does_not_end_half_way_is_judged_so(tmp_path: Path) -> None:
@@ -107,6 +108,22 @@ def test_a_walking_index_is_judged_to_walk(tmp_path: Path) -> None:
     verdicts = labels(made)
     assert verdicts["X2b"] is verdicts["X2d"] is Label.FAILS
     assert verdicts["X2a"] is verdicts["X2c"] is Label.HOLDS
+
+
+def test_marking_that_is_not_halved_is_judged_so(tmp_path: Path) -> None:
+    made = recorded(tmp_path, "runtime", ns={"special plus": 25.0})
+    assert labels(made)["X11d"] is Label.FAILS
+    assert labels(made)["X11b"] is Label.HOLDS
+
+
+def test_a_hint_that_mends_every_order_is_judged_so(tmp_path: Path) -> None:
+    def as_the_index(case: Case, _: int, metrics: dict[str, float]) -> None:
+        if case.variant == scattered("ScatteredCleanup", POOL, HINT):
+            metrics["cpu-ns/op"] = 200.0
+
+    verdicts = labels(recorded(tmp_path, "runtime", change=as_the_index))
+    assert verdicts["X12b"] is Label.FAILS
+    assert verdicts["X12a"] is verdicts["X12c"] is Label.HOLDS
 
 
 def test_the_further_runtime_is_distinguished(runtime: Recording) -> None:
@@ -136,10 +153,12 @@ def test_the_drawing_follows_the_data(tmp_path: Path, why: Recording) -> None:
 # --- What is measured -------------------------------------------------------------------
 
 
-def test_ten_million_live_handles_wait_for_the_thorough_budget() -> None:
+@pytest.mark.parametrize(("limit", "program"), [("quick", "cycles"), ("standard", "specials")])
+def test_ten_million_live_handles_wait_for_a_larger_budget(limit: str, program: str) -> None:
     for name in ("why", "runtime"):
-        for case in STUDIES[name].within(BUDGETS["standard"]):
-            assert int(dict(case.variant.sub).get("live", "0")) <= MANY
+        for case in STUDIES[name].within(BUDGETS[limit]):
+            if case.program == program:
+                assert int(dict(case.variant.sub).get("live", "0")) <= MANY
 
 
 def test_the_quick_budget_shows_slopes_and_both_runtimes() -> None:

@@ -19,7 +19,7 @@ from filelock import FileLock
 from gccost import paths, processes
 from gccost.errors import GccostError, failed_build
 from gccost.files import writing
-from gccost.measuring.cases import OVERLAY
+from gccost.measuring.cases import NO_GREEN_TEA, OVERLAY
 from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, number
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -131,7 +131,7 @@ def build(
 ) -> Path:
     """Build a program's test binary with the given layout, and return its path.
 
-    `runtime` names a variant of the Go runtime to build it with; `run` runs the command.
+    `runtime` is that of a `cases.Variant`; `run` runs the command.
     Before Go 1.22 the linker has no random layout, so only the C code is shifted, by padding.
     A release that cannot build the module builds a copy of the packages in a GOPATH.
 
@@ -150,7 +150,9 @@ def build(
         arguments.append(f"-ldflags=-randlayout={layout}")
     else:
         environment["CGO_CFLAGS"] = f"-O2 -g -DGCCOST_PADDING={layout % 64}"
-    if runtime:
+    if runtime == NO_GREEN_TEA:
+        environment["GOEXPERIMENT"] = runtime
+    elif runtime:
         replaced = overlay(toolchain, runtime, run)
         arguments.append(f"-overlay={replaced}")
         environment["GOROOT"] = str(replaced.with_name(_GOROOT))

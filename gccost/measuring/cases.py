@@ -64,6 +64,8 @@ def named(known: Mapping[str, T], name: str, kind: str) -> T:
 
 # The package of gosrc/ that writes patched runtimes.
 OVERLAY = "overlay"
+# GOEXPERIMENT without Green Tea, the newer algorithm of marking. Go 1.26 and 1.27 have both.
+NO_GREEN_TEA = "nogreenteagc"
 
 # Benchmarks that never free their C memory: Lemire's empty finalizer, a loop that only
 # allocates, and slabs with surviving handles.
@@ -101,6 +103,7 @@ NEEDS_CLEANUP = frozenset(
         ),
         *("AttachCleanup", "ScatteredCleanup", "ScatteredStop", "LoopCleanup"),
         *("ProgramCleanup", "ProgramLists"),
+        *("CycleCleanup", "CycleWeak", "TailCleanup"),
     }
 )
 
@@ -113,8 +116,8 @@ class Variant:
     binary again, "relinked" a binary linked with another layout.
     `profile` is "cpu" for a run under the CPU profiler, whose times are not used.
     `procs` is GOMAXPROCS if it differs from the setting's own, `limit` is GOMEMLIMIT.
-    `runtime` names a patched Go runtime for the build (see gosrc/overlay); if empty, the
-    release's own runtime is used.
+    `runtime` names a patched Go runtime for the build (see gosrc/overlay), or is NO_GREEN_TEA;
+    if empty, the release's own runtime is used.
     `sub` selects a sub-benchmark of the program, such as words=8. `more` has keys of a single
     experiment, which programs do not see. A Java variant has no `gogc`; its `more` has the
     JVM's settings (see `java.FLAGS`).

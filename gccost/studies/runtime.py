@@ -14,27 +14,41 @@ from gccost import rounding
 from gccost.judging import published, stacks
 from gccost.judging.claims import Claim, Study
 from gccost.judging.curves import WORD
-from gccost.judging.quantities import SavedShare, SlopeRatio
+from gccost.judging.quantities import Linearity, SavedShare, Share, SlopeRatio
 from gccost.judging.recording import Recording
-from gccost.judging.rules import AtLeast, AtMost
+from gccost.judging.rules import AtLeast, AtMost, Rule
 from gccost.measuring.cases import (
     AS_PUBLISHED,
     AUTO,
     CLEANUP,
     FREE,
+    NO_GREEN_TEA,
+    RECORD,
     Case,
+    Quantity,
     Ratio,
     Variant,
     controls,
     profiled,
 )
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.showing.figures import BLUE, GREEN, ORANGE
+from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE
 from gccost.showing.plots import PERCENT, Axis, Drawing, Mark, Point, by_line, chart, curves, dots
-from gccost.studies.common import Part, Timing, counted, levels, release, shares, timings
+from gccost.stats import Estimate
+from gccost.studies.common import (
+    Part,
+    Timing,
+    counted,
+    levels,
+    release,
+    scaled,
+    shares,
+    timings,
+)
 from gccost.studies.siebenmann import SIZES, of_size, published_sizes, sized
 from gccost.studies.why import (
     BYTES,
+    CPU,
     LIVE,
     LIVE_AXES,
     LIVE_KIND,
@@ -51,6 +65,7 @@ from gccost.studies.why import (
     program,
     registering,
     running,
+    scattered,
     scattering,
     slope_words,
 )
@@ -58,18 +73,42 @@ from gccost.studies.why import (
 # === Cases ===========================================================================
 
 
+HINT = "hint"
 INDEX = "index"
 PLUS = "plus"  # also removes the cost that then dominates
 BEFORE_GO = "1.26.11"
 RUNTIMES = ("", INDEX)
+PATCHED = ("", HINT, INDEX, PLUS)
 SMALLEST = 1  # pointer words of an object of 8 bytes
 # Yields over a hundred stacks without the walk, at 250 a second (gosrc/meter).
 _PROFILED = 1_600_000
+_PROGRAM_PROFILED = 1_000_000
+# Specials by kind, as the benchmarks of gosrc/cycles name them.
+KINDS = {"finalizer": "Finalizer", "cleanup": "Cleanup", "weak pointer": "Weak"}
+# Operations timed for the latency, by live handles: several GC cycles in a second or two.
+_TIMED = {100_000: 500_000, MANY: 1_000_000, 10_000_000: 2_000_000}
 
 
 def patched(variant: Variant, runtime: str = INDEX) -> Variant:
     """The same variant on a patched runtime, by default the one without the walk."""
     return replace(variant, runtime=runtime)
+
+
+def cycle(kind: str, live: int = MANY, runtime: str = "") -> Variant:
+    """A variant that times GC cycles by the number of live specials: "Cleanup", …"""
+    return replace(
+        tail(kind, live, runtime), benchmark=f"Cycle{kind}", gogc="off", setting="precise"
+    )
+
+
+def tail(kind: str, live: int = MANY, runtime: str = "") -> Variant:
+    """A variant that times single operations with many live specials: "Plain", "Cleanup", …"""
+    return Variant(f"Tail{kind}", runtime=runtime, sub=(("live", str(live)),))
+
+
+def profiled_program(what: str, runtime: str = "") -> Variant:
+    """The program with handles in use and other objects, under the CPU profiler."""
+    return replace(program(what, POOL, MIXED, runtime), profile="cpu")
 
 
 def _runtime() -> Iterator[Case]:
@@ -93,7 +132,49 @@ def _runtime() -> Iterator[Case]:
     yield Case("cstr", variant, TODAY_GO, _PROFILED, "standard")
     for words in SIZES:
         yield of_size(sized("Allocate", words), TODAY_GO, "standard")
+    yield from _hint(TODAY_GO)
+    yield from _programs(TODAY_GO)
+    yield from _cycles(TODAY_GO)
     yield from controls()
+
+
+def _hint(go: str) -> Iterator[Case]:
+    """The cases that compare the hint with the index."""
+    yield Case("cstr", patched(CLEANUP, HINT), go, AS_PUBLISHED)
+    yield Case("cstr", patched(AUTO, HINT), go, AS_PUBLISHED, "standard")
+    yield of_size(patched(sized("Finalize", SMALLEST), HINT), go, "standard")
+    for order in ORDERS:
+        yield registering(attach("AttachCleanup", order, runtime=HINT), go, "standard")
+    yield registering(attach("Stop", "shuffled", runtime=HINT), go, "standard")
+    for live in LIVE:
+        for benchmark in ("ScatteredCleanup", "ScatteredStop"):
+            judged = (benchmark, live) == ("ScatteredCleanup", POOL)
+            tier = "thorough" if live > MANY else "tiny" if judged else "standard"
+            yield scattering(benchmark, live, go, tier, HINT)
+
+
+def _programs(go: str) -> Iterator[Case]:
+    """A program with other objects on each runtime, and its profiles."""
+    for what, runtime in (("Plain", ""), *(("Cleanup", runtime) for runtime in PATCHED)):
+        yield running(program(what, POOL, MIXED, runtime), go, "tiny")
+        yield Case("specials", profiled_program(what, runtime), go, _PROGRAM_PROFILED, "standard")
+
+
+def _cycles(go: str) -> Iterator[Case]:
+    """The cost of live specials: GC cycles, memory, and the latency of operations."""
+    for kind, live, runtime in product(KINDS.values(), LIVE, ("", PLUS, NO_GREEN_TEA)):
+        judged = live == MANY and runtime != NO_GREEN_TEA
+        tier = "tiny" if judged else "standard"
+        if live > MANY and (kind != "Cleanup" or runtime == NO_GREEN_TEA):
+            tier = "thorough"  # ten million take ten seconds
+        if runtime != NO_GREEN_TEA or live >= MANY:
+            variant = cycle(kind, live, runtime)
+            yield Case("cycles", variant, go, live, tier, retained_bytes=RECORD)
+    for live, n in _TIMED.items():
+        for kind, runtime in (("Plain", ""), ("Finalizer", ""), ("Cleanup", ""), ("Cleanup", PLUS)):
+            tier = "tiny" if live == MANY else "standard"
+            retained = live * RECORD // n
+            yield Case("cycles", tail(kind, live, runtime), go, n, tier, retained_bytes=retained)
 
 
 def _more(go: str, runtime: str) -> Iterator[Case]:
@@ -110,10 +191,10 @@ def _more(go: str, runtime: str) -> Iterator[Case]:
     for live in LIVE:
         for benchmark in ("ScatteredCleanup", "ScatteredStop"):
             if (benchmark, live) != ("ScatteredCleanup", MANY):
-                tier = "thorough" if live > MANY else later
+                judged = (benchmark, live) == ("ScatteredCleanup", POOL)
+                tier = "thorough" if live > MANY else "tiny" if judged else later
                 yield scattering(benchmark, live, go, tier, runtime)
-    for live in (0, POOL):
-        yield running(program("Cleanup", live, MIXED, runtime), go, later)
+    yield running(program("Cleanup", 0, MIXED, runtime), go, later)
     for variant in (
         looped("LoopFinalizer", runtime=runtime),
         looped("LoopCleanup", runtime=runtime),
@@ -139,12 +220,27 @@ def _claims() -> Iterator[Claim]:
     saved, small = SavedShare(CLEANUP, patched(CLEANUP), FREE), sized("Finalize", SMALLEST)
     yield Claim("X3", "what-the-walk-costs", saved, AtLeast(), releases)
     yield Claim("X4", "what-the-walk-costs", Ratio(small, patched(small)), AtLeast(), releases)
+    each = cycle("Cleanup")
+    scattered_ = scattered("ScatteredCleanup", POOL)
+    hint, index = (Ratio(scattered_, patched(scattered_, r), "cpu-ns/op") for r in (HINT, INDEX))
+    claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
+        *(
+            (f"X11{letter}", "each-cycle", Linearity(cycle(kind)), AtLeast(margin=1.0))
+            for letter, kind in zip("abc", KINDS.values(), strict=True)
+        ),
+        ("X11d", "each-cycle", SlopeRatio(patched(each, PLUS), each), AtMost()),
+        ("X12a", "the-simplest-change", Ratio(CLEANUP, patched(CLEANUP, HINT)), AtLeast()),
+        ("X12b", "the-simplest-change", hint, AtMost()),
+        ("X12c", "the-simplest-change", index, AtLeast()),
+    )
+    for name, anchor, quantity, rule in claims:
+        yield Claim(name, anchor, quantity, rule, releases)
 
 
 # === Charts ==========================================================================
 
-_COLOURS = {"": ORANGE, INDEX: BLUE, PLUS: GREEN}  # by runtime
-_NAMES = {"": "stock", INDEX: "without the walk", PLUS: "and further"}
+_COLOURS = {"": ORANGE, HINT: MUTED, INDEX: BLUE, PLUS: GREEN, NO_GREEN_TEA: INK}  # by runtime
+_NAMES = {"": "stock", HINT: "hint", INDEX: "index", PLUS: "plus"}
 
 _WALKS = {
     "AddCleanup, ascending": ("AttachCleanup", "ascending"),
@@ -156,39 +252,39 @@ _WALKS = {
 
 @chart("runtime-slopes", "The two runtimes were not measured")
 def slopes(recording: Recording) -> Drawing | None:
-    """The time of a call by the length of its list, on both runtimes."""
+    """The time of a call by the length of its list, on each runtime."""
     points = []
     shares_left = []
     for panel, (benchmark, order) in _WALKS.items():
-        both = {runtime: attach(benchmark, order, runtime=runtime) for runtime in RUNTIMES}
-        for runtime, variant in both.items():
+        each = {runtime: attach(benchmark, order, runtime=runtime) for runtime in PATCHED[:-1]}
+        for runtime, variant in each.items():
             name, told = _NAMES[runtime], slope_words(recording, variant)
             points += [
                 replace(p, line=f"{name}: {told}", data={**p.data, "variant": f"{panel}, {name}"})
                 for p in call_points(recording, panel, name, variant, _COLOURS[runtime])
             ]
-        stock, index = (recording.slope(variant, TODAY_GO).value for variant in both.values())
+        stock, index = (recording.slope(each[r], TODAY_GO).value for r in RUNTIMES)
         if order != "descending" and math.isfinite(index) and stock > 0:
             shares_left.append(index / stock)
     return curves(
         points,
-        "Without the walk each record in the list costs at most "
+        "With the index each record in the list costs at most "
         f"{rounding.percent(max(*shares_left, 0))} of its cost on the stock runtime"
         if shares_left
-        else "The cost per record in the list, on both runtimes",
+        else "The cost per record in the list, on each runtime",
         Axis(
             f"records in the span's list at the time of the call (8-byte objects, Go {TODAY_GO})",
             limits=(0, None),
         ),
         Axis("one call (ns)", limits=(0, None)),
-        kind="Curves of the cost of a call on both runtimes",
+        kind="Curves of the cost of a call on each runtime",
         height=5,
         columns=2,
     )
 
 
 _PROGRAMS = {"manual free": FREE, "AddCleanup frees": CLEANUP, "finalizer frees": AUTO}
-_PATCHED = {"": "", INDEX: ", no walk", PLUS: ", and further"}
+_PATCHED = {"": "", HINT: ", hint", INDEX: ", index", PLUS: ", plus"}
 
 
 @chart("runtime-cost", "The documents' programs were not measured on both runtimes")
@@ -219,7 +315,7 @@ def price(recording: Recording) -> Drawing | None:
             )
     return dots(
         timings(recording, lines),
-        "Without the walk AddCleanup costs " + "; ".join(titled),
+        "With the index AddCleanup costs " + "; ".join(titled),
         "wall-clock time per operation (ns); in brackets: relative to the manual free\n"
         "hollow diamonds: as published in the Go issue, on another machine and release",
         kind="A dot plot of the wall-clock time",
@@ -248,7 +344,7 @@ def curve(recording: Recording) -> Drawing | None:
     return curves(
         stock + index,
         f"A finalizer on an object of {rounding.count(first.x)} bytes: {first.label} on stock, "
-        f"{without.label} without the walk "
+        f"{without.label} with the index "
         f"({rounding.times(first.estimate.value / without.estimate.value)})",
         Axis(
             f"object size in bytes (both scales are logarithmic; Go {TODAY_GO})\n"
@@ -263,18 +359,21 @@ def curve(recording: Recording) -> Drawing | None:
 
 @chart("runtime-live", "Live handles were not measured on both runtimes")
 def live_both(recording: Recording) -> Drawing | None:
-    """Calls on random live handles, on both runtimes."""
-    stock, index, *others = (
-        among_live(recording, f"{called}, {_NAMES[runtime]}", what, _COLOURS[runtime], runtime)
+    """Calls on random live handles, on each runtime."""
+    lines = {
+        (what, runtime): among_live(
+            recording, f"{called}, {_NAMES[runtime]}", what, _COLOURS[runtime], runtime
+        )
         for called, what in (("AddCleanup", "Cleanup"), ("Stop", "Stop"))
-        for runtime in RUNTIMES
-    )
+        for runtime in PATCHED[:-1]
+    }
+    stock, index = lines["Cleanup", ""], lines["Cleanup", INDEX]
     if not stock or not index:
         return None
     return curves(
-        [*stock, *index, *chain(*others)],
+        list(chain(*lines.values())),
         f"With {rounding.count(stock[-1].x)} live handles a call takes {stock[-1].label} on "
-        f"the stock runtime and {index[-1].label} without the walk",
+        f"the stock runtime and {index[-1].label} with the index",
         *LIVE_AXES,
         kind=LIVE_KIND,
     )
@@ -308,7 +407,7 @@ def left(recording: Recording) -> Drawing | None:
     most = sorted(index, key=lambda p: -p.estimate.value)[:3]
     return dots(
         points,
-        "Without the walk the CPU time goes to "
+        "With the index the CPU time goes to "
         + ", ".join(f"{p.line} ({rounding.plain(p.estimate.value)} %)" for p in most),
         "share of the CPU profile's stacks that contain it (%); shares overlap",
         kind="A dot plot of shares of the CPU profile",
@@ -370,6 +469,152 @@ def _memory_title(points: Iterable[Point]) -> str:
     )
 
 
+# --- What live specials cost -----------------------------------------------------------
+
+_GC = {"": "stock", PLUS: "plus", NO_GREEN_TEA: "stock without Green Tea"}
+_PHASES = {"marking": "mark-ns/special", "sweeping": "sweep-ns/special"}
+
+
+@chart("runtime-cycles", "GC cycles with live specials were not measured")
+def cycles(recording: Recording) -> Drawing | None:
+    """The time of a GC cycle by the number of live specials, by kind and runtime."""
+    points = []
+    for runtime, (what, kind) in product(("", PLUS), KINDS.items()):
+        variant = cycle(kind, runtime=runtime)
+        told = f"{what}: {slope_words(recording, variant).replace('record', 'special')}"
+        colour = {"Finalizer": ORANGE, "Cleanup": GREEN, "Weak": BLUE}[kind]
+        points += [
+            replace(p, line=told, data={**p.data, "variant": f"{what}, {_NAMES[runtime]}"})
+            for p in call_points(recording, _NAMES[runtime], what, variant, colour)
+        ]
+    each = recording.slope(cycle("Cleanup"), TODAY_GO)
+    return curves(
+        points,
+        f"Each live cleanup adds {rounding.nanoseconds(each.value)} to every GC cycle",
+        Axis(f"live specials, one per 16-byte object (Go {TODAY_GO})", limits=(0, None)),
+        Axis("one GC cycle (ns)", limits=(0, None)),
+        kind="Curves of the time of a GC cycle",
+        columns=2,
+    )
+
+
+@chart("runtime-phases", "Marking and sweeping specials were not measured")
+def phases(recording: Recording) -> Drawing | None:
+    """What a live special costs a GC cycle, to mark and to sweep, by kind and runtime."""
+    points = []
+    for (phase, metric), (what, kind), (runtime, name) in product(
+        _PHASES.items(), KINDS.items(), _GC.items()
+    ):
+        points += levels(
+            recording,
+            phase,
+            f"{what}, {name}",
+            TODAY_GO,
+            [(math.nan, cycle(kind, runtime=runtime))],
+            metric,
+            find=counted,
+            data={"unit": "ns", "phase": phase, "kind": what, "runtime": name},
+            colour=_COLOURS[runtime],
+        )
+    told = {p.line: p.label for p in points if p.panel == "marking"}
+    return dots(
+        points,
+        "Marking costs "
+        + "; ".join(f"{told[f'{w}, stock']} a {w}" for w in KINDS if f"{w}, stock" in told),
+        f"ns per live special and GC cycle, {rounding.count(MANY)} live (Go {TODAY_GO})",
+        kind="A dot plot of the cost per live special",
+    )
+
+
+_TAILS = {
+    "no specials": tail("Plain"),
+    "finalizers": tail("Finalizer"),
+    "cleanups": tail("Cleanup"),
+    "cleanups, plus": tail("Cleanup", runtime=PLUS),
+}
+_SLOWEST = {
+    "p99.9 of an operation": "op-p99.9-ns",
+    "the slowest operation": "op-max-ns",
+    "the longest pause": "pause-max-ns",
+}
+
+
+@chart("runtime-tail", "The latency with live specials was not measured")
+def tails(recording: Recording) -> Drawing | None:
+    """The slowest operations and pauses, by the number of live specials."""
+    points: list[Point] = []
+    for (panel, metric), (name, variant) in product(_SLOWEST.items(), _TAILS.items()):
+        variants = [(live, replace(variant, sub=(("live", str(live)),))) for live in _TIMED]
+        data = {"unit": metric, "live": None}
+        colour = MUTED if variant.benchmark == "TailPlain" else _COLOURS[variant.runtime]
+        colour = GREEN if variant == _TAILS["cleanups"] else colour
+        colour = BLUE if variant.runtime == PLUS else colour
+        points += levels(
+            recording, panel, name, TODAY_GO, variants, metric, data=data, colour=colour
+        )
+    found = [p for p in points if p.panel == "the slowest operation" and p.x == MANY]
+    return curves(
+        points,
+        f"With {rounding.count(MANY)} live handles the slowest operation takes "
+        + "; ".join(f"{p.label} with {p.line}" for p in found),
+        Axis(f"live handles (both scales are logarithmic; Go {TODAY_GO})", "log"),
+        Axis("ns", "log"),
+        kind="Curves of the slowest operations and pauses",
+        columns=3,
+    )
+
+
+# --- Programs ------------------------------------------------------------------------------
+
+_SPENT = {
+    "marking specials": ("runtime.markrootSpans",),
+    "sweeping": stacks.SWEEPING,
+    "finding the place": stacks.SPLICE_POINT,
+}
+
+
+def spent(recording: Recording, what: str, functions: Iterable[str], runtime: str = "") -> Estimate:
+    """The CPU time (ns) that a program's operation spends in functions: a share of its cost."""
+    share = Share(profiled_program(what, runtime), tuple(functions))
+    cost = recording.level(program(what, POOL, MIXED, runtime), TODAY_GO, CPU)
+    return scaled(recording.share(share, TODAY_GO), cost.value)
+
+
+@chart("runtime-programs", "The program was not profiled on the runtimes")
+def programs(recording: Recording) -> Drawing | None:
+    """Where a program with other objects spends its CPU time, on each runtime."""
+    points = []
+    runs = [("no cleanups", "Plain", ""), *((_NAMES[r], "Cleanup", r) for r in PATCHED)]
+    for name, what, runtime in runs:
+        variant = program(what, POOL, MIXED, runtime)
+        colour = INK if what == "Plain" else _COLOURS[runtime]
+        data = {"variant": name, "unit": "ns"}
+        points += levels(
+            recording,
+            "all of it",
+            name,
+            TODAY_GO,
+            [(math.nan, variant)],
+            CPU,
+            data=data | {"part": "all"},
+            colour=colour,
+        )
+        for part, functions in _SPENT.items():
+            e = spent(recording, what, functions, runtime)
+            if e.samples:
+                label = rounding.nanoseconds(e.value)
+                more = {**data, "go": TODAY_GO, "part": part}
+                points.append(Point(part, name, e, label=label, colour=colour, data=more))
+    parts = {p.panel: p.label for p in points if p.line == "stock"}
+    return dots(
+        points,
+        f"With {rounding.count(POOL)} handles in use and {MIXED} other objects for each: "
+        + ", ".join(f"{part} {parts[part]}" for part in _SPENT if part in parts),
+        f"CPU time of one operation (ns, Go {TODAY_GO}); parts: from CPU profiles",
+        kind="A dot plot of the CPU time of an operation",
+    )
+
+
 # === The study =======================================================================
 
 STUDY = Study(
@@ -386,5 +631,9 @@ STUDY = Study(
         live_both,
         left,
         memory,
+        cycles,
+        phases,
+        tails,
+        programs,
     ),
 )
