@@ -491,8 +491,12 @@ def cycles(recording: Recording) -> Drawing | None:
     return curves(
         points,
         f"Each live cleanup adds {rounding.nanoseconds(each.value)} to every GC cycle",
-        Axis(f"live specials, one per 16-byte object (Go {TODAY_GO})", limits=(0, None)),
-        Axis("one GC cycle (ns)", limits=(0, None)),
+        Axis(
+            f"live specials, one per 16-byte object (Go {TODAY_GO})",
+            ticks={0: "0", MANY // 2: rounding.count(MANY // 2), MANY: rounding.count(MANY)},
+            limits=(0, None),
+        ),
+        Axis("one GC cycle (ms)", limits=(0, None), format=lambda ns, _: f"{ns / 1e6:g}"),
         kind="Curves of the time of a GC cycle",
         columns=2,
     )
@@ -550,7 +554,15 @@ def tails(recording: Recording) -> Drawing | None:
         colour = GREEN if variant == _TAILS["cleanups"] else colour
         colour = BLUE if variant.runtime == PLUS else colour
         points += levels(
-            recording, panel, name, TODAY_GO, variants, metric, data=data, colour=colour
+            recording,
+            panel,
+            name,
+            TODAY_GO,
+            variants,
+            metric,
+            rounding.duration,
+            data=data,
+            colour=colour,
         )
     found = [p for p in points if p.panel == "the slowest operation" and p.x == MANY]
     return curves(
@@ -558,9 +570,9 @@ def tails(recording: Recording) -> Drawing | None:
         f"With {rounding.count(MANY)} live handles the slowest operation takes "
         + "; ".join(f"{p.label} with {p.line}" for p in found),
         Axis(f"live handles (both scales are logarithmic; Go {TODAY_GO})", "log"),
-        Axis("ns", "log"),
+        Axis("time (log)", "log", format=lambda ns, _: rounding.duration(ns)),
         kind="Curves of the slowest operations and pauses",
-        columns=3,
+        height=9,
     )
 
 
@@ -608,8 +620,9 @@ def programs(recording: Recording) -> Drawing | None:
     parts = {p.panel: p.label for p in points if p.line == "stock"}
     return dots(
         points,
-        f"With {rounding.count(POOL)} handles in use and {MIXED} other objects for each: "
-        + ", ".join(f"{part} {parts[part]}" for part in _SPENT if part in parts),
+        f"With {rounding.count(POOL)} handles in use and {MIXED} other objects for each, "
+        f"an operation takes {parts.get('all of it', '–')}"
+        + "".join(f"; {part}: {parts[part]}" for part in _SPENT if part in parts),
         f"CPU time of one operation (ns, Go {TODAY_GO}); parts: from CPU profiles",
         kind="A dot plot of the CPU time of an operation",
     )
