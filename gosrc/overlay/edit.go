@@ -66,8 +66,8 @@ func checkRelease(goroot string) error {
 }
 
 // edited returns the files that the edits change, by name, as they then are: the edits
-// of every variant, and more, by declaration.
-func (source *runtimeSource) edited(more []map[string][]edit) (map[string][]byte, error) {
+// of every variant, and more, by declaration. With keepLines all lines keep their numbers.
+func (source *runtimeSource) edited(more []map[string][]edit, keepLines bool) (map[string][]byte, error) {
 	var cuts []cut
 	for _, known := range declarations {
 		found := source.declarations[known.name]
@@ -85,8 +85,9 @@ func (source *runtimeSource) edited(more []map[string][]edit) (map[string][]byte
 				}
 			}
 			put := edit.put
-			// Line numbers stay as they are.
-			put += strings.Repeat("\n", strings.Count(string(text[start:end]), "\n"))
+			if keepLines {
+				put += strings.Repeat("\n", strings.Count(string(text[start:end]), "\n"))
+			}
 			cuts = append(cuts, cut{known.file, found.start + start, found.start + end, put})
 		}
 	}

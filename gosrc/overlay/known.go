@@ -15,13 +15,13 @@ type known struct {
 
 // hintEdits are the further edits of the hint variants, by declaration: a field.
 var hintEdits = map[string][]edit{
-	"mspan":        {{"specials *special", "specials *special; specialHint *special"}},
+	"mspan":        {{"specials *special", "specialHint *special; specials *special"}},
 	"(mspan).init": {{"span.specials = nil", "span.specials, span.specialHint = nil, nil"}},
 }
 
 // indexEdits are those of the index variants: two fields, and the indexes' allocators.
 var indexEdits = map[string][]edit{
-	"mspan": {{"specials *special", "specials *special; specialIndex *specialIndex; specialCount uint32"}},
+	"mspan": {{"specials *special", "specialIndex *specialIndex; specialCount uint32; specials *special"}},
 	"(mheap).init": {{
 		"lockInit(&h.speciallock, lockRankMheapSpecial)",
 		"lockInit(&h.speciallock, lockRankMheapSpecial); initSpecialIndexes()",

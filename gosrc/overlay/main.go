@@ -63,6 +63,7 @@ func overlay(args []string, stdout, stderr io.Writer) error {
 	dir := flags.String("o", "", "the `folder` to write "+overlayName+" to")
 	name := flags.String("variant", defaultVariant, "the runtime to write: "+strings.Join(sortedNames(variants), " or "))
 	goroot := flags.String("goroot", "", "the Go to change (what `go env GOROOT` says)")
+	patch := flags.Bool("patch", false, "print the index variant as a patch for Go's own tree, and write nothing")
 	fingerprints := flags.Bool("fingerprints", false, "print what the runtime has that touches specials, and write nothing")
 	if err := flags.Parse(args); err != nil {
 		return flag.ErrHelp
@@ -83,6 +84,13 @@ func overlay(args []string, stdout, stderr io.Writer) error {
 	if *fingerprints {
 		return printFingerprints(*goroot, stdout)
 	}
+	if *patch {
+		source, err := recognise(*goroot)
+		if err != nil {
+			return err
+		}
+		return source.printPatch(stdout)
+	}
 	if *dir == "" {
 		return problem{"-o", "is missing", "name a folder to write to"}
 	}
@@ -101,7 +109,7 @@ func overlay(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	files, err := source.edited(chosen.edits)
+	files, err := source.edited(chosen.edits, true)
 	if err != nil {
 		return err
 	}

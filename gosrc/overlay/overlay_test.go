@@ -480,6 +480,42 @@ func TestGorootIsNotWritten(t *testing.T) {
 	}
 }
 
+// The patch applies to the source, adds a test, and has nothing that only checks.
+func TestPatchApplies(t *testing.T) {
+	root := copied(t)
+	var patch bytes.Buffer
+	if err := overlay([]string{"-patch", "-goroot", root}, &patch, &bytes.Buffer{}); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("git", "apply", "-p1", "-")
+	command.Dir, command.Stdin = root, &patch
+	if said, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	source, err := readRuntime(goroot(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := source.upstreamed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(root, "src", "runtime", name))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not as the patch should make it (%v)", name, err)
+		}
+		for _, only := range []string{"checkSp", "Root(s)", "go:build"} {
+			if strings.HasPrefix(name, "mspecial") && bytes.Contains(got, []byte(only)) {
+				t.Errorf("%s has %s", name, only)
+			}
+		}
+	}
+	if len(files) < 6 || files[upstreamTest] == nil {
+		t.Errorf("the patch has %v", sortedNames(files))
+	}
+}
+
 // builder returns a function that runs the go command with an overlay of a variant,
 // and a folder for what that makes.
 func builder(t *testing.T, variant string) (gocommand func(env []string, verb string, args ...string) (string, error), dir string) {
