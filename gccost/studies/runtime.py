@@ -132,6 +132,10 @@ def _runtime() -> Iterator[Case]:
     yield Case("cstr", variant, TODAY_GO, _PROFILED, "standard")
     for words in SIZES:
         yield of_size(sized("Allocate", words), TODAY_GO, "standard")
+    # Programs without specials, which a patched runtime must not slow down.
+    yield Case("cstr", patched(FREE), TODAY_GO, AS_PUBLISHED, "standard")
+    yield of_size(patched(sized("Allocate", SMALLEST)), TODAY_GO, "standard")
+    yield running(patched(program("Plain", POOL, MIXED)), TODAY_GO, "standard")
     yield from _hint(TODAY_GO)
     yield from _programs(TODAY_GO)
     yield from _cycles(TODAY_GO)
