@@ -65,7 +65,7 @@ func least(cycles int) phases {
 	return found
 }
 
-// slope is that of the least-squares line through points.
+// slope is that of the least-squares line through points; 0 if noise made it negative.
 func slope(x, y []float64) float64 {
 	var meanX, meanY, over, under float64
 	for i := range x {
@@ -75,6 +75,9 @@ func slope(x, y []float64) float64 {
 	for i := range x {
 		over += (x[i] - meanX) * (y[i] - meanY)
 		under += (x[i] - meanX) * (x[i] - meanX)
+	}
+	if over < 0 {
+		return 0
 	}
 	return over / under
 }

@@ -253,35 +253,35 @@ var hintMutations = []mutation{
 var plusMutations = []mutation{
 	{
 		name: "a cleanup's argument is taken for no root", file: "mspecialplus_on.go", function: ") holdsRoot(",
-		old: "|| inHeap(c.arg)", new: "",
+		old: "|| inHeap(c.arg)", new: "", settings: "clobberfree=1",
 	},
 	{
 		name: "a cleanup's function is taken for no root", file: "mspecialplus_on.go", function: ") holdsRoot(",
-		old: "|| inHeap(unsafe.Pointer(c.fn))", new: "",
+		old: "|| inHeap(unsafe.Pointer(c.fn))", new: "", settings: "clobberfree=1",
 	},
 	{
 		name: "what a finalizer's object refers to is taken for no root", file: "mspecialplus_on.go", function: ") holdsRoot(",
-		old: "!span.spanclass.noscan() ||", new: "",
+		old: "!span.spanclass.noscan() ||", new: "", settings: "clobberfree=1",
 	},
 	{
 		name: "a finalizer's function is taken for no root", file: "mspecialplus_on.go", function: ") holdsRoot(",
-		old: "|| inHeap(unsafe.Pointer((*specialfinalizer)(unsafe.Pointer(s)).fn))", new: "",
+		old: "|| inHeap(unsafe.Pointer((*specialfinalizer)(unsafe.Pointer(s)).fn))", new: "", settings: "clobberfree=1",
 	},
 	{
 		name: "a weak handle is taken for no root", file: "mspecialplus_on.go", function: ") holdsRoot(",
-		old: "return true", new: "return false",
+		old: "return true", new: "return false", settings: "clobberfree=1",
 	},
 	{
 		name: "a root is not counted now and then", file: "mspecialplus_on.go", function: ") linkRoot(",
-		old: "span.holdsRoot(s)", new: "span.holdsRoot(s) && cheaprandn(100) != 0",
+		old: "span.holdsRoot(s)", new: "span.holdsRoot(s) && cheaprandn(100) != 0", settings: "clobberfree=1",
 	},
 	{
 		name: "what is no root is counted down", file: "mspecialplus_on.go", function: ") unlinkRoot(",
-		old: "if s.isRoot {", new: "if s.isRoot || span.specialRoots > 0 {",
+		old: "if s.isRoot {", new: "if s.isRoot || span.specialRoots > 0 {", settings: "clobberfree=1",
 	},
 	{
 		name: "one root is taken for none", file: "mspecialplus_on.go", function: ") specialsWithRoots(",
-		old: "span.specialRoots == 0", new: "span.specialRoots <= 1",
+		old: "span.specialRoots == 0", new: "span.specialRoots <= 1", settings: "clobberfree=1",
 	},
 }
 

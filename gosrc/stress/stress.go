@@ -103,6 +103,7 @@ func (c Config) round(l *ledger) {
 	first := &worker{ledger: l, chance: rand.New(rand.NewPCG(c.Seed, uint64(l.round))), tiny: c.Tiny}
 	first.race(c.Registrations / 1000)
 	first.hurry(c.Registrations / 15_000)
+	first.alone(c.Registrations / 500)
 	for range c.Registrations / 10_000 {
 		first.besiege()
 	}
