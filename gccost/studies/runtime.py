@@ -500,7 +500,9 @@ def cycles(recording: Recording) -> Drawing | None:
             ticks={0: "0", MANY // 2: rounding.count(MANY // 2), MANY: rounding.count(MANY)},
             limits=(0, None),
         ),
-        Axis("one GC cycle (ms)", limits=(0, None), format=lambda ns, _: f"{ns / 1e6:g}"),
+        Axis(
+            "CPU time of one GC cycle (ms)", limits=(0, None), format=lambda ns, _: f"{ns / 1e6:g}"
+        ),
         kind="Curves of the time of a GC cycle",
         columns=2,
     )
