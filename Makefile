@@ -71,7 +71,7 @@ test: setup-for-tests # style, types and tests
 	$(python) -m pytest --numprocesses=logical
 
 .PHONY: runtime-tests
-runtime-tests: setup # Go's own tests and a stress under the runtime without the walk: an hour
+runtime-tests: setup # Go's own tests and a stress under the changed runtimes: three hours
 	scripts/runtime-tests $(RELEASE) $(VARIANT)
 
 .PHONY: versions
