@@ -554,7 +554,7 @@ def tails(recording: Recording) -> Drawing | None:
     points: list[Point] = []
     for (panel, metric), (name, variant) in product(_SLOWEST.items(), _TAILS.items()):
         variants = [(live, replace(variant, sub=(("live", str(live)),))) for live in _TIMED]
-        data = {"unit": metric, "live": None}
+        data = {"unit": "µs", "metric": metric, "live": None}
         colour = MUTED if variant.benchmark == "TailPlain" else _COLOURS[variant.runtime]
         colour = GREEN if variant == _TAILS["cleanups"] else colour
         colour = BLUE if variant.runtime == PLUS else colour
@@ -565,7 +565,8 @@ def tails(recording: Recording) -> Drawing | None:
             TODAY_GO,
             variants,
             metric,
-            rounding.duration,
+            lambda us: rounding.duration(1e3 * us),
+            factor=1e-3,
             data=data,
             colour=colour,
         )
@@ -575,7 +576,7 @@ def tails(recording: Recording) -> Drawing | None:
         f"With {rounding.count(MANY)} live handles the slowest operation takes "
         + "; ".join(f"{p.label} with {p.line}" for p in found),
         Axis(f"live handles (both scales are logarithmic; Go {TODAY_GO})", "log"),
-        Axis("time (log)", "log", format=lambda ns, _: rounding.duration(ns)),
+        Axis("time (µs, log)", "log"),
         kind="Curves of the slowest operations and pauses",
         height=9,
     )
