@@ -42,21 +42,28 @@
 // share its slab are not freed before it is gone; those that were closed are. See
 // [Pool.Handles].
 //
-// Time: an object that was closed waits for others, but no longer than a few
-// milliseconds. A forgotten object waits for the garbage collector, as with a finalizer,
-// which in an idle program comes every two minutes. The collector cannot see C memory, so
-// it comes late if objects are large. See [Pool.Bytes].
+// Time: an object that was closed waits for others, but no longer than a few hundredths of
+// a second; see [Pool.AtOnce]. Up to 64 MiB wait. A forgotten object waits for the garbage
+// collector, as with a finalizer, which in an idle program comes every two minutes. The
+// collector cannot see C memory, so it comes late if objects are large. See [Pool.Bytes].
+//
+// The slab that is being handed out counts as in use. In a pool that is seldom used, a
+// forgotten object may wait until its slab is used up.
 //
 // # What can go wrong
 //
-//   - Free must not keep the slice that it is given.
+//   - Free must not keep the slice that it is given. It must not take a lock that is held
+//     around a call of the pool or of a handle: any of them may call Free.
+//   - A Free that closes other handles of an AtOnce pool is called again within itself.
+//   - A Free that blocks forever blocks who called it, at worst all finalizers.
 //   - A pointer that f of [Handle.Use] returns or stores may be freed when Use returns.
 //   - An object that refers to another in C (a statement to its connection) needs that
 //     other one alive. Let the Go type of the first hold the handle of the second; since
 //     both may be found dead at once, the library must allow either order.
 //   - A Free that leads to a handle of its own pool keeps that handle alive for good, as
 //     a finalizer would. Let Free be a function, not a method of what holds handles.
-//   - When the program exits, objects that live then are not freed.
+//   - When the program exits, objects that live then are not freed, nor are those that were
+//     closed and wait: call [Pool.Flush] before.
 package slab
 
 import (
