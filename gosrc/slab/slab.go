@@ -595,5 +595,10 @@ func (c *core[P]) discard(given *cell) error {
 	}
 	c.unshow(len(full))
 	c.release(full)
+	l.mu.Lock()
+	if l.objects == nil {
+		l.objects = full[:0]
+	}
+	l.mu.Unlock()
 	return nil
 }
