@@ -215,12 +215,12 @@ _POOLS = (
     Variant("Reuse"),
 )
 _AGAINST: Mapping[str, tuple[Variant, Iterable[Variant]]] = {
-    "relative to the manual free of each block": (
+    "relative to manual free": (
         FREE,
         (HEAP_FREE, MANUAL, *REMEDIES, *ONE_HEAP, CLEANUP, AUTO),
     ),
-    "relative to the manual free in batches of 256": (Variant("Batch"), _POOLS),
-    "relative to one call to make and one to free": (
+    "relative to batches of 256": (Variant("Batch"), _POOLS),
+    "relative to two calls": (
         MANUAL,
         (slabs("Adopted"), slabs("AdoptedClose"), *ONE_HEAP),
     ),

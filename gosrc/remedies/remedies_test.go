@@ -265,7 +265,7 @@ func BenchmarkSlabClose(b *testing.B) { overSlabs(b, closed) }
 // BenchmarkSlabCloseAtOnce is the same where each Close calls C.
 func BenchmarkSlabCloseAtOnce(b *testing.B) {
 	overSlabs(b, func(b *testing.B, p *pool) {
-		p.Waiting = -1
+		p.AtOnce = true
 		closed(b, p)
 	})
 }
@@ -400,7 +400,7 @@ func TestConservation(t *testing.T) {
 		"Slab":         func(b *testing.B) { dropped(b, newPool(64)) },
 		"Slab crowded": func(b *testing.B) { dropped(b, &pool{Free: crowded.Free, Make: crowded.Make}) },
 		"Slab close":   func(b *testing.B) { closed(b, newPool(64)) },
-		"At once":      func(b *testing.B) { closed(b, &pool{Free: Blocks{}.Free, Make: Blocks{}.Make, Waiting: -1}) },
+		"At once":      func(b *testing.B) { closed(b, &pool{Free: Blocks{}.Free, Make: Blocks{}.Make, AtOnce: true}) },
 		"Slab unseen":  func(b *testing.B) { dropped(b, &pool{Free: Blocks{}.Free, Make: Blocks{}.Make, Bytes: -1}) },
 		"Adopted": func(b *testing.B) {
 			p := newPool(64)

@@ -127,7 +127,7 @@ func play(t testing.TB, steps []byte) {
 	h := newHeap()
 	m := &model{t: t, heap: h, pool: h.pool()}
 	m.pool.Handles = 1 + int(steps[0])%16
-	m.pool.Waiting = []int{0, -1, 1, 40}[steps[1]%4]
+	m.pool.AtOnce = steps[1]%2 == 1
 	for i, step := range steps[2:] {
 		m.step(step, i*7+int(step)/9)
 	}
@@ -175,7 +175,7 @@ func TestStress(t *testing.T) {
 	for ; done < *operations; done += goroutines * each {
 		p := h.pool()
 		p.Handles = 1 << chance.Intn(9)
-		p.Waiting = []int{-1, 0, 0, 100, 10_000}[chance.Intn(5)]
+		p.AtOnce = chance.Intn(4) == 0
 		p.Bytes = []int{-1, 0, 10, 1000}[chance.Intn(4)]
 		shared := make(chan handle, 1000)
 		var all sync.WaitGroup

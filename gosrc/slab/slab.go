@@ -42,21 +42,28 @@
 // share its slab are not freed before it is gone; those that were closed are. See
 // [Pool.Handles].
 //
-// Time: an object that was closed waits for others, but no longer than a few
-// milliseconds. A forgotten object waits for the garbage collector, as with a finalizer,
-// which in an idle program comes every two minutes. The collector cannot see C memory, so
-// it comes late if objects are large. See [Pool.Bytes].
+// Time: an object that was closed waits for others, but no longer than a few hundredths of
+// a second; see [Pool.AtOnce]. Up to 64 MiB wait. A forgotten object waits for the garbage
+// collector, as with a finalizer, which in an idle program comes every two minutes. The
+// collector cannot see C memory, so it comes late if objects are large. See [Pool.Bytes].
+//
+// The slab that is being handed out counts as in use. In a pool that is seldom used, a
+// forgotten object may wait until its slab is used up.
 //
 // # What can go wrong
 //
-//   - Free must not keep the slice that it is given.
+//   - Free must not keep the slice that it is given. It must not take a lock that is held
+//     around a call of the pool or of a handle: any of them may call Free.
+//   - A Free that closes other handles of an AtOnce pool is called again within itself.
+//   - A Free that blocks forever blocks who called it, at worst all finalizers.
 //   - A pointer that f of [Handle.Use] returns or stores may be freed when Use returns.
 //   - An object that refers to another in C (a statement to its connection) needs that
 //     other one alive. Let the Go type of the first hold the handle of the second; since
 //     both may be found dead at once, the library must allow either order.
 //   - A Free that leads to a handle of its own pool keeps that handle alive for good, as
 //     a finalizer would. Let Free be a function, not a method of what holds handles.
-//   - When the program exits, objects that live then are not freed.
+//   - When the program exits, objects that live then are not freed, nor are those that were
+//     closed and wait: call [Pool.Flush] before.
 package slab
 
 import (
@@ -83,22 +90,27 @@ var ErrClosed = errors.New("slab: the handle is closed")
 // A Pool may be used by several goroutines at once. Do not copy it. It need not be
 // closed: its handles work on without it, and nothing is lost.
 type Pool[P any] struct {
-	// Free frees objects. It is called by any goroutine, also by the one that runs
-	// all finalizers, and by several at once. It may use the pool and its handles. It
-	// must not keep the slice.
+	// Free frees objects. Every call of the pool or of a handle may call it, also for
+	// other objects than its own, as do a timer and the goroutine that runs all
+	// finalizers. So it must not take a lock that is held around such a call. It may use
+	// the pool and its handles. It must not keep the slice.
 	Free func(dead []P) error
 
-	// Make puts new objects into fresh, whose entries are zero. If it returns an error,
-	// those that it made before are freed. Only Get needs it.
+	// Make puts new objects into fresh, whose entries are zero. If it returns an error
+	// or panics, those that it made before are freed. Only Get needs it.
 	Make func(fresh []P) error
 
-	// OnError is called with the errors of Free, for which there may be no caller to
-	// return them to. It is called by any goroutine. If it is nil they are logged.
+	// OnError is called with the errors of Free that Close does not return, by the
+	// goroutine that called Free. If it is nil they are logged.
 	OnError func(error)
 
-	// Handles is how many handles share a slab at most: 64 if it is 0. The more, the
-	// cheaper a handle, and the more objects one handle in use may keep. The first
-	// slabs have fewer.
+	// AtOnce has Close free its object itself, and return the error of Free. Else the
+	// object waits for others, and is not freed if the program ends meanwhile.
+	AtOnce bool
+
+	// Handles is how many handles share a slab at most: 64 if it is not positive. The
+	// more, the cheaper a handle, and the more objects one handle in use may keep. The
+	// first slabs have fewer.
 	Handles int
 
 	// Bytes is about how much C memory an object takes: 128 if it is 0. The garbage
@@ -107,14 +119,7 @@ type Pool[P any] struct {
 	// it sees nothing, and comes too late by itself.
 	Bytes int
 
-	// Waiting is how many closed or dead objects may wait to be freed with others: 65,536
-	// if it is 0. If it is negative none waits: every Close calls Free.
-	Waiting int
-
-	// WaitingBytes is the same in bytes, for objects of Bytes: 64 MiB if it is 0.
-	WaitingBytes int
-
-	core atomic.Pointer[core[P]]
+	started atomic.Pointer[started[P]]
 }
 
 // A Handle stands for an object. It is small and may be copied: all copies are the same
@@ -124,11 +129,10 @@ type Handle[P any] struct {
 	cell *cell
 }
 
-// A cell is what a handle points to. A slab is an array of cells, with a finalizer:
-// whoever holds one holds them all. A cell has no pointers, so the collector need not
-// look at slabs.
+// A cell is what a handle points to. A slab is an array of cells, so whoever holds one
+// holds them all. A cell has no pointers: the collector need not look at slabs.
 type cell struct {
-	object uintptr // 0: none, or it was closed
+	object uintptr
 	state  atomic.Uint32
 	cells  uint32 // of the slab, in its first cell
 }
@@ -136,290 +140,257 @@ type cell struct {
 // closed is the bit of a cell's state that says so. The others count the uses.
 const closed = 1 << 31
 
-// core is what handles and slabs know of their pool. It leads to no slab but those that
-// are being handed out, and the runtime takes these away in two collections.
+// started is what a pool has once it is used. The slabs that it hands out are here and
+// not in core, to which their finalizers lead.
+type started[P any] struct {
+	core             *core[P]
+	make             func([]P) error
+	handles          int
+	adopting, making sync.Pool // of *opening
+}
+
+// An opening is a slab that is handed out, by one goroutine at a time.
+type opening struct {
+	cells []cell
+	next  int
+	fresh []uintptr // is room for what Make makes
+}
+
+// core is what handles and slabs know of their pool.
 type core[P any] struct {
 	free    func([]P) error
-	make    func([]P) error
 	onError func(error)
+	died    func(first *cell)
+	bytes   int          // of an object; 0: the collector sees none
+	unseen  atomic.Int64 // bytes that it was not yet shown
 
-	handles int
-	keep    int // a lane frees so many together; 0: none waits
-	most    int // cells of dead slabs that wait
-
-	adopting, making sync.Pool // of *opening
-	buffers          sync.Pool // of *buffer
-
+	keep  int // so many closed objects are freed together
 	lanes []lane
 	shift int // from a hash to a lane
 
 	mu      sync.Mutex
 	dead    []*cell // the first ones of slabs that nobody can reach
 	waiting int     // their cells
+	most    int     // of waiting
 
-	died  func(*cell)
-	armed atomic.Bool
-
-	bytes  int  // of an object
-	seen   bool // by the collector
-	unseen atomic.Int64
+	busy  atomic.Bool  // calls freed dead slabs since the last tick
+	due   atomic.Int64 // when the next tick comes; 0: none does
+	ticks atomic.Int32 // came since the one under way began, which counts
 }
 
 // A lane is one of the places where closed objects wait.
 type lane struct {
-	mu   sync.Mutex
-	kept *buffer
-	_    [128 - 16]byte // the next lane is in another cache line
+	mu      sync.Mutex
+	objects []uintptr
+	_       [128 - 8 - 3*word]byte // the next lane is in another cache line
 }
 
-// A buffer holds objects to free. It is allocated without pointers, so that the
-// collector, and cgo's checks, need not look into it.
-type buffer struct{ objects []uintptr }
-
-// opening is a slab whose handles are being handed out.
-type opening struct {
-	cells []cell
-	next  int
-	size  int // of the slab before
-}
+const word = unsafe.Sizeof(uintptr(0))
 
 const (
-	leastHandles = 8                     // of a pool's first slabs
-	delay        = 10 * time.Millisecond // that objects wait at most for others
-	weighed      = 256 << 10             // bytes that the collector sees at a time, at least
+	leastHandles = 8                                // of a pool's first slabs
+	mostWaiting  = 64 << 20                         // bytes that wait to be freed with others
+	mostClosed   = 128                              // objects of a lane
+	delay        = 20 * time.Millisecond            // after which a tick frees what waits
+	bubbles      = 40 * 365 * 24 * int64(time.Hour) // since 1970: 2010
+	leastShown   = 8 << 20                          // bytes that the collector is shown at a time
+	mostShown    = 16 << 20
 )
 
-// started returns the pool's core.
-func (p *Pool[P]) started() *core[P] {
-	if c := p.core.Load(); c != nil {
-		return c
+// start returns what a pool has once it is used.
+func (p *Pool[P]) start() *started[P] {
+	if s := p.started.Load(); s != nil {
+		return s
 	}
-	return p.start()
+	p.started.CompareAndSwap(nil, p.newStarted())
+	return p.started.Load()
 }
 
-func (p *Pool[P]) start() *core[P] {
+func (p *Pool[P]) newStarted() *started[P] {
 	var object P
-	if unsafe.Sizeof(object) != unsafe.Sizeof(uintptr(0)) {
+	if unsafe.Sizeof(object) != word {
 		panic(fmt.Sprintf("slab: a Pool is of C pointers or a type of their size, not of %T", object))
 	}
 	if p.Free == nil {
 		panic("slab: the Pool has no Free")
 	}
-	c := &core[P]{free: p.Free, make: p.Make, onError: p.OnError, handles: p.Handles, bytes: p.bytes(), seen: p.Bytes >= 0}
+	c := &core[P]{free: p.Free, onError: p.OnError, bytes: p.Bytes}
+	c.died = func(first *cell) { c.collect(first) }
 	if c.onError == nil {
 		c.onError = func(err error) { log.Printf("slab: objects could not be freed: %v", err) }
 	}
-	if c.handles <= 0 {
-		c.handles = 64
+	if c.bytes == 0 {
+		c.bytes = 128
+	}
+	c.most = mostWaiting / 128
+	if c.bytes > 0 {
+		c.most = mostWaiting / c.bytes
 	}
 	lanes := 1 << bits.Len(uint(2*runtime.GOMAXPROCS(0)-1))
-	c.lanes = make([]lane, lanes)
-	c.shift = 64 - bits.Len(uint(lanes-1))
-	// Half of what may wait is for closed objects, at most twice a slab in each lane.
-	limit := p.limit()
-	c.keep = limit / 2 / lanes
-	if c.keep > 2*c.handles {
-		c.keep = 2 * c.handles
+	c.lanes, c.shift = make([]lane, lanes), 64-bits.Len(uint(lanes-1))
+	// Half of it for closed objects.
+	if c.keep = c.most / 2 / len(c.lanes); c.keep > mostClosed {
+		c.keep = mostClosed
 	}
-	if c.keep < 2 {
+	if p.AtOnce {
 		c.keep = 0
 	}
-	c.most = limit - lanes*c.keep
-	c.died = func(first *cell) { c.collect(first) }
-	if !p.core.CompareAndSwap(nil, c) {
-		return p.core.Load()
+	c.most -= c.keep * len(c.lanes)
+	if c.bytes < 0 {
+		c.bytes = 0
 	}
-	return c
-}
-
-// bytes is how many an object is taken to have.
-func (p *Pool[P]) bytes() int {
-	if p.Bytes <= 0 {
-		return 128
+	s := &started[P]{core: c, make: p.Make, handles: p.Handles}
+	if s.handles <= 0 {
+		s.handles = 64
 	}
-	return p.Bytes
-}
-
-// limit is how many objects may wait.
-func (p *Pool[P]) limit() int {
-	if p.Waiting < 0 {
-		return 0
-	}
-	limit := p.Waiting
-	if limit == 0 {
-		limit = 1 << 16
-	}
-	most := p.WaitingBytes
-	if most <= 0 {
-		most = 64 << 20
-	}
-	if most /= p.bytes(); most < limit {
-		limit = most
-	}
-	return limit
+	return s
 }
 
 // Adopt returns a handle for an object, which the pool frees from now on. That of a
 // nil pointer is the zero Handle.
 func (p *Pool[P]) Adopt(object P) Handle[P] {
-	c := p.started()
-	word := *(*uintptr)(unsafe.Pointer(&object))
-	if word == 0 {
+	s := p.start()
+	given := *(*uintptr)(unsafe.Pointer(&object))
+	if given == 0 {
 		return Handle[P]{}
 	}
-	o, _ := c.adopting.Get().(*opening)
-	if o == nil || o.next == len(o.cells) {
-		c.freeSome()
-		o = c.newSlab(o)
+	o, _ := s.adopting.Get().(*opening)
+	full := o == nil || o.next == len(o.cells)
+	if full {
+		o = s.open(o)
 	}
-	h := c.hand(o)
-	h.cell.object = word // nobody else has the cell yet
-	c.adopting.Put(o)
-	return h
+	cell := &o.cells[o.next]
+	cell.object = given // nobody else has the cell yet
+	o.next++
+	s.adopting.Put(o)
+	if full {
+		s.core.freeSome() // comes last, for Free may panic
+	}
+	return Handle[P]{s.core, cell}
 }
 
 // Get returns a handle for a new object, or the error of Make.
 func (p *Pool[P]) Get() (Handle[P], error) {
-	c := p.started()
-	o, _ := c.making.Get().(*opening)
-	if o == nil || o.next == len(o.cells) {
-		c.freeSome()
-		var err error
-		if o, err = c.made(o); err != nil {
+	s := p.start()
+	o, _ := s.making.Get().(*opening)
+	full := o == nil || o.next == len(o.cells)
+	if full {
+		o = s.open(o)
+		if err := s.fill(o); err != nil {
 			return Handle[P]{}, err
 		}
 	}
-	h := c.hand(o)
-	c.making.Put(o)
-	return h, nil
-}
-
-// hand hands out the next cell of a slab.
-func (c *core[P]) hand(o *opening) Handle[P] {
 	cell := &o.cells[o.next]
-	if o.next++; o.next == len(o.cells) {
-		o.cells, o.next = nil, 0 // it would still hold the slab
+	o.next++
+	s.making.Put(o)
+	if full {
+		s.core.freeSome()
 	}
-	return Handle[P]{c, cell}
+	return Handle[P]{s.core, cell}, nil
 }
 
-// newSlab returns a slab to be handed out. Where one was used up the next is twice as
-// large: a pool that is seldom used has small ones, as the collector takes away what is
-// not handed out for long.
-func (c *core[P]) newSlab(o *opening) *opening {
+// open returns a slab to be handed out. Where one was used up the next is twice as
+// large: a pool that is seldom used has small ones, as the runtime takes what was not
+// used for two collections out of a sync.Pool.
+func (s *started[P]) open(o *opening) *opening {
+	n := leastHandles
 	if o == nil {
-		o = &opening{size: leastHandles / 2}
+		o = new(opening)
+		runtime.SetFinalizer(o, s.core.retire)
+	} else {
+		n = 2 * len(o.cells)
+		s.core.retire(o)
 	}
-	if o.size *= 2; o.size > c.handles {
-		o.size = c.handles
+	if n > s.handles {
+		n = s.handles
 	}
-	n := o.size
-	if n < 2 {
-		n = 2 // what is less than 16 bytes may share its memory with others
+	room := n
+	if room < 2 {
+		room = 2 // what is less than 16 bytes may share its memory with others
 	}
-	o.cells = make([]cell, n)[:o.size:o.size]
-	c.weigh(o.size)
-	o.cells[0].cells = uint32(o.size)
-	o.next = 0
-	runtime.SetFinalizer(&o.cells[0], c.died)
+	o.cells, o.next = make([]cell, room)[:n], 0
+	o.cells[0].cells = uint32(n)
+	s.core.show(n)
 	return o
 }
 
-// weigh has the collector see objects that were made and not closed, many at a time. And
-// since it may have found slabs dead, it lets their finalizers run, which would otherwise
-// wait for the scheduler to take the processor from a program that keeps it busy. The
-// number is negative for objects that were closed.
-func (c *core[P]) weigh(objects int) {
-	unseen := c.unseen.Add(int64(objects) * int64(c.bytes))
-	switch {
-	case unseen >= weighed:
-		if !c.unseen.CompareAndSwap(unseen, 0) {
-			return // another goroutine does it
+// fill has Make make the objects of a slab.
+func (s *started[P]) fill(o *opening) error {
+	if s.make == nil {
+		return errors.New("slab: the Pool has no Make")
+	}
+	if len(o.fresh) != len(o.cells) {
+		o.fresh = make([]uintptr, len(o.cells))
+	}
+	for i := range o.fresh {
+		o.fresh[i] = 0
+	}
+	made := 0
+	defer func() {
+		if made < len(o.cells) { // Make may have panicked
+			dead := o.fresh[:0]
+			for _, object := range o.fresh {
+				if object != 0 {
+					dead = append(dead, object)
+				}
+			}
+			s.core.release(dead)
 		}
-	case unseen < -weighed:
-		c.unseen.CompareAndSwap(unseen, -weighed) // they were seen before they were closed
-		return
-	default:
+	}()
+	if err := s.make(as[P](o.fresh)); err != nil {
+		return err
+	}
+	for _, object := range o.fresh {
+		if object != 0 {
+			made++
+		}
+	}
+	if made < len(o.cells) {
+		return fmt.Errorf("slab: Make made %d objects of %d, and returned no error", made, len(o.cells))
+	}
+	for i, object := range o.fresh {
+		o.cells[i].object = object
+	}
+	return nil
+}
+
+// as returns words as what C calls objects by.
+func as[P any](words []uintptr) []P {
+	return unsafe.Slice((*P)(unsafe.Pointer(unsafe.SliceData(words))), len(words))
+}
+
+// retire leaves a slab that was used up to the collector, unless all its handles were
+// closed. It is also the finalizer of an opening.
+func (c *core[P]) retire(o *opening) {
+	for i := range o.cells {
+		if o.cells[i].state.Load()&closed == 0 {
+			runtime.SetFinalizer(&o.cells[0], c.died)
+			return
+		}
+	}
+}
+
+// show has the collector see new objects, many at a time. And since it may have found slabs
+// dead, it lets their finalizers run, which would otherwise wait for the scheduler to take
+// the processor from a program that keeps it busy.
+func (c *core[P]) show(objects int) {
+	unseen := c.unseen.Add(int64(objects) * int64(c.bytes))
+	if unseen < leastShown || !c.unseen.CompareAndSwap(unseen, 0) {
 		return
 	}
-	if unseen > 64*weighed {
-		unseen = 64 * weighed
-	}
-	if c.seen {
+	for ; unseen > 0; unseen -= mostShown {
+		n := unseen
+		if n > mostShown {
+			n = mostShown
+		}
 		var b strings.Builder // since Go 1.22 it does not touch what it allocates
-		b.Grow(int(unseen))
+		b.Grow(int(n))
 	}
 	runtime.Gosched()
 }
 
-// made returns a slab of new objects.
-func (c *core[P]) made(o *opening) (*opening, error) {
-	if c.make == nil {
-		return nil, errors.New("slab: the Pool has no Make")
-	}
-	o = c.newSlab(o)
-	b := c.buffer()
-	b.objects = b.objects[:0]
-	for range o.cells {
-		b.objects = append(b.objects, 0)
-	}
-	err := c.make(objects[P](b))
-	n := 0
-	for _, object := range b.objects {
-		if object != 0 {
-			b.objects[n] = object
-			n++
-		}
-	}
-	if err == nil && n < len(o.cells) {
-		err = fmt.Errorf("slab: Make made %d objects of %d, and returned no error", n, len(o.cells))
-	}
-	if err != nil {
-		b.objects = b.objects[:n]
-		c.release(b)
-		return nil, err
-	}
-	for i, object := range b.objects {
-		o.cells[i].object = object
-	}
-	c.buffers.Put(b)
-	return o, nil
-}
-
-func (c *core[P]) buffer() *buffer {
-	b, _ := c.buffers.Get().(*buffer)
-	if b == nil {
-		b = &buffer{make([]uintptr, 0, 2*c.handles)}
-	}
-	b.objects = b.objects[:0]
-	return b
-}
-
-// objects returns a buffer's objects as what C calls them by.
-func objects[P any](b *buffer) []P {
-	if len(b.objects) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*P)(unsafe.Pointer(&b.objects[0])), len(b.objects))
-}
-
-// release frees what a buffer holds, and gives the buffer back.
-func (c *core[P]) release(b *buffer) {
-	if len(b.objects) > 0 {
-		if err := c.free(objects[P](b)); err != nil {
-			c.onError(err)
-		}
-	}
-	c.buffers.Put(b)
-}
-
-// releaseClosed is release for objects that were closed.
-func (c *core[P]) releaseClosed(b *buffer) {
-	c.weigh(-len(b.objects))
-	c.release(b)
-}
-
-// collect is the finalizer of a slab.
+// collect is the finalizer of a slab. It leaves the slab to the next call, unless too many
+// wait: objects are freed sooner by who made them than by another thread.
 func (c *core[P]) collect(first *cell) {
 	n := int(first.cells)
 	c.mu.Lock()
@@ -431,78 +402,124 @@ func (c *core[P]) collect(first *cell) {
 	c.mu.Unlock()
 	if waits {
 		c.arm()
-		return
+	} else {
+		c.freeSlab(first)
 	}
-	b := c.buffer()
-	b.take(first)
-	c.release(b)
 }
 
-// take adds the objects of a dead slab.
-func (b *buffer) take(first *cell) {
+// freeSlab frees the objects of a dead slab. They move to its beginning.
+func (c *core[P]) freeSlab(first *cell) {
 	cells := unsafe.Slice(first, int(first.cells))
+	dead := unsafe.Slice((*uintptr)(unsafe.Pointer(first)), len(cells))[:0]
 	for i := range cells {
-		if object := cells[i].object; object != 0 {
-			b.objects = append(b.objects, object)
+		if object := cells[i].object; object != 0 && cells[i].state.Load()&closed == 0 {
+			dead = append(dead, object)
 		}
 	}
+	c.release(dead)
 }
 
-// freeSome frees the objects of dead slabs, of twice as many as a new one has, so that
-// those that wait become fewer. It returns whether there may be more.
-func (c *core[P]) freeSome() bool {
-	var some [2]*cell
-	c.mu.Lock()
-	n := 0
-	for ; n < len(some) && len(c.dead) > 0; n++ {
-		last := len(c.dead) - 1
-		some[n], c.dead[last] = c.dead[last], nil
-		c.dead = c.dead[:last]
-		c.waiting -= int(some[n].cells)
+// release frees objects for which there is no caller to return an error to.
+func (c *core[P]) release(dead []uintptr) {
+	if len(dead) == 0 {
+		return
 	}
-	c.mu.Unlock()
-	if n == 0 {
+	if err := c.free(as[P](dead)); err != nil {
+		c.onError(err)
+	}
+}
+
+// freeOne frees the objects of a dead slab, if there is one.
+func (c *core[P]) freeOne() bool {
+	c.mu.Lock()
+	last := len(c.dead) - 1
+	if last < 0 {
+		c.mu.Unlock()
 		return false
 	}
-	b := c.buffer()
-	for _, first := range some[:n] {
-		b.take(first)
-	}
-	c.release(b)
+	first := c.dead[last]
+	c.dead[last] = nil
+	c.dead = c.dead[:last]
+	c.waiting -= int(first.cells)
+	c.mu.Unlock()
+	c.freeSlab(first)
 	return true
 }
 
-// arm sees to it that what waits is freed soon, whatever the program does.
+// freeSome frees the objects of two dead slabs for a new one, so that they become fewer.
+func (c *core[P]) freeSome() {
+	if c.freeOne() {
+		c.busy.Store(true)
+		c.freeOne()
+	}
+}
+
+// arm has a tick come, if none is to. One that a bubble of testing/synctest was to have
+// may never come. The time of a bubble begins in 2000.
 func (c *core[P]) arm() {
-	if !c.armed.Load() && c.armed.CompareAndSwap(false, true) {
+	due := c.due.Load()
+	if due > bubbles {
+		return
+	}
+	now := time.Now().UnixNano()
+	if (due == 0 || now > bubbles) && c.due.CompareAndSwap(due, now+int64(delay)) {
 		time.AfterFunc(delay, c.tick)
 	}
 }
 
+// tick frees what waits, though no call comes. While calls come they free what was
+// forgotten: two threads would wait for each other in C. One tick is under way at a time,
+// however long Free takes.
 func (c *core[P]) tick() {
-	c.armed.Store(false)
-	c.flush()
+	c.due.Store(0)
+	if c.ticks.Add(1) > 1 {
+		return
+	}
+	again := true // if Free ends the goroutine
+	defer func() {
+		if c.ticks.Swap(0) > 1 || again {
+			c.arm()
+		}
+	}()
+	c.freeClosed()
+	if !c.busy.Swap(false) {
+		for c.freeOne() {
+		}
+	}
+	c.mu.Lock()
+	again = len(c.dead) > 0
+	c.mu.Unlock()
 }
 
-// flush frees all that waits.
-func (c *core[P]) flush() {
+// freeClosed frees the objects of all lanes.
+func (c *core[P]) freeClosed() {
 	for i := range c.lanes {
 		l := &c.lanes[i]
 		l.mu.Lock()
-		b := l.kept
-		l.kept = nil
+		dead := l.objects
+		l.objects = nil
 		l.mu.Unlock()
-		if b != nil {
-			c.releaseClosed(b)
-		}
-	}
-	for c.freeSome() {
+		c.unshow(len(dead))
+		c.release(dead)
 	}
 }
 
-// Flush frees the objects that were closed or found dead, and wait to be freed with
-// others. It does not wait for other goroutines, which may be freeing some already.
-func (p *Pool[P]) Flush() { p.started().flush() }
+// unshow has the collector see fewer of the objects to come, as some were closed.
+func (c *core[P]) unshow(objects int) {
+	if c.unseen.Add(-int64(objects)*int64(c.bytes)) < -leastShown {
+		c.unseen.Store(-leastShown) // it saw them before
+	}
+}
+
+// Flush frees the objects that wait to be freed with others. It does not wait for other
+// goroutines, which may be freeing some already.
+func (p *Pool[P]) Flush() {
+	if s := p.started.Load(); s != nil {
+		s.core.freeClosed()
+		for s.core.freeOne() {
+		}
+	}
+}
 
 // Use calls f with the object, and returns what f returns. The object is not freed
 // before f returns, even if the handle is closed meanwhile. Use returns ErrClosed, and
@@ -527,12 +544,15 @@ func (h Handle[P]) Use(f func(object P) error) error {
 // used ends a use. The last one after a close gives the object up.
 func (h Handle[P]) used() {
 	if h.cell.state.Add(^uint32(0)) == closed {
-		h.core.discard(h.cell)
+		if err := h.core.discard(h.cell); err != nil {
+			h.core.onError(err)
+		}
 	}
 }
 
-// Close gives the object up. It is freed once nobody uses it, together with others or
-// at once. Close returns ErrClosed if the handle was closed before.
+// Close gives the object up. It is freed once nobody uses it: together with others, or
+// before Close returns if the pool is AtOnce. Close returns ErrClosed if the handle was
+// closed before.
 func (h Handle[P]) Close() error {
 	if h.cell == nil {
 		return ErrClosed
@@ -543,44 +563,42 @@ func (h Handle[P]) Close() error {
 			return ErrClosed
 		}
 		if h.cell.state.CompareAndSwap(state, state|closed) {
-			if state == 0 {
-				h.core.discard(h.cell)
+			if state != 0 {
+				return nil
 			}
-			return nil
+			return h.core.discard(h.cell)
 		}
 	}
 }
 
 // discard has the object of a closed handle freed. Exactly one goroutine calls it.
-func (c *core[P]) discard(given *cell) {
-	object := given.object
-	given.object = 0
+func (c *core[P]) discard(given *cell) error {
 	if c.keep == 0 {
-		runtime.KeepAlive(given)
-		b := c.buffer()
-		b.objects = append(b.objects, object)
-		c.releaseClosed(b)
-		return
+		c.unshow(1)
+		return c.free(unsafe.Slice((*P)(unsafe.Pointer(&given.object)), 1))
 	}
 	// Cells of one slab mostly belong to one goroutine.
-	place := uint64(uintptr(unsafe.Pointer(given))>>10) * 0x9e3779b97f4a7c15 >> c.shift
-	l := &c.lanes[place]
+	l := &c.lanes[uint64(uintptr(unsafe.Pointer(given))>>10)*0x9e3779b97f4a7c15>>c.shift]
 	l.mu.Lock()
-	b := l.kept
-	if b == nil {
-		b = c.buffer()
+	if l.objects == nil {
+		l.objects = make([]uintptr, 0, c.keep)
 	}
-	b.objects = append(b.objects, object)
-	full := len(b.objects) >= c.keep
-	l.kept = b
-	if full {
-		l.kept = nil
+	l.objects = append(l.objects, given.object)
+	var full []uintptr
+	if len(l.objects) == c.keep {
+		full, l.objects = l.objects, nil
 	}
 	l.mu.Unlock()
-	runtime.KeepAlive(given) // its slab was not to be found dead before
-	if !full {
+	if full == nil {
 		c.arm()
-		return
+		return nil
 	}
-	c.releaseClosed(b)
+	c.unshow(len(full))
+	c.release(full)
+	l.mu.Lock()
+	if l.objects == nil {
+		l.objects = full[:0]
+	}
+	l.mu.Unlock()
+	return nil
 }
