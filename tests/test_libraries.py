@@ -6,14 +6,15 @@ import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import FakeMachine
 from recordings import recorded
 
 from gccost import explain, paths
-from gccost.errors import MissingTool
-from gccost.judging import ledger
+from gccost.errors import GccostError, MissingTool
+from gccost.judging import ledger, stacks
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import builds, campaign, languages
@@ -113,14 +114,10 @@ def test_a_failed_download_says_why() -> None:
 def test_one_that_fails_to_build_is_noted_and_the_others_are_measured(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    del machine
-    monkeypatch.setattr(builds, "fetch_modules", lambda programs: None)
-    build = languages.builds.build
-
-    def broken(program: str, *arguments: object) -> Path:
+    def broken(program: str, *arguments: Any) -> Path:
         if program == MESSAGES.program:
-            raise MissingTool("no C library", program)
-        return build(program, *arguments)  # type: ignore[arg-type]
+            raise GccostError("no C library", program)
+        return machine.build(program, *arguments)
 
     monkeypatch.setattr(builds, "build", broken)
     plan = campaign.plan([STUDY], BUDGETS["tiny"])
@@ -135,5 +132,5 @@ def test_explain_agrees_with_the_chapter(recording: Recording) -> None:
     for found in recording.cpu_profiles.values():
         for profile in found.values():
             parts = explain.explain(profile)["parts"]
-            share = explain.stacks.phases(profile)["registering"]
+            share = stacks.phases(profile)["registering"]
             assert parts["registering"] == pytest.approx(share, rel=1e-4)

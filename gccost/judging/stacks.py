@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache
 
 from gccost.measuring.profiles import Profile
@@ -130,11 +131,11 @@ def is_outside(function: str) -> bool:
 
 
 @cache
-def phases(profile: Profile) -> Counter[str]:
+def phases(profile: Profile) -> Mapping[str, float]:
     """The share (0 to 1) of a profile in each phase, and in FUNCTIONS."""
     times = Counter[str]()
     for stack, time in profile.stacks:
         found, at = phase(stack)
         own = found == "running" and any(map(is_outside, stack[at:]))
-        times[FUNCTIONS if own else found] += time / profile.total
-    return times
+        times[FUNCTIONS if own else found] += time
+    return {name: times[name] / profile.total for name in (*PHASES, FUNCTIONS)}

@@ -184,7 +184,7 @@ def shares(recording: Recording) -> Drawing | None:
 
 
 # Each chart's metric, and how its values are written.
-_COSTS = {"ns/op": rounding.duration, "c-bytes-peak": rounding.mebibytes}
+_COSTS = {"ns/op": rounding.duration, "peak-rss-bytes": rounding.mebibytes}
 
 
 def _compared(recording: Recording, metric: str) -> list[Point]:
@@ -236,35 +236,35 @@ def cost(recording: Recording) -> Drawing | None:
     )
 
 
-@chart("libraries-memory", "The C memory of no library was measured")
+@chart("libraries-memory", "The memory of no library was measured")
 def memory(recording: Recording) -> Drawing | None:
-    """The most C memory that each way to free holds in its loop."""
-    found = [p for p in _compared(recording, "c-bytes-peak") if p.panel != SERVER.name]
+    """The largest resident memory of the process, by what frees."""
+    found = [p for p in _compared(recording, "peak-rss-bytes") if p.panel != SERVER.name]
     points = [
         replace(p, estimate=scaled(p.estimate, 2**-20), raw=[v / 2**20 for v in p.raw])
         for p in found
         if p.estimate.value > 0
     ]
-    most = [f"{p.label} ({p.panel.partition(':')[0]})" for p in points if "Dropped" in _of(p)]
+    most = [
+        f"{p.label} ({p.panel.partition(':')[0]})"
+        for p in points
+        if "Dropped" in str(p.data["variant"]) and not p.data["runtime"]
+    ]
     return dots(
         points,
-        "C memory held at most if finalizers free: " + ", ".join(most[::2]),
-        "C memory held at most (MiB, log scale)",
-        kind="A dot plot of the C memory held by library",
+        "Largest resident memory if finalizers free: " + ", ".join(most),
+        "largest resident memory of the process (MiB, log scale)",
+        kind="A dot plot of the resident memory by library",
         log=True,
     )
 
 
-def _of(point: Point) -> str:
-    return str(point.data["variant"])
+_MOMENTS = 32  # of a loop at which the memory is recorded; see gosrc/libraries/loop
 
 
-_MOMENTS = 32  # of a loop at which the C memory is recorded; see gosrc/libraries/loop
-
-
-@chart("libraries-growth", "The C memory over the loop was not measured")
+@chart("libraries-growth", "The memory over the loop was not measured")
 def growth(recording: Recording) -> Drawing | None:
-    """The C memory over the loop, by what frees."""
+    """The resident memory over the loop, by what frees."""
     points = [
         Point(
             load.name,
@@ -284,7 +284,7 @@ def growth(recording: Recording) -> Drawing | None:
         for way in load.ways
         if not way.variant.runtime and way.variant.benchmark != "MessagesReused"
         for moment in range(1, _MOMENTS + 1)
-        for estimate in [recording.amount(way.variant, TODAY_GO, f"c-bytes-{moment}")]
+        for estimate in [recording.amount(way.variant, TODAY_GO, f"rss-bytes-{moment}")]
         if estimate.samples
     ]
     most = {
@@ -297,10 +297,10 @@ def growth(recording: Recording) -> Drawing | None:
     ]
     return curves(
         points,
-        "C memory grows until the small Go heap makes the collector run: up to " + ", ".join(told),
+        "Resident memory until the small Go heap makes the collector run: up to " + ", ".join(told),
         Axis("operations so far (thousands)", limits=(0, None)),
-        Axis("C memory held (MiB)", limits=(0, None)),
-        kind="Line charts of the C memory held over the operations",
+        Axis("resident memory (MiB)", limits=(0, None)),
+        kind="Line charts of the resident memory over the operations",
         height=7,
         shared=False,
     )

@@ -1,89 +1,51 @@
-// Package loop runs a benchmark's operations and watches the C heap meanwhile.
+// Package loop runs a benchmark's operations and watches the process's memory meanwhile.
 //
 // Metrics, beside those of package meter:
 //
-//	c-bytes-peak       most bytes that the C heap held during the loop, above its start
-//	c-bytes-1 … -32    the same at 32 equidistant moments
+//	rss-bytes-1 … -32  resident memory of the process at 32 equidistant moments of the loop
 //
-// They are missing where the C library does not tell how much it holds (glibc does).
+// They are missing where the kernel has no /proc/self/statm. To ask the C library instead
+// takes milliseconds each time, when a program has freed many blocks.
 package loop
-
-/*
-#include <stdint.h>
-#include <stdlib.h>
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
-#include <malloc.h>
-static int64_t held(void)
-{
-	struct mallinfo2 info = mallinfo2();
-	return (int64_t)(info.uordblks + info.hblkhd);
-}
-#else
-static int64_t held(void) { return -1; }
-#endif
-*/
-import "C"
 
 import (
 	"fmt"
-	"runtime"
+	"os"
 	"testing"
-	"time"
 
 	"gccost/meter"
 )
 
-const (
-	series = 32 // moments that are reported
-	looks  = 8  // per moment, for the peak
-)
+const moments = 32
 
-// Held is how many bytes the C heap holds, and whether the C library tells.
-func Held() (bytes int64, known bool) {
-	bytes = int64(C.held())
-	return bytes, bytes >= 0
-}
-
-// Collect collects the Go heap, and waits until a finalizer that it queued has run.
-func Collect() {
-	done := make(chan struct{})
-	runtime.SetFinalizer(&struct{ done chan struct{} }{done}, func(s *struct{ done chan struct{} }) {
-		close(s.done)
-	})
-	for {
-		runtime.GC()
-		select {
-		case <-done:
-			return
-		case <-time.After(10 * time.Millisecond):
-		}
+// resident is the process's resident memory in bytes, or 0 where the kernel does not tell.
+func resident() int64 {
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
 	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
 }
 
 // Run does b.N operations, numbered from 0.
 func Run(b *testing.B, operation func(i int)) {
-	Collect() // what the benchmark's first call, of one operation, left behind
-	start, known := Held()
-	var held [series + 1]int64 // at the start, and after each part
-	var peak int64
-	at := func(i int) int { return int(int64(b.N) * int64(i) / (series * looks)) }
+	var held [moments]int64
+	at := func(i int) int { return int(int64(b.N) * int64(i) / moments) }
 	m := meter.Start(b, nil)
-	for look := 0; look < series*looks; look++ {
-		for i := at(look); i < at(look+1); i++ {
+	for moment := range held {
+		for i := at(moment); i < at(moment+1); i++ {
 			operation(i)
 		}
-		if known {
-			now, _ := Held()
-			held[(look+looks)/looks] = now - start
-			peak = max(peak, now-start)
-		}
+		held[moment] = resident()
 	}
 	m.Stop()
-	if !known {
-		return
-	}
-	b.ReportMetric(float64(peak), "c-bytes-peak")
-	for i, bytes := range held[1:] {
-		b.ReportMetric(float64(bytes), fmt.Sprintf("c-bytes-%d", i+1))
+	for i, bytes := range held {
+		if bytes > 0 {
+			b.ReportMetric(float64(bytes), fmt.Sprintf("rss-bytes-%d", i+1))
+		}
 	}
 }

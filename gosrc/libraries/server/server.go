@@ -1,6 +1,6 @@
 // Package server answers requests on loopback, each over a connection of its own, with a
-// file that it opens for it. Package os gives each open file a cleanup or a finalizer, and
-// package net each connection.
+// file that it opens for it. Package os gives each open file a finalizer, and package net
+// each connection.
 package server
 
 import (

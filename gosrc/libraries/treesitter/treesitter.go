@@ -24,6 +24,7 @@ import (
 	"math/rand"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 
 	sitter "github.com/smacker/go-tree-sitter"
@@ -91,9 +92,12 @@ const (
 	Adopted = "slabs"
 )
 
+var freed atomic.Int64 // trees that slabs freed
+
 // Trees are slabs for trees of some 200 kB.
 var Trees = slab.Pool[*C.TSTree]{
 	Free: func(dead []*C.TSTree) error {
+		freed.Add(int64(len(dead)))
 		C.delete_trees(unsafe.SliceData(dead), C.size_t(len(dead)))
 		return nil
 	},
@@ -109,9 +113,9 @@ func adopt(tree *sitter.Tree) Tree {
 }
 
 // Visit parses a file, edits it and parses it again with the help of the first tree, and
-// returns how many declarations the second has. `freed` says what frees trees and cursors.
-func Visit(parser *sitter.Parser, file *File, freed string) (declarations int, err error) {
-	before, err := parse(parser, nil, file, freed)
+// returns how many declarations the second has. `by` says what frees trees and cursors.
+func Visit(parser *sitter.Parser, file *File, by string) (declarations int, err error) {
+	before, err := parse(parser, nil, file, by)
 	if err != nil {
 		return 0, err
 	}
@@ -121,7 +125,7 @@ func Visit(parser *sitter.Parser, file *File, freed string) (declarations int, e
 		StartIndex: uint32(file.digit), OldEndIndex: uint32(file.digit + 1), NewEndIndex: uint32(file.digit + 1),
 		StartPoint: file.at, OldEndPoint: one, NewEndPoint: one,
 	})
-	after, err := parse(parser, before.Tree, file, freed)
+	after, err := parse(parser, before.Tree, file, by)
 	if err != nil {
 		return 0, err
 	}
@@ -131,7 +135,7 @@ func Visit(parser *sitter.Parser, file *File, freed string) (declarations int, e
 			declarations++
 		}
 	}
-	if freed == Closed {
+	if by == Closed {
 		cursor.Close()
 		before.Close()
 		after.Close()
@@ -141,9 +145,9 @@ func Visit(parser *sitter.Parser, file *File, freed string) (declarations int, e
 	return declarations, nil
 }
 
-func parse(parser *sitter.Parser, old *sitter.Tree, file *File, freed string) (Tree, error) {
+func parse(parser *sitter.Parser, old *sitter.Tree, file *File, by string) (Tree, error) {
 	tree, err := parser.ParseCtx(context.Background(), old, file.text)
-	if err != nil || freed != Adopted {
+	if err != nil || by != Adopted {
 		return Tree{Tree: tree}, err
 	}
 	return adopt(tree), nil
