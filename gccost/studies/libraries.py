@@ -58,7 +58,7 @@ def _ways(benchmark: str, *more: Way) -> tuple[Way, ...]:
 
 SQLITE = Workload(
     "libraries/sqlite",
-    "go-sqlite3: prepare a statement and step through 10 rows",
+    "go-sqlite3: prepare, step, 10 rows",
     60_000,
     _ways("Sqlite", Way(Variant("SqliteQuery"), "through database/sql, which closes", BLUE)),
     closed=Variant("SqliteClosed"),
@@ -66,7 +66,7 @@ SQLITE = Workload(
 )
 TREES = Workload(
     "libraries/treesitter",
-    "go-tree-sitter: parse a Go file, edit it, parse it again",
+    "go-tree-sitter: parse, edit, parse",
     800,
     _ways("Trees", Way(Variant("TreesSlab"), "adopted by slabs of 8", GREEN)),
     closed=Variant("TreesClosed"),
@@ -74,7 +74,7 @@ TREES = Workload(
 )
 MESSAGES = Workload(
     "libraries/zstd",
-    "zstd: compress a small message in a context of its own",
+    "zstd: a context per message",
     20_000,
     _ways(
         "Messages",
@@ -86,7 +86,7 @@ MESSAGES = Workload(
 )
 SERVER = Workload(
     "libraries/server",
-    "os and net: answer a connection with a file",
+    "os and net: a file per connection",
     10_000,
     (
         Way(Variant("Server"), "closed explicitly, with the library's net", BLUE),
@@ -230,9 +230,12 @@ def cost(recording: Recording) -> Drawing | None:
     return dots(
         _compared(recording, "ns/op"),
         "Leaving objects to finalizers takes, relative to closing them: " + ", ".join(told),
-        "wall-clock time per operation (ns, log scale); brackets: relative to closing explicitly",
+        "",
         kind="A dot plot of the time per operation by library",
-        log=True,
+        each=dict.fromkeys(
+            (load.name for load in WORKLOADS),
+            "wall-clock time per operation (ns); brackets: relative to closing explicitly",
+        ),
     )
 
 
@@ -292,17 +295,19 @@ def growth(recording: Recording) -> Drawing | None:
         for panel, some in by_panel(points).items()
     }
     told = [
-        f"{panel.partition(':')[0]} {rounding.plain(max(lines.values()))} MiB"
+        f"{rounding.plain(max(lines.values()))} MiB ({panel.partition(':')[0]})"
         for panel, lines in most.items()
     ]
     return curves(
         points,
-        "Resident memory until the small Go heap makes the collector run: up to " + ", ".join(told),
+        "Resident memory of programs that leave C objects to finalizers grows to "
+        + ", ".join(told),
         Axis("operations so far (thousands)", limits=(0, None)),
         Axis("resident memory (MiB)", limits=(0, None)),
         kind="Line charts of the resident memory over the operations",
         height=7,
         shared=False,
+        ends=lambda p: p.line.partition(":")[0],
     )
 
 
