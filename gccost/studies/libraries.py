@@ -228,13 +228,21 @@ def cost(recording: Recording) -> Drawing | None:
         if ratio.samples
     ]
     return dots(
-        _compared(recording, "ns/op"),
+        [
+            replace(
+                p,
+                estimate=scaled(p.estimate, 1e-3),
+                raw=[v / 1e3 for v in p.raw],
+                data={**p.data, "unit": "µs"},
+            )
+            for p in _compared(recording, "ns/op")
+        ],
         "Leaving objects to finalizers takes, relative to closing them: " + ", ".join(told),
         "",
         kind="A dot plot of the time per operation by library",
         each=dict.fromkeys(
             (load.name for load in WORKLOADS),
-            "wall-clock time per operation (ns); brackets: relative to closing explicitly",
+            "wall-clock time per operation (µs); brackets: relative to closing explicitly",
         ),
     )
 

@@ -47,7 +47,7 @@ const (
 	Adopted = "slabs"
 )
 
-// The pools have the sizes that ZSTD_sizeof_CCtx tells after a message, and ZSTD_sizeof_DCtx.
+// What a context takes after one message, by mallinfo2: 132 kB together.
 var (
 	Compressing = slab.Pool[uintptr]{
 		Free: func(dead []uintptr) error {
@@ -55,7 +55,7 @@ var (
 			return nil
 		},
 		Handles: 16,
-		Bytes:   64 << 10,
+		Bytes:   36 << 10,
 	}
 	Decompressing = slab.Pool[uintptr]{
 		Free: func(dead []uintptr) error {
