@@ -2,7 +2,8 @@
 
 A stack belongs to one phase at most, that of its innermost function in `stacks.PHASES`,
 so phases add up. All shares are of the CPU time sampled, 0 to 1. An estimate assumes that
-what is no longer done is no longer in the profile, and that nothing else changes.
+what is no longer done is no longer in the profile, and that nothing else changes. For
+slabs it takes the part that they saved in the recorded measurements of chapter 8.
 """
 
 from __future__ import annotations
@@ -21,10 +22,16 @@ from urllib.parse import urlsplit
 
 from gccost.errors import GccostError
 from gccost.judging import stacks
+from gccost.judging.quantities import SavedShare
+from gccost.judging.recording import Recording
 from gccost.measuring import profiles
+from gccost.measuring.cases import AUTO, FREE
+from gccost.measuring.toolchains import TODAY_GO
 from gccost.rounding import percent, plain, rounded
+from gccost.studies import STUDIES
+from gccost.studies.remedies import SETTLED, slabs
+from gccost.study import reference
 
-HANDLES = 64  # of a slab, unless its user sets another number
 PARTS = {
     "registering": "registering and removing",
     "walk": "  of it, the walk of the span's list",
@@ -37,8 +44,8 @@ PARTS = {
 }
 REMEDIES = {
     "no_walk": "a Go runtime without the walk (gosrc/overlay)",
-    "slabs": f"slabs (gosrc/slab): {HANDLES} handles share a finalizer, so 1/{HANDLES} remains",
-    "none": "resources closed by hand, nothing registered",
+    "slabs": "slabs (gosrc/slab), if they save as much of it as in chapter 8",
+    "none": "resources closed explicitly, nothing registered",
 }
 _HINT = (
     "take a CPU profile of a Go program: go test -cpuprofile FILE, or "
@@ -74,7 +81,7 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     separate = profile.share(stacks.SPLICE_POINT) > 0
     times, sites, walks = Counter[str](), Counter[_Site](), Counter[_Site]()
     for stack, time in profile.stacks:
-        phase, at = _phase(stack)
+        phase, at = stacks.phase(stack)
         if phase != "sweep_loop" or stacks.MARK_BITS.issuperset(stack[at + 1 :]):
             times[phase] += time
         if phase == "registering":
@@ -82,7 +89,7 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
             sites[site] += time
             walking = stacks.SPLICE_POINT[0] in stack if separate else stack[-1] in stacks.WALKING
             walks[site] += time * walking
-        elif phase == "running" and any(map(_is_outside, stack[at:])):
+        elif phase == "running" and any(map(stacks.is_outside, stack[at:])):
             times["functions"] += time
     times["walk"] = times["no_walk"] = walks.total()
     life = sum(times[phase] for phase in stacks.PHASES)
@@ -90,13 +97,14 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     times["none"] = life + times["sweep_loop"] - times["functions"]
     # Slabs do nothing for weak pointers; who registers what says whose marking it is.
     helped = 1 - weak / times["registering"] if weak else 1
-    slabs = (times["none"] - times["resolving"]) * helped * (1 - 1 / HANDLES)
-    shares = {name: rounded(time / total) for name, time in [*times.items(), ("slabs", slabs)]}
+    by_slabs = (times["none"] - times["resolving"]) * helped * slabs_save()
+    shares = {name: rounded(time / total) for name, time in [*times.items(), ("slabs", by_slabs)]}
     return {
         "cpu_seconds": total / 1e9,
         "one_sample": rounded(min(time for _, time in profile.stacks) / total),
         "share": rounded(life / total),
         "walk_is_separate": separate,
+        "slabs_save": rounded(slabs_save()),
         "parts": {part: shares.get(part, 0.0) for part in PARTS},
         "saves_at_most": {remedy: shares[remedy] if life else 0.0 for remedy in REMEDIES},
         "call_sites": [
@@ -109,6 +117,15 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
             for site, time in sites.most_common()
         ],
     }
+
+
+@cache
+def slabs_save() -> float:
+    """The share (0 to 1) of a finalizer's cost that slabs save, in the recorded reference."""
+    remedies = STUDIES["remedies"]
+    recording = Recording.load(remedies, reference(remedies))
+    saved = SavedShare(AUTO, slabs("Slab"), FREE, SETTLED)
+    return recording.estimate(saved, TODAY_GO).value
 
 
 def lines(answer: dict[str, Any]) -> Iterator[str]:
@@ -130,31 +147,15 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
         yield f"{percent(sum(site['share'] for site in others)):>10}  {len(others)} others"
     yield "What would help, and how much of the CPU time it would save at most:"
     for remedy, title in REMEDIES.items():
-        yield f"{percent(answer['saves_at_most'][remedy]):>10}  {title}"
+        part = f": {percent(answer['slabs_save'])}" if remedy == "slabs" else ""
+        yield f"{percent(answer['saves_at_most'][remedy]):>10}  {title}{part}"
     yield "The program's own functions are not in these: they free what has to be freed."
-
-
-def _phase(stack: tuple[str, ...]) -> tuple[str, int]:
-    """The phase of a stack and the place of the function that decides it; "" if it has none."""
-    places = reversed(range(len(stack)))
-    return next(((phase, at) for at in places if (phase := _phase_of(stack[at]))), ("", 0))
-
-
-@cache
-def _phase_of(function: str) -> str:
-    phases = (stacks.PHASES | stacks.BESIDES).items()
-    return next((phase for phase, names in phases if re.fullmatch("|".join(names), function)), "")
 
 
 def _site(stack: tuple[str, ...], at: int) -> _Site:
     """The nearest function outside the runtime above that place, and what it calls there."""
-    caller = next((i for i in range(at, -1, -1) if _is_outside(stack[i])), -1)
+    caller = next((i for i in range(at, -1, -1) if stacks.is_outside(stack[i])), -1)
     return stack[caller] if caller >= 0 else "(unknown)", stack[caller + 1].split("[")[0]
-
-
-def _is_outside(function: str) -> bool:
-    """Whether it is the program's own; the names of the runtime's assembly have no dot."""
-    return "." in function and not function.startswith(stacks.RUNTIME)
 
 
 def load(source: str, say: Callable[[str], None]) -> profiles.Profile:

@@ -46,15 +46,12 @@ SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
 
 
 def reference(of: Study) -> Run:
-    """The newest recorded run that holds a study.
-
-    If a study with its own command was never recorded, returns the newest run of all.
-    """
+    """The newest recorded run that holds a study; if none does, the newest run of all."""
     recorded = runs.all_runs(paths.reference())
     for run in reversed(recorded):
         if run.holds(of.name):
             return run
-    if of.command and recorded:
+    if recorded:
         return recorded[-1]
     raise GccostError(
         f"no recorded run holds {of.name}", str(paths.reference()), f"make measure ONLY={of.name}"
@@ -258,7 +255,8 @@ def _as_it_stands(of: Study, settings: Settings) -> OpenStudy:
 def _replayed(of: Study, notices: tuple[str, ...]) -> OpenStudy:
     run = reference(of)
     if not run.holds(of.name):
-        notices += (f"{of.name} has not been recorded yet; measure it with {of.command}.",)
+        how = of.command or f"make measure ONLY={of.name}"
+        notices += (f"{of.name} has not been recorded yet; measure it with {how}.",)
     notices += runs.passed_over(paths.reference())
     recorded, now = run.manifest()["programs"], languages.source_hashes(of)
     if any(recorded.get(program) != mark for program, mark in now.items()):

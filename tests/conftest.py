@@ -109,7 +109,7 @@ class FakeMachine:
         run: object = None,
         runtime: str = "",
     ) -> Path:
-        binary = into / f"{program}-{toolchain.version}{runtime}-{layout}.test"
+        binary = into / f"{Path(program).name}-{toolchain.version}{runtime}-{layout}.test"
         binary.write_text(PROGRAM + self.behaviour + "\n")
         binary.chmod(0o755)
         self.built.append(binary)
@@ -123,6 +123,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeMachine:
     monkeypatch.setattr(toolchains, "fetch", fake.fetch)
     compiler = CCompiler(("cc",), "cc 1.0", "system")
     monkeypatch.setattr(toolchains, "c_compiler", lambda say=print: compiler)
+    monkeypatch.setattr(builds, "fetch_modules", lambda programs: None)
     monkeypatch.setattr(builds, "build", fake.build)
     monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("GCCOST_BUDGET", "tiny")

@@ -184,6 +184,10 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
         metrics |= _of_specials(case, known, noise)
     if case.program == "cycles":
         metrics |= _of_cycles(case, known, noise)
+    if case.program.startswith("libraries/"):
+        held = 1e3 if "Closed" in case.variant.benchmark else 1e7
+        metrics |= {f"rss-bytes-{i}": held * (1 + i % 8) * noise for i in range(1, 33)}
+        metrics["peak-rss-bytes"] = 9 * held * noise
     if case.program == "remedies":
         slow = {"op-p99-ns": 1000, "op-p99.9-ns": 2000, "op-max-ns": 1e6}
         metrics |= {name: times * noise for name, times in slow.items()}

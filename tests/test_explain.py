@@ -75,7 +75,7 @@ def test_estimates_leave_what_frees_and_weak_pointers(tmp_path: Path) -> None:
     saved = of(write_profile(tmp_path / "p", NEW))["saves_at_most"]
     assert saved["no_walk"] == 0.34
     assert saved["none"] == pytest.approx(0.71 + 0.015 - 0.1)
-    slabs = (saved["none"] - 0.02) * (1 - 0.01 / 0.4) * 63 / 64
+    slabs = (saved["none"] - 0.02) * (1 - 0.01 / 0.4) * explain.slabs_save()
     assert saved["slabs"] == pytest.approx(slabs, rel=1e-5)
 
 

@@ -41,6 +41,12 @@ def test_vet_finds_nothing(version: str) -> None:
     go(version, "vet", "./...", folder=SLAB)
 
 
+def test_programs_with_libraries() -> None:
+    folder = paths.GOSRC / "libraries"
+    builds.fetch_modules(["libraries/sqlite"])
+    print(go(TODAY_GO, "test", "-trimpath", "./...", folder=folder))
+
+
 # The place of objects depends on when the collector runs, and so on the machine's load.
 STRIDES = "^TestStrides$"
 

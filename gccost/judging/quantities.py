@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gccost import stats
+from gccost.judging import stacks
 from gccost.measuring.cases import Quantity, Ratio, Variant
+from gccost.measuring.profiles import Profile
 from gccost.stats import SHOWN, Estimate, Width
 
 
@@ -34,8 +36,19 @@ class Share(_OfOneArm):
     within: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
 
+    def of_profile(self, profile: Profile) -> float:
+        """The share in one profile."""
+        return profile.share(self.functions, self.within, self.of)
+
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         return stats.share(data.shares(self, release).to_numpy(), width)
+
+
+class PhaseShare(Share):
+    """The same for stacks in phases of a special's life: `functions` are keys of PHASES."""
+
+    def of_profile(self, profile: Profile) -> float:
+        return sum(stacks.phases(profile)[name] for name in self.functions)
 
 
 @dataclass(frozen=True)

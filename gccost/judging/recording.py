@@ -218,7 +218,7 @@ class Recording:
         """The share (0 to 1) in each round's profile, indexed by round."""
         return pd.Series(
             {
-                round_: profile.share(share.functions, share.within, share.of)
+                round_: share.of_profile(profile)
                 for round_, profile in self.profiles(share.variant, release).items()
                 if round_ <= self.last
             },

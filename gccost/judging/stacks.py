@@ -6,6 +6,13 @@ PHASES do not. Function names changed between releases; all of them are listed.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+
+from gccost.measuring.profiles import Profile
+
 SETTING = ("runtime.SetFinalizer",)
 LINKING_IN = ("runtime.addspecial",)
 SPLICE_POINT = ("runtime.(*mspan).specialFindSplicePoint",)
@@ -88,6 +95,8 @@ PHASES = {
         r"runtime\.gcParkStrongFromWeak",
     ),
 }
+# The part of running that is in the program's own finalizers and cleanups.
+FUNCTIONS = "functions"
 # What is of no phase: the sweep of a span, whose loop over the specials is not a function
 # of its own; and a heap profile's records, which are in the same lists.
 BESIDES = {
@@ -102,3 +111,31 @@ MARK_BITS = frozenset(
 )
 # The runtime and the packages that register for their callers, by how names begin.
 RUNTIME = ("runtime.", "runtime/", "internal/", "weak.", "unique.")
+
+
+def phase(stack: tuple[str, ...]) -> tuple[str, int]:
+    """The phase of a stack and the place of the function that decides it; "" if it has none."""
+    places = reversed(range(len(stack)))
+    return next(((phase, at) for at in places if (phase := _phase_of(stack[at]))), ("", 0))
+
+
+@cache
+def _phase_of(function: str) -> str:
+    phases = (PHASES | BESIDES).items()
+    return next((phase for phase, names in phases if re.fullmatch("|".join(names), function)), "")
+
+
+def is_outside(function: str) -> bool:
+    """Whether it is the program's own; the names of the runtime's assembly have no dot."""
+    return "." in function and not function.startswith(RUNTIME)
+
+
+@cache
+def phases(profile: Profile) -> Mapping[str, float]:
+    """The share (0 to 1) of a profile in each phase, and in FUNCTIONS."""
+    times = Counter[str]()
+    for stack, time in profile.stacks:
+        found, at = phase(stack)
+        own = found == "running" and any(map(is_outside, stack[at:]))
+        times[FUNCTIONS if own else found] += time
+    return {name: times[name] / profile.total for name in (*PHASES, FUNCTIONS)}

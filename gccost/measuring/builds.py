@@ -11,40 +11,72 @@ import hashlib
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from filelock import FileLock
 
 from gccost import paths, processes
-from gccost.errors import GccostError, failed_build
+from gccost.errors import GccostError, MissingTool, failed_build
 from gccost.files import writing
 from gccost.measuring.cases import NO_GREEN_TEA, OVERLAY
-from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, number
+from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, find_driver, number
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 _GOROOT = "goroot"  # the name of the link to the toolchain
-_IMPORT = re.compile(r'^\s*(?:import )?"gccost/([a-z0-9/]+)"$', re.MULTILINE)
+_NAME = re.compile(r"^module (\S+)$", re.MULTILINE)
 _MODULE = re.compile(r"^replace (\S+) => \./(\S+)$", re.MULTILINE)  # a module in a folder
 # go.mod's lines on such modules affect only the programs that import them.
 _OF_MODULES = re.compile(rb"^(?:require|replace) .*\n", re.MULTILINE)
-_SUFFIXES = (".go", ".c", ".h", ".mod", ".txt")
+_SUFFIXES = (".go", ".c", ".h", ".mod", ".sum", ".txt")
 BUILD_SECONDS = 600  # after which a build counts as hung
+
+
+def module(program: str) -> Path:
+    """The folder of a program's Go module: gosrc/, or one in it with other libraries."""
+    folder = paths.GOSRC / program
+    return next(f for f in (folder, *folder.parents) if (f / "go.mod").exists())
 
 
 def sources(program: str) -> list[Path]:
     """A program's source files, in order."""
     files: list[Path] = []
     packages = [program]
-    go_mod = paths.GOSRC / "go.mod"
+    go_mod, own_module = paths.GOSRC / "go.mod", module(program)
     modules = _MODULE.findall(go_mod.read_text(encoding="utf-8"))
-    for package in packages:  # grows by the packages' imports from this module
+    imports = {re.compile(r'^\s*(?:import )?"gccost/([a-z0-9/]+)"$', re.MULTILINE): ""}
+    if own_module != paths.GOSRC:
+        files += [own_module / "go.mod", own_module / "go.sum"]
+        name = _NAME.findall(files[0].read_text(encoding="utf-8"))[0]
+        within = own_module.relative_to(paths.GOSRC).as_posix() + "/"
+        imports[re.compile(rf'^\s*"{re.escape(name)}/([a-z0-9/]+)"$', re.MULTILINE)] = within
+    for package in packages:  # grows by the packages' imports from these modules
         own = [f for f in (paths.GOSRC / package).rglob("*") if f.suffix in _SUFFIXES]
         files += own
         text = "".join(f.read_text(encoding="utf-8") for f in sorted(own))
-        imported = _IMPORT.findall(text) + [f for m, f in modules if f'"{m}"' in text]
+        imported = [within + p for i, within in imports.items() for p in i.findall(text)]
+        imported += [f for m, f in modules if f'"{m}"' in text]
         packages += [p for p in dict.fromkeys(imported) if p not in packages]
     return [go_mod, *sorted(files)]
+
+
+def fetch_modules(programs: Iterable[str], run: Run = processes.run) -> None:
+    """Have Go download the libraries that programs import, as go.mod and go.sum pin them.
+
+    Raises MissingTool if it cannot, for example offline.
+    """
+    for folder in {module(program) for program in programs} - {paths.GOSRC}:
+        driver = find_driver()
+        if driver is None:
+            raise MissingTool("there is no Go to fetch libraries with", f"gosrc/{folder.name}")
+        done = run([str(driver.go), "mod", "download"], cwd=folder, env=driver.environment())
+        if done.returncode:
+            why = done.stderr.strip().splitlines()[:1]
+            raise MissingTool(
+                f"the libraries cannot be fetched from the Go module proxy ({''.join(why)})",
+                f"gosrc/{folder.name}",
+                "run `make measure` when online",
+            )
 
 
 def source_hash(programs: list[str]) -> str:
@@ -140,7 +172,8 @@ def build(
     """
     # The compilers' temporary files are removed with `into`, even if they are killed.
     environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
-    folder, arguments = paths.GOSRC, ["test", "-c"]
+    folder, arguments = module(program), ["test", "-c"]
+    package = (paths.GOSRC / program).relative_to(folder)
     if number(toolchain.version) < OLDEST_DRIVER:
         folder = _gopath_copy(program, into / f"{program}-{layout}-gopath")
         environment |= {"GO111MODULE": "off", "GOPATH": str(folder.parent.parent)}
@@ -156,9 +189,9 @@ def build(
         replaced = overlay(toolchain, runtime, run)
         arguments.append(f"-overlay={replaced}")
         environment["GOROOT"] = str(replaced.with_name(_GOROOT))
-    named = f"{program}-go{toolchain.version}" + (f"-{runtime}" if runtime else "")
+    named = f"{package.name}-go{toolchain.version}" + (f"-{runtime}" if runtime else "")
     binary = into / f"{named}-{layout}.test"
-    arguments += ["-o", str(binary), f"./{program}"]
+    arguments += ["-o", str(binary), f"./{package}"]
     where = f"gosrc/{program} with Go {toolchain.version}"
     hint = f"make doctor shows the toolchains that were found; C is compiled by {compiler.version}"
     _go(run, toolchain.go, arguments, environment, binary, where, hint, folder)

@@ -81,6 +81,7 @@ WAITING = frozenset(
         "Allocate",
         *("Slab", "SlabUnseen", "SlabSurvivors", "Adopted", "Reuse"),
         *("LatencySlab", "LatencyAdopted"),
+        "Server",  # a client and a server
         *(f"Parallel{what}" for what in ("Free", "Auto", "Cleanup", "Slab", "SlabCrowded")),
     }
 )

@@ -77,6 +77,12 @@ def _java_compiler(programs: Iterable[str], say: Say) -> Compiler:
     return found
 
 
+def _go_compiler(programs: Iterable[str], say: Say) -> Compiler:
+    found = toolchains.c_compiler(say)
+    builds.fetch_modules(programs)
+    return found
+
+
 _BY_KEY: Mapping[str, Language] = MappingProxyType(
     {
         "go": Language(
@@ -84,7 +90,7 @@ _BY_KEY: Mapping[str, Language] = MappingProxyType(
             compiles_with="C compiler",
             environment=lambda go: go.environment(),
             fetch=lambda release, say: toolchains.fetch(release, say),
-            compiler=lambda programs, say: toolchains.c_compiler(say),
+            compiler=_go_compiler,
             source_hash=lambda programs: builds.source_hash(programs),
             random_layout=builds.shuffles_layout,
             build=lambda what, go, compiler, layout, into, run: builds.build(

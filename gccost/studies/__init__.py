@@ -16,6 +16,7 @@ from gccost.studies import (
     addcleanup,
     cloudflare,
     lemire,
+    libraries,
     precision,
     remedies,
     runtime,
@@ -38,6 +39,7 @@ STUDIES: Mapping[str, Study] = MappingProxyType(
             runtime.STUDY,
             remedies.STUDY,
             precision.STUDY,
+            libraries.STUDY,
         )
     }
 )

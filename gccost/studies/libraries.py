@@ -1,0 +1,332 @@
+"""What finalizers and cleanups cost in libraries that people use, and in a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from gccost import rounding
+from gccost.judging import stacks
+from gccost.judging.claims import Claim, Study
+from gccost.judging.quantities import PhaseShare
+from gccost.judging.recording import Recording
+from gccost.judging.rules import AtMost
+from gccost.measuring.cases import Case, Ratio, Variant, profiled
+from gccost.measuring.toolchains import TODAY_GO
+from gccost.showing.figures import BLUE, GREEN, ORANGE
+from gccost.showing.plots import Axis, Drawing, Point, by_line, by_panel, chart, curves, dots
+from gccost.studies.common import in_percent, measured, scaled
+from gccost.studies.runtime import patched
+
+# === Cases ===========================================================================
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to free the library's objects in a workload."""
+
+    variant: Variant
+    name: str
+    colour: str = ORANGE
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A program of gosrc/libraries, its operations, and the ways to free in it.
+
+    The first way is the library's own: finalizers or cleanups free.
+    """
+
+    program: str
+    name: str
+    n: int
+    ways: tuple[Way, ...]
+    closed: Variant  # the baseline
+    judged: Variant  # what most programs do; its profile decides the claim
+
+
+def _ways(benchmark: str, *more: Way) -> tuple[Way, ...]:
+    dropped = Variant(f"{benchmark}Dropped")
+    return (
+        Way(dropped, "dropped: the finalizer frees"),
+        Way(patched(dropped), "the same, runtime without the walk"),
+        *more,
+        Way(Variant(f"{benchmark}Closed"), "closed explicitly", BLUE),
+    )
+
+
+SQLITE = Workload(
+    "libraries/sqlite",
+    "go-sqlite3: prepare, step, 10 rows",
+    60_000,
+    _ways("Sqlite", Way(Variant("SqliteQuery"), "through database/sql, which closes", BLUE)),
+    closed=Variant("SqliteClosed"),
+    judged=Variant("SqliteQuery"),
+)
+TREES = Workload(
+    "libraries/treesitter",
+    "go-tree-sitter: parse, edit, parse",
+    800,
+    _ways("Trees", Way(Variant("TreesSlab"), "adopted by slabs of 8", GREEN)),
+    closed=Variant("TreesClosed"),
+    judged=Variant("TreesDropped"),
+)
+MESSAGES = Workload(
+    "libraries/zstd",
+    "zstd: a context per message",
+    20_000,
+    _ways(
+        "Messages",
+        Way(Variant("MessagesSlab"), "adopted by slabs of 16", GREEN),
+        Way(Variant("MessagesReused"), "one context for all messages", BLUE),
+    ),
+    closed=Variant("MessagesClosed"),
+    judged=Variant("MessagesDropped"),
+)
+SERVER = Workload(
+    "libraries/server",
+    "os and net: a file per connection",
+    10_000,
+    (
+        Way(Variant("Server"), "closed explicitly, with the library's net", BLUE),
+        Way(patched(Variant("Server")), "the same, runtime without the walk"),
+    ),
+    closed=Variant("Server"),
+    judged=Variant("Server"),
+)
+WORKLOADS = (SQLITE, TREES, MESSAGES, SERVER)
+_PROFILED = 2  # times the operations, for more samples in a profile
+
+
+def profile_of(variant: Variant) -> Variant:
+    """The variant under the CPU profiler."""
+    return profiled(variant.benchmark)
+
+
+def _profiles(workload: Workload) -> tuple[Way, ...]:
+    """The ways whose profiles are shown."""
+    shown = {workload.judged, workload.ways[0].variant}
+    return tuple(way for way in workload.ways if way.variant in shown)
+
+
+def _cases() -> Iterator[Case]:
+    for load in WORKLOADS:
+        for way in load.ways:
+            yield Case(load.program, way.variant, TODAY_GO, load.n, "quick")
+        for way in _profiles(load):
+            tier = "tiny" if way.variant == load.judged else "quick"
+            variant = profile_of(way.variant)
+            yield Case(load.program, variant, TODAY_GO, _PROFILED * load.n, tier)
+
+
+# === Claims ==========================================================================
+
+REGISTERING = "registering"
+
+
+def _claims() -> Iterator[Claim]:
+    for letter, load in zip("abcd", WORKLOADS, strict=True):
+        share = PhaseShare(profile_of(load.judged), (REGISTERING,))
+        yield Claim(f"X13{letter}", "the-share-of-the-time", share, AtMost(), (TODAY_GO,))
+
+
+# === Charts ==========================================================================
+
+PHASES: Mapping[str, str] = MappingProxyType(
+    {
+        REGISTERING: "registering and removing",
+        "marking": "marking",
+        "sweeping": "sweeping",
+        "running": "queueing and running",
+        stacks.FUNCTIONS: "the library's own frees in them",
+    }
+)
+
+
+def share(recording: Recording, variant: Variant, *phases: str) -> Point:
+    """The share (%) of a variant's CPU time in phases, by default all but the own functions."""
+    phases = phases or tuple(stacks.PHASES)
+    quantity = PhaseShare(profile_of(variant), phases)
+    estimate = in_percent(recording.share(quantity, TODAY_GO))
+    return Point(
+        "",
+        "",
+        estimate,
+        raw=list(100 * recording.shares(quantity, TODAY_GO)),
+        label=rounding.plain(estimate.value) + " %",
+    )
+
+
+@chart("libraries-shares", "No library was profiled")
+def shares(recording: Recording) -> Drawing | None:
+    """The share of CPU time in each phase of finalizers' and cleanups' lives."""
+    points = measured(
+        replace(
+            share(recording, way.variant, phase),
+            panel=f"{load.name}\n{way.name}",
+            line=name,
+            colour=GREEN if phase == stacks.FUNCTIONS else ORANGE,
+            data={"variant": way.variant.benchmark, "go": TODAY_GO, "phase": phase, "unit": "%"},
+        )
+        for load in WORKLOADS
+        for way in _profiles(load)
+        for phase, name in PHASES.items()
+    )
+    most = max((p.estimate.value for p in points if p.data["phase"] == REGISTERING), default=0)
+    return dots(
+        points,
+        "Registering and removing finalizers and cleanups takes at most "
+        f"{rounding.plain(most)} % of the CPU time of these programs",
+        "share of CPU time (%)",
+        kind="A dot plot of shares of CPU time",
+    )
+
+
+# Each chart's metric, and how its values are written.
+_COSTS = {"ns/op": rounding.duration, "peak-rss-bytes": rounding.mebibytes}
+
+
+def _compared(recording: Recording, metric: str) -> list[Point]:
+    """A metric of each way of each library, the server's aside."""
+    points = []
+    for load in WORKLOADS:
+        for way in load.ways:
+            if metric == "ns/op":
+                level = recording.level(way.variant, TODAY_GO, metric)
+                ratio = recording.ratio(Ratio(way.variant, load.closed), TODAY_GO)
+                compared = way.variant != load.closed and ratio.samples
+                after = f"  ({rounding.times(ratio.value)})" if compared else ""
+            else:
+                level, after = recording.amount(way.variant, TODAY_GO, metric), ""
+            points.append(
+                Point(
+                    load.name,
+                    way.name,
+                    level,
+                    raw=recording.values(way.variant, TODAY_GO, metric),
+                    label=_COSTS[metric](level.value) + after,
+                    colour=way.colour,
+                    data={
+                        "variant": way.variant.benchmark,
+                        "go": TODAY_GO,
+                        "runtime": way.variant.runtime,
+                        "unit": metric,
+                    },
+                )
+            )
+    return measured(points)
+
+
+@chart("libraries-cost", "No library was measured")
+def cost(recording: Recording) -> Drawing | None:
+    """The time per operation of each way to free."""
+    told = [
+        f"{rounding.times(ratio.value)} ({load.name.partition(':')[0]})"
+        for load in WORKLOADS[:-1]
+        for ratio in [recording.ratio(Ratio(load.ways[0].variant, load.closed), TODAY_GO)]
+        if ratio.samples
+    ]
+    return dots(
+        [
+            replace(
+                p,
+                estimate=scaled(p.estimate, 1e-3),
+                raw=[v / 1e3 for v in p.raw],
+                data={**p.data, "unit": "µs"},
+            )
+            for p in _compared(recording, "ns/op")
+        ],
+        "Leaving objects to finalizers takes, relative to closing them: " + ", ".join(told),
+        "",
+        kind="A dot plot of the time per operation by library",
+        each=dict.fromkeys(
+            (load.name for load in WORKLOADS),
+            "wall-clock time per operation (µs); brackets: relative to closing explicitly",
+        ),
+    )
+
+
+@chart("libraries-memory", "The memory of no library was measured")
+def memory(recording: Recording) -> Drawing | None:
+    """The largest resident memory of the process, by what frees."""
+    found = [p for p in _compared(recording, "peak-rss-bytes") if p.panel != SERVER.name]
+    points = [
+        replace(p, estimate=scaled(p.estimate, 2**-20), raw=[v / 2**20 for v in p.raw])
+        for p in found
+        if p.estimate.value > 0
+    ]
+    most = [
+        f"{p.label} ({p.panel.partition(':')[0]})"
+        for p in points
+        if "Dropped" in str(p.data["variant"]) and not p.data["runtime"]
+    ]
+    return dots(
+        points,
+        "Largest resident memory if finalizers free: " + ", ".join(most),
+        "largest resident memory of the process (MiB, log scale)",
+        kind="A dot plot of the resident memory by library",
+        log=True,
+    )
+
+
+_MOMENTS = 32  # of a loop at which the memory is recorded; see gosrc/libraries/loop
+
+
+@chart("libraries-growth", "The memory over the loop was not measured")
+def growth(recording: Recording) -> Drawing | None:
+    """The resident memory over the loop, by what frees."""
+    points = [
+        Point(
+            load.name,
+            way.name,
+            scaled(estimate, 2**-20),
+            moment * load.n / _MOMENTS / 1000,
+            label=rounding.mebibytes(estimate.value),
+            colour=way.colour,
+            data={
+                "variant": way.variant.benchmark,
+                "go": TODAY_GO,
+                "operations": moment * load.n // _MOMENTS,
+                "unit": "MiB",
+            },
+        )
+        for load in (TREES, MESSAGES)
+        for way in load.ways
+        if not way.variant.runtime and way.variant.benchmark != "MessagesReused"
+        for moment in range(1, _MOMENTS + 1)
+        for estimate in [recording.amount(way.variant, TODAY_GO, f"rss-bytes-{moment}")]
+        if estimate.samples
+    ]
+    most = {
+        panel: {line: max(p.estimate.value for p in each) for line, each in by_line(some).items()}
+        for panel, some in by_panel(points).items()
+    }
+    told = [
+        f"{rounding.plain(max(lines.values()))} MiB ({panel.partition(':')[0]})"
+        for panel, lines in most.items()
+    ]
+    return curves(
+        points,
+        "Resident memory of programs that leave C objects to finalizers grows to "
+        + ", ".join(told),
+        Axis("operations so far (thousands)", limits=(0, None)),
+        Axis("resident memory (MiB)", limits=(0, None)),
+        kind="Line charts of the resident memory over the operations",
+        height=7,
+        shared=False,
+        ends=lambda p: p.line.partition(":")[0],
+    )
+
+
+# === The study =======================================================================
+
+STUDY = Study(
+    name="libraries",
+    chapter="10-in-real-programs",
+    question="What do finalizers and cleanups cost in libraries that people use?",
+    cases=tuple(_cases()),
+    document=TODAY_GO,
+    claims=tuple(_claims()),
+    charts=(shares, cost, memory, growth),
+)

@@ -1,0 +1,70 @@
+package treesitter
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"example.org/gccost/libraries/loop"
+)
+
+func visit(b *testing.B, by string) {
+	parser, files := NewParser(), Files(200)
+	loop.Run(b, func(i int) {
+		if _, err := Visit(parser, files[i%len(files)], by); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
+// BenchmarkTreesDropped leaves trees and cursors to their finalizers.
+func BenchmarkTreesDropped(b *testing.B) { visit(b, Dropped) }
+
+// BenchmarkTreesClosed closes them.
+func BenchmarkTreesClosed(b *testing.B) { visit(b, Closed) }
+
+// BenchmarkTreesSlab has slabs adopt the trees; cursors keep their finalizers.
+func BenchmarkTreesSlab(b *testing.B) { visit(b, Adopted) }
+
+// TestAllWaysParseTheSame: the files are valid Go, and who frees changes nothing.
+func TestAllWaysParseTheSame(t *testing.T) {
+	parser := NewParser()
+	for i, file := range Files(20) {
+		var counts []int
+		for _, by := range []string{Dropped, Closed, Adopted} {
+			n, err := Visit(parser, file, by)
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts = append(counts, n)
+		}
+		if counts[0] < 4 || counts[0] != counts[1] || counts[0] != counts[2] {
+			t.Errorf("file %d has %v declarations", i, counts)
+		}
+		tree := parser.Parse(nil, file.text)
+		if tree.RootNode().HasError() {
+			t.Errorf("file %d is not valid Go", i)
+		}
+		tree.Close()
+	}
+}
+
+// TestSlabsFreeTheTrees: what the library would have freed is freed, but for the slabs in use.
+func TestSlabsFreeTheTrees(t *testing.T) {
+	parser, file := NewParser(), Files(1)[0]
+	before := freed.Load()
+	const visits = 100
+	for i := 0; i < visits; i++ {
+		if _, err := Visit(parser, file, Adopted); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := 0; i < 100 && freed.Load()-before < 2*visits-16; i++ {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+		Trees.Flush()
+	}
+	if got := freed.Load() - before; got < 2*visits-16 || got > 2*visits {
+		t.Errorf("%d of %d trees were freed", got, 2*visits)
+	}
+}

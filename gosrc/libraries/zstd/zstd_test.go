@@ -1,0 +1,54 @@
+package zstd
+
+import (
+	"bytes"
+	"testing"
+
+	zstd "github.com/DataDog/zstd"
+
+	"example.org/gccost/libraries/loop"
+)
+
+func send(b *testing.B, operation func(message []byte) ([]byte, error)) {
+	messages := Messages(1000)
+	loop.Run(b, func(i int) {
+		if _, err := operation(messages[i%len(messages)]); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
+func freed(how string) func(message []byte) ([]byte, error) {
+	return func(message []byte) ([]byte, error) { return Send(message, how) }
+}
+
+// BenchmarkMessagesDropped leaves each context to its finalizer.
+func BenchmarkMessagesDropped(b *testing.B) { send(b, freed(Dropped)) }
+
+// BenchmarkMessagesClosed frees each context.
+func BenchmarkMessagesClosed(b *testing.B) { send(b, freed(Closed)) }
+
+// BenchmarkMessagesSlab has slabs adopt the contexts.
+func BenchmarkMessagesSlab(b *testing.B) { send(b, freed(Adopted)) }
+
+// BenchmarkMessagesReused uses one context for all, as the library advises.
+func BenchmarkMessagesReused(b *testing.B) {
+	ctx := zstd.NewCtx()
+	send(b, func(message []byte) ([]byte, error) { return ctx.Compress(nil, message) })
+}
+
+// TestAllWaysCompressTheSame: what was compressed is the message, whatever frees the context.
+func TestAllWaysCompressTheSame(t *testing.T) {
+	for _, message := range Messages(50) {
+		for _, how := range []string{Dropped, Closed, Adopted} {
+			sent, err := Send(message, how)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := zstd.Decompress(nil, sent)
+			if err != nil || !bytes.Equal(got, message) {
+				t.Fatalf("%s: %q is %q after all: %v", how, message, got, err)
+			}
+		}
+	}
+}

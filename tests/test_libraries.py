@@ -1,0 +1,136 @@
+"""Chapter 10: pinned libraries, and what is shown if one or all of them cannot be measured."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import FakeMachine
+from recordings import recorded
+
+from gccost import explain, paths
+from gccost.errors import GccostError, MissingTool
+from gccost.judging import ledger, stacks
+from gccost.judging.recording import Recording
+from gccost.judging.rules import Label
+from gccost.measuring import builds, campaign, languages
+from gccost.measuring.cases import BUDGETS
+from gccost.measuring.toolchains import TODAY_GO
+from gccost.settings import Settings
+from gccost.studies import CHARTS, STUDIES
+from gccost.studies.libraries import MESSAGES, SERVER, SQLITE, TREES, WORKLOADS, profile_of
+from gccost.study import open_study
+
+STUDY = STUDIES["libraries"]
+MODULE = paths.GOSRC / "libraries"
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    return recorded(tmp_path_factory.mktemp("libraries"), "libraries")
+
+
+def test_libraries_are_pinned_with_checksums() -> None:
+    required = re.findall(r"^\t(github\S+) (v\S+)$", (MODULE / "go.mod").read_text(), re.MULTILINE)
+    sums = (MODULE / "go.sum").read_text()
+    assert len(required) == 3
+    for name, version in required:
+        assert f"{name} {version} h1:" in sums
+
+
+def test_a_program_is_hashed_with_the_versions_that_it_uses() -> None:
+    files = {p.relative_to(paths.GOSRC).as_posix() for p in builds.sources(TREES.program)}
+    wanted = ("go.mod", "go.sum", "loop/loop.go", "treesitter/treesitter.go")
+    assert files >= {f"libraries/{name}" for name in wanted} | {"meter/meter.go", "slab/slab.go"}
+    assert not any(name.startswith("libraries/sqlite") for name in files)
+
+
+def verdicts(recording: Recording) -> dict[str, Label]:
+    rows = ledger.rows({STUDY.name: recording}, [STUDY])
+    return {row.claim.id: row.verdict.label for row in rows}
+
+
+def test_a_share_above_the_bar_fails(recording: Recording) -> None:
+    assert set(verdicts(recording).values()) == {Label.FAILS}
+
+
+def test_small_shares_hold(recording: Recording) -> None:
+    busy = {
+        name: {
+            round_: replace(p, stacks=(*p.stacks, (("main.main",), 99 * p.total)))
+            for round_, p in found.items()
+        }
+        for name, found in recording.cpu_profiles.items()
+    }
+    assert set(verdicts(replace(recording, cpu_profiles=busy)).values()) == {Label.HOLDS}
+
+
+def test_a_library_that_does_not_build_is_left_out_alone(recording: Recording) -> None:
+    sqlite = {way.variant.benchmark for way in SQLITE.ways}
+    frame = recording.frame[~recording.frame["benchmark"].isin(sqlite)]
+    profiles = {
+        name: found
+        for name, found in recording.cpu_profiles.items()
+        if not name.startswith("Sqlite")
+    }
+    left = replace(recording, frame=frame, cpu_profiles=profiles)
+    found = verdicts(left)
+    assert found.pop("X13a") is Label.UNMEASURED
+    assert Label.UNMEASURED not in found.values()
+    for chart in STUDY.charts:
+        drawn = CHARTS[chart.name](left)
+        assert len(drawn.data)
+        assert "nan" not in drawn.alt
+        assert "sqlite" not in drawn.alt
+
+
+@pytest.mark.usefixtures("machine")
+def test_without_the_libraries_a_recorded_run_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unfetched(programs: object) -> None:
+        raise MissingTool("the libraries cannot be fetched", "gosrc/libraries")
+
+    monkeypatch.setattr(builds, "fetch_modules", unfetched)
+    assert set(languages.tools(STUDY, [TODAY_GO], print).missing) == {TODAY_GO}
+    shown = open_study("libraries", Settings("measure", BUDGETS["tiny"]))
+    assert shown.mode == "replay"
+    assert "the libraries cannot be fetched" in shown.notices[0]
+
+
+def test_a_failed_download_says_why() -> None:
+    said = 'go: github.com/mattn/go-sqlite3: Get "…": dial tcp: no route to host\n'
+
+    def offline(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(command, 1, "", said)
+
+    builds.fetch_modules(["cstr"], offline)  # needs none
+    with pytest.raises(MissingTool, match="no route to host"):
+        builds.fetch_modules([SERVER.program, "cstr"], offline)
+
+
+def test_one_that_fails_to_build_is_noted_and_the_others_are_measured(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(program: str, *arguments: Any) -> Path:
+        if program == MESSAGES.program:
+            raise GccostError("no C library", program)
+        return machine.build(program, *arguments)
+
+    monkeypatch.setattr(builds, "build", broken)
+    plan = campaign.plan([STUDY], BUDGETS["tiny"])
+    run = campaign.measure(plan)
+    failed = {name.partition("/")[0] for name in run.manifest()["failed"]}
+    assert failed == {profile_of(MESSAGES.judged).benchmark}
+    measured = set(Recording.load(STUDY, run).frame["benchmark"])
+    assert measured == {load.judged.benchmark for load in WORKLOADS if load is not MESSAGES}
+
+
+def test_explain_agrees_with_the_chapter(recording: Recording) -> None:
+    for found in recording.cpu_profiles.values():
+        for profile in found.values():
+            parts = explain.explain(profile)["parts"]
+            share = stacks.phases(profile)["registering"]
+            assert parts["registering"] == pytest.approx(share, rel=1e-4)
