@@ -144,7 +144,8 @@ def build(
         environment["GODEBUG"] = "goindex=0"
     folder, arguments = paths.GOSRC, ["test", "-c"]
     if number(toolchain.version) < OLDEST_DRIVER:
-        folder = _gopath_copy(program, into / f"{program}-{layout}-gopath")
+        # For each release its own, because releases build at the same time.
+        folder = _gopath_copy(program, into / f"{program}-go{toolchain.version}-{layout}-gopath")
         environment |= {"GO111MODULE": "off", "GOPATH": str(folder.parent.parent)}
     else:
         arguments.append("-trimpath")

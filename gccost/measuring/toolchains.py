@@ -184,8 +184,9 @@ def absent(releases: Iterable[str]) -> str:
     if not missing:
         return ""
     return (
-        f"{missing} Go releases are not on this machine: about {missing * _DOWNLOADED:,} MB to "
-        f"download, {missing * _ON_DISK:,} MB on disk; remove them again with gccost remove"
+        f"Go releases that are not on this machine: {missing}. They take about "
+        f"{missing * _DOWNLOADED:,} MB to download and {missing * _ON_DISK:,} MB on disk; "
+        "gccost remove removes them again"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ SIGNED = {
 }
 _SIGNATURES = 12_000  # as in chapter 4
 # An interval of less than 5 % needs so many rounds.
-_ROUNDS = 5
+_ROUNDS = 8
 _OPERATIONS = {
     **dict.fromkeys((FREE, CALL, MALLOC), 500_000),
     **dict.fromkeys((HEAP_FREE, FINALIZER, CLEANUP, SLAB), AS_PUBLISHED),
@@ -86,7 +86,7 @@ class Figure:
     metric: str = "ns/op"
     under: Variant | None = None  # of a ratio
     colour: str = BLUE
-    published: Mapping[str, float] | None = None  # by release
+    published: Mapping[str, float] = field(default_factory=dict, hash=False)  # by release
 
     @property
     def unit(self) -> str:
@@ -114,7 +114,7 @@ def _pairs(values: Sequence[float]) -> Iterator[tuple[float, float]]:
 MANUAL = Figure("manual free", FREE, published={DOCUMENT_GO: 75, ISSUE_GO: 73.42})
 COSTS = (
     MANUAL,
-    Figure("heap handle, manual free", HEAP_FREE, colour=MUTED),
+    Figure("heap handle, freed", HEAP_FREE, colour=MUTED),
     Figure("slabs of 64", SLAB, colour=INK),
     Figure(
         *("finalizer frees", FINALIZER),
@@ -148,7 +148,7 @@ RATIOS = (
 ONE_CALL = Figure("call into C", CALL, colour=INK)
 PAIR = Figure("malloc and free in C", MALLOC, colour=MUTED)
 REGISTERING = Figure("SetFinalizer alone", ATTACH, "call-ns", colour=ORANGE)
-PER_CYCLE = Figure("a special in a GC cycle", LIVE, "special-ns", colour=PURPLE)
+PER_CYCLE = Figure("a special, per cycle", LIVE, "special-ns", colour=PURPLE)
 SIGNING = tuple(
     Figure(name, variant, RATE, colour=colour)
     for (name, variant), colour in zip(SIGNED.items(), (BLUE, MUTED, ORANGE, GREEN), strict=True)
@@ -212,11 +212,8 @@ def causes(recording: Recording) -> list[str]:
 
 def notes() -> Markup:
     """The lines of the release notes that concern these costs, in our words."""
-    rows = published.table("release-notes").astype(str)
-    return table(
-        ("Go", "what changed", "source"),
-        [(row["release"], row["what"], row["link"]) for _, row in rows.iterrows()],
-    )
+    rows = published.table("release-notes")[["release", "what", "link"]]
+    return table(("release", "what changed", "source"), rows.to_numpy().tolist())
 
 
 def minor(go: str) -> str:
@@ -286,7 +283,8 @@ def gains(recording: Recording) -> Markup:
 
 # === Charts ==========================================================================
 
-_WHOSE = {CLOUDFLARE_GO: "4", DOCUMENT_GO: "1, 2", ISSUE_GO: "3", TODAY_GO: "today"}
+# The chapters on the documents' releases.
+_WHOSE = {CLOUDFLARE_GO: "ch. 4", DOCUMENT_GO: "ch. 1, 2", ISSUE_GO: "ch. 3", TODAY_GO: "today"}
 
 
 def _at(go: str) -> float:
@@ -295,17 +293,8 @@ def _at(go: str) -> float:
 
 def _marked(axes: Axes, _: str) -> None:
     """Mark the documents' releases and today's."""
-    for go, whose in _WHOSE.items():
-        axes.axvline(_at(go), color=MUTED, linewidth=0.8, linestyle=":", zorder=0)
-        axes.annotate(
-            whose,
-            (_at(go), 1),
-            xycoords=axes.get_xaxis_transform(),
-            xytext=(2, -9),
-            textcoords="offset points",
-            fontsize=7.5,
-            color=MUTED,
-        )
+    for go in _WHOSE:
+        axes.axvline(_at(go), color=MUTED, linewidth=1, linestyle="--", zorder=0)
 
 
 def _lines(recording: Recording, figures: Sequence[Figure], panel: str = "") -> list[Point]:
@@ -319,7 +308,7 @@ def _lines(recording: Recording, figures: Sequence[Figure], panel: str = "") -> 
             () if figure.under else recording.values(figure.variant, go, figure.metric),
             rounding.value(estimate.value, figure.unit),
             figure.colour,
-            [Mark((figure.published or {})[go])] if go in (figure.published or {}) else [],
+            [Mark(figure.published[go])] if go in figure.published else [],
             data={"variant": figure.name, "go": go, "unit": figure.unit},
         )
         for figure in figures
@@ -348,7 +337,7 @@ def _over_releases(
         title,
         Axis(label, ticks=ticks),
         y,
-        kind=f"A line chart of {kind} by Go release",
+        kind=f"A line chart of {kind} by release of Go 1.x",
         decorate=_marked,
         **more,  # type: ignore[arg-type]
     )
