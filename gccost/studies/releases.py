@@ -126,13 +126,13 @@ COSTS = (
 )
 RATIOS = (
     Figure(
-        *("finalizer ÷ manual free", FINALIZER),
+        *("finalizer ÷ manual", FINALIZER),
         under=FREE,
         colour=ORANGE,
         published={DOCUMENT_GO: 650 / 75, ISSUE_GO: 676.9 / 73.42},
     ),
     Figure(
-        *("AddCleanup ÷ manual free", CLEANUP),
+        *("AddCleanup ÷ manual", CLEANUP),
         under=FREE,
         colour=GREEN,
         published={ISSUE_GO: 359.7 / 73.42},
@@ -143,7 +143,7 @@ RATIOS = (
         colour=MUTED,
         published={ISSUE_GO: 676.9 / 359.7},
     ),
-    Figure("slabs ÷ manual free", SLAB, under=FREE, colour=INK),
+    Figure("slabs ÷ manual", SLAB, under=FREE, colour=INK),
 )
 ONE_CALL = Figure("call into C", CALL, colour=INK)
 PAIR = Figure("malloc and free in C", MALLOC, colour=MUTED)
@@ -328,16 +328,17 @@ def _ends(points: Sequence[Point]) -> str:
 def _over_releases(
     points: Sequence[Point], title: str, y: Axis | Mapping[str, Axis], kind: str, **more: object
 ) -> Drawing | None:
-    ticks = {_at(go): minor(go) for go in GO_RELEASES}
+    # Close to each other, so without the "1." that all have.
+    ticks = {_at(go): f"{_at(go):.0f}\n{_WHOSE.get(go, '')}" for go in GO_RELEASES}
     label = (
-        "Go release; dotted: the releases of chapters 1 to 4, and today's\ndiamonds: as published"
+        "minor release of Go 1; dashed: those of the chapters, and today's\ndiamonds: as published"
     )
     return curves(
         points,
         title,
         Axis(label, ticks=ticks),
         y,
-        kind=f"A line chart of {kind} by release of Go 1.x",
+        kind=f"A line chart of {kind} by minor release of Go 1",
         decorate=_marked,
         **more,  # type: ignore[arg-type]
     )
@@ -401,12 +402,16 @@ def parts(recording: Recording) -> Drawing | None:
                 ]
             )
     points += _lines(recording, (PER_CYCLE,), _CYCLE)
-    found = jumps(recording, MANUAL)
-    told = ", ".join(f"{change(found[go])} on Go {minor(go)}" for go in found)
+    found, calls = (jumps(recording, figure) for figure in (MANUAL, ONE_CALL))
+    told = "; ".join(
+        f"{change(step)} on Go {minor(go)}"
+        + (f", where a call into C changes by {change(calls[go])}" if go in calls else "")
+        for go, step in found.items()
+    )
     axis = Axis(limits=(0, None))
     return _over_releases(
         points,
-        f"A manual free changes with its calls into C: {told or 'no significant step'}",
+        f"The manual free changes by {told}" if told else "The manual free does not change",
         dict.fromkeys((_FREE, _RECORD, _EMPTY, _CYCLE), axis),
         "the parts of the cost",
         height=6,

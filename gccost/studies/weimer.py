@@ -362,7 +362,7 @@ _BY_JDK = {
     "plain, must be allocated": (KEPT, BLUE),
     "Cleaner": (CLEANER, GREEN),
     "finalize": (FINALIZE, ORANGE),
-    "finalize, --finalization=disabled": (jvm("Finalize", finalization="disabled"), MUTED),
+    "finalize, disabled": (jvm("Finalize", finalization="disabled"), MUTED),
 }
 
 
@@ -385,15 +385,17 @@ def releases(recording: Recording) -> Drawing | None:
             colour=ink,
         )
     ]
-    told = "; ".join(
-        f"{line} {' to '.join(dict.fromkeys(p.label for p in (each[0], each[-1])))}"
+    told = ", ".join(
+        f"{line} {rounding.plain(min(values))} to {rounding.nanoseconds(max(values))}"
         for line, each in by_line(points).items()
+        if line in ("Cleaner", "finalize")
+        for values in [[p.estimate.value for p in each]]
     )
     return curves(
         points,
-        f"CPU time per object, oldest to newest JDK: {told}",
+        f"CPU time per object, depending on the JDK: {told}",
         Axis("JDK", ticks={float(number(on)): str(number(on)) for on in RELEASES}),
-        Axis("CPU time per object (ns), net of an idle JVM", limits=(0, None)),
+        Axis("CPU ns per object, net of an idle JVM", limits=(0, None)),
         kind="A line chart of the CPU time per object by JDK",
     )
 
