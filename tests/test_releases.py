@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from subprocess import CompletedProcess
+from subprocess import CompletedProcess, run
 
 import pytest
 import recordings
 from faketools import FakeTools
 
+from gccost import paths
 from gccost.choosing import choose_release
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import published
@@ -85,6 +87,20 @@ def test_a_release_without_addcleanup_is_not_asked_for_it() -> None:
 def test_no_other_study_needs_the_releases_between() -> None:
     others = {go for of in STUDIES.values() if of is not STUDY for go in of.releases}
     assert len(others & {*GO_RELEASES}) < len(GO_RELEASES) / 2
+
+
+def test_a_release_that_is_added_is_measured_like_the_others(tmp_path: Path) -> None:
+    listed = tmp_path / "releases.csv"
+    listed.write_text(paths.RELEASES.read_text() + "1.99.1,linux-amd64,h1:=\n")
+    program = (
+        "import pathlib, sys; from gccost import paths\n"
+        "paths.RELEASES = pathlib.Path(sys.argv[1])\n"
+        "from gccost.studies.releases import STUDY\n"
+        "print(sum(case.release == '1.99.1' for case in STUDY.cases))"
+    )
+    command = [sys.executable, "-c", program, str(listed)]
+    done = run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == sum(case.release == TODAY_GO for case in STUDY.cases)
 
 
 def test_the_notes_name_listed_releases() -> None:
@@ -173,16 +189,16 @@ def test_releases_that_are_damaged_missing_or_do_not_build_are_named_and_left_ou
     assert "is not the pinned" in done.stderr
     assert f"Go {missing} is skipped" in done.stderr
     assert "cannot be fetched" in done.stderr
-    run = tools.the_run()
-    assert run.holds("releases")
-    measured = set(Recording.load(STUDY, run).releases)
+    found = tools.the_run()
+    assert found.holds("releases")
+    measured = set(Recording.load(STUDY, found).releases)
     assert measured == {*GO_RELEASES} - {damaged, missing, unbuilt}
-    troubles = [what for whats in run.manifest()["troubles"].values() for what in whats]
+    troubles = [what for whats in found.manifest()["troubles"].values() for what in whats]
     assert any(f"Go {unbuilt}" in what and why in what for what in troubles)
     # Nothing is measured twice.
-    before = run.samples.read_bytes()
+    before = found.samples.read_bytes()
     assert tools.gccost("measure", GCCOST_ONLY="releases").returncode == 0
-    assert run.samples.read_bytes() == before
+    assert found.samples.read_bytes() == before
 
 
 def test_downloaded_releases_are_removed_again_and_the_room_is_told(tools: FakeTools) -> None:
@@ -212,13 +228,13 @@ def test_more_rounds_are_made_from_the_standard_budget_on(tools: FakeTools) -> N
 def test_each_release_is_built_in_the_way_that_it_knows(version: str, tmp_path: Path) -> None:
     seen = {}
 
-    def run(command: list[str], **how: object) -> CompletedProcess[str]:
+    def made(command: list[str], **how: object) -> CompletedProcess[str]:
         seen.update(how, command=command)
         Path(command[command.index("-o") + 1]).touch()
         return CompletedProcess(command, 0, "", "")
 
     go = Toolchain(version, Path("/nowhere"), "module proxy")
-    builds.build("across", go, CCompiler(("cc",), "cc 1.0", "system"), 7, tmp_path, run)
+    builds.build("across", go, CCompiler(("cc",), "cc 1.0", "system"), 7, tmp_path, made)
     command, environment, folder = seen["command"], seen["env"], Path(seen["cwd"])
     in_gopath = number(version) < (1, 18)
     assert (environment.get("GO111MODULE") == "off") == in_gopath

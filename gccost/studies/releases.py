@@ -58,7 +58,7 @@ _OPERATIONS = {
     **dict.fromkeys((FREE, CALL, MALLOC), 500_000),
     **dict.fromkeys((HEAP_FREE, FINALIZER, CLEANUP, SLAB), AS_PUBLISHED),
     **dict.fromkeys((sized("Allocate", SMALLEST), sized("Finalize", SMALLEST)), AS_PUBLISHED),
-    **dict.fromkeys((sized("Allocate", LARGEST), sized("Finalize", LARGEST)), 200_000),
+    **dict.fromkeys((sized("Allocate", LARGEST), sized("Finalize", LARGEST)), 100_000),
     ATTACH: 100_000,
     LIVE: 200_000,
 }
