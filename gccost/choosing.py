@@ -1,7 +1,7 @@
-"""Interactive menus for chapter 04: choose Ps, GOGC and a release to see their results.
+"""Interactive menus for chapters 04 and 06: choose settings to see their results.
 
-They appear only in JupyterLab. The report and replay show the same results as small
-multiples (the chart "cloudflare-grid").
+They appear only in JupyterLab. The report and replay show the same results as charts and
+tables.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from gccost.measuring.toolchains import title
 from gccost.showing.tables import Prose, table
 from gccost.showing.widgets import reader
 from gccost.studies.cloudflare import GRID_GOGC, GRID_PROCS, PROCS, turns
+from gccost.studies.releases import upgrading
 
 
 def choose(recording: Recording) -> Any:
@@ -34,6 +35,19 @@ def choose(recording: Recording) -> Any:
         release=ipywidgets.Dropdown(
             options=[(title(release), release) for release in recording.releases],
             description="release",
+        ),
+    )
+
+
+def choose_release(recording: Recording) -> Any:
+    """A menu of the measured releases with a comparison to the newest below it."""
+    if not reader():
+        return Prose("*In JupyterLab this cell has a menu: choose your release of Go.*")
+    return ipywidgets.interactive(
+        lambda release: display(upgrading(recording, release)),
+        release=ipywidgets.Dropdown(
+            options=[(title(release), release) for release in reversed(recording.releases)],
+            description="you are on",
         ),
     )
 

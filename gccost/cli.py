@@ -202,16 +202,28 @@ def html() -> None:
 
 
 @main.command()
-def fetch() -> None:
+@_only
+def fetch(only: str) -> None:
     """Download every compiler, so that measuring works offline.
 
-    Fails if today's Go release or that of the first document is unavailable.
+    Without --only, not those of studies that are measured on request. Fails if today's
+    Go release or that of the first document is unavailable.
     """
-    plan = campaign.plan(list(STUDIES.values()), list(BUDGETS.values())[-1], say=_say)
+    chosen = [declared(only)] if only else [s for s in STUDIES.values() if not s.on_request]
+    plan = campaign.plan(chosen, list(BUDGETS.values())[-1], say=_say)
     for release, why in plan.missing.items():
         _say(f"{toolchains.title(release)} is skipped. {why}")
     for go in (toolchains.TODAY_GO, toolchains.DOCUMENT_GO):
         click.echo(f"Go {go} is in {toolchains.fetch(go, _say).goroot}")
+
+
+@main.command()
+def remove() -> None:
+    """Remove the downloaded Go releases, and say how much disk space that frees."""
+    freed = toolchains.remove()
+    for version, size in freed.items():
+        click.echo(f"removed Go {version}: {rounding.mebibytes(size)}")
+    click.echo(f"freed {rounding.mebibytes(sum(freed.values()))}")
 
 
 @main.command()
@@ -327,10 +339,12 @@ def _measure(settings: Settings) -> bool:
     limit, chosen = settings.budget, _chosen(settings)
     for what in runs.passed_over(paths.runs()):
         _say(what)
+    together = [of for of in chosen if not of.command or (settings.only and of.on_request)]
     for of in chosen:
-        if of.command:
+        if of not in together:
             _say(f"{of.name} has its own command, {of.command}; its newest run is shown")
-    together = [of for of in chosen if not of.command]
+        elif of.on_request and (what := toolchains.absent(of.releases)):
+            _say(what)
     if not together:
         return True
     plan = campaign.plan(together, limit, questions(together, limit), _say)

@@ -233,8 +233,9 @@ def _summary(findings: list[Finding]) -> str:
 
 
 def _releases() -> list[str]:
-    """The Go releases that the studies use, oldest first."""
-    named = {release for each in STUDIES.values() for release in each.releases}
+    """The Go releases that the studies use, but for those measured on request, oldest first."""
+    used = (each for each in STUDIES.values() if not each.on_request)
+    named = {release for each in used for release in each.releases}
     of_go = (release for release in named if toolchains.key(release) == "go")
     return sorted(of_go, key=toolchains.number)
 

@@ -237,15 +237,15 @@ def open_study(name: str, settings: Settings | None = None) -> OpenStudy:
         )
 
 
-def _plan(of: Study, settings: Settings) -> campaign.Plan:
-    return campaign.plan([of], settings.budget, questions([of], settings.budget))
+def _plan(of: Study, settings: Settings, *, fetch: bool = True) -> campaign.Plan:
+    return campaign.plan([of], settings.budget, questions([of], settings.budget), fetch=fetch)
 
 
 def _as_it_stands(of: Study, settings: Settings) -> OpenStudy:
     """Open a study without measuring: your own run if it exists, otherwise a recorded run."""
     if settings.mode == "replay":
         return _replayed(of, ())
-    run = campaign.find(_plan(of, settings))
+    run = campaign.find(_plan(of, settings, fetch=False))
     if run is None or not run.holds(of.name):
         how = of.command or f"make measure ONLY={of.name}"
         return _replayed(of, (f"Not measured here (see {how}), so a recorded run is shown.",))

@@ -31,6 +31,11 @@ NS = {
     "AllocateCleanup": 400.0,
     "AllocateOnly": 110.0,
     "EmptyFinalizer": 600.0,
+    "AcrossFree": 80.0,
+    "AcrossCall": 35.0,
+    "AcrossMalloc": 10.0,
+    "AcrossFinalizer": 700.0,
+    "AcrossCleanup": 400.0,
     "ParallelFree": 60.0,
     "ParallelCleanup": 480.0,
     "ParallelAuto": 900.0,
@@ -180,6 +185,9 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
     metrics = common | _of_go(case, _time(case, known) * noise)
     if case.program in ("signing", "churn"):
         metrics |= _of_a_service(case, metrics["ns/op"], number)
+    if case.program == "across":
+        at = {f"at-{x}-records-ns": (CALL + x) * noise for x in range(64, 1024, 128)}
+        metrics |= at | {"call-ns": 580.0 * noise, "special-ns": 90.0 * noise}
     if case.program == "specials":
         metrics |= _of_specials(case, known, noise)
     if case.program == "cycles":
@@ -206,7 +214,7 @@ def _time(case: Case, known: Mapping[str, float]) -> float:
         size = 8 * int(sub["words"])
         records = objects_in_span(size, case.release) + size / 20
         added = {"Allocate": 0.0, "Finalize": 160.0 + 0.6 * records, "Cleanup": 190 + 0.6 * records}
-        return 8 + 0.17 * size + added[variant.benchmark]
+        return 8 + 0.17 * size + added[variant.benchmark.removeprefix("Across")]
     time = 1e6 if variant.benchmark in CYCLES else known.get(variant.benchmark, OTHERWISE)
     return time * (0.92 if variant.gogc == "off" else 1) * (0.8 if variant.runtime == PLUS else 1)
 

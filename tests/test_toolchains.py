@@ -181,7 +181,7 @@ def test_offline_a_missing_release_is_named_with_the_fix(monkeypatch, tmp_path):
     told = []
     with pytest.raises(MissingTool, match=r"Go 1\.2\.3: cannot be fetched .*make measure"):
         toolchains.fetch("1.2.3", told.append)
-    assert told == ["Go 1.2.3: about 100 MB to download, 350 MB on disk"]
+    assert told == ["Go 1.2.3: about 100 MB to download, 400 MB on disk"]
 
 
 @pytest.mark.usefixtures("bare")

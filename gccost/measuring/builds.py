@@ -96,8 +96,8 @@ def _own(path: Path) -> bytes:
 
 
 def shuffles_layout(toolchain: Toolchain) -> bool:
-    """Whether the toolchain's linker can randomize the layout (Go 1.22 and later)."""
-    return number(toolchain.version) >= (1, 22)
+    """Whether the toolchain's linker can randomize the layout (Go 1.23 and later)."""
+    return number(toolchain.version) >= (1, 23)
 
 
 def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Path:
@@ -164,7 +164,7 @@ def build(
     """Build a program's test binary with the given layout, and return its path.
 
     `runtime` is that of a `cases.Variant`; `run` runs the command.
-    Before Go 1.22 the linker has no random layout, so only the C code is shifted, by padding.
+    Before Go 1.23 the linker has no random layout, so only the C code is shifted, by padding.
     A release that cannot build the module builds a copy of the packages in a GOPATH.
 
     Raises DiskFull (a GccostError) for lack of room. This is not a fault of the program or
@@ -172,10 +172,13 @@ def build(
     """
     # The compilers' temporary files are removed with `into`, even if they are killed.
     environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
+    if number(toolchain.version)[:2] == (1, 19):  # cannot index itself in the module cache
+        environment["GODEBUG"] = "goindex=0"
     folder, arguments = module(program), ["test", "-c"]
     package = (paths.GOSRC / program).relative_to(folder)
     if number(toolchain.version) < OLDEST_DRIVER:
-        folder = _gopath_copy(program, into / f"{program}-{layout}-gopath")
+        # For each release its own, because releases build at the same time.
+        folder = _gopath_copy(program, into / f"{program}-go{toolchain.version}-{layout}-gopath")
         environment |= {"GO111MODULE": "off", "GOPATH": str(folder.parent.parent)}
     else:
         arguments.append("-trimpath")

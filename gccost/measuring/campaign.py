@@ -126,7 +126,8 @@ class Plan:
         if case.once:
             return 1
         judged = (case.variant, case.release) in self.questions.judged or case.variant.control
-        return self.budget.judged if judged else self.budget.shown
+        least = case.rounds if self.budget.reaches("standard") else 0
+        return max(self.budget.judged if judged else self.budget.shown, least)
 
 
 def plan(
@@ -134,8 +135,10 @@ def plan(
     budget: Budget,
     questions: Questions | None = None,
     say: Callable[[str], None] = toolchains.silent,
+    *,
+    fetch: bool = True,
 ) -> Plan:
-    """Find the tools that studies need, fetching missing ones if possible.
+    """Find the tools that studies need, downloading missing releases if `fetch`.
 
     `say` gets a line before each download.
     """
@@ -155,7 +158,7 @@ def plan(
             )
         ]
         releases = dict.fromkeys(case.release for case in wanted)
-        tools[study.name] = found = languages.tools(study, releases, say)
+        tools[study.name] = found = languages.tools(study, releases, say, fetch=fetch)
         for case in wanted:
             if case.release in found.found and found.compiler is not None:
                 other = pool.setdefault(case.name, case)

@@ -72,7 +72,10 @@ NO_GREEN_TEA = "nogreenteagc"
 LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly", "SlabSurvivors"})
 # Loops that allocate nothing on the Go heap, whose slices are timed (see gosrc/meter).
 STATIONARY = frozenset(
-    {"AllocateFree", "AllocateDefer", "Manual", "Batch", "LiveManual", "HeapManual"}
+    {
+        *("AllocateFree", "AllocateDefer", "Manual", "Batch", "LiveManual", "HeapManual"),
+        *("AcrossFree", "AcrossCall", "AcrossMalloc"),
+    }
 )
 # Loops whose threads wait even on an idle machine: the GC starts and stops them several
 # times a millisecond, or there are more threads than CPUs.
@@ -90,7 +93,7 @@ PROCESSES = 4
 # Benchmarks that call runtime.AddCleanup; all others run on every release.
 NEEDS_CLEANUP = frozenset(
     {
-        *("AllocateCleanup", "Cleanup", "ParallelCleanup", "UntilFreeCleanup"),
+        *("AllocateCleanup", "Cleanup", "ParallelCleanup", "UntilFreeCleanup", "AcrossCleanup"),
         *(
             "LiveCleanup",
             "HeapCleanup",
@@ -201,6 +204,7 @@ class Case:
     retained_bytes: int = 0
     traced: bool = False
     once: bool = False  # the result is deterministic, so one sample is enough
+    rounds: int = 0  # the fewest at the standard budget and larger ones
 
     def __post_init__(self) -> None:
         if self.variant.benchmark in NEEDS_CLEANUP and number(self.release) < number("1.24"):
@@ -303,6 +307,11 @@ class Experiment:
     def within(self, limit: Budget) -> tuple[Case, ...]:
         """The cases at a budget, with the budget's N."""
         return tuple(c.scaled(limit.scale) for c in self.cases if limit.reaches(c.min_budget))
+
+    @property
+    def on_request(self) -> bool:
+        """Whether the campaign measures it, but only if it is asked for by name."""
+        return self.command == f"make report ONLY={self.name}"
 
     @property
     def controls(self) -> tuple[tuple[Ratio, str], ...]:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from gccost import paths
-from gccost.errors import MissingTool
+from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.measuring import benchfmt, builds, java, jdks, samples, toolchains
 from gccost.measuring.cases import Build, Case, Experiment
 
@@ -49,7 +49,8 @@ class Language:
     folder: Path  # of its programs
     compiles_with: str  # the compiler's kind, in words
     environment: Callable[[Any], dict[str, str]]  # for a toolchain's commands
-    fetch: Callable[[str, Say], Any]  # the toolchain of a release
+    find: Callable[[str], Any]  # the toolchain of a release; None if it is not on this machine
+    fetch: Callable[[str, Say], Any]  # the same, downloaded if it is not
     compiler: Callable[[Iterable[str], Say], Compiler]  # builds the programs for all releases
     source_hash: Callable[[list[str]], str]  # of programs' sources
     random_layout: Callable[
@@ -89,6 +90,7 @@ _BY_KEY: Mapping[str, Language] = MappingProxyType(
             folder=paths.GOSRC,
             compiles_with="C compiler",
             environment=lambda go: go.environment(),
+            find=lambda release: toolchains.find(release),
             fetch=lambda release, say: toolchains.fetch(release, say),
             compiler=_go_compiler,
             source_hash=lambda programs: builds.source_hash(programs),
@@ -104,6 +106,7 @@ _BY_KEY: Mapping[str, Language] = MappingProxyType(
             folder=paths.JAVASRC,
             compiles_with="javac",
             environment=_java_environment,
+            find=lambda release: jdks.find(release),
             fetch=lambda release, say: jdks.fetch(release, say),
             compiler=_java_compiler,
             source_hash=lambda programs: java.source_hash(programs),
@@ -127,8 +130,13 @@ def source_hashes(experiment: Experiment) -> dict[str, str]:
     return {program: of(experiment).source_hash([program]) for program in experiment.packages}
 
 
-def tools(experiment: Experiment, releases: Iterable[str], say: Say) -> Tools:
-    """Find an experiment's tools for the releases, fetching missing ones if possible."""
+def tools(
+    experiment: Experiment, releases: Iterable[str], say: Say, *, fetch: bool = True
+) -> Tools:
+    """Find an experiment's tools for the releases, downloading missing ones if `fetch`.
+
+    A release that cannot be fetched, or whose toolchain is damaged, is left out.
+    """
     spoken, found, missing = of(experiment), {}, {}
     releases = list(releases)
     try:
@@ -137,7 +145,12 @@ def tools(experiment: Experiment, releases: Iterable[str], say: Say) -> Tools:
         return Tools({}, None, dict.fromkeys(releases, str(error)))
     for release in releases:
         try:
-            found[release] = spoken.fetch(release, say)
-        except MissingTool as error:
+            toolchain = spoken.fetch(release, say) if fetch else spoken.find(release)
+        except DiskFull:
+            raise
+        except GccostError as error:
             missing[release] = str(error)
+        else:
+            if toolchain is not None:
+                found[release] = toolchain
     return Tools(found, compiler, missing)

@@ -65,6 +65,7 @@ TODAY_GO: Final = max(GO_RELEASES, key=number)
 
 OLDEST_DRIVER: Final = (1, 18)  # the oldest Go that can build the module and download releases
 _STAND_INS = paths.CACHE / "standins"
+_DOWNLOADED, _ON_DISK = 100, 400  # megabytes of a Go release, on average
 
 # Go's folders and network settings. They do not affect compilation, so the user's values are
 # kept.
@@ -174,10 +175,51 @@ def pin(version: str, say: Callable[[str], None] = silent) -> str:
     return added
 
 
+def absent(releases: Iterable[str]) -> str:
+    """What will be downloaded for Go releases, in a sentence; empty if nothing will be."""
+    missing = 0
+    for release in releases:
+        with suppress(GccostError):  # a damaged one is reported when it is used
+            missing += find(release) is None
+    if not missing:
+        return ""
+    return (
+        f"Go releases that are not on this machine: {missing}. They take about "
+        f"{missing * _DOWNLOADED:,} MB to download and {missing * _ON_DISK:,} MB on disk; "
+        "gccost remove removes them again"
+    )
+
+
+def remove() -> dict[str, int]:
+    """Remove every listed Go release from Go's module cache; the bytes that each has freed."""
+    freed = {}
+    for version in GO_RELEASES:
+        goroot, records, module = _cached(version)
+        folders = [goroot, *goroot.rglob("*")] if goroot.is_dir() else []
+        files = [f for f in [*folders, *records.glob(f"{module}.*")] if not f.is_dir()]
+        if not files:
+            continue
+        freed[version] = sum(file.lstat().st_size for file in files)
+        for folder in filter(Path.is_dir, folders):
+            folder.chmod(0o755)  # Go makes the folders of its cache read-only
+        for file in files:
+            file.unlink()
+        shutil.rmtree(goroot, ignore_errors=True)
+    find.cache_clear()
+    return freed
+
+
+def _cached(version: str) -> tuple[Path, Path, str]:
+    """A release's folder in the module cache, the folder of its records, and their name."""
+    module, cache = _module_version(version), _module_cache()
+    records = cache / "cache" / "download" / "golang.org" / "toolchain" / "@v"
+    return cache / "golang.org" / f"toolchain@{module}", records, module
+
+
 def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
     """Download a release with Go, and return its sum and its folder in the module cache."""
     by = driver(say)
-    say(f"Go {version}: about 100 MB to download, 350 MB on disk")
+    say(f"Go {version}: about {_DOWNLOADED} MB to download, {_ON_DISK} MB on disk")
     module = f"golang.org/toolchain@{_module_version(version)}"
     download = processes.run(
         [str(by.go), "mod", "download", "-json", module],
@@ -257,10 +299,7 @@ def _ask(command: Path, source: str) -> Toolchain | None:
 
 def _in_module_cache(version: str) -> Toolchain | None:
     """A release that `go` has downloaded before, ready to run."""
-    module = _module_version(version)
-    cache = _module_cache()
-    goroot = cache / "golang.org" / f"toolchain@{module}"
-    records = cache / "cache" / "download" / "golang.org" / "toolchain" / "@v"
+    goroot, records, module = _cached(version)
     # A `.partial` file exists while Go unpacks.
     if not (goroot / "bin" / "go").is_file() or (records / f"{module}.partial").exists():
         return None
@@ -278,7 +317,7 @@ def _check_sum(version: str, found: str, goroot: Path) -> None:
         raise GccostError(
             f"its sum is {found}, which is not the pinned {pinned}",
             f"Go {version} in {goroot}",
-            "run `go clean -modcache` and try again; if it comes back, do not trust the proxy",
+            "run `gccost remove` and try again; if it comes back, do not trust the proxy",
         )
 
 

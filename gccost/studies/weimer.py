@@ -358,6 +358,48 @@ def cost(recording: Recording) -> Drawing | None:
     )
 
 
+_BY_JDK = {
+    "plain, must be allocated": (KEPT, BLUE),
+    "Cleaner": (CLEANER, GREEN),
+    "finalize": (FINALIZE, ORANGE),
+    "finalize, disabled": (jvm("Finalize", finalization="disabled"), MUTED),
+}
+
+
+@chart("weimer-releases", "None of the kinds of handle was measured")
+def releases(recording: Recording) -> Drawing | None:
+    """The CPU time per object of each kind of handle, over the JDKs."""
+    points = [
+        point
+        for line, (variant, ink) in _BY_JDK.items()
+        for on in recording.releases
+        for point in levels(
+            recording,
+            "",
+            line,
+            on,
+            [(float(number(on)), variant)],
+            "cpu-s",
+            find=per_object,
+            data={"unit": "cpu-ns/op, net"},
+            colour=ink,
+        )
+    ]
+    told = ", ".join(
+        f"{line} {rounding.plain(min(values))} to {rounding.nanoseconds(max(values))}"
+        for line, each in by_line(points).items()
+        if line in ("Cleaner", "finalize")
+        for values in [[p.estimate.value for p in each]]
+    )
+    return curves(
+        points,
+        f"CPU time per object, depending on the JDK: {told}",
+        Axis("JDK", ticks={float(number(on)): str(number(on)) for on in RELEASES}),
+        Axis("CPU ns per object, net of an idle JVM", limits=(0, None)),
+        kind="A line chart of the CPU time per object by JDK",
+    )
+
+
 def _mebibytes(recording: Recording, variant: Variant, on: str, metric: str) -> Found:
     values, estimate = timed(recording, variant, on, metric)
     return [v / 2**20 for v in values], scaled(estimate, 1 / 2**20)
@@ -677,6 +719,7 @@ STUDY = Study(
         registered,
         heaps,
         leaks,
+        releases,
     ),
 )
 JMH = Study(

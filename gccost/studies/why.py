@@ -23,7 +23,6 @@ from gccost.measuring.toolchains import (
     DOCUMENT_GO,
     GO_RELEASES,
     ISSUE_GO,
-    OLDEST_DRIVER,
     TODAY_GO,
     number,
 )
@@ -119,8 +118,8 @@ def looping(variant: Variant, go: str, min_budget: str = "tiny") -> Case:
 
 
 def _releases() -> Iterator[Case]:
-    """One call by its object's place, and the loops, on each release that builds the module."""
-    for go in (go for go in GO_RELEASES if number(go) >= OLDEST_DRIVER):
+    """One call by its object's place, and the loops, on the documents' releases and later ones."""
+    for go in (go for go in GO_RELEASES if go == DOCUMENT_GO or number(go) >= number(CLEANUP_GO)):
         today = go == TODAY_GO
         min_budget = "tiny" if today else "standard"
         kinds = ["Finalizer", "Cleanup"] if number(go) >= number(CLEANUP_GO) else ["Finalizer"]

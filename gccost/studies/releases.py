@@ -1,0 +1,500 @@
+"""Release by release: the ways to free C memory, and their parts, on every Go release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from matplotlib.axes import Axes
+
+from gccost import rounding, stats
+from gccost.judging import published
+from gccost.judging.claims import Study
+from gccost.judging.recording import Recording
+from gccost.measuring.cases import AS_PUBLISHED, RECORD, Case, Ratio, Variant
+from gccost.measuring.toolchains import (
+    CLEANUP_GO,
+    CLOUDFLARE_GO,
+    DOCUMENT_GO,
+    GO_RELEASES,
+    ISSUE_GO,
+    TODAY_GO,
+    number,
+)
+from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE
+from gccost.showing.plots import Axis, Drawing, Mark, Point, by_line, chart, curves
+from gccost.showing.tables import Markup, Prose, table
+from gccost.stats import Estimate, Width
+from gccost.studies.cloudflare import MOST_PROCS, RATE, turns
+from gccost.studies.common import levels, measured
+
+# === Cases ===========================================================================
+
+
+def sized(what: str, words: int) -> Variant:
+    """A variant of an object of so many pointer words: "Allocate", or "Finalize"."""
+    return Variant(f"Across{what}", sub=(("words", str(words)),))
+
+
+FREE, CALL, MALLOC, HEAP_FREE, FINALIZER, CLEANUP, SLAB = (
+    Variant(f"Across{what}")
+    for what in ("Free", "Call", "Malloc", "HeapFree", "Finalizer", "Cleanup", "Slab")
+)
+ATTACH = Variant("AcrossAttach", gogc="off", setting="precise")
+LIVE = Variant("AcrossLive", setting="precise")
+SMALLEST, LARGEST = 1, 512  # pointer words: the ends of sean's table
+SIGNED = {
+    "1 P": turns(1),
+    "1 P, GOGC=400": turns(1, "400"),
+    f"{MOST_PROCS} Ps": turns(MOST_PROCS),
+    f"{MOST_PROCS} Ps, GOGC=400": turns(MOST_PROCS, "400"),
+}
+_SIGNATURES = 12_000  # as in chapter 4
+# An interval of less than 5 % needs so many rounds.
+_ROUNDS = 8
+_OPERATIONS = {
+    **dict.fromkeys((FREE, CALL, MALLOC), 500_000),
+    **dict.fromkeys((HEAP_FREE, FINALIZER, CLEANUP, SLAB), AS_PUBLISHED),
+    **dict.fromkeys((sized("Allocate", SMALLEST), sized("Finalize", SMALLEST)), AS_PUBLISHED),
+    **dict.fromkeys((sized("Allocate", LARGEST), sized("Finalize", LARGEST)), 100_000),
+    ATTACH: 100_000,
+    LIVE: 200_000,
+}
+
+
+def _cases() -> Iterator[Case]:
+    for go in GO_RELEASES:
+        for variant, n in _OPERATIONS.items():
+            if variant != CLEANUP or number(go) >= number(CLEANUP_GO):
+                kept = RECORD if variant.gogc == "off" else 0
+                yield Case("across", variant, go, n, retained_bytes=kept, rounds=_ROUNDS)
+        for variant in SIGNED.values():
+            yield Case("signing", variant, go, _SIGNATURES, traced=True, rounds=_ROUNDS)
+
+
+# === Estimates =======================================================================
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure that is compared between releases: a cost, or a ratio of two."""
+
+    name: str
+    variant: Variant
+    metric: str = "ns/op"
+    under: Variant | None = None  # of a ratio
+    colour: str = BLUE
+    published: Mapping[str, float] = field(default_factory=dict, hash=False)  # by release
+
+    @property
+    def unit(self) -> str:
+        """Its unit, one of `rounding.FORMATS`."""
+        return "ratio" if self.under else "frequency" if self.metric == RATE else "ns"
+
+    def estimate(
+        self, recording: Recording, *releases: str, width: Width = stats.SHOWN
+    ) -> Estimate:
+        """The figure on a release, or on the second of two over that on the first."""
+        variants = [self.variant, *([self.under] if self.under else [])]
+        costs = [recording.cost(v, go, self.metric) for go in reversed(releases) for v in variants]
+
+        def figure(*values: float) -> float:
+            each = [a / b for a, b in _pairs(values)] if self.under else list(values)
+            return each[0] / each[1] if len(releases) > 1 else each[0]
+
+        return stats.combine(figure, costs, width)
+
+
+def _pairs(values: Sequence[float]) -> Iterator[tuple[float, float]]:
+    return zip(values[::2], values[1::2], strict=True)
+
+
+MANUAL = Figure("manual free", FREE, published={DOCUMENT_GO: 75, ISSUE_GO: 73.42})
+COSTS = (
+    MANUAL,
+    Figure("heap handle, freed", HEAP_FREE, colour=MUTED),
+    Figure("slabs of 64", SLAB, colour=INK),
+    Figure(
+        *("finalizer frees", FINALIZER),
+        colour=ORANGE,
+        published={DOCUMENT_GO: 650, ISSUE_GO: 676.9},
+    ),
+    Figure("AddCleanup frees", CLEANUP, colour=GREEN, published={ISSUE_GO: 359.7}),
+    Figure("empty finalizer, no C", sized("Finalize", SMALLEST), colour=PURPLE),
+)
+RATIOS = (
+    Figure(
+        *("finalizer ÷ manual", FINALIZER),
+        under=FREE,
+        colour=ORANGE,
+        published={DOCUMENT_GO: 650 / 75, ISSUE_GO: 676.9 / 73.42},
+    ),
+    Figure(
+        *("AddCleanup ÷ manual", CLEANUP),
+        under=FREE,
+        colour=GREEN,
+        published={ISSUE_GO: 359.7 / 73.42},
+    ),
+    Figure(
+        *("finalizer ÷ AddCleanup", FINALIZER),
+        under=CLEANUP,
+        colour=MUTED,
+        published={ISSUE_GO: 676.9 / 359.7},
+    ),
+    Figure("slabs ÷ manual", SLAB, under=FREE, colour=INK),
+)
+ONE_CALL = Figure("call into C", CALL, colour=INK)
+PAIR = Figure("malloc and free in C", MALLOC, colour=MUTED)
+REGISTERING = Figure("SetFinalizer alone", ATTACH, "call-ns", colour=ORANGE)
+PER_CYCLE = Figure("a special, per cycle", LIVE, "special-ns", colour=PURPLE)
+SIGNING = tuple(
+    Figure(name, variant, RATE, colour=colour)
+    for (name, variant), colour in zip(SIGNED.items(), (BLUE, MUTED, ORANGE, GREEN), strict=True)
+)
+FIGURES = (*COSTS, *RATIOS, ONE_CALL, PAIR, REGISTERING, PER_CYCLE, *SIGNING)
+
+# Many steps are tested, so few of them may seem to be jumps by chance.
+_CERTAIN = Width(confidence=0.99)
+
+
+def jumps(recording: Recording, figure: Figure) -> dict[str, Estimate]:
+    """The releases on which a figure differs significantly from that on the one before it.
+
+    The estimate is the figure over that on the release before.
+    """
+    steps = {
+        after: figure.estimate(recording, before, after, width=_CERTAIN)
+        for before, after in pairwise(recording.releases)
+    }
+    return {go: e for go, e in steps.items() if e.samples and not e.contains(1)}
+
+
+def change(estimate: Estimate) -> str:
+    """A ratio as a change: "−35.1 %"."""
+    return ("+" if estimate.value > 1 else "") + rounding.percent(estimate.value - 1)
+
+
+def moved(recording: Recording) -> Markup:
+    """A table of the releases on which a figure jumped, and by how much."""
+    found = {figure: jumps(recording, figure) for figure in FIGURES}
+    found = {figure: steps for figure, steps in found.items() if steps}
+    return table(
+        ("Go", *(figure.name for figure in found)),
+        [
+            (minor(go), *(change(steps[go]) if go in steps else "" for steps in found.values()))
+            for go in recording.releases
+            if any(go in steps for steps in found.values())
+        ],
+    )
+
+
+def causes(recording: Recording) -> list[str]:
+    """For each jump of the manual free: the parts of the change in ns, in a sentence."""
+    said = []
+    for before, after in pairwise(recording.releases):
+        if after not in jumps(recording, MANUAL):
+            continue
+        whole, call, pair = (
+            recording.level(figure.variant, after).value
+            - recording.level(figure.variant, before).value
+            for figure in (MANUAL, ONE_CALL, PAIR)
+        )
+        said.append(
+            f"From Go {minor(before)} to {minor(after)} a manual free changed by "
+            f"{rounding.nanoseconds(whole)}. Its two calls into C account for "
+            f"{rounding.nanoseconds(2 * call)}, and malloc and free themselves for "
+            f"{rounding.nanoseconds(pair)}."
+        )
+    return said
+
+
+def notes() -> Markup:
+    """The lines of the release notes that concern these costs, in our words."""
+    rows = published.table("release-notes")[["release", "what", "link"]]
+    return table(("release", "what changed", "source"), rows.to_numpy().tolist())
+
+
+def minor(go: str) -> str:
+    """A release without its patch: "1.27" of "1.27.4"."""
+    return ".".join(go.split(".")[:2])
+
+
+def overview(recording: Recording) -> Markup:
+    """A table of every release: costs, and the ratios to a manual free."""
+    shown = (*COSTS, *RATIOS[:2], ONE_CALL, REGISTERING, PER_CYCLE)
+    return table(
+        ("Go", *(figure.name for figure in shown)),
+        [
+            (go, *(_told(figure.estimate(recording, go), figure.unit) for figure in shown))
+            for go in recording.releases
+        ],
+    )
+
+
+def _told(estimate: Estimate, unit: str) -> str:
+    return rounding.value(estimate.value, unit) if estimate.samples else "–"
+
+
+def upgrading(recording: Recording, go: str) -> Markup | Prose:
+    """A table of one release next to the newest measured."""
+    newest = recording.releases[-1] if recording.releases else TODAY_GO
+    rows = []
+    for figure in (*COSTS, *RATIOS[:2], PER_CYCLE, *SIGNING):
+        then, now, over = (
+            figure.estimate(recording, *on) for on in ((go,), (newest,), (go, newest))
+        )
+        if now.samples:
+            rows.append(
+                (
+                    *(figure.name, _told(then, figure.unit), _told(now, figure.unit)),
+                    "" if go == newest or not over.samples else _differs(over),
+                )
+            )
+    if not rows:
+        return Prose(f"Go {go} was not measured.")
+    header = ("", f"Go {minor(go)}", f"Go {minor(newest)}", "change")
+    return table(header, rows, caption=f"If you are on Go {minor(go)}")
+
+
+def _differs(over: Estimate) -> str:
+    return "no significant difference" if over.contains(1) else change(over)
+
+
+def gains(recording: Recording) -> Markup:
+    """A table of what upgrading to the newest release changes, by the release upgraded from."""
+    *older, newest = recording.releases or (TODAY_GO,)
+    shown = (*COSTS, PER_CYCLE)
+    return table(
+        (f"to Go {minor(newest)} from", *(figure.name for figure in shown)),
+        [
+            (
+                f"Go {minor(go)}",
+                *(
+                    _differs(over) if over.samples else "–"
+                    for over in (figure.estimate(recording, go, newest) for figure in shown)
+                ),
+            )
+            for go in older
+        ],
+    )
+
+
+# === Charts ==========================================================================
+
+# The chapters on the documents' releases.
+_WHOSE = {CLOUDFLARE_GO: "ch. 4", DOCUMENT_GO: "ch. 1, 2", ISSUE_GO: "ch. 3", TODAY_GO: "today"}
+
+
+def _at(go: str) -> float:
+    return float(number(go)[1])
+
+
+def _marked(axes: Axes, _: str) -> None:
+    """Mark the documents' releases and today's."""
+    for go in _WHOSE:
+        axes.axvline(_at(go), color=MUTED, linewidth=1, linestyle="--", zorder=0)
+
+
+def _lines(recording: Recording, figures: Sequence[Figure], panel: str = "") -> list[Point]:
+    """A line over the releases for each figure."""
+    return measured(
+        Point(
+            panel,
+            figure.name,
+            estimate,
+            _at(go),
+            () if figure.under else recording.values(figure.variant, go, figure.metric),
+            rounding.value(estimate.value, figure.unit),
+            figure.colour,
+            [Mark(figure.published[go])] if go in figure.published else [],
+            data={"variant": figure.name, "go": go, "unit": figure.unit},
+        )
+        for figure in figures
+        for go in recording.releases
+        for estimate in [figure.estimate(recording, go)]
+    )
+
+
+def _ends(points: Sequence[Point]) -> str:
+    return "; ".join(
+        f"{line} {each[0].label} on Go {minor(str(each[0].data['go']))} and {each[-1].label} on "
+        f"{minor(str(each[-1].data['go']))}"
+        for line, each in by_line(points).items()
+    )
+
+
+def _over_releases(
+    points: Sequence[Point], title: str, y: Axis | Mapping[str, Axis], kind: str, **more: object
+) -> Drawing | None:
+    # Close to each other, so without the "1." that all have.
+    ticks = {_at(go): f"{_at(go):.0f}\n{_WHOSE.get(go, '')}" for go in GO_RELEASES}
+    label = (
+        "minor release of Go 1; dashed: those of the chapters, and today's\ndiamonds: as published"
+    )
+    return curves(
+        points,
+        title,
+        Axis(label, ticks=ticks),
+        y,
+        kind=f"A line chart of {kind} by minor release of Go 1",
+        decorate=_marked,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+NOTHING = "No release was measured"
+
+
+@chart("releases-cost", NOTHING)
+def cost(recording: Recording) -> Drawing | None:
+    """The cost of each way to free, on every release."""
+    points = _lines(recording, COSTS)
+    ends = [p for p in points if p.line in ("manual free", "finalizer frees")]
+    return _over_releases(
+        points, f"Cost: {_ends(ends)}", Axis("ns per object (log)", "log"), "the cost", height=11
+    )
+
+
+@chart("releases-ratio", NOTHING)
+def ratio(recording: Recording) -> Drawing | None:
+    """The ratio of each automatic way to a manual free, on every release."""
+    points = _lines(recording, RATIOS)
+    steps = jumps(recording, RATIOS[0])
+    most = max(steps, key=lambda go: abs(math.log(steps[go].value)), default="")
+    where = f"; the largest step is Go {minor(most)}, {change(steps[most])}" if most else ""
+    return _over_releases(
+        points,
+        _ends([p for p in points if p.line == RATIOS[0].name]) + where,
+        Axis("ratio (log)", "log"),
+        "the ratios",
+        height=9,
+    )
+
+
+_FREE, _RECORD, _EMPTY, _CYCLE = (
+    "manual free, and its parts (ns)",
+    "SetFinalizer, for each record in the list (ns)",
+    "SetFinalizer, with an empty list (ns)",
+    "a special in each GC cycle (ns)",
+)
+
+
+@chart("releases-parts", NOTHING)
+def parts(recording: Recording) -> Drawing | None:
+    """The parts of the costs, on every release."""
+    twice = "two calls into C"
+    points = _lines(recording, (MANUAL, PAIR), _FREE)
+    points += levels_over(recording, _FREE, twice, 2.0)
+    for panel, column in ((_RECORD, "slope"), (_EMPTY, "intercept")):
+        for go in recording.releases:
+            values = recording.walks(ATTACH, go)[column]
+            estimate = stats.amount(values)
+            points += measured(
+                [
+                    Point(
+                        *(panel, "SetFinalizer", estimate, _at(go), values),
+                        label=rounding.nanoseconds(estimate.value),
+                        colour=ORANGE,
+                        data={"variant": f"SetFinalizer, {column}", "go": go, "unit": "ns"},
+                    )
+                ]
+            )
+    points += _lines(recording, (PER_CYCLE,), _CYCLE)
+    found, calls = (jumps(recording, figure) for figure in (MANUAL, ONE_CALL))
+    told = "; ".join(
+        f"{change(step)} on Go {minor(go)}"
+        + (f", where a call into C changes by {change(calls[go])}" if go in calls else "")
+        for go, step in found.items()
+    )
+    axis = Axis(limits=(0, None))
+    return _over_releases(
+        points,
+        f"The manual free changes by {told}" if told else "The manual free does not change",
+        dict.fromkeys((_FREE, _RECORD, _EMPTY, _CYCLE), axis),
+        "the parts of the cost",
+        height=6,
+        shared=False,
+    )
+
+
+def levels_over(recording: Recording, panel: str, line: str, factor: float) -> list[Point]:
+    """A line for several calls into C over the releases."""
+    data = {"unit": "ns"}
+    return [
+        replace(point, x=_at(go))
+        for go in recording.releases
+        for point in levels(
+            recording,
+            panel,
+            line,
+            go,
+            [(_at(go), CALL)],
+            "ns/op",
+            factor=factor,
+            data=data,
+            colour=INK,
+        )
+    ]
+
+
+@chart("releases-sizes", NOTHING)
+def sizes(recording: Recording) -> Drawing | None:
+    """What a finalizer adds to the smallest and to the largest object, on every release."""
+    points = []
+    for words, colour in ((SMALLEST, ORANGE), (LARGEST, BLUE)):
+        added = Ratio(sized("Finalize", words), sized("Allocate", words))
+        for go in recording.releases:
+            estimate = recording.added(added, go)
+            name = f"{8 * words:,} bytes"
+            points.append(
+                Point(
+                    *("", name, estimate, _at(go)),
+                    label=rounding.nanoseconds(estimate.value),
+                    colour=colour,
+                    data={"variant": name, "go": go, "unit": "ns"},
+                )
+            )
+    points = measured(points)
+    return _over_releases(
+        points,
+        f"A finalizer adds: {_ends(points)}",
+        Axis("added to an allocation (ns)", limits=(0, None)),
+        "what a finalizer adds",
+    )
+
+
+@chart("releases-signing", "Signing was not measured on any release")
+def signing(recording: Recording) -> Drawing | None:
+    """Signatures per CPU second with one P and with many, on every release."""
+    points = _lines(recording, SIGNING)
+    kept = {
+        go: each.value
+        for go in recording.releases
+        for each in [recording.ratio(Ratio(turns(1), turns(MOST_PROCS), "cpu-ns/op"), go)]
+        if each.samples
+    }
+    low, high = (f(kept, key=lambda go: kept[go], default="") for f in (min, max))
+    title = "Signing with many Ps"
+    if low:
+        title = (
+            f"With {MOST_PROCS} Ps in turns signing keeps {rounding.percent(kept[low])} "
+            f"(Go {minor(low)}) to {rounding.percent(kept[high])} (Go {minor(high)}) of the "
+            "throughput of one P"
+        )
+    return _over_releases(
+        points, title, Axis("signatures per CPU second", limits=(0, None)), "signatures", height=9
+    )
+
+
+# === The study =======================================================================
+
+STUDY = Study(
+    name="releases",
+    chapter="06-release-by-release",
+    question="Which release changed what cleanup costs?",
+    cases=tuple(_cases()),
+    command="make report ONLY=releases",
+    charts=(cost, ratio, parts, sizes, signing),
+)

@@ -1,0 +1,151 @@
+package across
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gccost/rundelay"
+)
+
+// TestMain runs benchmarks itself if it is asked for a number of operations, on every
+// release in the same way: package testing knows metrics from Go 1.13 on, and numbers of
+// operations from Go 1.12 on. Else it runs tests and benchmarks as usual.
+func TestMain(m *testing.M) {
+	asked := map[string]string{}
+	for _, arg := range os.Args[1:] {
+		if i := strings.Index(arg, "="); i > 0 {
+			asked[strings.TrimLeft(arg[:i], "-")] = arg[i+1:]
+		}
+	}
+	benchtime := asked["test.benchtime"]
+	n, err := strconv.Atoi(strings.TrimSuffix(benchtime, "x"))
+	if err != nil || n < 1 || !strings.HasSuffix(benchtime, "x") {
+		os.Exit(m.Run())
+	}
+	pattern := patterns(asked["test.bench"])
+	for _, name := range names() {
+		if !matches(pattern, "Benchmark"+name) {
+			continue
+		}
+		runtime.GC() // as testing does
+		found = nil
+		benchmarks[name](&testing.B{N: n})
+		line := "Benchmark" + name
+		if procs := runtime.GOMAXPROCS(0); procs != 1 {
+			line += fmt.Sprintf("-%d", procs)
+		}
+		line += fmt.Sprintf("\t%d", n)
+		for _, m := range found {
+			line += fmt.Sprintf("\t%.6g %s", m.value, m.unit)
+		}
+		fmt.Println(line)
+	}
+}
+
+func names() (all []string) {
+	for name := range benchmarks {
+		all = append(all, name)
+	}
+	sort.Strings(all)
+	return all
+}
+
+// patterns returns the parts of a -test.bench pattern.
+func patterns(asked string) (parts []*regexp.Regexp) {
+	for _, part := range strings.Split(asked, "/") {
+		parts = append(parts, regexp.MustCompile(part))
+	}
+	return parts
+}
+
+// matches tells whether a pattern selects a benchmark with all its sub-benchmarks' names.
+func matches(pattern []*regexp.Regexp, name string) bool {
+	parts := strings.Split(name, "/")
+	for i, part := range parts {
+		if i < len(pattern) && !pattern[i].MatchString(part) {
+			return false
+		}
+	}
+	return len(pattern) <= len(parts)
+}
+
+type metric struct {
+	value float64
+	unit  string
+}
+
+// found are the metrics of the benchmark that ran last. Package meter has them described.
+var found []metric
+
+func report(value float64, unit string) { found = append(found, metric{value, unit}) }
+
+// measure runs a loop of b.N operations between two readings of clocks and counters.
+func measure(b *testing.B, loop func()) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	delays, used, start := rundelay.Read(), cpuTime(), time.Now()
+	loop()
+	wall, cpu := time.Since(start), cpuTime()-used
+	waited, known := rundelay.Read().Since(delays)
+	runtime.ReadMemStats(&after)
+	n := float64(b.N)
+	report(float64(wall.Nanoseconds())/n, "ns/op")
+	report(float64(cpu.Nanoseconds())/n, "cpu-ns/op")
+	report(float64(after.TotalAlloc-before.TotalAlloc)/n, "B/op")
+	report(float64(after.Mallocs-before.Mallocs)/n, "allocs/op")
+	report(float64(after.NumGC-before.NumGC), "gc-cycles")
+	if known {
+		report(waited.Seconds()/wall.Seconds(), "run-delay-share")
+	}
+}
+
+func cpuTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		panic(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// slice is how many operations a slice has: see package meter.
+const slice = 1024
+
+// slices measures a loop that allocates nothing on the Go heap, and times its slices.
+func slices(b *testing.B, do func(n int)) {
+	times := make([]float64, (b.N+slice-1)/slice)
+	sum := time.Duration(0)
+	measure(b, func() {
+		begin := time.Now()
+		for i := range times {
+			n := slice
+			if i == len(times)-1 {
+				n = b.N - i*slice
+			}
+			do(n)
+			now := time.Now()
+			times[i] = float64(now.Sub(begin).Nanoseconds()) / float64(n)
+			sum += now.Sub(begin)
+			begin = now
+		}
+	})
+	if len(times) > 1 && b.N%slice != 0 {
+		times = times[:len(times)-1] // a shorter slice
+	}
+	report(float64(sum.Nanoseconds())/float64(b.N), "slices-ns/op")
+	report(quantile(times, 0.05), "slice-p05-ns/op")
+	report(quantile(times, 0.5), "slice-p50-ns/op")
+}
+
+// quantile returns the value below which a part of the values lies; it sorts them.
+func quantile(values []float64, part float64) float64 {
+	sort.Float64s(values)
+	return values[int(part*float64(len(values)-1))]
+}

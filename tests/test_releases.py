@@ -1,0 +1,263 @@
+"""Release by release: every release is measured alike, and a broken one is named and left out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from subprocess import CompletedProcess, run
+
+import pytest
+import recordings
+from faketools import FakeTools
+
+from gccost import paths
+from gccost.choosing import choose_release
+from gccost.errors import GccostError, MissingTool
+from gccost.judging import published
+from gccost.judging.recording import Recording
+from gccost.measuring import builds, toolchains
+from gccost.measuring.cases import BUDGETS, Case
+from gccost.measuring.samples import run_sample
+from gccost.measuring.toolchains import (
+    DOCUMENT_GO,
+    GO_RELEASES,
+    ISSUE_GO,
+    TODAY_GO,
+    CCompiler,
+    Toolchain,
+    number,
+)
+from gccost.showing.tables import Prose
+from gccost.showing.widgets import HEADLESS
+from gccost.studies import STUDIES, releases
+from gccost.studies.releases import (
+    CLEANUP,
+    COSTS,
+    MANUAL,
+    ONE_CALL,
+    RATIOS,
+    STUDY,
+    causes,
+    gains,
+    jumps,
+    minor,
+    moved,
+    overview,
+    upgrading,
+)
+
+CHEAPER = "1.26.11"  # the release that made calls into C cheaper
+
+
+def cheaper_calls(case: Case, _: int, metrics: recordings.Metrics) -> None:
+    """From a release on, a call into C takes 15 ns less."""
+    saved = {"AcrossCall": 15.0, "AcrossFree": 30.0}.get(case.variant.benchmark, 0.0)
+    if number(case.release) >= number(CHEAPER):
+        for metric in ("ns/op", "slice-p05-ns/op", "slices-ns/op"):
+            if metric in metrics:
+                metrics[metric] -= saved
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    folder = tmp_path_factory.mktemp("releases")
+    return recordings.recorded(folder, "releases", change=cheaper_calls)
+
+
+# --- The list of releases -----------------------------------------------------------
+
+
+def test_every_minor_release_from_the_oldest_on_is_listed_once() -> None:
+    listed = [number(go)[:2] for go in GO_RELEASES]
+    assert listed == [(1, minor) for minor in range(9, number(TODAY_GO)[1] + 1)]
+
+
+def test_every_listed_release_has_the_same_cases_but_for_addcleanup() -> None:
+    of = {go: {c.variant for c in STUDY.cases if c.release == go} for go in GO_RELEASES}
+    every = of[TODAY_GO]
+    for go, variants in of.items():
+        assert variants == (every if number(go) >= (1, 24) else every - {CLEANUP}), go
+
+
+def test_a_release_without_addcleanup_is_not_asked_for_it() -> None:
+    with pytest.raises(GccostError, match=r"Go 1\.23\.12 has no runtime\.AddCleanup"):
+        Case("across", CLEANUP, "1.23.12", 1000)
+
+
+def test_no_other_study_needs_the_releases_between() -> None:
+    others = {go for of in STUDIES.values() if of is not STUDY for go in of.releases}
+    assert len(others & {*GO_RELEASES}) < len(GO_RELEASES) / 2
+
+
+def test_a_release_that_is_added_is_measured_like_the_others(tmp_path: Path) -> None:
+    listed = tmp_path / "releases.csv"
+    listed.write_text(paths.RELEASES.read_text() + "1.99.1,linux-amd64,h1:=\n")
+    program = (
+        "import pathlib, sys; from gccost import paths\n"
+        "paths.RELEASES = pathlib.Path(sys.argv[1])\n"
+        "from gccost.studies.releases import STUDY\n"
+        "print(sum(case.release == '1.99.1' for case in STUDY.cases))"
+    )
+    command = [sys.executable, "-c", program, str(listed)]
+    done = run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == sum(case.release == TODAY_GO for case in STUDY.cases)
+
+
+def test_the_notes_name_listed_releases() -> None:
+    notes = published.table("release-notes")
+    assert set(notes["release"]) <= {f"Go {minor(go)}" for go in GO_RELEASES}
+    for release, link in zip(notes["release"], notes["link"], strict=True):
+        assert link.startswith(f"https://go.dev/doc/{release.lower().replace(' ', '')}#")
+
+
+# --- Which release moved what -------------------------------------------------------
+
+
+def test_a_jump_is_found_on_its_release_with_the_side_and_the_part_that_moved(
+    recording: Recording,
+) -> None:
+    for figure in (MANUAL, ONE_CALL, RATIOS[0]):
+        assert list(jumps(recording, figure)) == [CHEAPER], figure.name
+    assert jumps(recording, RATIOS[0])[CHEAPER].value > 1 > jumps(recording, MANUAL)[CHEAPER].value
+    assert not jumps(recording, COSTS[3])  # the finalizer, the ratio's numerator
+    (said,) = causes(recording)
+    assert "From Go 1.25 to 1.26" in said
+    lines = moved(recording).text.splitlines()
+    assert [line.split()[0] for line in lines] == ["Go", "1.26"]
+
+
+def test_without_a_change_nothing_jumps(tmp_path: Path) -> None:
+    steady = recordings.recorded(tmp_path, "releases")
+    assert not any(jumps(steady, figure) for figure in releases.FIGURES)
+    assert causes(steady) == []
+
+
+def test_an_upgrade_is_told_for_each_release(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = gains(recording).text.splitlines()[1:]
+    assert [line.split()[1] for line in lines] == [minor(go) for go in GO_RELEASES][:-1]
+    assert len(overview(recording).text.splitlines()) == 1 + len(GO_RELEASES)
+    told = upgrading(recording, DOCUMENT_GO)
+    assert "Go 1.20" in told.text
+    assert "no significant difference" in told.text
+    monkeypatch.delenv(HEADLESS, raising=False)
+    (menu, *_) = choose_release(recording).children
+    assert len(menu.options) == len(GO_RELEASES)
+    monkeypatch.setenv(HEADLESS, "1")
+    assert isinstance(choose_release(recording), Prose)
+
+
+def test_a_release_that_was_not_measured_is_left_out(tmp_path: Path) -> None:
+    def without(case: Case, _: int, metrics: recordings.Metrics) -> None:
+        if case.release == ISSUE_GO:
+            metrics.clear()
+
+    part = recordings.recorded(tmp_path, "releases", rounds=4, change=without)
+    assert ISSUE_GO not in part.releases
+    assert ISSUE_GO not in set(STUDY.charts[0](part).data["go"])
+    assert minor(ISSUE_GO) not in gains(part).text
+    empty = recordings.empty(tmp_path / "empty", "releases")
+    assert isinstance(upgrading(empty, TODAY_GO), Prose)
+    assert causes(empty) == []
+
+
+# --- Measuring ----------------------------------------------------------------------
+
+
+def test_it_is_measured_only_if_it_is_asked_for(tools: FakeTools) -> None:
+    assert STUDY.on_request
+    assert [of.name for of in STUDIES.values() if of.on_request] == ["releases"]
+    assert "releases is skipped" not in tools.gccost("measure").stderr
+    assert not tools.the_run().holds("releases")
+
+
+def test_releases_that_are_damaged_missing_or_do_not_build_are_named_and_left_out(
+    tools: FakeTools,
+) -> None:
+    damaged, missing, unbuilt = "1.13.15", "1.14.15", "1.12.17"
+    platform = toolchains._platform()
+    records = tools.folder / "mod/cache/download/golang.org/toolchain/@v"
+    (records / f"v0.0.1-go{damaged}.{platform}.ziphash").write_text("h1:another")
+    (records / f"v0.0.1-go{missing}.{platform}.ziphash").unlink()
+    why = "undefined reference to pthread_yield"
+    tools.do(build=f'case $binary in *go{unbuilt}-*) echo "{why}" >&2; exit 1 ;; esac')
+    done = tools.gccost("measure", GCCOST_ONLY="releases")
+    assert done.returncode == 0, done.stderr
+    assert "not on this machine: 1." in done.stderr
+    assert f"Go {damaged} is skipped" in done.stderr
+    assert "is not the pinned" in done.stderr
+    assert f"Go {missing} is skipped" in done.stderr
+    assert "cannot be fetched" in done.stderr
+    found = tools.the_run()
+    assert found.holds("releases")
+    measured = set(Recording.load(STUDY, found).releases)
+    assert measured == {*GO_RELEASES} - {damaged, missing, unbuilt}
+    troubles = [what for whats in found.manifest()["troubles"].values() for what in whats]
+    assert any(f"Go {unbuilt}" in what and why in what for what in troubles)
+    # Nothing is measured twice.
+    before = found.samples.read_bytes()
+    assert tools.gccost("measure", GCCOST_ONLY="releases").returncode == 0
+    assert found.samples.read_bytes() == before
+
+
+def test_downloaded_releases_are_removed_again_and_the_room_is_told(tools: FakeTools) -> None:
+    kept = tools.folder / "mod/another@v1.0.0/file"
+    kept.parent.mkdir()
+    kept.touch()
+    folder = next((tools.folder / "mod/golang.org").iterdir())
+    (folder / "bin").chmod(0o555)  # as Go leaves it
+    done = tools.gccost("remove")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("removed Go ") == len(GO_RELEASES)
+    assert "freed " in done.stdout.splitlines()[-1]
+    assert not list((tools.folder / "mod/golang.org").iterdir())
+    assert kept.exists()
+    assert "removed" not in tools.gccost("remove").stdout
+
+
+def test_more_rounds_are_made_from_the_standard_budget_on(tools: FakeTools) -> None:
+    (rounds,) = {case.rounds for case in STUDY.cases}
+    assert rounds > BUDGETS["standard"].shown
+
+
+# --- Building -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["1.9.7", "1.17.13", "1.19.13", "1.22.12", "1.23.12"])
+def test_each_release_is_built_in_the_way_that_it_knows(version: str, tmp_path: Path) -> None:
+    seen = {}
+
+    def made(command: list[str], **how: object) -> CompletedProcess[str]:
+        seen.update(how, command=command)
+        Path(command[command.index("-o") + 1]).touch()
+        return CompletedProcess(command, 0, "", "")
+
+    go = Toolchain(version, Path("/nowhere"), "module proxy")
+    builds.build("across", go, CCompiler(("cc",), "cc 1.0", "system"), 7, tmp_path, made)
+    command, environment, folder = seen["command"], seen["env"], Path(seen["cwd"])
+    in_gopath = number(version) < (1, 18)
+    assert (environment.get("GO111MODULE") == "off") == in_gopath
+    assert ("-trimpath" in command) == (not in_gopath)
+    assert ("-ldflags=-randlayout=7" in command) == (number(version) >= (1, 23))
+    assert (environment.get("GODEBUG") == "goindex=0") == (version == "1.19.13")
+    if in_gopath:  # releases build at once, so none may share a folder
+        assert version in folder.parent.parent.name
+        assert (folder / "across" / "across.go").exists()
+
+
+def test_the_oldest_release_builds_and_runs_the_program(tmp_path: Path) -> None:
+    oldest = min(GO_RELEASES, key=number)
+    try:
+        go, compiler = toolchains.find(oldest), toolchains.c_compiler()
+    except MissingTool as why:
+        pytest.skip(str(why))
+    if go is None:
+        pytest.skip(f"Go {oldest} is not on this machine")
+    binary = builds.build("across", go, compiler, 1, tmp_path)
+    for case in STUDY.cases:
+        if case.release == oldest and case.program == "across":
+            few = case.scaled(1 / 20)
+            sample = run_sample(binary, few, tmp_path)
+            assert sample.n == few.n
+            assert sample.metrics["ns/op"] > 0
