@@ -44,36 +44,28 @@ boundary, at most 0.2 % of campaigns decide. Its docstring lists all findings.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from math import exp, inf, isfinite, isnan, log, nan, sqrt
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from math import exp, inf, isfinite, log, nan, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
+
+from gccost.estimates import JUDGED as JUDGED
+from gccost.estimates import LOOKS as LOOKS
+from gccost.estimates import SHOWN as SHOWN
+from gccost.estimates import SYSTEMATIC as SYSTEMATIC
+from gccost.estimates import Estimate as Estimate
+from gccost.estimates import Width as Width
 
 Floats = NDArray[np.float64]
 
 LEAST_SPREAD = 0.02  # of the logs; a few processes can agree by chance
 HALF_FROM = 8  # the number of logs from which s is that of their lower half
 WIDENING = 1.5
-SYSTEMATIC = 0.03
 MARGIN = 1.05
-LOOKS = (4, 6, 8, 10, 14, 20, 28, 40)
 RELIEF, RESTING = 0.6, 0.08
 LOW = 0.25  # the quantile over rounds or processes that estimates the undisturbed time
-
-
-@dataclass(frozen=True, slots=True)
-class Width:
-    """An interval's confidence, and the systematic error added to it."""
-
-    confidence: float = 0.95
-    systematic: float = SYSTEMATIC
-
-
-SHOWN = Width()
-JUDGED = Width(0.99, 0.0)  # the rules' margin covers the systematic error
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,53 +80,6 @@ class Cost:
     def half_width(self, confidence: float) -> float:
         """Half its interval on the log scale; infinite for a single round."""
         return float(half_width(self.spread, self.rounds, confidence))
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A value with its interval, and the numbers of its samples and rounds.
-
-    One round does not show how much rounds differ, so its interval is infinite. Without
-    rounds the value is NaN too.
-    """
-
-    value: float
-    low: float
-    high: float
-    samples: int
-    rounds: int
-    confidence: float
-    has_interval: ClassVar[bool] = True
-
-    @property
-    def shown(self) -> tuple[float, ...]:
-        """The values to print."""
-        return (self.value,)
-
-    @property
-    def half_width(self) -> float:
-        """Half the interval's length relative to the value; 0.02 is ±2 %.
-
-        Infinite without a value or a finite interval, or if the value is zero and the
-        interval is not.
-        """
-        if self.low == self.high:
-            return 0.0
-        if not self.value or isnan(self.value):
-            return inf
-        return (self.high - self.low) / abs(2 * self.value)
-
-    def contains(self, x: float) -> bool:
-        """Whether x is in the interval, including its ends."""
-        return self.low <= x <= self.high
-
-    def narrowed(self, share: float) -> Self:
-        """The estimate with its interval scaled by `share`, on the log scale if positive."""
-        if self.low > 0:
-            low, high = (self.value * (end / self.value) ** share for end in (self.low, self.high))
-        else:
-            low, high = (self.value + (end - self.value) * share for end in (self.low, self.high))
-        return replace(self, low=low, high=high)
 
 
 def nothing(width: Width = SHOWN) -> Estimate:

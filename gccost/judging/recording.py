@@ -20,9 +20,10 @@ from gccost.judging.quantities import Share
 from gccost.measuring import frames, toolchains
 from gccost.measuring.cases import FREE, Quantity, Ratio, Variant
 from gccost.measuring.machine import memory_for_a_sample
+from gccost.measuring.manifest import Manifest
 from gccost.measuring.profiles import Profile
 from gccost.measuring.profiles import read as read_profile
-from gccost.measuring.runs import Manifest, Run
+from gccost.measuring.runs import Run
 from gccost.measuring.samples import RUN_DELAY, slices_fault
 from gccost.stats import SHOWN, Cost, Estimate, Width
 
