@@ -58,6 +58,14 @@ def slices_fault(sample: Mapping[Any, Any]) -> str:
     return ""
 
 
+def hindered(metrics: Mapping[str, float], procs: int) -> bool:
+    """Whether a process waited too long for a CPU to count.
+
+    With a single P the GC's threads wait for the program's by design.
+    """
+    return procs > 1 and metrics.get("run-delay-share", 0.0) > RUN_DELAY
+
+
 class SampleFailed(GccostError):
     """A process did not give one valid sample."""
 
