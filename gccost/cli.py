@@ -25,9 +25,9 @@ from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
 from gccost.judging import ledger, reference
 from gccost.judging.claims import Study
-from gccost.judging.questions import questions
+from gccost.judging.questions import asked, questions
 from gccost.judging.recording import Recording
-from gccost.measuring import campaign, machine, runs, toolchains
+from gccost.measuring import campaign, machine, pack, runs, toolchains
 from gccost.measuring.cases import BUDGETS, budget
 from gccost.measuring.runs import Run
 from gccost.precision import SECONDS
@@ -254,6 +254,29 @@ def explain(profile: str, as_json: bool) -> None:
     """
     answer = explanation.explain(explanation.load(profile, _say))
     click.echo(json.dumps(answer, indent=2) if as_json else "\n".join(explanation.lines(answer)))
+
+
+@main.command("pack")
+@click.argument("names", nargs=-1, metavar="[STUDY]...")
+@_budget
+@click.option("--arch", default="", help="The target's processor: amd64 or arm64.")
+@click.option("--old-libc", is_flag=True, help=f"Link for glibc {pack.OLD_LIBC}, by Zig.")
+@click.option(
+    "--output", type=click.Path(path_type=Path), default="gccost-pack.tar.xz", show_default=True
+)
+def pack_it(
+    names: tuple[str, ...], budget_name: str, arch: str, old_libc: bool, output: Path
+) -> None:
+    """Pack the Go programs and the sampler, to measure on a machine without tools.
+
+    There: tar -xf gccost-pack.tar.xz && gccost-pack/run. It needs Linux with glibc and
+    Python 3.11 or later. Bring the archive that it writes back with gccost add.
+    """
+    every = [of for of in STUDIES.values() if toolchains.key(of.document) == "go"]
+    chosen = [declared(name) for name in names] or [of for of in every if not of.command]
+    limit = budget(budget_name)
+    found = questions(chosen, limit)
+    pack.make(chosen, limit, found, asked(chosen), output, arch, old_libc, _say)
 
 
 @main.command()
