@@ -281,13 +281,18 @@ def pack_it(
 
 @main.command()
 @click.argument("run", type=click.Path(path_type=Path))
-def adopt(run: Path) -> None:
-    """Copy a run folder to data/reference, so that replay shows it.
+@click.option("--main", "as_main", is_flag=True, help="Let the chapters show its machine.")
+def add(run: Path, as_main: bool) -> None:
+    """Check a run, a folder or an archive, and copy it to data/reference.
 
-    Rejects a run from a disturbed machine, or one that is slower than recordings
-    of similar machines.
+    The chapters show the newest run of one machine, chapter 11 shows every machine.
+    Rejects a run that is damaged or of other sources. A run that the chapters would
+    show is also rejected if its machine was disturbed, or slower than similar ones.
     """
-    click.echo(f"replay now shows {reference.adopt(Run(run), list(STUDIES.values())).name}")
+    copy, caveats = reference.add(run, list(STUDIES.values()), main=as_main)
+    for caveat in caveats:
+        _say(f"caveat: {caveat}")
+    click.echo(f"added: {copy.name}")
 
 
 @main.command()

@@ -29,6 +29,7 @@ from gccost.judging.ledger import Row
 from gccost.judging.quantities import Share
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
+from gccost.judging.reference import recorded
 from gccost.measuring import campaign, languages, runs, toolchains
 from gccost.measuring.cases import Ratio, Variant, named
 from gccost.measuring.runs import Run
@@ -46,16 +47,16 @@ SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
 
 
 def reference(of: Study) -> Run:
-    """The newest recorded run that holds a study.
+    """The preferred recorded run that holds a study (see `gccost.judging.reference`).
 
-    If a study with its own command was never recorded, returns the newest run of all.
+    If a study with its own command was never recorded, returns the preferred run of all.
     """
-    recorded = runs.all_runs(paths.reference())
-    for run in reversed(recorded):
+    found = recorded()
+    for run in reversed(found):
         if run.holds(of.name):
             return run
-    if of.command and recorded:
-        return recorded[-1]
+    if of.command and found:
+        return found[-1]
     raise GccostError(
         f"no recorded run holds {of.name}", str(paths.reference()), f"make measure ONLY={of.name}"
     )
@@ -260,8 +261,8 @@ def _replayed(of: Study, notices: tuple[str, ...]) -> OpenStudy:
     if not run.holds(of.name):
         notices += (f"{of.name} has not been recorded yet; measure it with {of.command}.",)
     notices += runs.passed_over(paths.reference())
-    recorded, now = run.manifest()["programs"], languages.source_hashes(of)
-    if any(recorded.get(program) != mark for program, mark in now.items()):
+    then, now = run.manifest()["programs"], languages.source_hashes(of)
+    if any(then.get(program) != mark for program, mark in now.items()):
         notices += ("The measured programs have changed since this run was recorded.",)
     return OpenStudy("replay", Recording.load(of, run), notices)
 

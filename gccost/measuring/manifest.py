@@ -60,6 +60,7 @@ class Manifest(TypedDict):
     failed: dict[str, list[str]]
     troubles: dict[str, list[str]]
     finished: dict[str, Summary]
+    digest: NotRequired[str]  # SHA-256 of the samples when measuring ended
     done: NotRequired[list[str]]  # measurements of the precision experiment
     recorded: NotRequired[int]  # bytes of the samples that they are in
     shell: NotRequired[dict[str, Shell]]

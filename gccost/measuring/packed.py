@@ -221,8 +221,8 @@ class _Lines:
     def __call__(self, done: float, total: float, doing: str) -> None:
         what = doing.rpartition(":")[0] or doing
         if what != self.said:
-            left = f"about {max(total - done, 0):.0f} s left" if total > done else "extra time"
-            print(f"{time.strftime('%H:%M:%S')} {what} ({left})", file=sys.stderr, flush=True)
+            left = f" (about {total - done:.0f} s left)" if total > done else ""
+            print(f"{time.strftime('%H:%M:%S')} {what}{left}", file=sys.stderr, flush=True)
             self.said = what
 
 

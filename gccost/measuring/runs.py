@@ -8,6 +8,7 @@ can be resumed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -88,8 +89,13 @@ class Run:
         self.update(shell=self.manifest().get("shell", {}) | printed)
 
     def finish(self, name: str, summary: Summary) -> None:
-        """Store the summary of a finished budget, or of the precision study, by name."""
-        self.update(finished={**self.manifest()["finished"], name: {**summary, "date": now()}})
+        """Store the summary of a finished budget, or of the precision study, by name.
+
+        The digest of the samples shows whether they were changed afterwards.
+        """
+        finished = {**self.manifest()["finished"], name: {**summary, "date": now()}}
+        digest = hashlib.sha256(self.samples.read_bytes()).hexdigest()
+        self.update(finished=finished, digest=digest)
 
     def _write(self, manifest: dict[str, Any]) -> None:
         text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
