@@ -46,7 +46,7 @@ def unpacked(machine: FakeMachine, tmp_path: Path) -> Path:
         assert environment["GOOS"] == "linux"
         return build(*given, **more)
 
-    machine.behaviour = '[ -z "$profile" ] || echo x > "$profile"; line "$name"'
+    machine.behaviour = '[ -z "$profile" ] || : | gzip > "$profile"; line "$name"'
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gccost.measuring.builds.build", built)
         return make(tmp_path / "gccost-pack.tar.xz")
