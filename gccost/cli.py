@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import pandas as pd
 
 from gccost import doctor as examination
 from gccost import explain as explanation
@@ -326,7 +327,7 @@ def compare(folders: tuple[Path, ...], csv: Path | None) -> None:
             .add_suffix(f"_{i}")
             for i, machine in enumerate(found, 1)
         ]
-        together = tables[0].join(tables[1:])
+        together = pd.concat(tables, axis=1)
         together["p"] = [rounding.written(p) for p in chances.values()]
         write_whole(csv, together.to_csv(lineterminator="\n").encode())
 

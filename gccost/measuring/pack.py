@@ -144,7 +144,12 @@ def _build(
     def build(what: Build, layout: int, number: int) -> tuple[str, str]:
         with tempfile.TemporaryDirectory(dir=folder) as into:
             built = builds.build(
-                *(what.program, wanted[what], compiler, layout, Path(into), group.run),
+                what.program,
+                wanted[what],
+                compiler,
+                layout,
+                Path(into),
+                group.run,
                 what.runtime,
                 environment=target,
                 ldflags=("-s", "-w"),  # without symbols: a third of the size

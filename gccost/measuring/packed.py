@@ -68,7 +68,7 @@ class PackedPlan(Plan):
     pack: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def programs(self) -> dict[str, str]:  # type: ignore[override]
+    def programs(self) -> dict[str, str]:
         return dict(self.pack["programs"])
 
     @property
@@ -85,7 +85,7 @@ class PackedPlan(Plan):
 
     def build(self, what: Build, owner: Experiment, layout: int, into: Path, run: Any) -> Path:
         """One of the pack's binaries, which differ by their layouts."""
-        binaries = list(self.pack["binaries"][key(what)])
+        binaries: list[str] = list(self.pack["binaries"][key(what)])
         return paths.ROOT / PROGRAMS / binaries[layout % len(binaries)]
 
     def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:

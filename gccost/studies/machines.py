@@ -57,7 +57,7 @@ def keys(found: Sequence[Machine]) -> list[Key]:
 
 def side_by_side(found: Sequence[Machine]) -> Markup:
     """The ledger with a column per machine, and whether its verdicts agree."""
-    rows = []
+    rows: list[list[str | Cell]] = []
     for key in keys(found):
         of = [machine.rows[key] for machine in found]
         cells = [
