@@ -12,13 +12,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import recordings
+from click.testing import CliRunner
 
-from gccost import paths
+from gccost import cli, paths
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.measuring.cases import AUTO, FREE, Case
+from gccost.measuring.machine import fingerprint
 from gccost.measuring.runs import Run
+from gccost.settings import Settings
 from gccost.studies import STUDIES
+from gccost.study import Machines, open_machines
 from gccost.study import reference as shown
 
 ALL = list(STUDIES.values())
@@ -235,3 +239,58 @@ def test_a_damaged_reference_json_is_reported(folder: Path) -> None:
     (paths.reference() / "reference.json").write_text("{}")
     with pytest.raises(GccostError, match="names no machine"):
         reference.recorded()
+
+
+# --- Machine by machine ------------------------------------------------------------------
+
+
+@pytest.fixture
+def two(folder: Path) -> Machines:
+    """The recorded machine, and one of more CPUs on which a finalizer is cheap."""
+    reference.add(recordings.record(folder).folder, ALL)
+    reference.add(recordings.record(folder, cpus=16, ns={"AllocateAuto": 240.0}).folder, ALL)
+    return open_machines(Settings("replay"))
+
+
+def test_verdicts_are_compared_between_machines(two: Machines) -> None:
+    assert [machine.label for machine in two.found] == [
+        "Made-up CPU (2 CPUs)",
+        "Made-up CPU (16 CPUs)",
+    ]
+    travel = two.travel()
+    assert {"L1 on Go 1.20.14", "L1 on Go 1.27.4"} <= set(travel["depends on the machine"])
+    assert "L2a on Go 1.27.4" in travel["holds on all"]
+    assert "depends on the machine" in two.ledger().text
+    data = two.forest().data.query("claim == 'L1'")
+    assert list(data["machine"]) == [*(m.label for m in two.found), "all machines"]
+    low, high, mean = data["estimate"].sort_values().iloc[[0, 2, 1]]
+    assert low < mean < high
+
+
+def test_the_recorded_machines_are_compared_in_a_terminal(two: Machines, tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli.main, ["compare", "--csv", str(tmp_path / "out.csv")])
+    assert done.exit_code == 0, done.output
+    assert "allowed_cpus differs: 2 and 16" in done.stdout
+    written = pd.read_csv(tmp_path / "out.csv")
+    assert {"id", "toolchain", "estimate_1", "estimate_2", "verdict_2", "p"} <= set(written)
+
+
+def test_one_machine_needs_no_other(folder: Path) -> None:
+    reference.add(recordings.record(folder).folder, ALL)
+    one = open_machines(Settings("replay"))
+    assert set(one.travel()) <= {"decided on one machine only", "undecided"}
+    assert one.forest().title.startswith("One machine was recorded")
+
+
+def test_nothing_in_a_run_becomes_markup(folder: Path) -> None:
+    bad = "<img src=x onerror=alert(1)>$\\frac{ [a](javascript:b) `c` *d*"
+    run = recordings.record(folder)
+    names = dict.fromkeys(("cpu", "release", "kernel", "libc", "virtualisation"), bad)
+    machine = {**run.manifest()["machine"], **names}
+    run.update(machine=machine, fingerprint=fingerprint(machine), compilers={"C": bad})
+    run.folder.rename(folder / f"{run.name[:16]}{fingerprint(machine)[:6]}")
+    reference.add(next(folder.iterdir()), ALL)
+    shown = open_machines(Settings("replay"))
+    assert not set("<>$`*[]\\") & set(shown.found[0].label)
+    page = shown.described().html + shown.ledger().html + shown.forest().svg
+    assert "<img" not in page
