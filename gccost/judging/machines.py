@@ -34,6 +34,11 @@ class Machine:
     def description(self) -> Mapping[str, Any]:
         return self.run.manifest()["machine"]
 
+    @property
+    def is_test(self) -> bool:
+        """Whether the run's N were scaled, so that its figures are no estimates."""
+        return self.run.manifest()["scale"] != 1
+
 
 def machines(found: Iterable[Sequence[Run]], studies: Sequence[Study]) -> list[Machine]:
     """A machine for each group of runs; a study is shown from the last run that holds it.

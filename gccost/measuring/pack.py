@@ -14,6 +14,7 @@ import hashlib
 import importlib.metadata
 import io
 import json
+import lzma
 import random
 import re
 import tarfile
@@ -39,6 +40,7 @@ _ARCHES = {goarch: kernel for kernel, goarch in GOARCH.items()}
 _BELOW = ("__init__", "errors", "estimates", "files", "paths", "processes")
 _ALONG = "filelock"  # the only package that the sampler imports: pure Python
 _GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
+_FILTERS = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 26}]
 _RUN = """#!/bin/sh
 # Measures, and writes the run as an archive. It resumes an interrupted run.
 # GCCOST_RUNS names another folder for runs, PYTHON another Python (3.11 or later).
@@ -191,12 +193,13 @@ def _write(output: Path, manifest: Mapping[str, Any], folder: Path) -> None:
     for name in ("LICENSE", "data/releases.csv"):
         files[name] = (paths.ROOT / name).read_bytes()
     files["pack.json"] = json.dumps(manifest, indent=1).encode()
-    # Layouts of one program lie side by side, where the compressor finds what they share.
-    with tarfile.open(output, "w:xz") as tar:
+    with lzma.open(output, "wb", filters=_FILTERS) as file, tarfile.open(None, "w|", file) as tar:
         _add(tar, "run", _RUN.encode(), 0o755)
         for name, data in files.items():
             _add(tar, name, data, 0o644)
-        for path in sorted(folder.glob("*.test")):
+        # Layouts of one program, and programs of one release, share most of their code: side
+        # by side the compressor finds it.
+        for path in sorted(folder.glob("*.test"), key=lambda p: (p.name.split("-")[1], p.name)):
             _add(tar, f"{PROGRAMS}/{path.name}", path.read_bytes(), 0o755)
 
 

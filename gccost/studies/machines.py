@@ -96,7 +96,8 @@ def forest(found: Sequence[Machine]) -> Drawing | None:
                     data={"claim": key[0], "go": key[1], "machine": label, "unit": "ratio"},
                 )
             )
-        mean = stats.random_effects([row.estimate for row in measured.values()])
+        whole = [m.rows[key].estimate for m in found if not m.is_test and m.label in measured]
+        mean = stats.random_effects(whole)
         if mean.samples:
             points.append(
                 Point(
