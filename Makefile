@@ -100,6 +100,10 @@ docker-test: # prove the image with a real daemon: build, lab, replay, measuring
 bare-machine: # prove that python3, make and a network are enough: needs root and debootstrap
 	scripts/bare-machine $(RELEASE)
 
+.PHONY: pack-test
+pack-test: setup # prove that a pack measures without tools: needs root and debootstrap
+	scripts/pack-test $(RELEASE)
+
 .PHONY: clean
 clean: # remove what was made: .venv, caches, report/; never data/runs
 	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis report

@@ -10,13 +10,14 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+import pandas as pd
 
 from gccost import doctor as examination
 from gccost import explain as explanation
@@ -25,9 +26,9 @@ from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
 from gccost.judging import ledger, reference
 from gccost.judging.claims import Study
-from gccost.judging.questions import questions
-from gccost.judging.recording import Recording
-from gccost.measuring import campaign, machine, runs, toolchains
+from gccost.judging.machines import Machine, by_machine, machines, travels
+from gccost.judging.questions import asked, questions
+from gccost.measuring import campaign, machine, pack, runs, toolchains
 from gccost.measuring.cases import BUDGETS, budget
 from gccost.measuring.runs import Run
 from gccost.precision import SECONDS
@@ -268,63 +269,87 @@ def explain(profile: str, as_json: bool) -> None:
     click.echo(json.dumps(answer, indent=2) if as_json else "\n".join(explanation.lines(answer)))
 
 
+@main.command("pack")
+@click.argument("names", nargs=-1, metavar="[STUDY]...")
+@_budget
+@click.option("--arch", default="", help="The target's processor: amd64 or arm64.")
+@click.option("--old-libc", is_flag=True, help=f"Link for glibc {pack.OLD_LIBC}, by Zig.")
+@click.option(
+    "--output", type=click.Path(path_type=Path), default="gccost-pack.tar.xz", show_default=True
+)
+def pack_it(
+    names: tuple[str, ...], budget_name: str, arch: str, old_libc: bool, output: Path
+) -> None:
+    """Pack the Go programs and the sampler, to measure on a machine without tools.
+
+    There: tar -xf gccost-pack.tar.xz && gccost-pack/run. It needs Linux with glibc and
+    Python 3.11 or later. Bring the archive that it writes back with gccost add.
+    """
+    every = [of for of in STUDIES.values() if toolchains.key(of.document) == "go"]
+    chosen = [declared(name) for name in names] or [of for of in every if not of.command]
+    limit = budget(budget_name)
+    found = questions(chosen, limit)
+    pack.make(chosen, limit, found, asked(chosen), output, arch, old_libc, _say)
+
+
 @main.command()
 @click.argument("run", type=click.Path(path_type=Path))
-def adopt(run: Path) -> None:
-    """Copy a run folder to data/reference, so that replay shows it.
+@click.option("--main", "as_main", is_flag=True, help="Let the chapters show its machine.")
+def add(run: Path, as_main: bool) -> None:
+    """Check a run, a folder or an archive, and copy it to data/reference.
 
-    Rejects a run from a disturbed machine, or one that is slower than recordings
-    of similar machines.
+    The chapters show the newest run of one machine, chapter 11 shows every machine.
+    Rejects a run that is damaged or of other sources. A run that the chapters would
+    show is also rejected if its machine was disturbed, or slower than similar ones.
     """
-    click.echo(f"replay now shows {reference.adopt(Run(run), list(STUDIES.values())).name}")
+    copy, caveats = reference.add(run, list(STUDIES.values()), main=as_main)
+    for caveat in caveats:
+        _say(f"caveat: {caveat}")
+    click.echo(f"added: {copy.name}")
 
 
 @main.command()
-@click.argument("first", type=click.Path(path_type=Path))
-@click.argument("second", type=click.Path(path_type=Path))
+@click.argument("folders", nargs=-1, metavar="[RUN]...", type=click.Path(path_type=Path))
 @click.option("--csv", type=click.Path(path_type=Path), help="Also write the comparison here.")
-def compare(first: Path, second: Path, csv: Path | None) -> None:
-    """Compare two run folders: each claim's estimate and verdict in both.
+def compare(folders: tuple[Path, ...], csv: Path | None) -> None:
+    """Compare runs: each claim's estimate and verdict in each of them.
 
-    The runs are not pooled. The last column is the probability of a difference
-    at least as large between two runs that measure the same quantity.
+    Without a RUN, the recorded machines are compared. Runs are never pooled. The last
+    columns are the probability of differences at least as large between runs that measure
+    the same quantity, and whether the decided verdicts agree.
     """
-    one, other = Run(first), Run(second)
-    for name, fact in _differences(one, other):
-        click.echo(f"{name} differs: {fact}")
-    rows = [_rows_of(one), _rows_of(other)]
+    groups = [[Run(folder)] for folder in folders] or by_machine(reference.recorded())
+    found = machines(groups, list(STUDIES.values()))
+    for name, values in _differences(found):
+        click.echo(f"{name} differs: {values}")
+    keys = [key for key in found[0].rows if all(m.rows[key].estimate.samples for m in found)]
+    names = [f"{machine.run.name:>42}" for machine in found]
+    click.echo(" ".join([f"{'claim':<6} {'release':<12}", *names, f"{'p':>8}  verdicts"]))
     chances = {}
-    click.echo(f"{'claim':<6} {'release':<12} {one.name:>42} {other.name:>42} {'p':>8}")
-    for key in (key for key in rows[0] if key in rows[1]):
-        pair = [rows[0][key], rows[1][key]]
-        shown = [f"{rounding.interval(r.estimate, r.unit)} {r.verdict}" for r in pair]
-        chances[key] = stats.heterogeneity([r.estimate for r in pair])
-        told = rounding.plain(chances[key])
-        click.echo(f"{key[0]:<6} {key[1]:<12} {shown[0]:>42} {shown[1]:>42} {told:>8}")
+    for key in keys:
+        rows = [machine.rows[key] for machine in found]
+        shown = [f"{f'{rounding.interval(r.estimate, r.unit)} {r.verdict}':>42}" for r in rows]
+        chances[key] = stats.heterogeneity([r.estimate for r in rows])
+        told = f"{rounding.plain(chances[key]):>8}  {travels(rows)}"
+        click.echo(" ".join([f"{key[0]:<6} {key[1]:<12}", *shown, told]))
     if csv is not None:
-        left, right = (
-            ledger.table(of[key] for key in chances).set_index(["id", "toolchain"]) for of in rows
-        )
-        both = left.join(right, lsuffix="_1", rsuffix="_2")
-        both["p"] = [rounding.written(p) for p in chances.values()]
-        write_whole(csv, both.to_csv(lineterminator="\n").encode())
+        tables = [
+            ledger.table(machine.rows[key] for key in keys)
+            .set_index(["id", "toolchain"])
+            .add_suffix(f"_{i}")
+            for i, machine in enumerate(found, 1)
+        ]
+        together = pd.concat(tables, axis=1)
+        together["p"] = [rounding.written(p) for p in chances.values()]
+        write_whole(csv, together.to_csv(lineterminator="\n").encode())
 
 
-def _rows_of(run: Run) -> dict[tuple[str, str], ledger.Row]:
-    recordings = {name: Recording.load(of, run) for name, of in STUDIES.items() if run.holds(name)}
-    if not recordings:
-        raise GccostError("the run has no known study", str(run.folder))
-    rows = ledger.rows(recordings, STUDIES.values())
-    return {(r.claim.id, r.toolchain): r for r in rows if r.estimate.samples}
-
-
-def _differences(one: Run, other: Run) -> Iterator[tuple[str, str]]:
-    machines: list[Mapping[str, Any]] = [run.manifest()["machine"] for run in (one, other)]
-    for name in sorted(set(machines[0]) & set(machines[1])):
-        if name in ("load", "memory_available", "swap_used"):
-            continue
-        if machines[0][name] != machines[1][name]:
-            yield name, f"{machines[0][name]} and {machines[1][name]}"
+def _differences(found: Sequence[Machine]) -> Iterator[tuple[str, str]]:
+    described = [machine.description for machine in found]
+    for name in sorted(set.intersection(*map(set, described))):
+        values = [str(of[name]) for of in described]
+        if name not in ("load", "memory_available", "swap_used") and len(set(values)) > 1:
+            yield name, " and ".join(values)
 
 
 def _chosen(settings: Settings) -> list[Study]:
@@ -379,7 +404,7 @@ def _notebooks(settings: Settings) -> list[Path]:
     """The notebooks to show, in order: the results first, then chapters with recordings."""
     from gccost import study
 
-    chapters = {"00-results"}
+    chapters = {"00-results"} if settings.only else {"00-results", "11-machine-by-machine"}
     for of in _chosen(settings):
         if study.is_shown(of, settings.mode):
             chapters.add(of.chapter)

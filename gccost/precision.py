@@ -20,7 +20,8 @@ from gccost.files import write_whole
 from gccost.measuring import benchfmt, builds, runs
 from gccost.measuring.campaign import Plan, Progress, begin
 from gccost.measuring.cases import Case
-from gccost.measuring.runs import Run, Summary
+from gccost.measuring.manifest import Summary
+from gccost.measuring.runs import Run
 from gccost.measuring.samples import SLICES, run_count, run_sample
 from gccost.measuring.toolchains import TODAY_GO, CCompiler
 from gccost.processes import ProcessGroup

@@ -44,36 +44,28 @@ boundary, at most 0.2 % of campaigns decide. Its docstring lists all findings.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from math import exp, inf, isfinite, isnan, log, nan, sqrt
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from math import exp, inf, isfinite, log, nan, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
+
+from gccost.estimates import JUDGED as JUDGED
+from gccost.estimates import LOOKS as LOOKS
+from gccost.estimates import SHOWN as SHOWN
+from gccost.estimates import SYSTEMATIC as SYSTEMATIC
+from gccost.estimates import Estimate as Estimate
+from gccost.estimates import Width as Width
 
 Floats = NDArray[np.float64]
 
 LEAST_SPREAD = 0.02  # of the logs; a few processes can agree by chance
 HALF_FROM = 8  # the number of logs from which s is that of their lower half
 WIDENING = 1.5
-SYSTEMATIC = 0.03
 MARGIN = 1.05
-LOOKS = (4, 6, 8, 10, 14, 20, 28, 40)
 RELIEF, RESTING = 0.6, 0.08
 LOW = 0.25  # the quantile over rounds or processes that estimates the undisturbed time
-
-
-@dataclass(frozen=True, slots=True)
-class Width:
-    """An interval's confidence, and the systematic error added to it."""
-
-    confidence: float = 0.95
-    systematic: float = SYSTEMATIC
-
-
-SHOWN = Width()
-JUDGED = Width(0.99, 0.0)  # the rules' margin covers the systematic error
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,53 +80,6 @@ class Cost:
     def half_width(self, confidence: float) -> float:
         """Half its interval on the log scale; infinite for a single round."""
         return float(half_width(self.spread, self.rounds, confidence))
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A value with its interval, and the numbers of its samples and rounds.
-
-    One round does not show how much rounds differ, so its interval is infinite. Without
-    rounds the value is NaN too.
-    """
-
-    value: float
-    low: float
-    high: float
-    samples: int
-    rounds: int
-    confidence: float
-    has_interval: ClassVar[bool] = True
-
-    @property
-    def shown(self) -> tuple[float, ...]:
-        """The values to print."""
-        return (self.value,)
-
-    @property
-    def half_width(self) -> float:
-        """Half the interval's length relative to the value; 0.02 is ±2 %.
-
-        Infinite without a value or a finite interval, or if the value is zero and the
-        interval is not.
-        """
-        if self.low == self.high:
-            return 0.0
-        if not self.value or isnan(self.value):
-            return inf
-        return (self.high - self.low) / abs(2 * self.value)
-
-    def contains(self, x: float) -> bool:
-        """Whether x is in the interval, including its ends."""
-        return self.low <= x <= self.high
-
-    def narrowed(self, share: float) -> Self:
-        """The estimate with its interval scaled by `share`, on the log scale if positive."""
-        if self.low > 0:
-            low, high = (self.value * (end / self.value) ** share for end in (self.low, self.high))
-        else:
-            low, high = (self.value + (end - self.value) * share for end in (self.low, self.high))
-        return replace(self, low=low, high=high)
 
 
 def nothing(width: Width = SHOWN) -> Estimate:
@@ -297,21 +242,56 @@ def heterogeneity(ratios: Sequence[Estimate]) -> float:
     Welch's form for errors from few rounds. It is valid for measurements whose length was
     fixed beforehand. NaN unless at least two ratios have finite intervals.
     """
-    known = [r for r in ratios if r.low > 0 and r.high < inf and r.rounds > 1]
+    known = _with_errors(ratios)
     if len(known) < 2:
         return nan
-    ends = np.log([(r.low, r.high) for r in known])
-    centre, half = ends.mean(axis=1), np.ptp(ends, axis=1) / 2
-    freedom = np.array([r.rounds - 1 for r in known])
-    error = half / special.stdtrit(freedom, [(1 + r.confidence) / 2 for r in known])
-    # A ratio without width (constant data) gets a large, finite weight.
-    weight = np.maximum(error, 1e-12) ** -2
+    centre, error, freedom = known.T
+    weight = error**-2
     part = weight / weight.sum()
     others = len(known) - 1
     lack = float(((1 - part) ** 2 / freedom).sum()) / (len(known) ** 2 - 1)
     q = float((weight * (centre - (part * centre).sum()) ** 2).sum())
     f = q / others / (1 + 2 * (others - 1) * lack)
     return float(special.fdtrc(others, 1 / (3 * lack), f))
+
+
+def random_effects(ratios: Sequence[Estimate], confidence: float = 0.95) -> Estimate:
+    """The mean of one ratio on several machines, whose true ratios may differ.
+
+    DerSimonian and Laird's random-effects mean of the log ratios, with Hartung and Knapp's
+    interval, which allows for how few machines there are. Without a value unless at least
+    two ratios have finite intervals.
+    """
+    known = _with_errors(ratios)
+    others = len(known) - 1
+    if others < 1:
+        return nothing(Width(confidence))
+    centre, error, _ = known.T
+    weight = error**-2
+    q = float((weight * (centre - np.average(centre, weights=weight)) ** 2).sum())
+    between = (q - others) / (weight.sum() - (weight**2).sum() / weight.sum())
+    weight = 1 / (error**2 + max(between, 0.0))
+    mean = float(np.average(centre, weights=weight))
+    scatter = float((weight * (centre - mean) ** 2).sum()) / others
+    # Never narrower than the errors alone make it.
+    half = sqrt(max(scatter, 1.0) / float(weight.sum()))
+    half *= float(special.stdtrit(others, (1 + confidence) / 2))
+    samples = sum(r.samples for r in ratios)
+    value, low, high = (_exp(x) for x in (mean, mean - half, mean + half))
+    return Estimate(value, low, high, samples, len(known), confidence)
+
+
+def _with_errors(ratios: Sequence[Estimate]) -> Floats:
+    """The log, standard error and degrees of freedom of each ratio with a finite interval."""
+    known = [r for r in ratios if r.low > 0 and r.high < inf and r.rounds > 1]
+    if not known:
+        return np.empty((0, 3))
+    ends = np.log([(r.low, r.high) for r in known])
+    freedom = np.array([r.rounds - 1 for r in known])
+    t = special.stdtrit(freedom, [(1 + r.confidence) / 2 for r in known])
+    # A ratio without width (constant data) gets a large, finite weight.
+    error = np.maximum(np.ptp(ends, axis=1) / 2 / t, 1e-12)
+    return np.column_stack([ends.mean(axis=1), error, freedom])
 
 
 def half_width(spread: Floats | float, rounds: int, confidence: float) -> Floats:

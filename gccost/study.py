@@ -26,9 +26,12 @@ from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
+from gccost.judging.machines import Machine, by_machine, travels
+from gccost.judging.machines import machines as judge_machines
 from gccost.judging.quantities import Share
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
+from gccost.judging.reference import recorded
 from gccost.measuring import campaign, languages, runs, toolchains
 from gccost.measuring.cases import Ratio, Variant, named
 from gccost.measuring.runs import Run
@@ -38,7 +41,7 @@ from gccost.showing.figures import Chart
 from gccost.showing.notice import notice
 from gccost.showing.tables import Markup, Prose
 from gccost.stats import Estimate
-from gccost.studies import CHARTS, STUDIES, comparison, declared
+from gccost.studies import CHARTS, STUDIES, comparison, declared, machines
 from gccost.studies.common import control, verdicts
 from gccost.studies.weimer import beside
 
@@ -46,13 +49,16 @@ SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
 
 
 def reference(of: Study) -> Run:
-    """The newest recorded run that holds a study; if none does, the newest run of all."""
-    recorded = runs.all_runs(paths.reference())
-    for run in reversed(recorded):
+    """The preferred recorded run that holds a study (see `gccost.judging.reference`).
+
+    If none does, the preferred run of all.
+    """
+    found = recorded()
+    for run in reversed(found):
         if run.holds(of.name):
             return run
-    if recorded:
-        return recorded[-1]
+    if found:
+        return found[-1]
     raise GccostError(
         f"no recorded run holds {of.name}", str(paths.reference()), f"make measure ONLY={of.name}"
     )
@@ -258,8 +264,8 @@ def _replayed(of: Study, notices: tuple[str, ...]) -> OpenStudy:
         how = of.command or f"make measure ONLY={of.name}"
         notices += (f"{of.name} has not been recorded yet; measure it with {how}.",)
     notices += runs.passed_over(paths.reference())
-    recorded, now = run.manifest()["programs"], languages.source_hashes(of)
-    if any(recorded.get(program) != mark for program, mark in now.items()):
+    then, now = run.manifest()["programs"], languages.source_hashes(of)
+    if any(then.get(program) != mark for program, mark in now.items()):
         notices += ("The measured programs have changed since this run was recorded.",)
     return OpenStudy("replay", Recording.load(of, run), notices)
 
@@ -348,6 +354,41 @@ class Results:
                 for shown in of_run.values()
             ]
         )
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Every recorded machine, for the notebook that compares them."""
+
+    found: tuple[Machine, ...]
+
+    def described(self) -> Markup:
+        """A table of the machines."""
+        return machines.described(self.found)
+
+    def ledger(self) -> Markup:
+        """The ledger with a column per machine."""
+        return machines.side_by_side(self.found)
+
+    def forest(self) -> Chart:
+        """A forest plot of the documents' ratios."""
+        return machines.forest(self.found)
+
+    def travel(self) -> dict[str, list[str]]:
+        """The claims on their releases, by how their verdicts agree between the machines."""
+        agreed: dict[str, list[str]] = {}
+        for key in machines.keys(self.found):
+            rows = [machine.rows[key] for machine in self.found]
+            agreed.setdefault(travels(rows), []).append(f"{key[0]} on {rows[0].toolchain}")
+        return agreed
+
+
+def open_machines(settings: Settings | None = None) -> Machines:
+    """Open every recorded machine, and your own newest run unless the settings say replay."""
+    settings = settings or Settings.read()
+    own = [run for run in runs.all_runs(paths.runs()) if run.manifest()["finished"]]
+    groups = by_machine([*recorded(), *([] if settings.mode == "replay" else own[-1:])])
+    return Machines(tuple(judge_machines(groups, list(STUDIES.values()))))
 
 
 def open_results(settings: Settings | None = None) -> Results:

@@ -15,8 +15,10 @@ from gccost.judging import published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.models import objects_in_span
 from gccost.judging.recording import Recording
-from gccost.measuring import benchfmt, profiles, runs, toolchains
+from gccost.measuring import benchfmt, languages, profiles, runs, toolchains
+from gccost.measuring.campaign import METHOD
 from gccost.measuring.cases import BUDGETS, Case
+from gccost.measuring.machine import fingerprint
 from gccost.studies import STUDIES
 from gccost.studies.cloudflare import SERVE
 from gccost.studies.runtime import HINT, PLUS
@@ -98,7 +100,13 @@ def record(
 ) -> runs.Run:
     """A run of a study at the standard budget, without the samples that `change` empties."""
     machine = {"cpu": "Made-up CPU", "allowed_cpus": cpus, "release": "Test OS"}
-    run = runs.create(folder, machine=machine, fingerprint="0" * 12, warnings=["It is made up."])
+    run = runs.create(
+        folder,
+        machine=machine,
+        fingerprint=fingerprint(machine),
+        warnings=["It is made up."],
+        method=METHOD,
+    )
     chance = random.Random(1)
     lines = []
     cases = [c for c in STUDIES[study].within(BUDGETS["standard"]) if c.cpus <= cpus]
@@ -129,7 +137,11 @@ def record(
         "share_in_loops": 0.8,
         "date": "2026-01-01T00:00:00Z",
     }
-    run.update(compilers={"C compiler": "cc 1.0"}, finished={"standard": finished})
+    run.update(
+        compilers={"C compiler": "cc 1.0"},
+        programs=languages.source_hashes(STUDIES[study]),
+        finished={"standard": finished},
+    )
     return run
 
 

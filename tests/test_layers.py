@@ -7,7 +7,7 @@ import ast
 from gccost import paths
 
 LAYERS = (
-    {"errors", "files", "paths", "processes", "stats"},
+    {"errors", "estimates", "files", "paths", "processes", "stats"},
     {"rounding"},
     {"measuring"},
     {"gokernel", "judging", "settings"},

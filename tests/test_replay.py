@@ -23,7 +23,11 @@ RECORDED = {name for name in STUDIES for run in all_runs(paths.reference()) if r
 CHAPTERS = [
     paths.NOTEBOOKS / f"{chapter}.ipynb"
     for chapter in dict.fromkeys(
-        ["00-results", *(of.chapter for of in STUDIES.values() if of.name in RECORDED)]
+        [
+            "00-results",
+            "11-machine-by-machine",
+            *(of.chapter for of in STUDIES.values() if of.name in RECORDED),
+        ]
     )
 ]
 

@@ -49,6 +49,16 @@ def questions(studies: Sequence[Study], limit: Budget) -> Questions:
     return Questions(judged, needed, standing)
 
 
+def asked(studies: Sequence[Study]) -> list[list[str]]:
+    """The names of the cases that each claim needs on each of its releases."""
+    return [
+        [variant.on(go) for variant in dict.fromkeys(claim.quantity.variants)]
+        for study in studies
+        for claim in study.claims
+        for go in claim.releases
+    ]
+
+
 def _loaded(study: Study, run: Run) -> Iterator[Recording]:
     try:
         yield Recording.load(study, run)

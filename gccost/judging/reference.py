@@ -1,15 +1,28 @@
-"""Adopting runs as references, if their machine was not disturbed.
+"""Recorded runs: adding one to data/reference, and the order in which chapters prefer them.
 
-`data/reference/costs.csv` has two variants' costs from every adopted recording, so that a
-slow recording is rejected even after older ones are deleted.
+A run comes from this machine or from another one, as a folder or as the archive that a pack
+writes. It is checked, and stands beside the others: two machines are never pooled. Chapters
+show the newest run of the machine that `reference.json` names; another machine's run is for
+chapter 11, and for studies that no other run holds.
+
+`costs.csv` has two variants' costs from every added recording, so that a slow recording is
+rejected even after older ones are deleted.
 """
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import math
+import re
 import shutil
+import tarfile
+import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -19,6 +32,8 @@ from gccost.errors import GccostError
 from gccost.files import write_whole, writing
 from gccost.judging.claims import Study
 from gccost.judging.recording import Recording
+from gccost.measuring import languages, machine, runs
+from gccost.measuring.campaign import METHOD
 from gccost.measuring.cases import CLEANUP, FREE, Variant
 from gccost.measuring.runs import Run
 from gccost.measuring.toolchains import TODAY_GO
@@ -26,27 +41,174 @@ from gccost.measuring.toolchains import TODAY_GO
 # The largest accepted cost relative to the lower quartile of similar recordings.
 MOST: dict[str, float] = {FREE.benchmark: 1.10, CLEANUP.benchmark: 1.15}
 _MACHINE = ("cpu_family", "cpu_model", "cpu_stepping", "caches", "libc")
+# What a run consists of; a name of a case has no other characters.
+_NAME = re.compile(r"\d{8}T\d{6}-[0-9a-f]{6}(-\d+)?")
+_FILES = re.compile(
+    r"run\.json|samples\.txt|(profiles/[\w.,=+-]+\.pb|gctraces/[\w.,=+-]+\.txt)\.gz"
+    r"|slices/[\w.,=+-]+\.txt"
+)
+MOST_BYTES, MOST_FILES = 256 << 20, 20_000  # of a run; one of all studies has 4 MB
+_AGAIN = "bring it again from the machine that measured it"
 
 
-def adopt(run: Run, studies: Sequence[Study]) -> Run:
-    """Copy a run to data/reference and return the copy.
+def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[Run, list[str]]:
+    """Copy a run (a folder or an archive) to data/reference; return the copy and its caveats.
 
-    Raises GccostError if it is disturbed, or slower than recordings of similar machines.
+    With `main`, chapters show its machine from now on. Raises GccostError if the run is
+    damaged, was changed after measuring, or is of other programs than today's. A run that
+    chapters would show is also refused if its machine was disturbed, or slower than similar
+    machines; of any other run these are caveats.
     """
-    line, known = _costs(run, studies), _known()
-    for why in _reasons(run, studies, line, known):
-        raise GccostError(
-            f"the run is refused as a reference: {why}",
-            run.name,
-            "record it again in another hour, or on another machine",
-        )
-    target = paths.reference() / run.name
-    with writing(target):
-        shutil.copytree(run.folder, target, dirs_exist_ok=True)
+    with _opened(source) as run:
+        check(run, studies)
+        manifest = run.manifest()
+        shown = main or _main_machine() in ("", manifest["fingerprint"])
+        line, known = _costs(run, studies), _known()
+        caveats = list(_reasons(run, studies, line, known))
+        if caveats and shown and manifest["scale"] == 1:
+            raise GccostError(
+                f"the run is refused as a reference: {caveats[0]}",
+                run.name,
+                "record it again in another hour, or on another machine",
+            )
+        target = paths.reference() / run.name
+        with writing(target):
+            shutil.copytree(run.folder, target, dirs_exist_ok=True)
+    if shown:
+        text = json.dumps({"machine": manifest["fingerprint"]}, indent=1) + "\n"
+        write_whole(paths.reference() / "reference.json", text.encode())
     lines = pd.concat([known[known["run"] != run.name], pd.DataFrame([line])], ignore_index=True)
     text = lines.to_csv(index=False, lineterminator="\n")
     write_whole(paths.reference() / "costs.csv", text.encode())
-    return Run(target)
+    return Run(target), caveats
+
+
+def recorded() -> list[Run]:
+    """The recorded runs; those that chapters prefer come last.
+
+    A run whose N was scaled (a test's) never comes before another one.
+    """
+    main = _main_machine()
+
+    def preference(run: Run) -> tuple[bool, bool, str]:
+        manifest = run.manifest()
+        return manifest["scale"] == 1, manifest["fingerprint"] == main, run.name
+
+    return sorted(runs.all_runs(paths.reference()), key=preference)
+
+
+def _main_machine() -> str:
+    """The fingerprint in reference.json, or that of the newest run; empty without runs."""
+    path = paths.reference() / "reference.json"
+    if path.exists():
+        try:
+            return str(json.loads(path.read_text(encoding="utf-8"))["machine"])
+        except (ValueError, KeyError, TypeError) as error:
+            hint = 'it should be {"machine": "<a run\'s fingerprint>"}'
+            raise GccostError(f"it names no machine: {error}", str(path), hint) from None
+    found = runs.all_runs(paths.reference())
+    return found[-1].manifest()["fingerprint"] if found else ""
+
+
+# --- Reading what came from elsewhere -----------------------------------------------------
+
+
+@contextmanager
+def _opened(source: Path) -> Iterator[Run]:
+    """A run folder, or one unpacked from an archive for as long as this context lasts."""
+    if source.is_dir():
+        source = source.resolve()
+        for path in source.rglob("*"):
+            kind = "a link" if path.is_symlink() else "" if path.is_file() else "a folder"
+            _check_name(source.name, path.relative_to(source).as_posix(), kind, source)
+        yield Run(source)
+        return
+    with tempfile.TemporaryDirectory(prefix="gccost-") as scratch:
+        yield Run(_unpacked(source, Path(scratch)))
+
+
+def _unpacked(archive: Path, into: Path) -> Path:
+    top, size, files = "", 0, 0
+    try:
+        # As a stream, so that a bomb is refused before it is unpacked any further.
+        with tarfile.open(archive, "r|*") as tar:
+            for member in tar:
+                size, files = size + member.size, files + 1
+                if size > MOST_BYTES or files > MOST_FILES:
+                    most = f"{MOST_BYTES >> 20} MiB or {MOST_FILES:,} files"
+                    raise GccostError(f"it unpacks to more than {most}", str(archive), _AGAIN)
+                first, _, rest = member.name.partition("/")
+                top = top or first
+                kind = "a folder" if member.isdir() else "" if member.isreg() else "a link"
+                if first != top or member.issparse() or not (rest or kind == "a folder"):
+                    raise GccostError(f"{member.name!r} is no part of a run", str(archive), _AGAIN)
+                _check_name(top, rest, kind, archive)
+                tar.extract(member, into, filter="data")
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise GccostError(f"it is no archive of a run: {error}", str(archive), _AGAIN) from None
+    except OSError as error:
+        why = f"it cannot be read: {error.strerror or error}"
+        raise GccostError(why, str(archive), "name a run folder or archive") from None
+    if not top:
+        raise GccostError("the archive is empty", str(archive), _AGAIN)
+    return into / top
+
+
+def _check_name(run: str, name: str, kind: str, source: Path) -> None:
+    if not _NAME.fullmatch(run):
+        raise GccostError(f"{run!r} is not the name of a run", str(source), _AGAIN)
+    folders = {"", "profiles", "gctraces", "slices"}
+    fits = name in folders if kind == "a folder" else not kind and _FILES.fullmatch(name)
+    if not fits:
+        what = f"{kind} {name!r}".strip()
+        raise GccostError(f"it holds {what}, which is no part of a run", str(source), _AGAIN)
+
+
+def check(run: Run, studies: Sequence[Study]) -> None:
+    """Raise GccostError unless a run is whole, consistent, and of today's programs."""
+
+    def refuse(why: str, hint: str = _AGAIN) -> None:
+        raise GccostError(why, run.name, hint)
+
+    manifest = run.manifest()
+    if manifest["method"] != METHOD:
+        refuse("it was sampled by another version of gccost", "measure it again with this one")
+    stem = f"{re.sub('[-:Z]', '', manifest['created'])}-{manifest['fingerprint'][:6]}"
+    if machine.fingerprint(manifest["machine"]) != manifest["fingerprint"] or stem != run.name[:22]:
+        refuse("its machine is not the one that its fingerprint names: run.json was changed")
+    if not manifest["finished"]:
+        refuse("it is unfinished", "measure on, there, until it says where the run is")
+    here = {name: mark for s in studies for name, mark in languages.source_hashes(s).items()}
+    changed = [name for name, mark in manifest["programs"].items() if here.get(name) != mark]
+    if changed or not manifest["programs"]:
+        refuse(
+            f"it was made by other sources of {', '.join(changed) or 'unknown programs'}",
+            "pack or measure again from this version of the sources",
+        )
+    if not run.samples.exists():
+        refuse("it holds no samples")
+    digest = hashlib.sha256(run.samples.read_bytes()).hexdigest()
+    if manifest.get("digest", digest) != digest:
+        refuse("samples.txt was changed after measuring ended")
+    reading = run.reading()
+    for problem in reading.errors:
+        refuse(f"a line of its samples is damaged: {problem}")
+    for line, sample in reading.samples.items():
+        of = {name: sample.metrics.get(name, 0.0) for name in _BLOCKS}
+        allocated, freed, loop, drained, misfreed = of.values()
+        if allocated != freed + loop or drained > loop or misfreed:
+            refuse(f"samples.txt:{line}: blocks are not conserved: {of}")
+    for path in run.folder.glob("*/*.gz"):
+        try:
+            with gzip.open(path) as file:
+                if len(file.read(_MOST_TEXT + 1)) > _MOST_TEXT:
+                    refuse(f"{path.name} unpacks to more than {_MOST_TEXT >> 20} MiB")
+        except (OSError, EOFError, zlib.error) as error:
+            refuse(f"{path.name} is damaged: {error}")
+
+
+_MOST_TEXT = 32 << 20
+_BLOCKS = ("c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-misfreed")
 
 
 def _reasons(
@@ -76,14 +238,14 @@ def _costs(run: Run, studies: Sequence[Study]) -> dict[str, Any]:
     study = next(s for s in studies if both <= {(c.variant, c.release) for c in s.cases})
     recording = Recording.load(study, run)
     described = run.manifest()["machine"]
-    machine = {name: described.get(name) for name in _MACHINE}
+    similar = {name: described.get(name) for name in _MACHINE}
 
     def cost(variant: Variant) -> float:
         found = recording.cost(variant, TODAY_GO)
         return round(math.exp(found.log), 2) if found.samples else math.nan
 
     costs = {variant.benchmark: cost(variant) for variant in (FREE, CLEANUP)}
-    told = json.dumps(machine, sort_keys=True)
+    told = json.dumps(similar, sort_keys=True)
     return {"run": run.name, "machine": told, "go": TODAY_GO, **costs}
 
 

@@ -11,6 +11,8 @@ space. The name has `/key=value` parts that identify the case, and ends in `-N` 
 GOMAXPROCS was not 1. All other lines (`PASS`, `ok  pkg 1.2s`, comments, blank lines) are
 skipped, as the format's definition says (golang.org/design/14313-benchmark-format).
 
+Only `Reading.frame` needs pandas: the runner of a pack reads samples without it.
+
 Some lines are skipped and reported with file and line: malformed results, configuration
 lines that contradict earlier ones, bytes that are not text, and a last line without its
 newline (an interrupted write). All our metrics are counts, times and sizes, so values
@@ -23,13 +25,14 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-
-import numpy as np
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from gccost.errors import GccostError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PREFIX = "Benchmark"
 LARGEST = 10**18  # for counts and values; larger ones cannot be measurements
@@ -50,6 +53,11 @@ class Sample:
     metrics: Mapping[str, float]
     keys: Mapping[str, str] = field(default_factory=dict)
     procs: int = 1
+
+    @property
+    def full_name(self) -> str:
+        """The name with its keys, which identifies the case."""
+        return self.name + "".join(f"/{k}={v}" for k, v in self.keys.items())
 
     def with_keys(self, keys: Mapping[str, str]) -> Sample:
         """The sample with more keys in its name."""
@@ -75,20 +83,23 @@ class SyntaxProblem:
 
 @dataclass(frozen=True)
 class Reading:
-    """The content of a file of results.
+    """The content of a file of results: its samples by line (from 1), the configuration, and
+    the skipped lines."""
 
-    frame   a row per sample, in the order of lines. Columns: `benchmark` (the name); one per
-            key of the names ("" if a name lacks it); `procs` (1 if the name has none); `n`;
-            one per unit, named like it (NaN if a line lacks it); `line` (from 1). A key that
-            is named like a unit or another column gets the prefix "/", as does a unit that
-            is named like a fixed column.
-    config  the configuration.
-    errors  the skipped lines.
-    """
-
-    frame: pd.DataFrame
+    samples: Mapping[int, Sample]
     config: dict[str, str]
     errors: list[SyntaxProblem]
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """A frame with a row per sample, in the order of lines.
+
+        Columns: `benchmark` (the name); one per key of the names ("" if a name lacks it);
+        `procs` (1 if the name has none); `n`; one per unit, named like it (NaN if a line lacks
+        it); `line`. A key that is named like a unit or another column gets the prefix "/", as
+        does a unit that is named like a fixed column.
+        """
+        return _frame(self.samples)
 
 
 class _Malformed(Exception):
@@ -117,7 +128,7 @@ def format_line(sample: Sample) -> str:
 
     Raises ValueError for a sample that no line can represent, such as a space in a key.
     """
-    name = PREFIX + sample.name + "".join(f"/{k}={v}" for k, v in sample.keys.items())
+    name = PREFIX + sample.full_name
     # A 1 is omitted, unless the name's own end would be read as procs.
     if sample.procs != 1 or _PROCS.fullmatch(name):
         name += f"-{sample.procs}"
@@ -150,7 +161,7 @@ def read(path: Path) -> Reading:
             str(path),
             "see that the file is there and that you may read it",
         ) from error
-    return Reading(_frame(samples), config, problems)
+    return Reading(samples, config, problems)
 
 
 def _take(text: str, config: dict[str, str]) -> Sample | str | None:
@@ -172,6 +183,12 @@ def _take(text: str, config: dict[str, str]) -> Sample | str | None:
 
 
 def _frame(found: Mapping[int, Sample]) -> pd.DataFrame:
+    import numpy as np
+    import pandas as pd
+
+    def texts(values: Iterable[str]) -> pd.Series:
+        return pd.Series(list(values), dtype="str")
+
     samples = list(found.values())
     keys, units = (
         list(dict.fromkeys(name for each in names for name in each))
@@ -182,8 +199,8 @@ def _frame(found: Mapping[int, Sample]) -> pd.DataFrame:
     key_names = _free_names(keys, fixed.union(unit_names.values()))
     return pd.DataFrame(
         {
-            "benchmark": _texts(s.name for s in samples),
-            **{key_names[key]: _texts(s.keys.get(key, "") for s in samples) for key in keys},
+            "benchmark": texts(s.name for s in samples),
+            **{key_names[key]: texts(s.keys.get(key, "") for s in samples) for key in keys},
             "procs": np.array([s.procs for s in samples], np.int64),
             "n": np.array([s.n for s in samples], np.int64),
             **{
@@ -289,10 +306,6 @@ def _printable(text: str, size: int) -> str:
     """The beginning of a text in one line, with unprintable characters escaped."""
     beginning = " ".join(text[: 3 * size].split())[:size]
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in beginning)
-
-
-def _texts(values: Iterable[str]) -> pd.Series:
-    return pd.Series(list(values), dtype="str")
 
 
 def _free_names(wanted: Iterable[str], taken: set[str]) -> dict[str, str]:

@@ -11,8 +11,9 @@ import hashlib
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from filelock import FileLock
 
@@ -160,10 +161,14 @@ def build(
     into: Path,
     run: Run = processes.run,
     runtime: str = "",
+    *,
+    environment: Mapping[str, str] = MappingProxyType({}),
+    ldflags: Sequence[str] = (),
 ) -> Path:
     """Build a program's test binary with the given layout, and return its path.
 
     `runtime` is that of a `cases.Variant`; `run` runs the command.
+    `environment` and `ldflags` have further settings, such as another target's.
     Before Go 1.23 the linker has no random layout, so only the C code is shifted, by padding.
     A release that cannot build the module builds a copy of the packages in a GOPATH.
 
@@ -171,7 +176,8 @@ def build(
     the toolchain, so callers that record faults must not catch it.
     """
     # The compilers' temporary files are removed with `into`, even if they are killed.
-    environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
+    temporary = {"GOTMPDIR": str(into), "TMPDIR": str(into)}
+    environment = {**toolchain.environment(), **temporary, **environment}
     if number(toolchain.version)[:2] == (1, 19):  # cannot index itself in the module cache
         environment["GODEBUG"] = "goindex=0"
     folder, arguments = module(program), ["test", "-c"]
@@ -183,9 +189,11 @@ def build(
     else:
         arguments.append("-trimpath")
     if shuffles_layout(toolchain):
-        arguments.append(f"-ldflags=-randlayout={layout}")
+        ldflags = (f"-randlayout={layout}", *ldflags)
     else:
         environment["CGO_CFLAGS"] = f"-O2 -g -DGCCOST_PADDING={layout % 64}"
+    if ldflags:
+        arguments.append(f"-ldflags={' '.join(ldflags)}")
     if runtime == NO_GREEN_TEA:
         environment["GOEXPERIMENT"] = runtime
     elif runtime:

@@ -16,7 +16,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,15 +26,14 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from gccost import paths
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
-from gccost.measuring import benchfmt, frames, languages, machine, runs, toolchains
+from gccost.measuring import benchfmt, languages, machine, runs, toolchains
+from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import BUDGETS, FREE, Budget, Build, Case, Experiment
 from gccost.measuring.runs import Run
-from gccost.measuring.samples import RUN_DELAY, TRACE, SampleFailed
+from gccost.measuring.samples import TRACE, SampleFailed, hindered
 from gccost.processes import ProcessGroup
 
 # Sampling-protocol version; changing it invalidates unfinished runs.
@@ -113,6 +112,15 @@ class Plan:
         return {program: mark for found in marks for program, mark in found.items()}
 
     @property
+    def random_layouts(self) -> dict[str, bool]:
+        """Whether a release's linker can randomize the layout."""
+        return {
+            release: languages.of(study).random_layout(toolchain)
+            for study in self.studies
+            for release, toolchain in self.tools[study.name].found.items()
+        }
+
+    @property
     def compilers(self) -> dict[str, str]:
         """The version of each language's compiler."""
         return {
@@ -120,6 +128,18 @@ class Plan:
             for study in self.studies
             if (compiler := self.tools[study.name].compiler) is not None
         }
+
+    def build(self, what: Build, owner: Experiment, layout: int, into: Path, run: Any) -> Path:
+        """Build a binary of one of the owner's programs; `run` runs the command."""
+        tools = self.tools[owner.name]
+        found, compiler = tools.found[what.release], tools.compiler
+        return languages.of(owner).build(what, found, compiler, layout, into, run)
+
+    def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
+        """Run a case in a fresh process."""
+        owner = self.owners[case.name]
+        toolchain = self.tools[owner.name].found[case.release]
+        return languages.of(owner).run_sample(binary, toolchain, case, scratch, profile)
 
     def rounds(self, case: Case) -> int:
         """The rounds of a case before the open questions."""
@@ -144,19 +164,11 @@ def plan(
     """
     questions = questions or Questions()
     description = machine.describe()
-    memory, cpus = machine.memory_for_a_sample(description), description["allowed_cpus"]
     tools: dict[str, languages.Tools] = {}
     pool: dict[str, Case] = {}
     owners: dict[str, Experiment] = {}
     for study in studies:
-        wanted = [
-            case.scaled(budget.scale).capped(memory)
-            for case in study.cases
-            if case.cpus <= cpus
-            and (
-                budget.reaches(case.min_budget) or (case.variant, case.release) in questions.needed
-            )
-        ]
+        wanted = chosen(study, budget, questions, description)
         releases = dict.fromkeys(case.release for case in wanted)
         tools[study.name] = found = languages.tools(study, releases, say, fetch=fetch)
         for case in wanted:
@@ -170,6 +182,19 @@ def plan(
                     )
                 owners.setdefault(case.name, study)
     return Plan(tuple(studies), budget, questions, description, tools, pool, owners)
+
+
+def chosen(
+    study: Experiment, budget: Budget, questions: Questions, description: Mapping[str, Any]
+) -> list[Case]:
+    """A study's cases at a budget that a machine can run, with their N there."""
+    memory, cpus = machine.memory_for_a_sample(description), description["allowed_cpus"]
+    return [
+        case.scaled(budget.scale).capped(memory)
+        for case in study.cases
+        if case.cpus <= cpus
+        and (budget.reaches(case.min_budget) or (case.variant, case.release) in questions.needed)
+    ]
 
 
 def fits(run: Run, plan: Plan) -> bool:
@@ -199,8 +224,20 @@ def finished(run: Run, plan: Plan) -> bool:
         if name in BUDGETS and BUDGETS[name].reaches(plan.budget.name)
     ):
         return False
-    sampled = frames.of_cases(run.reading().frame, plan.pool.values())["name"]
+    sampled = {sample.full_name for sample in samples_of(run, plan)}
     return plan.pool.keys() <= {*sampled, *manifest["failed"]}
+
+
+def samples_of(run: Run, plan: Plan) -> list[Sample]:
+    """A run's samples of the plan's cases with their N, in order."""
+    pool = plan.pool
+    return [
+        sample
+        for sample in run.reading().samples.values()
+        if (case := pool.get(sample.full_name))
+        and case.n in (0, sample.n)
+        and sample.metrics.get("round", 0) >= 1
+    ]
 
 
 def _has_cases(study: Experiment, plan: Plan) -> bool:
@@ -253,11 +290,7 @@ def begin(plan: Plan) -> Run:
         )
         write_whole(run.samples, "".join(f"{line}\n" for line in head).encode())
     manifest = run.manifest()
-    layouts = {
-        release: languages.of(study).random_layout(toolchain)
-        for study in plan.studies
-        for release, toolchain in plan.tools[study.name].found.items()
-    }
+    layouts = plan.random_layouts
     troubles = dict(manifest["troubles"])
     whole = {c.name: c.scaled(plan.budget.scale).n for s in plan.studies for c in s.cases}
     for name, case in plan.pool.items():
@@ -300,9 +333,7 @@ class _Campaign:
         self.troubles: dict[str, list[str]] = manifest["troubles"]
         self.failures: Counter[str] = Counter()
         self.standing = Standing()
-        self.spent = _seconds_of(
-            self._frame()
-        )  # by an interrupted campaign, or at a smaller budget
+        self.spent = _seconds_of(self._samples())  # before, or at a smaller budget
 
     def measure(self) -> None:
         """Measure rounds until no question is open or the time is spent."""
@@ -326,19 +357,21 @@ class _Campaign:
 
         A case whose processes were all rejected gets at most two further rounds.
         """
-        frame = self._frame()
-        accepted = frame
-        if "run-delay-share" in frame:
-            gated = frame["name"].isin({c.name for c in self.plan.pool.values() if c.variant.gated})
-            accepted = frame[~(gated & (frame["run-delay-share"] > RUN_DELAY))]
+        sizes: Counter[tuple[str, float]] = Counter()
+        accepted: Counter[tuple[str, float]] = Counter()
+        for sample in self._samples():
+            name = sample.full_name
+            key = name, sample.metrics["round"]
+            sizes[key] += 1
+            gated = self.plan.pool[name].variant.gated
+            accepted[key] += not (gated and hindered(sample.metrics, sample.procs))
 
-        def rounds(samples: pd.DataFrame) -> Counter[str]:
+        def rounds(found: Counter[tuple[str, float]]) -> Counter[str]:
             """The number of rounds with all processes of a case, by its name."""
-            sizes = Counter(zip(samples["name"], samples["round"], strict=True))
             pool = self.plan.pool
-            return Counter(name for (name, _), n in sizes.items() if n >= pool[name].processes)
+            return Counter(name for (name, _), n in found.items() if n >= pool[name].processes)
 
-        complete, usable = rounds(frame), rounds(accepted)
+        complete, usable = rounds(sizes), rounds(accepted)
 
         def lacks(case: Case) -> bool:
             needed = self.plan.rounds(case)
@@ -375,13 +408,14 @@ class _Campaign:
 
     def _seconds(self) -> dict[str, float]:
         """The seconds of a round of each case, including its part of the builds."""
-        frame = self._frame()
-        if not len(frame):
-            return {}
-        each = frame.groupby("name")["elapsed-s"].mean()
-        builds = frame["build-s"].sum() / len(frame) if "build-s" in frame else 0.0
+        taken = self._samples()
+        count = Counter(sample.full_name for sample in taken)
+        sums: defaultdict[str, float] = defaultdict(float)
+        for sample in taken:
+            sums[sample.full_name] += sample.metrics.get("elapsed-s", 0.0)
+        builds = sum(s.metrics.get("build-s", 0.0) for s in taken) / max(len(taken), 1)
         return {
-            case.name: (float(each.get(case.name, 0.0)) + float(builds)) * case.processes
+            case.name: (sums[case.name] / max(count[case.name], 1) + builds) * case.processes
             for case in self.plan.pool.values()
         }
 
@@ -413,17 +447,14 @@ class _Campaign:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _frame(self) -> pd.DataFrame:
-        """The samples so far of the plan's cases."""
-        return frames.of_cases(self.run.reading().frame, self.plan.pool.values())
+    def _samples(self) -> list[Sample]:
+        return samples_of(self.run, self.plan)
 
     def _last_round(self) -> int:
-        frame = self._frame()
-        return int(frame["round"].max()) if len(frame) else 0
+        return int(max((sample.metrics["round"] for sample in self._samples()), default=0))
 
     def _round(self, number: int, cases: list[Case]) -> None:
-        frame = self._frame()
-        done = Counter(frame.loc[frame["round"] == number, "name"])
+        done = Counter(s.full_name for s in self._samples() if s.metrics["round"] == number)
         left = []
         for case in in_order(cases, random.Random(f"{self.seed} {number}")):
             done[case.name] -= 1
@@ -454,7 +485,7 @@ class _Campaign:
                 )
                 self.run.append([benchfmt.format_line(sample)])
                 self.spent += sample.metrics["elapsed-s"]
-                waited = sample.metrics.get("run-delay-share", 0.0) > RUN_DELAY
+                waited = hindered(sample.metrics, sample.procs)
                 if case.variant.gated and waited and tries[case.name] < RETRIES:
                     tries[case.name] += 1
                     left.append(case)
@@ -474,10 +505,7 @@ class _Campaign:
         with ThreadPoolExecutor() as pool, ProcessGroup() as group:
             made = {
                 build: pool.submit(
-                    languages.of(owner).build,
-                    *(build, self.plan.tools[owner.name].found[build.release]),
-                    *(self.plan.tools[owner.name].compiler, layouts[build.relinked]),
-                    *(into, group.run),
+                    self.plan.build, build, owner, layouts[build.relinked], into, group.run
                 )
                 for build, owner in wanted.items()
             }
@@ -493,13 +521,9 @@ class _Campaign:
 
     def _sample(
         self, case: Case, binaries: Mapping[Build, Path], number: int, scratch: Path
-    ) -> benchfmt.Sample:
-        owner = self.plan.owners[case.name]
+    ) -> Sample:
         profile = scratch / "cpu.pb.gz" if case.variant.profile else None
-        toolchain = self.plan.tools[owner.name].found[case.release]
-        sample = languages.of(owner).run_sample(
-            binaries[case.build], toolchain, case, scratch, profile
-        )
+        sample = self.plan.sample(binaries[case.build], case, scratch, profile)
         if profile is not None:
             if not profile.exists():
                 raise SampleFailed("the program wrote no profile", case.name)
@@ -512,7 +536,7 @@ class _Campaign:
 
     # --- Failures -----------------------------------------------------------------------
 
-    def _note_losses(self, case: Case, sample: benchfmt.Sample) -> None:
+    def _note_losses(self, case: Case, sample: Sample) -> None:
         left = sample.metrics.get("c-unfreed-drained", 0.0)
         if not case.leaks and left > max(UNFREED, UNFREED_SHARE * sample.n):
             self._trouble(case.name, f"{left:.0f} of {sample.n} C blocks were never freed")
@@ -541,9 +565,9 @@ class _Campaign:
             self.run.update(troubles=self.troubles)
 
     def _finish(self, because: str) -> None:
-        frame = self._frame()
-        in_loops = float((frame["ns/op"] * frame["n"]).sum()) / 1e9
-        spent, name = _seconds_of(frame), self.plan.budget.name
+        taken = self._samples()
+        in_loops = sum(sample.metrics.get("ns/op", 0.0) * sample.n for sample in taken) / 1e9
+        spent, name = _seconds_of(taken), self.plan.budget.name
         done = self.run.manifest()["finished"]
         before = done[name]["studies"] if name in done else []
         measured = [s.name for s in self.plan.studies if _has_cases(s, self.plan)]
@@ -553,7 +577,7 @@ class _Campaign:
                 "because": because,
                 "studies": sorted({*before, *measured}),
                 "rounds": self._last_round(),
-                "samples": len(frame),
+                "samples": len(taken),
                 "seconds": round(spent, 1),
                 "share_in_loops": round(in_loops / spent, 3) if spent else 0.0,
             },
@@ -561,9 +585,6 @@ class _Campaign:
         self.progress(spent, spent, because)
 
 
-def _seconds_of(frame: pd.DataFrame) -> float:
+def _seconds_of(taken: Iterable[Sample]) -> float:
     """The seconds that samples took, including their builds."""
-    if not len(frame):
-        return 0.0
-    columns = [c for c in ("elapsed-s", "build-s") if c in frame]
-    return float(frame[columns].sum().sum())
+    return sum(s.metrics.get("elapsed-s", 0.0) + s.metrics.get("build-s", 0.0) for s in taken)

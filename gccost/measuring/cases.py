@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from gccost.errors import GccostError
+from gccost.estimates import LOOKS, SHOWN, Estimate, Width
 from gccost.measuring import toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, number
-from gccost.stats import LOOKS, SHOWN, Estimate, Width
 
 T = TypeVar("T")
 

@@ -17,8 +17,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
-
 from gccost import paths, processes
 from gccost.measuring.toolchains import find_c_compiler
 
@@ -44,7 +42,7 @@ def describe() -> dict[str, Any]:
     A cloud may give different processors one name ("AMD EPYC"); their family, model,
     stepping and caches distinguish them.
     """
-    memory, swap = psutil.virtual_memory(), psutil.swap_memory()
+    memory = _memory()
     compiler = find_c_compiler()
     commit, dirty = _commit()
     return {
@@ -54,8 +52,8 @@ def describe() -> dict[str, Any]:
         "cpu_stepping": _cpu_number("stepping"),
         "caches": _caches(),
         "architecture": platform.machine(),
-        "physical_cores": psutil.cpu_count(logical=False),
-        "logical_cpus": psutil.cpu_count(),
+        "physical_cores": _cores(),
+        "logical_cpus": os.cpu_count(),
         "allowed_cpus": allowed_cpus(),
         "cpu_quota": _cpu_quota(),
         "smt": _smt(),
@@ -64,11 +62,11 @@ def describe() -> dict[str, Any]:
         "virtualisation": _virtualisation(),
         "container": _container(),
         "load": [round(load, 2) for load in os.getloadavg()],
-        "memory": memory.total,
-        "memory_available": memory.available,
+        "memory": _memory_total(),
+        "memory_available": memory.get("MemAvailable"),
         "memory_limit": _memory_limit(),
-        "swap": swap.total,
-        "swap_used": swap.used,
+        "swap": memory.get("SwapTotal"),
+        "swap_used": memory.get("SwapTotal", 0) - memory.get("SwapFree", 0),
         "transparent_huge_pages": _huge_pages(),
         "system": platform.system(),
         "release": _release(),
@@ -219,7 +217,25 @@ def _caches_by_lscpu() -> dict[str, int]:
 def allowed_cpus() -> int:
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
-    return psutil.cpu_count() or 1
+    return os.cpu_count() or 1
+
+
+def _cores() -> int | None:
+    """The number of physical cores."""
+    if sys.platform == "darwin":
+        return int(_say("sysctl", "-n", "hw.physicalcpu") or 0) or None
+    siblings = {_read(p) for p in _SYSTEM.glob("cpu[0-9]*/topology/thread_siblings_list")}
+    return len(siblings - {""}) or None
+
+
+def _memory_total() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _memory() -> dict[str, int]:
+    """The sizes (bytes) that /proc/meminfo names in kB."""
+    sizes = re.findall(r"^(\w+): +(\d+) kB$", _read(Path("/proc/meminfo")), re.MULTILINE)
+    return {name: int(size) * 1024 for name, size in sizes}
 
 
 def _own_cgroups(controller: str) -> Iterator[Path]:
@@ -260,14 +276,14 @@ def _memory_limit() -> int | None:
         with contextlib.suppress(ValueError):
             limits.append(int(limit))
     # In version 1 "no limit" is a number larger than any machine's memory.
-    return min((limit for limit in limits if limit < psutil.virtual_memory().total), default=None)
+    return min((limit for limit in limits if limit < _memory_total()), default=None)
 
 
 def _smt() -> bool:
     if active := _read(_SYSTEM / "smt" / "active"):
         return active == "1"
-    physical = psutil.cpu_count(logical=False)
-    return physical is not None and (psutil.cpu_count() or 1) > physical
+    physical = _cores()
+    return physical is not None and (os.cpu_count() or 1) > physical
 
 
 def _governor() -> str:

@@ -8,6 +8,7 @@ can be resumed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -17,9 +18,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
 from filelock import FileLock, Timeout
 
 from gccost.errors import GccostError
@@ -27,64 +27,15 @@ from gccost.files import write_whole, writing
 from gccost.measuring import benchfmt
 from gccost.measuring.benchfmt import Reading
 
+if TYPE_CHECKING:
+    from gccost.measuring.manifest import Manifest, Summary, decode, misfit
+else:
+    try:
+        from gccost.measuring.manifest import decode, misfit
+    except ImportError:  # the runner of a pack lacks msgspec, and reads only its own manifests
+        decode, misfit = json.loads, lambda manifest: ""
+
 FORMAT = 2  # of run.json; other formats are rejected
-
-Amount = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
-
-
-class Machine(TypedDict, total=False):
-    """The used part of a machine's description; see `machine.describe`."""
-
-    cpu: str
-    release: str
-    allowed_cpus: int
-    cpu_quota: Amount | None
-    memory: int
-    memory_limit: int | None
-
-
-class Summary(TypedDict):
-    """The summary of a finished budget."""
-
-    because: str
-    studies: list[str]
-    rounds: int
-    samples: int
-    seconds: Amount
-    share_in_loops: Amount
-    date: NotRequired[str]
-
-
-class Shell(TypedDict):
-    """A command with its output."""
-
-    command: str
-    output: str
-    date: str
-
-
-class Manifest(TypedDict):
-    """The content of `run.json`; dicts are by program, release, case, budget or command."""
-
-    format: int
-    created: str
-    fingerprint: str
-    machine: Machine
-    warnings: list[str]
-    scale: Amount
-    method: str
-    seed: int
-    programs: dict[str, str]
-    compilers: dict[str, str]
-    random_layout: dict[str, bool]
-    missing: dict[str, str]
-    failed: dict[str, list[str]]
-    troubles: dict[str, list[str]]
-    finished: dict[str, Summary]
-    done: NotRequired[list[str]]  # measurements of the precision experiment
-    recorded: NotRequired[int]  # bytes of the samples that they are in
-    shell: NotRequired[dict[str, Shell]]
-
 
 # The initially empty fields of a run.
 _BY_NAME = ("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished")
@@ -105,7 +56,7 @@ class Run:
         """Read `run.json`. Raises GccostError if it is unusable."""
         path = self.folder / "run.json"
         try:
-            manifest: Any = msgspec.json.decode(path.read_bytes())
+            manifest: Any = decode(path.read_bytes())
         except OSError as error:
             raise GccostError(
                 f"the run cannot be read: {error.strerror}", str(path), "name a run folder"
@@ -124,11 +75,9 @@ class Run:
                 if written < FORMAT
                 else "read it with the gccost that wrote it, or a newer one",
             )
-        try:
-            msgspec.convert(manifest, Manifest)
-        except msgspec.ValidationError as misfit:
-            raise GccostError(f"the manifest is invalid: {misfit}", str(path), _RESTORE) from None
-        return cast(Manifest, manifest)  # unknown fields are preserved
+        if found := misfit(manifest):
+            raise GccostError(f"the manifest is invalid: {found}", str(path), _RESTORE)
+        return cast("Manifest", manifest)  # unknown fields are preserved
 
     def update(self, **facts: Any) -> None:
         """Set fields of the manifest."""
@@ -140,8 +89,13 @@ class Run:
         self.update(shell=self.manifest().get("shell", {}) | printed)
 
     def finish(self, name: str, summary: Summary) -> None:
-        """Store the summary of a finished budget, or of the precision study, by name."""
-        self.update(finished={**self.manifest()["finished"], name: {**summary, "date": now()}})
+        """Store the summary of a finished budget, or of the precision study, by name.
+
+        The digest of the samples shows whether they were changed afterwards.
+        """
+        finished = {**self.manifest()["finished"], name: {**summary, "date": now()}}
+        digest = hashlib.sha256(self.samples.read_bytes()).hexdigest()
+        self.update(finished=finished, digest=digest)
 
     def _write(self, manifest: dict[str, Any]) -> None:
         text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

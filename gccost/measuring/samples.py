@@ -58,6 +58,14 @@ def slices_fault(sample: Mapping[Any, Any]) -> str:
     return ""
 
 
+def hindered(metrics: Mapping[str, float], procs: int) -> bool:
+    """Whether a process waited too long for a CPU to count.
+
+    With a single P the GC's threads wait for the program's by design.
+    """
+    return procs > 1 and metrics.get("run-delay-share", 0.0) > RUN_DELAY
+
+
 class SampleFailed(GccostError):
     """A process did not give one valid sample."""
 
@@ -158,10 +166,9 @@ def parsed(output: str, cases: Sequence[Case]) -> list[benchfmt.Sample]:
     for sample in benchfmt.results(_NEGATIVE.sub(r"0 \1", output)):
         if not isinstance(sample, benchfmt.Sample):
             raise SampleFailed(f"the program's line cannot be read: {sample.why}", cases[0].name)
-        printed = sample.name + "".join(f"/{k}={v}" for k, v in sample.keys.items())
-        case = by_name.get(printed)
+        case = by_name.get(sample.full_name)
         if case is None:
-            raise SampleFailed(f"the program ran {printed}", cases[0].name)
+            raise SampleFailed(f"the program ran {sample.full_name}", cases[0].name)
         if case.n and sample.n != case.n:
             raise SampleFailed(f"the program ran {sample.n} operations, not {case.n}", case.name)
         samples.append(sample.with_keys(toolchains.named(case.release) | case.variant.keys()))

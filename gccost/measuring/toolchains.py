@@ -66,6 +66,7 @@ TODAY_GO: Final = max(GO_RELEASES, key=number)
 OLDEST_DRIVER: Final = (1, 18)  # the oldest Go that can build the module and download releases
 _STAND_INS = paths.CACHE / "standins"
 _DOWNLOADED, _ON_DISK = 100, 400  # megabytes of a Go release, on average
+_ZIG = "a C compiler (ziglang): about 100 MB to download, 410 MB on disk"
 
 # Go's folders and network settings. They do not affect compilation, so the user's values are
 # kept.
@@ -443,8 +444,7 @@ def c_compiler(say: Callable[[str], None] = silent) -> CCompiler:
     """
     if found := find_c_compiler():
         return found
-    what = "a C compiler (ziglang): about 100 MB to download, 410 MB on disk"
-    install("ziglang", "a C compiler", what, say)
+    install("ziglang", "a C compiler", _ZIG, say)
     find_c_compiler.cache_clear()
     if found := find_c_compiler():
         return found
@@ -453,6 +453,18 @@ def c_compiler(say: Callable[[str], None] = silent) -> CCompiler:
         "C compiler",
         "on Debian: apt-get install gcc libc6-dev",
     )
+
+
+def zig(target: str, say: Callable[[str], None] = silent) -> CCompiler:
+    """Zig's C compiler for a target, such as "aarch64-linux-gnu.2.17", fetched if missing."""
+    install("ziglang", "a C compiler", _ZIG, say)
+    script = _zig_cc()
+    command = (str(script), "-target", target)
+    if script is None or not (version := _compiles(command)):
+        raise MissingTool(
+            f"the ziglang wheel does not compile for {target}", "C compiler", "name another target"
+        )
+    return CCompiler(command, f"zig cc, {version}", "ziglang wheel")
 
 
 def _compiles(command: tuple[str, ...]) -> str | None:

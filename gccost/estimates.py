@@ -1,0 +1,73 @@
+"""Estimates and their intervals, as data; `gccost.stats` computes them.
+
+This module imports nothing but the standard library, because the runner of a pack needs it
+on machines without any package (see `gccost.measuring.packed`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, isnan
+from typing import ClassVar, Self
+
+LOOKS = (4, 6, 8, 10, 14, 20, 28, 40)  # the numbers of rounds at which a verdict is computed
+SYSTEMATIC = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """An interval's confidence, and the systematic error added to it."""
+
+    confidence: float = 0.95
+    systematic: float = SYSTEMATIC
+
+
+SHOWN = Width()
+JUDGED = Width(0.99, 0.0)  # the rules' margin covers the systematic error
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its interval, and the numbers of its samples and rounds.
+
+    One round does not show how much rounds differ, so its interval is infinite. Without
+    rounds the value is NaN too.
+    """
+
+    value: float
+    low: float
+    high: float
+    samples: int
+    rounds: int
+    confidence: float
+    has_interval: ClassVar[bool] = True
+
+    @property
+    def shown(self) -> tuple[float, ...]:
+        """The values to print."""
+        return (self.value,)
+
+    @property
+    def half_width(self) -> float:
+        """Half the interval's length relative to the value; 0.02 is ±2 %.
+
+        Infinite without a value or a finite interval, or if the value is zero and the
+        interval is not.
+        """
+        if self.low == self.high:
+            return 0.0
+        if not self.value or isnan(self.value):
+            return inf
+        return (self.high - self.low) / abs(2 * self.value)
+
+    def contains(self, x: float) -> bool:
+        """Whether x is in the interval, including its ends."""
+        return self.low <= x <= self.high
+
+    def narrowed(self, share: float) -> Self:
+        """The estimate with its interval scaled by `share`, on the log scale if positive."""
+        if self.low > 0:
+            low, high = (self.value * (end / self.value) ** share for end in (self.low, self.high))
+        else:
+            low, high = (self.value + (end - self.value) * share for end in (self.low, self.high))
+        return replace(self, low=low, high=high)

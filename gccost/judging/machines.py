@@ -1,0 +1,87 @@
+"""The ledger machine by machine: rows are compared between machines, samples never are pooled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gccost.errors import GccostError
+from gccost.judging import ledger
+from gccost.judging.claims import Study
+from gccost.judging.ledger import Row
+from gccost.judging.recording import Recording
+from gccost.judging.rules import Label
+from gccost.measuring.runs import Run
+
+Key = tuple[str, str]  # a claim's id, and a release
+_UNSAFE = re.compile(r"[^\w ().,@/+-]")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One machine's rows of the ledger, and the run with most of them.
+
+    The label has no character that any markup knows, because runs come from anywhere.
+    """
+
+    label: str
+    run: Run
+    rows: Mapping[Key, Row]
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        return self.run.manifest()["machine"]
+
+    @property
+    def is_test(self) -> bool:
+        """Whether the run's N were scaled, so that its figures are no estimates."""
+        return self.run.manifest()["scale"] != 1
+
+
+def machines(found: Iterable[Sequence[Run]], studies: Sequence[Study]) -> list[Machine]:
+    """A machine for each group of runs; a study is shown from the last run that holds it.
+
+    Raises GccostError if a group holds no known study.
+    """
+    made: list[Machine] = []
+    for group in found:
+        held = {s.name: run for run in group for s in studies if run.holds(s.name)}
+        if not held:
+            where = ", ".join(str(run.folder) for run in group)
+            raise GccostError("the run has no known study", where)
+        recordings = {s.name: Recording.load(s, held[s.name]) for s in studies if s.name in held}
+        rows = {(row.claim.id, row.release): row for row in ledger.rows(recordings, studies)}
+        run = max(group, key=lambda run: sum(run is other for other in held.values()))
+        label = _label(run)
+        same = sum(label == re.sub(r" #\d+$", "", other.label) for other in made)
+        made.append(Machine(f"{label} #{same + 1}" if same else label, run, rows))
+    return made
+
+
+def by_machine(runs: Iterable[Run]) -> list[list[Run]]:
+    """Runs grouped by machine; that of the last run, which chapters prefer, comes first."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.manifest()["fingerprint"], []).append(run)
+    return list(groups.values())[::-1]
+
+
+def _label(run: Run) -> str:
+    manifest = run.manifest()
+    machine = manifest["machine"]
+    cpu = _UNSAFE.sub("", str(machine.get("cpu") or "")).strip()[:40] or "unnamed CPU"
+    cpus = machine.get("allowed_cpus") or 1
+    test = "" if manifest["scale"] == 1 else ", test run"
+    return f"{cpu} ({cpus} CPU{'s' * (cpus != 1)}{test})"
+
+
+def travels(rows: Sequence[Row | None]) -> str:
+    """Whether the decided verdicts on a claim agree between machines."""
+    labels = [row.verdict.label for row in rows if row and row.verdict.label.decided]
+    if len(labels) < 2:
+        return "decided on one machine only" if labels else "undecided"
+    if len(set(labels)) > 1:
+        return "depends on the machine"
+    return "holds on all" if labels[0] is Label.HOLDS else "fails on all"

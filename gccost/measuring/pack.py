@@ -1,0 +1,209 @@
+"""Packs: the programs, built, and the sampler, for machines without any tools.
+
+A pack is an archive with every program in several random layouts, the modules that take
+samples, and the script `run`. The target needs Linux, glibc, and Python 3.11 or later; no
+compiler, package, network or root. The programs are linked dynamically, as in a local
+recording, because a static C library has another malloc, which half of every figure is. So
+the target's glibc must be as new as the one that they were linked against; `old_libc` links
+them against glibc 2.17 (of 2012) by means of Zig, as every pack for another processor is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import io
+import json
+import lzma
+import random
+import re
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from gccost import paths
+from gccost.errors import GccostError, MissingTool
+from gccost.files import writing
+from gccost.measuring import builds, languages, machine, toolchains
+from gccost.measuring.campaign import GOARCH, Questions
+from gccost.measuring.cases import Budget, Build, Case, Experiment
+from gccost.measuring.packed import FORMAT, PROGRAMS, key, written
+from gccost.measuring.toolchains import CCompiler, Toolchain
+from gccost.processes import ProcessGroup
+
+LAYOUTS = 4  # of each program
+OLD_LIBC = "2.17"
+_ARCHES = {goarch: kernel for kernel, goarch in GOARCH.items()}
+_BELOW = ("__init__", "errors", "estimates", "files", "paths", "processes")
+_ALONG = "filelock"  # the only package that the sampler imports: pure Python
+_GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
+_FILTERS = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 26}]
+_RUN = """#!/bin/sh
+# Measures, and writes the run as an archive. It resumes an interrupted run.
+# GCCOST_RUNS names another folder for runs, PYTHON another Python (3.11 or later).
+here=$(cd "$(dirname "$0")" && pwd) || exit
+python=${PYTHON:-python3}
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+    echo "gccost: $python is missing or older than Python 3.11. To fix it: PYTHON=... ./run" >&2
+    exit 1
+}
+PYTHONPATH=$here exec "$python" -sPB -m gccost.measuring.packed
+"""
+
+
+def make(
+    studies: Sequence[Experiment],
+    budget: Budget,
+    questions: Questions,
+    claims: Sequence[Sequence[str]],
+    output: Path,
+    goarch: str = "",
+    old_libc: bool = False,
+    say: Callable[[str], None] = toolchains.silent,
+) -> None:
+    """Write a pack of the studies at a budget for Linux on `goarch` (this machine's if empty).
+
+    `claims` are the names of the cases of each claim on each release. Raises GccostError for
+    a study in Java, or if a program cannot be built.
+    """
+    described = machine.describe()
+    here = GOARCH.get(described["architecture"], described["architecture"])
+    goarch = goarch or here
+    if goarch not in _ARCHES:
+        raise GccostError(
+            f"there is no target {goarch!r}", hint=f"name one of {', '.join(_ARCHES)}"
+        )
+    chosen = {study.name: tuple(_chosen(study, budget, questions)) for study in studies}
+    tools = {
+        study.name: languages.tools(study, {c.release for c in chosen[study.name]}, say)
+        for study in studies
+    }
+    compiler = toolchains.c_compiler(say)
+    if old_libc or goarch != here:
+        compiler = toolchains.zig(f"{_ARCHES[goarch]}-linux-gnu.{OLD_LIBC}", say)
+    wanted: dict[Build, Toolchain] = {}
+    for study in studies:
+        found = tools[study.name].found
+        chosen[study.name] = tuple(c for c in chosen[study.name] if c.release in found)
+        wanted |= {case.build: found[case.release] for case in chosen[study.name]}
+    missing = {go: why for each in tools.values() for go, why in each.missing.items()}
+    if not wanted:
+        raise MissingTool(f"nothing can be packed: {'; '.join(missing.values())}")
+    with writing(output):
+        scratch = tempfile.TemporaryDirectory(dir=output.resolve().parent, prefix=".pack-")
+    with scratch as folder:
+        binaries = _build(wanted, compiler, goarch, Path(folder), say)
+        manifest = {
+            "format": FORMAT,
+            "goarch": goarch,
+            "glibc": _needed_libc(Path(folder).glob("*.test")),
+            "budget": budget.name,
+            "made": {
+                "commit": described["commit"],
+                "dirty": described["dirty"],
+                "c_compiler": compiler.version,
+                "c_compiler_source": compiler.source,
+            },
+            "studies": [written(study, chosen[study.name]) for study in studies],
+            "claims": [list(claim) for claim in claims],
+            "programs": {p: m for s in studies for p, m in languages.source_hashes(s).items()},
+            "compilers": {"C compiler": compiler.version},
+            "random_layout": {go.version: builds.shuffles_layout(go) for go in wanted.values()},
+            "missing": missing,
+            "binaries": binaries,
+        }
+        say("compressing")
+        with writing(output):
+            _write(output, manifest, Path(folder))
+    say(f"{output}: {output.stat().st_size / 1e6:.1f} MB, needs glibc {manifest['glibc']}")
+
+
+def _chosen(study: Experiment, budget: Budget, questions: Questions) -> Iterator[Case]:
+    if toolchains.key(study.document) != "go":
+        raise GccostError(
+            "a pack holds Go programs only", study.name, "measure Java with make measure there"
+        )
+    for case in study.cases:
+        if budget.reaches(case.min_budget) or (case.variant, case.release) in questions.needed:
+            yield case
+
+
+def _build(
+    wanted: Mapping[Build, Toolchain],
+    compiler: CCompiler,
+    goarch: str,
+    folder: Path,
+    say: Callable[[str], None],
+) -> dict[str, dict[str, str]]:
+    """Build each program in every layout; return the binaries' hashes by name, by build."""
+    target = {"GOARCH": goarch, "GOOS": "linux", "CC": compiler.cc}
+    chance = random.SystemRandom()
+    made: dict[str, dict[str, str]] = {}
+
+    def build(what: Build, layout: int, number: int) -> tuple[str, str]:
+        with tempfile.TemporaryDirectory(dir=folder) as into:
+            built = builds.build(
+                what.program,
+                wanted[what],
+                compiler,
+                layout,
+                Path(into),
+                group.run,
+                what.runtime,
+                environment=target,
+                ldflags=("-s", "-w"),  # without symbols: a third of the size
+            )
+            binary = built.replace(folder / f"{key(what)}-{number}.test")
+        return binary.name, hashlib.sha256(binary.read_bytes()).hexdigest()
+
+    with ThreadPoolExecutor(machine.allowed_cpus()) as pool, ProcessGroup() as group:
+        jobs = {
+            what: [
+                pool.submit(build, what, chance.randrange(1, 2**31), number)
+                for number in range(1, LAYOUTS + 1)
+            ]
+            for what in sorted(wanted)
+        }
+        for i, (what, started) in enumerate(jobs.items(), 1):
+            made[key(what)] = dict(job.result() for job in started)
+            say(f"built {key(what)} ({i} of {len(jobs)})")
+    return made
+
+
+def _needed_libc(binaries: Iterator[Path]) -> str:
+    """The oldest glibc that has every symbol version that the binaries need."""
+    found = {
+        (int(major), int(minor))
+        for path in binaries
+        for major, minor in _GLIBC.findall(path.read_bytes())
+    }
+    return ".".join(map(str, max(found, default=(2, 0))))
+
+
+def _write(output: Path, manifest: Mapping[str, Any], folder: Path) -> None:
+    package = paths.ROOT / "gccost"
+    modules = [package / f"{name}.py" for name in _BELOW] + sorted(package.glob("measuring/*.py"))
+    files = {path.relative_to(paths.ROOT).as_posix(): path.read_bytes() for path in modules}
+    for file in importlib.metadata.files(_ALONG) or ():
+        if file.suffix == ".py" or file.name.startswith("LICENSE"):
+            files[file.as_posix()] = Path(str(file.locate())).read_bytes()
+    for name in ("LICENSE", "data/releases.csv"):
+        files[name] = (paths.ROOT / name).read_bytes()
+    files["pack.json"] = json.dumps(manifest, indent=1).encode()
+    with lzma.open(output, "wb", filters=_FILTERS) as file, tarfile.open(None, "w|", file) as tar:
+        _add(tar, "run", _RUN.encode(), 0o755)
+        for name, data in files.items():
+            _add(tar, name, data, 0o644)
+        # Layouts of one program, and programs of one release, share most of their code: side
+        # by side the compressor finds it.
+        for path in sorted(folder.glob("*.test"), key=lambda p: (p.name.split("-")[1], p.name)):
+            _add(tar, f"{PROGRAMS}/{path.name}", path.read_bytes(), 0o755)
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes, mode: int) -> None:
+    entry = tarfile.TarInfo(f"gccost-pack/{name}")
+    entry.size, entry.mode = len(data), mode
+    tar.addfile(entry, io.BytesIO(data))

@@ -1,0 +1,230 @@
+"""The runner of a pack: measures on a machine that has only Python's standard library.
+
+It lies in an unpacked pack (see `gccost.measuring.pack`), whose `run` starts it. Rounds,
+samples and the run folder are those of every campaign. Verdicts need libraries, so what is
+left of the budget after the first rounds goes to all claims alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import signal
+import sys
+import tarfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gccost import paths, processes
+from gccost.errors import GccostError, refused
+from gccost.estimates import LOOKS
+from gccost.files import writing
+from gccost.measuring import campaign, machine, samples
+from gccost.measuring.benchfmt import Sample
+from gccost.measuring.campaign import GOARCH, Plan, Questions, Standing, Want
+from gccost.measuring.cases import BUDGETS, Build, Case, Experiment, Variant
+from gccost.measuring.runs import Run
+
+FORMAT = 1  # of pack.json
+PROGRAMS = "programs"  # the folder of the binaries
+_UNPACK = "unpack the archive again, or make the pack anew"
+
+
+def key(build: Build) -> str:
+    """A build's name in pack.json and in its binaries' names."""
+    parts = (build.program, f"go{build.release}", build.runtime, "relinked" * build.relinked)
+    return "-".join(filter(None, parts))
+
+
+def written(study: Experiment, cases: tuple[Case, ...]) -> dict[str, Any]:
+    """A study with some of its cases, as plain JSON; `read_study` reads it."""
+    return {
+        "name": study.name,
+        "document": study.document,
+        "cases": [vars(case) | {"variant": vars(case.variant)} for case in cases],
+    }
+
+
+def read_study(of: Mapping[str, Any]) -> Experiment:
+    """The study that `written` wrote."""
+
+    def variant(fields: Mapping[str, Any]) -> Variant:
+        pairs = {name: tuple(map(tuple, fields[name])) for name in ("sub", "more")}
+        return Variant(**{**fields, **pairs})
+
+    cases = tuple(Case(**{**case, "variant": variant(case["variant"])}) for case in of["cases"])
+    return Experiment(of["name"], "", "", cases, of["document"])
+
+
+@dataclass(frozen=True)
+class PackedPlan(Plan):
+    """A plan whose programs are already built; `pack` is the content of pack.json."""
+
+    pack: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def programs(self) -> dict[str, str]:
+        return dict(self.pack["programs"])
+
+    @property
+    def compilers(self) -> dict[str, str]:
+        return dict(self.pack["compilers"])
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        return dict(self.pack["missing"])
+
+    @property
+    def random_layouts(self) -> dict[str, bool]:
+        return dict(self.pack["random_layout"])
+
+    def build(self, what: Build, owner: Experiment, layout: int, into: Path, run: Any) -> Path:
+        """One of the pack's binaries, which differ by their layouts."""
+        binaries: list[str] = list(self.pack["binaries"][key(what)])
+        return paths.ROOT / PROGRAMS / binaries[layout % len(binaries)]
+
+    def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
+        return samples.run_sample(binary, case, scratch, profile=profile)
+
+
+def plan(pack: Mapping[str, Any]) -> PackedPlan:
+    """The plan of a pack on this machine."""
+    description = machine.describe() | pack["made"]
+    budget = BUDGETS[pack["budget"]]
+    studies = tuple(map(read_study, pack["studies"]))
+    judged = {name for claim in pack["claims"] for name in claim}
+    cases = {case.name: case for study in studies for case in study.cases}
+    names = frozenset((cases[name].variant, cases[name].release) for name in judged & cases.keys())
+    questions = Questions(judged=names, needed=names, standing=lambda run: standing(run, pack))
+    pool: dict[str, Case] = {}
+    owners: dict[str, Experiment] = {}
+    for study in studies:
+        for case in campaign.chosen(study, budget, questions, description):
+            pool.setdefault(case.name, case)
+            owners.setdefault(case.name, study)
+    return PackedPlan(studies, budget, questions, description, {}, pool, owners, pack)
+
+
+def standing(run: Run, pack: Mapping[str, Any]) -> Standing:
+    """Another round for each claim, up to the last look."""
+    taken = run.reading().samples.values()
+    seen = {(sample.full_name, sample.metrics.get("round", 0.0)) for sample in taken}
+    rounds = Counter(name for name, _ in seen)
+    open_ = (claim for claim in pack["claims"] if min(rounds[c] for c in claim) < LOOKS[-1])
+    return Standing(tuple(Want(tuple(claim), 1, verdict=True) for claim in open_))
+
+
+# --- Checks ---------------------------------------------------------------------------
+
+
+def load(folder: Path) -> dict[str, Any]:
+    """Read pack.json and check that the pack is whole and fits this machine.
+
+    Raises GccostError if it is damaged, or made for another processor or a newer C library,
+    or lies where no program may be started.
+    """
+    path = folder / "pack.json"
+    try:
+        pack: dict[str, Any] = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise GccostError(f"the pack cannot be read: {error}", str(path), _UNPACK) from None
+    if pack["format"] != FORMAT:
+        raise GccostError(f"the pack has format {pack['format']}", str(path), "make it anew")
+    here = platform.machine()
+    if platform.system() != "Linux" or GOARCH.get(here) != pack["goarch"]:
+        raise GccostError(
+            f"the pack is for Linux on {pack['goarch']}, this is {platform.system()} on {here}",
+            str(folder),
+            f"make one there: gccost pack --arch {GOARCH.get(here, 'amd64')}",
+        )
+    _check_libc(pack["glibc"], folder)
+    for name, known in _binaries(pack):
+        binary = folder / PROGRAMS / name
+        try:
+            found = hashlib.sha256(binary.read_bytes()).hexdigest()
+        except OSError as error:
+            raise GccostError(f"cannot be read: {error.strerror}", str(binary), _UNPACK) from None
+        if found != known:
+            raise GccostError("the program is damaged: its hash differs", str(binary), _UNPACK)
+    _check_start(binary)
+    return pack
+
+
+def _check_libc(needed: str, folder: Path) -> None:
+    name, version = platform.libc_ver()
+    if name != "glibc" or _numbers(version) < _numbers(needed):
+        raise GccostError(
+            f"the programs need glibc {needed} or newer, this machine has "
+            f"{name or 'another C library'} {version}".strip(),
+            str(folder),
+            "make the pack with an older one: gccost pack --old-libc",
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
+
+
+def _binaries(pack: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for binaries in pack["binaries"].values():
+        yield from binaries.items()
+
+
+def _check_start(binary: Path) -> None:
+    try:
+        done = processes.run([str(binary), "-test.list=^$"], limit=60)
+    except OSError as error:
+        raise GccostError(
+            f"no program can be started here: {error.strerror}",
+            str(binary.parent),
+            "unpack the pack on a disk that is not mounted noexec",
+        ) from None
+    if done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[0]
+        raise GccostError(f"the program does not run: {said}", str(binary), _UNPACK)
+
+
+# --- The command ------------------------------------------------------------------------
+
+
+def main() -> int:
+    """Measure, and write the run as an archive; return the exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        run = campaign.measure(plan(load(paths.ROOT)), _Lines())
+        archive = run.folder.with_name(f"{run.name}.tar.gz")
+        with writing(archive), tarfile.open(archive, "w:gz") as tar:
+            tar.add(run.folder, run.name)
+    except GccostError as error:
+        said, code = str(error), error.exit_code
+    except OSError as error:
+        said, code = str(refused(error)), 1
+    except KeyboardInterrupt:
+        said, code = "Interrupted. Completed samples are saved; resume with: ./run", 130
+    else:
+        print(f"the run is in {archive}\nbring it back, and there: gccost add {archive.name}")
+        return 0
+    print(f"gccost: {said}", file=sys.stderr)
+    return code
+
+
+class _Lines:
+    """Progress as a line per round, with the time left."""
+
+    said = ""
+
+    def __call__(self, done: float, total: float, doing: str) -> None:
+        what = doing.rpartition(":")[0] or doing
+        if what != self.said:
+            left = f" (about {total - done:.0f} s left)" if total > done else ""
+            print(f"{time.strftime('%H:%M:%S')} {what}{left}", file=sys.stderr, flush=True)
+            self.said = what
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Machine by machine: the ledger side by side, and how each claim's size varies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gccost import rounding, stats
+from gccost.judging.machines import Key, Machine, travels
+from gccost.judging.rules import Label
+from gccost.showing import tables
+from gccost.showing.figures import INK, MUTED
+from gccost.showing.plots import Drawing, Mark, Point, chart, dots
+from gccost.showing.tables import Cell, Markup
+from gccost.studies.common import VERDICT_COLOURS
+
+_GIB = 2**30
+_ALL = "all machines"
+
+# A row of the table of machines: its name, and its text from a run's description.
+_FACTS: dict[str, Callable[[Machine, Any], object]] = {
+    "run": lambda machine, of: machine.run.name,
+    "budgets": lambda machine, of: ", ".join(machine.run.manifest()["finished"]),
+    "CPU": lambda machine, of: of.get("cpu"),
+    "CPUs used": lambda machine, of: of.get("allowed_cpus"),
+    "CPUs, cores": lambda machine, of: f"{of.get('logical_cpus')}, {of.get('physical_cores')}",
+    "caches": lambda machine, of: ", ".join(
+        f"{name} {size >> 10} KiB" for name, size in (of.get("caches") or {}).items()
+    ),
+    "memory": lambda machine, of: f"{(of.get('memory') or 0) / _GIB:.0f} GiB",
+    "virtual machine": lambda machine, of: of.get("virtualisation") or "no",
+    "system": lambda machine, of: of.get("release"),
+    "kernel": lambda machine, of: of.get("kernel"),
+    "C library": lambda machine, of: of.get("libc"),
+    "compilers": lambda machine, of: ", ".join(machine.run.manifest()["compilers"].values()),
+}
+
+
+def described(found: Sequence[Machine]) -> Markup:
+    """A table of the machines, a column each."""
+    rows = [
+        [name, *(str(say(machine, machine.description) or "–") for machine in found)]
+        for name, say in _FACTS.items()
+    ]
+    return tables.table(("", *(machine.label for machine in found)), rows)
+
+
+def keys(found: Sequence[Machine]) -> list[Key]:
+    """The claims and releases that any machine has a verdict on, in the ledger's order."""
+    untested = (Label.UNMEASURED, Label.UNTESTABLE)
+    return [
+        key
+        for key in (found[0].rows if found else ())
+        if any(m.rows[key].verdict.label not in untested for m in found)
+    ]
+
+
+def side_by_side(found: Sequence[Machine]) -> Markup:
+    """The ledger with a column per machine, and whether its verdicts agree."""
+    rows: list[list[str | Cell]] = []
+    for key in keys(found):
+        of = [machine.rows[key] for machine in found]
+        cells = [
+            Cell(
+                tables.estimate(row.estimate, row.unit).text,
+                f"{row.verdict}" if row.estimate.samples else "",
+            )
+            for row in of
+        ]
+        more = [travels(of)] if len(found) > 1 else []
+        rows.append([f"{key[0]}, {of[0].toolchain}", of[0].held_to, *cells, *more])
+    header = ["claim", "published", *(machine.label for machine in found)]
+    return tables.table([*header, "verdicts"] if len(found) > 1 else header, rows)
+
+
+@chart("machines", "No ratio was measured")
+def forest(found: Sequence[Machine]) -> Drawing | None:
+    """Each document's ratio of times on today's release, on each machine, and their mean."""
+    points = []
+    for key in keys(found):
+        of = {machine.label: machine.rows[key] for machine in found}
+        first = next(iter(of.values()))
+        if first.ours or first.unit != "ratio" or first.whose != "today's":
+            continue
+        line = f"{key[0]} on {first.toolchain}"
+        measured = {label: row for label, row in of.items() if row.estimate.low > 0}
+        for label, row in measured.items():
+            points.append(
+                Point(
+                    "",
+                    line,
+                    row.estimate,
+                    label=f"{rounding.times(row.estimate.value)} {row.verdict}, {label}",
+                    colour=VERDICT_COLOURS.get(row.verdict.label, MUTED),
+                    published=[Mark(row.published)],
+                    data={"claim": key[0], "go": key[1], "machine": label, "unit": "ratio"},
+                )
+            )
+        whole = [m.rows[key].estimate for m in found if not m.is_test and m.label in measured]
+        mean = stats.random_effects(whole)
+        if mean.samples:
+            points.append(
+                Point(
+                    "",
+                    line,
+                    mean,
+                    label=f"{rounding.interval(mean, 'ratio')}, {_ALL}",
+                    colour=INK,
+                    data={"claim": key[0], "go": key[1], "machine": _ALL, "unit": "ratio"},
+                )
+            )
+    agreed = [travels([m.rows[key] for m in found]) for key in keys(found)]
+    count = {what: agreed.count(what) for what in ("holds on all", "fails on all")}
+    return dots(
+        points,
+        f"Of {len(agreed)} verdicts {sum(count.values())} are the same on every machine that "
+        f"decides them, and {agreed.count('depends on the machine')} depend on the machine"
+        if len(found) > 1
+        else "One machine was recorded; add others to compare them",
+        "ratio (log scale); diamond: published\n"
+        "all machines: random-effects mean with its 95 % interval",
+        kind="A forest plot",
+        log=True,
+        reference=1,
+    )

@@ -1,0 +1,296 @@
+"""A run is added to the reference only if it is whole, and of today's programs."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import recordings
+from click.testing import CliRunner
+
+from gccost import cli, paths
+from gccost.errors import GccostError
+from gccost.judging import reference
+from gccost.measuring.cases import AUTO, FREE, Case
+from gccost.measuring.machine import fingerprint
+from gccost.measuring.runs import Run
+from gccost.settings import Settings
+from gccost.studies import STUDIES
+from gccost.study import Machines, open_machines
+from gccost.study import reference as shown
+
+ALL = list(STUDIES.values())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
+    return tmp_path / "runs"
+
+
+def test_a_run_is_copied_and_its_costs_are_kept(folder: Path) -> None:
+    run = recordings.record(folder)
+    copy, caveats = reference.add(run.folder, ALL)
+    assert caveats == []
+    assert shown(STUDIES["lemire"]).folder == copy.folder
+    assert copy.samples.read_bytes() == run.samples.read_bytes()
+    reference.add(run.folder, ALL)  # again, with samples added since
+    costs = pd.read_csv(paths.reference() / "costs.csv")
+    assert list(costs["run"]) == [run.name]
+    assert costs.loc[0, "AllocateFree"] == pytest.approx(0.98 * 80, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("variant", "factor", "refused"),
+    [
+        ("AllocateFree", 1.05, False),
+        ("AllocateFree", 1.2, True),
+        ("AllocateCleanup", 1.1, False),
+        ("AllocateCleanup", 1.3, True),
+    ],
+)
+def test_a_run_that_is_slower_than_like_machines_is_refused(
+    folder: Path, variant: str, factor: float, refused: bool
+) -> None:
+    reference.add(recordings.record(folder).folder, ALL)
+    later = recordings.record(folder, ns={variant: factor * recordings.NS[variant]})
+    if refused:
+        with pytest.raises(GccostError, match=rf"refused as a reference: {variant} takes .* ns"):
+            reference.add(later.folder, ALL)
+        assert not (paths.reference() / later.name).exists()
+    else:
+        assert reference.add(later.folder, ALL)[0].samples.exists()
+
+
+def test_a_run_on_another_machine_stands_beside_the_one_that_chapters_show(folder: Path) -> None:
+    main, _ = reference.add(recordings.record(folder).folder, ALL)
+    slow = recordings.record(
+        folder, cpus=1, ns={name: 2 * ns for name, ns in recordings.NS.items()}
+    )
+    other, caveats = reference.add(slow.folder, ALL)
+    assert len(caveats) == 2  # its costs: they differ by the number of CPUs only
+    assert shown(STUDIES["lemire"]).name == main.name
+    assert [run.name for run in reference.recorded()] == [other.name, main.name]
+    fresh = recordings.record(folder, cpus=4)
+    (folder.parent / "reference" / "costs.csv").unlink()
+    reference.add(fresh.folder, ALL, main=True)
+    assert shown(STUDIES["lemire"]).name == fresh.name
+
+
+def test_a_test_run_is_never_what_chapters_show(folder: Path) -> None:
+    main, _ = reference.add(recordings.record(folder).folder, ALL)
+    shutil.copytree(main.folder, tiny := paths.reference() / f"3{main.name}")
+    Run(tiny).update(scale=0.005)
+    assert shown(STUDIES["lemire"]).name == main.name
+
+
+def test_a_run_of_a_disturbed_machine_is_refused(folder: Path) -> None:
+    def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        metrics["run-delay-share"] = 0.5 if case.variant in (AUTO, FREE) else 0.0
+
+    with pytest.raises(GccostError, match="every process waited for a CPU"):
+        reference.add(recordings.record(folder, change=waits).folder, ALL)
+    assert not paths.reference().exists()
+
+
+# --- What was changed by hand ----------------------------------------------------------
+
+
+def replaced(name: str, old: str, new: str) -> Callable[[Run], None]:
+    def change(run: Run) -> None:
+        path = run.folder / name
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+    return change
+
+
+def ended(run: Run) -> None:
+    """Ends it as a campaign does, with the digest of its samples."""
+    run.finish("standard", run.manifest()["finished"]["standard"])
+
+
+def bomb(run: Run) -> None:
+    path = run.folder / "gctraces" / "x.txt.gz"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(gzip.compress(bytes(reference._MOST_TEXT + 1)))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (replaced("run.json", "Made-up CPU", "<script>"), "not the one that its fingerprint"),
+        (replaced("run.json", '"allowed_cpus": 2', '"allowed_cpus": 64'), "not the one that"),
+        (replaced("run.json", '"cstr": "', '"cstr": "0'), "other sources of cstr"),
+        (replaced("run.json", reference.METHOD, "by eye"), "another version of gccost"),
+        (replaced("run.json", '"format": 2', '"format": 1'), "the run has format 1"),
+        (lambda run: run.update(finished={}), "it is unfinished"),
+        (lambda run: (ended(run), run.append(["x"]))[0], "changed after measuring ended"),
+        (lambda run: run.append(["BenchmarkX 5"]), "a line of its samples is damaged"),
+        (replaced("samples.txt", "\t0 c-misfreed", "\t1 c-misfreed"), "blocks are not conserved"),
+        (lambda run: run.samples.unlink(), "it holds no samples"),
+        (lambda run: (run.folder / "run").write_text("rm -rf /"), "holds 'run', which is no part"),
+        (lambda run: (run.folder / "slices").symlink_to("/etc"), "holds a link 'slices'"),
+        (bomb, "unpacks to more than 32 MiB"),
+        (replaced("run.json", "{", "["), "this is not JSON"),
+    ],
+)
+def test_a_run_that_was_changed_is_refused(
+    folder: Path, change: Callable[[Run], object], why: str
+) -> None:
+    run = recordings.record(folder, rounds=1)
+    change(run)
+    with pytest.raises(GccostError, match=why):
+        reference.add(run.folder, ALL)
+    assert not paths.reference().exists()
+
+
+# --- Archives --------------------------------------------------------------------------
+
+
+def archive(run: Run, *more: tuple[tarfile.TarInfo, bytes]) -> Path:
+    path = run.folder.with_name("run.tar.gz")
+    with tarfile.open(path, "w:gz") as tar:
+        tar.add(run.folder, run.name)
+        for entry, data in more:
+            entry.size = len(data) or entry.size
+            tar.addfile(entry, io.BytesIO(data))
+    return path
+
+
+def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, link
+    return made
+
+
+def test_an_archive_is_added_like_its_folder(folder: Path) -> None:
+    run = recordings.record(folder)
+    copy, _ = reference.add(archive(run), ALL)
+    assert copy.samples.read_bytes() == run.samples.read_bytes()
+    assert sorted(p.name for p in copy.folder.rglob("*")) == sorted(
+        p.name for p in run.folder.rglob("*")
+    )
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        entry("{run}/../../escaped"),
+        entry("/etc/escaped"),
+        entry("../escaped"),
+        entry("{run}/profiles/../../escaped"),
+        entry("{run}/samples.txt", tarfile.SYMTYPE, "/etc/passwd"),
+        entry("{run}/slices/a.txt", tarfile.LNKTYPE, "{run}/../../escaped"),
+        entry("{run}/slices", tarfile.SYMTYPE, "/tmp"),  # noqa: S108
+        entry("{run}/slices/a.txt", tarfile.FIFOTYPE),
+        entry("{run}/slices/<b>.txt"),
+        entry("{run}/run.sh"),
+        entry("another/run.json"),
+    ],
+    ids=lambda bad: bad.name,
+)
+def test_an_archive_that_would_escape_its_folder_is_refused(
+    folder: Path, bad: tarfile.TarInfo
+) -> None:
+    run = recordings.record(folder, rounds=1)
+    bad.name, bad.linkname = (text.format(run=run.name) for text in (bad.name, bad.linkname))
+    with pytest.raises(GccostError, match=r"is no part of a run|not the name of a run"):
+        reference.add(archive(run, (bad, b"")), ALL)
+    assert not paths.reference().exists()
+    assert not list(folder.parent.rglob("escaped"))
+
+
+@pytest.mark.parametrize("much", ["bytes", "files"])
+def test_a_bomb_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, much: str) -> None:
+    run = recordings.record(folder, rounds=1)
+    monkeypatch.setattr(reference, f"MOST_{much.upper()}", 4 << 20 if much == "bytes" else 20)
+    bomb = entry(f"{run.name}/slices/a.txt"), bytes(5 << 20)
+    files = [(entry(f"{run.name}/slices/{i}.txt"), b"") for i in range(30)]
+    with pytest.raises(GccostError, match="it unpacks to more than"):
+        reference.add(archive(run, *([bomb] if much == "bytes" else files)), ALL)
+
+
+@pytest.mark.parametrize("data", [b"", b"no archive", gzip.compress(b"no archive")])
+def test_a_file_that_is_no_archive_is_refused(folder: Path, data: bytes) -> None:
+    folder.mkdir()
+    (folder / "x.tar.gz").write_bytes(data)
+    with pytest.raises(GccostError, match=r"no archive of a run|the archive is empty"):
+        reference.add(folder / "x.tar.gz", ALL)
+
+
+def test_an_archive_cut_short_is_refused(folder: Path) -> None:
+    path = archive(recordings.record(folder, rounds=1))
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(GccostError, match="no archive of a run"):
+        reference.add(path, ALL)
+
+
+def test_a_damaged_reference_json_is_reported(folder: Path) -> None:
+    run = recordings.record(folder)
+    reference.add(run.folder, ALL)
+    (paths.reference() / "reference.json").write_text("{}")
+    with pytest.raises(GccostError, match="names no machine"):
+        reference.recorded()
+
+
+# --- Machine by machine ------------------------------------------------------------------
+
+
+@pytest.fixture
+def two(folder: Path) -> Machines:
+    """The recorded machine, and one of more CPUs on which a finalizer is cheap."""
+    reference.add(recordings.record(folder).folder, ALL)
+    reference.add(recordings.record(folder, cpus=16, ns={"AllocateAuto": 240.0}).folder, ALL)
+    return open_machines(Settings("replay"))
+
+
+def test_verdicts_are_compared_between_machines(two: Machines) -> None:
+    assert [machine.label for machine in two.found] == [
+        "Made-up CPU (2 CPUs)",
+        "Made-up CPU (16 CPUs)",
+    ]
+    travel = two.travel()
+    assert {"L1 on Go 1.20.14", "L1 on Go 1.27.4"} <= set(travel["depends on the machine"])
+    assert "L2a on Go 1.27.4" in travel["holds on all"]
+    assert "depends on the machine" in two.ledger().text
+    data = two.forest().data.query("claim == 'L1'")
+    assert list(data["machine"]) == [*(m.label for m in two.found), "all machines"]
+    low, high, mean = data["estimate"].sort_values().iloc[[0, 2, 1]]
+    assert low < mean < high
+
+
+def test_the_recorded_machines_are_compared_in_a_terminal(two: Machines, tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli.main, ["compare", "--csv", str(tmp_path / "out.csv")])
+    assert done.exit_code == 0, done.output
+    assert "allowed_cpus differs: 2 and 16" in done.stdout
+    written = pd.read_csv(tmp_path / "out.csv")
+    assert {"id", "toolchain", "estimate_1", "estimate_2", "verdict_2", "p"} <= set(written)
+
+
+def test_one_machine_needs_no_other(folder: Path) -> None:
+    reference.add(recordings.record(folder).folder, ALL)
+    one = open_machines(Settings("replay"))
+    assert set(one.travel()) <= {"decided on one machine only", "undecided"}
+    assert one.forest().title.startswith("One machine was recorded")
+
+
+def test_nothing_in_a_run_becomes_markup(folder: Path) -> None:
+    bad = "<img src=x onerror=alert(1)>$\\frac{ [a](javascript:b) `c` *d*"
+    run = recordings.record(folder)
+    names = dict.fromkeys(("cpu", "release", "kernel", "libc", "virtualisation"), bad)
+    machine = {**run.manifest()["machine"], **names}
+    run.update(machine=machine, fingerprint=fingerprint(machine), compilers={"C": bad})
+    run.folder.rename(folder / f"{run.name[:16]}{fingerprint(machine)[:6]}")
+    reference.add(next(folder.iterdir()), ALL)
+    shown = open_machines(Settings("replay"))
+    assert not set("<>$`*[]\\") & set(shown.found[0].label)
+    page = shown.described().html + shown.ledger().html + shown.forest().svg
+    assert "<img" not in page

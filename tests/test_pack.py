@@ -1,0 +1,232 @@
+"""A pack measures on a machine without tools, and refuses one that it does not fit."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import FakeMachine
+from faketools import wait_for
+
+from gccost import paths
+from gccost.errors import GccostError
+from gccost.judging import reference
+from gccost.judging.questions import asked, questions
+from gccost.measuring import pack, packed, runs
+from gccost.measuring.campaign import finished
+from gccost.measuring.cases import BUDGETS
+from gccost.measuring.runs import all_runs
+from gccost.studies import STUDIES
+
+LEMIRE, TINY = STUDIES["lemire"], BUDGETS["tiny"]
+
+
+def make(output: Path, **more: Any) -> Path:
+    """A pack of lemire whose programs are scripts, unpacked."""
+    pack.make([LEMIRE], TINY, questions([LEMIRE], TINY), asked([LEMIRE]), output, **more)
+    with tarfile.open(output) as tar:
+        tar.extractall(output.parent, filter="data")
+    return output.parent / "gccost-pack"
+
+
+@pytest.fixture
+def unpacked(machine: FakeMachine, tmp_path: Path) -> Path:
+    build = machine.build
+
+    def built(*given: Any, environment: Any, ldflags: Any, **more: Any) -> Path:
+        assert environment["GOOS"] == "linux"
+        return build(*given, **more)
+
+    machine.behaviour = '[ -z "$profile" ] || : | gzip > "$profile"; line "$name"'
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gccost.measuring.builds.build", built)
+        return make(tmp_path / "gccost-pack.tar.xz")
+
+
+def run(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Start the pack with the standard library alone: -S hides what is installed."""
+    clean = {"PATH": os.defpath, "PYTHON": bare_python(folder.parent), **environment}
+    return subprocess.run([folder / "run"], env=clean, capture_output=True, text=True, check=False)
+
+
+def bare_python(folder: Path) -> str:
+    script = folder / "python"
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_a_pack_measures_with_the_standard_library_alone(unpacked: Path) -> None:
+    done = run(unpacked)
+    assert done.returncode == 0, done.stderr
+    (measured,) = all_runs(unpacked / "data" / "runs")
+    assert measured.holds("lemire")
+    assert not measured.reading().errors
+    plan = packed.plan(json.loads((unpacked / "pack.json").read_text()))
+    assert finished(measured, plan)
+    archive = measured.folder.with_name(f"{measured.name}.tar.gz")
+    assert f"gccost add {archive.name}" in done.stdout
+    again = run(unpacked)  # nothing is left to measure
+    assert again.returncode == 0
+    assert "round" not in again.stderr
+
+
+def test_what_a_pack_measured_can_be_added(
+    unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(unpacked).returncode == 0
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
+    (archive,) = (unpacked / "data" / "runs").glob("*.tar.gz")
+    copy, _ = reference.add(archive, list(STUDIES.values()))
+    assert copy.holds("lemire")
+    assert copy.manifest()["compilers"] == {"C compiler": "cc 1.0"}
+
+
+def test_an_interrupted_pack_resumes(unpacked: Path, tmp_path: Path) -> None:
+    clean = {"PATH": os.defpath, "PYTHON": bare_python(tmp_path)}
+    with subprocess.Popen([unpacked / "run"], env=clean, stderr=subprocess.PIPE) as started:
+        (place,) = [unpacked / "data" / "runs"]
+        assert wait_for(lambda: any(r.samples.exists() for r in all_runs(place)), seconds=60)
+        started.send_signal(signal.SIGINT)
+        assert started.stderr is not None
+        said = started.stderr.read().decode()
+    assert "resume with: ./run" in said
+    (kept,) = all_runs(place)
+    before = kept.samples.read_bytes()
+    assert run(unpacked).returncode == 0
+    (after,) = all_runs(place)
+    assert after.samples.read_bytes().startswith(before)
+
+
+def test_the_layouts_of_a_build_differ(unpacked: Path) -> None:
+    made = json.loads((unpacked / "pack.json").read_text())
+    assert {len(files) for files in made["binaries"].values()} == {pack.LAYOUTS}
+    names = [name for files in made["binaries"].values() for name in files]
+    assert sorted(p.name for p in (unpacked / "programs").iterdir()) == sorted(names)
+
+
+def test_a_study_survives_the_manifest() -> None:
+    for study in STUDIES.values():
+        again = packed.read_study(json.loads(json.dumps(packed.written(study, study.cases))))
+        assert again.cases == study.cases
+
+
+def test_further_rounds_go_to_all_claims_up_to_the_last_look(unpacked: Path) -> None:
+    made = json.loads((unpacked / "pack.json").read_text())
+    assert run(unpacked).returncode == 0
+    (measured,) = all_runs(unpacked / "data" / "runs")
+    assert len(packed.standing(measured, made).wants) == len(made["claims"])
+
+
+# --- What does not fit --------------------------------------------------------------------
+
+
+def changed(**more: object) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        path = folder / "pack.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | more))
+
+    return change
+
+
+def cut(folder: Path) -> None:
+    program = next((folder / "programs").iterdir())
+    program.write_text(program.read_text() + "#")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (changed(goarch="s390x"), "the pack is for Linux on s390x"),
+        (changed(glibc="2.999"), r"need glibc 2\.999 or newer, this machine has glibc"),
+        (changed(format=0), "the pack has format 0"),
+        (cut, "the program is damaged"),
+        (lambda folder: (folder / "pack.json").write_text("{"), "the pack cannot be read"),
+        (lambda folder: next((folder / "programs").iterdir()).unlink(), "cannot be read"),
+    ],
+)
+def test_a_pack_that_does_not_fit_is_refused(
+    unpacked: Path, change: Callable[[Path], object], why: str
+) -> None:
+    change(unpacked)
+    with pytest.raises(GccostError, match=why):
+        packed.load(unpacked)
+
+
+def test_a_musl_system_is_refused(unpacked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
+    changed(glibc="2.34")(unpacked)
+    with pytest.raises(GccostError, match=r"need glibc 2\.34 or newer, .* another C library"):
+        packed.load(unpacked)
+
+
+def test_a_disk_without_exec_is_named(unpacked: Path) -> None:
+    for program in (unpacked / "programs").iterdir():
+        program.chmod(0o644)  # as a noexec mount makes it
+    done = run(unpacked)
+    assert done.returncode == 1
+    assert "no program can be started here: Permission denied" in done.stderr
+    assert "not mounted noexec" in done.stderr
+
+
+def test_an_old_python_is_named(unpacked: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+    done = subprocess.run(
+        [unpacked / "run"],
+        env={"PATH": os.defpath, "PYTHON": str(old)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "older than Python 3.11" in done.stderr
+
+
+def test_a_full_disk_keeps_the_samples(unpacked: Path) -> None:
+    full = f"ulimit -f 8; exec {unpacked / 'run'}"  # KiB or half of them, by the shell
+    clean = {"PATH": os.defpath, "PYTHON": bare_python(unpacked.parent)}
+    done = subprocess.run(
+        ["/bin/sh", "-c", full], env=clean, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "ulimit -f" in done.stderr
+    (kept,) = all_runs(unpacked / "data" / "runs")
+    assert not kept.reading().errors
+    assert run(unpacked).returncode == 0
+
+
+def test_a_clock_that_jumps_loses_no_sample(
+    unpacked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter(range(2_000_000_000, 0, -1_000_000))
+    monkeypatch.setattr("time.time", lambda: float(next(times, -5)))
+    monkeypatch.setattr(runs, "now", lambda: "1970-01-01T00:00:00Z")
+    monkeypatch.setenv("GCCOST_RUNS", str(unpacked / "runs"))
+    monkeypatch.setattr(paths, "ROOT", unpacked)
+    plan = packed.plan(packed.load(unpacked))
+    measured = packed.campaign.measure(plan)
+    assert not measured.reading().errors
+    assert finished(measured, plan)
+    assert all(s.metrics["elapsed-s"] >= 0 for s in measured.reading().samples.values())
+
+
+def test_java_is_not_packed(tmp_path: Path) -> None:
+    weimer = STUDIES["weimer"]
+    with pytest.raises(GccostError, match="a pack holds Go programs only"):
+        pack.make([weimer], TINY, questions([weimer], TINY), [], tmp_path / "x.tar.xz")
+
+
+def test_an_unknown_target_is_named(tmp_path: Path) -> None:
+    with pytest.raises(GccostError, match="no target 'z80'"):
+        pack.make([], TINY, questions([], TINY), [], tmp_path / "x.tar.xz", goarch="z80")
