@@ -193,7 +193,10 @@ def _write(output: Path, manifest: Mapping[str, Any], folder: Path) -> None:
     for name in ("LICENSE", "data/releases.csv"):
         files[name] = (paths.ROOT / name).read_bytes()
     files["pack.json"] = json.dumps(manifest, indent=1).encode()
-    with lzma.open(output, "wb", filters=_FILTERS) as file, tarfile.open(None, "w|", file) as tar:
+    with (
+        lzma.open(output, "wb", filters=_FILTERS) as stream,
+        tarfile.TarFile(mode="w", fileobj=stream) as tar,
+    ):
         _add(tar, "run", _RUN.encode(), 0o755)
         for name, data in files.items():
             _add(tar, name, data, 0o644)
