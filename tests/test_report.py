@@ -7,12 +7,14 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
 import nbformat
 import pytest
+import recordings
 from nbformat import NotebookNode
 from notebooks_fixture import (
     FILES,
@@ -25,11 +27,17 @@ from notebooks_fixture import (
     write_fixture_report,
 )
 
+from gccost import paths, stats
 from gccost.errors import GccostError
+from gccost.judging.rules import Label, Verdict
 from gccost.measuring.cases import budget
+from gccost.measuring.toolchains import TODAY_GO
 from gccost.settings import Settings
 from gccost.showing import report as reporting
 from gccost.showing.execute import execute_all
+from gccost.showing.results import answers
+from gccost.showing.results import ledger as ledger_table
+from gccost.study import OpenStudy, Results, open_results
 
 __all__ = ["executed", "report"]  # fixtures, for pytest to find
 
@@ -516,3 +524,65 @@ def test_a_picture_attached_to_the_prose_is_in_the_page(tmp_path: Path) -> None:
     cell = prose("![a pixel](attachment:dot.png)", "picture")
     cell.attachments = {"dot.png": {"image/png": PIXEL}}
     assert f'alt="a pixel" src="data:image/png;base64,{PIXEL}"' in page_of(tmp_path, cell)
+
+
+# The results page when something is missing or odd
+
+
+def results_of(folder: Path, *names: str, **manifest: object) -> Results:
+    """The results of synthetic runs of a few studies, whose manifests have further facts."""
+    opened = []
+    for name in names:
+        made = recordings.recorded(folder / name, name, rounds=4)
+        made.run.update(**manifest)
+        opened.append(OpenStudy("replay", made, ()))
+    return Results(tuple(opened))
+
+
+def test_with_half_of_the_studies_missing_the_others_are_shown(tmp_path: Path) -> None:
+    results = results_of(tmp_path, "lemire")
+    assert results.first_screen().html.count('<tr role="row"><th role="rowheader"') == 5
+    assert "L1" in results.ledger().html
+    assert results.ledger().html.count("not measured") > 50
+    assert "Lemire: A finalizer" in " ".join(results.chart().alt.split())
+    assert "Weimer" not in results.chart().alt
+    (lemire, *others) = answers(results.rows)
+    assert lemire.startswith("holds ")
+    assert all(other.startswith(("not measured", "needs")) for other in others)
+
+
+def test_with_no_study_at_all_there_is_still_a_page(tmp_path: Path) -> None:
+    results = Results(())
+    assert "not measured" in results.first_screen().html
+    assert results.chart().title == "No headline claim was measured"
+    assert results.machines == []
+
+
+def test_a_claim_that_could_not_be_measured_has_its_reason_and_no_marks(tmp_path: Path) -> None:
+    results = results_of(tmp_path, "lemire", missing={TODAY_GO: "a <b>proxy</b> refused"})
+    rows = [
+        replace(row, estimate=stats.nothing(), verdict=Verdict(Label.UNMEASURED, "a <b> & c"))
+        for row in results.rows
+        if row.claim.id == "L1"
+    ]
+    shown = ledger_table(rows).html
+    assert "not measured: a &lt;b&gt; &amp; c" in shown
+    assert "<circle" not in shown
+    assert "nan" not in shown.replace('data-factor="nan"', "")
+
+
+def test_a_machines_name_is_text(tmp_path: Path) -> None:
+    name = '<script>alert("x")</script> & <b>CPU</b>'
+    machine = {"cpu": name, "allowed_cpus": 2, "release": "<i>OS</i>"}
+    results = results_of(tmp_path, "lemire", machine=machine)
+    for shown in (results.notice().html, *results.machines):
+        assert "&lt;script&gt;" in shown
+        assert "<script" not in shown
+        assert "<i>" not in shown
+
+
+def test_the_readmes_picture_is_current() -> None:
+    chart = open_results(Settings("replay")).chart()
+    kept = (paths.NOTEBOOKS / "headlines.svg").read_text(encoding="utf-8")
+    assert kept == chart.picture, "run make replay"
+    assert "var(" not in kept
