@@ -3,10 +3,13 @@
 #   BUDGET=tiny|quick|standard|thorough   how long `report` and `measure` measure, in all
 #   ONLY=<study>                          one study instead of all
 #   GCCOST_RUNS=<folder>                  where the runs are kept (data/runs)
+#   OPEN=1                                open the report in a browser
 #   PYTHON=<command>                      the Python to make .venv with
 
 python := .venv/bin/python
 gccost := $(python) -m gccost
+
+opened = $(if $(OPEN),--open)
 
 # Or JupyterLab refuses, in a container or a machine where everyone is root.
 as_root = $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -27,11 +30,11 @@ help: # this list
 
 .PHONY: report
 report: setup # measure what is missing, and write report/index.html
-	$(gccost) report
+	$(gccost) report $(opened)
 
 .PHONY: replay
 replay: setup # the same from the recorded runs: no compiler, no measuring
-	$(gccost) replay
+	$(gccost) replay $(opened)
 
 .PHONY: measure
 measure: setup # measure only: fill or resume a run in data/runs
@@ -40,6 +43,10 @@ measure: setup # measure only: fill or resume a run in data/runs
 .PHONY: precision
 precision: setup # how well independent measurements agree, by our method and others': 20 minutes
 	$(gccost) precision
+
+.PHONY: figures
+figures: setup # the five charts that tell the story, as PNG and SVG, in report/figures
+	$(gccost) figures
 
 .PHONY: html
 html: setup # write the report anew from what was executed last

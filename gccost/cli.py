@@ -10,11 +10,12 @@ import json
 import os
 import signal
 import sys
+import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import pandas as pd
@@ -37,11 +38,14 @@ from gccost.settings import Settings
 from gccost.showing import progress
 from gccost.studies import STUDIES, declared
 
+if TYPE_CHECKING:
+    from gccost import study
+
 TITLE = "What automatic cleanup costs"
 PURPOSE = (
     "Published claims about finalizers and cleanups, reproduced and judged by documented rules."
 )
-PICTURE = ("lemire", "lemire-cost")  # the study and chart of the README's picture
+STORY = ("lemire-cost", "why-span", "runtime-cost", "remedies-cost")  # after the headlines
 
 TERMINATED = 128 + signal.SIGTERM  # the exit code by the shell's convention
 MOST_AT_ONCE = 4  # notebooks in replay; each takes a few hundred megabytes
@@ -119,6 +123,9 @@ def _only(command: Command) -> Command:
     )(command)
 
 
+_open = click.option("--open", "opens", is_flag=True, help="Open the report in a browser.")
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Measure and judge the cost of automatic cleanup.
@@ -144,14 +151,15 @@ def measure(budget_name: str, only: str) -> None:
 @main.command()
 @_budget
 @_only
-def report(budget_name: str, only: str) -> None:
+@_open
+def report(budget_name: str, only: str, *, opens: bool) -> None:
     """Measure missing samples, run the notebooks, and write report/index.html."""
     settings = Settings("measure", budget(budget_name), only)
     with runs.exclusive(paths.report(), "writing the report"):
         if not _measure(settings):
             _say("studies that could not be measured are shown from a recorded run")
         into = paths.report() / "notebooks"
-        _write(_execute(_notebooks(settings), into, settings), settings)
+        _write(_execute(_notebooks(settings), into, settings), settings, opens=opens)
 
 
 @main.command()
@@ -177,29 +185,48 @@ def precision(seconds: float, budget_name: str) -> None:
 
 
 @main.command()
-def replay() -> None:
+@_open
+def replay(*, opens: bool) -> None:
     """Run the notebooks on the recorded runs, and write the report.
 
-    Needs neither Go nor a C compiler. Rewrites the notebooks in notebooks/; if nothing
-    has changed, they are identical to the byte.
+    Needs neither Go nor a C compiler. Rewrites the notebooks and the README's picture in
+    notebooks/; if nothing has changed, they are identical to the byte.
     """
-    from gccost import study
-
     settings = Settings("replay")
     with runs.exclusive(paths.report(), "writing the report"):
-        _write(_execute(_notebooks(settings), paths.NOTEBOOKS, settings), settings)
-        name, chart = PICTURE
-        picture = study.open_study(name, settings).chart(chart).png
-        (paths.NOTEBOOKS / f"{chart}.png").write_bytes(picture)
+        executed = _execute(_notebooks(settings), paths.NOTEBOOKS, settings)
+        picture = _write(executed, settings, opens=opens).chart().picture
+        write_whole(paths.NOTEBOOKS / "headlines.svg", picture.encode())
 
 
 @main.command()
-def html() -> None:
+@_open
+def html(*, opens: bool) -> None:
     """Rewrite the report from the last executed notebooks."""
     measured = sorted((paths.report() / "notebooks").glob("*.ipynb"))
     settings = replace(Settings.read(), mode="measure" if measured else "replay")
     with runs.exclusive(paths.report(), "writing the report"):
-        _write(measured or sorted(paths.NOTEBOOKS.glob("*.ipynb")), settings)
+        _write(measured or sorted(paths.NOTEBOOKS.glob("*.ipynb")), settings, opens=opens)
+
+
+@main.command()
+def figures() -> None:
+    """Write the five charts that tell the story to report/figures, as PNG and SVG."""
+    from gccost import study
+
+    results = study.open_results()
+    charts = [results.chart()]
+    for name in STORY:
+        of = next((s for s in results.studies if name in {c.name for c in s.study.charts}), None)
+        if of is None:
+            _say(f"{name} is skipped: its study has no run")
+        else:
+            charts.append(of.chart(name))
+    into = paths.report() / "figures"
+    for number, chart in enumerate(charts, 1):
+        write_whole(into / f"{number}-{chart.name}.svg", chart.picture.encode())
+        write_whole(into / f"{number}-{chart.name}.png", chart.png)
+    click.echo(f"{len(charts)} charts are in {os.path.relpath(into)}")
 
 
 @main.command()
@@ -450,16 +477,24 @@ def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _write(executed: list[Path], settings: Settings) -> None:
+def _write(executed: list[Path], settings: Settings, *, opens: bool) -> study.Results:
+    """Write the report, and print its answers and its path; return what it shows."""
     from gccost import study
     from gccost.showing.report import write_report
+    from gccost.showing.results import answers
 
-    rows = study.open_results(settings).rows
+    found = study.open_results(settings)
+    table = ledger.table(found.rows).to_csv(index=False, lineterminator="\n")
     index = write_report(
         executed,
         paths.report(),
         title=TITLE,
         purpose=PURPOSE,
-        ledger_csv=ledger.table(rows).to_csv(index=False, lineterminator="\n"),
+        files={"ledger.csv": table, "ledger.json": ledger.as_json(table)},
     )
+    for answer in answers(found.rows):
+        click.echo(answer)
     click.echo(f"the report is {os.path.relpath(index)}")
+    if opens:
+        webbrowser.open(index.resolve().as_uri())
+    return found

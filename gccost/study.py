@@ -9,6 +9,7 @@ frames, estimates, verdicts, tables and charts.
 
 from __future__ import annotations
 
+import html
 import re
 import shlex
 import subprocess
@@ -36,13 +37,13 @@ from gccost.measuring import campaign, languages, runs, toolchains
 from gccost.measuring.cases import Ratio, Variant, named
 from gccost.measuring.runs import Run
 from gccost.settings import Mode, Settings
-from gccost.showing import progress, tables
+from gccost.showing import progress, results, tables
 from gccost.showing.figures import Chart
-from gccost.showing.notice import notice
+from gccost.showing.notice import machine, notice
 from gccost.showing.tables import Markup, Prose
 from gccost.stats import Estimate
 from gccost.studies import CHARTS, STUDIES, comparison, declared, machines
-from gccost.studies.common import control, verdicts
+from gccost.studies.common import control, headlines
 from gccost.studies.weimer import beside
 
 SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
@@ -135,9 +136,13 @@ class OpenStudy:
             )
         return rows[claim, go]
 
+    def said(self, claim: str, go: str) -> str:
+        """A claim's figure on one release with its interval; a dash if it was not measured."""
+        return results.measured(self.row(claim, go))
+
     def verdicts(self) -> Markup:
         """A table of the ledger's rows for this study's claims."""
-        return tables.ledger(self.rows, links=False)
+        return results.ledger(self.rows, links=False)
 
     def judged(self, claim: str) -> Prose:
         """A claim's verdicts, a line per release."""
@@ -329,11 +334,20 @@ class Results:
 
     def ledger(self) -> Markup:
         """The complete ledger as a table."""
-        return tables.ledger(self.rows)
+        return results.ledger(self.rows)
+
+    def first_screen(self) -> Markup:
+        """The verdicts counted, and each document's headline claim, then and today."""
+        return results.first_screen(self.rows)
 
     def chart(self) -> Chart:
-        """A chart of all verdicts."""
-        return verdicts(self.rows)
+        """A chart of the headline claims."""
+        return headlines(self.rows)
+
+    @property
+    def machines(self) -> list[str]:
+        """The machines in words, as HTML."""
+        return list(dict.fromkeys(html.escape(machine(each.run)) for each in self.studies))
 
     def beside(self) -> Chart:
         """A chart of a safety net's cost relative to manual, in Java and Go."""

@@ -190,13 +190,14 @@ class Browser:
         window: tuple[int, int] = DESKTOP,
         scheme: Scheme = "light",
         media: Media = "screen",
+        scripts: bool = True,
     ) -> tuple[T, tuple[str, ...], tuple[str, ...]]:
         """Open a file or URL and `look` at it; what it returned, requests, problems.
 
         `look` runs in the browser's thread and is given Playwright's page.
         Nothing gets out: a request to another machine is recorded and refused.
         """
-        return self._thread.submit(self._visit, page, look, window, scheme, media).result()
+        return self._thread.submit(self._visit, page, look, window, scheme, media, scripts).result()
 
     def open_report(
         self,
@@ -227,6 +228,7 @@ class Browser:
         window: tuple[int, int],
         scheme: Scheme,
         media: Media,
+        scripts: bool,
     ) -> tuple[T, tuple[str, ...], tuple[str, ...]]:
         url = page.resolve().as_uri() if isinstance(page, Path) else page
         requests: list[str] = []
@@ -238,7 +240,9 @@ class Browser:
 
         width, height = window
         context = self._chromium.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme
+            viewport={"width": width, "height": height},
+            color_scheme=scheme,
+            java_script_enabled=scripts,
         )
         try:
             if isinstance(page, Path):

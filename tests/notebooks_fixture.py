@@ -1,7 +1,7 @@
 """Two small notebooks with all kinds of content that the report must show.
 
-They are written as a chapter would be, run for real, and need nothing of the
-package: what they display is the form that the package's charts and tables have.
+They are written as a chapter would be, and run for real. The ledger is the package's; the
+charts have the form of the package's.
 """
 
 from __future__ import annotations
@@ -71,24 +71,25 @@ class Chart:
         return self.data, self.about
 """
 
+# A row with each verdict, without any recording.
 LEDGER = """\
-from IPython.display import HTML, Markdown, display
+from dataclasses import replace
 
-verdicts = [("holds", "holds"), ("fails", "does not hold"), ("undecided", "undecided"),
-            ("unmeasured", "not measured"), ("untestable", "cannot be tested on this machine")]
-lines = "".join(
-    f'<tr><th scope="rowgroup" rowspan="2"><a href="01-lemire.ipynb#the-gap">L{n}</a></th>'
-    f'<td class="words" rowspan="2">freeing C memory from a finalizer is nearly ten times slower'
-    f' than freeing it by hand</td><td>1.20 <small>the document\\'s</small></td><td>8.67×</td>'
-    f'<td>{9 + n}.4× ({9 + n}.1 to {9 + n}.8)</td>'
-    f'<td><span class="verdict {kind}" title="why">{words}</span></td></tr>'
-    f"<tr><td>1.27.4 <small>today\\'s</small></td><td>8.67×</td><td>–</td>"
-    f'<td><span class="verdict {kind}">{words}</span> <small>1.7× the figure</small></td></tr>'
-    for n, (kind, words) in enumerate(verdicts, start=1)
-)
-head = "".join(f'<th scope="col">{name}</th>'
-               for name in ("claim", "", "release", "published", "measured (95 %)", "verdict"))
-HTML(f'<table class="ledger"><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>')
+from gccost.judging import ledger, rules
+from gccost.showing import results
+from gccost.stats import Estimate
+from gccost.studies import STUDIES
+
+lemire = STUDIES["lemire"]
+claims = [replace(claim, anchor="the-gap") for claim in lemire.claims]
+made = ledger.rows({}, [replace(lemire, claims=claims)])
+labels = list(rules.Label) * 2
+rows = [
+    replace(row, estimate=Estimate(x, 0.9 * x, 1.1 * x, 9, 9, 0.05),
+            verdict=rules.Verdict(label, "why <it> is so"))
+    for x, (row, label) in enumerate(zip(made, labels, strict=True), start=1)
+]
+results.first_screen(rows)
 """
 
 QUESTION = """\
@@ -173,7 +174,8 @@ def write_all(folder: Path) -> Sequence[Path]:
             "hide",
         ),
         prose("## The ledger", "ledger-title"),
-        code(LEDGER, "ledger"),
+        code(LEDGER, "first-screen"),
+        code("results.ledger(rows)", "ledger"),
         code(SHOW, "show", "hide"),
         code(
             'Chart("verdicts", "Three of four claims hold",\n'
@@ -232,7 +234,7 @@ def execute(
 
 TITLE = "What automatic clean-up costs"
 PURPOSE = "Published claims about finalizers, cleanups and cleaners, measured again and judged."
-LEDGER_CSV = "id,toolchain,published,estimate\nL1,1.27.4,8.67,18.4\n"
+FILES = {"ledger.csv": "id,toolchain,published,estimate\nL1,1.27.4,8.67,18.4\n"}
 
 
 @pytest.fixture(scope="session")
@@ -254,5 +256,5 @@ def report(executed: Sequence[Path], tmp_path_factory: pytest.TempPathFactory) -
 
 def write_fixture_report(executed: Sequence[Path], out: Path) -> Path:
     """Write the report of executed notebooks under a title; its folder."""
-    write_report(executed, out, title=TITLE, purpose=PURPOSE, ledger_csv=LEDGER_CSV)
+    write_report(executed, out, title=TITLE, purpose=PURPOSE, files=FILES)
     return out

@@ -19,31 +19,29 @@ def rows():
 
 def test_picked_rows_are_in_the_ledgers_order(rows):
     assert widgets.picked(rows) == rows
-    (claim,) = {row.claim.id for row in widgets.picked(rows, claim="L1")}
-    assert claim == "L1"
-    one = widgets.picked(rows, "L1", rows[0].toolchain)
-    assert one == [
-        row for row in rows if (row.claim.id, row.toolchain) == ("L1", rows[0].toolchain)
-    ]
-    assert len(one) == 1
+    found = widgets.picked(rows, document="Lemire", text="NEARLY TEN")
+    assert found == [row for row in rows if row.claim.id == "L1"]
+    assert len(found) == 2
+    today = {row.claim.id for row in rows if row.is_today and str(row.verdict) == "holds"}
+    assert {row.claim.id for row in widgets.picked(rows, verdict="holds")} == today
 
 
-def test_a_reader_gets_every_claim_and_toolchain_to_pick_from(rows, monkeypatch):
+def test_a_reader_gets_every_document_and_verdict_to_pick_from(rows, monkeypatch):
     offered = {}
     monkeypatch.delenv(widgets.HEADLESS, raising=False)
     monkeypatch.setattr(
         ipywidgets, "interact", lambda show, **choices: offered.update(show=show, **choices)
     )
     widgets.pick(rows)
-    assert set(offered["claim"]) == {"all", *(row.claim.id for row in rows)}
-    assert set(offered["toolchain"]) == {"all", *(row.toolchain for row in rows)}
+    assert offered["document"] == ["all", "Lemire"]
+    assert set(offered["verdict"]) == {"all", *(str(row.verdict) for row in rows)}
 
     shown = []
     monkeypatch.setattr(widgets, "display", shown.append)
-    offered["show"]("L1", rows[0].toolchain)
-    offered["show"]("L1", "Go 9")
+    offered["show"]("Lemire", "all", "L1")
+    offered["show"]("Lemire", "all", "nothing at all")
     assert "L1" in shown[0].text
-    assert shown[1].markdown == "L1 is not judged on Go 9."
+    assert shown[1].markdown == "No claim is like this."
 
 
 def test_where_no_reader_is_nothing_is_shown(rows, monkeypatch, capsys):

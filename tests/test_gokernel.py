@@ -136,8 +136,7 @@ def test_a_report_without_the_kernel_shows_what_is_committed(tmp_path: Path, mon
 
 
 def page(notebook: Path, out: Path) -> str:
-    write_report([notebook], out, title="t", purpose="p")
-    return (out / f"{notebook.stem}.html").read_text(encoding="utf-8")
+    return write_report([notebook], out, title="t", purpose="p", files={}).read_text("utf-8")
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)

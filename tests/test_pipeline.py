@@ -78,12 +78,12 @@ def test_the_plain_command_really_ran_and_its_output_was_kept(made: Made) -> Non
     (run,) = all_runs(made.runs)
     kept = run.manifest()["shell"]["lemire-plain"]
     assert "BenchmarkAllocateAuto" in kept["output"]
-    assert "BenchmarkAllocateAuto" in (made.report / "index.html").read_text(encoding="utf-8")
+    assert "BenchmarkAllocateAuto" in (made.report / "01-lemire.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("window", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_the_report_in_a_browser(browser: Browser, made: Made, window: tuple[int, int]) -> None:
-    seen = browser.open_report(made.report / "index.html", window=window)
+    seen = browser.open_report(made.report / "01-lemire.html", window=window)
     assert seen.requests == ()
     assert seen.problems == ()
     assert seen.scroll_width <= seen.inner_width
@@ -92,12 +92,14 @@ def test_the_report_in_a_browser(browser: Browser, made: Made, window: tuple[int
     assert seen.empty_charts == 0
 
 
-def test_the_ledger_and_its_chart_come_first(browser: Browser, made: Made) -> None:
+def test_the_headline_and_its_line_on_the_ledger_come_first(browser: Browser, made: Made) -> None:
     def look(page: Page) -> None:
         first = page.get_by_role("table").first
-        assert first.get_by_role("link", name="L1").is_visible()
-        assert page.locator("figure svg").first.is_visible()
-        first.get_by_role("link", name="L1").click()
+        assert first.get_by_role("img").first.is_visible()
+        first.get_by_role("link", name="A finalizer costs").click()
+        line = page.get_by_role("row", name="L1")
+        assert line.get_by_role("img").is_visible()
+        line.get_by_role("link", name="chapter 1").click()
         assert page.get_by_role("heading", name="Ten times as expensive", exact=True).is_visible()
 
     browser.visit(made.report / "index.html", look)

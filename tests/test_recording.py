@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import shutil
@@ -38,7 +39,7 @@ from gccost.measuring.cases import (
     profiled,
 )
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
-from gccost.showing import tables
+from gccost.showing import results
 from gccost.studies import CLAIMS, STUDIES
 from gccost.study import OpenStudy
 
@@ -316,7 +317,7 @@ def test_a_run_that_was_only_begun_has_no_verdict_yet(tmp_path: Path) -> None:
     made = Recording.load(LEMIRE, run)
     rows = ledger.rows({"lemire": made}, [made.study])
     assert {row.verdict.label for row in rows} == {Label.UNMEASURED}
-    assert str(tables.ledger(rows))
+    assert str(results.ledger(rows))
 
 
 def test_an_unmeasured_release_is_reported_not_guessed(recording: Recording) -> None:
@@ -330,18 +331,30 @@ def test_an_unmeasured_release_is_reported_not_guessed(recording: Recording) -> 
 def test_the_ledger_for_programs_has_a_row_per_claim_and_toolchain(recording: Recording) -> None:
     rows = ledger.rows({"lemire": recording}, STUDIES.values())
     table = ledger.table(rows)
-    assert list(table.columns) == [
-        *("id", "toolchain", "published", "estimate", "low", "high", "over_published"),
-        *("samples", "unit", "verdict"),
-    ]
+    assert list(table.columns) == list(ledger.COLUMNS)
     assert len(table) == len(rows)
     assert not table.duplicated(["id", "toolchain"]).any()
     first = table.set_index("id").loc["L1"].iloc[-1]
     assert float(first["over_published"]) == pytest.approx(float(first["estimate"]) / 8.667, 1e-3)
 
 
+def test_the_ledger_as_json_explains_its_columns(recording: Recording) -> None:
+    rows = ledger.rows({"lemire": recording}, [LEMIRE, STUDIES["siebenmann"]])
+    table = json.loads(ledger.as_json(ledger.table(rows).to_csv(index=False)))
+    fields = {field["name"]: field for field in table["schema"]["fields"]}
+    assert list(fields) == list(ledger.COLUMNS)
+    assert all(field["description"] for field in fields.values())
+    assert fields["estimate"]["type"] == "number"
+    assert len(table["data"]) == len(rows)
+    first, *_, last = table["data"]
+    assert first["id"] == "L1"
+    assert first["estimate"] > 1
+    assert last["estimate"] is last["low"] is None  # not measured
+    assert {tuple(row) for row in table["data"]} == {tuple(fields)}
+
+
 def test_the_ledger_links_to_headings_that_exist(recording: Recording) -> None:
-    shown = tables.ledger(ledger.rows({"lemire": recording}, STUDIES.values())).html
+    shown = results.ledger(ledger.rows({"lemire": recording}, STUDIES.values())).html
     links = re.findall(r'href="([^"#]+)#([^"]+)"', shown)
     assert len(links) == len(CLAIMS)
     for notebook, anchor in links:

@@ -7,15 +7,17 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
 import nbformat
 import pytest
+import recordings
 from nbformat import NotebookNode
 from notebooks_fixture import (
-    LEDGER_CSV,
+    FILES,
     code,
     execute,
     executed,
@@ -25,11 +27,17 @@ from notebooks_fixture import (
     write_fixture_report,
 )
 
+from gccost import paths, stats
 from gccost.errors import GccostError
+from gccost.judging.rules import Label, Verdict
 from gccost.measuring.cases import budget
+from gccost.measuring.toolchains import TODAY_GO
 from gccost.settings import Settings
 from gccost.showing import report as reporting
 from gccost.showing.execute import execute_all
+from gccost.showing.results import answers
+from gccost.showing.results import ledger as ledger_table
+from gccost.study import OpenStudy, Results, open_results
 
 __all__ = ["executed", "report"]  # fixtures, for pytest to find
 
@@ -239,22 +247,21 @@ def index(pages: Mapping[str, Page]) -> Page:
     return pages["index.html"]
 
 
-def test_there_is_a_page_of_all_and_one_of_each_notebook(pages: Mapping[str, Page]) -> None:
-    assert list(pages) == ["00-results.html", "01-lemire.html", "index.html"]
+@pytest.fixture(scope="session")
+def chapter(pages: Mapping[str, Page]) -> Page:
+    return pages["01-lemire.html"]
+
+
+def test_the_results_are_the_landing_page_and_each_chapter_has_its_own(
+    pages: Mapping[str, Page],
+) -> None:
+    assert list(pages) == ["01-lemire.html", "index.html"]
     for page in pages.values():
-        assert page.text.startswith('<!DOCTYPE html>\n<html lang="en">')
-        assert len(page.all("title")) >= 1
-        assert len(page.all("h1")) == 1
-        assert len(page.all("main")) == 1
+        assert page.text.startswith('<!DOCTYPE html>\n<html lang="en"')
+        assert len(page.all("h1")) == len(page.all("main")) == 1
         described = [meta for meta in page.all("meta") if meta.get("name") == "description"]
         assert described[0]["content"]
-
-
-def test_ids_are_unique_and_begin_with_the_notebooks_name(pages: Mapping[str, Page]) -> None:
-    for page in pages.values():
         assert len(page.ids()) == len(set(page.ids()))
-        own = [one for one in page.ids() if one not in ("top", "content")]
-        assert all(re.match(r"(00-results|01-lemire)(--|$)", one) for one in own)
 
 
 def test_every_link_leads_somewhere(pages: Mapping[str, Page]) -> None:
@@ -269,24 +276,30 @@ def test_every_link_leads_somewhere(pages: Mapping[str, Page]) -> None:
 
 def test_links_between_notebooks_follow_them_onto_the_page(pages: Mapping[str, Page]) -> None:
     hrefs = {name: [a["href"] for a in page.all("a")] for name, page in pages.items()}
-    assert "#01-lemire--the-gap" in hrefs["index.html"]
-    assert "#00-results--the-ledger" in hrefs["index.html"]
-    assert "#01-lemire--measured" in hrefs["index.html"]
-    assert "01-lemire.html#01-lemire--the-gap" in hrefs["00-results.html"]
-    assert "#01-lemire--measured" in hrefs["01-lemire.html"]
-    assert "#00-results--ledger" in hrefs["index.html"]  # by the id of the cell
+    assert "01-lemire.html#the-gap" in hrefs["index.html"]
+    assert "01-lemire.html" in hrefs["index.html"]
+    assert "#l1" in hrefs["index.html"]  # the line of a claim
+    assert "#measured" in hrefs["01-lemire.html"]
+    assert "index.html#the-ledger" in hrefs["01-lemire.html"]
+    assert "index.html#ledger" in hrefs["01-lemire.html"]  # by the id of the cell
 
 
-def test_links_to_pages_outside_the_report_become_text(index: Page) -> None:
-    assert "what comes next" in index.text
-    assert "siebenmann" not in index.text
-    assert "the code (<code>gosrc/cstr/cstr.go</code>)" in index.text
+def test_links_to_pages_outside_the_report_become_text(chapter: Page) -> None:
+    assert "what comes next" in chapter.text
+    assert "siebenmann" not in chapter.text
+    assert "the code (<code>gosrc/cstr/cstr.go</code>)" in chapter.text
 
 
-def test_nothing_would_be_fetched_and_no_script_run(pages: Mapping[str, Page]) -> None:
+def test_a_link_to_the_web_is_a_note_on_paper(chapter: Page) -> None:
+    assert 'the document</a><sup class="note">1</sup>' in chapter.text
+    assert re.search(r'<ol class="notes"[^>]*>\s*<li>https://example.org/lemire</li>', chapter.text)
+
+
+def test_nothing_would_be_fetched_and_no_script_is_a_notebooks(pages: Mapping[str, Page]) -> None:
     loading = ("src", "srcset", "poster", "data", "action", "xlink:href")
-    for page in pages.values():
-        assert page.all("script", "link", "iframe", "object", "embed", "form") == []
+    for name, page in pages.items():
+        assert page.all("link", "iframe", "object", "embed", "form") == []
+        assert len(page.all("script")) == (name == "index.html")
         for tag, attributes in page.elements:
             assert not [name for name in attributes if name.startswith("on")]
             for name in loading:
@@ -296,56 +309,68 @@ def test_nothing_would_be_fetched_and_no_script_run(pages: Mapping[str, Page]) -
         assert re.findall(r"url\((?!#)[^)]*\)|@import", page.text) == []
 
 
-def test_every_picture_says_what_it_shows(index: Page) -> None:
-    pictures = index.all("svg", "img")
-    assert len(pictures) == 3
-    said = [one.get("aria-label", one.get("alt")) for one in pictures]
+def test_every_picture_says_what_it_shows(index: Page, chapter: Page) -> None:
+    pictures = [one for one in index.all("svg", "img") if one.get("aria-hidden") != "true"]
+    assert len(pictures) == 1 + 5 + 1  # a headline claim, the ledger's, a chart
+    assert all(one["role"] == "img" and one["aria-label"] for one in pictures)
+    assert pictures[0]["aria-label"] == (
+        "published 8.67×; Go 1.20.14 1.00× (0.900 to 1.10), holds; "
+        "Go 1.27.4 2.00× (1.80 to 2.20), does not hold"
+    )
+    said = [one.get("aria-label", one.get("alt")) for one in chapter.all("svg", "img")]
     assert said == [
-        "Three of four claims hold. On Go 1.20 L1 is at 9.4 times, on 1.27 at 18.4.",
         "A finalizer costs 18.4 times freeing by hand. By hand 61 ns, by finalizer 1,150 ns.",
         "The same, as a picture. By hand 61 ns, by finalizer 1,150 ns.",
     ]
-    assert all(one["role"] == "img" for one in index.all("svg"))
-    assert f"<title>{said[0]}</title>" in index.text
-    assert PLACEHOLDER not in index.text
-    assert "DOCTYPE svg" not in index.text
-    assert "<metadata" not in index.text
+    assert f"<title>{said[0]}</title>" in chapter.text
+    for page in (index, chapter):
+        assert PLACEHOLDER not in page.text
+        assert "DOCTYPE svg" not in page.text
+        assert "<metadata" not in page.text
 
 
-def test_charts_do_not_affect_the_page(index: Page) -> None:
+def test_charts_are_numbered_and_can_be_linked(chapter: Page) -> None:
+    assert re.findall(r'<a href="#([^"]+)">(Figure [^<]+)</a>', chapter.text) == [
+        ("chart-lemire-gap", "Figure 1.1"),
+        ("chart-lemire-raster", "Figure 1.2"),
+    ]
+
+
+def test_charts_do_not_affect_the_page(pages: Mapping[str, Page]) -> None:
     """A style sheet inside an SVG, or an id twice, would change another chart."""
-    assert len(index.all("style")) == 1
-    used = re.findall(r'(?:url\(#|<use[^>]* (?:xlink:)?href="#)([^")]+)', index.text)
-    assert used
-    assert set(used) <= set(index.ids())
+    for page in pages.values():
+        assert len(page.all("style")) == 1
+        used = re.findall(r'(?:url\(#|<use[^>]* (?:xlink:)?href="#)([^")]+)', page.text)
+        assert used
+        assert set(used) <= set(page.ids())
 
 
-def test_every_chart_has_its_data_in_the_page_and_as_csv(report: Path, index: Page) -> None:
+def test_every_chart_has_its_data_in_the_page_and_as_csv(report: Path, chapter: Page) -> None:
     files = sorted(path.name for path in (report / "data").iterdir())
     assert files == ["lemire-gap.csv", "lemire-raster.csv", "verdicts.csv"]
     written = (report / "data" / "lemire-gap.csv").read_text()
     assert written == "variant,ns\nfreed manually,61\nAddCleanup,611\nfinalizer,1150\n"
-    assert '<td>AddCleanup</td><td class="num">611</td>' in index.text
-    assert (report / "ledger.csv").read_text() == LEDGER_CSV
+    assert '<td>AddCleanup</td><td class="num">611</td>' in chapter.text
+    assert (report / "ledger.csv").read_text() == FILES["ledger.csv"]
 
 
-def test_figures_in_tables_are_aligned_and_words_are_not(index: Page) -> None:
-    aligned = re.findall(r'<t[dh][^>]*class="num"[^>]*>([^<]*)', index.text)
-    assert {"60.6", "1,150", "18.4× (18.1 to 18.8)", "8.67×", "–", "allocs/op"} <= set(aligned)
+def test_figures_in_tables_are_aligned_and_words_are_not(chapter: Page) -> None:
+    aligned = re.findall(r'<t[dh][^>]*class="num"[^>]*>([^<]*)', chapter.text)
+    assert {"60.6", "1,150", "18.4× (18.1 to 18.8)", "–", "allocs/op"} <= set(aligned)
     assert not {"AllocateFree", "1.20 ", "1.27.4 ", "release", "verdict"} & set(aligned)
 
 
-def test_wide_content_scrolls_in_a_box_that_the_keyboard_reaches(index: Page) -> None:
-    boxes = [one for one in index.all("div") if one.get("class") == "table"]
-    assert len(boxes) == len(index.all("table")) == 5
+def test_wide_content_scrolls_in_a_box_that_the_keyboard_reaches(chapter: Page) -> None:
+    boxes = [one for one in chapter.all("div") if one.get("class") == "table"]
+    assert len(boxes) == len(chapter.all("table")) == 3
     assert all(one["tabindex"] == "0" and one["aria-label"] for one in boxes)
 
 
-def test_code_is_folded_and_highlighted_by_its_language(index: Page) -> None:
-    assert '<span class="kd">func</span>' in index.text  # the Go fence
-    assert '<span class="kn">import</span>' in index.text  # Python, in a cell
-    folded = [one for one in index.all("details") if one.get("class") == "code"]
-    assert len(folded) == 6
+def test_code_is_folded_and_highlighted_by_its_language(index: Page, chapter: Page) -> None:
+    assert '<span class="kd">func</span>' in chapter.text  # the Go fence
+    assert '<span class="kn">import</span>' in chapter.text  # Python, in a cell
+    folded = [one for one in chapter.all("details") if one.get("class") == "code"]
+    assert len(folded) == 4
     assert "class Chart" not in re.sub("<[^>]+>", "", index.text)  # tagged `hide`
     assert "What makes this run less trustworthy" in index.text  # what it displays is not
 
@@ -393,7 +418,7 @@ def page_of(tmp_path: Path, *cells: NotebookNode) -> str:
 
 
 def write_fixture_report_of_one(notebook: Path, out: Path) -> None:
-    reporting.write_report([notebook], out, title="T", purpose="P.")
+    reporting.write_report([notebook], out, title="T", purpose="P.", files={})
 
 
 @pytest.mark.parametrize(
@@ -464,9 +489,9 @@ def test_headings_alike_get_anchors_of_their_own(tmp_path: Path) -> None:
     page = page_of(
         tmp_path, prose("## So what?\n\n[down](#So-what-2)", "a"), prose("## So what?", "b")
     )
-    assert '<h3 id="07-why--so-what">' in page
-    assert '<h3 id="07-why--so-what-2">' in page
-    assert '<a href="#07-why--so-what-2">down</a>' in page
+    assert '<h2 id="so-what">' in page
+    assert '<h2 id="so-what-2">' in page
+    assert '<a href="#so-what-2">down</a>' in page
 
 
 def test_text_outputs_are_text(tmp_path: Path) -> None:
@@ -499,3 +524,65 @@ def test_a_picture_attached_to_the_prose_is_in_the_page(tmp_path: Path) -> None:
     cell = prose("![a pixel](attachment:dot.png)", "picture")
     cell.attachments = {"dot.png": {"image/png": PIXEL}}
     assert f'alt="a pixel" src="data:image/png;base64,{PIXEL}"' in page_of(tmp_path, cell)
+
+
+# The results page when something is missing or odd
+
+
+def results_of(folder: Path, *names: str, **manifest: object) -> Results:
+    """The results of synthetic runs of a few studies, whose manifests have further facts."""
+    opened = []
+    for name in names:
+        made = recordings.recorded(folder / name, name, rounds=4)
+        made.run.update(**manifest)
+        opened.append(OpenStudy("replay", made, ()))
+    return Results(tuple(opened))
+
+
+def test_with_half_of_the_studies_missing_the_others_are_shown(tmp_path: Path) -> None:
+    results = results_of(tmp_path, "lemire")
+    assert results.first_screen().html.count('<tr role="row"><th role="rowheader"') == 5
+    assert "L1" in results.ledger().html
+    assert results.ledger().html.count("not measured") > 50
+    assert "Lemire: A finalizer" in " ".join(results.chart().alt.split())
+    assert "Weimer" not in results.chart().alt
+    (lemire, *others) = answers(results.rows)
+    assert lemire.startswith("holds ")
+    assert all(other.startswith(("not measured", "needs")) for other in others)
+
+
+def test_with_no_study_at_all_there_is_still_a_page(tmp_path: Path) -> None:
+    results = Results(())
+    assert "not measured" in results.first_screen().html
+    assert results.chart().title == "No headline claim was measured"
+    assert results.machines == []
+
+
+def test_a_claim_that_could_not_be_measured_has_its_reason_and_no_marks(tmp_path: Path) -> None:
+    results = results_of(tmp_path, "lemire", missing={TODAY_GO: "a <b>proxy</b> refused"})
+    rows = [
+        replace(row, estimate=stats.nothing(), verdict=Verdict(Label.UNMEASURED, "a <b> & c"))
+        for row in results.rows
+        if row.claim.id == "L1"
+    ]
+    shown = ledger_table(rows).html
+    assert "not measured: a &lt;b&gt; &amp; c" in shown
+    assert "<circle" not in shown
+    assert "nan" not in shown.replace('data-factor="nan"', "")
+
+
+def test_a_machines_name_is_text(tmp_path: Path) -> None:
+    name = '<script>alert("x")</script> & <b>CPU</b>'
+    machine = {"cpu": name, "allowed_cpus": 2, "release": "<i>OS</i>"}
+    results = results_of(tmp_path, "lemire", machine=machine)
+    for shown in (results.notice().html, *results.machines):
+        assert "&lt;script&gt;" in shown
+        assert "<script" not in shown
+        assert "<i>" not in shown
+
+
+def test_the_readmes_picture_is_current() -> None:
+    chart = open_results(Settings("replay")).chart()
+    kept = (paths.NOTEBOOKS / "headlines.svg").read_text(encoding="utf-8")
+    assert kept == chart.picture, "run make replay"
+    assert "var(" not in kept

@@ -35,7 +35,7 @@ from gccost import gokernel
 
 # One of each kind: a chapter of Go and one of Java, those with menus, and one written in Go.
 NOTEBOOKS = {
-    "00-results": ("claim", "toolchain"),
+    "00-results": ("document", "verdict"),
     "04-cloudflare": ("Ps", "GOGC", "release"),
     "05-weimer": (),
     "go-pacer": (),

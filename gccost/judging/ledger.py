@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
 import math
+from collections import Counter
 from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from gccost import rounding, stats
 from gccost.judging import published
@@ -81,16 +85,94 @@ class Row:
         return ("bar " if self.is_bar else "") + rounding.value(self.published, self.unit)
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """The range in which the claim holds; either end may be infinite, both NaN if none."""
+        return self.claim.rule.bounds(self.published)
+
+    @property
     def ours(self) -> bool:
         """Whether the claim is this package's own."""
         return self.document == OURS
 
     @property
-    def whose(self) -> str:
-        """Whose release it is: "the document's", "today's", or empty for others."""
-        then = self.study.document
-        whose = {then: "the document's", toolchains.today(then): "today's"}
-        return whose.get(self.release, "")
+    def is_today(self) -> bool:
+        """Whether the release is the newest measured."""
+        return self.release == toolchains.today(self.release)
+
+    @property
+    def said(self) -> str:
+        """The verdict in a word or two."""
+        if self.verdict.label is Label.UNTESTABLE:
+            return f"needs {self.claim.cpus} CPUs"
+        return str(self.verdict)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A claim's rows on all its releases, the document's and today's among them."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def claim(self) -> Claim:
+        return self.rows[0].claim
+
+    @property
+    def then(self) -> Row | None:
+        """The row of the document's release, or of the nearest that was measured."""
+        return next((row for row in self.rows if not row.is_today), None)
+
+    @property
+    def today(self) -> Row | None:
+        return next((row for row in self.rows if row.is_today), None)
+
+    @property
+    def latest(self) -> Row:
+        """The row whose verdict counts: today's, if there is one."""
+        return self.today or self.rows[-1]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document, as data/published/documents.csv describes it, and the lines of its claims."""
+
+    document: str
+    chapter: str
+    author: str
+    title: str
+    date: str
+    toolchain: str
+    short: str
+    address: str
+    headline: str  # the id of its headline claim; empty if it has none
+    words: str  # the headline claim
+    lines: tuple[Line, ...]
+
+    @property
+    def chosen(self) -> Line | None:
+        """The line of the headline claim, if it is on the ledger."""
+        return next((line for line in self.lines if line.claim.id == self.headline), None)
+
+
+def by_document(ledger: Iterable[Row]) -> list[Document]:
+    """The ledger's lines by document, in the ledger's order."""
+    claims: dict[str, dict[str, list[Row]]] = {}
+    for row in ledger:
+        claims.setdefault(row.document, {}).setdefault(row.claim.id, []).append(row)
+    table = published.table("documents").astype(str)
+    known: dict[str, dict[str, str]] = {
+        row[0]: dict(zip(map(str, table), row, strict=True)) for row in table.to_numpy()
+    }
+    return [
+        Document(**known[name], lines=tuple(Line(tuple(each)) for each in found.values()))
+        for name, found in claims.items()
+    ]
+
+
+def standing(lines: Iterable[Line]) -> Counter[Label]:
+    """How many claims have each verdict, today if they are tested there; in Label's order."""
+    count = Counter(line.latest.verdict.label for line in lines)
+    return Counter({label: count[label] for label in Label if count[label]})
 
 
 def rows(
@@ -206,22 +288,53 @@ def _procs(recording: Recording, release: str) -> int:
     return int(chosen["procs"].max()) if len(chosen) else 0
 
 
+COLUMNS: Mapping[str, str] = {
+    "id": "the claim's number",
+    "toolchain": "the release on which it was tested",
+    "published": "the published figure, or the bar where no figure is published",
+    "estimate": "the measured figure; empty if there is none",
+    "low": "the lower end of its 95 % confidence interval",
+    "high": "the upper end of its 95 % confidence interval",
+    "over_published": "estimate over published; empty where no figure is published",
+    "samples": "the number of samples that the estimate rests on",
+    "unit": "the unit of all figures; data/published/README.md lists them",
+    "verdict": "holds, does not hold, undecided, not measured, or cannot be tested on this machine",
+    "document": "who makes the claim; data/published/documents.csv describes the documents",
+    "claim": "the claim in our words",
+    "holds_from": "the lower end of the range in which the claim holds; empty if there is none",
+    "holds_to": "the upper end of that range; empty if there is none",
+    "reason": "why the verdict is what it is",
+}
+"""The columns of the ledger as data, and their meaning."""
+
+
 def table(ledger: Iterable[Row]) -> pd.DataFrame:
-    """The ledger as a frame, with a row per claim and toolchain."""
-    return pd.DataFrame(
-        [
-            {
-                "id": row.claim.id,
-                "toolchain": row.toolchain,
-                "published": rounding.written(row.published),
-                "estimate": rounding.written(row.estimate.value),
-                "low": rounding.written(row.estimate.low),
-                "high": rounding.written(row.estimate.high),
-                "over_published": rounding.written(row.factor),
-                "samples": row.estimate.samples,
-                "unit": row.unit,
-                "verdict": str(row.verdict),
-            }
-            for row in ledger
-        ]
-    )
+    """The ledger as a frame, with a row per claim and toolchain; COLUMNS explains the columns."""
+    cells = [
+        (
+            *(row.claim.id, row.toolchain, rounding.written(row.published)),
+            *map(rounding.written, (row.estimate.value, row.estimate.low, row.estimate.high)),
+            *(rounding.written(row.factor), row.estimate.samples, row.unit, str(row.verdict)),
+            *(row.document, row.words),
+            *(rounding.written(end) if math.isfinite(end) else "" for end in row.bounds),
+            row.verdict.reason,
+        )
+        for row in ledger
+    ]
+    return pd.DataFrame(cells, columns=list(COLUMNS))
+
+
+def as_json(csv: str) -> str:
+    """The ledger's CSV as JSON: its rows, and a Table Schema that explains the columns."""
+    frame = pd.read_csv(io.StringIO(csv))
+    fields = [
+        {
+            "name": name,
+            "type": "number" if is_numeric_dtype(frame[name]) else "string",
+            "description": meaning,
+        }
+        for name, meaning in COLUMNS.items()
+    ]
+    schema = {"fields": fields, "primaryKey": ["id", "toolchain"], "missingValues": [""]}
+    rows = json.loads(frame.to_json(orient="records"))  # null for what is missing or infinite
+    return json.dumps({"schema": schema, "data": rows}, indent=1, ensure_ascii=False) + "\n"

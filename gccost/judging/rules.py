@@ -58,7 +58,7 @@ class Rule(ABC):
     """A rule that turns an interval and a published value into a verdict."""
 
     def bounds(self, published: float) -> tuple[float, float]:
-        """The range in which the claim holds; either end may be infinite."""
+        """The range in which the claim holds; either end may be infinite, both NaN if none."""
         return 1.0, math.inf
 
     @abstractmethod
@@ -223,6 +223,9 @@ class Agrees(Rule):
     """Independent measurements that agree within chance, while the other method's do not."""
 
     chance: float = 0.01
+
+    def bounds(self, published: float) -> tuple[float, float]:
+        return math.nan, math.nan
 
     def judge(self, measured: AgreementEstimate, published: float) -> Verdict:
         p, other = measured.chance, measured.other_chance

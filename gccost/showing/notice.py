@@ -11,6 +11,7 @@ from gccost import rounding
 from gccost.judging.recording import Recording
 from gccost.measuring import languages, toolchains
 from gccost.measuring.cases import BUDGETS
+from gccost.measuring.runs import Run
 from gccost.measuring.samples import RUN_DELAY
 from gccost.settings import Mode
 from gccost.showing import tables
@@ -43,18 +44,20 @@ def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] =
     )
 
 
+def machine(run: Run) -> str:
+    """The machine of a run in words."""
+    known = run.manifest()["machine"]
+    return f"{known.get('cpu')}, {known.get('allowed_cpus')} CPUs, {known.get('release')}"
+
+
 def _facts(recordings: Sequence[Recording], mode: Mode) -> Iterator[tuple[str, str]]:
     run = recordings[0].run
     manifest = run.manifest()
-    machine = manifest["machine"]
     names = [recording.study.name for recording in recordings]
     whose = "recorded" if mode == "replay" else "your own"
     yield "study" if len(names) == 1 else "studies", ", ".join(names)
     yield "run", f"{run.name}, {whose}, begun {manifest['created'][:10]}"
-    yield (
-        "machine",
-        f"{machine.get('cpu')}, {machine.get('allowed_cpus')} CPUs, {machine.get('release')}",
-    )
+    yield "machine", machine(run)
     releases = sorted(
         dict.fromkeys(chain.from_iterable(recording.releases for recording in recordings)),
         key=lambda release: (toolchains.key(release), toolchains.number(release)),

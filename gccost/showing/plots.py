@@ -207,6 +207,8 @@ def diamonds(axes: Axes, points: Iterable[tuple[float, float, str]]) -> None:
 
 # --- Dot plots --------------------------------------------------------------------
 
+CLOSE = 0.42  # the distance of a line to a previous one of the same name
+
 
 def dots(
     points: Iterable[Point],
@@ -219,7 +221,7 @@ def dots(
     reference: float | None = None,
     each: Mapping[str, str] | None = None,
     whole: bool = False,
-    close: float = 0.42,
+    close: float = CLOSE,
     decorate: Callable[[Axes, str], None] | None = None,
 ) -> Drawing | None:
     """A dot plot with a line per point: samples, interval, estimate, published values, label.
@@ -235,8 +237,8 @@ def dots(
     if not points:
         return None
     panels = by_panel(points)
-    places = {panel: _places(lines, close) for panel, lines in panels.items()}
-    figure, all_axes = canvas([at[-1] + 1 for at in places.values()])
+    ys = {panel: places(lines, close) for panel, lines in panels.items()}
+    figure, all_axes = canvas([at[-1] + 1 for at in ys.values()])
     for axes, (panel, lines) in zip(all_axes, panels.items(), strict=True):
         on_scale = lines if each else points
         low, high = limits or (_log_limits if log else _limits)(on_scale, reference)
@@ -247,7 +249,7 @@ def dots(
             first = ticks.index(reference) % 2 if reference in ticks else 0
             plain_ticks(axes, "x", ticks if len(ticks) < 7 else ticks[first::2])
         axes.set_xlim(low, high)
-        _lines(axes, places[panel], lines)
+        _lines(axes, ys[panel], lines)
         if whole:
             axes.set_xticks(range(int(high) + 1))
         if reference is not None:
@@ -263,13 +265,13 @@ def dots(
     return Drawing(figure, text, told(points, kind), table(points))
 
 
-def _places(lines: Sequence[Point], close: float) -> list[float]:
+def places(lines: Sequence[Point], close: float = CLOSE) -> list[float]:
     """The y of each line; one without a new name is close below the previous one."""
-    places = [0.0]
+    found = [0.0]
     for above, line in pairwise(lines):
         same = line.line in ("", above.line)
-        places.append(places[-1] + (close if same else 1.0))
-    return places
+        found.append(found[-1] + (close if same else 1.0))
+    return found
 
 
 def _values(point: Point) -> list[float]:
@@ -288,7 +290,7 @@ def _log_limits(points: Sequence[Point], reference: float | None) -> tuple[float
     return min(values) / 1.4, max(values) * 1.4
 
 
-def _lines(axes: Axes, places: Sequence[float], lines: Sequence[Point]) -> None:
+def _lines(axes: Axes, ys: Sequence[float], lines: Sequence[Point]) -> None:
     """Draw the lines of a dot plot's panel, after its scale is set.
 
     An interval much wider than the spread of the points (as from two samples) is clipped;
@@ -298,7 +300,7 @@ def _lines(axes: Axes, places: Sequence[float], lines: Sequence[Point]) -> None:
     ticks: dict[str, list[float]] = {}
     name = ""
     raw: list[tuple[float, float, str]] = []
-    for y, line in zip(places, lines, strict=True):
+    for y, line in zip(ys, lines, strict=True):
         name = line.line or name
         ticks.setdefault(name, []).append(y)
         values = [rounded(v) for v in line.raw if math.isfinite(v)]
@@ -314,11 +316,11 @@ def _lines(axes: Axes, places: Sequence[float], lines: Sequence[Point]) -> None:
         label_right(axes, y, line.label, line.colour)
     diamonds(
         axes,
-        [(m.value, y, m.marker) for y, p in zip(places, lines, strict=True) for m in p.published],
+        [(m.value, y, m.marker) for y, p in zip(ys, lines, strict=True) for m in p.published],
     )
     _scatter(axes, raw, 14)
     axes.set_yticks([sum(at) / len(at) for at in ticks.values()], list(ticks))
-    axes.set_ylim(places[-1] + 0.5, -0.5)
+    axes.set_ylim(ys[-1] + 0.5, -0.5)
     axes.grid(axis="y", visible=False)
 
 

@@ -1,9 +1,9 @@
-"""The report: executed notebooks as one self-contained HTML file.
+"""The report: executed notebooks as self-contained HTML pages.
 
-Each notebook becomes a chapter whose ids begin with the notebook's name. All
-chapters together are `index.html`, and each is also a page of its own. A page
-has no script and loads nothing from the network; it works on a phone, on paper,
-and in light and dark mode. The same notebooks give the same bytes.
+The first notebook is the landing page, `index.html`; each other one is a page of its own.
+A page loads nothing from the network, and works on a phone, on paper, and in light and
+dark mode. Its one script, on the landing page, only adds filters; nothing needs it. The
+same notebooks give the same bytes.
 
 A violation of these rules (a chart without alt text, a broken link, a script, a remote
 image) is an error that names notebook and cell.
@@ -13,17 +13,16 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PreformattedString
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
@@ -33,11 +32,11 @@ from gccost.errors import GccostError
 from gccost.files import write_whole
 from gccost.showing import tables
 from gccost.showing.execute import read_notebook
+from gccost.showing.results import PAGES, STYLE, TEMPLATES
 
 LARGEST_PAGE = 5_000_000  # bytes; small enough for mail and for a phone
 ROWS = 300  # of a chart's data on the page; its CSV file has all rows
 
-_TEMPLATES = Path(__file__).with_name("template")
 _PICTURES = ("image/svg+xml", "image/png", "image/jpeg")
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _FORBIDDEN = frozenset(
@@ -63,47 +62,43 @@ _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMG]i?B)(?!\w))")
 
 
 def write_report(
-    executed: Sequence[Path], out: Path, *, title: str, purpose: str, ledger_csv: str = ""
+    executed: Sequence[Path], out: Path, *, title: str, purpose: str, files: Mapping[str, str]
 ) -> Path:
     """Write the report of the `executed` notebooks, in order, to the folder `out`.
 
-    `title` and `purpose` (one sentence) head every page. Writes `index.html` with all
-    chapters, `<stem>.html` for each, `data/<chart>.csv` for each chart and, if given,
-    `ledger_csv` as `ledger.csv`.
+    `title` and `purpose` (one sentence) describe every page. Writes the first notebook as
+    `index.html`, the others as `<stem>.html`, `data/<chart>.csv` for each chart, and
+    `files`, texts by name.
 
     Returns the path of `index.html`. Raises GccostError, naming notebook and cell, for
     content that a page must not have, and if a page is larger than 5 MB.
     """
     stems = [path.stem for path in executed]
-    chapters = [_Chapter(path, stems) for path in executed]
+    pages = {stem: f"{stem}.html" if at else "index.html" for at, stem in enumerate(stems)}
+    chapters = [_Chapter(path, pages) for path in executed]
     _check_links(chapters)
     charts = _by_name(chapters)
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    page = environment.get_template("page.html")
     frame = {
         "title": title,
         "purpose": purpose,
         "chapters": chapters,
-        "ledger": bool(ledger_csv),
-        "style": _made((_TEMPLATES / "style.css").read_text(encoding="utf-8").strip()),
+        "files": files,
+        "style": _template(STYLE) + _template("style.css"),
+        "script": _template("results.js"),
     }
-    whole = page.render(frame, whole=True, here=None)
-    pages = {"index.html": re.sub(r'href="[^"/]+\.html(#[^"]+)"', r'href="\1"', whole)}
+    page = PAGES.get_template("page.html")
     for chapter in chapters:
-        pages[f"{chapter.stem}.html"] = page.render(frame, whole=False, here=chapter)
-    for name, html in pages.items():
-        _check_size(html, out / name, charts)
-        write_whole(out / name, html.encode())
-    for name, chart in charts.items():
-        write_whole(out / "data" / f"{name}.csv", chart.csv.encode())
-    if ledger_csv:
-        write_whole(out / "ledger.csv", ledger_csv.encode())
+        html = page.render(frame, here=chapter, landing=chapter is chapters[0])
+        _check_size(html, out / chapter.page, charts)
+        write_whole(out / chapter.page, html.encode())
+    texts = {f"data/{name}.csv": chart.csv for name, chart in charts.items()} | dict(files)
+    for name, text in texts.items():
+        write_whole(out / name, text.encode())
     return out / "index.html"
+
+
+def _template(name: str) -> Markup:
+    return _made((TEMPLATES / name).read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +119,19 @@ class _Section:
 
 
 class _Chapter:
-    """An executed notebook as part of the page.
+    """An executed notebook as a page.
 
-    `stem` is the notebook's name and `body` its HTML. `anchors` are its ids, `headings` the
-    sections of all levels, and `links` the locations of links with their target ids.
+    `body` is its HTML. `anchors` are its ids, `headings` the sections of all levels, `links`
+    the locations of links with their targets, and `notes` the addresses of links to the web.
     """
 
-    def __init__(self, path: Path, stems: Collection[str]) -> None:
-        self.stem = path.stem
-        self.anchors = {path.stem}
+    def __init__(self, path: Path, pages: Mapping[str, str]) -> None:
+        self.stem, self.page = path.stem, pages[path.stem]
+        self.anchors: set[str] = {"content"}
         self.headings: list[_Section] = []
-        self.links: list[tuple[str, str]] = []
-        self._stems = stems
+        self.links: list[tuple[str, str, str]] = []
+        self.notes: list[str] = []
+        self._pages = pages
         node = read_notebook(path)
         self.charts = list(_prepare_charts(node, path))
         self._pictures = iter(self.charts)
@@ -184,8 +180,10 @@ class _Chapter:
             self._link(link, location)
         for heading in cell.find_all(_HEADINGS):
             self._heading(heading, cell)
-        for table in cell.find_all("table"):
+        for table in cell.find_all("table", role=False):  # one with a role is laid out already
             _dress(table)
+        for wide in cell.find_all("pre"):
+            wide["tabindex"] = "0"  # it scrolls, and the keyboard must reach it
         for text in cell.find_all(string=_BEFORE_UNIT):
             if not text.find_parent(["pre", "code"]):
                 text.replace_with(_BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text))
@@ -197,8 +195,8 @@ class _Chapter:
                 canvas.append(drawing)
 
     def _claim(self, wanted: str) -> str:
-        """Return a unique id that begins with the notebook's name."""
-        first = anchor = _anchor(self.stem, wanted)
+        """Return a unique id."""
+        first = anchor = _anchor(wanted)
         count = 1
         while anchor in self.anchors:
             count += 1
@@ -223,22 +221,18 @@ class _Chapter:
                     tag[name] = _INSIDE.sub(lambda at: renamed.get(at[0], at[0]), value)
 
     def _heading(self, heading: Tag, cell: Tag) -> None:
-        """Give a heading its id, add it to the contents, and move it one level down.
-
-        The only h1 of a page is the report's own.
-        """
-        level = _HEADINGS.index(heading.name) + 1
+        """Give a heading its id, and add it to the contents."""
         title = " ".join(heading.get_text().split())
         if "id" not in heading.attrs:
-            if _anchor(self.stem, title) == cell.get("id"):
+            if _anchor(title) == cell.get("id"):
                 heading["id"] = cell.attrs.pop("id")
             else:
                 heading["id"] = self._claim(title)
-        heading.name = _HEADINGS[min(level, len(_HEADINGS) - 1)]
+        level = _HEADINGS.index(heading.name) + 1
         self.headings.append(_Section(str(heading["id"]), title, level))
 
     def _link(self, link: Tag, location: str) -> None:
-        """Point a link at its target in the report.
+        """Point a link at its target in the report; on paper, a note has a web address.
 
         A link to a file of the repository becomes the file's path, because the report may be
         read alone. A link to a notebook that is not in this report becomes its text.
@@ -246,6 +240,9 @@ class _Chapter:
         href = str(link["href"])
         parts = urlsplit(href)
         if parts.scheme in ("http", "https", "mailto"):
+            self.notes.append(href)
+            mark = f'<sup class="note">{len(self.notes)}</sup>'
+            link.insert_after(BeautifulSoup(mark, "html.parser"))
             return
         if parts.scheme or parts.netloc:
             raise GccostError(f"this link cannot be followed: {href}", location, "use https")
@@ -253,7 +250,7 @@ class _Chapter:
         stem = self.stem
         if path.endswith(".ipynb"):
             stem = posixpath.basename(path).removesuffix(".ipynb")
-            if stem not in self._stems:
+            if stem not in self._pages:
                 link.unwrap()
                 return
         elif path:
@@ -262,16 +259,17 @@ class _Chapter:
                 link.insert_after(BeautifulSoup(f" (<code>{escape(file)}</code>)", "html.parser"))
             link.unwrap()
             return
-        anchor = _anchor(stem, fragment.removeprefix("cell-id=")) if fragment else stem
-        link["href"] = f"#{anchor}" if stem == self.stem else f"{stem}.html#{anchor}"
-        self.links.append((location, anchor))
+        anchor = _anchor(fragment.removeprefix("cell-id=")) if fragment else ""
+        page = "" if stem == self.stem and anchor else self._pages[stem]
+        link["href"] = f"{page}#{anchor}" if anchor else page
+        self.links.append((location, stem, anchor))
 
 
 def _exporter() -> HTMLExporter:
     """nbconvert's exporter, with our template for a chapter."""
     return HTMLExporter(
-        extra_template_basedirs=[str(_TEMPLATES.parent)],
-        template_name=_TEMPLATES.name,
+        extra_template_basedirs=[str(TEMPLATES.parent)],
+        template_name=TEMPLATES.name,
         template_file="chapter.html",
         exclude_anchor_links=True,
         filters={"csv_rows": lambda text: list(csv.reader(io.StringIO(text)))},
@@ -288,7 +286,10 @@ def _note(node: NotebookNode) -> str:
 
 
 def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[_Chart]:
-    """The notebook's pictures, checked; a picture without a name gets one in its metadata."""
+    """The notebook's pictures, checked; their metadata get a name and a number."""
+    chapter = re.match(r"\d+", path.stem)
+    before = f"{int(chapter[0])}." if chapter else ""
+    number = itertools.count(1)
     for cell in node.cells:
         location = f"{path.name}, cell {cell.get('execution_count')}"
         for output in cell.get("outputs", []):
@@ -317,13 +318,12 @@ def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[_Chart]:
                     location,
                     "use letters, digits and hyphens",
                 )
-            output.metadata["gccost"] = {"chart": name}
+            output.metadata["gccost"] = {"chart": name, "number": f"{before}{next(number)}"}
             yield _Chart(name, alt, data.get("image/svg+xml", ""), rows)
 
 
-def _anchor(stem: str, fragment: str) -> str:
-    slug = re.sub(r"[\W_]+", "-", fragment.lower()).strip("-")
-    return f"{stem}--{slug or 'section'}"
+def _anchor(fragment: str) -> str:
+    return re.sub(r"[\W_]+", "-", fragment.lower()).strip("-") or "section"
 
 
 def _drawing(chart: _Chart, location: str) -> Tag:
@@ -402,27 +402,25 @@ def _drop_style(tag: Tag) -> None:
 
 
 def _dress(table: Tag) -> None:
-    """Make a table accessible and align its numbers; wide tables scroll in a box.
-
-    A ledger's cells carry their column's heading, because its rows are cards on a phone.
-    """
+    """Make a table accessible and align its numbers; wide tables scroll in a box."""
     columns: dict[int, list[Tag]] = {}
     for column, cell in _cells_by_column(table):
         columns.setdefault(column, []).append(cell)
     for cells in columns.values():
-        if "ledger" in table.get_attribute_list("class"):
-            for cell in cells[1:]:
-                cell["data-column"] = _text(cells[0])
         texts = [_text(cell).lower() for cell in cells if cell.get("scope") != "col"]
         figures = [text for text in texts if text not in _NO_FIGURE]
         if figures and all(map(_is_figure, figures)):
             for cell in cells:
                 _add_class(cell, "num")
+    for cell in table.find_all("th"):
+        if not _text(cell):  # nothing that could be a heading
+            cell.name = "td"
+            del cell["scope"]
     caption = table.find("caption")
     label = _text(caption) if caption else ", ".join(map(_text, table.select("thead th")))
     box = BeautifulSoup("", "html.parser").new_tag(
         "div",
-        attrs={"class": "table", "role": "region", "tabindex": "0", "aria-label": label or "table"},
+        attrs={"class": "table", "role": "group", "tabindex": "0", "aria-label": label or "table"},
     )
     table.wrap(box)
 
@@ -462,14 +460,15 @@ def _add_class(tag: Tag, name: str) -> None:
 
 def _check_links(chapters: Sequence[_Chapter]) -> None:
     """Raise GccostError for a broken link within the report."""
-    known = set().union(*(chapter.anchors for chapter in chapters))
-    for location, anchor in chain.from_iterable(chapter.links for chapter in chapters):
-        if anchor not in known:
-            raise GccostError(
-                f"the link to {anchor} has no target in the report",
-                location,
-                "point it to a heading or to the id of a cell that shows something",
-            )
+    known = {chapter.stem: {"", *chapter.anchors} for chapter in chapters}
+    for chapter in chapters:
+        for location, stem, anchor in chapter.links:
+            if anchor not in known[stem]:
+                raise GccostError(
+                    f"the link to {anchor} has no target in the report",
+                    location,
+                    "point it to a heading or to the id of a cell that shows something",
+                )
 
 
 def _by_name(chapters: Iterable[_Chapter]) -> dict[str, _Chart]:

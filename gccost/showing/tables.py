@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import html
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gccost import rounding
-from gccost.judging.ledger import Row
 from gccost.stats import Estimate
 
 
@@ -75,8 +73,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]], caption: 
         for first, *rest in cells
     ]
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    plain = [list(header), *([str(cell) for cell in row] for row in cells)]
-    return Markup(_html(header, lines, caption=title), _plain(plain))
+    text = [list(header), *([str(cell) for cell in row] for row in cells)]
+    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
+    body = f"<tbody>{''.join(lines)}</tbody>"
+    return Markup(f"<table>{title}<thead><tr>{head}</tr></thead>{body}</table>", plain(text))
 
 
 def warnings(items: Iterable[str], heading: str) -> Markup:
@@ -94,55 +94,8 @@ def stacked(parts: Sequence[Markup], gap: str = "\n\n") -> Markup:
     return Markup("".join(part.html for part in parts), gap.join(part.text for part in parts))
 
 
-def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
-    """The ledger: a line per claim and release, with links to the chapters."""
-    header = ("claim", "", "release", "published", "measured", "measured ÷ published", "verdict")
-    spans = Counter(row.claim.id for row in rows)
-    lines, plain = [], [list(header)]
-    for row in rows:
-        name, words, cells = html.escape(row.claim.id), "", ""
-        if span := spans.pop(row.claim.id, 0):  # its first row
-            words = row.words
-            if links:
-                chapter = row.study.chapter
-                name = f'<a href="{chapter}.ipynb#{row.claim.anchor}">{name}</a>'
-            cells = (
-                f'<th scope="rowgroup" rowspan="{span}">{name}</th>'
-                f'<td class="words" rowspan="{span}">{html.escape(words)}</td>'
-            )
-        procs = f"{row.procs} procs" if row.procs else ""
-        release = Cell(row.toolchain, ", ".join(filter(None, (row.whose, procs))))
-        measured = estimate(row.estimate, row.unit)
-        factor = rounding.times(row.factor) if row.sized else "–"
-        lines.append(
-            f"<tr>{cells}<td>{release.html}</td><td>{row.held_to}</td>"
-            f"<td>{measured.html}</td><td>{factor}</td><td>{verdict_badge(row)}</td></tr>"
-        )
-        plain.append(
-            [row.claim.id, words, row.toolchain, row.held_to]
-            + [str(measured), factor, f"{row.verdict}: {row.verdict.reason}"]
-        )
-    return Markup(_html(header, lines, ' class="ledger"'), _plain(plain))
-
-
-def verdict_badge(row: Row) -> str:
-    """A verdict as HTML: a badge with its reason as title, and a note if it is undecided."""
-    label = row.verdict.label
-    note = "" if label.decided else f" <small>{html.escape(row.why)}</small>"
-    kind = label.name.lower()  # its class in the report's style sheet
-    reason = html.escape(row.verdict.reason)
-    return f'<span class="verdict {kind}" title="{reason}">{html.escape(label.value)}</span>{note}'
-
-
-def _html(
-    header: Sequence[str], lines: Iterable[str], attributes: str = "", caption: str = ""
-) -> str:
-    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
-    body = f"<tbody>{''.join(lines)}</tbody>"
-    return f"<table{attributes}>{caption}<thead><tr>{head}</tr></thead>{body}</table>"
-
-
-def _plain(rows: Sequence[Sequence[str]]) -> str:
+def plain(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells as text, in columns."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

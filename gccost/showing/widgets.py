@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import ipywidgets
 from IPython.display import display
 
-from gccost.judging.ledger import Row
-from gccost.showing import tables
+from gccost.judging.ledger import Row, by_document
+from gccost.showing import results, tables
 
 ALL = "all"
 
@@ -25,25 +25,34 @@ def reader() -> bool:
     return not os.environ.get(HEADLESS)
 
 
-def picked(rows: Sequence[Row], claim: str = ALL, toolchain: str = ALL) -> list[Row]:
-    """The ledger's rows of a claim and a toolchain, in the ledger's order."""
+def picked(
+    rows: Sequence[Row], document: str = ALL, verdict: str = ALL, text: str = ""
+) -> list[Row]:
+    """The rows of the claims of a document, with a verdict today and a text in their words."""
     return [
-        row for row in rows if claim in (ALL, row.claim.id) and toolchain in (ALL, row.toolchain)
+        row
+        for of in by_document(rows)
+        for line in of.lines
+        if document in (ALL, of.short)
+        and verdict in (ALL, str(line.latest.verdict))
+        and text.lower() in f"{line.claim.id} {line.latest.words}".lower()
+        for row in line.rows
     ]
 
 
 def pick(rows: Sequence[Row]) -> None:
-    """Let a reader pick claim and toolchain, and show those rows of the ledger."""
+    """Let a reader pick document, verdict and text, and show those claims of the ledger."""
     if not reader():
         return
 
-    def show(claim: str, toolchain: str) -> None:
-        found = picked(rows, claim, toolchain)
-        nothing = tables.Prose(f"{claim} is not judged on {toolchain}.")
-        display(tables.ledger(found, links=False) if found else nothing)
+    def show(document: str, verdict: str, text: str) -> None:
+        found = picked(rows, document, verdict, text)
+        nothing = tables.Prose("No claim is like this.")
+        display(results.ledger(found, links=False) if found else nothing)
 
     ipywidgets.interact(
         show,
-        claim=[ALL, *dict.fromkeys(row.claim.id for row in rows)],
-        toolchain=[ALL, *dict.fromkeys(row.toolchain for row in rows)],
+        document=[ALL, *(of.short for of in by_document(rows))],
+        verdict=[ALL, *map(str, dict.fromkeys(row.verdict.label.value for row in rows))],
+        text="",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from gccost import rounding
-from gccost.judging.ledger import Row
+from gccost.judging.ledger import Row, by_document
 from gccost.judging.quantities import Share
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
@@ -19,6 +20,7 @@ from gccost.measuring.cases import GOROUTINES, Ratio, Variant, shared
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_GO
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE, Chart
 from gccost.showing.plots import (
+    CLOSE,
     Axis,
     Drawing,
     Mark,
@@ -28,7 +30,7 @@ from gccost.showing.plots import (
     chart,
     curves,
     dots,
-    table,
+    places,
 )
 from gccost.stats import Estimate, Floats
 
@@ -424,63 +426,50 @@ def shared_work(name: str, benchmarks: Sequence[str]) -> NamedChart[Recording]:
 # --- Charts of more than one chapter --------------------------------------------------
 
 
-@chart("verdicts", "No claim was measured")
-def verdicts(ledger: Sequence[Row]) -> Drawing | None:
-    """Every measured claim: measured over published, the range where it holds, the verdict."""
-    drawn = [r for r in ledger if r.verdict.label is not Label.UNTESTABLE and r.estimate.samples]
+@chart("headlines", "No headline claim was measured")
+def headlines(ledger: Sequence[Row]) -> Drawing | None:
+    """Each document's headline claim: published, then and today, and where it holds."""
+    drawn = [
+        ("\n".join(textwrap.wrap(f"{document.short}: {document.words}", 30)), row)
+        for document in by_document(ledger)
+        if document.chosen
+        for row in document.chosen.rows
+        if row.estimate.samples
+    ]
     points = [
         Point(
             "",
-            f"{r.claim.id}  {r.toolchain}",
-            scaled(r.estimate, 1 / r.published),
-            label=str(r.verdict) + ("" if r.estimate.value / r.published > 0 else " (0 or less)"),
-            colour=VERDICT_COLOURS[r.verdict.label],
-            data={"claim": r.claim.id, "go": r.release},
+            words,
+            row.estimate,
+            label=f"{rounding.value(row.estimate.value, row.unit)} {row.toolchain}, {row.said}",
+            colour=VERDICT_COLOURS.get(row.verdict.label, MUTED),
+            published=[Mark(row.published)],
+            data={"claim": row.claim.id, "go": row.release}
+            | {"published": row.published, "unit": row.unit, "verdict": str(row.verdict)},
         )
-        for r in drawn
+        for words, row in drawn
     ]
+    labels = [row.verdict.label for _, row in drawn if row.is_today]
 
     def where_it_holds(axes: Axes, _: str) -> None:
         left, right = axes.get_xlim()
-        for y, r in enumerate(drawn):
-            low, high = (end / r.published for end in r.claim.rule.bounds(r.published))
-            low, high = max(low, left), min(high, right)
+        for y, (_, row) in zip(places(points), drawn, strict=True):
+            low, high = max(row.bounds[0], left), min(row.bounds[1], right)
             if low < high:
-                axes.barh(y, high - low, 1, low, color=BLUE, alpha=0.10, linewidth=0)
+                axes.barh(y, high - low, CLOSE, low, color=BLUE, alpha=0.10, linewidth=0)
 
-    def title() -> str:
-        held, failed = (
-            sum(r.verdict.label is label for r in drawn) for label in (Label.HOLDS, Label.FAILS)
-        )
-        return (
-            f"Of {len(drawn)} verdicts {held} say that the claim holds and "
-            f"{failed} that it fails; {len(drawn) - held - failed} are undecided"
-        )
-
-    found = dots(
+    return dots(
         points,
-        title,
-        "measured ÷ published, or ÷ the bar (log scale)\nshaded: where the claim holds",
-        kind="A dot plot of the measured over the published figure",
+        "The headline claims today: "
+        f"{labels.count(Label.HOLDS)} hold, {labels.count(Label.FAILS)} do not, "
+        f"{labels.count(Label.UNDECIDED)} undecided",
+        "times as expensive, or as slow (log scale)\n"
+        "shaded: where the claim holds; hollow diamonds: as published",
+        kind="A dot plot of the documents' headline claims, then and today",
         log=True,
         reference=1,
         decorate=where_it_holds,
     )
-    # The data hold the measured value, not its ratio to the published value.
-    own = [
-        replace(
-            p,
-            estimate=r.estimate,
-            data={
-                **p.data,
-                "published": r.published,
-                "unit": r.unit,
-                "verdict": str(r.verdict),
-            },
-        )
-        for p, r in zip(points, drawn, strict=True)
-    ]
-    return found and replace(found, data=table(own))
 
 
 def control(recording: Recording) -> Chart:

@@ -1,0 +1,198 @@
+"""The ledger as a reader sees it: a line per claim, with then and today and a small picture.
+
+The pictures are SVGs with positions in percent, so that they stretch with their column.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from gccost import rounding
+from gccost.judging.ledger import Line, Row, by_document, standing
+from gccost.judging.rules import Label, Rule
+from gccost.showing import tables
+from gccost.showing.plots import ticks_between
+from gccost.showing.tables import Markup
+
+TEMPLATES = Path(__file__).with_name("template")
+PAGES = Environment(
+    loader=FileSystemLoader(TEMPLATES),
+    autoescape=True,
+    undefined=StrictUndefined,
+    keep_trailing_newline=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+STYLE = "results.css"  # of the templates; a notebook's output brings it along
+
+COUNTED: Mapping[Label, str] = {
+    Label.HOLDS: "hold",
+    Label.FAILS: "do not hold",
+    Label.UNDECIDED: "undecided",
+    Label.UNTESTABLE: "need more CPUs",
+    Label.UNMEASURED: "not measured",
+}
+"""The verdicts of several claims, as in "3 hold"."""
+
+_OVER = {1 / 8: "⅛", 1 / 4: "¼", 1 / 2: "½", 1: "1", 2: "2", 4: "4", 8: "8"}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A logarithmic axis from `low` to `high` with labelled ticks."""
+
+    low: float
+    high: float
+    ticks: Mapping[float, str]
+
+    def at(self, value: float) -> float:
+        """A value's place in percent of the axis; beyond the axis, one of its ends."""
+        if value <= self.low:
+            return 0.0
+        share = math.log(min(value, self.high) / self.low) / math.log(self.high / self.low)
+        return round(100 * share, 2)
+
+    def beyond(self, value: float) -> str:
+        """The side on which a value is off the scale; empty if it is on it."""
+        return "left" if value < self.low else "right" if value > self.high else ""
+
+
+_RELATIVE = Scale(1 / 9, 9, _OVER)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What a line's picture shows, in the unit of its scale."""
+
+    line: Line
+    scale: Scale
+    unit: float  # the value at which the scale is 1
+
+    @property
+    def band(self) -> tuple[float, float] | None:
+        """Where the claim holds: left end and width in percent."""
+        low, high = (end / self.unit for end in self.line.latest.bounds)
+        if not low < high:
+            return None
+        left, right = self.scale.at(low), self.scale.at(high)
+        return left, round(right - left, 2)
+
+    @property
+    def published(self) -> float | None:
+        """The place of the published figure, if there is one."""
+        row = self.line.latest
+        return None if row.is_bar else self.scale.at(row.published / self.unit)
+
+    def dots(self, row: Row) -> list[tuple[float, str]]:
+        """The places of a row's estimates, and on which side they are off the scale."""
+        values = [value / self.unit for value in row.estimate.shown]
+        return [(self.scale.at(value), self.scale.beyond(value)) for value in values]
+
+    @property
+    def alt(self) -> str:
+        """The picture in words."""
+        row = self.line.latest
+        parts = ["bar" if row.is_bar else "published", rounding.value(row.published, row.unit)]
+        rows = [each for each in (self.line.then, self.line.today) if each]
+        return "; ".join(
+            [" ".join(parts)] + [f"{each.toolchain} {measured(each)}, {each.said}" for each in rows]
+        )
+
+
+def measured(row: Row) -> str:
+    """A row's estimate with its interval; a dash if there is none."""
+    return tables.told(row.estimate, row.unit) if row.estimate.samples else "–"
+
+
+def holds_if(rule: Rule) -> str:
+    """A rule in words: the first sentence of its description."""
+    return (inspect.getdoc(type(rule)) or "").partition("\n\n")[0].replace("\n", " ")
+
+
+def region(row: Row) -> str:
+    """The range in which a claim holds, in words; empty if there is none."""
+    low, high = row.bounds
+    if math.isnan(low):
+        return ""
+    told = [rounding.value(end, row.unit) for end in (low, high)]
+    if math.isinf(high):
+        return f"above {told[0]}"
+    return f"below {told[1]}" if math.isinf(low) else f"{told[0]} to {told[1]}"
+
+
+def first_screen(rows: Iterable[Row]) -> Markup:
+    """The verdicts counted, and each document's headline claim, published, then and today."""
+    documents = [each for each in by_document(rows) if not each.lines[0].latest.ours]
+    chosen = [line for each in documents if (line := each.chosen)]
+    scale = _spanning([row for line in chosen for row in line.rows])
+    plain = [
+        [each.words, *(_plainly(row) for row in (each.chosen.then, each.chosen.today))]
+        for each in documents
+        if each.chosen
+    ]
+    return _rendered(
+        "headlines",
+        "\n".join(", ".join(filter(None, cells)) for cells in plain),
+        documents=documents,
+        count=standing(line for each in documents for line in each.lines),
+        scale=scale,
+    )
+
+
+def answers(rows: Iterable[Row]) -> list[str]:
+    """Each document's headline claim and its verdict today, a line each."""
+    lines = [(each.words, each.chosen.latest) for each in by_document(rows) if each.chosen]
+    return [
+        f"{row.said:<14} {words}: {measured(row)} on {row.toolchain}, published {row.held_to}"
+        for words, row in lines
+    ]
+
+
+def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
+    """The ledger: a line per claim, grouped by document. `links` leads to the chapters."""
+    header = ("claim", "", "release", "published", "measured", "measured ÷ published", "verdict")
+    plain = [list(header)]
+    for row in rows:
+        factor = rounding.times(row.factor) if row.sized else "–"
+        plain.append(
+            [row.claim.id, row.words, row.toolchain, row.held_to, measured(row), factor]
+            + [f"{row.verdict}: {row.verdict.reason}"]
+        )
+    return _rendered("ledger", tables.plain(plain), documents=by_document(rows), links=links)
+
+
+def _plainly(row: Row | None) -> str:
+    return f"{row.toolchain}: {measured(row)}, {row.said}" if row else ""
+
+
+def _spanning(rows: Iterable[Row]) -> Scale:
+    """A scale for the rows' own values, with 1 and all that is published on it."""
+    drawn = [value for row in rows for value in (row.published, *row.estimate.shown)]
+    values = [value for value in drawn if math.isfinite(value) and value > 0]
+    low, high = min([1.0, *values]) / 1.1, 1.4 * max([2.0, *values])
+    return Scale(low, high, {tick: f"{tick:g}×" for tick in ticks_between(low, high)})
+
+
+def _rendered(macro: str, text: str, **given: object) -> Markup:
+    """A macro of the template as HTML that brings its style along."""
+    functions: dict[str, Callable[..., object] | object] = {
+        "Picture": Picture,
+        "counted": COUNTED,
+        "estimate": tables.estimate,
+        "holds": Label.HOLDS,
+        "holds_if": holds_if,
+        "region": region,
+        "relative": _RELATIVE,
+        "standing": standing,
+        "times": rounding.times,
+    }
+    template = PAGES.get_template("results.html").make_module(functions)
+    style = (TEMPLATES / STYLE).read_text(encoding="utf-8").strip()
+    html = str(getattr(template, macro)(**given))
+    return Markup(f"<style>\n{style}\n</style>\n{html}", text)
