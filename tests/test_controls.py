@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipywidgets
 import pytest
 
+from gccost.judging.ledger import by_document
 from gccost.showing import widgets
 from gccost.study import open_results
 
@@ -17,8 +18,10 @@ def rows():
         return open_results().rows
 
 
-def test_picked_rows_are_in_the_ledgers_order(rows):
-    assert widgets.picked(rows) == rows
+def test_rows_are_picked_by_document_verdict_and_text(rows):
+    every = [row for of in by_document(rows) for line in of.lines for row in line.rows]
+    assert widgets.picked(rows) == every
+    assert len(every) == len(rows)
     found = widgets.picked(rows, document="Lemire", text="NEARLY TEN")
     assert found == [row for row in rows if row.claim.id == "L1"]
     assert len(found) == 2
@@ -33,7 +36,7 @@ def test_a_reader_gets_every_document_and_verdict_to_pick_from(rows, monkeypatch
         ipywidgets, "interact", lambda show, **choices: offered.update(show=show, **choices)
     )
     widgets.pick(rows)
-    assert offered["document"] == ["all", "Lemire"]
+    assert offered["document"] == ["all", *(of.short for of in by_document(rows))]
     assert set(offered["verdict"]) == {"all", *(str(row.verdict) for row in rows)}
 
     shown = []
