@@ -234,8 +234,8 @@ def figures() -> None:
 def fetch(only: str) -> None:
     """Download every compiler, so that measuring works offline.
 
-    Without --only, not those of studies that are measured on request. Fails if today's
-    Go release or that of the first document is unavailable.
+    Without --only, leaves out the studies that are measured only on request. Fails if
+    today's Go release or that of the first document is unavailable.
     """
     chosen = [declared(only)] if only else [s for s in STUDIES.values() if not s.on_request]
     plan = campaign.plan(chosen, list(BUDGETS.values())[-1], say=_say)
@@ -289,7 +289,7 @@ def explain(profile: str, as_json: bool) -> None:
     PROFILE is a file, such as go test -cpuprofile writes, or a URL of net/http/pprof on
     a loopback address, such as http://localhost:6060/debug/pprof/profile?seconds=10.
 
-    The exit code is 0 with an answer, also if the profile has none of them, and 2 if
+    The exit code is 0 with an answer, even if the profile has none of them, and 2 if
     PROFILE is not a CPU profile of a Go program.
     """
     answer = explanation.explain(explanation.load(profile, _say))
@@ -300,7 +300,7 @@ def explain(profile: str, as_json: bool) -> None:
 @click.argument("names", nargs=-1, metavar="[STUDY]...")
 @_budget
 @click.option("--arch", default="", help="The target's processor: amd64 or arm64.")
-@click.option("--old-libc", is_flag=True, help=f"Link for glibc {pack.OLD_LIBC}, by Zig.")
+@click.option("--old-libc", is_flag=True, help=f"Link for glibc {pack.OLD_LIBC}, with Zig.")
 @click.option(
     "--output", type=click.Path(path_type=Path), default="gccost-pack.tar.xz", show_default=True
 )
@@ -309,8 +309,9 @@ def pack_it(
 ) -> None:
     """Pack the Go programs and the sampler, to measure on a machine without tools.
 
-    There: tar -xf gccost-pack.tar.xz && gccost-pack/run. It needs Linux with glibc and
-    Python 3.11 or later. Bring the archive that it writes back with gccost add.
+    On that machine: tar -xf gccost-pack.tar.xz && gccost-pack/run. It needs Linux with
+    glibc, and Python 3.11 or later. Copy the archive that it writes back, and add it here
+    with gccost add.
     """
     every = [of for of in STUDIES.values() if toolchains.key(of.document) == "go"]
     chosen = [declared(name) for name in names] or [of for of in every if not of.command]
@@ -323,10 +324,10 @@ def pack_it(
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--main", "as_main", is_flag=True, help="Let the chapters show its machine.")
 def add(run: Path, as_main: bool) -> None:
-    """Check a run, a folder or an archive, and copy it to data/reference.
+    """Check a run (a folder or an archive) and copy it to data/reference.
 
-    The chapters show the newest run of one machine, chapter 11 shows every machine.
-    Rejects a run that is damaged or of other sources. A run that the chapters would
+    The chapters show the newest run of one machine; chapter 11 shows every machine.
+    Rejects a run that is damaged or was measured with other sources. A run that the chapters would
     show is also rejected if its machine was disturbed, or slower than similar ones.
     """
     copy, caveats = reference.add(run, list(STUDIES.values()), main=as_main)
@@ -341,9 +342,9 @@ def add(run: Path, as_main: bool) -> None:
 def compare(folders: tuple[Path, ...], csv: Path | None) -> None:
     """Compare runs: each claim's estimate and verdict in each of them.
 
-    Without a RUN, the recorded machines are compared. Runs are never pooled. The last
-    columns are the probability of differences at least as large between runs that measure
-    the same quantity, and whether the decided verdicts agree.
+    Without a RUN, compares the recorded machines. Runs are never pooled. The last columns
+    are the p-value of the differences between the runs, and whether the decided verdicts
+    agree.
     """
     groups = [[Run(folder)] for folder in folders] or by_machine(reference.recorded())
     found = machines(groups, list(STUDIES.values()))

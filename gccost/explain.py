@@ -37,7 +37,7 @@ PARTS = {
     "walk": "  of it, the walk of the span's list",
     "marking": "marking",
     "sweeping": "sweeping",
-    "sweep_loop": "  besides, at most: the sweep's own loop, which visits other objects too",
+    "sweep_loop": "  in addition, at most: the sweep's own loop, which visits other objects too",
     "running": "queueing and running",
     "functions": "  of it, the program's own functions",
     "resolving": "weak pointers' Value",
@@ -60,6 +60,12 @@ _FORMATS = {
     rb"go 1\.\d+ trace": "an execution trace",
 }
 _JAVA = re.compile(r"(java|javax|jdk)[./]")
+# Functions of releases in which the walk is a function of its own (Go 1.21 and later).
+_WALK_IS_A_FUNCTION = re.compile(
+    r"runtime\.(\(\*mspan\)\.(specialFindSplicePoint|writeHeapBitsSmall)|heapSetType"
+    r"|mallocgc[A-Z]|getOrAddWeakHandle|AddCleanup|runFinalizers|runCleanups)"
+    r"|(internal/)?weak\.|internal/runtime/"
+)
 _LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|::1")
 _SHOWN = 10  # call sites
 _Site = tuple[str, str]  # a function outside the runtime, and what it calls
@@ -78,7 +84,7 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     walk is an upper bound unless `walk_is_separate`. `saves_at_most` is for REMEDIES.
     """
     total = profile.total + profile.unnamed
-    separate = profile.share(stacks.SPLICE_POINT) > 0
+    separate = any(_WALK_IS_A_FUNCTION.match(name) for stack, _ in profile.stacks for name in stack)
     times, sites, walks = Counter[str](), Counter[_Site](), Counter[_Site]()
     for stack, time in profile.stacks:
         phase, at = stacks.phase(stack)
@@ -137,9 +143,11 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
         return
     yield f"Finalizers, cleanups and weak pointers: {percent(answer['share'])} of the CPU time."
     yield from (f"{percent(answer['parts'][part]):>10}  {PARTS[part]}" for part in PARTS)
-    if answer["parts"]["walk"] and not answer["walk_is_separate"]:
-        yield "The walk takes less: this profile does not show it apart from linking in."
-    yield "Who registers or removes them:" if answer["call_sites"] else "Nobody registers one here."
+    if answer["walk_is_separate"] and not answer["parts"]["walk"]:
+        yield "No sample is in the walk."
+    elif answer["parts"]["walk"] and not answer["walk_is_separate"]:
+        yield "The walk takes less: this profile does not separate it from the rest of registering."
+    yield "Who registers or removes them:" if answer["call_sites"] else "No sample registers one."
     for site in answer["call_sites"][:_SHOWN]:
         walk = f", the walk {percent(site['walk'])}" if site["walk"] else ""
         yield f"{percent(site['share']):>10}  {site['function']} ({site['calls']}{walk})"
@@ -149,7 +157,7 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
     for remedy, title in REMEDIES.items():
         part = f": {percent(answer['slabs_save'])}" if remedy == "slabs" else ""
         yield f"{percent(answer['saves_at_most'][remedy]):>10}  {title}{part}"
-    yield "The program's own functions are not in these: they free what has to be freed."
+    yield "These figures leave out the program's own functions, which have to free in any case."
 
 
 def _site(stack: tuple[str, ...], at: int) -> _Site:

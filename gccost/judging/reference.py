@@ -1,8 +1,8 @@
 """Recorded runs: adding one to data/reference, and the order in which chapters prefer them.
 
 A run comes from this machine or from another one, as a folder or as the archive that a pack
-writes. It is checked, and stands beside the others: two machines are never pooled. Chapters
-show the newest run of the machine that `reference.json` names; another machine's run is for
+writes. It is checked and added to the others; two machines are never pooled. Chapters show the
+newest run of the machine that `reference.json` names. Another machine's run is shown in
 chapter 11, and for studies that no other run holds.
 
 `costs.csv` has two variants' costs from every added recording, so that a slow recording is
@@ -48,14 +48,14 @@ _FILES = re.compile(
     r"|slices/[\w.,=+-]+\.txt"
 )
 MOST_BYTES, MOST_FILES = 256 << 20, 20_000  # of a run; one of all studies has 4 MB
-_AGAIN = "bring it again from the machine that measured it"
+_AGAIN = "copy it again from the machine that measured it"
 
 
 def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[Run, list[str]]:
     """Copy a run (a folder or an archive) to data/reference; return the copy and its caveats.
 
     With `main`, chapters show its machine from now on. Raises GccostError if the run is
-    damaged, was changed after measuring, or is of other programs than today's. A run that
+    damaged, was changed after measuring, or was measured with other sources. A run that
     chapters would show is also refused if its machine was disturbed, or slower than similar
     machines; of any other run these are caveats.
     """
@@ -69,7 +69,7 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
             raise GccostError(
                 f"the run is refused as a reference: {caveats[0]}",
                 run.name,
-                "record it again in another hour, or on another machine",
+                "measure it again at a quieter time, or on another machine",
             )
         target = paths.reference() / run.name
         with writing(target):
@@ -141,14 +141,14 @@ def _unpacked(archive: Path, into: Path) -> Path:
                 top = top or first
                 kind = "a folder" if member.isdir() else "" if member.isreg() else "a link"
                 if first != top or member.issparse() or not (rest or kind == "a folder"):
-                    raise GccostError(f"{member.name!r} is no part of a run", str(archive), _AGAIN)
+                    raise GccostError(f"{member.name!r} is not part of a run", str(archive), _AGAIN)
                 _check_name(top, rest, kind, archive)
                 tar.extract(member, into, filter="data")
     except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise GccostError(f"it is no archive of a run: {error}", str(archive), _AGAIN) from None
+        raise GccostError(f"it is not an archive of a run: {error}", str(archive), _AGAIN) from None
     except OSError as error:
         why = f"it cannot be read: {error.strerror or error}"
-        raise GccostError(why, str(archive), "name a run folder or archive") from None
+        raise GccostError(why, str(archive), "name a run folder or an archive") from None
     if not top:
         raise GccostError("the archive is empty", str(archive), _AGAIN)
     return into / top
@@ -161,7 +161,7 @@ def _check_name(run: str, name: str, kind: str, source: Path) -> None:
     fits = name in folders if kind == "a folder" else not kind and _FILES.fullmatch(name)
     if not fits:
         what = f"{kind} {name!r}".strip()
-        raise GccostError(f"it holds {what}, which is no part of a run", str(source), _AGAIN)
+        raise GccostError(f"it holds {what}, which is not part of a run", str(source), _AGAIN)
 
 
 def check(run: Run, studies: Sequence[Study]) -> None:
@@ -175,14 +175,14 @@ def check(run: Run, studies: Sequence[Study]) -> None:
         refuse("it was sampled by another version of gccost", "measure it again with this one")
     stem = f"{re.sub('[-:Z]', '', manifest['created'])}-{manifest['fingerprint'][:6]}"
     if machine.fingerprint(manifest["machine"]) != manifest["fingerprint"] or stem != run.name[:22]:
-        refuse("its machine is not the one that its fingerprint names: run.json was changed")
+        refuse("its fingerprint does not match its machine: run.json was changed")
     if not manifest["finished"]:
-        refuse("it is unfinished", "measure on, there, until it says where the run is")
+        refuse("it is unfinished", "resume it on its machine until it is complete")
     here = {name: mark for s in studies for name, mark in languages.source_hashes(s).items()}
     changed = [name for name, mark in manifest["programs"].items() if here.get(name) != mark]
     if changed or not manifest["programs"]:
         refuse(
-            f"it was made by other sources of {', '.join(changed) or 'unknown programs'}",
+            f"it was measured with other sources of {', '.join(changed) or 'unknown programs'}",
             "pack or measure again from this version of the sources",
         )
     if not run.samples.exists():
@@ -197,7 +197,7 @@ def check(run: Run, studies: Sequence[Study]) -> None:
         of = {name: sample.metrics.get(name, 0.0) for name in _BLOCKS}
         allocated, freed, loop, drained, misfreed = of.values()
         if allocated != freed + loop or drained > loop or misfreed:
-            refuse(f"samples.txt:{line}: blocks are not conserved: {of}")
+            refuse(f"samples.txt:{line}: the counts of C blocks do not add up: {of}")
     for path in run.folder.glob("*/*.gz"):
         try:
             with gzip.open(path) as file:
@@ -228,7 +228,7 @@ def _reasons(
         if len(others) and line[variant] > most * (usual := float(others.quantile(0.25))):
             yield (
                 f"{variant} takes {line[variant]:.1f} ns, more than {most - 1:.0%} above the "
-                f"{usual:.1f} ns of like machines"
+                f"{usual:.1f} ns of similar machines"
             )
 
 

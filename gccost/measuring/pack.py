@@ -3,9 +3,9 @@
 A pack is an archive with every program in several random layouts, the modules that take
 samples, and the script `run`. The target needs Linux, glibc, and Python 3.11 or later; no
 compiler, package, network or root. The programs are linked dynamically, as in a local
-recording, because a static C library has another malloc, which half of every figure is. So
-the target's glibc must be as new as the one that they were linked against; `old_libc` links
-them against glibc 2.17 (of 2012) by means of Zig, as every pack for another processor is.
+recording, because a static C library has another malloc, whose time is part of the figures.
+So the target's glibc must not be older than the one that they were linked against. With
+`old_libc`, or for another processor, Zig links them against glibc 2.17 (of 2012).
 """
 
 from __future__ import annotations
@@ -124,7 +124,9 @@ def make(
 def _chosen(study: Experiment, budget: Budget, questions: Questions) -> Iterator[Case]:
     if toolchains.key(study.document) != "go":
         raise GccostError(
-            "a pack holds Go programs only", study.name, "measure Java with make measure there"
+            "a pack holds Go programs only",
+            study.name,
+            f"on the other machine, run make measure ONLY={study.name}",
         )
     for case in study.cases:
         if budget.reaches(case.min_budget) or (case.variant, case.release) in questions.needed:
@@ -200,8 +202,8 @@ def _write(output: Path, manifest: Mapping[str, Any], folder: Path) -> None:
         _add(tar, "run", _RUN.encode(), 0o755)
         for name, data in files.items():
             _add(tar, name, data, 0o644)
-        # Layouts of one program, and programs of one release, share most of their code: side
-        # by side the compressor finds it.
+        # Layouts of one program, and programs of one release, share most of their code. The
+        # compressor finds that if they are side by side.
         for path in sorted(folder.glob("*.test"), key=lambda p: (p.name.split("-")[1], p.name)):
             _add(tar, f"{PROGRAMS}/{path.name}", path.read_bytes(), 0o755)
 

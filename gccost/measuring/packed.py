@@ -1,8 +1,8 @@
 """The runner of a pack: measures on a machine that has only Python's standard library.
 
 It lies in an unpacked pack (see `gccost.measuring.pack`), whose `run` starts it. Rounds,
-samples and the run folder are those of every campaign. Verdicts need libraries, so what is
-left of the budget after the first rounds goes to all claims alike.
+samples and the run folder are those of every campaign. Verdicts need libraries, so all claims
+share what is left of the budget after the first rounds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gccost.measuring.runs import Run
 
 FORMAT = 1  # of pack.json
 PROGRAMS = "programs"  # the folder of the binaries
-_UNPACK = "unpack the archive again, or make the pack anew"
+_UNPACK = "unpack the archive again, or make the pack again"
 
 
 def key(build: Build) -> str:
@@ -134,13 +134,13 @@ def load(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise GccostError(f"the pack cannot be read: {error}", str(path), _UNPACK) from None
     if pack["format"] != FORMAT:
-        raise GccostError(f"the pack has format {pack['format']}", str(path), "make it anew")
+        raise GccostError(f"the pack has format {pack['format']}", str(path), "make the pack again")
     here = platform.machine()
     if platform.system() != "Linux" or GOARCH.get(here) != pack["goarch"]:
         raise GccostError(
             f"the pack is for Linux on {pack['goarch']}, this is {platform.system()} on {here}",
             str(folder),
-            f"make one there: gccost pack --arch {GOARCH.get(here, 'amd64')}",
+            f"make a pack for this machine: gccost pack --arch {GOARCH.get(here, 'amd64')}",
         )
     _check_libc(pack["glibc"], folder)
     for name, known in _binaries(pack):
@@ -162,7 +162,7 @@ def _check_libc(needed: str, folder: Path) -> None:
             f"the programs need glibc {needed} or newer, this machine has "
             f"{name or 'another C library'} {version}".strip(),
             str(folder),
-            "make the pack with an older one: gccost pack --old-libc",
+            "make a pack for an older glibc: gccost pack --old-libc",
         )
 
 
@@ -207,7 +207,7 @@ def main() -> int:
     except KeyboardInterrupt:
         said, code = "Interrupted. Completed samples are saved; resume with: ./run", 130
     else:
-        print(f"the run is in {archive}\nbring it back, and there: gccost add {archive.name}")
+        print(f"the run is in {archive}\ncopy it back, and add it there: gccost add {archive.name}")
         return 0
     print(f"gccost: {said}", file=sys.stderr)
     return code

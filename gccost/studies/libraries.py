@@ -15,7 +15,7 @@ from gccost.judging.rules import AtMost
 from gccost.measuring.cases import Case, Ratio, Variant, profiled
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing.figures import BLUE, GREEN, ORANGE
-from gccost.showing.plots import Axis, Drawing, Point, by_line, by_panel, chart, curves, dots
+from gccost.showing.plots import Axis, Drawing, Point, by_panel, chart, curves, dots
 from gccost.studies.common import in_percent, measured, scaled
 from gccost.studies.runtime import patched
 
@@ -89,7 +89,7 @@ SERVER = Workload(
     "os and net: a file per connection",
     10_000,
     (
-        Way(Variant("Server"), "closed explicitly, with the library's net", BLUE),
+        Way(Variant("Server"), "closed explicitly; finalizers are set and removed", BLUE),
         Way(patched(Variant("Server")), "the same, runtime without the walk"),
     ),
     closed=Variant("Server"),
@@ -237,7 +237,7 @@ def cost(recording: Recording) -> Drawing | None:
             )
             for p in _compared(recording, "ns/op")
         ],
-        "Leaving objects to finalizers takes, relative to closing them: " + ", ".join(told),
+        "Time if finalizers free, relative to closing: " + ", ".join(told),
         "",
         kind="A dot plot of the time per operation by library",
         each=dict.fromkeys(
@@ -298,18 +298,14 @@ def growth(recording: Recording) -> Drawing | None:
         for estimate in [recording.amount(way.variant, TODAY_GO, f"rss-bytes-{moment}")]
         if estimate.samples
     ]
-    most = {
-        panel: {line: max(p.estimate.value for p in each) for line, each in by_line(some).items()}
-        for panel, some in by_panel(points).items()
-    }
+    dropped = [p for p in points if "Dropped" in str(p.data["variant"])]
     told = [
-        f"{rounding.plain(max(lines.values()))} MiB ({panel.partition(':')[0]})"
-        for panel, lines in most.items()
+        f"{rounding.plain(max(p.estimate.value for p in each))} MiB ({panel.partition(':')[0]})"
+        for panel, each in by_panel(dropped).items()
     ]
     return curves(
         points,
-        "Resident memory of programs that leave C objects to finalizers grows to "
-        + ", ".join(told),
+        "Resident memory if finalizers free the C objects grows to " + ", ".join(told),
         Axis("operations so far (thousands)", limits=(0, None)),
         Axis("resident memory (MiB)", limits=(0, None)),
         kind="Line charts of the resident memory over the operations",

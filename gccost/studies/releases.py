@@ -177,7 +177,7 @@ def change(estimate: Estimate) -> str:
 
 
 def moved(recording: Recording) -> Markup:
-    """A table of the releases on which a figure jumped, and by how much."""
+    """A table of the releases on which a figure changed significantly, and by how much."""
     found = {figure: jumps(recording, figure) for figure in FIGURES}
     found = {figure: steps for figure, steps in found.items() if steps}
     return table(
@@ -330,9 +330,9 @@ def _over_releases(
 ) -> Drawing | None:
     # Close to each other, so without the "1." that all have.
     ticks = {_at(go): f"{_at(go):.0f}\n{_WHOSE.get(go, '')}" for go in GO_RELEASES}
-    label = (
-        "minor release of Go 1; dashed: those of the chapters, and today's\ndiamonds: as published"
-    )
+    label = "minor release of Go 1; dashed: the documents' releases, and today's"
+    if any(point.published for point in points):
+        label += "\ndiamonds: published values"
     return curves(
         points,
         title,
@@ -363,7 +363,7 @@ def ratio(recording: Recording) -> Drawing | None:
     points = _lines(recording, RATIOS)
     steps = jumps(recording, RATIOS[0])
     most = max(steps, key=lambda go: abs(math.log(steps[go].value)), default="")
-    where = f"; the largest step is Go {minor(most)}, {change(steps[most])}" if most else ""
+    where = f"; the largest change is {change(steps[most])} on Go {minor(most)}" if most else ""
     return _over_releases(
         points,
         _ends([p for p in points if p.line == RATIOS[0].name]) + where,
@@ -411,7 +411,7 @@ def parts(recording: Recording) -> Drawing | None:
     axis = Axis(limits=(0, None))
     return _over_releases(
         points,
-        f"The manual free changes by {told}" if told else "The manual free does not change",
+        f"The manual free changes by {told}" if told else "The manual free shows no change",
         dict.fromkeys((_FREE, _RECORD, _EMPTY, _CYCLE), axis),
         "the parts of the cost",
         height=6,
@@ -479,7 +479,7 @@ def signing(recording: Recording) -> Drawing | None:
     title = "Signing with many Ps"
     if low:
         title = (
-            f"With {MOST_PROCS} Ps in turns signing keeps {rounding.percent(kept[low])} "
+            f"With {MOST_PROCS} Ps that take turns signing keeps {rounding.percent(kept[low])} "
             f"(Go {minor(low)}) to {rounding.percent(kept[high])} (Go {minor(high)}) of the "
             "throughput of one P"
         )

@@ -529,7 +529,7 @@ def phases(recording: Recording) -> Drawing | None:
     return dots(
         points,
         "Marking costs "
-        + "; ".join(f"{told[f'{w}, stock']} a {w}" for w in KINDS if f"{w}, stock" in told),
+        + "; ".join(f"{told[f'{w}, stock']} per {w}" for w in KINDS if f"{w}, stock" in told),
         f"ns per live special and GC cycle, {rounding.count(MANY)} live (Go {TODAY_GO})",
         kind="A dot plot of the cost per live special",
     )
