@@ -80,7 +80,7 @@ def forest(found: Sequence[Machine]) -> Drawing | None:
     for key in keys(found):
         of = {machine.label: machine.rows[key] for machine in found}
         first = next(iter(of.values()))
-        if first.ours or first.unit != "ratio" or first.whose != "today's":
+        if first.ours or first.unit != "ratio" or not first.is_today:
             continue
         line = f"{key[0]} on {first.toolchain}"
         measured = {label: row for label, row in of.items() if row.estimate.low > 0}
