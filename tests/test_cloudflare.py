@@ -16,7 +16,7 @@ from test_campaign import program
 from gccost import choosing
 from gccost.errors import GccostError
 from gccost.judging import fits, ledger, published
-from gccost.judging.recording import GOROUTINES, Recording
+from gccost.judging.recording import SHARED_LOOPS, Recording
 from gccost.judging.rules import Label
 from gccost.measuring import builds, campaign, runs, samples, toolchains
 from gccost.measuring import machine as described
@@ -342,7 +342,7 @@ def test_go_1_10_builds_it_and_prints_all_that_today_prints(
 def test_go_1_10_writes_a_profile_of_the_signing(old_program: Path, tmp_path: Path) -> None:
     case = Case("signing", turns(1, profile="cpu"), CLOUDFLARE_GO, n=6000)
     run_sample(old_program, case, tmp_path, profile=tmp_path / "cpu.pb.gz")
-    assert read(tmp_path / "cpu.pb.gz").holds(GOROUTINES)
+    assert read(tmp_path / "cpu.pb.gz").holds(SHARED_LOOPS[0])
 
 
 def test_go_1_10_runs_its_tests_and_refuses_what_is_no_number(old_program: Path) -> None:

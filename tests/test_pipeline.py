@@ -88,7 +88,7 @@ def test_the_report_in_a_browser(browser: Browser, made: Made, window: tuple[int
     assert seen.problems == ()
     assert seen.scroll_width <= seen.inner_width
     assert seen.undescribed == seen.broken == seen.dangling == seen.duplicate_ids == ()
-    assert seen.charts >= 6
+    assert seen.charts >= 5
     assert seen.empty_charts == 0
 
 

@@ -333,8 +333,8 @@ def _column(samples: pd.DataFrame, name: str) -> Floats:
     return values.to_numpy(dtype=float)
 
 
-# The functions that run a benchmark's operations on other goroutines.
-GOROUTINES = "gccost/rates.Measure.func1"
+# The loops that several benchmarks share; a profile need not name the benchmark itself.
+SHARED_LOOPS = ("gccost/rates.Measure.func1", "gccost/specials.overPrograms.func1")
 
 
 def _usable(
@@ -349,7 +349,7 @@ def _usable(
             continue
         if not profile.total:
             problems.append(f"{path}: the profile holds no samples")
-        elif not profile.holds(f".Benchmark{benchmark}") and not profile.holds(GOROUTINES):
+        elif not any(map(profile.holds, (f".Benchmark{benchmark}", *SHARED_LOOPS))):
             problems.append(f"{path}: the profile is of another program: no Benchmark{benchmark}")
         else:
             yield round_, profile

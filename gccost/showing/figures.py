@@ -125,6 +125,7 @@ def _for_a_page(svg: str, name: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     # Round coordinates to a hundredth of a point; text between tags is unchanged.
     svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
+    svg = re.sub(r'(<g clip-path="[^"]*")>((?:\s*<use [^>]*>)+)', _share_style, svg)
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r"url\(#", f"url(#{name}-", svg)
     svg = re.sub(r'href="#', f'href="#{name}-', svg)
@@ -133,3 +134,13 @@ def _for_a_page(svg: str, name: str) -> str:
     for colour, variable in _PAGE_COLOURS.items():
         svg = re.sub(rf"(?<=[:\s]){colour}", variable, svg)
     return svg
+
+
+def _share_style(points: re.Match[str]) -> str:
+    """Write the style of equal points once, for their group."""
+    group, uses = points.groups()
+    styles = set(re.findall(r' style="[^"]*"', uses))
+    if len(styles) != 1:
+        return points[0]
+    style = styles.pop()
+    return f"{group}{style}>{uses.replace(style, '')}"

@@ -106,13 +106,13 @@ def _caveats(recording: Recording) -> Iterator[str]:
     manifest = recording.manifest
     if len(recording.frame) and not _finished(recording):
         yield "This run was interrupted before its budget was spent."
-    for release in recording.releases:
-        if not manifest["random_layout"].get(release, True):
-            yield (
-                f"{toolchains.title(release)} has no random layout: its rounds move the C code "
-                "alone, so what the layout of the Go code does to these times is in none of the "
-                "intervals."
-            )
+    fixed = [r for r in recording.releases if not manifest["random_layout"].get(r, True)]
+    if fixed:
+        yield (
+            f"{', '.join(map(toolchains.title, fixed))}: the linker cannot place the code at "
+            "random, so the rounds move the C code alone. What the layout of the Go code does to "
+            "these times is in none of the intervals."
+        )
     yield from manifest["warnings"]
     cases = {case.name for case in recording.study.cases}
     for name, troubles in manifest["troubles"].items():

@@ -242,7 +242,7 @@ def cost(recording: Recording) -> Drawing | None:
         kind="A dot plot of the time per operation by library",
         each=dict.fromkeys(
             (load.name for load in WORKLOADS),
-            "wall-clock time per operation (µs); brackets: relative to closing explicitly",
+            "wall-clock time per operation (µs; ×: closing explicitly is 1)",
         ),
     )
 

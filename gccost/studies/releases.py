@@ -259,7 +259,7 @@ def upgrading(recording: Recording, go: str) -> Markup | Prose:
 
 
 def _differs(over: Estimate) -> str:
-    return "no significant difference" if over.contains(1) else change(over)
+    return "same" if over.contains(1) else change(over)
 
 
 def gains(recording: Recording) -> Markup:
