@@ -135,7 +135,7 @@ def test_a_jumping_clock_affects_neither_budget_nor_resuming(
     monkeypatch.setattr(time, "time", lambda: next(clock))
     monkeypatch.setattr(runs, "now", lambda: next(dates))
     # Never decided: the budget alone ends it.
-    never = campaign.Standing((campaign.Want((FREE.on(TODAY_GO),), 1, verdict=True),), 0, 1)
+    never = campaign.Standing((campaign.Want((FREE.on(TODAY_GO),), 1),), 0, 1)
     limit = Budget("tiny", 1.5, shown=1, half_width=1.0, scale=TINY.scale)
     plan = campaign.plan([LEMIRE], limit, campaign.Questions(standing=lambda run: never))
     with pytest.raises(KeyboardInterrupt):

@@ -15,7 +15,6 @@ from gccost.judging.rules import Label
 from gccost.measuring.campaign import Questions, Standing, Want
 from gccost.measuring.cases import Budget
 from gccost.measuring.runs import Run
-from gccost.stats import LOOKS
 
 
 def questions(studies: Sequence[Study], limit: Budget) -> Questions:
@@ -70,10 +69,11 @@ def _wants(row: Row, recording: Recording, limit: Budget) -> Iterator[Want]:
     variants = ledger.measured(row.claim, row.release, recording)
     cases = tuple(variant.on(row.release) for variant in variants)
     if row.verdict.label is Label.UNDECIDED and math.isfinite(row.needed):
-        yield Want(cases, max(1, int(row.needed)), verdict=True)
+        yield Want(cases, max(1, int(row.needed)))
     elif row.claim.headline and row.verdict.label.decided:
         width = row.estimate.half_width
         if limit.half_width < width < math.inf:
-            # The interval narrows with the root of the rounds; a later look corrects this.
-            more = row.estimate.rounds * ((width / limit.half_width) ** 2 - 1)
-            yield Want(cases, max(1, math.ceil(min(more, LOOKS[-1]))), verdict=False)
+            # The interval narrows with the root of the rounds. In steps of a half at most, so
+            # that a wide interval is not last.
+            more = row.estimate.rounds * ((width / max(limit.half_width, width / 2)) ** 2 - 1)
+            yield Want(cases, max(1, math.ceil(more)))

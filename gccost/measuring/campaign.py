@@ -3,8 +3,8 @@
 A round builds the programs again and samples its cases, each in a fresh process. The order
 is drawn from the run's seed, one release after the other, so that compared samples are
 close in time. First every case gets the rounds that an estimate needs. The remaining time
-goes to the open questions: undecided verdicts, those that need the fewest rounds first,
-and then headline figures with wide intervals. Each of these rounds includes the baseline.
+goes to the open questions, undecided verdicts and headline figures with wide intervals,
+those that need the least time first. Each of these rounds includes the baseline.
 
 Each sample is saved at once, so a campaign can be interrupted and resumed at any moment.
 """
@@ -39,7 +39,6 @@ from gccost.processes import ProcessGroup
 # Sampling-protocol version; changing it invalidates unfinished runs.
 METHOD = "slices, gated processes, one pool"
 GIVE_UP = 2  # failures after which a case is skipped
-RETRIES = 2  # per round, of a process that waited too long for a CPU
 # Stock Go sometimes does not run a cleanup; a larger loss is reported. The number is for
 # short loops, where the share is less than a block.
 UNFREED_SHARE, UNFREED = 1e-4, 8
@@ -51,14 +50,10 @@ Progress = Callable[[float, float, str], None]
 
 @dataclass(frozen=True)
 class Want:
-    """An open question: the names of its cases, and the further rounds that it needs.
-
-    `verdict` is True for an undecided verdict and False for an imprecise headline figure.
-    """
+    """An undecided verdict or an imprecise headline figure: its cases, and the rounds it needs."""
 
     cases: tuple[str, ...]
     rounds: int
-    verdict: bool
 
 
 @dataclass(frozen=True)
@@ -355,7 +350,7 @@ class _Campaign:
     def _first_rounds(self) -> list[Case]:
         """The cases that still lack rounds that an estimate needs.
 
-        A case whose processes were all rejected gets at most two further rounds.
+        A case whose processes were all rejected gets a few further rounds.
         """
         sizes: Counter[tuple[str, float]] = Counter()
         accepted: Counter[tuple[str, float]] = Counter()
@@ -375,7 +370,7 @@ class _Campaign:
 
         def lacks(case: Case) -> bool:
             needed = self.plan.rounds(case)
-            most = needed + (RETRIES if case.variant.gated else 0)
+            most = needed + (self.plan.budget.retries if case.variant.gated else 0)
             return usable[case.name] < needed and complete[case.name] < most
 
         return [case for case in self._still_measured() if lacks(case)]
@@ -394,7 +389,7 @@ class _Campaign:
 
         due: dict[str, Case] = {}
         reserved = 0.0
-        for want in sorted(wants, key=lambda w: (not w.verdict, takes(w, w.cases))):
+        for want in sorted(wants, key=lambda w: takes(w, w.cases)):
             if reserved + takes(want, want.cases) > left:
                 break
             new = {name: names[name] for name in want.cases if name not in due}
@@ -461,6 +456,7 @@ class _Campaign:
             if done[case.name] < 0:
                 left.append(case)
         tries: Counter[str] = Counter()
+        budget = self.plan.budget
         with self._folder() as scratch:
             start = time.monotonic()
             self._say(f"round {number}: building programs")
@@ -486,7 +482,7 @@ class _Campaign:
                 self.run.append([benchfmt.format_line(sample)])
                 self.spent += sample.metrics["elapsed-s"]
                 waited = hindered(sample.metrics, sample.procs)
-                if case.variant.gated and waited and tries[case.name] < RETRIES:
+                if case.variant.gated and waited and tries[case.name] < budget.retries:
                     tries[case.name] += 1
                     left.append(case)
 

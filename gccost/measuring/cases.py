@@ -31,6 +31,7 @@ class Budget:
     half_width: float  # target relative 95 % half-width of each headline figure
     scale: float = 1.0  # of every N; below 1 in tests only, never pooled with other samples
     judged: int = LOOKS[0]  # rounds of a case that a verdict needs, before the open questions
+    retries: int = 2  # per round, of a process that waited too long for a CPU
 
     def reaches(self, tier: str) -> bool:
         """Whether this budget measures a case whose `min_budget` is `tier`."""
@@ -42,7 +43,7 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
     {
         b.name: b
         for b in (
-            Budget("tiny", seconds=0.0, shown=2, half_width=1.0, scale=1 / 200, judged=2),
+            Budget("tiny", 0.0, shown=1, half_width=1.0, scale=1 / 200, judged=1, retries=0),
             Budget("quick", seconds=480.0, shown=2, half_width=0.08),
             Budget("standard", seconds=1800.0, shown=3, half_width=0.04),
             Budget("thorough", seconds=10800.0, shown=8, half_width=0.02),

@@ -116,7 +116,7 @@ def standing(run: Run, pack: Mapping[str, Any]) -> Standing:
     seen = {(sample.full_name, sample.metrics.get("round", 0.0)) for sample in taken}
     rounds = Counter(name for name, _ in seen)
     open_ = (claim for claim in pack["claims"] if min(rounds[c] for c in claim) < LOOKS[-1])
-    return Standing(tuple(Want(tuple(claim), 1, verdict=True) for claim in open_))
+    return Standing(tuple(Want(tuple(claim), 1) for claim in open_))
 
 
 # --- Checks ---------------------------------------------------------------------------

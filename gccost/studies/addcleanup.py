@@ -29,7 +29,7 @@ from gccost.measuring.cases import (
     controls,
     profiled,
 )
-from gccost.measuring.toolchains import CLEANUP_GO, ISSUE_GO, TODAY_GO
+from gccost.measuring.toolchains import ISSUE_GO, TODAY_GO
 from gccost.showing.figures import ORANGE
 from gccost.showing.plots import PERCENT, Drawing, Mark, Point, chart, dots
 from gccost.stats import Estimate
@@ -52,13 +52,11 @@ from gccost.studies.common import (
 
 
 def _addcleanup() -> Iterator[Case]:
-    for go in (CLEANUP_GO, ISSUE_GO, TODAY_GO):
-        # The release between the document's and today's needs the standard budget.
-        min_budget = "standard" if go == CLEANUP_GO else "tiny"
+    for go in (ISSUE_GO, TODAY_GO):
         off = replace(CLEANUP, gogc="off")
         for variant in (FREE, DEFER, CLEANUP, AUTO, off, profiled("AllocateCleanup", gogc="off")):
             retained_bytes = RECORD if variant.gogc == "off" else 0
-            yield Case("cstr", variant, go, AS_PUBLISHED, min_budget, retained_bytes=retained_bytes)
+            yield Case("cstr", variant, go, AS_PUBLISHED, retained_bytes=retained_bytes)
         for variant in (FREE, DEFER, AUTO):
             retained_bytes = 0 if variant.stationary else RECORD
             variant = replace(variant, gogc="off")
@@ -70,7 +68,7 @@ def _addcleanup() -> Iterator[Case]:
                 min_budget="standard",
                 retained_bytes=retained_bytes,
             )
-        yield Case("parallel", ALLOCATE_ONLY, go, AS_PUBLISHED, min_budget, retained_bytes=RECORD)
+        yield Case("parallel", ALLOCATE_ONLY, go, AS_PUBLISHED, retained_bytes=RECORD)
     for benchmark in ("Free", "Auto", "Cleanup"):
         yield from among_goroutines("parallel", benchmark)
     yield from controls()

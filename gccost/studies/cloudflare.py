@@ -62,8 +62,8 @@ RELEASES = (CLOUDFLARE_GO, TODAY_GO)
 
 # Bytes of garbage per signature on the newest release; with the GC off they stay allocated.
 _SIGNATURE = 7_000
-# A sample of so many operations takes half a second to a second on one CPU.
-_SIGNATURES = 12_000
+# A sample of so many operations takes a quarter to half a second on one CPU.
+_SIGNATURES = 6_000
 _SERVED = 30_000
 # A sample of so many takes half a second or more on the document's machine.
 _SIGNATURES_AT_48 = 300_000

@@ -94,18 +94,28 @@ def leak(benchmark: str, remaining: int) -> Variant:
 
 
 NOTHING, PLAIN, CLEANER, FINALIZE = map(jvm, ("Nothing", "Plain", "Cleaner", "Finalize"))
+KEPT = jvm("Plain", escape="off")
+DISABLED = jvm("Finalize", finalization="disabled")
+_FIRST_TO_DISABLE = 18  # the first JDK with --finalization=disabled
+_BY_JDK = {
+    "plain, must be allocated": (KEPT, BLUE),
+    "Cleaner": (CLEANER, GREEN),
+    "finalize": (FINALIZE, ORANGE),
+    "finalize, disabled": (DISABLED, MUTED),
+}
 REGISTERED_PLAIN, REGISTERED_CLEANER, REGISTERED_FINALIZE = (
     jvm(f"Registered{kind}", heap=_LARGE_HEAP) for kind in ("Plain", "Cleaner", "Finalize")
 )
 
 
 def _weimer() -> Iterator[Case]:
-    for jdk in RELEASES:
-        # Releases other than the document's and today's need the standard budget.
-        judged = jdk in (DOCUMENT_JDK, TODAY_JDK)
-        min_budget = "tiny" if judged else "standard"
-        for case in _on(jdk):
-            yield replace(case, min_budget=min_budget) if case.min_budget == "tiny" else case
+    for jdk in (DOCUMENT_JDK, TODAY_JDK):
+        yield from _on(jdk)
+    for jdk in RELEASES[1:-1]:  # for the chart of all JDKs, in chapter 6
+        yield Case("finalization", NOTHING, jdk, 1, "standard")
+        for variant, _ in _BY_JDK.values():
+            if variant != DISABLED or number(jdk) >= _FIRST_TO_DISABLE:
+                yield Case("finalization", variant, jdk, AS_WEIMER, "standard")
     control = replace(CLEANER, control="same")
     yield Case("finalization", control, TODAY_JDK, AS_WEIMER)
 
@@ -118,9 +128,8 @@ def _on(jdk: str) -> Iterator[Case]:
     for benchmark in ("Plain", "Cleaner"):
         variant = jvm(benchmark, escape="off")
         yield Case("finalization", variant, jdk, AS_WEIMER)
-    if number(jdk) >= 18:
-        variant = jvm("Finalize", finalization="disabled")
-        yield Case("finalization", variant, jdk, AS_WEIMER)
+    if number(jdk) >= _FIRST_TO_DISABLE:
+        yield Case("finalization", DISABLED, jdk, AS_WEIMER)
     for variant in (REGISTERED_PLAIN, REGISTERED_CLEANER, REGISTERED_FINALIZE):
         min_budget = "standard" if variant == REGISTERED_PLAIN else "tiny"
         yield Case("finalization", variant, jdk, _REGISTERED, min_budget=min_budget)
@@ -151,11 +160,9 @@ JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED = (
 
 
 def _jmh() -> Iterator[Case]:
-    for jdk in RELEASES:
-        judged = jdk in (DOCUMENT_JDK, TODAY_JDK)
+    for jdk in (DOCUMENT_JDK, TODAY_JDK):
         for variant in (JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED):
-            beside = variant == JMH_CLEANED  # no claim rests on it
-            min_budget = "tiny" if judged and not beside else "standard"
+            min_budget = "standard" if variant == JMH_CLEANED else "tiny"  # no claim rests on it
             yield Case("jmh", variant, jdk, 0, min_budget=min_budget)
 
 
@@ -281,7 +288,6 @@ _CALLED = NAMES | {"Finalize": "finalize"}
 _INKS = {"Cleaner": GREEN, "Finalize": ORANGE}
 _PEAK = "peak-rss-bytes"
 # Plain handles that the compiler cannot remove.
-KEPT = jvm("Plain", escape="off")
 
 
 _SETTINGS = {
@@ -356,14 +362,6 @@ def cost(recording: Recording) -> Drawing | None:
         "diamonds: as published, on OpenJDK 9, not net of an idle JVM",
         kind="A dot plot of the CPU time per object",
     )
-
-
-_BY_JDK = {
-    "plain, must be allocated": (KEPT, BLUE),
-    "Cleaner": (CLEANER, GREEN),
-    "finalize": (FINALIZE, ORANGE),
-    "finalize, disabled": (jvm("Finalize", finalization="disabled"), MUTED),
-}
 
 
 @chart("weimer-releases", "None of the kinds of handle was measured")
