@@ -59,3 +59,32 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestNewSlabsFreeMoreDeadOnes than there are of them, so that these become fewer, but not so
+// many that C has far more memory at hand than it needs.
+func TestNewSlabsFreeMoreDeadOnes(t *testing.T) {
+	calls := 0
+	p := Pool[uintptr]{Handles: 8, Bytes: -1, Free: func([]uintptr) error { calls++; return nil }}
+	core := p.start().core
+	core.ticks.Store(1) // as if Free blocked in one
+	for i := 0; i < 8*1000; i++ {
+		p.Adopt(1)
+	}
+	waiting := func() int {
+		core.mu.Lock()
+		defer core.mu.Unlock()
+		return len(core.dead)
+	}
+	for i := 0; i < 100 && waiting() < 500; i++ {
+		runtime.GC()
+		time.Sleep(5 * time.Millisecond)
+	}
+	calls = 0
+	core.traded.Store(0)
+	for i := 0; i < 8*100; i++ {
+		p.Adopt(1)
+	}
+	if n := int(core.traded.Load()); n < 90 || calls != n+n/16 {
+		t.Errorf("%d new slabs freed %d dead ones", n, calls)
+	}
+}

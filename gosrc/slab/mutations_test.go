@@ -34,6 +34,8 @@ var mutations = []struct{ what, old, new string }{
 	{"a tick that Free ends is the last", "again := true //", "again := false //"},
 	{"the timer of a bubble is waited for", "due > bubbles", "due > 0"},
 	{"Flush frees one slab only", "\t\tfor s.core.freeOne() {\n\t\t}", "\t\ts.core.freeOne()"},
+	{"a new slab frees one dead slab at most", "%extra == 0", "%extra == extra"},
+	{"a new slab frees two dead slabs", "%extra == 0", "%extra != extra"},
 	{"what waits is not counted off", "\tc.waiting -= int(first.cells)\n", ""},
 	{"closed objects have no bound", "; c.keep > mostClosed {", "; true {"},
 	{"bytes have no bound", "c.most = mostWaiting / c.bytes", "c.most = mostWaiting"},

@@ -173,6 +173,8 @@ type core[P any] struct {
 	waiting int     // their cells
 	most    int     // of waiting
 
+	traded atomic.Uint32 // new slabs for which a dead one was freed
+
 	busy  atomic.Bool  // calls freed dead slabs since the last tick
 	due   atomic.Int64 // when the next tick comes; 0: none does
 	ticks atomic.Int32 // came since the one under way began, which counts
@@ -191,6 +193,7 @@ const (
 	leastHandles = 8                                // of a pool's first slabs
 	mostWaiting  = 64 << 20                         // bytes that wait to be freed with others
 	mostClosed   = 128                              // objects of a lane
+	extra        = 16                               // new slabs for which one dead slab more is freed
 	delay        = 20 * time.Millisecond            // after which a tick frees what waits
 	bubbles      = 40 * 365 * 24 * int64(time.Hour) // since 1970: 2010
 	leastShown   = 8 << 20                          // bytes that the collector is shown at a time
@@ -446,11 +449,15 @@ func (c *core[P]) freeOne() bool {
 	return true
 }
 
-// freeSome frees the objects of two dead slabs for a new one, so that they become fewer.
+// freeSome frees the objects of a dead slab for a new one, and for every sixteenth those of a
+// second one, so that dead slabs become fewer. With two each time C would have more memory at
+// hand than it needs soon: what it handed out would have left the processor's caches.
 func (c *core[P]) freeSome() {
 	if c.freeOne() {
 		c.busy.Store(true)
-		c.freeOne()
+		if c.traded.Add(1)%extra == 0 {
+			c.freeOne()
+		}
 	}
 }
 
