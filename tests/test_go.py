@@ -44,10 +44,7 @@ def test_vet_finds_nothing(version: str) -> None:
 def test_programs_with_libraries() -> None:
     folder = paths.GOSRC / "libraries"
     builds.fetch_modules(["libraries/sqlite"])
-    # It counts what slabs free, so it runs in a process of its own.
-    alone = "^TestSlabsFreeTheTrees$"
-    print(go(TODAY_GO, "test", "-trimpath", "-skip", alone, "./...", folder=folder))
-    print(go(TODAY_GO, "test", "-trimpath", "-run", alone, "./treesitter", folder=folder))
+    print(go(TODAY_GO, "test", "-trimpath", "./...", folder=folder))
 
 
 # The place of objects depends on when the collector runs, and so on the machine's load.

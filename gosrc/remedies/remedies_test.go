@@ -150,21 +150,34 @@ func loop(b *testing.B, count func() meter.Blocks, operation func()) {
 	loopIn(parted, b, withReference(count), operation)
 }
 
+// A look is how many blocks are held at a time.
+type look struct {
+	held int64
+	at   time.Duration // since the loop began
+}
+
 // loopIn measures an operation, and reports how many blocks are held meanwhile:
-// c-held-peak and c-held-mean. What is held on average over what is freed in a
-// second is how long a block waits to be freed.
+// c-held-peak and c-held-mean, and up to 48 looks in order, c-held-00 at c-held-00-ms
+// and so on. What is held on average over what is freed in a second is how long a block
+// waits to be freed.
 func loopIn(pieces pieces, b *testing.B, count func() meter.Blocks, operation func()) {
 	const every = 1 << 14
 	var peak, sum, looks int64
+	var shown [48]look
+	apart := int64(b.N/every/len(shown) + 1)
 	settle()
 	start := Count()
 	m := meter.Start(b, count)
+	began := time.Now()
 	next := pieces(m, b.N)
 	for i, n := 0, next(); n > 0; n = next() {
 		for end := i + n; i < end; i++ {
 			if i%every == every-1 {
 				now := Count()
 				held := (now.Allocated - now.Freed) - (start.Allocated - start.Freed)
+				if looks%apart == 0 {
+					shown[looks/apart] = look{held, time.Since(began)}
+				}
 				sum, looks = sum+held, looks+1
 				if held > peak {
 					peak = held
@@ -177,6 +190,11 @@ func loopIn(pieces pieces, b *testing.B, count func() meter.Blocks, operation fu
 	if looks > 0 {
 		b.ReportMetric(float64(peak), "c-held-peak")
 		b.ReportMetric(float64(sum)/float64(looks), "c-held-mean")
+	}
+	for i := int64(0); i*apart < looks; i++ {
+		unit := fmt.Sprintf("c-held-%02d", i)
+		b.ReportMetric(float64(shown[i].held), unit)
+		b.ReportMetric(float64(shown[i].at.Microseconds())/1000, unit+"-ms")
 	}
 }
 
@@ -453,6 +471,20 @@ func TestStationary(t *testing.T) {
 		if c.stationary && r.MemAllocs > uint64(r.N/batched/2) { // fewer than batches
 			t.Errorf("%s: %d Go allocations in %d operations, want none in the loop", name, r.MemAllocs, r.N)
 		}
+	}
+}
+
+// TestLooks: they are in order, and no more are held than were allocated by then.
+func TestLooks(t *testing.T) {
+	r := testing.Benchmark(func(b *testing.B) { dropped(b, newPool(64)) })
+	before := -1.0
+	for i := 0; i < r.N>>14; i++ {
+		unit := fmt.Sprintf("c-held-%02d", i)
+		held, at := r.Extra[unit], r.Extra[unit+"-ms"]
+		if most := float64((i+1)<<14 + tolerance); held <= 0 || held > most || at <= before {
+			t.Errorf("look %d: %v blocks after %v ms, the one before after %v ms", i, held, at, before)
+		}
+		before = at
 	}
 }
 

@@ -92,7 +92,7 @@ const (
 	Adopted = "slabs"
 )
 
-var freed atomic.Int64 // trees that slabs freed
+var adopted, freed atomic.Int64 // trees
 
 // Trees are slabs for trees of some 200 kB.
 var Trees = slab.Pool[*C.TSTree]{
@@ -108,6 +108,7 @@ var Trees = slab.Pool[*C.TSTree]{
 // adopt has slabs free a tree, in place of the finalizer that the library gave it.
 func adopt(tree *sitter.Tree) Tree {
 	runtime.SetFinalizer(tree.BaseTree, nil)
+	adopted.Add(1)
 	// Its first field is the C pointer.
 	return Tree{tree, Trees.Adopt(*(**C.TSTree)(unsafe.Pointer(tree.BaseTree)))}
 }
