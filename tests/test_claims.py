@@ -23,6 +23,7 @@ from gccost.judging.rules import (
     Agrees,
     AtLeast,
     AtMost,
+    AtMostCount,
     Between,
     Bounded,
     Effect,
@@ -61,6 +62,7 @@ RULES = [
     (Between(low=0.5), 0.7017, 0.5, EVERY),
     (Between(low=0.4, high=0.6), 0.5, 0.4, 0.6),
     (WithinTolerance(), 2.0, 1.9, 2.1),
+    (AtMostCount(), 64.0, -EVERY, 64.1),
     (AtMost(margin=1.0), 1.05, -EVERY, 1.05),
 ]
 
@@ -91,8 +93,8 @@ def test_each_rule_decides_beyond_its_bounds_and_their_margin(
 
 
 def test_the_margin_is_the_stated_one_except_for_whole_numbers() -> None:
-    assert {rule.margin for rule, *_ in RULES[:-2]} == {stats.MARGIN} == {1.05}
-    assert WithinTolerance().margin == 1
+    assert {rule.margin for rule, *_ in RULES[:-3]} == {stats.MARGIN} == {1.05}
+    assert WithinTolerance().margin == AtMostCount().margin == 1
 
 
 def spread(ours: float, others: float) -> AgreementEstimate:

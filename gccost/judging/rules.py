@@ -158,6 +158,16 @@ class WithinTolerance(Bounded):
 
 
 @dataclass(frozen=True)
+class AtMostCount(Bounded):
+    """A maximum of a count, within 0.1: the count may be as large as the maximum."""
+
+    margin: float = 1.0
+
+    def bounds(self, published: float) -> tuple[float, float]:
+        return -math.inf, published + 0.1
+
+
+@dataclass(frozen=True)
 class UShaped(Rule):
     """A curve whose ends both lie above its lowest point."""
 

@@ -13,7 +13,7 @@ from gccost import rounding
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Worst
 from gccost.judging.recording import Recording
-from gccost.judging.rules import AtLeast, AtMost, Rule
+from gccost.judging.rules import AtLeast, AtMost, AtMostCount, Rule
 from gccost.measuring.cases import (
     AS_PUBLISHED,
     AUTO,
@@ -165,7 +165,7 @@ def _claims() -> Iterator[Claim]:
     claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
         ("L6", cost, settled(slab, AUTO), AtLeast()),
         ("X6a", cost, settled(slab), AtMost()),
-        ("X6b", "the-price-in-memory", held, AtMost(margin=1.0)),
+        ("X6b", "the-price-in-memory", held, AtMostCount()),
         ("X6c", cost, settled(Variant("LastFirst")), AtMost()),
         ("X6d", cost, settled(slabs("Slab", 256), Variant("Batch")), AtMost()),
         ("X6e", cost, settled(slabs("Adopted"), MANUAL), AtMost()),
