@@ -61,7 +61,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 }
 
 // TestNewSlabsFreeMoreDeadOnes than there are of them, so that these become fewer, but not so
-// many that C has far more memory at hand than it needs.
+// many that C has far more memory at hand than it needs. Flush frees the others.
 func TestNewSlabsFreeMoreDeadOnes(t *testing.T) {
 	calls := 0
 	p := Pool[uintptr]{Handles: 8, Bytes: -1, Free: func([]uintptr) error { calls++; return nil }}
@@ -73,6 +73,9 @@ func TestNewSlabsFreeMoreDeadOnes(t *testing.T) {
 	waiting := func() int {
 		core.mu.Lock()
 		defer core.mu.Unlock()
+		if core.waiting != 8*len(core.dead) {
+			t.Fatalf("%d objects are said to wait, in %d slabs of 8", core.waiting, len(core.dead))
+		}
 		return len(core.dead)
 	}
 	for i := 0; i < 100 && waiting() < 500; i++ {
@@ -86,5 +89,12 @@ func TestNewSlabsFreeMoreDeadOnes(t *testing.T) {
 	}
 	if n := int(core.traded.Load()); n < 90 || calls != n+n/16 {
 		t.Errorf("%d new slabs freed %d dead ones", n, calls)
+	}
+	calls = 0
+	left := waiting()
+	p.Flush()
+	waiting()
+	if left == 0 || calls < left {
+		t.Errorf("Flush freed %d of %d dead slabs", calls, left)
 	}
 }

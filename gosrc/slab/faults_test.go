@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,6 +31,7 @@ func TestABlockingFreeHoldsOneGoroutine(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+	time.Sleep(100 * time.Millisecond) // the last tick came and went
 	if n := runtime.NumGoroutine() - before; calls.Load() != 1 || n > 2 {
 		t.Errorf("%d goroutines are in %d calls of Free", n, calls.Load())
 	}
@@ -53,18 +53,20 @@ func TestAFreeThatEndsItsGoroutineLosesNothingElse(t *testing.T) {
 		}
 		return err
 	}}
-	var all sync.WaitGroup
-	for g := 0; g < 8; g++ { // their slabs differ, and with them the lanes
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			_ = p.Adopt(h.next()).Close()
-		}()
+	const slabs = 64 // so many that they use more than one lane
+	var open []handle
+	for i := 0; i < slabs*64; i++ {
+		open = append(open, p.Adopt(h.next()))
 	}
-	all.Wait()
-	if !soon(func() bool { return h.held() == 0 }) {
-		t.Errorf("%d closed objects are held for good", h.held())
+	for i := 0; i < len(open); i += 64 {
+		if err := open[i].Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
+	if !soon(func() bool { return h.held() == len(open)-slabs }) {
+		t.Errorf("%d of %d closed objects are held for good", h.held()-len(open)+slabs, slabs)
+	}
+	runtime.KeepAlive(open)
 }
 
 // TestAPanicLosesNothing: what Make made before it is freed, and so is what is adopted in a
