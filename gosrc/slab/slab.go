@@ -1,10 +1,10 @@
-// Package slab frees C objects in batches, after their handles are closed or
+// Package slab frees C objects in batches, after their handles were closed or
 // garbage collected.
 //
 // A [Pool] adopts the pointers that a C library returns, or has the library make
-// objects in batches. Its handles keep the objects alive. An object is freed once:
-// soon after [Handle.Close], or else after the garbage collector finds that nobody
-// holds its handle any more.
+// objects in batches. It returns a [Handle] for each object. The pool frees the object
+// once: soon after [Handle.Close], or else after the garbage collector finds that
+// nothing refers to the handle any more.
 //
 //	var trees = slab.Pool[*C.TSTree]{Free: func(dead []*C.TSTree) error {
 //		C.delete_trees(unsafe.SliceData(dead), C.size_t(len(dead)))
@@ -13,57 +13,58 @@
 //
 //	tree := trees.Adopt(C.ts_parser_parse(...))
 //	err := tree.Use(func(t *C.TSTree) error { ... })
-//	tree.Close() // if you forget it, the collector sees to it
+//	tree.Close() // if you forget this, the collector frees the tree
 //
 // # When to use it
 //
-// Use it for small C objects of which a program makes very many, and whose users may
-// forget to close them. [runtime.SetFinalizer] and [runtime.AddCleanup] register each
-// object with the garbage collector, which is expensive: the runtime keeps a sorted list
-// of registrations for every few kilobytes of heap, walks it to insert one, and visits
-// each of them in every collection. Here the handles are in slabs. Only a slab is
-// registered, and the objects in it are freed in one call of C.
+// Use it for small C objects that a program makes in large numbers, and that its users may
+// forget to close. [runtime.SetFinalizer] and [runtime.AddCleanup] register each object
+// with the garbage collector, which is expensive: the runtime keeps a sorted list of
+// registrations for every few kilobytes of heap, walks the list to insert one, and visits
+// each registration in every collection. This package keeps handles in slabs of up to 64.
+// Only a slab is registered, and the objects of a slab are freed in one call of C.
 //
 // Do not use it
 //
-//   - where `defer x.Close()` does the job: it costs next to nothing and frees at once.
+//   - where defer x.Close() does the job: it costs next to nothing and frees at once.
 //   - for few or large objects, such as connections: a cleanup for each is simpler, and
 //     frees each as soon as the collector can.
 //   - where the order of frees matters.
-//   - where objects are used and freed on one goroutine only: a thread may be tied to a
-//     C library, and [Pool.Free] runs on any.
-//   - for a group of objects with one end of life: free them together, as an arena.
+//   - where the C library must be called from one thread: [Pool.Free] runs on any.
+//   - for objects that all end at the same time: free them together, as an arena.
 //   - as a cache: handles are not weak pointers. While a handle can be reached, its
 //     object stays.
 //
 // # What it costs
 //
-// Memory: a handle that stays in use keeps its whole slab. The forgotten objects that
-// share its slab are not freed before it is gone; those that were closed are. See
-// [Pool.Handles].
+// Memory: a slab is garbage only when nothing refers to any of its handles. So one handle
+// that stays in use keeps the forgotten objects of its slab, up to 63 of them. Closed
+// objects are freed all the same. See [Pool.Handles].
 //
-// Time: an object that was closed waits for others, but no longer than a few hundredths of
-// a second; see [Pool.AtOnce]. Up to 64 MiB wait. A forgotten object waits for the garbage
-// collector, as with a finalizer, which in an idle program comes every two minutes. The
-// collector cannot see C memory, so it comes late if objects are large. See [Pool.Bytes].
+// Time: a closed object waits for others, usually less than 0.04 seconds; see [Pool.AtOnce].
+// A forgotten object waits for the garbage collector, as with a finalizer; in an idle
+// program the collector runs every two minutes. The collector cannot see C memory, so it
+// would run too seldom; see [Pool.Bytes]. Of closed objects and of those that the collector
+// has found, at most 64 MiB wait to be freed.
 //
-// The slab that is being handed out counts as in use. In a pool that is seldom used, a
-// forgotten object may wait until its slab is used up.
+// The slab that is being handed out counts as in use. So in a pool that is seldom used, a
+// forgotten object may wait until the other handles of its slab were handed out.
 //
 // # What can go wrong
 //
 //   - Free must not keep the slice that it is given. It must not take a lock that is held
-//     around a call of the pool or of a handle: any of them may call Free.
-//   - A Free that closes other handles of an AtOnce pool is called again within itself.
-//   - A Free that blocks forever blocks who called it, at worst all finalizers.
-//   - A pointer that f of [Handle.Use] returns or stores may be freed when Use returns.
-//   - An object that refers to another in C (a statement to its connection) needs that
-//     other one alive. Let the Go type of the first hold the handle of the second; since
-//     both may be found dead at once, the library must allow either order.
-//   - A Free that leads to a handle of its own pool keeps that handle alive for good, as
-//     a finalizer would. Let Free be a function, not a method of what holds handles.
-//   - When the program exits, objects that live then are not freed, nor are those that were
-//     closed and wait: call [Pool.Flush] before.
+//     around a call of the pool or of a handle: any such call may call Free.
+//   - In an AtOnce pool, a Free that closes other handles is called again within itself.
+//   - A Free that blocks forever blocks its caller, at worst the goroutine that runs all
+//     finalizers.
+//   - Do not use an object after f of [Handle.Use] has returned: it may be freed then.
+//   - An object that refers to another one in C (a statement to its connection) needs that
+//     other one alive. Let the Go type of the first hold the handle of the second. The
+//     collector may find both dead at once, so the library must allow either order.
+//   - If Free refers to a handle of its own pool, that object is never freed, as with a
+//     finalizer. So let Free be a function, not a method of a value that holds handles.
+//   - When the program exits, live objects are not freed, nor are closed ones that still
+//     wait: call [Pool.Flush] before.
 package slab
 
 import (
@@ -82,48 +83,48 @@ import (
 // ErrClosed is what a handle returns after it was closed. A zero Handle is closed.
 var ErrClosed = errors.New("slab: the handle is closed")
 
-// A Pool makes handles for objects of one kind. P is what C calls them by: a C
-// pointer, such as *C.sqlite3_stmt, or a C.uintptr_t. It must not be a pointer to Go
-// memory: the garbage collector does not see it.
+// A Pool makes handles for objects of one kind. P is the type that C uses for an object: a
+// C pointer, such as *C.sqlite3_stmt, or a C.uintptr_t. It must not be a pointer to Go
+// memory, which the garbage collector would not see.
 //
-// Set Free and what else is needed before the first use; later changes have no effect.
-// A Pool may be used by several goroutines at once. Do not copy it. It need not be
-// closed: its handles work on without it, and nothing is lost.
+// Set Free, and other fields as needed, before the first use; later changes have no effect.
+// Several goroutines may use a Pool at once. Do not copy it. It need not be closed: its
+// handles work without it, and their objects are freed.
 type Pool[P any] struct {
-	// Free frees objects. Every call of the pool or of a handle may call it, also for
-	// other objects than its own, as do a timer and the goroutine that runs all
-	// finalizers. So it must not take a lock that is held around such a call. It may use
-	// the pool and its handles. It must not keep the slice.
+	// Free frees objects. Any call of the pool or of a handle may call it, for any objects
+	// of the pool; so may a timer, and the goroutine that runs finalizers. So it must not
+	// take a lock that is held around such a call. It may use the pool and its handles. It
+	// must not keep the slice.
 	Free func(dead []P) error
 
 	// Make puts new objects into fresh, whose entries are zero. If it returns an error
 	// or panics, those that it made before are freed. Only Get needs it.
 	Make func(fresh []P) error
 
-	// OnError is called with the errors of Free that Close does not return, by the
-	// goroutine that called Free. If it is nil they are logged.
+	// OnError gets the errors of Free that Close does not return, on the goroutine that
+	// called Free. If it is nil they are logged.
 	OnError func(error)
 
-	// AtOnce has Close free its object itself, and return the error of Free. Else the
-	// object waits for others, and is not freed if the program ends meanwhile.
+	// With AtOnce, Close frees its object itself and returns the error of Free. Without it,
+	// a closed object waits for others, and is not freed if the program ends meanwhile.
 	AtOnce bool
 
-	// Handles is how many handles share a slab at most: 64 if it is not positive. The
-	// more, the cheaper a handle, and the more objects one handle in use may keep. The
-	// first slabs have fewer.
+	// Handles is how many handles share a slab at most; below 1 it means 64. The more, the
+	// cheaper a handle, and the more forgotten objects one handle in use may keep. The first
+	// slabs have fewer.
 	Handles int
 
-	// Bytes is about how much C memory an object takes: 128 if it is 0. The garbage
-	// collector, which runs the more often the more is allocated, is made to see it: as
-	// much Go memory is allocated, and left to it, but not touched. If Bytes is negative
-	// it sees nothing, and comes too late by itself.
+	// Bytes is about how much C memory an object takes; 0 means 128. The garbage collector
+	// runs after a certain amount of Go memory was allocated, and cannot see C memory. So
+	// the pool allocates as much Go memory as its objects take, and drops it untouched. If
+	// Bytes is negative it does not, and the collector runs too seldom.
 	Bytes int
 
 	started atomic.Pointer[started[P]]
 }
 
-// A Handle stands for an object. It is small and may be copied: all copies are the same
-// handle. It may be used by several goroutines at once. The zero Handle is closed.
+// A Handle stands for an object. It is two words and may be copied: all copies are the same
+// handle. Several goroutines may use it at once. The zero Handle is closed.
 type Handle[P any] struct {
 	core *core[P]
 	cell *cell
@@ -249,8 +250,8 @@ func (p *Pool[P]) newStarted() *started[P] {
 	return s
 }
 
-// Adopt returns a handle for an object, which the pool frees from now on. That of a
-// nil pointer is the zero Handle.
+// Adopt returns a handle for an object, and the pool will free the object. Adopt of a nil
+// pointer returns the zero Handle.
 func (p *Pool[P]) Adopt(object P) Handle[P] {
 	s := p.start()
 	given := *(*uintptr)(unsafe.Pointer(&object))
@@ -518,8 +519,8 @@ func (c *core[P]) unshow(objects int) {
 	}
 }
 
-// Flush frees the objects that wait to be freed with others. It does not wait for other
-// goroutines, which may be freeing some already.
+// Flush frees the objects that wait: closed ones, and forgotten ones that the collector has
+// found. It does not wait for other goroutines, which may be freeing some already.
 func (p *Pool[P]) Flush() {
 	if s := p.started.Load(); s != nil {
 		s.core.freeClosed()
@@ -529,8 +530,8 @@ func (p *Pool[P]) Flush() {
 }
 
 // Use calls f with the object, and returns what f returns. The object is not freed
-// before f returns, even if the handle is closed meanwhile. Use returns ErrClosed, and
-// does not call f, if it was closed before.
+// before f returns, even if the handle is closed meanwhile. If the handle was closed before,
+// Use returns ErrClosed and does not call f.
 func (h Handle[P]) Use(f func(object P) error) error {
 	if h.cell == nil {
 		return ErrClosed
@@ -557,9 +558,9 @@ func (h Handle[P]) used() {
 	}
 }
 
-// Close gives the object up. It is freed once nobody uses it: together with others, or
-// before Close returns if the pool is AtOnce. Close returns ErrClosed if the handle was
-// closed before.
+// Close gives the object up. The pool frees it after its last use: together with others, or
+// before Close returns if the pool is AtOnce and nobody uses it. If the handle was closed
+// before, Close returns ErrClosed.
 func (h Handle[P]) Close() error {
 	if h.cell == nil {
 		return ErrClosed
