@@ -212,6 +212,8 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
         slow = {"op-p99-ns": 1000, "op-p99.9-ns": 2000, "op-max-ns": 1e6}
         metrics |= {name: times * noise for name, times in slow.items()}
         metrics |= {"c-held-mean": 5000 * noise, "c-held-peak": 20_000 * noise}
+        metrics |= {f"c-held-{i:02d}": 500 * i * noise for i in range(4)}
+        metrics |= {f"c-held-{i:02d}-ms": 10 * (i + 1) * noise for i in range(4)}
     return metrics
 
 

@@ -52,6 +52,12 @@ def made_up(folder: Path, without: str = "nothing") -> Recording:
                 if case.variant.stationary:
                     metrics |= {"slice-p05-ns/op": ns, "slices-ns/op": ns}
                 metrics |= {"c-held-mean": 5000, "c-held-peak": 20_000, "c-held/survivor": 64}
+                metrics |= {
+                    "c-held-00": 1e5,
+                    "c-held-00-ms": 3,
+                    "c-held-01": 4e5,
+                    "c-held-01-ms": 8,
+                }
                 metrics |= {"op-p99-ns": 1000 * ns, "op-p99.9-ns": 2000 * ns}
                 metrics |= {"op-max-ns": 1e5 * ns, "peak-rss-bytes": 1e8, "round": number}
                 lines.append(benchfmt.format_line(sample(case, metrics)))
@@ -99,9 +105,23 @@ def test_c_memory_held_is_shown_in_kilobytes(recording: Recording) -> None:
     assert set(data["estimate"]) == {500.0, 2000.0}
 
 
+def test_c_memory_held_is_shown_over_time(recording: Recording) -> None:
+    chart = CHARTS["remedies-over-time"](recording)
+    of_slabs = chart.data[chart.data["variant"] == "slabs of 64"]
+    assert list(of_slabs["seconds"]) == [0.003, 0.008]
+    assert list(of_slabs["estimate"]) == [10, 40]
+    assert chart.title.startswith("C memory held over the run: at most 40.0 MB (slabs of 64)")
+
+
 @pytest.mark.parametrize(
     ("name", "lost"),
-    [("heap", "Manual"), ("latency", "Latency"), ("held", ""), ("cost", "Adopted")],
+    [
+        ("heap", "Manual"),
+        ("latency", "Latency"),
+        ("held", ""),
+        ("over-time", ""),
+        ("cost", "Adopted"),
+    ],
 )
 def test_a_recording_from_before_can_be_drawn(tmp_path: Path, name: str, lost: str) -> None:
     chart = CHARTS[f"remedies-{name}"](made_up(tmp_path, lost))

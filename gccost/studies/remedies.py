@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -10,6 +11,7 @@ from types import MappingProxyType
 from matplotlib.axes import Axes
 
 from gccost import rounding
+from gccost.estimates import SHOWN, Estimate
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Worst
 from gccost.judging.recording import Recording
@@ -32,7 +34,7 @@ from gccost.measuring.cases import (
 )
 from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, ISSUE_GO, TODAY_GO
 from gccost.showing.figures import BLUE, GREEN, INK, ORANGE
-from gccost.showing.plots import Axis, Drawing, Point, chart, curves, dots
+from gccost.showing.plots import Axis, Drawing, Point, by_line, chart, curves, dots
 from gccost.studies.common import (
     NAMES,
     compared,
@@ -500,6 +502,67 @@ def held(recording: Recording) -> Drawing | None:
     )
 
 
+# Each panel's remedies; those that hold no dead blocks are left out.
+_OVER_TIME: Mapping[str, Mapping[Variant, str]] = {
+    "slabs": {
+        slabs("Slab"): GREEN,
+        slabs("SlabUnseen"): INK,
+        slabs("SlabClose"): BLUE,
+        Variant("Reuse"): ORANGE,
+    },
+    "one finalizer, cleanup or weak pointer per object": {
+        ONE_HEAP[0]: ORANGE,
+        ONE_HEAP[1]: INK,
+        Variant("LastFirst"): GREEN,
+        Variant("Registry"): BLUE,
+    },
+}
+
+
+def _looks(recording: Recording, variant: Variant) -> list[tuple[float, float]]:
+    """The times (s) of a variant's first run and the C memory held then (MB)."""
+    for _, run in recording.accepted(variant, TODAY_GO).head(1).iterrows():
+        units = [unit for unit in run.index if re.fullmatch(r"c-held-\d\d", unit)]
+        looks = [(run[f"{unit}-ms"], run[unit]) for unit in sorted(units)]
+        return [(round(ms / 1e3, 3), BLOCK_KB * held / 1e3) for ms, held in looks if ms > 0]
+    return []
+
+
+@chart("remedies-over-time", "The C memory held over time was not measured")
+def over_time(recording: Recording) -> Drawing | None:
+    """The C memory held over time by each remedy, in one run each."""
+    points = [
+        Point(
+            panel,
+            name(variant),
+            Estimate(held, held, held, 1, 1, SHOWN.confidence),
+            seconds,
+            label=f"{rounding.plain(held)} MB",
+            colour=ink,
+            data={"variant": name(variant), "go": TODAY_GO, "seconds": seconds, "unit": "MB"},
+        )
+        for panel, inks in _OVER_TIME.items()
+        for variant, ink in inks.items()
+        for seconds, held in _looks(recording, variant)
+    ]
+    most = {name: max(p.estimate.value for p in line) for name, line in by_line(points).items()}
+    return curves(
+        points,
+        "C memory held over the run: at most "
+        + ", ".join(
+            f"{rounding.plain(most[each])} MB ({each})"
+            for each in map(name, (slabs("Slab"), *ONE_HEAP))
+            if each in most
+        ),
+        Axis("time since the start of the run (s)", limits=(0, None)),
+        Axis("C memory held (MB)", limits=(0, None)),
+        kind="Line charts of the C memory held over time, one run each",
+        height=7,
+        shared=False,
+        ends=lambda p: p.line.partition(":")[0].removesuffix(", one C heap"),
+    )
+
+
 _BY_RELEASE = {
     "slabs of 64: dropped": (slabs("Slab"), SETTLED),
     "closed, with a net: slabs of 64: closed at once": (slabs("SlabClose"), SETTLED),
@@ -547,5 +610,5 @@ STUDY = Study(
     cases=tuple(_remedies()),
     document=TODAY_GO,
     claims=tuple(_claims()),
-    charts=(cost, memory, live, heap, latency, held, parallel, releases),
+    charts=(cost, memory, live, heap, latency, held, over_time, parallel, releases),
 )
