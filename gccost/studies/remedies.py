@@ -519,7 +519,7 @@ _OVER_TIME: Mapping[str, Mapping[Variant, str]] = {
 }
 
 
-def _looks(recording: Recording, variant: Variant) -> list[tuple[float, float]]:
+def looks(recording: Recording, variant: Variant) -> list[tuple[float, float]]:
     """The times (s) of a variant's first run and the C memory held then (MB)."""
     for _, run in recording.accepted(variant, TODAY_GO).head(1).iterrows():
         units = [unit for unit in run.index if re.fullmatch(r"c-held-\d\d", unit)]
@@ -543,7 +543,7 @@ def over_time(recording: Recording) -> Drawing | None:
         )
         for panel, inks in _OVER_TIME.items()
         for variant, ink in inks.items()
-        for seconds, held in _looks(recording, variant)
+        for seconds, held in looks(recording, variant)
     ]
     most = {name: max(p.estimate.value for p in line) for name, line in by_line(points).items()}
     return curves(
