@@ -27,7 +27,7 @@ from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
-from gccost.judging.machines import Machine, by_machine, travels
+from gccost.judging.machines import Machine, by_machine
 from gccost.judging.machines import machines as judge_machines
 from gccost.judging.quantities import Share
 from gccost.judging.questions import questions
@@ -404,13 +404,9 @@ class Machines:
         """A forest plot of the documents' ratios."""
         return machines.forest(self.found)
 
-    def travel(self) -> dict[str, list[str]]:
-        """The claims on their releases, by how their verdicts agree between the machines."""
-        agreed: dict[str, list[str]] = {}
-        for key in machines.keys(self.found):
-            rows = [machine.rows[key] for machine in self.found]
-            agreed.setdefault(travels(rows), []).append(f"{key[0]} on {rows[0].toolchain}")
-        return agreed
+    def agreement(self) -> Prose:
+        """The claims whose verdicts agree between the machines, and those that differ."""
+        return machines.agreement(self.found)
 
 
 def open_machines(settings: Settings | None = None) -> Machines:

@@ -33,7 +33,7 @@ from gccost.showing.tables import Markup, Prose, table
 from gccost.stats import Estimate, Width
 from gccost.studies import siebenmann
 from gccost.studies.cloudflare import MOST_PROCS, RATE, turns
-from gccost.studies.common import levels, measured
+from gccost.studies.common import measured, scaled
 
 # === Cases ===========================================================================
 
@@ -463,7 +463,17 @@ def parts(recording: Recording) -> Drawing | None:
     """The parts of the costs, on every release."""
     twice = "two calls into C"
     points = _lines(recording, (MANUAL, PAIR), _FREE)
-    points += levels_over(recording, _FREE, twice, 2.0)
+    points += [
+        replace(
+            p,
+            line=twice,
+            estimate=scaled(p.estimate, 2),
+            raw=[2 * ns for ns in p.raw],
+            label=rounding.nanoseconds(2 * p.estimate.value),
+            data={**p.data, "variant": twice},
+        )
+        for p in _lines(recording, (ONE_CALL,), _FREE)
+    ]
     for panel, column in ((_RECORD, "slope"), (_EMPTY, "intercept")):
         for go in recording.releases:
             values = recording.walks(ATTACH, go)[column]
@@ -494,26 +504,6 @@ def parts(recording: Recording) -> Drawing | None:
         height=6,
         shared=False,
     )
-
-
-def levels_over(recording: Recording, panel: str, line: str, factor: float) -> list[Point]:
-    """A line for several calls into C over the releases."""
-    data = {"unit": "ns"}
-    return [
-        replace(point, x=_at(go))
-        for go in recording.releases
-        for point in levels(
-            recording,
-            panel,
-            line,
-            go,
-            [(_at(go), CALL)],
-            "ns/op",
-            factor=factor,
-            data=data,
-            colour=INK,
-        )
-    ]
 
 
 @chart("releases-sizes", NOTHING)
