@@ -332,9 +332,9 @@ def listing(path: str) -> Prose:
 
 
 def say(*paragraphs: str) -> None:
-    """Display paragraphs of prose."""
-    prose = Prose("\n\n".join(" ".join(text.split()) for text in paragraphs))
-    display(prose)
+    """Display paragraphs of prose, if there are any."""
+    if paragraphs:
+        display(Prose("\n\n".join(" ".join(text.split()) for text in paragraphs)))
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,10 @@ from gccost.judging.recording import Recording
 from gccost.judging.rules import AtMost
 from gccost.measuring.cases import Case, Ratio, Variant, profiled
 from gccost.measuring.toolchains import TODAY_GO
+from gccost.showing import tables
 from gccost.showing.figures import BLUE, GREEN, ORANGE
 from gccost.showing.plots import Axis, Drawing, Point, by_panel, chart, curves, dots
+from gccost.showing.tables import Markup
 from gccost.studies.common import counted, in_percent, levels, measured, scaled, timed
 from gccost.studies.runtime import patched
 
@@ -184,6 +186,20 @@ def shares(recording: Recording) -> Drawing | None:
         "share of CPU time (%)",
         kind="A dot plot of shares of CPU time",
     )
+
+
+def summary(recording: Recording) -> Markup:
+    """A table of the shares of the CPU time, and of an operation's time."""
+    phases = {"registering": (REGISTERING,), "all phases": (), "own functions": (stacks.FUNCTIONS,)}
+    rows = [
+        (
+            load.name,
+            *(share(recording, load.judged, *each).label for each in phases.values()),
+            rounding.duration(recording.level(load.closed, TODAY_GO).value),
+        )
+        for load in WORKLOADS
+    ]
+    return tables.table(("share of CPU time", *phases, "an operation, closed"), rows)
 
 
 # Each chart's metric, and how its values are written.

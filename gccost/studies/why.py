@@ -26,9 +26,10 @@ from gccost.measuring.toolchains import (
     TODAY_GO,
     number,
 )
-from gccost.showing import plots
+from gccost.showing import plots, tables
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE
 from gccost.showing.plots import Axis, Drawing, Point, by_line, chart, curves, dots
+from gccost.showing.tables import Cell, Markup
 from gccost.stats import amount
 from gccost.studies.common import counted, levels, release
 
@@ -503,6 +504,47 @@ def programs(recording: Recording) -> Drawing | None:
         f"and the CPU time that it adds to an operation (handles of 16 bytes, Go {TODAY_GO})",
         kind="A dot plot of the records passed",
     )
+
+
+# === Tables and sentences ============================================================
+
+
+def orders(recording: Recording) -> Markup:
+    """A table of what each record in the list adds to a call, by order and size."""
+    rows = [
+        [Cell(f"{size}-byte objects"), *(tables.estimate(slope, "ns") for slope in slopes)]
+        for size in (CACHED, SMALL)
+        for slopes in [
+            [recording.slope(attach("AttachFinalizer", o, size), TODAY_GO) for o in ORDERS]
+        ]
+    ]
+    return tables.table(("SetFinalizer, for each record", *ORDERS), rows)
+
+
+def mixed(recording: Recording) -> list[str]:
+    """How a cleanup's cost changes from the loop to a program with other objects."""
+    where = ((0, 0), (POOL, MIXED))
+    pairs = [Ratio(program("Cleanup", *of), program("Plain", *of), CPU) for of in where]
+    passed, fewer = (
+        recording.amount(program("Lists", *of), TODAY_GO, "passed-records/op").value for of in where
+    )
+    loop, most = (recording.added(pair, TODAY_GO) for pair in pairs)
+    if not loop.samples or not most.samples:
+        return []
+    meaning = "The intervals of these two costs overlap, so which one is higher is undecided."
+    if most.low > loop.high:
+        although = " although a walk passes fewer records" if fewer < passed else ""
+        meaning = f"So the cost rises{although}."
+    elif most.high < loop.low:
+        meaning = "So a cleanup is cheaper there."
+    return [
+        f"In the loop that allocates only handles AddCleanup passes {rounding.plain(passed)} "
+        f"records, and a cleanup adds {rounding.interval(loop, 'ns')} of CPU time. With {MIXED} "
+        f"other objects for each handle and {rounding.count(POOL)} handles in use AddCleanup "
+        f"passes {rounding.plain(fewer)} records, and a cleanup adds "
+        f"{rounding.interval(most, 'ns')}. {meaning}",
+        "The section [What programs pay for](#what-programs-pay-for) names the cause.",
+    ]
 
 
 # === The study =======================================================================
