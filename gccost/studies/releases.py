@@ -243,23 +243,6 @@ def causes(recording: Recording) -> list[str]:
     return said
 
 
-def ratios(recording: Recording) -> list[str]:
-    """A finalizer's cost relative to a manual free, first and last, and where it changed."""
-    if not recording.releases:
-        return []
-    told = [
-        f"{rounding.interval(RATIOS[0].estimate(recording, go), 'ratio')} a manual free on "
-        f"Go {minor(go)}"
-        for go in (recording.releases[0], recording.releases[-1])
-    ]
-    steps = jumps(recording, RATIOS[0]).items()
-    changed = ", ".join(f"Go {minor(go)} ({change(step)})" for go, step in steps)
-    return [
-        f"A finalizer costs {told[0]}, and {told[1]}. Releases on which the ratio changed "
-        f"significantly (99 %): {changed or 'none'}."
-    ]
-
-
 def notes() -> Markup:
     """The lines of the release notes that concern these costs, in our words."""
     rows = published.table("release-notes")[["release", "what", "link"]]

@@ -26,10 +26,9 @@ from gccost.measuring.toolchains import (
     TODAY_GO,
     number,
 )
-from gccost.showing import plots, tables
+from gccost.showing import plots
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE
 from gccost.showing.plots import Axis, Drawing, Point, by_line, chart, curves, dots
-from gccost.showing.tables import Cell, Markup
 from gccost.stats import amount
 from gccost.studies.common import counted, levels, release
 
@@ -506,19 +505,7 @@ def programs(recording: Recording) -> Drawing | None:
     )
 
 
-# === Tables and sentences ============================================================
-
-
-def orders(recording: Recording) -> Markup:
-    """A table of what each record in the list adds to a call, by order and size."""
-    rows = [
-        [Cell(f"{size}-byte objects"), *(tables.estimate(slope, "ns") for slope in slopes)]
-        for size in (CACHED, SMALL)
-        for slopes in [
-            [recording.slope(attach("AttachFinalizer", o, size), TODAY_GO) for o in ORDERS]
-        ]
-    ]
-    return tables.table(("SetFinalizer, for each record", *ORDERS), rows)
+# === Sentences =====================================================================
 
 
 def mixed(recording: Recording) -> list[str]:
