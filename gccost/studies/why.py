@@ -447,8 +447,7 @@ def live(recording: Recording) -> Drawing | None:
     points += among_live(recording, "Stop", "Stop", BLUE)
     last = cleanups[-1]
     title = f"With {rounding.count(last.x)} live handles a random AddCleanup takes {last.label}"
-    micro, name = [(math.nan, attach("AttachCleanup"))], "the microbenchmark's call"
-    data = {"unit": "ns"}
+    micro, name, data = attach("AttachCleanup"), "the microbenchmark's call", {"unit": "ns"}
     for p in levels(recording, "", name, TODAY_GO, micro, CPU, data=data, colour=MUTED):
         points.append(replace(p, line=f"microbenchmark's\nAddCleanup: {p.label}"))
         title += f", {rounding.times(last.estimate.value / p.estimate.value)} {name}"
@@ -485,7 +484,7 @@ def programs(recording: Recording) -> Drawing | None:
             panel,
             name,
             TODAY_GO,
-            [(math.nan, lists)],
+            lists,
             "passed-records/op",
             rounding.plain,
             find=counted,
@@ -503,35 +502,6 @@ def programs(recording: Recording) -> Drawing | None:
         f"and the CPU time that it adds to an operation (handles of 16 bytes, Go {TODAY_GO})",
         kind="A dot plot of the records passed",
     )
-
-
-# === Sentences =====================================================================
-
-
-def mixed(recording: Recording) -> list[str]:
-    """How a cleanup's cost changes from the loop to a program with other objects."""
-    where = ((0, 0), (POOL, MIXED))
-    pairs = [Ratio(program("Cleanup", *of), program("Plain", *of), CPU) for of in where]
-    passed, fewer = (
-        recording.amount(program("Lists", *of), TODAY_GO, "passed-records/op").value for of in where
-    )
-    loop, most = (recording.added(pair, TODAY_GO) for pair in pairs)
-    if not loop.samples or not most.samples:
-        return []
-    meaning = "The intervals of these two costs overlap, so which one is higher is undecided."
-    if most.low > loop.high:
-        although = " although a walk passes fewer records" if fewer < passed else ""
-        meaning = f"So the cost rises{although}."
-    elif most.high < loop.low:
-        meaning = "So a cleanup is cheaper there."
-    return [
-        f"In the loop that allocates only handles AddCleanup passes {rounding.plain(passed)} "
-        f"records, and a cleanup adds {rounding.interval(loop, 'ns')} of CPU time. With {MIXED} "
-        f"other objects for each handle and {rounding.count(POOL)} handles in use AddCleanup "
-        f"passes {rounding.plain(fewer)} records, and a cleanup adds "
-        f"{rounding.interval(most, 'ns')}. {meaning}",
-        "The section [What programs pay for](#what-programs-pay-for) names the cause.",
-    ]
 
 
 # === The study =======================================================================
