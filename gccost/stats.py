@@ -208,6 +208,34 @@ def amount(values: ArrayLike, width: Width = SHOWN) -> Estimate:
     return Estimate(value, value - half, value + half, x.size, x.size, width.confidence)
 
 
+def linearity(x: ArrayLike, times: ArrayLike, width: Width = SHOWN) -> Estimate:
+    """Estimate the r² of the straight line through the undisturbed cost at each x.
+
+    `times` has a row per round and a column per x. The interval is that of a bootstrap over
+    the rounds, widened as all others are: with a truth on a bound, at most 1 % of simulated
+    campaigns decided wrongly (without it 2 to 18 %).
+    """
+    logs = np.log(np.asarray(times, dtype=np.float64))
+    at = np.asarray(x, dtype=np.float64)
+    offsets = at - at.mean()
+
+    def r2(logs: Floats) -> Floats:
+        costs = np.exp(_quantile(np.swapaxes(logs, -1, -2), LOW))
+        costs -= costs.mean(axis=-1, keepdims=True)
+        explained = (costs @ offsets) ** 2 / (offsets @ offsets)
+        return np.asarray(explained / (costs**2).sum(axis=-1))
+
+    value, rounds, inside = float(r2(logs)), len(logs), (1 + width.confidence) / 2
+    drawn = np.random.default_rng(0).integers(rounds, size=(_DRAWS, rounds))
+    ends = np.quantile(r2(logs[drawn]), [1 - inside, inside])
+    wider = half_width(sqrt(rounds), rounds, width.confidence) / special.ndtri(inside)
+    low, high = value + wider * (ends - value) if rounds > 1 else (-inf, inf)
+    return Estimate(value, float(low), min(float(high), 1), rounds, rounds, width.confidence)
+
+
+_DRAWS = 2000
+
+
 def share(values: ArrayLike, width: Width = SHOWN) -> Estimate:
     """Estimate a share (0 to 1), such as a share of a profile's stacks.
 

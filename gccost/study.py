@@ -14,7 +14,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -27,7 +27,7 @@ from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
-from gccost.judging.machines import Machine, by_machine, travels
+from gccost.judging.machines import Machine, by_machine
 from gccost.judging.machines import machines as judge_machines
 from gccost.judging.quantities import Share
 from gccost.judging.questions import questions
@@ -227,11 +227,12 @@ class OpenStudy:
 def open_study(name: str, settings: Settings | None = None) -> OpenStudy:
     """Open a study, measuring missing samples unless the settings say replay.
 
-    Without settings (as in notebooks) they are read from the environment.
+    Without settings (as in notebooks) they are read from the environment. If they name one
+    study, no other is measured.
     """
     settings = settings or Settings.read()
     of = declared(name)
-    if of.command or settings.mode == "replay":
+    if of.command or settings.mode == "replay" or settings.only not in ("", name):
         return _as_it_stands(of, settings)
     try:
         plan = _plan(of, settings)
@@ -259,8 +260,23 @@ def _as_it_stands(of: Study, settings: Settings) -> OpenStudy:
     run = campaign.find(_plan(of, settings, fetch=False))
     if run is None or not run.holds(of.name):
         how = of.command or f"make measure ONLY={of.name}"
-        return _replayed(of, (f"Not measured here (see {how}), so a recorded run is shown.",))
+        shown = _replayed(of, (f"Not measured here (see {how}), so a recorded run is shown.",))
+        return _beside(shown, run) if run and run.samples.exists() else shown
     return OpenStudy("measure", Recording.load(of, run), runs.passed_over(paths.runs()))
+
+
+def _beside(shown: OpenStudy, run: Run) -> OpenStudy:
+    """A recorded study with what your own run measured of the same in other studies."""
+    own = Recording.load(replace(shown.study, cases=shown.study.elsewhere), run)
+    if not own.releases:
+        return shown
+    measured = ", ".join(map(toolchains.title, own.releases))
+    said = (
+        f"Squares on the charts are measured here, on another run ({run.name}; {machine(run)}), "
+        f"with the programs of other chapters: {measured}. The two runs are not pooled."
+    )
+    recording = replace(shown.recording, beside=own)
+    return replace(shown, recording=recording, notices=(*shown.notices, said))
 
 
 def _replayed(of: Study, notices: tuple[str, ...]) -> OpenStudy:
@@ -316,9 +332,9 @@ def listing(path: str) -> Prose:
 
 
 def say(*paragraphs: str) -> None:
-    """Display paragraphs of prose."""
-    prose = Prose("\n\n".join(" ".join(text.split()) for text in paragraphs))
-    display(prose)
+    """Display paragraphs of prose, if there are any."""
+    if paragraphs:
+        display(Prose("\n\n".join(" ".join(text.split()) for text in paragraphs)))
 
 
 @dataclass(frozen=True)
@@ -388,13 +404,9 @@ class Machines:
         """A forest plot of the documents' ratios."""
         return machines.forest(self.found)
 
-    def travel(self) -> dict[str, list[str]]:
-        """The claims on their releases, by how their verdicts agree between the machines."""
-        agreed: dict[str, list[str]] = {}
-        for key in machines.keys(self.found):
-            rows = [machine.rows[key] for machine in self.found]
-            agreed.setdefault(travels(rows), []).append(f"{key[0]} on {rows[0].toolchain}")
-        return agreed
+    def agreement(self) -> Prose:
+        """The claims whose verdicts agree between the machines, and those that differ."""
+        return machines.agreement(self.found)
 
 
 def open_machines(settings: Settings | None = None) -> Machines:

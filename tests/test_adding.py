@@ -21,7 +21,7 @@ from gccost.measuring.cases import AUTO, FREE, Case
 from gccost.measuring.machine import fingerprint
 from gccost.measuring.runs import Run
 from gccost.settings import Settings
-from gccost.studies import STUDIES
+from gccost.studies import STUDIES, machines
 from gccost.study import Machines, open_machines
 from gccost.study import reference as shown
 
@@ -257,10 +257,13 @@ def test_verdicts_are_compared_between_machines(two: Machines) -> None:
         "Made-up CPU (2 CPUs)",
         "Made-up CPU (16 CPUs)",
     ]
-    travel = two.travel()
+    travel = machines.travel(two.found)
     assert {"L1 on Go 1.20.14", "L1 on Go 1.27.4"} <= set(travel["depends on the machine"])
     assert "L2a on Go 1.27.4" in travel["holds on all"]
     assert "depends on the machine" in two.ledger().text
+    counts = [len(travel.get(what, ())) for what in machines._SHARED]
+    assert two.forest().title.startswith(f"Of {sum(counts)} verdicts that two or more machines")
+    assert "\n- Decided on one machine only: " in two.agreement().markdown
     data = two.forest().data.query("claim == 'L1'")
     assert list(data["machine"]) == [*(m.label for m in two.found), "all machines"]
     low, high, mean = data["estimate"].sort_values().iloc[[0, 2, 1]]
@@ -278,7 +281,8 @@ def test_the_recorded_machines_are_compared_in_a_terminal(two: Machines, tmp_pat
 def test_one_machine_needs_no_other(folder: Path) -> None:
     reference.add(recordings.record(folder).folder, ALL)
     one = open_machines(Settings("replay"))
-    assert set(one.travel()) <= {"decided on one machine only", "undecided"}
+    assert set(machines.travel(one.found)) <= {"decided on one machine only", "undecided"}
+    assert one.agreement().markdown.startswith("One machine was recorded")
     assert one.forest().title.startswith("One machine was recorded")
 
 

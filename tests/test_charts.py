@@ -16,7 +16,7 @@ import pytest
 import recordings
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-from gccost import rounding
+from gccost import rounding, stats
 from gccost.cli import STORY
 from gccost.judging import flame, ledger
 from gccost.judging.recording import Recording
@@ -104,6 +104,14 @@ def test_every_chart_is_complete_and_says_what_it_draws(
         for value in chart.data.select_dtypes("number").get("estimate", []):
             shown = rounding.whole(float(value))
             assert shown in chart.alt, f"{shown} is drawn and not said"
+
+
+def test_each_raw_sample_is_drawn_as_a_dot_apart_from_those_it_overlaps() -> None:
+    near = [10.0, 10.001, 20.0, 30.0]
+    point = plots.Point("", "one", stats.amount(near), raw=near)
+    draw = plots.chart("dotted", "")(lambda _: plots.dots([point], "Dots", "x"))
+    paths = re.findall(r'd="((?:M[\d.]+ [\d.]+h0)+)"', draw(None).svg)
+    assert sorted(path.count("h0") for path in paths) == [1, 3]
 
 
 @pytest.mark.parametrize("name", list(CHARTS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess, run
 
@@ -15,7 +16,7 @@ from gccost.choosing import choose_release
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import published
 from gccost.judging.recording import Recording
-from gccost.measuring import builds, toolchains
+from gccost.measuring import builds, campaign, toolchains
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import (
@@ -27,9 +28,10 @@ from gccost.measuring.toolchains import (
     Toolchain,
     number,
 )
+from gccost.settings import Settings
 from gccost.showing.tables import Prose
 from gccost.showing.widgets import HEADLESS
-from gccost.studies import STUDIES, releases
+from gccost.studies import CHARTS, STUDIES, releases
 from gccost.studies.releases import (
     CLEANUP,
     COSTS,
@@ -38,6 +40,7 @@ from gccost.studies.releases import (
     RATIOS,
     STUDY,
     causes,
+    every,
     gains,
     jumps,
     minor,
@@ -45,6 +48,7 @@ from gccost.studies.releases import (
     overview,
     upgrading,
 )
+from gccost.study import _beside, open_study
 
 CHEAPER = "1.26.11"  # the release that made calls into C cheaper
 
@@ -162,6 +166,37 @@ def test_a_release_that_was_not_measured_is_left_out(tmp_path: Path) -> None:
     assert causes(empty) == []
 
 
+def test_a_run_without_the_study_is_laid_beside_a_recorded_one(
+    recording: Recording, tmp_path: Path
+) -> None:
+    assert open_study("releases", Settings("replay")).recording.beside is None
+    of = recordings.recorded(tmp_path, "addcleanup").run
+    shown = _beside(replace(open_study("releases", Settings("replay")), recording=recording), of)
+    assert shown.recording.run == recording.run
+    assert f"{of.name}; " in shown.notices[-1]
+    assert f"Go {ISSUE_GO}, Go {TODAY_GO}." in shown.notices[-1]
+    for name, lines in (("cost", 3), ("ratio", 3), ("signing", 0)):
+        data = shown.chart(f"releases-{name}").data
+        apart = data[data["variant"].str.endswith(", measured here")]
+        assert apart["variant"].nunique() == lines, name
+        assert set(apart["go"]) <= {ISSUE_GO, TODAY_GO}
+        alone = CHARTS[f"releases-{name}"](recording).data
+        assert data.drop(index=apart.index).reset_index(drop=True).equals(alone)
+    assert set(every(shown.recording)["run"]) == {recording.run.name, of.name}
+    assert set(every(recording)["run"]) == {recording.run.name}
+
+
+def test_the_table_of_releases_has_every_cost_with_its_interval(recording: Recording) -> None:
+    _, about = overview(recording)._repr_mimebundle_()
+    assert about == {"gccost": {"table": "releases"}}
+    found = every(recording).set_index(["variant", "go"])
+    assert {go for _, go in found.index} == {*GO_RELEASES}
+    row = found.loc["finalizer frees", TODAY_GO]
+    assert float(row["low"]) < float(row["cost"]) < float(row["high"])
+    assert float(row["ratio_low"]) < float(row["ratio_to_manual"]) < float(row["ratio_high"])
+    assert not found.loc["manual free", TODAY_GO]["ratio_to_manual"]
+
+
 # --- Measuring ----------------------------------------------------------------------
 
 
@@ -170,6 +205,12 @@ def test_it_is_measured_only_if_it_is_asked_for(tools: FakeTools) -> None:
     assert [of.name for of in STUDIES.values() if of.on_request] == ["releases"]
     assert "releases is skipped" not in tools.gccost("measure").stderr
     assert not tools.the_run().holds("releases")
+
+
+def test_no_other_study_is_measured_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "measure", lambda *_: pytest.fail("it measures"))
+    chapter = open_study("weimer", Settings("measure", BUDGETS["tiny"], "releases"))
+    assert chapter.mode == "replay"
 
 
 def test_releases_that_are_damaged_missing_or_do_not_build_are_named_and_left_out(

@@ -485,6 +485,13 @@ def test_a_long_chart_keeps_its_first_rows_on_the_page_and_all_in_the_file(tmp_p
     assert (tmp_path / "report" / "data" / "a-chart.csv").read_text() == rows
 
 
+def test_a_table_with_a_name_is_written_as_csv(tmp_path: Path) -> None:
+    cell = shown(text_html="<table></table>", text_plain="", text_csv="go,cost\n1.9,87\n")
+    cell.outputs[0].metadata["gccost"] = {"table": "releases"}
+    assert "<code>data/releases.csv</code>" in page_of(tmp_path, cell)
+    assert (tmp_path / "report" / "data" / "releases.csv").read_text() == "go,cost\n1.9,87\n"
+
+
 def test_headings_alike_get_anchors_of_their_own(tmp_path: Path) -> None:
     page = page_of(
         tmp_path, prose("## So what?\n\n[down](#So-what-2)", "a"), prose("## So what?", "b")

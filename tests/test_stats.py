@@ -27,6 +27,7 @@ from gccost.stats import (
     floor,
     heterogeneity,
     level,
+    linearity,
     most_unseen,
     narrowing,
     random_effects,
@@ -281,3 +282,15 @@ def test_random_effects_of_few_machines_have_a_wide_interval_or_none() -> None:
     two = random_effects([machine(1.0, 0.1), machine(2.0, 0.1)])
     assert two.low < exp(-3)
     assert two.high > exp(6)
+
+
+def test_a_disturbed_process_does_not_bend_the_line() -> None:
+    x = np.arange(9)
+    times = np.outer(np.linspace(1, 1.02, 8), 10 + 5 * x)
+    times[2, 4:] *= 1.6
+    found = linearity(x, times, JUDGED)
+    assert found.value == pytest.approx(1, abs=1e-4)
+    assert (found.rounds, found.high) == (8, 1)
+    bent = linearity(x, np.outer(np.linspace(1, 1.02, 8), 10 + x**3), JUDGED)
+    assert bent.low < bent.value < bent.high < 0.95
+    assert linearity(x, times[:1]).low == -inf

@@ -10,6 +10,7 @@ import numpy as np
 
 from gccost import stats
 from gccost.judging import stacks
+from gccost.judging.models import walked
 from gccost.measuring.cases import Quantity, Ratio, Variant
 from gccost.measuring.profiles import Profile
 from gccost.stats import SHOWN, Estimate, Width
@@ -220,10 +221,17 @@ class RatioToEither(Quantity):
 
 @dataclass(frozen=True)
 class Linearity(_OfOneArm):
-    """The r² of a straight line over the list's length, as the median over the rounds."""
+    """The r² of the straight line through the costs of a call at each length of its list.
+
+    A disturbance slows a part of a process and bends that process's line. So each length has
+    its own undisturbed cost over the rounds, as a case has, and the line goes through these.
+    """
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        return stats.amount(data.walks(self.variant, release)["r2"], width)
+        samples = data.samples(self.variant, release)
+        found = [walked(sample) for _, sample in samples.iterrows()]
+        times = [ns for lengths, ns in found if lengths and lengths == found[0][0]]
+        return stats.linearity(found[0][0], times, width) if times else stats.nothing(width)
 
 
 @dataclass(frozen=True)

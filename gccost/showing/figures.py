@@ -7,6 +7,7 @@ JupyterLab does not trust the notebook, and its data as CSV.
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -125,7 +126,7 @@ def _for_a_page(svg: str, name: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     # Round coordinates to a hundredth of a point; text between tags is unchanged.
     svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
-    svg = re.sub(r'(<g clip-path="[^"]*")>((?:\s*<use [^>]*>)+)', _share_style, svg)
+    svg = _DOTS.sub(_as_paths, svg)
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r"url\(#", f"url(#{name}-", svg)
     svg = re.sub(r'href="#', f'href="#{name}-', svg)
@@ -136,11 +137,29 @@ def _for_a_page(svg: str, name: str) -> str:
     return svg
 
 
-def _share_style(points: re.Match[str]) -> str:
-    """Write the style of equal points once, for their group."""
-    group, uses = points.groups()
-    styles = set(re.findall(r' style="[^"]*"', uses))
-    if len(styles) != 1:
-        return points[0]
-    style = styles.pop()
-    return f"{group}{style}>{uses.replace(style, '')}"
+# The dots of a line's raw samples: copies of a circle, in one style.
+_DOTS = re.compile(
+    r'<g( clip-path="[^"]*")>'
+    r'((?:\s*<use xlink:href="#(\w+)"[^>]* style="fill: (#\w+); fill-opacity: ([\d.]+)"/>)+)\s*</g>'
+)
+
+
+def _as_paths(dots: re.Match[str]) -> str:
+    """Draw dots as a few paths of points with round ends, which take a tenth of the bytes.
+
+    A path has one opacity, so dots that overlap, which is darker, are in different paths.
+    """
+    clip, uses, circle, colour, opacity = dots.groups()
+    (radius,) = re.findall(rf'id="{circle}" d="M 0 ([\d.]+)', dots.string)
+    width = 2 * float(radius)
+    paths: list[list[tuple[float, float]]] = []
+    for at in re.findall(r' x="([^"]+)" y="([^"]+)"', uses):
+        dot = float(at[0]), float(at[1])
+        free = (path for path in paths if all(math.dist(dot, other) >= width for other in path))
+        if (path := next(free, None)) is None:
+            paths.append(path := [])
+        path.append(dot)
+    style = f"fill: none; stroke: {colour}; stroke-opacity: {opacity}; stroke-width: {width:g}"
+    end = f'"{clip} style="{style}; stroke-linecap: round"/>'
+    each = ("".join(f"M{x:g} {y:g}h0" for x, y in path) for path in paths)
+    return "".join(f'<path d="{points}{end}' for points in each)

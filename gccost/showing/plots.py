@@ -46,7 +46,8 @@ class Point:
 
     `panel` and `line` name its panel and line, and `x` is its position on the line. In a dot
     plot each point has its own line, close below the previous one if its name is the same or
-    empty. In a chart of curves a point without x is a level across its panel. `raw` are its
+    empty. In a chart of curves a point without x is a level across its panel, and a line of
+    points that are `apart` is hollow squares, not joined and not named. `raw` are its
     samples, `label` is written next to it, and `published` are its published values. `data`
     are the columns of its CSV row: two before the estimate (such as variant and go), then
     any others. Without `data` the point has no row.
@@ -61,6 +62,7 @@ class Point:
     colour: str = BLUE
     published: Sequence[Mark] = ()
     dashed: bool = False
+    apart: bool = False
     data: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -404,7 +406,8 @@ def curves(
         _scaled(axes, "y", axis[panel], [])
         if i % columns == 0:
             axes.set_ylabel(axis[panel].label)
-        last = [max(line, key=lambda p: p.x) for line in by_line(group).values()]
+        joint = by_line(p for p in group if not p.apart)
+        last = [max(line, key=lambda p: p.x) for line in joint.values()]
         named = [(_values(p)[0], ends(p) if ends else p.line, p.colour) for p in last]
         if near:
             name_points(axes, [(p.x, p.estimate.value, near(p), p.colour) for p in group])
@@ -431,21 +434,23 @@ def draw(axes: Axes, points: Sequence[Point], *, joined: bool = True) -> None:
             value, ink = rounded(line[0].estimate.value), line[0].colour
             axes.axhline(value, color=ink, linewidth=1.2, linestyle=_DASHED, zorder=1)
             continue
+        ends: list[tuple[float, float]] = []
         for p in line:
             e = p.estimate
             if math.isfinite(e.low) and math.isfinite(e.high):
                 low, high = max(e.low, e.value / _FACTOR), min(e.high, e.value * _FACTOR)
-                ends = [rounded(low), rounded(high)]
-                axes.plot([p.x, p.x], ends, color=p.colour, linewidth=1.4, alpha=0.6)
-        dashed = line[0].dashed
+                ends += [(p.x, rounded(low)), (p.x, rounded(high)), (math.nan, math.nan)]
+        axes.plot(*zip(*ends, strict=True), color=line[0].colour, linewidth=1.4, alpha=0.6)
+        dashed, apart = line[0].dashed, line[0].apart
         axes.plot(
             [p.x for p in line],
             [rounded(p.estimate.value) for p in line],
             color=line[0].colour,
             linewidth=1.0 if dashed else 1.9,
-            linestyle=("-" if not dashed else _DASHED) if joined else "none",
-            marker="o",
-            markersize=2.5 if dashed else 4 if joined else 5.5,
+            linestyle=("-" if not dashed else _DASHED) if joined and not apart else "none",
+            marker="s" if apart else "o",
+            fillstyle="none" if apart else "full",
+            markersize=6 if apart else 2.5 if dashed else 4 if joined else 5.5,
         )
 
 

@@ -13,13 +13,21 @@ from gccost.stats import Estimate
 
 @dataclass(frozen=True)
 class Markup:
-    """HTML for a notebook, with an alternative in plain text."""
+    """HTML for a notebook, with an alternative in plain text.
+
+    With a name, the report also writes `csv` to data/<name>.csv.
+    """
 
     html: str
     text: str
+    csv: str = ""
+    name: str = ""
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/html": self.html, "text/plain": self.text}
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+        bundle = {"text/html": self.html, "text/plain": self.text}
+        if not self.name:
+            return bundle, {}
+        return bundle | {"text/csv": self.csv}, {"gccost": {"table": self.name}}
 
 
 @dataclass(frozen=True)

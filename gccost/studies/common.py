@@ -204,7 +204,7 @@ def levels(
     panel: str,
     line: str,
     go: str,
-    variants: Iterable[tuple[float, Variant]],
+    variants: Variant | Iterable[tuple[float, Variant]],
     metric: str,
     say: Callable[[float], str] = rounding.nanoseconds,
     *,
@@ -214,14 +214,17 @@ def levels(
     data: Mapping[str, object],
     **drawn: Any,
 ) -> list[Point]:
-    """A metric (times `factor`) at the x of each variant; unmeasured variants are left out.
+    """A metric (times `factor`) at the x of each variant, or of a variant without an x.
+
+    Unmeasured variants are left out.
 
     `say` formats a value's label and `after` is appended to it. The points' data default to
     the line (as variant) and the release; `data` overrides them, and a None in it is replaced
     by x. Other arguments are passed to `Point`.
     """
     named = {"variant": line, "go": go} | dict(data)
-    found = [(x, *find(recording, variant, go, metric)) for x, variant in variants]
+    pairs = [(math.nan, variants)] if isinstance(variants, Variant) else variants
+    found = [(x, *find(recording, variant, go, metric)) for x, variant in pairs]
     return [
         Point(
             panel,

@@ -14,9 +14,11 @@ from gccost.judging.recording import Recording
 from gccost.judging.rules import AtMost
 from gccost.measuring.cases import Case, Ratio, Variant, profiled
 from gccost.measuring.toolchains import TODAY_GO
+from gccost.showing import tables
 from gccost.showing.figures import BLUE, GREEN, ORANGE
 from gccost.showing.plots import Axis, Drawing, Point, by_panel, chart, curves, dots
-from gccost.studies.common import in_percent, measured, scaled
+from gccost.showing.tables import Markup
+from gccost.studies.common import counted, in_percent, levels, measured, scaled, timed
 from gccost.studies.runtime import patched
 
 # === Cases ===========================================================================
@@ -35,15 +37,25 @@ class Way:
 class Workload:
     """A program of gosrc/libraries, its operations, and the ways to free in it.
 
-    The first way is the library's own: finalizers or cleanups free.
+    The first way is the library's own: finalizers or cleanups free. Most programs do what
+    is `chosen`, by default the same.
     """
 
     program: str
     name: str
     n: int
     ways: tuple[Way, ...]
-    closed: Variant  # the baseline
-    judged: Variant  # what most programs do; its profile decides the claim
+    chosen: Variant | None = None
+
+    @property
+    def closed(self) -> Variant:
+        """The way that closes explicitly: the baseline."""
+        return next(way.variant for way in self.ways if way.name.startswith("closed explicitly"))
+
+    @property
+    def judged(self) -> Variant:
+        """What most programs do; its profile decides the claim."""
+        return self.chosen or self.ways[0].variant
 
 
 def _ways(benchmark: str, *more: Way) -> tuple[Way, ...]:
@@ -61,16 +73,13 @@ SQLITE = Workload(
     "go-sqlite3: prepare, step, 10 rows",
     60_000,
     _ways("Sqlite", Way(Variant("SqliteQuery"), "through database/sql, which closes", BLUE)),
-    closed=Variant("SqliteClosed"),
-    judged=Variant("SqliteQuery"),
+    chosen=Variant("SqliteQuery"),
 )
 TREES = Workload(
     "libraries/treesitter",
     "go-tree-sitter: parse, edit, parse",
     800,
     _ways("Trees", Way(Variant("TreesSlab"), "adopted by slabs of 8", GREEN)),
-    closed=Variant("TreesClosed"),
-    judged=Variant("TreesDropped"),
 )
 MESSAGES = Workload(
     "libraries/zstd",
@@ -81,8 +90,6 @@ MESSAGES = Workload(
         Way(Variant("MessagesSlab"), "adopted by slabs of 16", GREEN),
         Way(Variant("MessagesReused"), "one context for all messages", BLUE),
     ),
-    closed=Variant("MessagesClosed"),
-    judged=Variant("MessagesDropped"),
 )
 SERVER = Workload(
     "libraries/server",
@@ -92,8 +99,6 @@ SERVER = Workload(
         Way(Variant("Server"), "closed explicitly; finalizers are set and removed", BLUE),
         Way(patched(Variant("Server")), "the same, runtime without the walk"),
     ),
-    closed=Variant("Server"),
-    judged=Variant("Server"),
 )
 WORKLOADS = (SQLITE, TREES, MESSAGES, SERVER)
 _PROFILED = 2  # times the operations, for more samples in a profile
@@ -183,39 +188,40 @@ def shares(recording: Recording) -> Drawing | None:
     )
 
 
+def summary(recording: Recording) -> Markup:
+    """A table of the shares of the CPU time, and of an operation's time."""
+    phases = {"registering": (REGISTERING,), "all phases": (), "own functions": (stacks.FUNCTIONS,)}
+    rows = [
+        (
+            load.name,
+            *(share(recording, load.judged, *each).label for each in phases.values()),
+            rounding.duration(recording.level(load.closed, TODAY_GO).value),
+        )
+        for load in WORKLOADS
+    ]
+    return tables.table(("share of CPU time", *phases, "an operation, closed"), rows)
+
+
 # Each chart's metric, and how its values are written.
 _COSTS = {"ns/op": rounding.duration, "peak-rss-bytes": rounding.mebibytes}
 
 
 def _compared(recording: Recording, metric: str) -> list[Point]:
     """A metric of each way of each library, the server's aside."""
-    points = []
+    points: list[Point] = []
     for load in WORKLOADS:
         for way in load.ways:
-            if metric == "ns/op":
-                level = recording.level(way.variant, TODAY_GO, metric)
-                ratio = recording.ratio(Ratio(way.variant, load.closed), TODAY_GO)
-                compared = way.variant != load.closed and ratio.samples
-                after = f"  ({rounding.times(ratio.value)})" if compared else ""
-            else:
-                level, after = recording.amount(way.variant, TODAY_GO, metric), ""
-            points.append(
-                Point(
-                    load.name,
-                    way.name,
-                    level,
-                    raw=recording.values(way.variant, TODAY_GO, metric),
-                    label=_COSTS[metric](level.value) + after,
-                    colour=way.colour,
-                    data={
-                        "variant": way.variant.benchmark,
-                        "go": TODAY_GO,
-                        "runtime": way.variant.runtime,
-                        "unit": metric,
-                    },
-                )
+            ratio = recording.ratio(Ratio(way.variant, load.closed), TODAY_GO)
+            compared = metric == "ns/op" and way.variant != load.closed and ratio.samples
+            benchmark, runtime = way.variant.benchmark, way.variant.runtime
+            points += levels(
+                *(recording, load.name, way.name, TODAY_GO, way.variant, metric, _COSTS[metric]),
+                find=timed if metric == "ns/op" else counted,
+                after=f"  ({rounding.times(ratio.value)})" if compared else "",
+                data={"variant": benchmark, "runtime": runtime, "unit": metric},
+                colour=way.colour,
             )
-    return measured(points)
+    return points
 
 
 @chart("libraries-cost", "No library was measured")

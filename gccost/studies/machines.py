@@ -11,7 +11,7 @@ from gccost.judging.rules import Label
 from gccost.showing import tables
 from gccost.showing.figures import INK, MUTED
 from gccost.showing.plots import Drawing, Mark, Point, chart, dots
-from gccost.showing.tables import Cell, Markup
+from gccost.showing.tables import Cell, Markup, Prose
 from gccost.studies.common import VERDICT_COLOURS
 
 _GIB = 2**30
@@ -73,6 +73,36 @@ def side_by_side(found: Sequence[Machine]) -> Markup:
     return tables.table([*header, "verdicts"] if len(found) > 1 else header, rows)
 
 
+_SHARED = {
+    "holds on all": "**Hold on every machine that decides them**",
+    "fails on all": "**Do not hold on any machine that decides them**",
+    "depends on the machine": "**Depend on the machine**",
+}
+
+
+def travel(found: Sequence[Machine]) -> dict[str, list[str]]:
+    """The claims on their releases, by how their verdicts agree between the machines."""
+    agreed: dict[str, list[str]] = {}
+    for key in keys(found):
+        rows = [machine.rows[key] for machine in found]
+        agreed.setdefault(travels(rows), []).append(f"{key[0]} on {rows[0].toolchain}")
+    return agreed
+
+
+def agreement(found: Sequence[Machine]) -> Prose:
+    """How the verdicts agree, in words."""
+    if len(found) < 2:
+        return Prose("One machine was recorded, so there is nothing to compare yet.")
+    agreed = travel(found)
+    lines = [
+        f"- {said} ({len(agreed[what])}): {', '.join(agreed[what])}."
+        for what, said in _SHARED.items()
+        if what in agreed
+    ]
+    one, none = (len(agreed.get(w, ())) for w in ("decided on one machine only", "undecided"))
+    return Prose("\n".join([*lines, f"- Decided on one machine only: {one}; on none: {none}."]))
+
+
 @chart("machines", "No ratio was measured")
 def forest(found: Sequence[Machine]) -> Drawing | None:
     """Each document's ratio of times on today's release, on each machine, and their mean."""
@@ -109,12 +139,11 @@ def forest(found: Sequence[Machine]) -> Drawing | None:
                     data={"claim": key[0], "go": key[1], "machine": _ALL, "unit": "ratio"},
                 )
             )
-    agreed = [travels([m.rows[key] for m in found]) for key in keys(found)]
-    count = {what: agreed.count(what) for what in ("holds on all", "fails on all")}
+    counts = [len(travel(found).get(what, ())) for what in _SHARED]
     return dots(
         points,
-        f"Of {len(agreed)} verdicts {sum(count.values())} are the same on every machine that "
-        f"decides them, and {agreed.count('depends on the machine')} depend on the machine"
+        f"Of {sum(counts)} verdicts that two or more machines decide, {sum(counts[:2])} are the "
+        f"same, and {counts[2]} depend on the machine"
         if len(found) > 1
         else "One machine was recorded; add others to compare them",
         "ratio (log scale); diamond: published\n"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+import pandas as pd
 from matplotlib.axes import Axes
 
 from gccost import rounding, stats
 from gccost.judging import published
 from gccost.judging.claims import Study
 from gccost.judging.recording import Recording
+from gccost.measuring import cases
 from gccost.measuring.cases import AS_PUBLISHED, RECORD, Case, Ratio, Variant
 from gccost.measuring.toolchains import (
     CLEANUP_GO,
@@ -23,12 +25,15 @@ from gccost.measuring.toolchains import (
     TODAY_GO,
     number,
 )
+from gccost.showing import tables
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE
+from gccost.showing.notice import machine
 from gccost.showing.plots import Axis, Drawing, Mark, Point, by_line, chart, curves
 from gccost.showing.tables import Markup, Prose, table
 from gccost.stats import Estimate, Width
+from gccost.studies import siebenmann
 from gccost.studies.cloudflare import MOST_PROCS, RATE, turns
-from gccost.studies.common import levels, measured
+from gccost.studies.common import measured, scaled
 
 # === Cases ===========================================================================
 
@@ -74,6 +79,26 @@ def _cases() -> Iterator[Case]:
             yield Case("signing", variant, go, _SIGNATURES, traced=True, rounds=_ROUNDS)
 
 
+# The chapters on the documents' releases.
+_WHOSE = {CLOUDFLARE_GO: "ch. 4", DOCUMENT_GO: "ch. 1, 2", ISSUE_GO: "ch. 3", TODAY_GO: "today"}
+# What other studies measure with the same loop, on some of these releases.
+_ELSEWHERE = {
+    FREE: cases.FREE,
+    HEAP_FREE: cases.HEAP_FREE,
+    FINALIZER: cases.AUTO,
+    CLEANUP: cases.CLEANUP,
+    sized("Finalize", SMALLEST): siebenmann.sized("Finalize", SMALLEST),
+    **{variant: variant for variant in SIGNED.values()},
+}
+
+
+def _elsewhere() -> Iterator[Case]:
+    for go in _WHOSE:
+        for variant in _ELSEWHERE.values():
+            if variant != cases.CLEANUP or number(go) >= number(CLEANUP_GO):
+                yield Case("", variant, go, 0)
+
+
 # === Estimates =======================================================================
 
 
@@ -92,6 +117,14 @@ class Figure:
     def unit(self) -> str:
         """Its unit, one of `rounding.FORMATS`."""
         return "ratio" if self.under else "frequency" if self.metric == RATE else "ns"
+
+    @property
+    def elsewhere(self) -> Figure | None:
+        """The figure from other studies' cases; None if they do not measure it."""
+        variant, under = (_ELSEWHERE.get(v) for v in (self.variant, self.under or FREE))
+        if variant is None or under is None:
+            return None
+        return replace(self, variant=variant, under=self.under and under)
 
     def estimate(
         self, recording: Recording, *releases: str, width: Width = stats.SHOWN
@@ -222,15 +255,48 @@ def minor(go: str) -> str:
 
 
 def overview(recording: Recording) -> Markup:
-    """A table of every release: costs, and the ratios to a manual free."""
+    """A table of every release: costs, and the ratios to a manual free. Its CSV has all figures."""
     shown = (*COSTS, *RATIOS[:2], ONE_CALL, REGISTERING, PER_CYCLE)
-    return table(
+    made = table(
         ("Go", *(figure.name for figure in shown)),
         [
-            (go, *(_told(figure.estimate(recording, go), figure.unit) for figure in shown))
+            (go, *(tables.estimate(f.estimate(recording, go), f.unit) for f in shown))
             for go in recording.releases
         ],
     )
+    return replace(made, name="releases", csv=every(recording).to_csv(index=False))
+
+
+def every(recording: Recording) -> pd.DataFrame:
+    """Every cost on every release with its ratio to the manual free, and 95 % intervals.
+
+    Also has what is measured beside the recording; the column `run` tells them apart.
+    """
+    sources = [(recording, FIGURES)]
+    if recording.beside:
+        sources.append((recording.beside, tuple(e for f in FIGURES if (e := f.elsewhere))))
+    rows = [
+        (go, figure.name, figure.unit, *_written(cost), *_written(over), of.run.name, where)
+        for of, figures in sources
+        for where in [machine(of.run)]
+        for figure in figures
+        if not figure.under
+        for go in of.releases
+        if (cost := figure.estimate(of, go)).samples
+        for over in [
+            stats.nothing()
+            if figure == figures[0]
+            else replace(figure, under=figures[0].variant).estimate(of, go)
+        ]
+    ]
+    ratio = ("ratio_to_manual", "ratio_low", "ratio_high")
+    columns = ("go", "variant", "unit", "cost", "low", "high", *ratio, "run", "machine")
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _written(estimate: Estimate) -> list[str]:
+    values = (estimate.value, estimate.low, estimate.high)
+    return [rounding.written(value) if estimate.samples else "" for value in values]
 
 
 def _told(estimate: Estimate, unit: str) -> str:
@@ -283,9 +349,6 @@ def gains(recording: Recording) -> Markup:
 
 # === Charts ==========================================================================
 
-# The chapters on the documents' releases.
-_WHOSE = {CLOUDFLARE_GO: "ch. 4", DOCUMENT_GO: "ch. 1, 2", ISSUE_GO: "ch. 3", TODAY_GO: "today"}
-
 
 def _at(go: str) -> float:
     return float(number(go)[1])
@@ -298,7 +361,19 @@ def _marked(axes: Axes, _: str) -> None:
 
 
 def _lines(recording: Recording, figures: Sequence[Figure], panel: str = "") -> list[Point]:
-    """A line over the releases for each figure."""
+    """A line over the releases for each figure, and what is measured beside them."""
+    points = _of_run(recording, figures, panel)
+    if recording.beside:
+        others = [e for figure in figures if (e := figure.elsewhere)]
+        points += [
+            replace(p, line=line, apart=True, published=[], data={**p.data, "variant": line})
+            for p in _of_run(recording.beside, others, panel)
+            for line in [f"{p.line}, measured here"]
+        ]
+    return points
+
+
+def _of_run(recording: Recording, figures: Iterable[Figure], panel: str) -> list[Point]:
     return measured(
         Point(
             panel,
@@ -333,6 +408,8 @@ def _over_releases(
     label = "minor release of Go 1; dashed: the documents' releases, and today's"
     if any(point.published for point in points):
         label += "\ndiamonds: published values"
+    if any(point.apart for point in points):
+        label += "; squares: measured here"
     return curves(
         points,
         title,
@@ -386,7 +463,17 @@ def parts(recording: Recording) -> Drawing | None:
     """The parts of the costs, on every release."""
     twice = "two calls into C"
     points = _lines(recording, (MANUAL, PAIR), _FREE)
-    points += levels_over(recording, _FREE, twice, 2.0)
+    points += [
+        replace(
+            p,
+            line=twice,
+            estimate=scaled(p.estimate, 2),
+            raw=[2 * ns for ns in p.raw],
+            label=rounding.nanoseconds(2 * p.estimate.value),
+            data={**p.data, "variant": twice},
+        )
+        for p in _lines(recording, (ONE_CALL,), _FREE)
+    ]
     for panel, column in ((_RECORD, "slope"), (_EMPTY, "intercept")):
         for go in recording.releases:
             values = recording.walks(ATTACH, go)[column]
@@ -417,26 +504,6 @@ def parts(recording: Recording) -> Drawing | None:
         height=6,
         shared=False,
     )
-
-
-def levels_over(recording: Recording, panel: str, line: str, factor: float) -> list[Point]:
-    """A line for several calls into C over the releases."""
-    data = {"unit": "ns"}
-    return [
-        replace(point, x=_at(go))
-        for go in recording.releases
-        for point in levels(
-            recording,
-            panel,
-            line,
-            go,
-            [(_at(go), CALL)],
-            "ns/op",
-            factor=factor,
-            data=data,
-            colour=INK,
-        )
-    ]
 
 
 @chart("releases-sizes", NOTHING)
@@ -495,6 +562,7 @@ STUDY = Study(
     chapter="06-release-by-release",
     question="Which release changed what cleanup costs?",
     cases=tuple(_cases()),
+    elsewhere=tuple(_elsewhere()),
     command="make report ONLY=releases",
     charts=(cost, ratio, parts, sizes, signing),
 )

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 from types import MappingProxyType
 
 from matplotlib.axes import Axes
@@ -38,9 +39,9 @@ from gccost.showing.plots import Axis, Drawing, Point, by_line, chart, curves, d
 from gccost.studies.common import (
     NAMES,
     compared,
+    counted,
     levels,
     measured,
-    scaled,
     shared_work,
 )
 
@@ -379,30 +380,20 @@ def heap(recording: Recording) -> Drawing | None:
         for benchmark, ink in _HEAP_INKS.items():
             variant, by_hand = beside(benchmark, mb), beside("HeapManual", mb)
             for metric, part in (("ns/op", "the loop"), (SETTLED, "settled")):
-                estimate = recording.level(variant, TODAY_GO, metric)
-                if not estimate.samples or (variant == by_hand and metric == SETTLED):
+                if variant == by_hand and metric == SETTLED:
                     continue  # a manual free leaves nothing to collect
                 ratio = recording.ratio(Ratio(variant, by_hand, metric), TODAY_GO)
-                label = rounding.nanoseconds(estimate.value)
-                if variant != by_hand:
-                    label += f", {part}"
-                    label += f"  ({rounding.times(ratio.value)})" if ratio.samples else ""
-                points.append(
-                    Point(
-                        f"with {megabytes(mb)} of live Go memory" if mb else "on an empty heap",
-                        NAMES[benchmark],
-                        estimate,
-                        raw=recording.values(variant, TODAY_GO, metric),
-                        label=label,
-                        colour=ink,
-                        data={
-                            "variant": benchmark,
-                            "go": TODAY_GO,
-                            "mb": mb,
-                            "unit": metric,
-                            "ratio": ratio.value,
-                        },
-                    )
+                after = f"  ({rounding.times(ratio.value)})" if ratio.samples else ""
+                points += levels(
+                    recording,
+                    f"with {megabytes(mb)} of live Go memory" if mb else "on an empty heap",
+                    NAMES[benchmark],
+                    TODAY_GO,
+                    variant,
+                    metric,
+                    after="" if variant == by_hand else f", {part}{after}",
+                    data={"variant": benchmark, "mb": mb, "unit": metric, "ratio": ratio.value},
+                    colour=ink,
                 )
     ratios = {
         mb: recording.ratio(
@@ -434,20 +425,14 @@ _QUANTILES = {
 @chart("remedies-latency", "The times of the slowest operations were not measured")
 def latency(recording: Recording) -> Drawing | None:
     """The times of the slowest operations, by remedy."""
-    points = measured(
-        Point(
-            panel,
-            NAMES[variant.benchmark],
-            recording.level(variant, TODAY_GO, metric),
-            raw=recording.values(variant, TODAY_GO, metric),
-            label=rounding.duration(recording.level(variant, TODAY_GO, metric).value),
+    points: list[Point] = []
+    for (metric, panel), variant in product(_QUANTILES.items(), LATENCY):
+        line, said, data = NAMES[variant.benchmark], rounding.duration, {"unit": metric}
+        points += levels(
+            *(recording, panel, line, TODAY_GO, variant, metric, said),
+            data=data,
             colour=_colour(variant),
-            data={"variant": NAMES[variant.benchmark], "go": TODAY_GO, "unit": metric},
         )
-        for metric, panel in _QUANTILES.items()
-        for variant in LATENCY
-    )
-
     told = [
         f"{p.label} ({p.line})"
         for p in points
@@ -473,20 +458,16 @@ def held(recording: Recording) -> Drawing | None:
     points = []
     for variant in (*REMEDIES, *ONE_HEAP):
         for metric, told in _HELD.items():
-            estimate = recording.amount(variant, TODAY_GO, metric)
-            if not estimate.samples or not estimate.value:
-                continue  # a remedy that frees before it allocates again holds none
-            points.append(
-                Point(
-                    "",
-                    name(variant),
-                    scaled(estimate, BLOCK_KB),
-                    raw=BLOCK_KB * recording.values(variant, TODAY_GO, metric),
-                    label=f"{rounding.plain(BLOCK_KB * estimate.value)} kB {told}",
-                    colour=_colour(variant),
-                    data={"variant": name(variant), "go": TODAY_GO, "unit": "kB", "metric": metric},
-                )
+            points += levels(
+                *(recording, "", name(variant), TODAY_GO, variant, metric, rounding.plain),
+                factor=BLOCK_KB,
+                find=counted,
+                after=f" kB {told}",
+                data={"unit": "kB", "metric": metric},
+                colour=_colour(variant),
             )
+    # A remedy that frees before it allocates again holds none.
+    points = [p for p in points if p.estimate.value]
     most = {p.data["variant"]: p.label for p in points if p.data["metric"] == "c-held-peak"}
     named = [
         f"{most[name(variant)].removesuffix(' at most')} ({name(variant)})"

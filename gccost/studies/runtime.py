@@ -13,7 +13,7 @@ from matplotlib.ticker import MultipleLocator
 from gccost import rounding
 from gccost.judging import published, stacks
 from gccost.judging.claims import Claim, Study
-from gccost.judging.curves import WORD
+from gccost.judging.curves import WORD, per_operation
 from gccost.judging.quantities import Linearity, SavedShare, Share, SlopeRatio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import AtLeast, AtMost, Rule
@@ -32,8 +32,10 @@ from gccost.measuring.cases import (
     profiled,
 )
 from gccost.measuring.toolchains import TODAY_GO
+from gccost.showing import tables
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE
 from gccost.showing.plots import PERCENT, Axis, Drawing, Mark, Point, by_line, chart, curves, dots
+from gccost.showing.tables import Cell, Markup
 from gccost.stats import Estimate
 from gccost.studies.common import (
     Part,
@@ -431,7 +433,7 @@ def memory(recording: Recording) -> Drawing | None:
             release(recording, TODAY_GO),
             f"objects of {size} bytes",
             TODAY_GO,
-            [(math.nan, attach("AttachCleanup", bytes_=size, runtime=runtime))],
+            attach("AttachCleanup", bytes_=size, runtime=runtime),
             "off-heap-bytes/span",
             lambda taken: f"{rounding.plain(taken / _KIB)} KiB",
             find=counted,
@@ -519,7 +521,7 @@ def phases(recording: Recording) -> Drawing | None:
             phase,
             f"{what}, {name}",
             TODAY_GO,
-            [(math.nan, cycle(kind, runtime=runtime))],
+            cycle(kind, runtime=runtime),
             metric,
             find=counted,
             data={"unit": "ns", "phase": phase, "kind": what, "runtime": name},
@@ -612,7 +614,7 @@ def programs(recording: Recording) -> Drawing | None:
             "all of it",
             name,
             TODAY_GO,
-            [(math.nan, variant)],
+            variant,
             CPU,
             data=data | {"part": "all"},
             colour=colour,
@@ -632,6 +634,62 @@ def programs(recording: Recording) -> Drawing | None:
         f"CPU time of one operation (ns, Go {TODAY_GO}); parts: from CPU profiles",
         kind="A dot plot of the CPU time of an operation",
     )
+
+
+# === Tables ==========================================================================
+
+_RELATIVE = {
+    "AddCleanup, the issue's loop": (CLEANUP, "ns/op"),
+    "SetFinalizer, the same loop": (AUTO, "ns/op"),
+    "the program with other objects and cleanups": (program("Cleanup", POOL, MIXED), CPU),
+    "without specials: a manual free": (FREE, "ns/op"),
+    "without specials: allocating an 8-byte object": (sized("Allocate", SMALLEST), "ns/op"),
+    "without specials: the program with other objects": (program("Plain", POOL, MIXED), CPU),
+}
+
+
+def relative(recording: Recording) -> Markup:
+    """A table of programs' costs on each patched runtime, relative to the stock runtime."""
+    ratios = {
+        what: [Ratio(patched(variant, runtime), variant, clock) for runtime in PATCHED[1:]]
+        for what, (variant, clock) in _RELATIVE.items()
+    }
+    rows = [
+        [Cell(what), *(tables.estimate(recording.ratio(r, TODAY_GO), "ratio") for r in each)]
+        for what, each in ratios.items()
+    ]
+    return tables.table(("cost relative to stock", *PATCHED[1:]), rows)
+
+
+def each_cycle(recording: Recording) -> Markup:
+    """A table of what a live special costs in each GC cycle, and of its resident memory."""
+    rows = []
+    for what, kind in KINDS.items():
+        slopes = [recording.slope(cycle(kind, live), TODAY_GO) for live in LIVE]
+        resident = recording.amount(cycle(kind), TODAY_GO, "rss-bytes/special")
+        cells = [tables.estimate(slope, "ns") for slope in slopes]
+        rows.append([Cell(f"a live {what}"), *cells, tables.estimate(resident, "number")])
+    header = (f"{rounding.count(live)} live" for live in LIVE)
+    return tables.table(("in each GC cycle", *header, "resident bytes"), rows)
+
+
+def visits(recording: Recording) -> list[str]:
+    """The cost of the collector's visits to records in the program, from counts, in a sentence."""
+    mixed = program("Cleanup", POOL, MIXED)
+    _, found = per_operation(recording, mixed, TODAY_GO, "gc-cycles")
+    each = recording.slope(cycle("Cleanup", POOL), TODAY_GO)
+    if not found.samples or not each.samples:
+        return []
+    # The collector visits a record in each cycle of its handle's life, and once when it is dead.
+    times = 1 + POOL * found.value
+    return [
+        f"The counts give a second estimate. The program runs {rounding.plain(1e6 * found.value)} "
+        f"GC cycles for a million operations. With {rounding.count(POOL)} handles in use, the "
+        f"collector visits {rounding.plain(times)} records for each operation. A visit costs "
+        f"{rounding.interval(each, 'ns')} where the objects lie next to each other, which gives "
+        f"{rounding.nanoseconds(times * each.value)} for each operation. Here the objects lie "
+        "apart; we did not measure what a visit costs then."
+    ]
 
 
 # === The study =======================================================================

@@ -447,8 +447,7 @@ def live(recording: Recording) -> Drawing | None:
     points += among_live(recording, "Stop", "Stop", BLUE)
     last = cleanups[-1]
     title = f"With {rounding.count(last.x)} live handles a random AddCleanup takes {last.label}"
-    micro, name = [(math.nan, attach("AttachCleanup"))], "the microbenchmark's call"
-    data = {"unit": "ns"}
+    micro, name, data = attach("AttachCleanup"), "the microbenchmark's call", {"unit": "ns"}
     for p in levels(recording, "", name, TODAY_GO, micro, CPU, data=data, colour=MUTED):
         points.append(replace(p, line=f"microbenchmark's\nAddCleanup: {p.label}"))
         title += f", {rounding.times(last.estimate.value / p.estimate.value)} {name}"
@@ -485,7 +484,7 @@ def programs(recording: Recording) -> Drawing | None:
             panel,
             name,
             TODAY_GO,
-            [(math.nan, lists)],
+            lists,
             "passed-records/op",
             rounding.plain,
             find=counted,
