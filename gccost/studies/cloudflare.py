@@ -155,18 +155,8 @@ def _sweep(go: str) -> Iterator[Case]:
         min_budget = "tiny" if gogc in _PRINTED_GOGC else _gogc_since(gogc)
         variant, retained_bytes = signing(DOCUMENT_CPUS, gogc), _SIGNATURE if gogc == "off" else 0
         if gogc not in ("100", BEST_GOGC):  # measured above
-            yield Case(
-                *(
-                    "signing",
-                    variant,
-                    go,
-                    _SIGNATURES_AT_48,
-                    min_budget,
-                    LEAST_CPUS,
-                    retained_bytes,
-                    True,
-                )
-            )
+            case = Case("signing", variant, go, _SIGNATURES_AT_48, min_budget, LEAST_CPUS)
+            yield replace(case, retained_bytes=retained_bytes, traced=True)
     for gogc in ("100", BEST_GOGC):
         variant = signing(DOCUMENT_CPUS, gogc, profile="cpu")
         yield Case("signing", variant, go, _SIGNATURES_AT_48, cpus=LEAST_CPUS)

@@ -215,7 +215,13 @@ def _compared(recording: Recording, metric: str) -> list[Point]:
             compared = metric == "ns/op" and way.variant != load.closed and ratio.samples
             benchmark, runtime = way.variant.benchmark, way.variant.runtime
             points += levels(
-                *(recording, load.name, way.name, TODAY_GO, way.variant, metric, _COSTS[metric]),
+                recording,
+                load.name,
+                way.name,
+                TODAY_GO,
+                way.variant,
+                metric,
+                _COSTS[metric],
                 find=timed if metric == "ns/op" else counted,
                 after=f"  ({rounding.times(ratio.value)})" if compared else "",
                 data={"variant": benchmark, "runtime": runtime, "unit": metric},

@@ -429,7 +429,13 @@ def latency(recording: Recording) -> Drawing | None:
     for (metric, panel), variant in product(_QUANTILES.items(), LATENCY):
         line, said, data = NAMES[variant.benchmark], rounding.duration, {"unit": metric}
         points += levels(
-            *(recording, panel, line, TODAY_GO, variant, metric, said),
+            recording,
+            panel,
+            line,
+            TODAY_GO,
+            variant,
+            metric,
+            said,
             data=data,
             colour=_colour(variant),
         )
@@ -459,7 +465,13 @@ def held(recording: Recording) -> Drawing | None:
     for variant in (*REMEDIES, *ONE_HEAP):
         for metric, told in _HELD.items():
             points += levels(
-                *(recording, "", name(variant), TODAY_GO, variant, metric, rounding.plain),
+                recording,
+                "",
+                name(variant),
+                TODAY_GO,
+                variant,
+                metric,
+                rounding.plain,
                 factor=BLOCK_KB,
                 find=counted,
                 after=f" kB {told}",

@@ -205,7 +205,7 @@ def _claims() -> Iterator[Claim]:
     releases = (DOCUMENT_JDK, TODAY_JDK)
     busy = Amount(FINALIZE, "cpu-share")
     # The document had more than three busy cores.
-    yield Claim(*("W1d", "finalize-and-cleaner", busy, Effect(), releases), cpus=BUSY_CORES)
+    yield Claim("W1d", "finalize-and-cleaner", busy, Effect(), releases, cpus=BUSY_CORES)
     for name, anchor, quantity, rule in claims:
         yield Claim(name, anchor, quantity, rule, releases)
 
