@@ -29,7 +29,7 @@ from gccost.showing import tables
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE
 from gccost.showing.notice import machine
 from gccost.showing.plots import Axis, Drawing, Mark, Point, by_line, chart, curves
-from gccost.showing.tables import Markup, Prose, table
+from gccost.showing.tables import Cell, Markup, Prose, table
 from gccost.stats import Estimate, Width
 from gccost.studies import siebenmann
 from gccost.studies.cloudflare import MOST_PROCS, RATE, turns
@@ -299,10 +299,6 @@ def _written(estimate: Estimate) -> list[str]:
     return [rounding.written(value) if estimate.samples else "" for value in values]
 
 
-def _told(estimate: Estimate, unit: str) -> str:
-    return rounding.value(estimate.value, unit) if estimate.samples else "–"
-
-
 def upgrading(recording: Recording, go: str) -> Markup | Prose:
     """A table of one release next to the newest measured."""
     newest = recording.releases[-1] if recording.releases else TODAY_GO
@@ -312,12 +308,8 @@ def upgrading(recording: Recording, go: str) -> Markup | Prose:
             figure.estimate(recording, *on) for on in ((go,), (newest,), (go, newest))
         )
         if now.samples:
-            rows.append(
-                (
-                    *(figure.name, _told(then, figure.unit), _told(now, figure.unit)),
-                    "" if go == newest or not over.samples else _differs(over),
-                )
-            )
+            both = [tables.estimate(e, figure.unit) for e in (then, now)]
+            rows.append([Cell(figure.name), *both, Cell(_differs(over))])
     if not rows:
         return Prose(f"Go {go} was not measured.")
     header = ("", f"Go {minor(go)}", f"Go {minor(newest)}", "change")
@@ -325,6 +317,8 @@ def upgrading(recording: Recording, go: str) -> Markup | Prose:
 
 
 def _differs(over: Estimate) -> str:
+    if not over.samples:
+        return "–"
     return "same" if over.contains(1) else change(over)
 
 
@@ -335,13 +329,7 @@ def gains(recording: Recording) -> Markup:
     return table(
         (f"to Go {minor(newest)} from", *(figure.name for figure in shown)),
         [
-            (
-                f"Go {minor(go)}",
-                *(
-                    _differs(over) if over.samples else "–"
-                    for over in (figure.estimate(recording, go, newest) for figure in shown)
-                ),
-            )
+            (f"Go {minor(go)}", *(_differs(f.estimate(recording, go, newest)) for f in shown))
             for go in older
         ],
     )
