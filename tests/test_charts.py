@@ -231,8 +231,8 @@ def test_which_side_moved_more_is_read_from_the_data(made: Recordings) -> None:
         frame.loc[today, ["ns/op", "slice-p05-ns/op"]] *= 0.6
         return draw(replace(recording, frame=frame), "addcleanup-why").title
 
-    assert "a manual free moved more, to 0.60" in title("AllocateFree")
-    assert "AddCleanup moved more" in title("AllocateCleanup")
+    assert ": a manual free takes 0.60" in title("AllocateFree")
+    assert ": AddCleanup takes 0.6" in title("AllocateCleanup")
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -35,7 +35,8 @@ from gccost.measuring.toolchains import TODAY_GO
 from gccost.settings import Settings
 from gccost.showing import report as reporting
 from gccost.showing.execute import execute_all
-from gccost.showing.results import answers
+from gccost.showing.figures import MARKERS
+from gccost.showing.results import TEMPLATES, answers
 from gccost.showing.results import ledger as ledger_table
 from gccost.study import OpenStudy, Results, open_results
 
@@ -466,15 +467,36 @@ def test_two_charts_of_one_name_must_be_one_chart(tmp_path: Path) -> None:
         page_of(tmp_path, one, other)
 
 
-def test_a_page_that_weighs_too_much_names_the_heaviest_chart(tmp_path: Path) -> None:
-    points = "".join(f'<path d="M {n} 0"/>' for n in range(300_000))
+def test_a_page_that_weighs_too_much_names_the_heaviest_chart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporting, "LARGEST_PAGE", 1_000_000)
+    points = '<path d="M 0 0 L 99999 99999"/>' * 40_000
     heavy = shown(svg=SVG % points, text_plain="Many points.", text_csv="x\n1\n")
-    with pytest.raises(GccostError, match=r"weighs \d\.\d MB, more than 5") as caught:
+    with pytest.raises(GccostError, match=r"weighs \d\.\d MB, more than 1") as caught:
         page_of(tmp_path, heavy)
     assert "a-chart" in caught.value.hint
 
 
 # Details that readers would miss
+
+
+def luminance(colour: str) -> float:
+    """WCAG's relative luminance of #rrggbb."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return sum(share * c for share, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_every_ink_of_a_chart_can_be_read_in_light_and_dark_and_without_colour() -> None:
+    css = "".join((TEMPLATES / name).read_text() for name in ("results.css", "style.css"))
+    for ink in ("ink", "muted", "blue", "orange", "green", "purple"):
+        papers, inks = (re.findall(rf"--{name}: (#\w{{6}});", css) for name in ("paper", ink))
+        for paper, colour in zip(papers, inks, strict=True):
+            low, high = sorted((luminance(paper), luminance(colour)))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, f"{ink}: {colour} on {paper}"
+    markers, signs = zip(*MARKERS.values(), strict=True)
+    assert len(set(markers)) == len(set(signs)) == len(MARKERS)
 
 
 def test_a_long_chart_keeps_its_first_rows_on_the_page_and_all_in_the_file(tmp_path: Path) -> None:

@@ -22,11 +22,23 @@ from matplotlib.figure import Figure
 from gccost import rounding
 
 INK, MUTED, GRID = "#1f2328", "#59636e", "#d1d9e0"
-_PAGE_COLOURS = {INK: f"var(--ink, {INK})", MUTED: f"var(--muted, {MUTED})"}
-_PAGE_COLOURS[GRID] = f"var(--grid, {GRID})"
 
-# The Okabe-Ito colours that are visible on both white and black.
-BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#aa4499"
+# The hues of Okabe and Ito, as dark as text on white must be; a dark page has lighter ones.
+BLUE, ORANGE, GREEN, PURPLE = "#0067a3", "#b34700", "#00765a", "#97358a"
+FILLS = ("#0072b2", "#d55e00", "#009e73")  # below text, the same on every page
+
+_NAMES = {INK: "ink", MUTED: "muted", GRID: "grid"}
+_NAMES |= {BLUE: "blue", ORANGE: "orange", GREEN: "green", PURPLE: "purple"}
+
+# Each ink's marker, and the same in text, so that no chart is told by colour alone.
+MARKERS: Mapping[str, tuple[str, str]] = {
+    BLUE: ("o", "●"),
+    ORANGE: ("s", "■"),
+    GREEN: ("^", "▲"),
+    PURPLE: ("P", "✚"),
+    INK: ("v", "▼"),
+    MUTED: ("*", "★"),
+}
 
 STYLE: Mapping[str, Any] = {
     "axes.edgecolor": MUTED,
@@ -132,8 +144,8 @@ def _for_a_page(svg: str, name: str) -> str:
     svg = re.sub(r'href="#', f'href="#{name}-', svg)
     # If the page defines no background, a dark page must not show through.
     svg = svg.replace("<svg ", '<svg style="background: var(--paper, #ffffff)" ', 1)
-    for colour, variable in _PAGE_COLOURS.items():
-        svg = re.sub(rf"(?<=[:\s]){colour}", variable, svg)
+    for colour, name in _NAMES.items():
+        svg = re.sub(rf"(?<=[:\s]){colour}", f"var(--{name}, {colour})", svg)
     return svg
 
 

@@ -23,7 +23,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gccost.rounding import rounded
-from gccost.showing.figures import BLUE, INK, MUTED, PURPLE, WIDTH, Chart, finish, style
+from gccost.showing.figures import BLUE, INK, MARKERS, MUTED, PURPLE, WIDTH, Chart, finish, style
 from gccost.stats import Estimate
 
 Scale = Literal["linear", "log", "log2"]
@@ -313,7 +313,7 @@ def _lines(axes: Axes, ys: Sequence[float], lines: Sequence[Point]) -> None:
             ends = [rounded(min(max(end, limits[0]), limits[1])) for end in (e.low, e.high)]
             axes.plot(ends, [y, y], color=line.colour, linewidth=2.2, solid_capstyle="round")
         inside = rounded(max(e.value, limits[0]))  # a log scale has no place for 0
-        marker = "<" if e.value < limits[0] else "o"
+        marker = "<" if e.value < limits[0] else MARKERS[line.colour][0]
         axes.scatter([inside], [y], s=34, marker=marker, color=line.colour, zorder=3)
         label_right(axes, y, line.label, line.colour)
     diamonds(
@@ -382,11 +382,11 @@ def curves(
 
     Each curve is named at its right end, with `ends` of its last point if given, or at the
     published value of a point without an estimate. With several columns the names are in
-    the upper left. With `near` each point is named instead. Each panel has its own y axis if
-    `y` is by panel; all panels have the same one if it is `shared`. `published` are values
-    (x, y, marker) for every panel. `decorate` draws further parts of a panel after its
-    limits are set. Unless `joined`, points are not connected. Returns None if there are no
-    points.
+    the upper left. A curve's marker stands before its name. With `near` each point is named
+    instead. Each panel has its own y axis if `y` is by panel; all panels have the same one
+    if it is `shared`. `published` are values (x, y, marker) for every panel. `decorate` draws
+    further parts of a panel after its limits are set. Unless `joined`, points are not
+    connected. Returns None if there are no points.
     """
     points = list(points)
     if not points:
@@ -408,7 +408,7 @@ def curves(
             axes.set_ylabel(axis[panel].label)
         joint = by_line(p for p in group if not p.apart)
         last = [max(line, key=lambda p: p.x) for line in joint.values()]
-        named = [(_values(p)[0], ends(p) if ends else p.line, p.colour) for p in last]
+        named = [(_values(p)[0], _signed(p, ends(p) if ends else p.line), p.colour) for p in last]
         if near:
             name_points(axes, [(p.x, p.estimate.value, near(p), p.colour) for p in group])
         elif columns == 1:
@@ -421,6 +421,12 @@ def curves(
     text = title if isinstance(title, str) else title()
     headline(figure, text)
     return Drawing(figure, text, told(points, kind), table(points))
+
+
+def _signed(point: Point, name: str) -> str:
+    """A curve's name after its marker; a level and a published curve have none."""
+    drawn = point.estimate.samples and math.isfinite(point.x)
+    return f"{MARKERS[point.colour][1]} {name}" if drawn else name
 
 
 def draw(axes: Axes, points: Sequence[Point], *, joined: bool = True) -> None:
@@ -448,7 +454,7 @@ def draw(axes: Axes, points: Sequence[Point], *, joined: bool = True) -> None:
             color=line[0].colour,
             linewidth=1.0 if dashed else 1.9,
             linestyle=("-" if not dashed else _DASHED) if joined and not apart else "none",
-            marker="s" if apart else "o",
+            marker="s" if apart else MARKERS[line[0].colour][0],
             fillstyle="none" if apart else "full",
             markersize=6 if apart else 2.5 if dashed else 4 if joined else 5.5,
         )

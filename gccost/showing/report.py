@@ -291,7 +291,7 @@ def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[_Chart]:
     """The notebook's pictures, checked; their metadata get a name and a number."""
     chapter = re.match(r"\d+", path.stem)
     before = f"{int(chapter[0])}." if chapter else ""
-    number = itertools.count(1)
+    count = itertools.count(1)
     for cell in node.cells:
         location = f"{path.name}, cell {cell.get('execution_count')}"
         for output in cell.get("outputs", []):
@@ -320,7 +320,9 @@ def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[_Chart]:
                     location,
                     "use letters, digits and hyphens",
                 )
-            output.metadata["gccost"] = {"chart": name, "number": f"{before}{next(number)}"}
+            title = about.get("title", "")
+            number = f"{before}{next(count)}"
+            output.metadata["gccost"] = {"chart": name, "number": number, "title": title}
             yield _Chart(name, alt, data.get("image/svg+xml", ""), rows)
 
 

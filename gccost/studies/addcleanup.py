@@ -189,8 +189,8 @@ def _why_title(recording: Recording) -> str:
     sides = [("a manual free", by_hand), ("AddCleanup", automatic)]
     more, less = sorted(sides, key=lambda side: -abs(math.log(side[1])))
     return (
-        f"From Go {ISSUE_GO} to {TODAY_GO} the ratio went from {then} to {now}: {more[0]} moved "
-        f"more, to {rounding.plain(more[1])} of its time, {less[0]} to {rounding.plain(less[1])}"
+        f"From Go {ISSUE_GO} to {TODAY_GO} the ratio went from {then} to {now}: {more[0]} "
+        f"takes {rounding.times(more[1])} its former time, {less[0]} {rounding.times(less[1])}"
     )
 
 

@@ -256,7 +256,7 @@ def cost(recording: Recording) -> Drawing | None:
         f"and {_settled(recording, slabs('Slab', 256), Variant('Batch'))} one in batches; "
         f"a finalizer per object costs {_settled(recording, AUTO, FREE)}",
         "settled wall-clock time relative to the manual free (ratio, log scale)\n"
-        "blue: the program closes or frees; green: automatic; orange: one per object",
+        "circle: the program closes or frees; triangle: automatic; square: one per object",
         kind="A dot plot of the settled cost relative to a manual free",
         log=True,
         reference=1,

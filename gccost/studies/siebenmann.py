@@ -35,7 +35,7 @@ from gccost.measuring.cases import (
 )
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.showing import plots
-from gccost.showing.figures import BLUE, GREEN, INK, ORANGE, PURPLE
+from gccost.showing.figures import BLUE, FILLS, GREEN, INK, ORANGE, PURPLE
 from gccost.showing.plots import PERCENT, Axis, Drawing, Mark, Point, chart, curves, dots
 from gccost.stats import Estimate
 from gccost.studies.common import (
@@ -273,7 +273,8 @@ def profile(recording: Recording) -> Drawing | None:
 _DEPTH = 14  # the deepest frame drawn
 _LEAST = 0.007  # the smallest share of the time drawn
 _REST = "the rest"
-_COLOURS = {"SetFinalizer": BLUE, "collecting": ORANGE, "calling C": GREEN, _REST: "#b6bdc5"}
+_COLOURS = dict(zip(("SetFinalizer", "collecting", "calling C"), FILLS, strict=True))
+_COLOURS[_REST] = "#b6bdc5"
 _KINDS = dict.fromkeys(stacks.CALLING_C, "calling C")
 _KINDS |= dict.fromkeys(stacks.COLLECTING, "collecting") | dict.fromkeys(
     stacks.SETTING, "SetFinalizer"
@@ -356,7 +357,7 @@ def _box(axes: Axes, frame: Frame) -> None:
             name if len(name) <= letters else name[: letters - 1] + "…",
             va="center",
             fontsize=7.5,
-            color=_WHITE if ink == BLUE else _BLACK,
+            color=_WHITE if ink == FILLS[0] else _BLACK,
         )
 
 

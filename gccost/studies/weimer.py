@@ -22,7 +22,7 @@ from gccost.measuring.cases import AUTO, CLEANUP, FREE, Case, Quantity, Ratio, V
 from gccost.measuring.jdks import RELEASES, number
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_GO, TODAY_JDK
 from gccost.measuring.toolchains import title as in_words
-from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE
+from gccost.showing.figures import BLUE, FILLS, GREEN, INK, MUTED, ORANGE
 from gccost.showing.plots import (
     NO_ESTIMATE,
     Axis,
@@ -572,7 +572,7 @@ def leaks(recording: Recording) -> Drawing | None:
             found,
             vmin=0,
             vmax=LEAKED,
-            cmap=ListedColormap(["#f2f2f2", "#9ecae1", "#3182bd", ORANGE]),
+            cmap=ListedColormap(["#f2f2f2", "#9ecae1", "#3182bd", FILLS[1]]),
             annot=found.map(lambda outcome: _SIGNS[int(outcome)], na_action="ignore"),
             fmt="",
             cbar=False,
@@ -670,8 +670,8 @@ _BESIDE = (
     (TODAY_GO, "closed at once, with Cleanup.Stop", "remedies", Ratio(Variant("Stop"), FREE)),
     (TODAY_GO, "left to AddCleanup", "addcleanup", Ratio(CLEANUP, FREE)),
     (TODAY_GO, "left to a finalizer", "lemire", Ratio(AUTO, FREE)),
-    (TODAY_JDK, "closed by hand, with a Cleaner as net", "weimer", Ratio(CLEANER, KEPT)),
-    (TODAY_JDK, "closed by hand, with finalize as net", "weimer", Ratio(FINALIZE, KEPT)),
+    (TODAY_JDK, "closed explicitly, with a Cleaner as net", "weimer", Ratio(CLEANER, KEPT)),
+    (TODAY_JDK, "closed explicitly, with finalize as net", "weimer", Ratio(FINALIZE, KEPT)),
 )
 
 
