@@ -167,9 +167,9 @@ def write_all(folder: Path) -> Sequence[Path]:
     results = [
         prose("# Results\n\nEvery claim of the document, and what became of it.", "title"),
         code(
-            "from IPython.display import HTML\n"
-            'HTML(\'<aside class="warning"><p>What makes this run less trustworthy</p>'
-            "<ul><li>the machine is virtual: other guests may take its time</li></ul></aside>')",
+            "from gccost.showing.tables import stacked, warnings\n"
+            "virtual = ['the machine is virtual: other guests may take its time']\n"
+            "stacked([warnings(virtual, 'What makes this run less trustworthy')] * 2)",
             "warnings",
             "hide",
         ),

@@ -33,6 +33,7 @@ def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] =
         *([DISTURBED] if disturbed else []),
         *disturbed,
         *notices,
+        *_fixed_layout(recordings),
         *chain.from_iterable(map(_caveats, recordings)),
     ]
     return tables.stacked(
@@ -58,11 +59,7 @@ def _facts(recordings: Sequence[Recording], mode: Mode) -> Iterator[tuple[str, s
     yield "study" if len(names) == 1 else "studies", ", ".join(names)
     yield "run", f"{run.name}, {whose}, begun {manifest['created'][:10]}"
     yield "machine", machine(run)
-    releases = sorted(
-        dict.fromkeys(chain.from_iterable(recording.releases for recording in recordings)),
-        key=lambda release: (toolchains.key(release), toolchains.number(release)),
-    )
-    yield "releases", ", ".join(map(toolchains.title, releases))
+    yield "releases", _titles(chain.from_iterable(each.releases for each in recordings))
     spoken = (languages.of(recording.study) for recording in recordings)
     for compiler in dict.fromkeys(language.compiles_with for language in spoken):
         yield compiler, manifest["compilers"].get(compiler, "")
@@ -78,6 +75,13 @@ def _facts(recordings: Sequence[Recording], mode: Mode) -> Iterator[tuple[str, s
                 f"{budget}{' budget' if budget in BUDGETS else ''}; it ended because "
                 f"{summary['because']}",
             )
+
+
+def _titles(releases: Iterable[str]) -> str:
+    def order(release: str) -> tuple[str, tuple[int, ...]]:
+        return toolchains.key(release), toolchains.number(release)
+
+    return ", ".join(map(toolchains.title, sorted(dict.fromkeys(releases), key=order)))
 
 
 def _finished(recording: Recording) -> str:
@@ -102,17 +106,25 @@ def _samples(recordings: Sequence[Recording]) -> str:
     )
 
 
+def _fixed_layout(recordings: Sequence[Recording]) -> Iterator[str]:
+    fixed = _titles(
+        release
+        for recording in recordings
+        for release in recording.releases
+        if not recording.manifest["random_layout"].get(release, True)
+    )
+    if fixed:
+        yield (
+            f"{fixed}: the linker cannot randomize the layout of the Go code. Only the layout of "
+            "the C code differs between rounds, so the intervals do not cover the effect of the "
+            "other."
+        )
+
+
 def _caveats(recording: Recording) -> Iterator[str]:
     manifest = recording.manifest
     if len(recording.frame) and not _finished(recording):
         yield "This run was interrupted before its budget was spent."
-    fixed = [r for r in recording.releases if not manifest["random_layout"].get(r, True)]
-    if fixed:
-        yield (
-            f"{', '.join(map(toolchains.title, fixed))}: the linker cannot place the code at "
-            "random, so the rounds move the C code alone. What the layout of the Go code does to "
-            "these times is in none of the intervals."
-        )
     yield from manifest["warnings"]
     cases = {case.name for case in recording.study.cases}
     for name, troubles in manifest["troubles"].items():

@@ -142,6 +142,7 @@ def first_screen(rows: Iterable[Row]) -> Markup:
         documents=documents,
         count=standing(line for each in documents for line in each.lines),
         scale=scale,
+        newest=", ".join(dict.fromkeys(line.today.toolchain for line in chosen if line.today)),
     )
 
 

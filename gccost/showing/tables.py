@@ -93,7 +93,8 @@ def warnings(items: Iterable[str], heading: str) -> Markup:
     if not items:
         return Markup("", "")
     listed = "".join(f"<li>{html.escape(item)}</li>" for item in items)
-    markup = f'<aside class="warning"><p>{html.escape(heading)}</p><ul>{listed}</ul></aside>'
+    body = f"<p>{html.escape(heading)}</p><ul>{listed}</ul>"
+    markup = f'<div class="warning" role="note">{body}</div>'
     return Markup(markup, "\n".join([heading, *(f"- {item}" for item in items)]))
 
 
