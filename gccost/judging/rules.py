@@ -194,7 +194,7 @@ class Occurs(Rule):
         return published, math.inf
 
     def judge(self, measured: ExclusiveEventCount, published: float) -> Verdict:
-        where = f"at {measured.value:.0f} of {measured.looked_at} places"
+        where = f"it happens at {measured.value:.0f} of {measured.looked_at} places"
         if measured.value < published:
             most = stats.most_unseen(measured.samples, 0.99)
             if most > self.share:
@@ -202,8 +202,7 @@ class Occurs(Rule):
                 return Verdict(Label.UNDECIDED, f"{where}; {chance}")
             return Verdict(Label.FAILS, where)
         there = measured.elsewhere
-        others = f"the others at {there}" if there else "no other anywhere"
-        return Verdict(Label.HOLDS, f"{where}; {others}")
+        return Verdict(Label.HOLDS, f"{where}, and with the others at {there or 'none'}")
 
 
 @dataclass(frozen=True)

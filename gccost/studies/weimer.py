@@ -648,9 +648,9 @@ def warm_up(recording: Recording) -> Drawing | None:
     ]
     return curves(
         points,
-        f"On {in_words(on)} the first of {len(laps)} laps over the last: "
-        + ", ".join(
-            f"{line} {rounding.times(each[0].estimate.value / each[-1].estimate.value)}"
+        f"On {in_words(on)} the first of {len(laps)} laps takes this multiple of the last: "
+        + "; ".join(
+            f"{rounding.times(each[0].estimate.value / each[-1].estimate.value)} ({line})"
             for line, each in by_line(points).items()
         ),
         Axis(
