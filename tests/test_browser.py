@@ -176,16 +176,6 @@ def test_the_first_screen_has_the_answer(
     browser.visit(report / "index.html", look, window=window)
 
 
-def test_on_a_phone_the_ledger_is_read_from_top_to_bottom(browser: Browser, report: Path) -> None:
-    def look(page: Page) -> None:
-        for verdict in page.locator(".ledger .verdict").all():
-            box = verdict.bounding_box()
-            assert box["x"] + box["width"] <= PHONE[0]
-        assert page.locator(".ledger").evaluate("e => e.scrollWidth") <= PHONE[0]
-
-    browser.visit(report / "index.html", look, window=PHONE)
-
-
 @pytest.mark.parametrize("name", PAGES)
 def test_on_paper_it_is_dark_on_white_and_nothing_is_cut(
     browser: Browser, report: Path, tmp_path: Path, name: str
