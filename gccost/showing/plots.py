@@ -48,9 +48,10 @@ class Point:
     plot each point has its own line, close below the previous one if its name is the same or
     empty. In a chart of curves a point without x is a level across its panel, and a line of
     points that are `apart` is hollow squares, not joined and not named. `raw` are its
-    samples, `label` is written next to it, and `published` are its published values. `data`
-    are the columns of its CSV row: two before the estimate (such as variant and go), then
-    any others. Without `data` the point has no row.
+    samples, `label` is written next to it, and `published` are its published values. `colour`
+    is an ink of `figures.MARKERS`, which gives its marker. `data` are the columns of its CSV
+    row: two before the estimate (such as variant and go), then any others. Without `data` the
+    point has no row.
     """
 
     panel: str
