@@ -397,7 +397,7 @@ def _over_releases(
     if any(point.published for point in points):
         label += "\ndiamonds: published values"
     if any(point.apart for point in points):
-        label += "; squares: measured here"
+        label += "; hollow squares: measured here"
     return curves(
         points,
         title,
