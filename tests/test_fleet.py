@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import tarfile
+import threading
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -18,8 +22,10 @@ import pytest
 from click.testing import CliRunner
 from conftest import FakeMachine, due
 from faketools import wait_for
+from test_pack import changed, cut
 
 from gccost import cli, paths
+from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.measuring import fleet, pack, packed
 from gccost.measuring.campaign import Questions, finished, samples_of
@@ -192,7 +198,7 @@ def test_a_killed_worker_costs_the_sample_it_was_at(cluster: Cluster, archive: P
         assert f"node{machine[-1]} is measured. To add it: gccost add" in done.output
 
 
-def test_what_was_measured_on_a_machine_can_be_added(
+def test_a_campaign_resumes_after_its_scheduler_went_away(
     cluster: Cluster, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduler = cluster.schedule()
@@ -219,3 +225,212 @@ def test_what_was_measured_on_a_machine_can_be_added(
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
     copy, _ = reference.add(run_of("node1").folder, list(STUDIES.values()))
     assert copy.holds("lemire")
+
+
+# --- What does not fit, with workers in this process --------------------------------------
+
+HERE = threading.local()
+
+
+@dataclass
+class Local:
+    """A Dask client whose workers are folders of this machine. Tasks run when submitted."""
+
+    folders: tuple[Path, ...]
+    benches: float = 1
+    before: Callable[[Any], object] = lambda request: None
+    change: Callable[[Any], Any] = lambda answer: answer
+    status: str = "running"
+
+    def __post_init__(self) -> None:
+        self.workers = {str(each): SimpleNamespace(local_directory=each) for each in self.folders}
+
+    def scheduler_info(self) -> dict[str, Any]:
+        return {"workers": {name: {"resources": {"bench": self.benches}} for name in self.workers}}
+
+    def scatter(self, data: bytes, **_: object) -> bytes:
+        return data
+
+    def submit(self, _: object, *given: Any, workers: list[str], **__: object) -> Future[Any]:
+        HERE.worker = self.workers[workers[0]]
+        done: Future[Any] = Future()
+        try:
+            self.before(given[1])
+            done.set_result(self.change(fleet.take(*given)))
+        except (OSError, CancelledError) as error:
+            done.set_exception(error)
+        return done
+
+    def close(self) -> None:
+        for worker in self.workers.values():
+            if sampler := getattr(worker, "gccost_sampler", None):
+                sampler.communicate()
+
+
+@pytest.fixture(autouse=True)
+def _local(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "get_worker", lambda: HERE.worker)
+
+
+def measured(archive: Path, *folders: Path, **more: Any) -> tuple[set[str], str]:
+    """The names of the finished machines, and what was said."""
+    said: list[str] = []
+    client: Any = Local(folders, **more)
+    done, _ = fleet._Fleet(client, archive.read_bytes(), said.append).measure(len(folders), 0.2)
+    return set(done), "\n".join(said)
+
+
+def later(change: Callable[[], object]) -> Callable[[Any], None]:
+    """Make a change before the fifth task."""
+    tasks = Counter[str]()
+
+    def before(request: object) -> None:
+        tasks["asked"] += 1
+        if tasks["asked"] == 5:
+            change()
+
+    return before
+
+
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [
+        ({"boot": "node1"}, "it is on the same machine as the worker"),
+        ({"host": "node1"}, "another machine with this name is measured"),
+        ({"host": "../../elsewhere"}, "the machine's name cannot name a folder"),
+    ],
+)
+def test_a_worker_that_lies_about_its_machine_is_refused(
+    archive: Path, tmp_path: Path, second: dict[str, str], why: str
+) -> None:
+    places = place(tmp_path / "node1"), place(tmp_path / "node2", **second)
+    done, said = measured(archive, *places)
+    assert len(done) == 1
+    assert why in said
+    check_complete(archive, *done)
+    assert len(list((paths.runs() / "machines").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "value", "why"),
+    [
+        ("cpus", "4", "the machine's description changed"),
+        ("boot", "another", "the worker answers for another machine now"),
+    ],
+)
+def test_a_machine_that_changes_is_refused_until_it_changes_back(
+    archive: Path, tmp_path: Path, file: str, value: str, why: str
+) -> None:
+    node = place(tmp_path / "node1")
+    before = (node / file).read_text()
+    done, said = measured(archive, node, before=later(lambda: (node / file).write_text(value)))
+    assert not done
+    assert why in said
+    kept = run_of("node1").samples.read_bytes()
+    (node / file).write_text(before)
+    assert measured(archive, node)[0] == {"node1"}
+    assert run_of("node1").samples.read_bytes().startswith(kept)
+    check_complete(archive, "node1")
+
+
+def test_a_program_that_is_changed_meanwhile_is_refused(archive: Path, tmp_path: Path) -> None:
+    node = place(tmp_path / "node1")
+
+    def spoil() -> None:
+        for program in node.glob("*/*/programs/*"):
+            program.write_text(program.read_text() + "#")
+
+    done, said = measured(archive, node, before=later(spoil))
+    assert not done
+    assert "the program is damaged: its hash differs" in said
+
+
+def test_a_sample_of_another_case_is_a_failure(archive: Path, tmp_path: Path) -> None:
+    def change(answer: dict[str, Any]) -> dict[str, Any]:
+        return answer | {"line": answer.get("line", "").replace("AllocateFree/", "Allocated/")}
+
+    done, _ = measured(archive, place(tmp_path / "node1"), change=change)
+    assert done == {"node1"}
+    failed = run_of("node1").manifest()["failed"]
+    assert failed
+    assert all("not of this case" in said for each in failed.values() for said in each)
+
+
+def test_a_case_that_ends_its_worker_is_skipped(archive: Path, tmp_path: Path) -> None:
+    def die(request: Any) -> None:
+        if request and "AllocateFree" in request["case"]:
+            raise CancelledError
+
+    done, said = measured(archive, place(tmp_path / "node1"), before=die)
+    assert done == {"node1"}
+    assert "the worker went away" in said
+    failed = run_of("node1").manifest()["failed"]
+    assert failed
+    assert all("AllocateFree" in case for case in failed)
+    assert {said[0] for said in failed.values()} == {"the worker died 2 times in this case"}
+
+
+@pytest.mark.parametrize("benches", [0, 2])
+def test_a_worker_offers_one_bench(archive: Path, tmp_path: Path, benches: float) -> None:
+    done, said = measured(archive, place(tmp_path / "node1"), benches=benches)
+    assert not done
+    assert f"it offers {benches} of the resource bench" in said
+    assert "--resources bench=1" in said
+
+
+def test_an_unpacked_pack_is_used(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = place(tmp_path / "node1")
+    with tarfile.open(archive) as tar:
+        tar.extractall(node, filter="data")
+    monkeypatch.setenv("GCCOST_PACK", str(node / "gccost-pack"))
+    assert measured(archive, node)[0] == {"node1"}
+    assert not list(node.glob("gccost-*/gccost-pack"))  # none was sent
+    changed(missing={"1.9": "a change"})(node / "gccost-pack")
+    assert "GCCOST_PACK names another pack" in measured(archive, node)[1]
+    cut(node / "gccost-pack")
+    assert "the program is damaged" in measured(archive, node)[1]
+
+
+def archived(name: str, text: bytes) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:xz") as tar:
+        pack._add(tar, name, text, 0o644)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("archive", "why"),
+    [
+        (b"", "it is not a pack"),
+        (b"no archive", "it is not a pack"),
+        (archived("run", b""), "it is not a pack"),
+        (archived("pack.json", b"{"), "it is not a pack"),
+        (archived("pack.json", b'{"format": 1}'), "the pack has format 1"),
+    ],
+)
+def test_what_is_no_pack_is_refused(archive: bytes, why: str) -> None:
+    with pytest.raises(GccostError, match=why):
+        fleet.read(archive)
+
+
+def test_a_missing_scheduler_is_named(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "CONNECT_SECONDS", 0.2)
+    address = "tcp://127.0.0.1:9"
+    with pytest.raises(GccostError, match=f"{address}: the scheduler cannot be reached") as found:
+        fleet.measure(address, archive.read_bytes(), None, 1, 1.0, print)
+    assert "dask scheduler --host 127.0.0.1" in str(found.value)
+
+
+def test_tls_settings_are_passed_on(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(fleet, "measure", lambda *given: (seen.append(given), ({}, set()))[1])
+    files = [f"--tls-{name}={archive}" for name in ("ca-file", "cert", "key")]
+    CliRunner().invoke(cli.main, ["campaign", str(archive), *files])
+    ((scheduler, _, security, *_),) = seen
+    assert scheduler == "tcp://127.0.0.1:8786"
+    assert security.require_encryption
+    assert {security.tls_ca_file, security.tls_client_cert, security.tls_client_key} == {
+        str(archive)
+    }

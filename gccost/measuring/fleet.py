@@ -74,8 +74,7 @@ def take(mark: str, request: Answer | None, archive: bytes | None) -> Answer:
     sampler: Any = getattr(worker, "gccost_sampler", None)
     if request is None:
         if sampler is not None:  # of another campaign
-            sampler.stdin.close()
-            sampler.wait()
+            sampler.communicate()
         own = Path(worker.local_directory, f"gccost-{mark}")
         folder = Path(os.environ.get("GCCOST_PACK") or own / "gccost-pack")
         if not (folder / "run").exists():
