@@ -267,16 +267,13 @@ class Local:
                 sampler.communicate()
 
 
-@pytest.fixture(autouse=True)
-def _local(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet, "get_worker", lambda: HERE.worker)
-
-
 def measured(archive: Path, *folders: Path, **more: Any) -> tuple[set[str], str]:
     """The names of the finished machines, and what was said."""
     said: list[str] = []
     client: Any = Local(folders, **more)
-    done, _ = fleet._Fleet(client, archive.read_bytes(), said.append).measure(len(folders), 0.2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fleet, "get_worker", lambda: HERE.worker)
+        done, _ = fleet._Fleet(client, archive.read_bytes(), said.append).measure(len(folders), 0.2)
     return set(done), "\n".join(said)
 
 
