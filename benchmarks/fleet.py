@@ -12,6 +12,7 @@ import argparse
 import io
 import json
 import os
+import random
 import tarfile
 import tempfile
 import time
@@ -19,15 +20,19 @@ from concurrent.futures import Future
 from typing import Any
 
 from gccost.judging.machines import machines
-from gccost.measuring import fleet, machine, pack, packed
+from gccost.measuring import fleet, machine, pack, packed, toolchains
 from gccost.measuring.benchfmt import Sample, format_line
 from gccost.measuring.cases import BUDGETS
+from gccost.measuring.samples import TRACE
 from gccost.studies import STUDIES
 
-LEMIRE, TINY = STUDIES["lemire"], BUDGETS["tiny"]
-SECONDS = 1.0  # of a real sample, on average
+CHOSEN = [s for s in STUDIES.values() if toolchains.key(s.document) == "go" and not s.command]
+BUDGET = BUDGETS["standard"]
+CASES = {s.name: [c for c in s.cases if BUDGET.reaches(c.min_budget)] for s in CHOSEN}
+SECONDS = 0.4  # of a real sample, on average, with the check of its machine
 HERE = machine.describe()
-N = {case.name: case.scaled(TINY.scale).n for case in LEMIRE.cases}
+MEMORY = machine.memory_for_a_sample(HERE)
+N = {case.name: case.capped(MEMORY).n for cases in CASES.values() for case in cases}
 METRICS = (
     *("ns/op", "cpu-ns/op", "settled-ns/op", "settled-cpu-ns/op", "B/op", "allocs/op"),
     *("slice-p01-ns/op", "slice-p05-ns/op", "slice-p10-ns/op", "slices", "slices-ns/op"),
@@ -62,22 +67,23 @@ def take(name: str, mark: str, request: dict[str, str] | None, _: object) -> dic
     if request is None:
         return {"described": HERE, "host": f"node{name}", "pack": mark, **state}
     first, *parts = request["case"].split("/")
-    metrics = dict.fromkeys(METRICS, 70.0) | {"run-delay-share": 0.01, "elapsed-s": SECONDS}
+    metrics = {unit: random.uniform(50, 500) for unit in METRICS}
+    metrics |= {"run-delay-share": 0.01, "elapsed-s": SECONDS}
     keys = dict(part.split("=", 1) for part in parts)
     line = format_line(Sample(first, N[request["case"]], metrics, keys, procs=2))
-    return {"line": line, "files": {"cpu.pb.gz": ""}, **state}
+    return {"line": line, "files": {"cpu.pb.gz": "", TRACE: ""}, **state}
 
 
-def packed_lemire() -> bytes:
-    """A pack without programs."""
-    cases = [case for case in LEMIRE.cases if TINY.reaches(case.min_budget)]
+def archived() -> bytes:
+    """A pack of the standard budget, without programs."""
+    cases = [case for found in CASES.values() for case in found]
     told = {
         "format": packed.FORMAT,
-        "budget": TINY.name,
+        "budget": BUDGET.name,
         "made": {"commit": "", "dirty": False},
-        "studies": [packed.written(LEMIRE, tuple(cases))],
+        "studies": [packed.written(of, tuple(CASES[of.name])) for of in CHOSEN],
         "claims": [],
-        "programs": {"cstr": ""},
+        "programs": {case.program: "" for case in cases},
         "compilers": {},
         "random_layout": dict.fromkeys((case.release for case in cases), True),
         "missing": {},
@@ -100,7 +106,7 @@ def simulate(count: int, archive: bytes) -> None:
         assert len(done) == count
         samples = sum(len(run.reading().samples) for run in done.values())
         before = time.process_time()
-        judged = machines([[run] for run in list(done.values())[:50]], [LEMIRE])
+        judged = machines([[run] for run in list(done.values())[:5]], CHOSEN)
         judging = (time.process_time() - before) / len(judged)
     print(
         f"{count:5} machines: {samples:7,} samples in {seconds:5.1f} s, {cpu / samples * 1e3:4.1f} "
@@ -113,9 +119,9 @@ def simulate(count: int, archive: bytes) -> None:
 def main() -> None:
     """Simulate campaigns of growing size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("machines", type=int, nargs="*", default=[1, 10, 100, 1000])
+    parser.add_argument("machines", type=int, nargs="*", default=[1, 10, 100])
     packed.Lines.__call__ = lambda *_: None  # type: ignore[method-assign]
-    archive = packed_lemire()
+    archive = archived()
     for count in parser.parse_args().machines:
         simulate(count, archive)
 

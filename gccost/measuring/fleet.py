@@ -129,8 +129,10 @@ class FleetPlan(packed.PackedPlan):
         sample = benchfmt.parse_line(answer["line"])
         if not isinstance(sample, Sample) or (sample.full_name, sample.n) != (case.name, case.n):
             raise SampleFailed(f"the worker's sample is not of this case: {sample}", case.name)
-        for path in (profile, scratch / TRACE):
-            if path and path.name in answer["files"]:
+        for path in (profile, scratch / TRACE if case.traced else None):
+            if path and path.name not in answer["files"]:
+                raise SampleFailed(f"the worker sent no {path.name}", case.name)
+            if path:
                 write_whole(path, base64.b64decode(answer["files"][path.name]))
         return sample
 

@@ -43,7 +43,8 @@ _UNPACK = "unpack the archive again, or make the pack again"
 
 def key(build: Build) -> str:
     """A build's name in pack.json and in its binaries' names."""
-    parts = (build.program, f"go{build.release}", build.runtime, "relinked" * build.relinked)
+    program = build.program.replace("/", ".")
+    parts = (program, f"go{build.release}", build.runtime, "relinked" * build.relinked)
     return "-".join(filter(None, parts))
 
 
