@@ -20,19 +20,17 @@ from concurrent.futures import Future
 from typing import Any
 
 from gccost.judging.machines import machines
-from gccost.measuring import fleet, machine, pack, packed, toolchains
+from gccost.measuring import fleet, machine, pack, packed
 from gccost.measuring.benchfmt import Sample, format_line
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.samples import TRACE
 from gccost.studies import STUDIES
 
-CHOSEN = [s for s in STUDIES.values() if toolchains.key(s.document) == "go" and not s.command]
-BUDGET = BUDGETS["standard"]
-CASES = {s.name: [c for c in s.cases if BUDGET.reaches(c.min_budget)] for s in CHOSEN}
+STUDY, BUDGET = STUDIES["lemire"], BUDGETS["tiny"]
+CASES = tuple(case for case in STUDY.cases if BUDGET.reaches(case.min_budget))
+N = {case.name: case.scaled(BUDGET.scale).n for case in CASES}
 SECONDS = 0.4  # of a real sample, on average, with the check of its machine
 HERE = machine.describe()
-MEMORY = machine.memory_for_a_sample(HERE)
-N = {case.name: case.capped(MEMORY).n for cases in CASES.values() for case in cases}
 METRICS = (
     *("ns/op", "cpu-ns/op", "settled-ns/op", "settled-cpu-ns/op", "B/op", "allocs/op"),
     *("slice-p01-ns/op", "slice-p05-ns/op", "slice-p10-ns/op", "slices", "slices-ns/op"),
@@ -75,19 +73,18 @@ def take(name: str, mark: str, request: dict[str, str] | None, _: object) -> dic
 
 
 def archived() -> bytes:
-    """A pack of the standard budget, without programs."""
-    cases = [case for found in CASES.values() for case in found]
+    """A pack without programs."""
     told = {
         "format": packed.FORMAT,
         "budget": BUDGET.name,
         "made": {"commit": "", "dirty": False},
-        "studies": [packed.written(of, tuple(CASES[of.name])) for of in CHOSEN],
+        "studies": [packed.written(STUDY, CASES)],
         "claims": [],
-        "programs": {case.program: "" for case in cases},
+        "programs": {case.program: "" for case in CASES},
         "compilers": {},
-        "random_layout": dict.fromkeys((case.release for case in cases), True),
+        "random_layout": dict.fromkeys((case.release for case in CASES), True),
         "missing": {},
-        "binaries": {packed.key(case.build): {"none": ""} for case in cases},
+        "binaries": {packed.key(case.build): {"none": ""} for case in CASES},
     }
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:xz") as tar:
@@ -106,7 +103,7 @@ def simulate(count: int, archive: bytes) -> None:
         assert len(done) == count
         samples = sum(len(run.reading().samples) for run in done.values())
         before = time.process_time()
-        judged = machines([[run] for run in list(done.values())[:5]], CHOSEN)
+        judged = machines([[run] for run in list(done.values())[:50]], [STUDY])
         judging = (time.process_time() - before) / len(judged)
     print(
         f"{count:5} machines: {samples:7,} samples in {seconds:5.1f} s, {cpu / samples * 1e3:4.1f} "
@@ -119,7 +116,7 @@ def simulate(count: int, archive: bytes) -> None:
 def main() -> None:
     """Simulate campaigns of growing size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("machines", type=int, nargs="*", default=[1, 10, 100])
+    parser.add_argument("machines", type=int, nargs="*", default=[1, 10, 100, 1000])
     packed.Lines.__call__ = lambda *_: None  # type: ignore[method-assign]
     archive = archived()
     for count in parser.parse_args().machines:
