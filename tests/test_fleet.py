@@ -263,7 +263,7 @@ class Local:
 
     def close(self) -> None:
         for worker in self.workers.values():
-            if sampler := getattr(worker, "gccost_sampler", None):
+            for sampler in getattr(worker, "gccost_samplers", {}).values():
                 sampler.communicate()
 
 
@@ -351,6 +351,17 @@ def test_a_sample_of_another_case_is_a_failure(archive: Path, tmp_path: Path) ->
     failed = run_of("node1").manifest()["failed"]
     assert failed
     assert all("not of this case" in said for each in failed.values() for said in each)
+
+
+def test_an_answer_without_sense_concerns_its_machine_only(archive: Path, tmp_path: Path) -> None:
+    def change(answer: dict[str, Any]) -> dict[str, Any]:
+        return {} if answer.get("host") == "node1" else answer
+
+    done, said = measured(
+        archive, place(tmp_path / "node1"), place(tmp_path / "node2"), change=change
+    )
+    assert done == {"node2"}
+    assert "its answer cannot be understood" in said
 
 
 def test_a_case_that_ends_its_worker_is_skipped(archive: Path, tmp_path: Path) -> None:

@@ -71,10 +71,11 @@ def take(mark: str, request: Answer | None, archive: bytes | None) -> Answer:
     that GCCOST_PACK names, or the archive, unpacked. Answers {"lacks": ...} if there is none.
     """
     worker: Any = get_worker()
-    sampler: Any = getattr(worker, "gccost_sampler", None)
+    samplers: dict[str, Any] = vars(worker).setdefault("gccost_samplers", {})
+    sampler = samplers.get(mark)
     if request is None:
-        if sampler is not None:  # of another campaign
-            sampler.communicate()
+        if sampler is not None:  # of an earlier campaign
+            samplers.pop(mark).communicate()
         own = Path(worker.local_directory, f"gccost-{mark}")
         folder = Path(os.environ.get("GCCOST_PACK") or own / "gccost-pack")
         if not (folder / "run").exists():
@@ -82,7 +83,7 @@ def take(mark: str, request: Answer | None, archive: bytes | None) -> Answer:
                 return {"lacks": "the pack"}
             with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
                 tar.extractall(own, filter="data")
-        sampler = worker.gccost_sampler = subprocess.Popen(
+        sampler = samplers[mark] = subprocess.Popen(
             ["/bin/sh", folder / "run", "--serve"],  # by sh: it says what noexec means
             env={"PYTHON": sys.executable, **os.environ},
             stdin=subprocess.PIPE,
@@ -243,13 +244,15 @@ class _Fleet:
         with ThreadPoolExecutor(MOST_WORKERS) as pool, closing(self.client):
             while True:
                 offers = self.offers()
-                for worker in [each for each in list(self.asked) if each not in offers]:
-                    self.asked[worker].cancel()
+                for worker, task in list(self.asked.items()):
+                    if worker not in offers:
+                        task.cancel()
                 for worker in settled - offers.keys():
                     settled.remove(worker)
                     self.at.pop(worker, None)
-                for worker in offers.keys() - running.keys() - settled:
-                    running[worker] = pool.submit(self.work, worker, offers[worker])
+                if not running.keys() - offers.keys():  # else another may be of the same machine
+                    for worker in offers.keys() - running.keys() - settled:
+                        running[worker] = pool.submit(self.work, worker, offers[worker])
                 for worker in [each for each, job in running.items() if job.done()]:
                     try:
                         run = running.pop(worker).result()
@@ -262,6 +265,8 @@ class _Fleet:
                         raise
                     except GccostError as refused:
                         self.say(str(refused))
+                    except (LookupError, TypeError, ValueError) as error:
+                        self.say(f"{worker}: its answer cannot be understood: {error!r}")
                     settled.add(worker)
                 now = time.monotonic()
                 busy = now if running else busy
@@ -303,9 +308,9 @@ def measure(
     try:
         client = Client(scheduler, security=security, timeout=CONNECT_SECONDS)
         return _Fleet(client, archive, say).measure(machines, wait)
-    except (OSError, ValueError, CancelledError) as error:
+    except (OSError, RuntimeError, TypeError, ValueError, CancelledError) as error:
         raise GccostError(
             f"the scheduler cannot be reached: {error}",
             scheduler,
-            f"start it, with: dask scheduler --host 127.0.0.1; {_RESUME}",
+            f"start it with: dask scheduler --host 127.0.0.1; {_RESUME}",
         ) from None
