@@ -3,7 +3,7 @@
 Runs campaigns of made-up samples that take no time, on workers that are entries of a table, and
 judges the runs as `gccost compare` does. Prints the CPU time that this process needs for each
 sample and each run, and for how many machines that is enough. It leaves out Dask's scheduler,
-a process of its own, which needs about a millisecond for each task.
+which is a process of its own.
 """
 
 from __future__ import annotations

@@ -292,7 +292,7 @@ def later(change: Callable[[], object]) -> Callable[[Any], None]:
     ("second", "why"),
     [
         ({"boot": "node1"}, "it is on the same machine as the worker"),
-        ({"host": "node1"}, "another machine with this name is measured"),
+        ({"host": "node1"}, "it is named like the worker"),
         ({"host": "../../elsewhere"}, "the machine's name cannot name a folder"),
     ],
 )

@@ -212,18 +212,12 @@ class _Fleet:
         with self.lock:
             name = self.names.setdefault(boot, host)
             for other, (taken, booted) in self.at.items():
-                if booted == boot:
+                if boot == booted or name == taken:
+                    same = "it is on the same machine as" if boot == booted else "it is named like"
                     raise GccostError(
-                        f"it is on the same machine as the worker {other}, {taken}: their samples "
-                        "would share it",
+                        f"{same} the worker {other}, {taken}",
                         f"{worker}, {host}",
-                        "start one worker per machine",
-                    )
-                if taken == name:
-                    raise GccostError(
-                        f"another machine with this name is measured, by the worker {other}",
-                        f"{worker}, {name}",
-                        "give each machine a host name of its own",
+                        "start one worker on each machine, each with a host name of its own",
                     )
             self.at[worker] = name, boot
         return name
