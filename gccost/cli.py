@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 import pandas as pd
@@ -96,6 +96,8 @@ def _termination_exits() -> Iterator[None]:
 
 def _stopped(ctx: click.Context) -> str:
     """The message after an interruption, with the command that resumes."""
+    if "scheduler" in ctx.params:
+        return "Interrupted. Completed samples are saved; the same command resumes."
     if "budget_name" not in ctx.params:
         return "Interrupted."
     settings = {"BUDGET": ctx.params["budget_name"], "ONLY": ctx.params.get("only")}
@@ -318,6 +320,60 @@ def pack_it(
     limit = budget(budget_name)
     found = questions(chosen, limit)
     pack.make(chosen, limit, found, asked(chosen), output, arch, old_libc, _say)
+
+
+def _tls(name: str, what: str) -> Callable[[Command], Command]:
+    there = click.Path(exists=True, dir_okay=False)
+    return click.option(f"--tls-{name}", type=there, help=f"{what} (PEM).")
+
+
+@main.command("campaign")
+@click.argument("archive", default="gccost-pack.tar.xz", metavar="[PACK]", type=click.File("rb"))
+@click.option(
+    "--scheduler",
+    default="tcp://127.0.0.1:8786",
+    show_default=True,
+    help="The address of the Dask scheduler.",
+)
+@click.option("--machines", default=1, show_default=True, help="How many machines to wait for.")
+@click.option(
+    "--wait",
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait for a worker when none is busy.",
+)
+@_tls("ca-file", "The certificate authority, for tls:// addresses")
+@_tls("cert", "The client's certificate")
+@_tls("key", "The client's key")
+def campaign_on_many(
+    archive: IO[bytes], scheduler: str, machines: int, wait: float, **tls: str | None
+) -> None:
+    """Measure a pack on many machines, which are the workers of a Dask scheduler.
+
+    Start a worker on each machine with: dask worker ADDRESS --nthreads 1 --resources bench=1.
+    It needs Dask and no compiler; it gets PACK (gccost-pack.tar.xz) from here, or uses the
+    unpacked one that its variable GCCOST_PACK names. Every machine gets a run of its own in
+    data/runs/machines. The same command resumes an interrupted campaign.
+    """
+    from distributed import Security
+
+    from gccost.measuring import fleet
+
+    named = {
+        "tls_ca_file": tls["tls_ca_file"],
+        "tls_client_cert": tls["tls_cert"],
+        "tls_client_key": tls["tls_key"],
+    }
+    given = {name: value for name, value in named.items() if value}
+    security = Security(require_encryption=True, **given) if given else None
+    done, unfinished = fleet.measure(scheduler, archive.read(), security, machines, wait, _say)
+    for name, run in sorted(done.items()):
+        click.echo(f"{name} is measured. To add it: gccost add {os.path.relpath(run.folder)}")
+    for name in sorted(unfinished):
+        click.echo(f"{name} is unfinished: start its worker, and repeat this command", err=True)
+    if unfinished or len(done) < machines:
+        _say(f"{len(done)} of {max(machines, len(done) + len(unfinished))} machines are measured")
+        sys.exit(1)
 
 
 @main.command()

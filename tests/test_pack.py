@@ -21,6 +21,7 @@ from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.judging.questions import asked, questions
+from gccost.measuring import machine as hardware
 from gccost.measuring import pack, packed, runs
 from gccost.measuring.campaign import finished
 from gccost.measuring.cases import BUDGETS
@@ -71,7 +72,7 @@ def test_a_pack_measures_with_the_standard_library_alone(unpacked: Path) -> None
     (measured,) = all_runs(unpacked / "data" / "runs")
     assert measured.holds("lemire")
     assert not measured.reading().errors
-    plan = packed.plan(json.loads((unpacked / "pack.json").read_text()))
+    plan = packed.plan(json.loads((unpacked / "pack.json").read_text()), hardware.describe())
     assert finished(measured, plan)
     archive = measured.folder.with_name(f"{measured.name}.tar.gz")
     assert f"gccost add {archive.name}" in done.stdout
@@ -118,6 +119,7 @@ def test_a_study_survives_the_manifest() -> None:
     for study in STUDIES.values():
         again = packed.read_study(json.loads(json.dumps(packed.written(study, study.cases))))
         assert again.cases == study.cases
+        assert not any("/" in packed.key(case.build) for case in study.cases)  # names files
 
 
 def test_further_rounds_go_to_all_claims_up_to_the_last_look(unpacked: Path) -> None:
@@ -214,7 +216,7 @@ def test_a_clock_that_jumps_loses_no_sample(
     monkeypatch.setattr(runs, "now", lambda: "1970-01-01T00:00:00Z")
     monkeypatch.setenv("GCCOST_RUNS", str(unpacked / "runs"))
     monkeypatch.setattr(paths, "ROOT", unpacked)
-    plan = packed.plan(packed.load(unpacked))
+    plan = packed.plan(packed.load(unpacked), hardware.describe())
     measured = packed.campaign.measure(plan)
     assert not measured.reading().errors
     assert finished(measured, plan)

@@ -96,6 +96,11 @@ class Plan:
         return {go: why for tools in self.tools.values() for go, why in tools.missing.items()}
 
     @property
+    def folder(self) -> Path:
+        """Where the runs are that this plan resumes or adds to."""
+        return paths.runs()
+
+    @property
     def fingerprint(self) -> str:
         return machine.fingerprint(self.description)
 
@@ -241,7 +246,7 @@ def _has_cases(study: Experiment, plan: Plan) -> bool:
 
 def find(plan: Plan) -> Run | None:
     """The newest of your runs that this plan can resume; None if there is none."""
-    return next((r for r in reversed(runs.all_runs(paths.runs())) if fits(r, plan)), None)
+    return next((r for r in reversed(runs.all_runs(plan.folder)) if fits(r, plan)), None)
 
 
 def measure(plan: Plan, progress: Progress | None = None) -> Run:
@@ -257,7 +262,7 @@ def measure(plan: Plan, progress: Progress | None = None) -> Run:
     run = find(plan)
     if run is not None and finished(run, plan):
         return run
-    with runs.exclusive(paths.runs(), "measuring"), runs.scratch(paths.runs()) as scratch:
+    with runs.exclusive(plan.folder, "measuring"), runs.scratch(plan.folder) as scratch:
         run = begin(plan)
         run.drop_unfinished_line()
         _Campaign(run, plan, scratch, progress or (lambda done, total, what: None)).measure()
@@ -267,7 +272,7 @@ def measure(plan: Plan, progress: Progress | None = None) -> Run:
 def begin(plan: Plan) -> Run:
     """The newest run that the plan can resume, or a new one."""
     run = find(plan) or runs.create(
-        paths.runs(),
+        plan.folder,
         machine=dict(plan.description),
         fingerprint=plan.fingerprint,
         warnings=machine.warnings(plan.description),

@@ -50,7 +50,7 @@ python=${PYTHON:-python3}
     echo "gccost: $python is missing or older than Python 3.11. To fix it: PYTHON=... ./run" >&2
     exit 1
 }
-PYTHONPATH=$here exec "$python" -sPB -m gccost.measuring.packed
+PYTHONPATH=$here exec "$python" -sPB -m gccost.measuring.packed "$@"
 """
 
 

@@ -2,20 +2,25 @@
 
 It lies in an unpacked pack (see `gccost.measuring.pack`), whose `run` starts it. Rounds,
 samples and the run folder are those of every campaign. Verdicts need libraries, so all claims
-share what is left of the budget after the first rounds.
+share what is left of the budget after the first rounds. With `--serve` it only takes the
+samples that `gccost.measuring.fleet` asks for.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import platform
+import queue
 import signal
 import sys
 import tarfile
+import tempfile
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,20 +29,22 @@ from gccost import paths, processes
 from gccost.errors import GccostError, refused
 from gccost.estimates import LOOKS
 from gccost.files import writing
-from gccost.measuring import campaign, machine, samples
+from gccost.measuring import benchfmt, campaign, machine, samples
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.campaign import GOARCH, Plan, Questions, Standing, Want
 from gccost.measuring.cases import BUDGETS, Build, Case, Experiment, Variant
 from gccost.measuring.runs import Run
 
-FORMAT = 1  # of pack.json
+FORMAT = 2  # of pack.json and of the answers to a campaign
 PROGRAMS = "programs"  # the folder of the binaries
+_BOOT = Path("/proc/sys/kernel/random/boot_id")  # one for all containers of a machine
 _UNPACK = "unpack the archive again, or make the pack again"
 
 
 def key(build: Build) -> str:
     """A build's name in pack.json and in its binaries' names."""
-    parts = (build.program, f"go{build.release}", build.runtime, "relinked" * build.relinked)
+    program = build.program.replace("/", ".")
+    parts = (program, f"go{build.release}", build.runtime, "relinked" * build.relinked)
     return "-".join(filter(None, parts))
 
 
@@ -92,9 +99,14 @@ class PackedPlan(Plan):
         return samples.run_sample(binary, case, scratch, profile=profile)
 
 
-def plan(pack: Mapping[str, Any]) -> PackedPlan:
-    """The plan of a pack on this machine."""
-    description = machine.describe() | pack["made"]
+def plan(
+    pack: Mapping[str, Any],
+    described: Mapping[str, Any],
+    kind: Callable[..., PackedPlan] = PackedPlan,
+    **more: Any,
+) -> PackedPlan:
+    """The plan of a pack on the machine described, of a kind that may need `more` fields."""
+    description = {**described, **pack["made"]}
     budget = BUDGETS[pack["budget"]]
     studies = tuple(map(read_study, pack["studies"]))
     judged = {name for claim in pack["claims"] for name in claim}
@@ -107,7 +119,7 @@ def plan(pack: Mapping[str, Any]) -> PackedPlan:
         for case in campaign.chosen(study, budget, questions, description):
             pool.setdefault(case.name, case)
             owners.setdefault(case.name, study)
-    return PackedPlan(studies, budget, questions, description, {}, pool, owners, pack)
+    return kind(studies, budget, questions, description, {}, pool, owners, pack, **more)
 
 
 def standing(run: Run, pack: Mapping[str, Any]) -> Standing:
@@ -133,8 +145,7 @@ def load(folder: Path) -> dict[str, Any]:
         pack: dict[str, Any] = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise GccostError(f"the pack cannot be read: {error}", str(path), _UNPACK) from None
-    if pack["format"] != FORMAT:
-        raise GccostError(f"the pack has format {pack['format']}", str(path), "make the pack again")
+    check_format(pack, str(path))
     here = platform.machine()
     if platform.system() != "Linux" or GOARCH.get(here) != pack["goarch"]:
         raise GccostError(
@@ -145,14 +156,23 @@ def load(folder: Path) -> dict[str, Any]:
     _check_libc(pack["glibc"], folder)
     for name, known in _binaries(pack):
         binary = folder / PROGRAMS / name
-        try:
-            found = hashlib.sha256(binary.read_bytes()).hexdigest()
-        except OSError as error:
-            raise GccostError(f"cannot be read: {error.strerror}", str(binary), _UNPACK) from None
-        if found != known:
-            raise GccostError("the program is damaged: its hash differs", str(binary), _UNPACK)
+        _check_program(binary, known)
     _check_start(binary)
     return pack
+
+
+def _check_program(binary: Path, known: str) -> None:
+    try:
+        found = hashlib.sha256(binary.read_bytes()).hexdigest()
+    except OSError as error:
+        raise GccostError(f"cannot be read: {error.strerror}", str(binary), _UNPACK) from None
+    if found != known:
+        raise GccostError("the program is damaged: its hash differs", str(binary), _UNPACK)
+
+
+def check_format(pack: Mapping[str, Any], where: str) -> None:
+    if pack.get("format") != FORMAT:
+        raise GccostError(f"the pack has format {pack.get('format')}", where, "make the pack again")
 
 
 def _check_libc(needed: str, folder: Path) -> None:
@@ -196,7 +216,7 @@ def main() -> int:
     """Measure, and write the run as an archive; return the exit code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        run = campaign.measure(plan(load(paths.ROOT)), _Lines())
+        run = campaign.measure(plan(load(paths.ROOT), machine.describe()), Lines())
         archive = run.folder.with_name(f"{run.name}.tar.gz")
         with writing(archive), tarfile.open(archive, "w:gz") as tar:
             tar.add(run.folder, run.name)
@@ -213,18 +233,76 @@ def main() -> int:
     return code
 
 
-class _Lines:
-    """Progress as a line per round, with the time left."""
+class Lines:
+    """Progress as a line per round, with the time left; `of` names the machine if needed."""
 
-    said = ""
+    def __init__(self, of: str = "") -> None:
+        self.of, self.said = of, ""
 
     def __call__(self, done: float, total: float, doing: str) -> None:
         what = doing.rpartition(":")[0] or doing
         if what != self.said:
             left = f" (about {total - done:.0f} s left)" if total > done else ""
-            print(f"{time.strftime('%H:%M:%S')} {what}{left}", file=sys.stderr, flush=True)
+            print(f"{time.strftime('%H:%M:%S')} {self.of}{what}{left}", file=sys.stderr, flush=True)
             self.said = what
 
 
+# --- Samples for a campaign on many machines -------------------------------------------------
+
+
+def serve() -> int:
+    """Take the samples that standard input asks for, a line of JSON each; return the exit code.
+
+    First describes the machine. The end of the input ends the program being measured, so none
+    goes on when the worker that started this process has died.
+    """
+    asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            asked.put(json.loads(line))
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=read, daemon=True).start()
+    try:
+        pack = load(paths.ROOT)
+        described = machine.describe()
+        mine = plan(pack, described)
+        mark = hashlib.sha256((paths.ROOT / "pack.json").read_bytes()).hexdigest()
+        answer = {"described": described, "host": platform.node(), "pack": mark}
+        while True:
+            print(json.dumps(answer | _state()), flush=True)
+            request = asked.get()
+            with tempfile.TemporaryDirectory() as scratch:
+                answer = _answer(mine, request["case"], request["program"], Path(scratch))
+    except GccostError as error:
+        print(json.dumps({"refused": str(error)}), flush=True)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+
+
+def _state() -> dict[str, str]:
+    """What stays the same from one sample to the next."""
+    boot, described = _BOOT.read_text().strip(), machine.describe()
+    return {"boot": boot, "fingerprint": machine.fingerprint(described)}
+
+
+def _answer(mine: PackedPlan, name: str, program: str, scratch: Path) -> dict[str, Any]:
+    """A sample of a case as a line, with the files that its process wrote, or why it failed."""
+    case = mine.pool[name]
+    binary = paths.ROOT / PROGRAMS / program
+    _check_program(binary, mine.pack["binaries"][key(case.build)][program])
+    profile = scratch / "cpu.pb.gz" if case.variant.profile else None
+    try:
+        sample = mine.sample(binary, case, scratch, profile)
+    except samples.SampleFailed as failure:
+        return {"failed": failure.message}
+    kept = (path for path in (profile, scratch / samples.TRACE) if path and path.exists())
+    files = {path.name: base64.b64encode(path.read_bytes()).decode() for path in kept}
+    return {"line": benchfmt.format_line(sample), "files": files}
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve() if sys.argv[1:] == ["--serve"] else main())

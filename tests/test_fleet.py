@@ -1,0 +1,443 @@
+"""A campaign on many machines: each gets a complete run, and none that lies is measured."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+from click.testing import CliRunner
+from conftest import FakeMachine, due
+from faketools import wait_for
+from test_pack import changed, cut
+
+from gccost import cli, paths
+from gccost.errors import GccostError
+from gccost.judging import reference
+from gccost.measuring import fleet, pack, packed
+from gccost.measuring.campaign import Questions, finished, samples_of
+from gccost.measuring.cases import BUDGETS
+from gccost.measuring.runs import Run, all_runs
+from gccost.studies import STUDIES
+
+SMALL = replace(STUDIES["lemire"], cases=STUDIES["lemire"].cases[:3])
+# Starts the sampler without installed packages, on a machine with the host name, boot and
+# CPUs that stand in files of the worker's folder.
+PYTHON = f"""#!/bin/sh
+case $1 in -c) exec {sys.executable} "$@" ;; esac
+exec {sys.executable} -sPBS -c '
+import os, pathlib, platform, sys
+sys.path.insert(0, os.environ["PYTHONPATH"])
+from gccost.measuring import machine, packed
+here = next(p for p in pathlib.Path(sys.path[0]).parents if (p / "host").exists())
+described = machine.describe()
+machine.describe = lambda: described | {{"allowed_cpus": int((here / "cpus").read_text())}}
+platform.node = (here / "host").read_text
+packed._BOOT = here / "boot"
+sys.exit(packed.serve())'
+"""
+DASK = """
+import sys
+sys.modules["gccost"] = None  # cannot be imported
+from dask.cli import run_cli
+run_cli()
+"""
+BEHAVIOUR = """[ -z "$profile" ] || : | gzip > "$profile"
+if [ -e "$TMPDIR/hang" ]; then
+  echo >> "$TMPDIR/hang"
+  [ "$(wc -l < "$TMPDIR/hang")" -lt 6 ] || { : > "$TMPDIR/reached"; exec sleep 600; }
+fi
+line "$name"
+"""  # hangs at the fifth sample if it is to: its first start is the check of the pack
+
+
+@pytest.fixture
+def archive(machine: FakeMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A pack of three cases whose programs are scripts."""
+    build = machine.build
+    machine.behaviour = BEHAVIOUR
+    monkeypatch.setattr(
+        "gccost.measuring.builds.build",
+        lambda *given, environment, ldflags, **more: build(*given, **more),
+    )
+    python = tmp_path / "python"
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    monkeypatch.setenv("PYTHON", str(python))
+    monkeypatch.setattr(fleet, "POLL_SECONDS", 0.05)
+    made = tmp_path / "gccost-pack.tar.xz"
+    pack.make([SMALL], BUDGETS["tiny"], Questions(), [], made)
+    return made
+
+
+def place(folder: Path, host: str = "", boot: str = "", cpus: int = 2) -> Path:
+    """A worker's folder, with what its machine says of itself."""
+    folder.mkdir(exist_ok=True)
+    for name, value in (("host", host or folder.name), ("boot", boot or folder.name)):
+        (folder / name).write_text(value)
+    (folder / "cpus").write_text(str(cpus))
+    return folder
+
+
+def run_of(machine: str) -> Run:
+    (run,) = all_runs(paths.runs() / "machines" / machine)
+    return run
+
+
+def check_complete(archive: Path, machine: str) -> None:
+    """The run holds the samples of every case and round, each of them once."""
+    run = run_of(machine)
+    plan = packed.plan(fleet.read(archive.read_bytes())[0], run.manifest()["machine"])
+    assert finished(run, plan)
+    assert not run.reading().errors
+    taken = Counter((s.full_name, s.metrics["round"]) for s in samples_of(run, plan))
+    assert taken == {(name, n): k for n in (1, 2) for name, k in due(plan, n).items()}
+
+
+# --- A scheduler and workers as processes of their own ------------------------------------
+
+
+@dataclass
+class Cluster:
+    """A scheduler on loopback, and workers that have no gccost."""
+
+    folder: Path
+    stack: ExitStack = field(default_factory=ExitStack)
+    port: str = "0"
+
+    def start(self, *arguments: str, folder: Path) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", DASK, *arguments, "--no-dashboard"]
+        environment = {**os.environ, "TMPDIR": str(folder)}
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(command, cwd=folder, env=environment, stderr=log)
+        self.stack.callback(process.wait)
+        self.stack.callback(process.kill)
+        return process
+
+    def schedule(self) -> subprocess.Popen[bytes]:
+        folder, file = self.folder, self.folder / "scheduler.json"
+        file.unlink(missing_ok=True)
+        started = self.start(
+            *("scheduler", "--host", "127.0.0.1", "--port", self.port),
+            *("--scheduler-file", str(file)),
+            folder=folder,
+        )
+        assert wait_for(file.exists, seconds=60), (folder / "log").read_text()
+        self.address = str(fleet.json.loads(file.read_text())["address"])
+        self.port = self.address.rpartition(":")[2]
+        return started
+
+    def work(self, name: str, *, hangs: bool = False) -> subprocess.Popen[bytes]:
+        folder = place(self.folder / name)
+        if hangs:
+            (folder / "hang").touch()
+        else:
+            (folder / "hang").unlink(missing_ok=True)
+        options = ("--no-nanny", "--nthreads", "1", "--resources", "bench=1")
+        where = ("--local-directory", str(folder))
+        return self.start("worker", self.address, *options, *where, folder=folder)
+
+
+def is_sample(process: psutil.Process, folder: Path) -> bool:
+    environment = process.info["environ"] or {}
+    return process.name() == "sleep" and environment.get("TMPDIR") == str(folder)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, archive: Path) -> Iterator[Cluster]:
+    made = Cluster(tmp_path)
+    with made.stack:
+        yield made
+
+
+def campaign(cluster: Cluster, archive: Path, *more: str) -> Any:
+    given = ["campaign", str(archive), "--scheduler", cluster.address, "--wait", "60", *more]
+    return CliRunner().invoke(cli.main, given)
+
+
+def test_a_killed_worker_costs_the_sample_it_was_at(cluster: Cluster, archive: Path) -> None:
+    cluster.schedule()
+    names = ("node1", "node2", "node3")
+    workers = {name: cluster.work(name, hangs=name == "node2") for name in names}
+
+    def kill() -> bytes:
+        folder = cluster.folder / "node2"
+        assert wait_for((folder / "reached").exists)
+        hung = [p for p in psutil.process_iter(["environ"]) if is_sample(p, folder)]
+        kept = run_of("node2").samples.read_bytes()
+        workers["node2"].kill()
+        assert hung
+        _, orphans = psutil.wait_procs(hung, timeout=20)
+        assert not orphans  # no sample goes on without its worker
+        cluster.work("node2")
+        return kept
+
+    with ThreadPoolExecutor() as pool:
+        killing = pool.submit(kill)
+        done = campaign(cluster, archive, "--machines", "3")
+    assert run_of("node2").samples.read_bytes().startswith(killing.result())
+    assert done.exit_code == 0, done.output
+    assert "the worker went away; completed samples are saved" in done.output
+    for machine in workers:
+        check_complete(archive, machine)
+        assert f"node{machine[-1]} is measured. To add it: gccost add" in done.output
+
+
+def test_a_campaign_resumes_after_its_scheduler_went_away(
+    cluster: Cluster, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = cluster.schedule()
+    cluster.work("node1", hangs=True)
+
+    def kill() -> None:
+        assert wait_for((cluster.folder / "node1" / "reached").exists)
+        scheduler.kill()
+
+    with ThreadPoolExecutor() as pool:
+        killing = pool.submit(kill)
+        done = campaign(cluster, archive)
+    killing.result()
+    assert done.exit_code == 1
+    assert "the scheduler cannot be reached" in done.output
+    assert "completed samples are saved" in done.output
+    before = run_of("node1").samples.read_bytes()
+    assert b"Benchmark" in before
+    cluster.schedule()
+    cluster.work("node1")
+    done = campaign(cluster, archive)
+    assert done.exit_code == 0, done.output
+    assert run_of("node1").samples.read_bytes().startswith(before)
+    check_complete(archive, "node1")
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
+    copy, _ = reference.add(run_of("node1").folder, list(STUDIES.values()))
+    assert copy.holds("lemire")
+
+
+# --- What does not fit, with workers in this process --------------------------------------
+
+HERE = threading.local()
+
+
+@dataclass
+class Local:
+    """A Dask client whose workers are folders of this machine. Tasks run when submitted."""
+
+    folders: tuple[Path, ...]
+    benches: float = 1
+    before: Callable[[Any], object] = lambda request: None
+    change: Callable[[Any], Any] = lambda answer: answer
+    status: str = "running"
+
+    def __post_init__(self) -> None:
+        self.workers = {str(each): SimpleNamespace(local_directory=each) for each in self.folders}
+
+    def scheduler_info(self) -> dict[str, Any]:
+        return {"workers": {name: {"resources": {"bench": self.benches}} for name in self.workers}}
+
+    def scatter(self, data: bytes, **_: object) -> bytes:
+        return data
+
+    def submit(self, _: object, *given: Any, workers: list[str], **__: object) -> Future[Any]:
+        HERE.worker = self.workers[workers[0]]
+        done: Future[Any] = Future()
+        try:
+            self.before(given[1])
+            done.set_result(self.change(fleet.take(*given)))
+        except (OSError, CancelledError) as error:
+            done.set_exception(error)
+        return done
+
+    def close(self) -> None:
+        for worker in self.workers.values():
+            for sampler in getattr(worker, "gccost_samplers", {}).values():
+                sampler.communicate()
+
+
+def measured(archive: Path, *folders: Path, **more: Any) -> tuple[set[str], str]:
+    """The names of the finished machines, and what was said."""
+    said: list[str] = []
+    client: Any = Local(folders, **more)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fleet, "get_worker", lambda: HERE.worker)
+        done, _ = fleet._Fleet(client, archive.read_bytes(), said.append).measure(len(folders), 0.2)
+    return set(done), "\n".join(said)
+
+
+def later(change: Callable[[], object]) -> Callable[[Any], None]:
+    """Make a change before the fifth task."""
+    tasks = Counter[str]()
+
+    def before(request: object) -> None:
+        tasks["asked"] += 1
+        if tasks["asked"] == 5:
+            change()
+
+    return before
+
+
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [
+        ({"boot": "node1"}, "it is on the same machine as the worker"),
+        ({"host": "node1"}, "it is named like the worker"),
+        ({"host": "../../elsewhere"}, "the machine's name cannot name a folder"),
+    ],
+)
+def test_a_worker_that_lies_about_its_machine_is_refused(
+    archive: Path, tmp_path: Path, second: dict[str, str], why: str
+) -> None:
+    places = place(tmp_path / "node1"), place(tmp_path / "node2", **second)
+    done, said = measured(archive, *places)
+    assert len(done) == 1
+    assert why in said
+    check_complete(archive, *done)
+    assert len(list((paths.runs() / "machines").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "value", "why"),
+    [
+        ("cpus", "4", "the machine's description changed"),
+        ("boot", "another", "the worker answers for another machine now"),
+    ],
+)
+def test_a_machine_that_changes_is_refused_until_it_changes_back(
+    archive: Path, tmp_path: Path, file: str, value: str, why: str
+) -> None:
+    node = place(tmp_path / "node1")
+    before = (node / file).read_text()
+    done, said = measured(archive, node, before=later(lambda: (node / file).write_text(value)))
+    assert not done
+    assert why in said
+    kept = run_of("node1").samples.read_bytes()
+    (node / file).write_text(before)
+    assert measured(archive, node)[0] == {"node1"}
+    assert run_of("node1").samples.read_bytes().startswith(kept)
+    check_complete(archive, "node1")
+
+
+def test_a_program_that_is_changed_meanwhile_is_refused(archive: Path, tmp_path: Path) -> None:
+    node = place(tmp_path / "node1")
+
+    def spoil() -> None:
+        for program in node.glob("*/*/programs/*"):
+            program.write_text(program.read_text() + "#")
+
+    done, said = measured(archive, node, before=later(spoil))
+    assert not done
+    assert "the program is damaged: its hash differs" in said
+
+
+def test_a_sample_of_another_case_is_a_failure(archive: Path, tmp_path: Path) -> None:
+    def change(answer: dict[str, Any]) -> dict[str, Any]:
+        return answer | {"line": answer.get("line", "").replace("AllocateFree/", "Allocated/")}
+
+    done, _ = measured(archive, place(tmp_path / "node1"), change=change)
+    assert done == {"node1"}
+    failed = run_of("node1").manifest()["failed"]
+    assert failed
+    assert all("not of this case" in said for each in failed.values() for said in each)
+
+
+def test_an_answer_without_sense_concerns_its_machine_only(archive: Path, tmp_path: Path) -> None:
+    def change(answer: dict[str, Any]) -> dict[str, Any]:
+        return {} if answer.get("host") == "node1" else answer
+
+    done, said = measured(
+        archive, place(tmp_path / "node1"), place(tmp_path / "node2"), change=change
+    )
+    assert done == {"node2"}
+    assert "its answer cannot be understood" in said
+
+
+def test_a_case_that_ends_its_worker_is_skipped(archive: Path, tmp_path: Path) -> None:
+    def die(request: Any) -> None:
+        if request and "AllocateFree" in request["case"]:
+            raise CancelledError
+
+    done, said = measured(archive, place(tmp_path / "node1"), before=die)
+    assert done == {"node1"}
+    assert "the worker went away" in said
+    failed = run_of("node1").manifest()["failed"]
+    assert failed
+    assert all("AllocateFree" in case for case in failed)
+    assert {said[0] for said in failed.values()} == {"the worker died 2 times in this case"}
+
+
+@pytest.mark.parametrize("benches", [0, 2])
+def test_a_worker_offers_one_bench(archive: Path, tmp_path: Path, benches: float) -> None:
+    done, said = measured(archive, place(tmp_path / "node1"), benches=benches)
+    assert not done
+    assert f"it offers {benches} of the resource bench" in said
+    assert "--resources bench=1" in said
+
+
+def test_an_unpacked_pack_is_used(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = place(tmp_path / "node1")
+    with tarfile.open(archive) as tar:
+        tar.extractall(node, filter="data")
+    monkeypatch.setenv("GCCOST_PACK", str(node / "gccost-pack"))
+    assert measured(archive, node)[0] == {"node1"}
+    assert not list(node.glob("gccost-*/gccost-pack"))  # none was sent
+    changed(missing={"1.9": "a change"})(node / "gccost-pack")
+    assert "GCCOST_PACK names another pack" in measured(archive, node)[1]
+    cut(node / "gccost-pack")
+    assert "the program is damaged" in measured(archive, node)[1]
+
+
+def archived(name: str, text: bytes) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:xz") as tar:
+        pack._add(tar, name, text, 0o644)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("archive", "why"),
+    [
+        (b"", "it is not a pack"),
+        (b"no archive", "it is not a pack"),
+        (archived("run", b""), "it is not a pack"),
+        (archived("pack.json", b"{"), "it is not a pack"),
+        (archived("pack.json", b'{"format": 1}'), "the pack has format 1"),
+    ],
+)
+def test_what_is_no_pack_is_refused(archive: bytes, why: str) -> None:
+    with pytest.raises(GccostError, match=why):
+        fleet.read(archive)
+
+
+def test_a_missing_scheduler_is_named(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "CONNECT_SECONDS", 0.2)
+    address = "tcp://127.0.0.1:9"
+    with pytest.raises(GccostError, match=f"{address}: the scheduler cannot be reached") as found:
+        fleet.measure(address, archive.read_bytes(), None, 1, 1.0, print)
+    assert "dask scheduler --host 127.0.0.1" in str(found.value)
+
+
+def test_tls_settings_are_passed_on(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(fleet, "measure", lambda *given: (seen.append(given), ({}, set()))[1])
+    files = [f"--tls-{name}={archive}" for name in ("ca-file", "cert", "key")]
+    CliRunner().invoke(cli.main, ["campaign", str(archive), *files])
+    ((scheduler, _, security, *_),) = seen
+    assert scheduler == "tcp://127.0.0.1:8786"
+    assert security.require_encryption
+    assert {security.tls_ca_file, security.tls_client_cert, security.tls_client_key} == {
+        str(archive)
+    }
