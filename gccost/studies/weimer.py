@@ -109,15 +109,18 @@ REGISTERED_PLAIN, REGISTERED_CLEANER, REGISTERED_FINALIZE = (
 
 
 def _weimer() -> Iterator[Case]:
-    for jdk in (DOCUMENT_JDK, TODAY_JDK):
-        yield from _on(jdk)
-    for jdk in RELEASES[1:-1]:  # for the chart of all JDKs, in chapter 6
-        yield Case("finalization", NOTHING, jdk, 1, "standard")
-        for variant, _ in _BY_JDK.values():
-            if variant != DISABLED or number(jdk) >= _FIRST_TO_DISABLE:
-                yield Case("finalization", variant, jdk, AS_WEIMER, "standard")
+    for jdk in RELEASES:
+        yield from _on(jdk) if jdk in (DOCUMENT_JDK, TODAY_JDK) else _between(jdk)
     control = replace(CLEANER, control="same")
     yield Case("finalization", control, TODAY_JDK, AS_WEIMER)
+
+
+def _between(jdk: str) -> Iterator[Case]:
+    """The cases of the chart of all JDKs, in chapter 6."""
+    yield Case("finalization", NOTHING, jdk, 1, "standard")
+    for variant, _ in _BY_JDK.values():
+        if variant != DISABLED or number(jdk) >= _FIRST_TO_DISABLE:
+            yield Case("finalization", variant, jdk, AS_WEIMER, "standard")
 
 
 def _on(jdk: str) -> Iterator[Case]:
