@@ -83,7 +83,7 @@ def take(mark: str, request: Answer | None, archive: bytes | None) -> Answer:
                 return {"lacks": "the pack"}
             with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
                 tar.extractall(own, filter="data")
-        sampler = samplers[mark] = subprocess.Popen(
+        samplers[mark] = sampler = subprocess.Popen(
             ["/bin/sh", folder / "run", "--serve"],  # by sh: it says what noexec means
             env={"PYTHON": sys.executable, **os.environ},
             stdin=subprocess.PIPE,
