@@ -72,7 +72,7 @@ def take(mark: str, request: Answer | None, archive: bytes | None) -> Answer:
     """
     worker: Any = get_worker()
     samplers: dict[str, Any] = vars(worker).setdefault("gccost_samplers", {})
-    sampler = samplers.get(mark)
+    sampler: Any = samplers.get(mark)
     if request is None:
         if sampler is not None:  # of an earlier campaign
             samplers.pop(mark).communicate()
