@@ -109,7 +109,7 @@ def test_garbage_written_while_measuring_loses_no_sample(machine: FakeMachine) -
     def spoil(done: float, total: float, what: str) -> None:
         nonlocal told
         told += 1
-        if told % 20 == 0:
+        if told % 10 == 0:
             with campaign.find(plan).samples.open("ab") as file:  # type: ignore[union-attr]
                 file.write(b"\xff\x00 no text\nBenchmarkAllocateFree 3\n")
 

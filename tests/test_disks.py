@@ -41,7 +41,7 @@ def not_writable(folder: Path) -> tuple[str, ...]:
 
 
 def test_a_full_disk_stops_measuring_which_resumes_with_room(tools: FakeTools) -> None:
-    full = tools.gccost("measure", under=no_larger_than(20))
+    full = tools.gccost("measure", under=no_larger_than(10))
     assert full.returncode == 1
     said = full.stderr.splitlines()[-1]
     path = tools.the_run().samples

@@ -66,8 +66,8 @@ def test_measuring_resumes_after_a_signal(
     if phase == "a write":
         started = tools.start(str(tools.folder / "reached"), program=HALF_A_LINE)
     else:
-        # Three builds are the first ones; a sample of the second round is the 60th.
-        number = {"first builds": 1, "building": 4, "a sample": 60}[phase]
+        # Three builds are the first ones; a sample in the middle is the 20th.
+        number = {"first builds": 1, "building": 4, "a sample": 20}[phase]
         tools.from_the(number, of="sample" if phase == "a sample" else "build")
         started = tools.start("measure")
     tools.wait_until_at_work(started)

@@ -67,7 +67,7 @@ def test_a_case_that_is_added_is_measured_then(
     more = replace(of, cases=(*of.cases, added))
     monkeypatch.setattr(study, "declared", lambda name: more)
     again = study.open_study("lemire")
-    assert len(again.recording.samples(added.variant, added.release)) == 2 * added.processes
+    assert len(again.recording.samples(added.variant, added.release)) == added.processes
 
 
 def test_with_no_release_at_all_the_recorded_run_is_shown(machine: FakeMachine, reference) -> None:

@@ -65,7 +65,8 @@ class Recording:
         manifest = run.manifest()
         memory = memory_for_a_sample(manifest["machine"])
         cases = [case.scaled(manifest["scale"]).capped(memory) for case in study.cases]
-        frame = frames.of_cases(reading.frame, cases)
+        named = {case.variant.benchmark for case in cases}
+        frame = frames.of_cases(reading.frame_of(named), cases)
         if len(frame):  # the pool also has other studies' metrics
             frame = frame.dropna(axis="columns", how="all")
         problems = [str(problem) for problem in reading.errors]

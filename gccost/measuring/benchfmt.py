@@ -22,7 +22,7 @@ are between 0 and 1e18.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -100,6 +100,10 @@ class Reading:
         does a unit that is named like a fixed column.
         """
         return _frame(self.samples)
+
+    def frame_of(self, names: Container[str]) -> pd.DataFrame:
+        """The same of the samples with these names alone, which is quicker."""
+        return _frame({line: s for line, s in self.samples.items() if s.name in names})
 
 
 class _Malformed(Exception):

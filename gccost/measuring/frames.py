@@ -81,8 +81,9 @@ def by_case(frame: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
     # A copy consolidates the columns, which makes later operations several times as fast.
     ordered = frame.copy().set_index("round").sort_index(kind="stable")
     cases: defaultdict[str, pd.DataFrame] = defaultdict(lambda: ordered.iloc[:0])
+    measured = ordered.notna().groupby(ordered["name"].to_numpy()).any()  # at all, in a case
     cases |= {
-        str(name): samples.dropna(axis="columns", how="all")
+        str(name): samples.loc[:, measured.loc[name].to_numpy()]
         for name, samples in ordered.groupby("name", sort=False)
     }
     return cases

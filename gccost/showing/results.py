@@ -31,14 +31,14 @@ PAGES = Environment(
 )
 STYLE = "results.css"  # of the templates; a notebook's output brings it along
 
-COUNTED: Mapping[Label, str] = {
-    Label.HOLDS: "hold",
-    Label.FAILS: "do not hold",
-    Label.UNDECIDED: "undecided",
-    Label.UNTESTABLE: "need more CPUs",
-    Label.UNMEASURED: "not measured",
+COUNTED: Mapping[Label, tuple[str, str]] = {
+    Label.HOLDS: ("holds", "hold"),
+    Label.FAILS: ("does not hold", "do not hold"),
+    Label.UNDECIDED: ("undecided", "undecided"),
+    Label.UNTESTABLE: ("needs more CPUs", "need more CPUs"),
+    Label.UNMEASURED: ("not measured", "not measured"),
 }
-"""The verdicts of several claims, as in "3 hold"."""
+"""The verdict of one claim and of several, as in "1 holds" and "3 hold"."""
 
 _OVER = {1 / 8: "⅛", 1 / 4: "¼", 1 / 2: "½", 1: "1", 2: "2", 4: "4", 8: "8"}
 
