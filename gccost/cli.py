@@ -504,7 +504,7 @@ def _go_notebooks() -> list[Path]:
 
 
 def _execute(notebooks: list[Path], into: Path, settings: Settings) -> list[Path]:
-    """Run notebooks, the results last, because they need the chapters' measurements.
+    """Run notebooks; the results last if the chapters measure, because they show them.
 
     The Go notebooks' output differs each time, so they are not run in replay, nor without
     a Go kernel. In replay several notebooks run at once.
@@ -519,7 +519,7 @@ def _execute(notebooks: list[Path], into: Path, settings: Settings) -> list[Path
         if targets[notebook] != notebook:
             _say(f"{notebook.stem} is shown as recorded; run make kernel to execute it")
             write_whole(targets[notebook], notebook.read_bytes())
-    running = sorted(targets.keys() - kept, key=lambda p: (p.stem == "00-results", p))
+    running = sorted(targets.keys() - kept, key=lambda p: (measuring and p.stem == "00-results", p))
     execute_all(
         {notebook: targets[notebook] for notebook in running},
         settings,

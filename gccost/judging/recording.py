@@ -72,8 +72,9 @@ class Recording:
         problems = [str(problem) for problem in reading.errors]
         stationary = {case.name for case in cases if case.variant.stationary}
         faulty = []
-        for at, sample in frame[frame["name"].isin(stationary)].iterrows():
-            if fault := slices_fault(dict(sample)):
+        sliced = frame[frame["name"].isin(stationary)]
+        for at, sample in zip(sliced.index, sliced.to_dict("records"), strict=True):
+            if fault := slices_fault(sample):
                 faulty.append(at)
                 problems.append(f"{sample['name']}, round {sample['round']:.0f}: {fault}")
         cpu_profiles = {
@@ -304,7 +305,7 @@ class Recording:
                     )
             if variant.gated and "run-delay-share" in samples:
                 # Rejected processes are retried, so count rounds, not tries.
-                known = samples.dropna(subset="run-delay-share")
+                known = samples[["run-delay-share", "procs"]].dropna()
                 rounds += known.index.nunique()
                 accepted += _unhindered(variant, known).index.nunique()
         if accepted < rounds / 2:
