@@ -139,6 +139,11 @@ def _for_a_page(svg: str, name: str) -> str:
     # Round coordinates to a hundredth of a point; text between tags is unchanged.
     svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     svg = _DOTS.sub(_as_paths, svg)
+    # Matplotlib names shapes by a hash of their exact coordinates, whose last bits vary.
+    shapes: dict[str, str] = {}
+    svg = re.sub(
+        r"\b([mp])[0-9a-f]{10}\b", lambda m: shapes.setdefault(m[0], f"{m[1]}{len(shapes)}"), svg
+    )
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r"url\(#", f"url(#{name}-", svg)
     svg = re.sub(r'href="#', f'href="#{name}-', svg)
