@@ -37,7 +37,6 @@ from gccost import gokernel
 NOTEBOOKS = {
     "00-results": ("document", "verdict"),
     "04-cloudflare": ("Ps", "GOGC", "release"),
-    "05-weimer": (),
     "go-pacer": (),
 }
 
