@@ -157,7 +157,9 @@ class _Fleet:
                 archive = self.client.scatter(archive, workers=[worker], hash=False)
             task = self.asked[worker] = self.client.submit(
                 take,
-                *(self.mark, request, archive),
+                self.mark,
+                request,
+                archive,
                 workers=[worker],
                 resources={BENCH: 1},
                 pure=False,
