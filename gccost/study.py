@@ -261,11 +261,11 @@ def _as_it_stands(of: Study, settings: Settings) -> OpenStudy:
     if run is None or not run.holds(of.name):
         how = of.command or f"make measure ONLY={of.name}"
         shown = _replayed(of, (f"Not measured here (see {how}), so a recorded run is shown.",))
-        return _beside(shown, run) if run and run.samples.exists() else shown
+        return _with_own_run(shown, run) if run and run.samples.exists() else shown
     return OpenStudy("measure", Recording.load(of, run), runs.passed_over(paths.runs()))
 
 
-def _beside(shown: OpenStudy, run: Run) -> OpenStudy:
+def _with_own_run(shown: OpenStudy, run: Run) -> OpenStudy:
     """A recorded study with what your own run measured of the same in other studies."""
     own = Recording.load(replace(shown.study, cases=shown.study.elsewhere), run)
     if not own.releases:
@@ -275,7 +275,7 @@ def _beside(shown: OpenStudy, run: Run) -> OpenStudy:
         f"Squares on the charts are measured here, on another run ({run.name}; {machine(run)}), "
         f"with the programs of other chapters: {measured}. The two runs are not pooled."
     )
-    recording = replace(shown.recording, beside=own)
+    recording = replace(shown.recording, own_run=own)
     return replace(shown, recording=recording, notices=(*shown.notices, said))
 
 

@@ -48,7 +48,7 @@ from gccost.studies.releases import (
     overview,
     upgrading,
 )
-from gccost.study import _beside, open_study
+from gccost.study import _with_own_run, open_study
 
 CHEAPER = "1.26.11"  # the release that made calls into C cheaper
 
@@ -169,19 +169,21 @@ def test_a_release_that_was_not_measured_is_left_out(tmp_path: Path) -> None:
 def test_a_run_without_the_study_is_laid_beside_a_recorded_one(
     recording: Recording, tmp_path: Path
 ) -> None:
-    assert open_study("releases", Settings("replay")).recording.beside is None
+    assert open_study("releases", Settings("replay")).recording.own_run is None
     of = recordings.recorded(tmp_path, "addcleanup").run
-    shown = _beside(replace(open_study("releases", Settings("replay")), recording=recording), of)
+    shown = _with_own_run(
+        replace(open_study("releases", Settings("replay")), recording=recording), of
+    )
     assert shown.recording.run == recording.run
     assert f"{of.name}; " in shown.notices[-1]
     assert f"Go {ISSUE_GO}, Go {TODAY_GO}." in shown.notices[-1]
     for name, lines in (("cost", 3), ("ratio", 3), ("signing", 0)):
         data = shown.chart(f"releases-{name}").data
-        apart = data[data["variant"].str.endswith(", measured here")]
-        assert apart["variant"].nunique() == lines, name
-        assert set(apart["go"]) <= {ISSUE_GO, TODAY_GO}
+        own = data[data["variant"].str.endswith(", measured here")]
+        assert own["variant"].nunique() == lines, name
+        assert set(own["go"]) <= {ISSUE_GO, TODAY_GO}
         alone = CHARTS[f"releases-{name}"](recording).data
-        assert data.drop(index=apart.index).reset_index(drop=True).equals(alone)
+        assert data.drop(index=own.index).reset_index(drop=True).equals(alone)
     assert set(every(shown.recording)["run"]) == {recording.run.name, of.name}
     assert set(every(recording)["run"]) == {recording.run.name}
 

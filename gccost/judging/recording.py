@@ -42,7 +42,7 @@ class Recording:
 
     `frame` has a row per sample; `cpu_profiles` has the profiles by the case's name, then by
     round; `problems` describes unusable lines and profiles. Estimates ignore rounds after
-    `last`. `beside` has your own run's samples of cases that test the same, if this is
+    `last`. `own_run` has your own run's samples of cases that test the same, if this is
     another run; they are never pooled.
     """
 
@@ -52,7 +52,7 @@ class Recording:
     problems: tuple[str, ...]
     cpu_profiles: Mapping[str, Mapping[int, Profile]]
     last: float = math.inf
-    beside: Recording | None = None
+    own_run: Recording | None = None
 
     @classmethod
     def load(cls, study: Study, run: Run) -> Recording:

@@ -47,7 +47,7 @@ class Point:
     `panel` and `line` name its panel and line, and `x` is its position on the line. In a dot
     plot each point has its own line, close below the previous one if its name is the same or
     empty. In a chart of curves a point without x is a level across its panel, and a line of
-    points that are `apart` is hollow squares, not joined and not named. `raw` are its
+    points that are `hollow` is hollow squares, not joined and not named. `raw` are its
     samples, `label` is written next to it, and `published` are its published values. `colour`
     is an ink of `figures.MARKERS`, which gives its marker. `data` are the columns of its CSV
     row: two before the estimate (such as variant and go), then any others. Without `data` the
@@ -63,7 +63,7 @@ class Point:
     colour: str = BLUE
     published: Sequence[Mark] = ()
     dashed: bool = False
-    apart: bool = False
+    hollow: bool = False
     data: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -407,7 +407,7 @@ def curves(
         _scaled(axes, "y", axis[panel], [])
         if i % columns == 0:
             axes.set_ylabel(axis[panel].label)
-        joint = by_line(p for p in group if not p.apart)
+        joint = by_line(p for p in group if not p.hollow)
         last = [max(line, key=lambda p: p.x) for line in joint.values()]
         named = [(_values(p)[0], _signed(p, ends(p) if ends else p.line), p.colour) for p in last]
         if near:
@@ -448,16 +448,16 @@ def draw(axes: Axes, points: Sequence[Point], *, joined: bool = True) -> None:
                 low, high = max(e.low, e.value / _FACTOR), min(e.high, e.value * _FACTOR)
                 ends += [(p.x, rounded(low)), (p.x, rounded(high)), (math.nan, math.nan)]
         axes.plot(*zip(*ends, strict=True), color=line[0].colour, linewidth=1.4, alpha=0.6)
-        dashed, apart = line[0].dashed, line[0].apart
+        dashed, hollow = line[0].dashed, line[0].hollow
         axes.plot(
             [p.x for p in line],
             [rounded(p.estimate.value) for p in line],
             color=line[0].colour,
             linewidth=1.0 if dashed else 1.9,
-            linestyle=("-" if not dashed else _DASHED) if joined and not apart else "none",
-            marker="s" if apart else MARKERS[line[0].colour][0],
-            fillstyle="none" if apart else "full",
-            markersize=6 if apart else 2.5 if dashed else 4 if joined else 5.5,
+            linestyle=("-" if not dashed else _DASHED) if joined and not hollow else "none",
+            marker="s" if hollow else MARKERS[line[0].colour][0],
+            fillstyle="none" if hollow else "full",
+            markersize=6 if hollow else 2.5 if dashed else 4 if joined else 5.5,
         )
 
 

@@ -270,11 +270,11 @@ def overview(recording: Recording) -> Markup:
 def every(recording: Recording) -> pd.DataFrame:
     """Every cost on every release with its ratio to the manual free, and 95 % intervals.
 
-    Also has what is measured beside the recording; the column `run` tells them apart.
+    Also has what your own run measured; the column `run` says which run it is.
     """
     sources = [(recording, FIGURES)]
-    if recording.beside:
-        sources.append((recording.beside, tuple(e for f in FIGURES if (e := f.elsewhere))))
+    if recording.own_run:
+        sources.append((recording.own_run, tuple(e for f in FIGURES if (e := f.elsewhere))))
     rows = [
         (go, figure.name, figure.unit, *_written(cost), *_written(over), of.run.name, where)
         for of, figures in sources
@@ -349,13 +349,13 @@ def _marked(axes: Axes, _: str) -> None:
 
 
 def _lines(recording: Recording, figures: Sequence[Figure], panel: str = "") -> list[Point]:
-    """A line over the releases for each figure, and what is measured beside them."""
+    """A line over the releases for each figure, and what your own run measured."""
     points = _of_run(recording, figures, panel)
-    if recording.beside:
+    if recording.own_run:
         others = [e for figure in figures if (e := figure.elsewhere)]
         points += [
-            replace(p, line=line, apart=True, published=[], data={**p.data, "variant": line})
-            for p in _of_run(recording.beside, others, panel)
+            replace(p, line=line, hollow=True, published=[], data={**p.data, "variant": line})
+            for p in _of_run(recording.own_run, others, panel)
             for line in [f"{p.line}, measured here"]
         ]
     return points
@@ -396,7 +396,7 @@ def _over_releases(
     label = "minor release of Go 1; dashed: the documents' releases, and today's"
     if any(point.published for point in points):
         label += "\ndiamonds: published values"
-    if any(point.apart for point in points):
+    if any(point.hollow for point in points):
         label += "; hollow squares: measured here"
     return curves(
         points,
