@@ -309,14 +309,13 @@ def explain(profile: str, as_json: bool) -> None:
 def pack_it(
     names: tuple[str, ...], budget_name: str, arch: str, old_libc: bool, output: Path
 ) -> None:
-    """Pack the Go programs and the sampler, to measure on a machine without tools.
+    """Pack the programs and the sampler, to measure on a machine without tools.
 
     On that machine: tar -xf gccost-pack.tar.xz && gccost-pack/run. It needs Linux with
-    glibc, and Python 3.11 or later. Copy the archive that it writes back, and add it here
-    with gccost add.
+    glibc, Python 3.11 or later, and a JDK for the Java programs. Copy the archive that it
+    writes back, and add it here with gccost add.
     """
-    every = [of for of in STUDIES.values() if toolchains.key(of.document) == "go"]
-    chosen = [declared(name) for name in names] or [of for of in every if not of.command]
+    chosen = [declared(name) for name in names] or [of for of in STUDIES.values() if not of.command]
     limit = budget(budget_name)
     found = questions(chosen, limit)
     pack.make(chosen, limit, found, asked(chosen), output, arch, old_libc, _say)

@@ -100,7 +100,7 @@ def run_of(machine: str) -> Run:
 def check_complete(archive: Path, machine: str) -> None:
     """The run holds the samples of every case and round, each of them once."""
     run = run_of(machine)
-    plan = packed.plan(fleet.read(archive.read_bytes())[0], run.manifest()["machine"])
+    plan = packed.plan(fleet.read(archive.read_bytes())[0], run.manifest()["machine"], {})
     assert finished(run, plan)
     assert not run.reading().errors
     taken = Counter((s.full_name, s.metrics["round"]) for s in samples_of(run, plan))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import fakejdks
 import pytest
 from conftest import FakeMachine
 from faketools import wait_for
@@ -21,19 +23,20 @@ from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.judging.questions import asked, questions
+from gccost.measuring import jdks, pack, packed, runs
 from gccost.measuring import machine as hardware
-from gccost.measuring import pack, packed, runs
 from gccost.measuring.campaign import finished
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.runs import all_runs
 from gccost.studies import STUDIES
+from gccost.study import Study
 
 LEMIRE, TINY = STUDIES["lemire"], BUDGETS["tiny"]
 
 
-def make(output: Path, **more: Any) -> Path:
-    """A pack of lemire whose programs are scripts, unpacked."""
-    pack.make([LEMIRE], TINY, questions([LEMIRE], TINY), asked([LEMIRE]), output, **more)
+def make(output: Path, study: Study = LEMIRE) -> Path:
+    """A pack of a study whose programs are scripts, unpacked."""
+    pack.make([study], TINY, questions([study], TINY), asked([study]), output)
     with tarfile.open(output) as tar:
         tar.extractall(output.parent, filter="data")
     return output.parent / "gccost-pack"
@@ -72,7 +75,7 @@ def test_a_pack_measures_with_the_standard_library_alone(unpacked: Path) -> None
     (measured,) = all_runs(unpacked / "data" / "runs")
     assert measured.holds("lemire")
     assert not measured.reading().errors
-    plan = packed.plan(json.loads((unpacked / "pack.json").read_text()), hardware.describe())
+    plan = packed.plan(json.loads((unpacked / "pack.json").read_text()), hardware.describe(), {})
     assert finished(measured, plan)
     archive = measured.folder.with_name(f"{measured.name}.tar.gz")
     assert f"gccost add {archive.name}" in done.stdout
@@ -127,6 +130,64 @@ def test_further_rounds_go_to_all_claims_up_to_the_last_look(unpacked: Path) -> 
     assert run(unpacked).returncode == 0
     (measured,) = all_runs(unpacked / "data" / "runs")
     assert len(packed.standing(measured, made).wants) == len(made["claims"])
+
+
+@pytest.fixture
+def java(machine: FakeMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An unpacked pack of weimer, made and then alone on a machine with JDKs 11 and 25."""
+    for version in ("11.0.1", "25.0.1"):
+        fakejdks.make(tmp_path / "jvm" / version, version)
+    monkeypatch.setattr(jdks, "_KEPT_IN", (f"{tmp_path}/jvm/*",))
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.delenv("GCCOST_RUNS")
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
+    jdks._ask.cache_clear()
+    folder = make(tmp_path / "gccost-pack.tar.xz", STUDIES["weimer"])
+    monkeypatch.setattr(paths, "ROOT", folder)
+    yield folder
+    jdks._ask.cache_clear()
+
+
+def java_run(folder: Path) -> runs.Run:
+    """What the pack measures here."""
+    assert packed.main() == 0
+    (measured,) = all_runs(folder / "data" / "runs")
+    assert measured.holds("weimer")
+    assert not measured.reading().errors
+    return measured
+
+
+def test_java_programs_are_measured_on_the_jdks_of_the_target(java: Path) -> None:
+    manifest = java_run(java).manifest()
+    assert manifest["compilers"]["javac"] == "25.0.1"
+    assert manifest["random_layout"] == {"jdk-11": True, "jdk-25": True}
+    assert not manifest["missing"]
+
+
+def test_a_jdk_that_the_target_lacks_is_named(
+    java: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(tmp_path / "jvm" / "11.0.1")
+    measured = java_run(java)
+    assert "not measured: JDK 11: it is not on this machine" in capsys.readouterr().err
+    assert {s.keys["jdk"] for s in measured.reading().samples.values()} == {"25"}
+    assert set(measured.manifest()["missing"]) == {"jdk-11"}
+    assert set(measured.manifest()["random_layout"]) == {"jdk-25"}
+
+
+def test_without_a_jdk_a_pack_of_java_measures_nothing(
+    java: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(tmp_path / "jvm")
+    assert packed.main() == 1
+    assert "nothing can be measured" in capsys.readouterr().err
+
+
+def test_a_damaged_java_program_is_refused(java: Path) -> None:
+    next((java / "programs").rglob("*.class")).write_text("#")
+    with pytest.raises(GccostError, match="the program is damaged"):
+        packed.load(java)
 
 
 # --- What does not fit --------------------------------------------------------------------
@@ -216,17 +277,11 @@ def test_a_clock_that_jumps_loses_no_sample(
     monkeypatch.setattr(runs, "now", lambda: "1970-01-01T00:00:00Z")
     monkeypatch.setenv("GCCOST_RUNS", str(unpacked / "runs"))
     monkeypatch.setattr(paths, "ROOT", unpacked)
-    plan = packed.plan(packed.load(unpacked), hardware.describe())
+    plan = packed.plan(packed.load(unpacked), hardware.describe(), {})
     measured = packed.campaign.measure(plan)
     assert not measured.reading().errors
     assert finished(measured, plan)
     assert all(s.metrics["elapsed-s"] >= 0 for s in measured.reading().samples.values())
-
-
-def test_java_is_not_packed(tmp_path: Path) -> None:
-    weimer = STUDIES["weimer"]
-    with pytest.raises(GccostError, match="a pack holds Go programs only"):
-        pack.make([weimer], TINY, questions([weimer], TINY), [], tmp_path / "x.tar.xz")
 
 
 def test_an_unknown_target_is_named(tmp_path: Path) -> None:

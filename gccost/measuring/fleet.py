@@ -204,7 +204,8 @@ class _Fleet:
             return answer
 
         place = paths.runs() / "machines" / name
-        plan = packed.plan(self.pack, found["described"], FleetPlan, place=place, ask=ask)
+        described, lacking = found["described"], found["lacking"]
+        plan = packed.plan(self.pack, described, lacking, FleetPlan, place=place, ask=ask)
         return campaign.measure(plan, packed.Lines(f"{name}: "))
 
     def _enter(self, worker: str, host: str, boot: str) -> str:

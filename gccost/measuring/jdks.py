@@ -88,6 +88,16 @@ def find(release: str) -> Jdk | None:
     return next((jdk for jdk in (*_system(), wheel) if jdk and jdk.release == release), None)
 
 
+def system(release: str) -> Jdk:
+    """The system's JDK of a release. Raises `MissingTool` if there is none."""
+    for jdk in _system():
+        if jdk.release == release:
+            return jdk
+    raise MissingTool(
+        "it is not on this machine", toolchains.title(release), "install it, or set JAVA_HOME"
+    )
+
+
 def fetch(release: str, say: Callable[[str], None] = silent) -> Jdk:
     """The JDK of a release; downloads its wheel if it is not on this machine.
 

@@ -59,6 +59,10 @@ class Language:
     # Takes the program, toolchain, compiler, layout's number, folder, and a function that runs
     # the command; returns the first argument of `run_sample`.
     build: Callable[[Build, Any, Any, int, Path, Run], Path]
+    # The same for a pack; also takes the target's GOARCH, before the layout's number.
+    build_packed: Callable[[Build, Any, Any, str, int, Path, Run], Path]
+    # What a packed program of a release needs on the target; raises MissingTool.
+    find_packed: Callable[[str], Any]
     # Runs a fresh process; takes the program, toolchain, case, scratch folder, and the path of
     # the CPU profile.
     run_sample: Callable[[Path, Any, Case, Path, Path | None], benchfmt.Sample]
@@ -98,6 +102,18 @@ _BY_KEY: Mapping[str, Language] = MappingProxyType(
             build=lambda what, go, compiler, layout, into, run: builds.build(
                 what.program, go, compiler, layout, into, run, what.runtime
             ),
+            build_packed=lambda what, go, compiler, goarch, layout, into, run: builds.build(
+                what.program,
+                go,
+                compiler,
+                layout,
+                into,
+                run,
+                what.runtime,
+                environment={"GOARCH": goarch, "GOOS": "linux", "CC": compiler.cc},
+                ldflags=("-s", "-w"),  # without symbols: a third of the size
+            ),
+            find_packed=lambda release: None,
             run_sample=lambda built, go, case, scratch, profile: samples.run_sample(
                 built, case, scratch, profile=profile
             ),
@@ -112,6 +128,10 @@ _BY_KEY: Mapping[str, Language] = MappingProxyType(
             source_hash=lambda programs: java.source_hash(programs),
             random_layout=lambda jdk: True,  # each JVM compiles the program again while it runs
             build=lambda what, jdk, javac, layout, into, run: java.build(what.program, javac, run),
+            build_packed=lambda what, jdk, javac, goarch, layout, into, run: java.build(
+                what.program, javac, run
+            ),
+            find_packed=lambda release: jdks.system(release),
             run_sample=lambda classes, jdk, case, scratch, profile: java.run_sample(
                 classes, jdk, case, scratch
             ),

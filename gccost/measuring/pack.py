@@ -2,36 +2,37 @@
 
 A pack is an archive with every program in several random layouts, the modules that take
 samples, and the script `run`. The target needs Linux, glibc, and Python 3.11 or later; no
-compiler, package, network or root. The programs are linked dynamically, as in a local
-recording, because a static C library has another malloc, whose time is part of the figures.
-So the target's glibc must not be older than the one that they were linked against. With
-`old_libc`, or for another processor, Zig links them against glibc 2.17 (of 2012).
+compiler, package, network or root. Java programs are measured on the JDKs that it has. The
+Go programs are linked dynamically, as in a local recording, because a static C library has
+another malloc, whose time is part of the figures. So the target's glibc must not be older
+than the one that they were linked against. With `old_libc`, or for another processor, Zig
+links them against glibc 2.17 (of 2012).
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import io
 import json
 import lzma
 import random
 import re
+import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gccost import paths
 from gccost.errors import GccostError, MissingTool
 from gccost.files import writing
-from gccost.measuring import builds, languages, machine, toolchains
+from gccost.measuring import languages, machine, toolchains
 from gccost.measuring.campaign import GOARCH, Questions
 from gccost.measuring.cases import Budget, Build, Case, Experiment
-from gccost.measuring.packed import FORMAT, PROGRAMS, key, written
-from gccost.measuring.toolchains import CCompiler, Toolchain
+from gccost.measuring.packed import FORMAT, PROGRAMS, digest, key, written
 from gccost.processes import ProcessGroup
 
 LAYOUTS = 4  # of each program
@@ -66,8 +67,8 @@ def make(
 ) -> None:
     """Write a pack of the studies at a budget for Linux on `goarch` (this machine's if empty).
 
-    `claims` are the names of the cases of each claim on each release. Raises GccostError for
-    a study in Java, or if a program cannot be built.
+    `claims` are the names of the cases of each claim on each release. Raises GccostError if a
+    program cannot be built.
     """
     described = machine.describe()
     here = GOARCH.get(described["architecture"], described["architecture"])
@@ -84,18 +85,24 @@ def make(
     compiler = toolchains.c_compiler(say)
     if old_libc or goarch != here:
         compiler = toolchains.zig(f"{_ARCHES[goarch]}-linux-gnu.{OLD_LIBC}", say)
-    wanted: dict[Build, Toolchain] = {}
+    compilers: dict[str, languages.Compiler | None] = {"C compiler": compiler}
+    wanted: dict[Build, Callable[..., Path]] = {}
+    layouts: dict[str, bool] = {}
     for study in studies:
-        found = tools[study.name].found
+        language, found = languages.of(study), tools[study.name].found
         chosen[study.name] = tuple(c for c in chosen[study.name] if c.release in found)
-        wanted |= {case.build: found[case.release] for case in chosen[study.name]}
+        own = compilers.setdefault(language.compiles_with, tools[study.name].compiler)
+        layouts |= {release: language.random_layout(tool) for release, tool in found.items()}
+        for case in chosen[study.name]:
+            build = language.build_packed
+            wanted[case.build] = partial(build, case.build, found[case.release], own, goarch)
     missing = {go: why for each in tools.values() for go, why in each.missing.items()}
     if not wanted:
         raise MissingTool(f"nothing can be packed: {'; '.join(missing.values())}")
     with writing(output):
         scratch = tempfile.TemporaryDirectory(dir=output.resolve().parent, prefix=".pack-")
     with scratch as folder:
-        binaries = _build(wanted, compiler, goarch, Path(folder), say)
+        binaries = _build(wanted, Path(folder), say)
         manifest = {
             "format": FORMAT,
             "goarch": goarch,
@@ -110,8 +117,8 @@ def make(
             "studies": [written(study, chosen[study.name]) for study in studies],
             "claims": [list(claim) for claim in claims],
             "programs": {p: m for s in studies for p, m in languages.source_hashes(s).items()},
-            "compilers": {"C compiler": compiler.version},
-            "random_layout": {go.version: builds.shuffles_layout(go) for go in wanted.values()},
+            "compilers": {kind: own.version for kind, own in compilers.items() if own},
+            "random_layout": layouts,
             "missing": missing,
             "binaries": binaries,
         }
@@ -122,44 +129,30 @@ def make(
 
 
 def _chosen(study: Experiment, budget: Budget, questions: Questions) -> Iterator[Case]:
-    if toolchains.key(study.document) != "go":
-        raise GccostError(
-            "a pack holds Go programs only",
-            study.name,
-            f"on the other machine, run make measure ONLY={study.name}",
-        )
     for case in study.cases:
         if budget.reaches(case.min_budget) or (case.variant, case.release) in questions.needed:
             yield case
 
 
 def _build(
-    wanted: Mapping[Build, Toolchain],
-    compiler: CCompiler,
-    goarch: str,
-    folder: Path,
-    say: Callable[[str], None],
+    wanted: Mapping[Build, Callable[..., Path]], folder: Path, say: Callable[[str], None]
 ) -> dict[str, dict[str, str]]:
-    """Build each program in every layout; return the binaries' hashes by name, by build."""
-    target = {"GOARCH": goarch, "GOOS": "linux", "CC": compiler.cc}
+    """Build each program in every layout; return its files' hashes by name, by build.
+
+    A Go program is a file; a Java program is a folder, without layouts.
+    """
     chance = random.SystemRandom()
     made: dict[str, dict[str, str]] = {}
 
-    def build(what: Build, layout: int, number: int) -> tuple[str, str]:
+    def build(what: Build, layout: int, number: int) -> dict[str, str]:
         with tempfile.TemporaryDirectory(dir=folder) as into:
-            built = builds.build(
-                what.program,
-                wanted[what],
-                compiler,
-                layout,
-                Path(into),
-                group.run,
-                what.runtime,
-                environment=target,
-                ldflags=("-s", "-w"),  # without symbols: a third of the size
-            )
-            binary = built.replace(folder / f"{key(what)}-{number}.test")
-        return binary.name, hashlib.sha256(binary.read_bytes()).hexdigest()
+            built = wanted[what](layout, Path(into), group.run)
+            if built.is_file():
+                built = built.replace(folder / f"{key(what)}-{number}.test")
+                return {built.name: digest(built)}
+            place = shutil.copytree(built, folder / what.program, dirs_exist_ok=True)
+            files = (path for path in built.rglob("*") if path.is_file())
+            return {f"{place.name}/{file.relative_to(built)}": digest(file) for file in files}
 
     with ThreadPoolExecutor(machine.allowed_cpus()) as pool, ProcessGroup() as group:
         jobs = {
@@ -170,7 +163,7 @@ def _build(
             for what in sorted(wanted)
         }
         for i, (what, started) in enumerate(jobs.items(), 1):
-            made[key(what)] = dict(job.result() for job in started)
+            made[key(what)] = {name: mark for job in started for name, mark in job.result().items()}
             say(f"built {key(what)} ({i} of {len(jobs)})")
     return made
 
@@ -204,8 +197,9 @@ def _write(output: Path, manifest: Mapping[str, Any], folder: Path) -> None:
             _add(tar, name, data, 0o644)
         # Layouts of one program, and programs of one release, share most of their code. The
         # compressor finds that if they are side by side.
-        for path in sorted(folder.glob("*.test"), key=lambda p: (p.name.split("-")[1], p.name)):
-            _add(tar, f"{PROGRAMS}/{path.name}", path.read_bytes(), 0o755)
+        binaries = [name for built in manifest["binaries"].values() for name in built]
+        for name in sorted(set(binaries), key=lambda name: (name.split("-")[1:2], name)):
+            _add(tar, f"{PROGRAMS}/{name}", (folder / name).read_bytes(), 0o755)
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes, mode: int) -> None:

@@ -20,22 +20,22 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gccost import paths, processes
-from gccost.errors import GccostError, refused
+from gccost.errors import GccostError, MissingTool, refused
 from gccost.estimates import LOOKS
 from gccost.files import writing
-from gccost.measuring import benchfmt, campaign, machine, samples
+from gccost.measuring import benchfmt, campaign, languages, machine, samples, toolchains
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.campaign import GOARCH, Plan, Questions, Standing, Want
 from gccost.measuring.cases import BUDGETS, Build, Case, Experiment, Variant
 from gccost.measuring.runs import Run
 
-FORMAT = 2  # of pack.json and of the answers to a campaign
+FORMAT = 3  # of pack.json and of the answers to a campaign
 PROGRAMS = "programs"  # the folder of the binaries
 _BOOT = Path("/proc/sys/kernel/random/boot_id")  # one for all containers of a machine
 _UNPACK = "unpack the archive again, or make the pack again"
@@ -44,7 +44,8 @@ _UNPACK = "unpack the archive again, or make the pack again"
 def key(build: Build) -> str:
     """A build's name in pack.json and in its binaries' names."""
     program = build.program.replace("/", ".")
-    parts = (program, f"go{build.release}", build.runtime, "relinked" * build.relinked)
+    ((name, number),) = toolchains.named(build.release).items()
+    parts = (program, f"{name}{number}", build.runtime, "relinked" * build.relinked)
     return "-".join(filter(None, parts))
 
 
@@ -70,9 +71,13 @@ def read_study(of: Mapping[str, Any]) -> Experiment:
 
 @dataclass(frozen=True)
 class PackedPlan(Plan):
-    """A plan whose programs are already built; `pack` is the content of pack.json."""
+    """A plan whose programs are already built; `pack` is the content of pack.json.
+
+    `lacking` says why releases are not measured on this machine, in the words of `lacks`.
+    """
 
     pack: Mapping[str, Any] = field(default_factory=dict)
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def programs(self) -> dict[str, str]:
@@ -84,28 +89,35 @@ class PackedPlan(Plan):
 
     @property
     def missing(self) -> Mapping[str, str]:
-        return dict(self.pack["missing"])
+        return {**self.pack["missing"], **self.lacking}
 
     @property
     def random_layouts(self) -> dict[str, bool]:
-        return dict(self.pack["random_layout"])
+        layouts: dict[str, bool] = self.pack["random_layout"]
+        return {go: known for go, known in layouts.items() if go not in self.lacking}
 
     def build(self, what: Build, owner: Experiment, layout: int, into: Path, run: Any) -> Path:
-        """One of the pack's binaries, which differ by their layouts."""
-        binaries: list[str] = list(self.pack["binaries"][key(what)])
-        return paths.ROOT / PROGRAMS / binaries[layout % len(binaries)]
+        """A program's folder, or one of its binaries, which differ by their layouts."""
+        files: list[str] = list(self.pack["binaries"][key(what)])
+        return paths.ROOT / PROGRAMS / Path(files[layout % len(files)]).parts[0]
 
     def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
-        return samples.run_sample(binary, case, scratch, profile=profile)
+        language = languages.of(self.owners[case.name])
+        needed = language.find_packed(case.release)
+        return language.run_sample(binary, needed, case, scratch, profile)
 
 
 def plan(
     pack: Mapping[str, Any],
     described: Mapping[str, Any],
+    lacking: Mapping[str, str],
     kind: Callable[..., PackedPlan] = PackedPlan,
     **more: Any,
 ) -> PackedPlan:
-    """The plan of a pack on the machine described, of a kind that may need `more` fields."""
+    """The plan of a pack on the machine described, of a kind that may need `more` fields.
+
+    `lacking` has what the machine `lacks`, as reasons by release.
+    """
     description = {**described, **pack["made"]}
     budget = BUDGETS[pack["budget"]]
     studies = tuple(map(read_study, pack["studies"]))
@@ -117,9 +129,22 @@ def plan(
     owners: dict[str, Experiment] = {}
     for study in studies:
         for case in campaign.chosen(study, budget, questions, description):
-            pool.setdefault(case.name, case)
-            owners.setdefault(case.name, study)
-    return kind(studies, budget, questions, description, {}, pool, owners, pack, **more)
+            if case.release not in lacking:
+                pool.setdefault(case.name, case)
+                owners.setdefault(case.name, study)
+    return kind(studies, budget, questions, description, {}, pool, owners, pack, lacking, **more)
+
+
+def lacks(pack: Mapping[str, Any]) -> dict[str, str]:
+    """Why this machine cannot run the pack's programs of some releases, by release."""
+    lacking = {}
+    for study in map(read_study, pack["studies"]):
+        for release in {case.release for case in study.cases}:
+            try:
+                languages.of(study).find_packed(release)
+            except MissingTool as error:
+                lacking[release] = str(error)
+    return lacking
 
 
 def standing(run: Run, pack: Mapping[str, Any]) -> Standing:
@@ -127,7 +152,7 @@ def standing(run: Run, pack: Mapping[str, Any]) -> Standing:
     taken = run.reading().samples.values()
     seen = {(sample.full_name, sample.metrics.get("round", 0.0)) for sample in taken}
     rounds = Counter(name for name, _ in seen)
-    open_ = (claim for claim in pack["claims"] if min(rounds[c] for c in claim) < LOOKS[-1])
+    open_ = (claim for claim in pack["claims"] if 0 < min(rounds[c] for c in claim) < LOOKS[-1])
     return Standing(tuple(Want(tuple(claim), 1) for claim in open_))
 
 
@@ -154,20 +179,27 @@ def load(folder: Path) -> dict[str, Any]:
             f"make a pack for this machine: gccost pack --arch {GOARCH.get(here, 'amd64')}",
         )
     _check_libc(pack["glibc"], folder)
-    for name, known in _binaries(pack):
-        binary = folder / PROGRAMS / name
-        _check_program(binary, known)
-    _check_start(binary)
+    files = {name: mark for built in pack["binaries"].values() for name, mark in built.items()}
+    _check_files(files, folder)
+    for name in [name for name in files if "/" not in name][:1]:
+        _check_start(folder / PROGRAMS / name)
     return pack
 
 
-def _check_program(binary: Path, known: str) -> None:
-    try:
-        found = hashlib.sha256(binary.read_bytes()).hexdigest()
-    except OSError as error:
-        raise GccostError(f"cannot be read: {error.strerror}", str(binary), _UNPACK) from None
-    if found != known:
-        raise GccostError("the program is damaged: its hash differs", str(binary), _UNPACK)
+def digest(path: Path) -> str:
+    """The SHA-256 of a file, in hex."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _check_files(files: Mapping[str, str], folder: Path) -> None:
+    for name, known in files.items():
+        path = folder / PROGRAMS / name
+        try:
+            found = digest(path)
+        except OSError as error:
+            raise GccostError(f"cannot be read: {error.strerror}", str(path), _UNPACK) from None
+        if found != known:
+            raise GccostError("the program is damaged: its hash differs", str(path), _UNPACK)
 
 
 def check_format(pack: Mapping[str, Any], where: str) -> None:
@@ -188,11 +220,6 @@ def _check_libc(needed: str, folder: Path) -> None:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdecimal())
-
-
-def _binaries(pack: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for binaries in pack["binaries"].values():
-        yield from binaries.items()
 
 
 def _check_start(binary: Path) -> None:
@@ -216,7 +243,11 @@ def main() -> int:
     """Measure, and write the run as an archive; return the exit code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        run = campaign.measure(plan(load(paths.ROOT), machine.describe()), Lines())
+        pack = load(paths.ROOT)
+        lacking = lacks(pack)
+        for why in lacking.values():
+            print(f"not measured: {why}", file=sys.stderr)
+        run = campaign.measure(plan(pack, machine.describe(), lacking), Lines())
         archive = run.folder.with_name(f"{run.name}.tar.gz")
         with writing(archive), tarfile.open(archive, "w:gz") as tar:
             tar.add(run.folder, run.name)
@@ -267,10 +298,15 @@ def serve() -> int:
     threading.Thread(target=read, daemon=True).start()
     try:
         pack = load(paths.ROOT)
-        described = machine.describe()
-        mine = plan(pack, described)
-        mark = hashlib.sha256((paths.ROOT / "pack.json").read_bytes()).hexdigest()
-        answer = {"described": described, "host": platform.node(), "pack": mark}
+        described, lacking = machine.describe(), lacks(pack)
+        mine = plan(pack, described, lacking)
+        mark = digest(paths.ROOT / "pack.json")
+        answer = {
+            "described": described,
+            "lacking": lacking,
+            "host": platform.node(),
+            "pack": mark,
+        }
         while True:
             print(json.dumps(answer | _state()), flush=True)
             request = asked.get()
@@ -293,7 +329,8 @@ def _answer(mine: PackedPlan, name: str, program: str, scratch: Path) -> dict[st
     """A sample of a case as a line, with the files that its process wrote, or why it failed."""
     case = mine.pool[name]
     binary = paths.ROOT / PROGRAMS / program
-    _check_program(binary, mine.pack["binaries"][key(case.build)][program])
+    files = mine.pack["binaries"][key(case.build)]
+    _check_files({n: mark for n, mark in files.items() if Path(n).parts[0] == program}, paths.ROOT)
     profile = scratch / "cpu.pb.gz" if case.variant.profile else None
     try:
         sample = mine.sample(binary, case, scratch, profile)
