@@ -8,6 +8,8 @@ import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,6 +19,7 @@ from click.testing import CliRunner
 from gccost import cli, paths
 from gccost.errors import GccostError
 from gccost.judging import reference
+from gccost.judging.machines import by_machine
 from gccost.measuring.cases import AUTO, FREE, Case
 from gccost.measuring.machine import fingerprint
 from gccost.measuring.runs import Run
@@ -284,6 +287,14 @@ def test_one_machine_needs_no_other(folder: Path) -> None:
     assert set(machines.travel(one.found)) <= {"decided on one machine only", "undecided"}
     assert one.agreement().markdown.startswith("One machine was recorded")
     assert one.forest().title.startswith("One machine was recorded")
+
+
+def test_test_runs_replace_no_figures_of_their_machine() -> None:
+    scales = [1.0, 0.01, 1.0]
+    runs: Any = [
+        SimpleNamespace(manifest=lambda s=s: {"fingerprint": "", "scale": s}) for s in scales
+    ]
+    assert by_machine(runs) == [[runs[1]], [runs[0], runs[2]]]
 
 
 def test_nothing_in_a_run_becomes_markup(folder: Path) -> None:

@@ -61,10 +61,14 @@ def machines(found: Iterable[Sequence[Run]], studies: Sequence[Study]) -> list[M
 
 
 def by_machine(runs: Iterable[Run]) -> list[list[Run]]:
-    """Runs grouped by machine; that of the last run, which chapters prefer, comes first."""
-    groups: dict[str, list[Run]] = {}
+    """Runs grouped by machine; that of the last run, which chapters prefer, comes first.
+
+    A machine's test runs are a group of their own, so that they replace no measured figures.
+    """
+    groups: dict[tuple[str, float], list[Run]] = {}
     for run in runs:
-        groups.setdefault(run.manifest()["fingerprint"], []).append(run)
+        manifest = run.manifest()
+        groups.setdefault((manifest["fingerprint"], manifest["scale"]), []).append(run)
     return list(groups.values())[::-1]
 
 
