@@ -86,6 +86,13 @@ def test_walk_of_an_older_release_is_a_bound(tmp_path: Path) -> None:
     assert "The walk takes less" in called(str(path)).stdout
 
 
+def test_registrations_without_the_walk_are_told(tmp_path: Path) -> None:
+    path = write_profile(tmp_path / "p", [each for each in NEW if SPLICE not in each[0]])
+    answer = of(path)
+    assert (answer["parts"]["walk"], answer["walk_is_separate"]) == (0, True)
+    assert "No sample is in the walk." in called(str(path)).stdout
+
+
 def test_profile_without_any_is_answered(tmp_path: Path) -> None:
     done = called(str(write_profile(tmp_path / "p", NEW[-3:])))
     assert done.exit_code == 0
