@@ -63,7 +63,7 @@ def take(name: str, mark: str, request: dict[str, str] | None, _: object) -> dic
     """The answer of a worker, with a made-up sample."""
     state = {"boot": name, "fingerprint": machine.fingerprint(HERE)}
     if request is None:
-        return {"described": HERE, "host": f"node{name}", "pack": mark, **state}
+        return {"described": HERE, "lacking": {}, "host": f"node{name}", "pack": mark, **state}
     first, *parts = request["case"].split("/")
     metrics = {unit: random.uniform(50, 500) for unit in METRICS}
     metrics |= {"run-delay-share": 0.01, "elapsed-s": SECONDS}
