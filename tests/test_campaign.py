@@ -102,12 +102,13 @@ def test_a_program_that_fails_is_no_sample(tmp_path: Path, behaviour: str, why: 
 
 
 def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
-    hanging = program(tmp_path, f'sleep 60 & echo $! > "{tmp_path}/child"; wait')
+    child = f'echo $$ > "{tmp_path}/child"; sleep 60; touch "{tmp_path}/ended"'
+    hanging = program(tmp_path, f"sh -c '{child}' & wait")
     with pytest.raises(SampleFailed, match=r"hung: it was ended after 0\.5 s"):
         run_sample(hanging, CASE, tmp_path, limit=0.5)
-    child = int((tmp_path / "child").read_text())
-    status = Path(f"/proc/{child}/stat")
+    status = Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
     assert not status.exists() or status.read_text().split()[2] == "Z"
+    assert not (tmp_path / "ended").exists()  # it was not waited for
 
 
 def test_a_precise_case_runs_on_one_proc_pinned_and_sees_no_other_go_settings(
