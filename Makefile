@@ -50,7 +50,7 @@ figures: setup # the five charts that tell the story, as PNG and SVG, in report/
 
 .PHONY: html
 html: setup # write the report anew from what was executed last
-	$(gccost) html
+	$(gccost) html $(opened)
 
 .PHONY: lab
 lab: setup # the notebooks in JupyterLab

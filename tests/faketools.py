@@ -81,6 +81,7 @@ class FakeTools:
             (self.folder / name).mkdir(parents=True)
         write_profile(self.folder / "cpu.pb.gz", [(stack, ns * 10**6) for stack, ns in STACKS])
         self._script("cc", '[ "$1" != --version ] || echo "cc 1.0"')
+        self._script("browser", self.here('echo "$1" >> "{folder}/opened"'))
         self._script("program", PROGRAM.removeprefix("#!/bin/sh\n") + self.here(SAMPLE))
         platform = toolchains._platform()
         for version, sums in toolchains.GO_RELEASES.items():
@@ -138,6 +139,7 @@ class FakeTools:
             "HOME": str(home),
             "TMPDIR": str(self.folder / "tmp"),
             "CC": str(self.folder / "cc"),
+            "BROWSER": f"{self.folder}/browser %s",
             "GOMODCACHE": str(self.folder / "mod"),
             "GOPROXY": "off",
             "PIP_NO_INDEX": "1",
@@ -229,13 +231,13 @@ Reported = tuple[FakeTools, subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="session")
 def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
-    """A report, and the result of another that was started meanwhile."""
+    """A report that opens in a browser, and the result of another, started meanwhile."""
     tools = FakeTools(tmp_path_factory.mktemp("reported") / "machine")
     hold = tools.folder / "hold"
     hold.touch()
     wait = f'while [ -e "{hold}" ]; do sleep 0.05; done'
     tools.from_the(1, of="shell", what=f': > "{tools.folder}/reached"; {wait}')
-    first = tools.start("report")
+    first = tools.start("report", "--open")
     tools.wait_until_at_work(first)
     second = tools.gccost("report")
     hold.unlink()

@@ -252,6 +252,15 @@ def test_a_second_report_at_once_says_so_and_leaves_the_first_alone(reported: Re
     assert (tools.report / "index.html").read_text().rstrip().endswith("</html>")
 
 
+def test_a_report_and_its_pages_written_anew_open_in_the_browser(reported: Reported) -> None:
+    tools, _ = reported
+    opened = tools.folder / "opened"
+    page = (tools.report / "index.html").as_uri()
+    assert opened.read_text().split() == [page]
+    assert tools.gccost("html", "--open").returncode == 0
+    assert opened.read_text().split() == [page, page]
+
+
 def test_nothing_is_written_outside_the_clone_and_the_tools_caches(reported: Reported) -> None:
     tools, _ = reported
     assert list((tools.folder / "tmp").iterdir()) == []

@@ -312,6 +312,12 @@ def test_budget_and_experiment_reach_the_command(workshop, target):
     assert f"-m gccost {target} budget= only=" in make(workshop, target)
 
 
+@pytest.mark.parametrize("target", ["report", "replay", "html"])
+def test_open_reaches_the_command(workshop, target):
+    assert f"-m gccost {target} --open budget=" in make(workshop, target, "OPEN=1")
+    assert f"-m gccost {target} budget=" in make(workshop, target)
+
+
 def test_cleaning_never_takes_a_run(workshop):
     run = workshop / "data" / "runs" / "mine" / "samples.txt"
     made = workshop / "report" / "index.html"
