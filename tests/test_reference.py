@@ -51,6 +51,11 @@ def test_it_was_recorded_from_the_current_sources(recording: Recording) -> None:
     assert not recording.manifest["machine"]["dirty"]
 
 
+def test_the_plain_commands_printed_results(recording: Recording) -> None:
+    for name, shell in recording.manifest.get("shell", {}).items():
+        assert "\nBenchmark" in "\n" + shell["output"], name
+
+
 def test_every_case_was_measured(recording: Recording) -> None:
     if recording.study.command:
         return
