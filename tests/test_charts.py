@@ -28,7 +28,7 @@ from gccost.studies import CHARTS, STUDIES
 from gccost.studies.cloudflare import MOST_PROCS, start, turns
 from gccost.studies.common import headlines, release
 from gccost.studies.siebenmann import kind
-from gccost.studies.weimer import CLEANER, beside, per_object
+from gccost.studies.weimer import CLEANER, java_and_go, per_object
 from gccost.study import OpenStudy
 
 # A run on few CPUs cannot reproduce a document's 48, and says so.
@@ -295,10 +295,10 @@ def test_charts_of_the_ledger_follow_its_rows(made: Recordings) -> None:
         headlines(ledger.rows({"lemire": r}, [STUDIES["lemire"]])) for r in (recording, scaled)
     )
     assert one.csv() != other.csv()
-    chart = beside({"weimer": made["weimer"]})
+    chart = java_and_go({"weimer": made["weimer"]})
     assert "JDK 25" in chart.title
     assert "Go 1" not in chart.title
-    assert beside({}).title == "Neither Go nor Java was measured"
+    assert java_and_go({}).title == "Neither Go nor Java was measured"
     values, estimate = per_object(made["weimer"], CLEANER, TODAY_JDK)
     assert estimate.value == pytest.approx(95, rel=0.05)  # (1.0 - 0.05) s over ten million
     assert len(values) == estimate.samples

@@ -20,8 +20,8 @@ from gccost.studies.remedies import (
     LATENCY,
     MANUAL,
     SETTLED,
-    beside,
     slabs,
+    with_heap,
 )
 
 # Benchmarks over 100 ns, and the factors of a slab's handle by goroutines.
@@ -91,7 +91,7 @@ def test_the_heaps_chart_has_every_remedy_with_every_heap(recording: Recording) 
         (mb, benchmark) for mb in HEAPS for benchmark in HEAP_REMEDIES
     }
     assert "1 GB" in chart.title
-    assert beside("HeapManual", 0) == MANUAL
+    assert with_heap("HeapManual", 0) == MANUAL
 
 
 def test_the_slowest_operations_of_each_remedy(recording: Recording) -> None:

@@ -17,7 +17,7 @@ from gccost.stats import SHOWN, Estimate, Width
 
 
 @dataclass(frozen=True)
-class _OfOneArm(Quantity):
+class _OfOneVariant(Quantity):
     variant: Variant
 
     @property
@@ -26,7 +26,7 @@ class _OfOneArm(Quantity):
 
 
 @dataclass(frozen=True)
-class Share(_OfOneArm):
+class Share(_OfOneVariant):
     """The share of a variant's CPU profile whose stacks contain any of these functions.
 
     The variant has profile="cpu". With `within`, the stacks must also contain any of those;
@@ -53,7 +53,7 @@ class PhaseShare(Share):
 
 
 @dataclass(frozen=True)
-class Amount(_OfOneArm):
+class Amount(_OfOneVariant):
     """A variant's amount of a metric that may be 0, such as a count: the median over samples."""
 
     metric: str
@@ -220,7 +220,7 @@ class RatioToEither(Quantity):
 
 
 @dataclass(frozen=True)
-class Linearity(_OfOneArm):
+class Linearity(_OfOneVariant):
     """The r² of the straight line through the costs of a call at each length of its list.
 
     A disturbance slows a part of a process and bends that process's line. So each length has

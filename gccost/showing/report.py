@@ -282,7 +282,7 @@ def _note(node: NotebookNode) -> str:
     """A note, as HTML, of when a notebook with stored output was run."""
     if not gokernel.is_go(node):
         return ""
-    when, stale = gokernel.kept(node)
+    when, stale = gokernel.stored(node)
     box = tables.warnings([stale] if stale else [], "This output is stale")
     return f"<p>{escape(when)}</p>{box.html}"
 

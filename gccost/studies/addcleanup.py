@@ -138,10 +138,10 @@ def _against_the_document(
 
 def moved(recording: Recording) -> tuple[float, float]:
     """Today's cost over the cost on the issue's release: of AddCleanup, and of a manual free."""
-    automatic, by_hand = (
+    automatic, manual = (
         _against_the_document(recording, variant, TODAY_GO)[1].value for variant in (CLEANUP, FREE)
     )
-    return automatic, by_hand
+    return automatic, manual
 
 
 @chart("addcleanup-why", f"The change in costs since Go {ISSUE_GO} was not measured")
@@ -179,14 +179,14 @@ def why(recording: Recording) -> Drawing | None:
 
 
 def _why_title(recording: Recording) -> str:
-    automatic, by_hand = moved(recording)
-    if math.isnan(automatic) or math.isnan(by_hand):
+    automatic, manual = moved(recording)
+    if math.isnan(automatic) or math.isnan(manual):
         return f"The change in costs from Go {ISSUE_GO} to Go {TODAY_GO} was not measured"
     then, now = (
         rounding.times(recording.ratio(Ratio(CLEANUP, FREE), go).value)
         for go in (ISSUE_GO, TODAY_GO)
     )
-    sides = [("a manual free", by_hand), ("AddCleanup", automatic)]
+    sides = [("a manual free", manual), ("AddCleanup", automatic)]
     more, less = sorted(sides, key=lambda side: -abs(math.log(side[1])))
     return (
         f"From Go {ISSUE_GO} to {TODAY_GO} the ratio went from {then} to {now}: {more[0]} "

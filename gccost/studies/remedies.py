@@ -101,7 +101,7 @@ _CLOSED_AT_RANDOM = 200_000
 _NET_TAKEN_AWAY = 100_000
 
 
-def beside(benchmark: str, mb: int) -> Variant:
+def with_heap(benchmark: str, mb: int) -> Variant:
     """A benchmark of `HEAP_REMEDIES` with so many MB (see `HEAPS`) of live Go memory."""
     return Variant(benchmark, sub=(("mb", str(mb)),)) if mb else HEAP_REMEDIES[benchmark]
 
@@ -142,7 +142,7 @@ def _remedies() -> Iterator[Case]:
             yield Case("remedies", variant, go, n, tier)
     for mb, min_budget in zip(HEAPS[1:], ("tiny", "standard"), strict=True):
         for benchmark in HEAP_REMEDIES:
-            yield Case("remedies", beside(benchmark, mb), go, AS_PUBLISHED, min_budget)
+            yield Case("remedies", with_heap(benchmark, mb), go, AS_PUBLISHED, min_budget)
     for program, benchmark in (
         *(("parallel", "Free"), ("parallel", "Cleanup")),
         ("remedies", "SlabCrowded"),
@@ -378,11 +378,11 @@ def heap(recording: Recording) -> Drawing | None:
     points = []
     for mb in HEAPS:
         for benchmark, ink in _HEAP_INKS.items():
-            variant, by_hand = beside(benchmark, mb), beside("HeapManual", mb)
+            variant, manual = with_heap(benchmark, mb), with_heap("HeapManual", mb)
             for metric, part in (("ns/op", "the loop"), (SETTLED, "settled")):
-                if variant == by_hand and metric == SETTLED:
+                if variant == manual and metric == SETTLED:
                     continue  # a manual free leaves nothing to collect
-                ratio = recording.ratio(Ratio(variant, by_hand, metric), TODAY_GO)
+                ratio = recording.ratio(Ratio(variant, manual, metric), TODAY_GO)
                 after = f"  ({rounding.times(ratio.value)})" if ratio.samples else ""
                 points += levels(
                     recording,
@@ -391,13 +391,13 @@ def heap(recording: Recording) -> Drawing | None:
                     TODAY_GO,
                     variant,
                     metric,
-                    after="" if variant == by_hand else f", {part}{after}",
+                    after="" if variant == manual else f", {part}{after}",
                     data={"variant": benchmark, "mb": mb, "unit": metric, "ratio": ratio.value},
                     colour=ink,
                 )
     ratios = {
         mb: recording.ratio(
-            Ratio(beside("HeapSlab", mb), beside("HeapManual", mb), SETTLED), TODAY_GO
+            Ratio(with_heap("HeapSlab", mb), with_heap("HeapManual", mb), SETTLED), TODAY_GO
         )
         for mb in HEAPS
     }
@@ -512,12 +512,12 @@ _OVER_TIME: Mapping[str, Mapping[Variant, str]] = {
 }
 
 
-def looks(recording: Recording, variant: Variant) -> list[tuple[float, float]]:
+def held_over_time(recording: Recording, variant: Variant) -> list[tuple[float, float]]:
     """The times (s) of a variant's first run and the C memory held then (MB)."""
     for _, run in recording.accepted(variant, TODAY_GO).head(1).iterrows():
         units = [unit for unit in run.index if re.fullmatch(r"c-held-\d\d", unit)]
-        looks = [(run[f"{unit}-ms"], run[unit]) for unit in sorted(units)]
-        return [(round(ms / 1e3, 3), BLOCK_KB * held / 1e3) for ms, held in looks if ms > 0]
+        readings = [(run[f"{unit}-ms"], run[unit]) for unit in sorted(units)]
+        return [(round(ms / 1e3, 3), BLOCK_KB * held / 1e3) for ms, held in readings if ms > 0]
     return []
 
 
@@ -536,7 +536,7 @@ def over_time(recording: Recording) -> Drawing | None:
         )
         for panel, inks in _OVER_TIME.items()
         for variant, ink in inks.items()
-        for seconds, held in looks(recording, variant)
+        for seconds, held in held_over_time(recording, variant)
     ]
     most = {name: max(p.estimate.value for p in line) for name, line in by_line(points).items()}
     return curves(

@@ -94,11 +94,11 @@ def leak(benchmark: str, remaining: int) -> Variant:
 
 
 NOTHING, PLAIN, CLEANER, FINALIZE = map(jvm, ("Nothing", "Plain", "Cleaner", "Finalize"))
-KEPT = jvm("Plain", escape="off")
+ALLOCATED = jvm("Plain", escape="off")
 DISABLED = jvm("Finalize", finalization="disabled")
 _FIRST_TO_DISABLE = 18  # the first JDK with --finalization=disabled
 _BY_JDK = {
-    "plain, must be allocated": (KEPT, BLUE),
+    "plain, must be allocated": (ALLOCATED, BLUE),
     "Cleaner": (CLEANER, GREEN),
     "finalize": (FINALIZE, ORANGE),
     "finalize, disabled": (DISABLED, MUTED),
@@ -423,7 +423,7 @@ def memory(recording: Recording) -> Drawing | None:
 @chart("weimer-removed", "Plain handles were not measured")
 def removed(recording: Recording) -> Drawing | None:
     """The time of plain handles that the compiler may remove, and of those that it may not."""
-    variants = {"default": (PLAIN, BLUE), "escape analysis off": (KEPT, INK)}
+    variants = {"default": (PLAIN, BLUE), "escape analysis off": (ALLOCATED, INK)}
     lines = [
         Timing(line, variant, colour=ink, data={"variant": line, "unit": "ns/op"})
         for line, (variant, ink) in variants.items()
@@ -669,24 +669,24 @@ def warm_up(recording: Recording) -> Drawing | None:
 # --- Java next to Go ------------------------------------------------------------------
 
 # Each line's release, name, study and ratio.
-_BESIDE = (
+_SAFETY_NETS = (
     (TODAY_GO, "closed at once, with Cleanup.Stop", "remedies", Ratio(Variant("Stop"), FREE)),
     (TODAY_GO, "left to AddCleanup", "addcleanup", Ratio(CLEANUP, FREE)),
     (TODAY_GO, "left to a finalizer", "lemire", Ratio(AUTO, FREE)),
-    (TODAY_JDK, "closed explicitly, with a Cleaner as net", "weimer", Ratio(CLEANER, KEPT)),
-    (TODAY_JDK, "closed explicitly, with finalize as net", "weimer", Ratio(FINALIZE, KEPT)),
+    (TODAY_JDK, "closed explicitly, with a Cleaner as net", "weimer", Ratio(CLEANER, ALLOCATED)),
+    (TODAY_JDK, "closed explicitly, with finalize as net", "weimer", Ratio(FINALIZE, ALLOCATED)),
 )
 
 
 @chart("java-beside-go", "Neither Go nor Java was measured")
-def beside(recordings: Mapping[str, Recording]) -> Drawing | None:
+def java_and_go(recordings: Mapping[str, Recording]) -> Drawing | None:
     """The cost of a safety net relative to manual, in Go and in Java."""
     points = measured(
         replace(
             compared(recordings[experiment], ratio, on, line, colour(ratio.numerator)),
             panel=in_words(on),
         )
-        for on, line, experiment, ratio in _BESIDE
+        for on, line, experiment, ratio in _SAFETY_NETS
         if experiment in recordings
     )
     what = {TODAY_GO: "a finalizer that frees", TODAY_JDK: "a finalizer as a safety net"}

@@ -41,7 +41,7 @@ BYTES = (8, 16, 32, 48, 64, 128, 256, 512)
 _BETWEEN = (32, 128, 256)  # omitted at the quick budget
 SMALL = 8  # bytes of the documents' handles
 CACHED = 16  # bytes of objects whose span's records fit into a first-level cache
-APART = 48  # bytes of a handle that shares no span with AddCleanup's own allocations
+OWN_SPAN = 48  # bytes of a handle that shares no span with AddCleanup's own allocations
 DUMMIES = (0, 1, 2, 3)
 LIVE = (10_000, 100_000, 1_000_000, 10_000_000)
 IN_USE = (0, 100_000, 1_000_000)
@@ -133,8 +133,8 @@ def _releases() -> Iterator[Case]:
             if today:
                 yield registering(attach("ClearFinalizer", order), go, "standard")
         for kind in kinds:
-            yield registering(attach(f"Attach{kind}", bytes_=APART), go, min_budget)
-            for bytes_ in (SMALL, APART):
+            yield registering(attach(f"Attach{kind}", bytes_=OWN_SPAN), go, min_budget)
+            for bytes_ in (SMALL, OWN_SPAN):
                 yield looping(looped(f"Loop{kind}", bytes_), go, min_budget)
         yield looping(looped("LoopFinalizer", dummies=1), go, min_budget)
 
@@ -144,7 +144,9 @@ def _why() -> Iterator[Case]:
     go = TODAY_GO
     for bytes_ in BYTES:
         for benchmark in ("AttachFinalizer", "AttachCleanup"):
-            known = (SMALL, APART, CACHED) if benchmark == "AttachFinalizer" else (SMALL, APART)
+            known = (
+                (SMALL, OWN_SPAN, CACHED) if benchmark == "AttachFinalizer" else (SMALL, OWN_SPAN)
+            )
             if bytes_ not in known:
                 min_budget = "standard" if bytes_ in _BETWEEN else "tiny"
                 yield registering(attach(benchmark, bytes_=bytes_), go, min_budget)
@@ -199,7 +201,7 @@ def _claims() -> Iterator[Claim]:
     yield Claim("X1b", "the-order", shuffled, Between(low=0.4, high=0.6), old)
     yield Claim("X1c", "the-order", descending, AtMost(), old)
     cleanup, finalizer = (
-        attach(f"Attach{what}", bytes_=APART) for what in ("Cleanup", "Finalizer")
+        attach(f"Attach{what}", bytes_=OWN_SPAN) for what in ("Cleanup", "Finalizer")
     )
     yield Claim("X5", "half-the-price", Ratio(cleanup, finalizer, "call-ns"), AtLeast(), new)
     yield Claim("X10", "the-worst-case", worst, AtLeast(), new)
@@ -383,8 +385,8 @@ _CAUSES = {
     "finalizer and 1 dummy": _DUMMY,
     **{f"finalizer and {d} dummies": looped("LoopFinalizer", dummies=d) for d in (2, 3)},
     "cleanup": _LOOPED_CLEANUP,
-    f"finalizer, {APART} bytes": looped("LoopFinalizer", APART),
-    f"cleanup, {APART} bytes": looped("LoopCleanup", APART),
+    f"finalizer, {OWN_SPAN} bytes": looped("LoopFinalizer", OWN_SPAN),
+    f"cleanup, {OWN_SPAN} bytes": looped("LoopCleanup", OWN_SPAN),
 }
 
 
