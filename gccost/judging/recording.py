@@ -102,6 +102,11 @@ class Recording:
         measured = set(self.frame["release"]) if len(self.frame) else set()
         return tuple(release for release in self.study.releases if release in measured)
 
+    @property
+    def newest(self) -> str:
+        """The newest release with samples; without any, the newest of the language."""
+        return (toolchains.today(self.study.document), *self.releases)[-1]
+
     def failures(self, variant: Variant, release: str) -> list[str]:
         """The reasons why samples of a variant on a release failed."""
         return self.manifest["failed"].get(variant.on(release), [])
@@ -157,9 +162,9 @@ class Recording:
             return values
         return stats.relieved(values, samples[_REFERENCE], math.exp(manual.log))
 
-    def mean(self, variant: Variant, release: str, metric: str = "ns/op") -> float:
-        """The median over all processes of their mean, as benchmarks usually report it."""
-        values = _column(self.samples(variant, release), metric)
+    def mean(self, variant: Variant, release: str) -> float:
+        """The median over all processes of their mean ns/op, as benchmarks usually report it."""
+        values = _column(self.samples(variant, release), "ns/op")
         return float(np.median(values)) if values.size else math.nan
 
     # --- Estimates ------------------------------------------------------------------
@@ -267,10 +272,10 @@ class Recording:
 
     # --- Disturbances ---------------------------------------------------------------
 
-    def controls(self, metric: str = "ns/op") -> Iterator[tuple[Variant, str, Estimate]]:
+    def controls(self) -> Iterator[tuple[Variant, str, Estimate]]:
         """The A/A ratios, of each control to the identical variant."""
         for control, release in self.study.controls:
-            estimate = self.ratio(replace(control, metric=metric), release)
+            estimate = self.ratio(control, release)
             if estimate.samples:
                 yield control.numerator, release, estimate
 

@@ -354,14 +354,14 @@ GOROUTINES = (1, 2, 4, 8, 16, 32, 64)
 SHARED_WORK = 800_000
 
 
-def shared(benchmark: str, goroutines: int, gogc: str = "100") -> Variant:
+def shared(benchmark: str, goroutines: int) -> Variant:
     """A variant that shares its operations among goroutines: "Free", "Auto", "Cleanup", …"""
-    return Variant(f"Parallel{benchmark}", gogc, sub=(("goroutines", str(goroutines)),))
+    return Variant(f"Parallel{benchmark}", sub=(("goroutines", str(goroutines)),))
 
 
-def profiled(benchmark: str, setting: str = "published", gogc: str = "100") -> Variant:
+def profiled(benchmark: str, gogc: str = "100") -> Variant:
     """A variant that runs a benchmark under the CPU profiler."""
-    return Variant(benchmark, gogc, setting, profile="cpu")
+    return Variant(benchmark, gogc, profile="cpu")
 
 
 def controls() -> Iterator[Case]:

@@ -117,21 +117,28 @@ def _nothing(title: str) -> Drawing:
 
 def by_panel(points: Iterable[Point]) -> dict[str, list[Point]]:
     """The points of each panel, in order."""
-    found: dict[str, list[Point]] = {}
-    for point in points:
-        found.setdefault(point.panel, []).append(point)
-    return found
+    return _grouped(points, lambda point: point.panel)
 
 
 def by_line(points: Iterable[Point]) -> dict[str, list[Point]]:
     """The points of each line, in order."""
+    return _grouped(points, lambda point: point.line)
+
+
+def _grouped(points: Iterable[Point], key: Callable[[Point], str]) -> dict[str, list[Point]]:
     found: dict[str, list[Point]] = {}
     for point in points:
-        found.setdefault(point.line, []).append(point)
+        found.setdefault(key(point), []).append(point)
     return found
 
 
-def table(points: Iterable[Point]) -> pd.DataFrame:
+def drawing(figure: Figure, title: str, points: Sequence[Point], kind: str) -> Drawing:
+    """A drawn figure of points with its headline; the alt text begins with its kind."""
+    headline(figure, title)
+    return Drawing(figure, title, _alt_text(points, kind), _table(points))
+
+
+def _table(points: Iterable[Point]) -> pd.DataFrame:
     """A chart's data, with a row per point."""
     rows = []
     for point in filter(lambda p: p.data, points):
@@ -141,7 +148,7 @@ def table(points: Iterable[Point]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def told(points: Iterable[Point], kind: str) -> str:
+def _alt_text(points: Iterable[Point], kind: str) -> str:
     """The alt text: the kind of chart, and each line's labels."""
     parts = [
         ", ".join(filter(None, (panel, line.replace("\n", " ")))) + f": {_labels(each)}"
@@ -215,7 +222,7 @@ CLOSE = 0.42  # the distance of a line to a previous one of the same name
 
 def dots(
     points: Iterable[Point],
-    title: Callable[[], str] | str,
+    title: str,
     xlabel: str,
     *,
     kind: str = "A dot plot",
@@ -263,9 +270,7 @@ def dots(
             decorate(axes, panel)
     if not each:
         below(figure, xlabel)
-    text = title if isinstance(title, str) else title()
-    headline(figure, text)
-    return Drawing(figure, text, told(points, kind), table(points))
+    return drawing(figure, title, points, kind)
 
 
 def places(lines: Sequence[Point], close: float = CLOSE) -> list[float]:
@@ -363,7 +368,7 @@ class Axis:
 
 def curves(
     points: Iterable[Point],
-    title: Callable[[], str] | str,
+    title: str,
     x: Axis,
     y: Axis | Mapping[str, Axis],
     *,
@@ -419,9 +424,7 @@ def curves(
         if decorate:
             decorate(axes, panel)
     below(figure, x.label)
-    text = title if isinstance(title, str) else title()
-    headline(figure, text)
-    return Drawing(figure, text, told(points, kind), table(points))
+    return drawing(figure, title, points, kind)
 
 
 def _signed(point: Point, name: str) -> str:

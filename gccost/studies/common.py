@@ -169,17 +169,25 @@ def measured(points: Iterable[Point]) -> list[Point]:
     return [point for point in points if point.estimate.samples]
 
 
-def compared(recording: Recording, ratio: Ratio, go: str, line: str, colour: str) -> Point:
-    """A point for a ratio on a release, with its samples."""
+def compared(
+    recording: Recording,
+    ratio: Ratio,
+    go: str,
+    line: str,
+    colour: str,
+    panel: str = "",
+    **data: object,
+) -> Point:
+    """A point for a ratio on a release, with its samples; `data` overrides its CSV columns."""
     estimate = recording.ratio(ratio, go)
     return Point(
-        "",
+        panel,
         line,
         estimate,
         raw=recording.points(ratio, go),
         label=rounding.times(estimate.value),
         colour=colour,
-        data={"variant": line, "go": go, "unit": "ratio"},
+        data={"variant": line, "go": go, "unit": "ratio"} | data,
     )
 
 
@@ -284,6 +292,17 @@ def shares(
     return points
 
 
+def shares_by_release(
+    recording: Recording, variant: Variant, parts: Mapping[str, Part]
+) -> list[Point]:
+    """The shares (%) of a variant's profiles, a panel per release."""
+    return [
+        point
+        for go in recording.releases
+        for point in shares(recording, variant, go, parts, release(recording, go))
+    ]
+
+
 # --- Times, a panel per release ------------------------------------------------------
 
 
@@ -326,30 +345,26 @@ def timings(
     points = []
     for go in recording.releases:
         for line in lines:
-            values, estimate = line.find(recording, line.variant, go, line.metric)
-            if not estimate.samples:
-                continue
-            label = say(estimate.value)
-            more = (
-                {"unit": line.metric, "gogc": line.variant.gogc} if line.data is None else line.data
-            )
-            data: dict[str, object] = {"variant": line.variant.benchmark, "go": go, **more}
+            columns = line.data or {"unit": line.metric, "gogc": line.variant.gogc}
+            data = {"variant": line.variant.benchmark, "go": go, **columns}
+            after = ""
             if line.against is not None:
                 ratio = recording.ratio(Ratio(line.variant, line.against, line.metric), go)
                 data["ratio"] = ratio.value
-                if ratio.samples:
-                    label += f"  ({rounding.times(ratio.value)})"
-            points.append(
-                Point(
-                    release(recording, go),
-                    line.name,
-                    estimate,
-                    raw=values,
-                    label=label,
-                    colour=line.colour,
-                    published=line.published,
-                    data=data,
-                )
+                after = f"  ({rounding.times(ratio.value)})" if ratio.samples else ""
+            points += levels(
+                recording,
+                release(recording, go),
+                line.name,
+                go,
+                line.variant,
+                line.metric,
+                say,
+                find=line.find,
+                after=after,
+                data=data,
+                colour=line.colour,
+                published=line.published,
             )
     return points
 

@@ -301,9 +301,5 @@ STUDY = Study(
     document=TODAY_GO,
     command="make precision",
     claims=CLAIMS,
-    charts=(
-        precision,
-        slices,
-        drift,
-    ),
+    charts=(precision, slices, drift),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 
 import pandas as pd
@@ -18,7 +19,7 @@ from gccost.judging.flame import Frame, frames
 from gccost.judging.models import Line, line, objects_in_span
 from gccost.judging.quantities import Amount, CurveDepth, Difference, Share
 from gccost.judging.recording import Floats, Recording
-from gccost.judging.rules import About, AtLeast, Effect, Rule, UShaped, WithinTolerance
+from gccost.judging.rules import About, AtLeast, Effect, UShaped, WithinTolerance
 from gccost.judging.stacks import COLLECTING, FINALIZING, LOCKING, SETTING
 from gccost.measuring.cases import (
     AS_PUBLISHED,
@@ -27,7 +28,6 @@ from gccost.measuring.cases import (
     HEAP_FREE,
     RECORD,
     Case,
-    Quantity,
     Ratio,
     Variant,
     controls,
@@ -47,7 +47,7 @@ from gccost.studies.common import (
     counted,
     levels,
     release,
-    shares,
+    shares_by_release,
     timings,
 )
 
@@ -66,11 +66,12 @@ _BETWEEN = (2, 8, 64, 256)
 _PROFILED_LONG = 1_600_000
 # Each operation collects the whole heap a few times.
 _LIFETIMES = 10
+_EMPTY = profiled("EmptyFinalizer")
 
 
-def sized(benchmark: str, words: int, gogc: str = "100", setting: str = "published") -> Variant:
+def sized(benchmark: str, words: int, gogc: str = "100") -> Variant:
     """A variant of the object-size curve: "Allocate", "Finalize" or "Cleanup"."""
-    return Variant(benchmark, gogc, setting, sub=(("words", str(words)),))
+    return Variant(benchmark, gogc, sub=(("words", str(words)),))
 
 
 def until_free(what: str) -> Variant:
@@ -81,28 +82,22 @@ def until_free(what: str) -> Variant:
 def of_size(variant: Variant, go: str, min_budget: str = "tiny") -> Case:
     """The case of a variant of `sized`."""
     words = int(dict(variant.sub)["words"])
-    n = _CURVE[words] * 1000
+    case = Case("objects", variant, go, _CURVE[words] * 1000, min_budget)
     if variant.gogc != "off":
-        return Case("objects", variant, go, n, min_budget=min_budget)
+        return case
     # With the GC off every object stays allocated, so memory limits N.
-    return Case(
-        "objects",
-        variant,
-        go,
-        min(n, 300_000),
-        min_budget=min_budget,
-        retained_bytes=10 * words + RECORD,
-    )
+    return replace(case, n=min(case.n, 300_000), retained_bytes=10 * words + RECORD)
 
 
 def _siebenmann() -> Iterator[Case]:
     for go in (DOCUMENT_GO, TODAY_GO):
         for variant in (FREE, HEAP_FREE, AUTO):
             yield Case("cstr", variant, go, AS_PUBLISHED)
-        yield Case("objects", profiled("EmptyFinalizer"), go, _PROFILED_LONG)
-        for what in ("Plain", "Finalizer") + (("Cleanup",) if go == TODAY_GO else ()):
+        yield Case("objects", _EMPTY, go, _PROFILED_LONG)
+        more = ("Cleanup",) if go == TODAY_GO else ()
+        for what in ("Plain", "Finalizer", *more):
             yield Case("objects", until_free(what), go, _LIFETIMES)
-        mechanisms = ("Allocate", "Finalize") + (("Cleanup",) if go == TODAY_GO else ())
+        mechanisms = ("Allocate", "Finalize", *more)
         for words in SIZES:
             for mechanism in mechanisms:
                 later = words in _BETWEEN or mechanism == "Cleanup"
@@ -114,27 +109,19 @@ def _siebenmann() -> Iterator[Case]:
 # === Claims ==========================================================================
 
 
-def _claims() -> Iterator[Claim]:
-    profile = profiled("EmptyFinalizer")
-    where = "where-the-time-goes"
-    curve = tuple(Ratio(sized("Finalize", w), sized("Allocate", w)) for w in SIZES)
-    claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
-        ("S1", "the-factor-of-ten", Ratio(AUTO, FREE), Effect()),
-        ("S2", "heap-or-stack", Difference(Ratio(AUTO, FREE, "allocs/op")), WithinTolerance()),
-        ("S3", where, Share(profile, SETTING), AtLeast()),
-        ("S4", where, Share(profile, COLLECTING), About()),
-        ("S5", where, Share(profile, FINALIZING), About()),
-        ("S6", where, Share(profile, LOCKING), About()),
-        (
-            "S7",
-            "two-cycles-or-one",
-            Amount(until_free("Finalizer"), "gc-cycles-to-free"),
-            WithinTolerance(),
-        ),
-        ("S8", "how-the-size-matters", CurveDepth(curve), UShaped()),
-    )
-    for name, anchor, quantity, rule in claims:
-        yield Claim(name, anchor, quantity, rule, headline=name == "S1")
+_ALLOCATIONS = Difference(Ratio(AUTO, FREE, "allocs/op"))
+_CYCLES_TO_FREE = Amount(until_free("Finalizer"), "gc-cycles-to-free")
+_CURVE_DEPTH = CurveDepth(tuple(Ratio(sized("Finalize", w), sized("Allocate", w)) for w in SIZES))
+CLAIMS: tuple[Claim, ...] = (
+    Claim("S1", "the-factor-of-ten", Ratio(AUTO, FREE), Effect(), headline=True),
+    Claim("S2", "heap-or-stack", _ALLOCATIONS, WithinTolerance()),
+    Claim("S3", "where-the-time-goes", Share(_EMPTY, SETTING), AtLeast()),
+    Claim("S4", "where-the-time-goes", Share(_EMPTY, COLLECTING), About()),
+    Claim("S5", "where-the-time-goes", Share(_EMPTY, FINALIZING), About()),
+    Claim("S6", "where-the-time-goes", Share(_EMPTY, LOCKING), About()),
+    Claim("S7", "two-cycles-or-one", _CYCLES_TO_FREE, WithinTolerance()),
+    Claim("S8", "how-the-size-matters", _CURVE_DEPTH, UShaped()),
+)
 
 
 # === Estimates =======================================================================
@@ -180,11 +167,6 @@ def over_objects_in_span(by_size: Mapping[int, float], go: str) -> tuple[list[fl
 # === Charts ==========================================================================
 
 
-def _newest(recording: Recording) -> str:
-    """Today's release if it was measured, otherwise the newest that was."""
-    return TODAY_GO if TODAY_GO in recording.releases else (*recording.releases, TODAY_GO)[-1]
-
-
 # --- The cost of each way to free ---------------------------------------------------
 
 _HEAP_UNKNOWN = "The cost of a heap-allocated handle was not measured"
@@ -218,7 +200,6 @@ def _of_the_heap(recording: Recording, go: str) -> str:
 
 # --- The profile -------------------------------------------------------------------
 
-_EMPTY = profiled("EmptyFinalizer")
 # Each share: its functions, the functions that must call them, and the matching rows of
 # the document's profile.
 _PROFILE: dict[str, tuple[tuple[str, ...], tuple[str, ...], list[str]]] = {
@@ -247,11 +228,7 @@ def profile(recording: Recording) -> Drawing | None:
         name: Part(functions, within, published=printed[rows].sum() if rows else None)
         for name, (functions, within, rows) in _PROFILE.items()
     }
-    points = [
-        point
-        for go in recording.releases
-        for point in shares(recording, _EMPTY, go, parts, release(recording, go))
-    ]
+    points = shares_by_release(recording, _EMPTY, parts)
     found = {(p.line, p.data["go"]): p.label for p in points}
     return dots(
         points,
@@ -290,7 +267,7 @@ def kind(frame: Frame) -> str:
 @chart("siebenmann-flame", "The empty finalizer was not profiled")
 def flame(recording: Recording) -> Drawing | None:
     """The stacks of the empty finalizer's profiles, the outermost function at the top."""
-    go = _newest(recording)
+    go = recording.newest
     drawn = frames(recording.profiles(_EMPTY, go).values(), _DEPTH, _LEAST)
     if not drawn:
         return None
@@ -529,7 +506,7 @@ def _formula(found: Line) -> str:
 @chart("siebenmann-faults", "Page faults over the object's size were not measured")
 def faults(recording: Recording) -> Drawing | None:
     """Page faults per operation over the object's size, with the GC on and off."""
-    go = _newest(recording)
+    go = recording.newest
     points: list[Point] = []
     for gogc, benchmark, words in product(("100", "off"), ("Allocate", "Finalize"), SIZES):
         variant = sized(benchmark, words, gogc)
@@ -608,14 +585,6 @@ STUDY = Study(
     chapter="02-siebenmann",
     question="Where does a finalizer's time go?",
     cases=tuple(_siebenmann()),
-    claims=tuple(_claims()),
-    charts=(
-        heap,
-        profile,
-        flame,
-        cycles,
-        sizes,
-        fit,
-        faults,
-    ),
+    claims=CLAIMS,
+    charts=(heap, profile, flame, cycles, sizes, fit, faults),
 )
