@@ -151,13 +151,13 @@ def test_a_jumping_clock_affects_neither_budget_nor_resuming(
 
 @pytest.mark.skipif((paths.CACHE / "standins" / "ziglang").exists(), reason="Zig stands in for cc")
 def test_without_compilers_and_network_each_way_out_is_named(tools: FakeTools) -> None:
-    for lacking, mend in (
+    for lacking, said in (
         ({"CC": "none"}, "a C compiler: is not on this machine"),
         ({"GOMODCACHE": str(tools.folder / "none")}, "Go: is not on this machine"),
     ):
         done = tools.gccost("measure", PATH=str(tools.folder / "none"), **lacking)
         assert done.returncode == 1
-        assert mend in done.stderr
+        assert said in done.stderr
         assert "To fix it: install it, or run `make measure` when online" in done.stderr
         assert "Traceback" not in done.stderr
 

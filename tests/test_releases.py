@@ -166,7 +166,7 @@ def test_a_release_that_was_not_measured_is_left_out(tmp_path: Path) -> None:
     assert causes(empty) == []
 
 
-def test_a_run_without_the_study_is_laid_beside_a_recorded_one(
+def test_a_run_without_the_study_is_drawn_with_a_recorded_one(
     recording: Recording, tmp_path: Path
 ) -> None:
     assert open_study("releases", Settings("replay")).recording.own_run is None

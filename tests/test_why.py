@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from recordings import CALL, recorded
+from recordings import CALL, labels, recorded
 
 from gccost import paths
 from gccost.errors import GccostError
@@ -34,11 +34,6 @@ def why(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return recorded(tmp_path_factory.mktemp("runtime"), "runtime", rounds=12)
-
-
-def labels(recording: Recording) -> dict[str, Label]:
-    rows = ledger.rows({recording.study.name: recording}, [recording.study])
-    return {row.claim.id: row.verdict.label for row in rows if row.release == TODAY_GO}
 
 
 # --- From samples to slopes -----------------------------------------------------------
@@ -116,7 +111,7 @@ def test_marking_that_is_not_halved_is_judged_so(tmp_path: Path) -> None:
     assert labels(made)["X11b"] is Label.HOLDS
 
 
-def test_a_hint_that_mends_every_order_is_judged_so(tmp_path: Path) -> None:
+def test_a_hint_that_helps_in_every_order_is_judged_so(tmp_path: Path) -> None:
     def as_the_index(case: Case, _: int, metrics: dict[str, float]) -> None:
         if case.variant == scattered("ScatteredCleanup", POOL, HINT):
             metrics["cpu-ns/op"] = 200.0
@@ -144,8 +139,8 @@ def test_the_walks_share_is_of_the_cleanups_added_cost(runtime: Recording) -> No
 
 
 def test_the_drawing_follows_the_data(tmp_path: Path, why: Recording) -> None:
-    dearer = recorded(tmp_path, "why", ns={"AttachFinalizer ascending": 3.0})
-    before, after = (CHARTS["why-span"](r) for r in (why, dearer))
+    costlier = recorded(tmp_path, "why", ns={"AttachFinalizer ascending": 3.0})
+    before, after = (CHARTS["why-span"](r) for r in (why, costlier))
     assert before.title != after.title
     assert "3.0" in after.title or "2.9" in after.title
 
