@@ -17,7 +17,7 @@ WRITTEN = 6  # significant digits in charts and CSV files
 
 
 def rounded(x: float, digits: int = WRITTEN) -> float:
-    """x rounded to so many significant digits; NaN and infinities are unchanged."""
+    """x rounded to `digits` significant digits; NaN and infinities are unchanged."""
     if not math.isfinite(x) or x == 0:
         return x
     return float(f"{x:.{digits - 1}e}")

@@ -254,7 +254,7 @@ def share(values: ArrayLike, width: Width = SHOWN) -> Estimate:
 
 
 def narrowing(rounds: int, more: int, confidence: float) -> float:
-    """The factor by which a half-width shrinks after so many more rounds."""
+    """The factor by which a half-width shrinks from `rounds` to `more` rounds."""
     return float(half_width(1, more, confidence) / half_width(1, rounds, confidence))
 
 

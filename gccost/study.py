@@ -147,8 +147,7 @@ class OpenStudy:
     def judged(self, claim: str) -> Prose:
         """A claim's verdicts, a line per release."""
         lines = [
-            f"- **{row.claim.id} on {row.toolchain}**: "
-            + (tables.told(row.estimate, row.unit) if row.estimate.samples else "–")
+            f"- **{row.claim.id} on {row.toolchain}**: {results.measured(row)}"
             + f", {'' if row.is_bar else 'published '}{row.held_to}"
             + (f" ({rounding.times(row.factor)} of it)" if row.sized else "")
             + f": **{row.verdict}** ({row.why})."
@@ -233,7 +232,7 @@ def open_study(name: str, settings: Settings | None = None) -> OpenStudy:
     settings = settings or Settings.read()
     of = declared(name)
     if of.command or settings.mode == "replay" or settings.only not in ("", name):
-        return _as_it_stands(of, settings)
+        return _without_measuring(of, settings)
     try:
         plan = _plan(of, settings)
         with progress.bar(f"{of.name}, {plan.budget.name} budget") as watched:
@@ -253,7 +252,7 @@ def _plan(of: Study, settings: Settings, *, fetch: bool = True) -> campaign.Plan
     return campaign.plan([of], settings.budget, questions([of], settings.budget), fetch=fetch)
 
 
-def _as_it_stands(of: Study, settings: Settings) -> OpenStudy:
+def _without_measuring(of: Study, settings: Settings) -> OpenStudy:
     """Open a study without measuring: your own run if it exists, otherwise a recorded run."""
     if settings.mode == "replay":
         return _replayed(of, ())
@@ -423,7 +422,7 @@ def open_results(settings: Settings | None = None) -> Results:
     chosen = [declared(settings.only)] if settings.only else STUDIES.values()
     return Results(
         tuple(
-            _as_it_stands(of, settings)
+            _without_measuring(of, settings)
             for of in chosen
             if settings.only or is_shown(of, settings.mode)
         )

@@ -29,7 +29,7 @@ from gccost.stats import SHOWN, Cost, Estimate, Width
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-# A floor needs so many rounds within this factor of it; layouts differ by 1 %.
+# The rounds that must lie near a floor, and within which factor of it; layouts differ by 1 %.
 _FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.04
 _REFERENCE = "reference-ns/op"  # of manual frees between parts of a loop; see gosrc/meter
 _TIMES = ("ns/op", "-s", "-ns")  # suffixes of metrics that waiting for a CPU increases

@@ -105,7 +105,7 @@ OTHER_WORK = {
 }
 # In older releases, such as Go 1.20, the walk is part of these, not a function of its own.
 WALKING = (*LINKING_IN, "runtime.removespecial")
-# What the loop of the sweep over the specials calls, besides freeing them.
+# Functions that the loop of the sweep over the specials calls, in addition to those that free.
 MARK_BITS = frozenset(
     ("runtime.(*mspan).markBitsForIndex", "runtime.(*gcBits).bitp", "runtime.markBits.isMarked")
 )

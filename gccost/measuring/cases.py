@@ -220,7 +220,7 @@ class Case:
         return replace(self, n=max(1, round(self.n * scale)) if self.n else 0)
 
     def capped(self, memory: int) -> Case:
-        """The case with N limited so that its retained bytes fit into so many bytes of memory."""
+        """The case with N limited so that its retained bytes fit into `memory` bytes."""
         fits = memory // self.retained_bytes if self.retained_bytes else self.n
         return replace(self, n=max(1, fits)) if fits < self.n else self
 
@@ -262,7 +262,7 @@ class Quantity(ABC):
     @property
     @abstractmethod
     def variants(self) -> tuple[Variant, ...]:
-        """The variants that it rests on."""
+        """The variants that it is computed from."""
 
     @abstractmethod
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
@@ -280,7 +280,7 @@ class Ratio(Quantity):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        """The variants that it rests on."""
+        """The variants that it is computed from."""
         return (self.numerator, self.denominator)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:

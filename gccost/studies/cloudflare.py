@@ -61,10 +61,10 @@ RELEASES = (CLOUDFLARE_GO, TODAY_GO)
 
 # Bytes of garbage per signature on the newest release; with the GC off they stay allocated.
 _SIGNATURE = 7_000
-# A sample of so many operations takes a quarter to half a second on one CPU.
+# Operations of a sample, which takes a quarter to half a second on one CPU.
 _SIGNATURES = 6_000
 _SERVED = 30_000
-# A sample of so many takes half a second or more on the document's machine.
+# The same for half a second or more on the document's machine.
 _SIGNATURES_AT_48 = 300_000
 
 # --- The document's sweep: as many Ps as CPUs ------------------------------------
@@ -75,7 +75,7 @@ _STANDARD_GOROUTINES = (*range(1, 5), *range(6, 97, 2))
 
 
 def signing(goroutines: int, gogc: str = "100", profile: str = "") -> Variant:
-    """Signing on so many goroutines and all CPUs."""
+    """Signing on this many goroutines and all CPUs."""
     return Variant("Sign", gogc, profile=profile, sub=(("goroutines", str(goroutines)),))
 
 
@@ -90,7 +90,7 @@ GRID_GOGC = ("100", "200", "400", "800", "off")
 
 
 def turns(procs: int, gogc: str = "100", profile: str = "") -> Variant:
-    """Signing on so many Ps, one goroutine each, that take turns on one CPU."""
+    """Signing on this many Ps, one goroutine each, that take turns on one CPU."""
     sub = (("goroutines", str(procs)),)
     return Variant("SignInTurns", gogc, "precise", "", profile, procs=str(procs), sub=sub)
 
@@ -124,7 +124,7 @@ def with_limit(mib: int) -> Variant:
 
 
 def aiming(how: str, mib: int) -> Variant:
-    """A server with a "Ballast" or a "Tuner" that targets a heap of so many MiB."""
+    """A server with a "Ballast" or a "Tuner" that targets a heap of `mib` MiB."""
     return replace(SERVE, benchmark=f"Serve{how}", sub=(("mib", str(mib)),))
 
 

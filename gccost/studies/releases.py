@@ -40,7 +40,7 @@ from gccost.studies.common import measured, scaled
 
 
 def sized(what: str, words: int) -> Variant:
-    """A variant of an object of so many pointer words: "Allocate", or "Finalize"."""
+    """A variant of an object of `words` pointer words: "Allocate", or "Finalize"."""
     return Variant(f"Across{what}", sub=(("words", str(words)),))
 
 
@@ -58,7 +58,7 @@ SIGNED = {
     f"{MOST_PROCS} Ps, GOGC=400": turns(MOST_PROCS, "400"),
 }
 _SIGNATURES = 12_000  # as in chapter 4
-# An interval of less than 5 % needs so many rounds.
+# The rounds that an interval of less than 5 % needs.
 _ROUNDS = 8
 _OPERATIONS = {
     **dict.fromkeys((FREE, CALL, MALLOC), 500_000),
@@ -82,7 +82,7 @@ def _cases() -> Iterator[Case]:
 
 # The chapters on the documents' releases.
 _WHOSE = {CLOUDFLARE_GO: "ch. 4", DOCUMENT_GO: "ch. 1, 2", ISSUE_GO: "ch. 3", TODAY_GO: "today"}
-# What other studies measure with the same loop, on some of these releases.
+# The variants of other studies with the same loop, measured on some of these releases.
 _ELSEWHERE = {
     FREE: cases.FREE,
     HEAP_FREE: cases.HEAP_FREE,

@@ -49,12 +49,12 @@ from gccost.studies.common import (
 
 
 def slabs(benchmark: str, handles: int = 64) -> Variant:
-    """A variant with slabs of so many handles: "Slab", "SlabClose", "Adopted", …"""
+    """A variant with slabs of `handles` handles: "Slab", "SlabClose", "Adopted", …"""
     return Variant(benchmark, sub=(("handles", str(handles)),))
 
 
 def living(benchmark: str, live: int = 100_000) -> Variant:
-    """A variant that closes a random one of so many live handles: "LiveSlab", …"""
+    """A variant that closes a random one of `live` handles: "LiveSlab", …"""
     return Variant(benchmark, sub=(("live", str(live)),))
 
 
@@ -104,7 +104,7 @@ _NET_TAKEN_AWAY = 100_000
 
 
 def with_heap(benchmark: str, mb: int) -> Variant:
-    """A benchmark of `HEAP_REMEDIES` with so many MB (see `HEAPS`) of live Go memory."""
+    """A benchmark of `HEAP_REMEDIES` with `mb` MB of live Go memory, one of `HEAPS`."""
     return Variant(benchmark, sub=(("mb", str(mb)),)) if mb else HEAP_REMEDIES[benchmark]
 
 

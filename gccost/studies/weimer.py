@@ -82,12 +82,12 @@ def jvm(benchmark: str, *, sub: tuple[tuple[str, str], ...] = (), **settings: st
 
 
 def small(benchmark: str, heap: int) -> Variant:
-    """A variant with a heap of so many MB."""
+    """A variant with a heap of `heap` MB."""
     return jvm(benchmark, heap=str(heap))
 
 
 def leak(benchmark: str, remaining: int) -> Variant:
-    """A variant that makes one handle when so many bytes are left in the heap."""
+    """A variant that makes one handle when `remaining` bytes are left in the heap."""
     sub = (("remaining", str(remaining)),)
     return jvm(benchmark, sub=sub, gc="Epsilon", heap="64")
 
@@ -158,7 +158,7 @@ JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED = (
 def _jmh() -> Iterator[Case]:
     for jdk in (DOCUMENT_JDK, TODAY_JDK):
         for variant in (JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED):
-            min_budget = "standard" if variant == JMH_CLEANED else "tiny"  # no claim rests on it
+            min_budget = "standard" if variant == JMH_CLEANED else "tiny"  # no claim needs it
             yield Case("jmh", variant, jdk, 0, min_budget)
 
 
