@@ -165,10 +165,10 @@ def sample(case: Case, metrics: Metrics) -> benchfmt.Sample:
     return benchfmt.Sample(case.variant.benchmark, case.n or 1000, metrics, keys, procs)
 
 
-def write_profile(path: Path, stacks: Stacks) -> Path:
+def write_profile(path: Path, stacks: Stacks, unit: str = "nanoseconds") -> Path:
     """A profile.proto of stacks (outermost first), one location a function."""
     message = profiles._message()()
-    strings = ["", "samples", "count", "cpu", "nanoseconds"]
+    strings = ["", "samples", "count", "cpu", unit]
     message.sample_type.add(type=1, unit=2)
     message.sample_type.add(type=3, unit=4)
     ids: dict[str, int] = {}

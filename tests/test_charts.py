@@ -131,13 +131,8 @@ def test_with_nothing_measured_a_chart_says_so(made: Recordings, name: str) -> N
 # Charts of published values, gctraces, outcomes, and held memory.
 OF_OTHER_THINGS = {
     *("lemire-published", "cloudflare-published", "cloudflare-gctrace"),
-    *(
-        "remedies-latency",
-        "remedies-held",
-        "remedies-over-time",
-        "libraries-memory",
-        "libraries-growth",
-    ),
+    *("remedies-latency", "remedies-held", "remedies-over-time"),
+    *("libraries-memory", "libraries-growth"),
     *("weimer-removed", "weimer-heaps", "weimer-leak", "runtime-slopes", "remedies-memory"),
 }
 # Columns that are not scaled with a sample's metrics.

@@ -98,8 +98,6 @@ def test_c_memory_held_is_shown_over_time(recording: Recording) -> None:
     [
         ("heap", "Manual"),
         ("latency", "Latency"),
-        ("held", ""),
-        ("over-time", ""),
         ("cost", "Adopted"),
     ],
 )

@@ -65,10 +65,11 @@ def test_a_slope_has_the_rounds_as_its_samples(why: Recording) -> None:
     assert level.contains(0.0)
 
 
-def test_the_two_runtimes_are_distinguished(runtime: Recording) -> None:
+def test_the_runtimes_are_distinguished(runtime: Recording) -> None:
     assert patched(CLEANUP).on(TODAY_GO).endswith("/runtime=index")
-    ratio = runtime.ratio(Ratio(CLEANUP, patched(CLEANUP)), TODAY_GO)
-    assert ratio.contains(400 / 220)
+    index, plus = (patched(CLEANUP, name) for name in (INDEX, PLUS))
+    assert runtime.ratio(Ratio(CLEANUP, index), TODAY_GO).contains(400 / 220)
+    assert runtime.ratio(Ratio(index, plus), TODAY_GO).contains(1 / 0.8)
     assert "runtime" in frames.KEYS
 
 
@@ -119,11 +120,6 @@ def test_a_hint_that_helps_in_every_order_is_judged_so(tmp_path: Path) -> None:
     verdicts = labels(recorded(tmp_path, "runtime", change=as_the_index))
     assert verdicts["X12b"] is Label.FAILS
     assert verdicts["X12a"] is verdicts["X12c"] is Label.HOLDS
-
-
-def test_the_further_runtime_is_distinguished(runtime: Recording) -> None:
-    ratio = runtime.ratio(Ratio(patched(CLEANUP), patched(CLEANUP, PLUS)), TODAY_GO)
-    assert ratio.contains(1 / 0.8)
 
 
 def test_the_walks_share_is_of_the_cleanups_added_cost(runtime: Recording) -> None:
