@@ -91,24 +91,11 @@ WAITING = frozenset(
 )
 # A floor needs several processes of a round's build, because a burst may outlast a process.
 PROCESSES = 4
-# Benchmarks that call runtime.AddCleanup; all others run on every release.
-NEEDS_CLEANUP = frozenset(
+# Benchmarks that call runtime.AddCleanup although their names do not end in "Cleanup".
+CALLING_ADD_CLEANUP = frozenset(
     {
-        *("AllocateCleanup", "Cleanup", "ParallelCleanup", "UntilFreeCleanup", "AcrossCleanup"),
-        *(
-            "LiveCleanup",
-            "HeapCleanup",
-            "OneHeapCleanup",
-            "LatencyCleanup",
-            "Stop",
-            "Padded",
-            "LastFirst",
-            "Registry",
-            "Pinned",
-        ),
-        *("AttachCleanup", "ScatteredCleanup", "ScatteredStop", "LoopCleanup"),
-        *("ProgramCleanup", "ProgramLists"),
-        *("CycleCleanup", "CycleWeak", "TailCleanup"),
+        *("Stop", "Padded", "LastFirst", "Registry", "Pinned"),
+        *("ScatteredStop", "ProgramLists", "CycleWeak"),
     }
 )
 
@@ -172,6 +159,11 @@ class Variant:
         return not waits and not self.stationary
 
     @property
+    def needs_cleanup(self) -> bool:
+        """Whether it calls runtime.AddCleanup; all others run on every release."""
+        return self.benchmark.endswith("Cleanup") or self.benchmark in CALLING_ADD_CLEANUP
+
+    @property
     def printed(self) -> str:
         """The name that the program gives its samples."""
         return self.benchmark + "".join(f"/{k}={v}" for k, v in self.sub)
@@ -208,7 +200,7 @@ class Case:
     rounds: int = 0  # the fewest at the standard budget and larger ones
 
     def __post_init__(self) -> None:
-        if self.variant.benchmark in NEEDS_CLEANUP and number(self.release) < number("1.24"):
+        if self.variant.needs_cleanup and number(self.release) < number("1.24"):
             raise GccostError(
                 f"Go {self.release} has no runtime.AddCleanup",
                 f"case {self.variant.benchmark}",

@@ -283,7 +283,6 @@ def slopes(recording: Recording) -> Drawing | None:
 
 
 _PROGRAMS = {"manual free": FREE, "AddCleanup frees": CLEANUP, "finalizer frees": AUTO}
-_PATCHED = {"": "", HINT: ", hint", INDEX: ", index", PLUS: ", plus"}
 
 
 @chart("runtime-cost", "The documents' programs were not measured on both runtimes")
@@ -293,16 +292,16 @@ def price(recording: Recording) -> Drawing | None:
     issue = printed.astype({"ns_per_op": float}).set_index("variant")["ns_per_op"]
     lines = [
         Timing(
-            what + called,
+            line,
             patched(variant, runtime),
             against=None if variant == FREE else FREE,
             colour=BLUE if variant == FREE else _COLOURS[runtime],
             published=[] if runtime else [Mark(issue[variant.benchmark])],
-            data={"variant": what + called, "unit": "ns"}
-            | ({"ratio": 1.0} if variant == FREE else {}),
+            data={"variant": line, "unit": "ns"} | ({"ratio": 1.0} if variant == FREE else {}),
         )
         for what, variant in _PROGRAMS.items()
-        for runtime, called in _PATCHED.items()
+        for runtime, name in _NAMES.items()
+        for line in [f"{what}, {name}" if runtime else what]
     ]
     titled = []
     for go in recording.releases:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from gccost import rounding
-from gccost.judging import published, stacks
+from gccost.judging import published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.curves import WORD, per_operation
 from gccost.judging.flame import Frame, frames
@@ -20,7 +20,15 @@ from gccost.judging.models import Line, line, objects_in_span
 from gccost.judging.quantities import Amount, CurveDepth, Difference, Share
 from gccost.judging.recording import Floats, Recording
 from gccost.judging.rules import About, AtLeast, Effect, UShaped, WithinTolerance
-from gccost.judging.stacks import COLLECTING, FINALIZING, LOCKING, SETTING
+from gccost.judging.stacks import (
+    ALLOCATING,
+    CALLING_C,
+    COLLECTING,
+    FINALIZING,
+    LINKING_IN,
+    LOCKING,
+    SETTING,
+)
 from gccost.measuring.cases import (
     AS_PUBLISHED,
     AUTO,
@@ -57,9 +65,8 @@ from gccost.studies.common import (
 # The sizes of the published curve, in pointer words.
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 # Enough objects for the GC to run at every size, in samples of about a tenth of a second.
-_CURVE = dict(
-    zip(SIZES, (800, 800, 600, 600, 400, 400, 300, 200, 100, 80), strict=True)
-)  # thousands
+_THOUSANDS = (800, 800, 600, 600, 400, 400, 300, 200, 100, 80)
+_CURVE = dict(zip(SIZES, _THOUSANDS, strict=True))
 # Sizes that the quick budget omits.
 _BETWEEN = (2, 8, 64, 256)
 # Profiles a finalizer for about a second.
@@ -203,20 +210,12 @@ def _of_the_heap(recording: Recording, go: str) -> str:
 # Each share: its functions, the functions that must call them, and the matching rows of
 # the document's profile.
 _PROFILE: dict[str, tuple[tuple[str, ...], tuple[str, ...], list[str]]] = {
-    "SetFinalizer": (stacks.SETTING, (), ["SetFinalizer"]),
-    "of it, linking in\n(addspecial)": (stacks.LINKING_IN, (), []),
-    "collecting": (stacks.COLLECTING, (), ["GC"]),
-    "of it, triggered\nby allocating": (
-        stacks.COLLECTING,
-        stacks.ALLOCATING,
-        ["GC triggered by allocation"],
-    ),
-    "of it, finding,\nqueueing, running": (
-        stacks.FINALIZING,
-        (),
-        ["processing and running finalizers"],
-    ),
-    "locks (lock2,\nunlock2)": (stacks.LOCKING, (), ["runtime.lock2", "runtime.unlock2"]),
+    "SetFinalizer": (SETTING, (), ["SetFinalizer"]),
+    "of it, linking in\n(addspecial)": (LINKING_IN, (), []),
+    "collecting": (COLLECTING, (), ["GC"]),
+    "of it, triggered\nby allocating": (COLLECTING, ALLOCATING, ["GC triggered by allocation"]),
+    "of it, finding,\nqueueing, running": (FINALIZING, (), ["processing and running finalizers"]),
+    "locks (lock2,\nunlock2)": (LOCKING, (), ["runtime.lock2", "runtime.unlock2"]),
 }
 
 
@@ -252,10 +251,11 @@ _LEAST = 0.007  # the smallest share of the time drawn
 _REST = "the rest"
 _COLOURS = dict(zip(("SetFinalizer", "collecting", "calling C"), FILLS, strict=True))
 _COLOURS[_REST] = "#b6bdc5"
-_KINDS = dict.fromkeys(stacks.CALLING_C, "calling C")
-_KINDS |= dict.fromkeys(stacks.COLLECTING, "collecting") | dict.fromkeys(
-    stacks.SETTING, "SetFinalizer"
-)
+_KINDS = {
+    **dict.fromkeys(CALLING_C, "calling C"),
+    **dict.fromkeys(COLLECTING, "collecting"),
+    **dict.fromkeys(SETTING, "SetFinalizer"),
+}
 _BLACK, _WHITE = "#000000", "#ffffff"  # text on frames, independent of the page's theme
 
 
@@ -273,7 +273,7 @@ def flame(recording: Recording) -> Drawing | None:
         return None
     setting, collecting = (
         rounding.percent(recording.share(Share(_EMPTY, functions), go).value)
-        for functions in (stacks.SETTING, stacks.COLLECTING)
+        for functions in (SETTING, COLLECTING)
     )
     title = (
         f"An empty finalizer on Go {go} spends {setting} of its CPU time in SetFinalizer and "
