@@ -97,7 +97,7 @@ class OpenStudy:
 
     def ratio(self, over: Variant, under: Variant, go: str, metric: str = "ns/op") -> Estimate:
         """The ratio of two variants' costs."""
-        return self.recording.ratio(Ratio(over, under, metric), go)
+        return self.recording.estimate(Ratio(over, under, metric), go)
 
     def added(self, over: Variant, under: Variant, go: str, metric: str = "ns/op") -> Estimate:
         """The difference of two variants' costs, in the metric's unit."""
@@ -119,7 +119,7 @@ class OpenStudy:
 
         See `Share` for `within` and `of`.
         """
-        return self.recording.share(Share(variant, functions, within, of), go)
+        return self.recording.estimate(Share(variant, functions, within, of), go)
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -200,7 +200,7 @@ class OpenStudy:
         """
         if not self.recording.differs(ratio, go):
             return "makes no significant difference"
-        value = self.recording.ratio(ratio, go).value
+        value = self.recording.estimate(ratio, go).value
         return f"{less if value < 1 else more} {rounding.percent(abs(1 - value))}"
 
     def shell(self, name: str, command: str) -> Prose:

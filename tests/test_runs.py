@@ -136,8 +136,8 @@ def test_a_run_holds_a_study_once_a_budget_is_finished(run: runs.Run) -> None:
     assert not run.holds("y")
 
 
-def test_shell_output_is_kept_with_its_date(run: runs.Run) -> None:
+def test_shell_output_is_stored_with_its_date(run: runs.Run) -> None:
     run.store_shell("plain", "echo 1", "1\n")
-    kept = run.manifest()["shell"]["plain"]
-    assert (kept["command"], kept["output"]) == ("echo 1", "1\n")
-    assert kept["date"].endswith("Z")
+    stored = run.manifest()["shell"]["plain"]
+    assert (stored["command"], stored["output"]) == ("echo 1", "1\n")
+    assert stored["date"].endswith("Z")

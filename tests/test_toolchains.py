@@ -177,7 +177,7 @@ def test_offline_a_missing_release_is_named_with_the_fix(monkeypatch, tmp_path):
     monkeypatch.setenv("GOPROXY", "off")
     monkeypatch.setenv("GOMODCACHE", str(tmp_path))
     monkeypatch.setattr(toolchains, "GO_RELEASES", {"1.2.3": {}})
-    toolchains._kept_settings.cache_clear()
+    toolchains._user_settings.cache_clear()
     told = []
     with pytest.raises(MissingTool, match=r"Go 1\.2\.3: cannot be fetched .*make measure"):
         toolchains.fetch("1.2.3", told.append)

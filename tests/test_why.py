@@ -68,8 +68,8 @@ def test_a_slope_has_the_rounds_as_its_samples(why: Recording) -> None:
 def test_the_runtimes_are_distinguished(runtime: Recording) -> None:
     assert patched(CLEANUP).on(TODAY_GO).endswith("/runtime=index")
     index, plus = (patched(CLEANUP, name) for name in (INDEX, PLUS))
-    assert runtime.ratio(Ratio(CLEANUP, index), TODAY_GO).contains(400 / 220)
-    assert runtime.ratio(Ratio(index, plus), TODAY_GO).contains(1 / 0.8)
+    assert runtime.estimate(Ratio(CLEANUP, index), TODAY_GO).contains(400 / 220)
+    assert runtime.estimate(Ratio(index, plus), TODAY_GO).contains(1 / 0.8)
     assert "runtime" in frames.KEYS
 
 

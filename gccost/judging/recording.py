@@ -211,10 +211,6 @@ class Recording:
         """A variant's level of a metric that is never 0, in the metric's unit."""
         return self.combine(float, [(variant, metric)], release)
 
-    def ratio(self, ratio: Ratio, release: str) -> Estimate:
-        """The estimate of a ratio of costs."""
-        return ratio.estimate(self, release)
-
     def added(self, ratio: Ratio, release: str, width: Width = SHOWN) -> Estimate:
         """The numerator's cost minus the denominator's, in the metric's unit."""
         costs = [(variant, ratio.metric) for variant in ratio.variants]
@@ -235,16 +231,12 @@ class Recording:
             dtype=float,
         ).dropna()
 
-    def share(self, share: Share, release: str) -> Estimate:
-        """The share (0 to 1) over the rounds' profiles, with its interval."""
-        return share.estimate(self, release)
-
     def profiles(self, variant: Variant, release: str) -> Mapping[int, Profile]:
         """The CPU profiles of a variant on a release, by round."""
         return self.cpu_profiles.get(variant.on(release), {})
 
     def estimate(self, quantity: Quantity, release: str, width: Width = SHOWN) -> Estimate:
-        """The estimate of a claim's quantity on a release."""
+        """The estimate of a quantity on a release, such as a ratio of costs, or a share."""
         return quantity.estimate(self, release, width)
 
     def walks(self, variant: Variant, release: str) -> pd.DataFrame:
@@ -275,13 +267,13 @@ class Recording:
     def controls(self) -> Iterator[tuple[Variant, str, Estimate]]:
         """The A/A ratios, of each control to the identical variant."""
         for control, release in self.study.controls:
-            estimate = self.ratio(control, release)
+            estimate = self.estimate(control, release)
             if estimate.samples:
                 yield control.numerator, release, estimate
 
     def differs(self, ratio: Ratio, release: str) -> bool:
         """Whether a ratio differs significantly from 1."""
-        estimate = self.ratio(ratio, release)
+        estimate = self.estimate(ratio, release)
         return bool(estimate.samples) and not estimate.contains(1)
 
     @cached_property

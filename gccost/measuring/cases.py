@@ -8,7 +8,7 @@ several experiments share is measured once. The experiments are in `gccost.studi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -252,13 +252,23 @@ class Quantity(ABC):
     timed: ClassVar[bool] = False
 
     @property
-    @abstractmethod
     def variants(self) -> tuple[Variant, ...]:
-        """The variants that it is computed from."""
+        """The variants that it is computed from: those of its fields, in their order."""
+        return tuple(_variants(vars(self).values()))
 
     @abstractmethod
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The quantity on a release; `data` is a `Recording`."""
+
+
+def _variants(values: Iterable[object]) -> Iterator[Variant]:
+    for value in values:
+        if isinstance(value, Variant):
+            yield value
+        elif isinstance(value, Quantity):
+            yield from value.variants
+        elif isinstance(value, tuple):
+            yield from _variants(value)
 
 
 @dataclass(frozen=True)
@@ -269,11 +279,6 @@ class Ratio(Quantity):
     denominator: Variant
     metric: str = "ns/op"
     timed: ClassVar[bool] = True
-
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        """The variants that it is computed from."""
-        return (self.numerator, self.denominator)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The ratio on a release."""

@@ -157,9 +157,9 @@ class Run:
         data = self.samples.read_bytes()
         names = tuple(f"{benchfmt.PREFIX}{case}".encode() for case in cases)
         lines = data[max(size, 0) :].splitlines(keepends=True)
-        kept = b"".join(line for line in lines if not line.startswith(names))
-        if data[max(size, 0) :] != kept:
-            write_whole(self.samples, data[: max(size, 0)] + kept)
+        others = b"".join(line for line in lines if not line.startswith(names))
+        if data[max(size, 0) :] != others:
+            write_whole(self.samples, data[: max(size, 0)] + others)
 
     def drop_unfinished_line(self) -> None:
         """Remove a partial last line, left by a killed run."""

@@ -230,7 +230,6 @@ def dots(
     log: bool = False,
     reference: float | None = None,
     each: Mapping[str, str] | None = None,
-    whole: bool = False,
     close: float = CLOSE,
     decorate: Callable[[Axes, str], None] | None = None,
 ) -> Drawing | None:
@@ -238,10 +237,9 @@ def dots(
 
     The panels are stacked and share one scale, from 0 to the largest value or within
     `limits`; `log` makes it logarithmic. `reference` is a vertical line. `each` labels the x
-    axis of every panel and gives every panel its own scale. `whole` puts ticks at whole
-    numbers only. `close` is the distance of a line to a previous one of the same or an empty
-    name, where other lines have distance 1. `decorate` draws further parts of a panel.
-    Returns None if there are no points.
+    axis of every panel and gives every panel its own scale. `close` is the distance of a line
+    to a previous one of the same or an empty name, where other lines have distance 1.
+    `decorate` draws further parts of a panel. Returns None if there are no points.
     """
     points = list(points)
     if not points:
@@ -260,8 +258,6 @@ def dots(
             plain_ticks(axes, "x", ticks if len(ticks) < 7 else ticks[first::2])
         axes.set_xlim(low, high)
         _lines(axes, ys[panel], lines)
-        if whole:
-            axes.set_xticks(range(int(high) + 1))
         if reference is not None:
             axes.axvline(reference, color=INK, linewidth=1, zorder=0)
         if each:

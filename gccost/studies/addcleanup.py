@@ -167,7 +167,7 @@ def _why_title(recording: Recording) -> str:
     if math.isnan(automatic) or math.isnan(manual):
         return f"The change in costs from Go {ISSUE_GO} to Go {TODAY_GO} was not measured"
     then, now = (
-        rounding.times(recording.ratio(Ratio(CLEANUP, FREE), go).value)
+        rounding.times(recording.estimate(Ratio(CLEANUP, FREE), go).value)
         for go in (ISSUE_GO, TODAY_GO)
     )
     sides = [("a manual free", manual), ("AddCleanup", automatic)]

@@ -313,13 +313,13 @@ def gc_shares(recording: Recording, go: str) -> dict[str, tuple[Estimate, list[f
     """
     variant, share = turns(MOST_PROCS), Share(turns(MOST_PROCS, profile="cpu"), GC_AND_LOCKS)
     ratio = Ratio(turns(MOST_PROCS, "400"), variant, "cpu-ns/op")
-    left = recording.ratio(ratio, go)
+    left = recording.estimate(ratio, go)
     saved = replace(left, value=1 - left.value, low=1 - left.high, high=1 - left.low)
     return {
         name: (recording.amount(variant, go, metric), list(recording.values(variant, go, metric)))
         for name, metric in _SHARES.items()
     } | {
-        "profile: GC and locks": (recording.share(share, go), list(recording.shares(share, go))),
+        "profile: GC and locks": (recording.estimate(share, go), list(recording.shares(share, go))),
         SAVED: (saved, [1 - v for v in recording.points(ratio, go)]),
     }
 

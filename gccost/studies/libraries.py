@@ -153,7 +153,7 @@ def share(recording: Recording, variant: Variant, *phases: str) -> Point:
     """The share (%) of a variant's CPU time in phases, by default all but the own functions."""
     phases = phases or tuple(stacks.PHASES)
     quantity = PhaseShare(profile_of(variant), phases)
-    estimate = in_percent(recording.share(quantity, TODAY_GO))
+    estimate = in_percent(recording.estimate(quantity, TODAY_GO))
     return Point(
         "",
         "",
@@ -215,7 +215,7 @@ def _compared(recording: Recording, metric: str) -> list[Point]:
     points: list[Point] = []
     for load in WORKLOADS:
         for way in load.ways:
-            ratio = recording.ratio(Ratio(way.variant, load.closed), TODAY_GO)
+            ratio = recording.estimate(Ratio(way.variant, load.closed), TODAY_GO)
             compared = metric == "ns/op" and way.variant != load.closed and ratio.samples
             benchmark, runtime = way.variant.benchmark, way.variant.runtime
             points += levels(
@@ -241,7 +241,7 @@ def cost(recording: Recording) -> Drawing | None:
     told = [
         f"{rounding.times(ratio.value)} ({load.name.partition(':')[0]})"
         for load in WORKLOADS[:-1]
-        for ratio in [recording.ratio(Ratio(load.ways[0].variant, load.closed), TODAY_GO)]
+        for ratio in [recording.estimate(Ratio(load.ways[0].variant, load.closed), TODAY_GO)]
         if ratio.samples
     ]
     return dots(

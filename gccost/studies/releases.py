@@ -536,7 +536,7 @@ def signing(recording: Recording) -> Drawing | None:
     shares = {
         go: each.value
         for go in recording.releases
-        for each in [recording.ratio(Ratio(turns(1), turns(MOST_PROCS), "cpu-ns/op"), go)]
+        for each in [recording.estimate(Ratio(turns(1), turns(MOST_PROCS), "cpu-ns/op"), go)]
         if each.samples
     }
     low, high = (f(shares, key=lambda go: shares[go], default="") for f in (min, max))

@@ -229,7 +229,7 @@ _AGAINST: Mapping[str, tuple[Variant, Iterable[Variant]]] = {
 
 def _settled(recording: Recording, over: Variant, under: Variant) -> str:
     """A ratio of settled costs, such as "1.04×"."""
-    return rounding.times(recording.ratio(Ratio(over, under, SETTLED), TODAY_GO).value)
+    return rounding.times(recording.estimate(Ratio(over, under, SETTLED), TODAY_GO).value)
 
 
 def _against(
@@ -379,7 +379,7 @@ def heap(recording: Recording) -> Drawing | None:
             for metric, part in (("ns/op", "the loop"), (SETTLED, "settled")):
                 if variant == manual and metric == SETTLED:
                     continue  # a manual free leaves nothing to collect
-                ratio = recording.ratio(Ratio(variant, manual, metric), TODAY_GO)
+                ratio = recording.estimate(Ratio(variant, manual, metric), TODAY_GO)
                 after = f"  ({rounding.times(ratio.value)})" if ratio.samples else ""
                 points += levels(
                     recording,
@@ -396,7 +396,7 @@ def heap(recording: Recording) -> Drawing | None:
         (megabytes(mb), rounding.times(ratio.value))
         for mb in HEAPS
         for over in [Ratio(with_heap("HeapSlab", mb), with_heap("HeapManual", mb), SETTLED)]
-        if (ratio := recording.ratio(over, TODAY_GO)).samples
+        if (ratio := recording.estimate(over, TODAY_GO)).samples
     ]
     if not known:
         return None

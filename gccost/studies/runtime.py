@@ -305,7 +305,7 @@ def price(recording: Recording) -> Drawing | None:
     ]
     titled = []
     for go in recording.releases:
-        stock, index = (recording.ratio(Ratio(patched(CLEANUP, r), FREE), go) for r in RUNTIMES)
+        stock, index = (recording.estimate(Ratio(patched(CLEANUP, r), FREE), go) for r in RUNTIMES)
         if stock.samples and index.samples:
             titled.append(
                 f"{rounding.times(index.value)} a manual free instead of "
@@ -585,7 +585,7 @@ def spent(recording: Recording, what: str, functions: Iterable[str], runtime: st
     """The CPU time (ns) that a program's operation spends in functions: a share of its cost."""
     share = Share(profiled_program(what, runtime), tuple(functions))
     cost = recording.level(program(what, POOL, MIXED, runtime), TODAY_GO, CPU)
-    return scaled(recording.share(share, TODAY_GO), cost.value)
+    return scaled(recording.estimate(share, TODAY_GO), cost.value)
 
 
 @chart("runtime-programs", "The program was not profiled on the runtimes")
@@ -636,7 +636,7 @@ def relative(recording: Recording) -> Markup:
         for what, (variant, clock) in _RELATIVE.items()
     }
     rows = [
-        [Cell(what), *(tables.estimate(recording.ratio(r, TODAY_GO), "ratio") for r in each)]
+        [Cell(what), *(tables.estimate(recording.estimate(r, TODAY_GO), "ratio") for r in each)]
         for what, each in ratios.items()
     ]
     return tables.table(("cost relative to stock", *PATCHED[1:]), rows)

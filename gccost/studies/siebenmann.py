@@ -272,7 +272,7 @@ def flame(recording: Recording) -> Drawing | None:
     if not drawn:
         return None
     setting, collecting = (
-        rounding.percent(recording.share(Share(_EMPTY, functions), go).value)
+        rounding.percent(recording.estimate(Share(_EMPTY, functions), go).value)
         for functions in (SETTING, COLLECTING)
     )
     title = (
@@ -360,6 +360,10 @@ def cycles(recording: Recording) -> Drawing | None:
         for variant in [until_free(what)]
     ]
     points = timings(recording, lines, rounding.whole)
+
+    def whole_ticks(axes: Axes, _: str) -> None:
+        axes.set_xticks(range(int(axes.get_xlim()[1]) + 1))
+
     return dots(
         points,
         "Garbage collections until a dropped object's memory is freed: "
@@ -369,7 +373,7 @@ def cycles(recording: Recording) -> Drawing | None:
         ),
         "garbage collections (GC cycles)\nhollow diamonds: as published",
         kind="A dot plot of GC cycles",
-        whole=True,
+        decorate=whole_ticks,
     )
 
 

@@ -290,7 +290,7 @@ def name(variant: Variant) -> str:
 
 def _ratio(recording: Recording, over: Variant, under: Variant, metric: str = "ns/op") -> str:
     """A ratio on the newest JDK, as text."""
-    return rounding.times(recording.ratio(Ratio(over, under, metric), recording.newest).value)
+    return rounding.times(recording.estimate(Ratio(over, under, metric), recording.newest).value)
 
 
 def _lines(
@@ -330,7 +330,9 @@ def _figures(column: str) -> dict[Variant, float]:
 def cost(recording: Recording) -> Drawing | None:
     """The CPU time per object of each kind of handle, on each JDK."""
     lines = _lines(_KINDS, "cpu-ns/op, net", _figures("cpu"), "cpu-s", per_object)
-    ratios = [recording.ratio(Ratio(FINALIZE, CLEANER, "cpu-s"), on) for on in recording.releases]
+    ratios = [
+        recording.estimate(Ratio(FINALIZE, CLEANER, "cpu-s"), on) for on in recording.releases
+    ]
     known = rounding.extent((e.value for e in ratios if e.samples), rounding.times)
     return dots(
         timings(recording, lines),
@@ -446,7 +448,7 @@ def collectors(recording: Recording) -> Drawing | None:
         for on in recording.releases
         for gc in COLLECTORS
         for ratio in [Ratio(jvm("Finalize", gc=gc), jvm("Cleaner", gc=gc), "cpu-s")]
-        if (estimate := recording.ratio(ratio, on)).samples
+        if (estimate := recording.estimate(ratio, on)).samples
     ]
     ends = " to ".join(
         f"{rounding.times(value)} {where}"
