@@ -32,7 +32,7 @@ from gccost.measuring import (
     toolchains,
 )
 
-# Stands still in the middle of writing a result, as a kill may find it.
+# Stops in the middle of writing a result, as a kill may do.
 HALF_A_LINE = """
 import os, sys, time
 from pathlib import Path

@@ -259,7 +259,7 @@ def test_downloaded_releases_are_removed_again_and_the_room_is_told(tools: FakeT
     assert "removed" not in tools.gccost("remove").stdout
 
 
-def test_more_rounds_are_made_from_the_standard_budget_on(tools: FakeTools) -> None:
+def test_more_rounds_are_made_from_the_standard_budget_on() -> None:
     (rounds,) = {case.rounds for case in STUDY.cases}
     assert rounds > BUDGETS["standard"].shown
 

@@ -384,7 +384,7 @@ def curves(
 
     Each curve is named at its right end, with `ends` of its last point if given, or at the
     published value of a point without an estimate. With several columns the names are in
-    the upper left. A curve's marker stands before its name. With `near` each point is named
+    the upper left. A curve's marker is before its name. With `near` each point is named
     instead. Each panel has its own y axis if `y` is by panel; all panels have the same one
     if it is `shared`. `published` are values (x, y, marker) for every panel. `decorate` draws
     further parts of a panel after its limits are set. Unless `joined`, points are not
