@@ -445,7 +445,7 @@ def _measure(settings: Settings) -> bool:
     Studies whose tools are missing are reported and skipped.
     """
     limit, chosen = settings.budget, _chosen(settings)
-    for what in runs.passed_over(paths.runs()):
+    for what in runs.skipped(paths.runs()):
         _say(what)
     together = [of for of in chosen if not of.command or (settings.only and of.on_request)]
     for of in chosen:

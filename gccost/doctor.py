@@ -43,26 +43,26 @@ class State(Enum):
 class Finding:
     """The result of checking one requirement.
 
-    `costs` describes the effect of a lack on the report, `hint` the fix, as a command if
+    `effect` is the effect on the report if it is missing, `hint` the fix, as a command if
     there is one. Both are empty if the requirement is met.
     """
 
     what: str
     state: State
     found: str
-    costs: str = ""
+    effect: str = ""
     hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """How to check a requirement, and the effect of its lack; see Finding."""
+    """How to check a requirement, and the effect if it is missing; see Finding."""
 
     what: str
     find: Callable[[], Any | None]
     shown: str  # the format of what is found
     otherwise: str  # the text if nothing is found
-    costs: str
+    effect: str
     hint: str
     state: State = State.MISSING  # then
 
@@ -74,7 +74,7 @@ class _Probe:
             said = f"{error.location}: {error.message}" if error.location else error.message
             return Finding(self.what, State.MISSING, said, "It is not used.", error.hint)
         if found is None:
-            return Finding(self.what, self.state, self.otherwise, self.costs, self.hint)
+            return Finding(self.what, self.state, self.otherwise, self.effect, self.hint)
         return Finding(self.what, State.OK, self.shown.format(found))
 
 
@@ -164,13 +164,13 @@ def _probes() -> Iterator[_Probe]:
         "make measure" if maven else "install Maven",
         State.NOTE if maven else State.MISSING,
     )
-    for what, free, costs, hint in (
+    for what, free, effect, hint in (
         ("Disk", disk, "All compilers take about 2 GiB; some may not fit.", "make clean"),
         ("Memory", memory, "Variants that keep garbage may swap or be killed.", "close programs"),
     ):
         told = f"{free / _GIB:.1f} GiB free"
         enough = partial(_if, free >= 2 * _GIB, told)
-        yield _Probe(what, enough, "{}", told, costs, hint, State.NOTE)
+        yield _Probe(what, enough, "{}", told, effect, hint, State.NOTE)
     yield _Probe(
         "Go kernel",
         gokernel.find,
@@ -198,8 +198,8 @@ def render(findings: list[Finding]) -> str:
     for finding in findings:
         head = f"{finding.state.value:<9}{finding.what:<{column}}"
         lines += _folded(finding.found, head)
-        if finding.costs:
-            lines += _folded(finding.costs, f"{'':<{9 + column}}")
+        if finding.effect:
+            lines += _folded(finding.effect, f"{'':<{9 + column}}")
         if finding.hint:
             lines += _folded(finding.hint, f"{'':<{9 + column}}fix: ")
     lines += ["", _summary(findings)]

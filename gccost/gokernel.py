@@ -134,11 +134,11 @@ def sources(node: NotebookNode) -> str:
 
 
 def stamp(node: NotebookNode) -> dict[str, str]:
-    """The metadata to store with a Go notebook's output after a run; see `kept`."""
+    """The metadata to store with a Go notebook's output after a run; see `stored`."""
     return {"go": TODAY_GO, "date": f"{datetime.date.today()}", "sources": sources(node)}
 
 
-def kept(node: NotebookNode) -> tuple[str, str]:
+def stored(node: NotebookNode) -> tuple[str, str]:
     """The date and release of a Go notebook's output, and why it is stale, or ""."""
     stamped = node.metadata.get("gccost", {})
     if not stamped:

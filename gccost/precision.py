@@ -39,7 +39,7 @@ from gccost.studies.precision import (
 )
 
 SECONDS = 20.0  # per measurement by rounds
-AS_PEOPLE_RUN_IT = 10  # go test -count
+GO_TEST_COUNT = 10  # go test -count
 _ROUNDS = LOOKS[0]  # the fewest for an estimate
 _BASELINES = 2  # baseline processes before and after each costly one
 _COUNT_LIMIT = 600.0  # after which go test counts as hung
@@ -96,9 +96,7 @@ def _measurement(
     ]
     with _load() if load == "busy" else nullcontext():
         if method == COUNT:
-            samples = run_count(
-                built[0], [baseline, costly], AS_PEOPLE_RUN_IT, folder, _COUNT_LIMIT
-            )
+            samples = run_count(built[0], [baseline, costly], GO_TEST_COUNT, folder, _COUNT_LIMIT)
         else:
             samples = list(_rounds(built, baseline, costly, folder, seconds))
             if measurement == MEASUREMENTS[0]:  # the slices of one process, for a chart

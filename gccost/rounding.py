@@ -7,7 +7,7 @@ so that they have the same bytes on every machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from gccost.stats import Estimate
@@ -17,7 +17,7 @@ WRITTEN = 6  # significant digits in charts and CSV files
 
 
 def rounded(x: float, digits: int = WRITTEN) -> float:
-    """x rounded to so many significant digits; NaN and infinities are unchanged."""
+    """x rounded to `digits` significant digits; NaN and infinities are unchanged."""
     if not math.isfinite(x) or x == 0:
         return x
     return float(f"{x:.{digits - 1}e}")
@@ -44,6 +44,12 @@ def written(x: float) -> str:
 def times(x: float) -> str:
     """A ratio: "18.4×"."""
     return plain(x) + "×"
+
+
+def extent(values: Iterable[float], say: Callable[[float], str] = plain) -> str:
+    """The smallest and the largest value: "1.2 to 3.4"; only one if they read the same."""
+    found = list(values) or [math.nan]
+    return " to ".join(dict.fromkeys((say(min(found)), say(max(found)))))
 
 
 def percent(x: float) -> str:

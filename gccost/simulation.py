@@ -164,8 +164,8 @@ def _samples(
     logs += slowed * rng.uniform(0.0, 2 * noise.contention, logs.shape)
     logs -= special.ndtri(0.25) * np.hypot(sd, noise.layout)  # the truth is the quartile
     tried = np.where(done, np.where(done, first + 1, TRIES).cumsum(axis=1), np.inf)
-    kept = np.argsort(~done, axis=1, kind="stable")  # rounds without a sample last
-    return np.exp(np.take_along_axis(logs, kept, 1)), np.take_along_axis(tried, kept, 1)
+    order = np.argsort(~done, axis=1, kind="stable")  # rounds without a sample last
+    return np.exp(np.take_along_axis(logs, order, 1)), np.take_along_axis(tried, order, 1)
 
 
 def _quantiles(rng: np.random.Generator, busy: Booleans, noise: Noise) -> Floats:

@@ -254,7 +254,7 @@ def share(values: ArrayLike, width: Width = SHOWN) -> Estimate:
 
 
 def narrowing(rounds: int, more: int, confidence: float) -> float:
-    """The factor by which a half-width shrinks after so many more rounds."""
+    """The factor by which a half-width shrinks from `rounds` to `more` rounds."""
     return float(half_width(1, more, confidence) / half_width(1, rounds, confidence))
 
 
@@ -283,7 +283,7 @@ def heterogeneity(ratios: Sequence[Estimate]) -> float:
     return float(special.fdtrc(others, 1 / (3 * lack), f))
 
 
-def random_effects(ratios: Sequence[Estimate], confidence: float = 0.95) -> Estimate:
+def random_effects(ratios: Sequence[Estimate]) -> Estimate:
     """The mean of one ratio on several machines, whose true ratios may differ.
 
     DerSimonian and Laird's random-effects mean of the log ratios, with Hartung and Knapp's
@@ -293,7 +293,7 @@ def random_effects(ratios: Sequence[Estimate], confidence: float = 0.95) -> Esti
     known = _with_errors(ratios)
     others = len(known) - 1
     if others < 1:
-        return nothing(Width(confidence))
+        return nothing()
     centre, error, _ = known.T
     weight = error**-2
     q = float((weight * (centre - np.average(centre, weights=weight)) ** 2).sum())
@@ -303,10 +303,10 @@ def random_effects(ratios: Sequence[Estimate], confidence: float = 0.95) -> Esti
     scatter = float((weight * (centre - mean) ** 2).sum()) / others
     # Never narrower than the errors alone make it.
     half = sqrt(max(scatter, 1.0) / float(weight.sum()))
-    half *= float(special.stdtrit(others, (1 + confidence) / 2))
+    half *= float(special.stdtrit(others, (1 + SHOWN.confidence) / 2))
     samples = sum(r.samples for r in ratios)
     value, low, high = (_exp(x) for x in (mean, mean - half, mean + half))
-    return Estimate(value, low, high, samples, len(known), confidence)
+    return Estimate(value, low, high, samples, len(known), SHOWN.confidence)
 
 
 def _with_errors(ratios: Sequence[Estimate]) -> Floats:

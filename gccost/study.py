@@ -44,7 +44,7 @@ from gccost.showing.tables import Markup, Prose
 from gccost.stats import Estimate
 from gccost.studies import CHARTS, STUDIES, comparison, declared, machines
 from gccost.studies.common import control, headlines
-from gccost.studies.weimer import beside
+from gccost.studies.weimer import java_and_go
 
 SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
 
@@ -97,7 +97,7 @@ class OpenStudy:
 
     def ratio(self, over: Variant, under: Variant, go: str, metric: str = "ns/op") -> Estimate:
         """The ratio of two variants' costs."""
-        return self.recording.ratio(Ratio(over, under, metric), go)
+        return self.recording.estimate(Ratio(over, under, metric), go)
 
     def added(self, over: Variant, under: Variant, go: str, metric: str = "ns/op") -> Estimate:
         """The difference of two variants' costs, in the metric's unit."""
@@ -119,7 +119,7 @@ class OpenStudy:
 
         See `Share` for `within` and `of`.
         """
-        return self.recording.share(Share(variant, functions, within, of), go)
+        return self.recording.estimate(Share(variant, functions, within, of), go)
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -147,8 +147,7 @@ class OpenStudy:
     def judged(self, claim: str) -> Prose:
         """A claim's verdicts, a line per release."""
         lines = [
-            f"- **{row.claim.id} on {row.toolchain}**: "
-            + (tables.told(row.estimate, row.unit) if row.estimate.samples else "–")
+            f"- **{row.claim.id} on {row.toolchain}**: {results.measured(row)}"
             + f", {'' if row.is_bar else 'published '}{row.held_to}"
             + (f" ({rounding.times(row.factor)} of it)" if row.sized else "")
             + f": **{row.verdict}** ({row.why})."
@@ -201,7 +200,7 @@ class OpenStudy:
         """
         if not self.recording.differs(ratio, go):
             return "makes no significant difference"
-        value = self.recording.ratio(ratio, go).value
+        value = self.recording.estimate(ratio, go).value
         return f"{less if value < 1 else more} {rounding.percent(abs(1 - value))}"
 
     def shell(self, name: str, command: str) -> Prose:
@@ -210,17 +209,17 @@ class OpenStudy:
 
         It runs once per run; the run stores its output, and replay shows the stored output.
         """
-        kept = self.run.manifest().get("shell", {}).get(name)
-        if self.mode == "measure" and (kept is None or kept["command"] != command):
+        stored = self.run.manifest().get("shell", {}).get(name)
+        if self.mode == "measure" and (stored is None or stored["command"] != command):
             printed = _shell(command, languages.of(self.study), self.releases[-1])
-            self.run.keep_shell(name, command, printed)
-            kept = self.run.manifest()["shell"][name]
-        if kept is None:
+            self.run.store_shell(name, command, printed)
+            stored = self.run.manifest()["shell"][name]
+        if stored is None:
             return Prose(f"```\n$ {command}\n```\nThe recorded run lacks its output.")
         folder = languages.of(self.study).folder.name
         return Prose(
-            f"```\n$ cd {folder} && {kept['command']}\n{kept['output'].rstrip()}\n```\n"
-            f"*Run on {kept['date'][:10]}.*"
+            f"```\n$ cd {folder} && {stored['command']}\n{stored['output'].rstrip()}\n```\n"
+            f"*Run on {stored['date'][:10]}.*"
         )
 
 
@@ -233,7 +232,7 @@ def open_study(name: str, settings: Settings | None = None) -> OpenStudy:
     settings = settings or Settings.read()
     of = declared(name)
     if of.command or settings.mode == "replay" or settings.only not in ("", name):
-        return _as_it_stands(of, settings)
+        return _without_measuring(of, settings)
     try:
         plan = _plan(of, settings)
         with progress.bar(f"{of.name}, {plan.budget.name} budget") as watched:
@@ -241,7 +240,7 @@ def open_study(name: str, settings: Settings | None = None) -> OpenStudy:
         notices = tuple(
             f"{toolchains.title(go)} was not measured. {why}" for go, why in plan.missing.items()
         )
-        notices += runs.passed_over(paths.runs())
+        notices += runs.skipped(paths.runs())
         return OpenStudy("measure", Recording.load(of, run), notices)
     except MissingTool as error:
         return _replayed(
@@ -253,7 +252,7 @@ def _plan(of: Study, settings: Settings, *, fetch: bool = True) -> campaign.Plan
     return campaign.plan([of], settings.budget, questions([of], settings.budget), fetch=fetch)
 
 
-def _as_it_stands(of: Study, settings: Settings) -> OpenStudy:
+def _without_measuring(of: Study, settings: Settings) -> OpenStudy:
     """Open a study without measuring: your own run if it exists, otherwise a recorded run."""
     if settings.mode == "replay":
         return _replayed(of, ())
@@ -262,7 +261,7 @@ def _as_it_stands(of: Study, settings: Settings) -> OpenStudy:
         how = of.command or f"make measure ONLY={of.name}"
         shown = _replayed(of, (f"Not measured here (see {how}), so a recorded run is shown.",))
         return _with_own_run(shown, run) if run and run.samples.exists() else shown
-    return OpenStudy("measure", Recording.load(of, run), runs.passed_over(paths.runs()))
+    return OpenStudy("measure", Recording.load(of, run), runs.skipped(paths.runs()))
 
 
 def _with_own_run(shown: OpenStudy, run: Run) -> OpenStudy:
@@ -284,7 +283,7 @@ def _replayed(of: Study, notices: tuple[str, ...]) -> OpenStudy:
     if not run.holds(of.name):
         how = of.command or f"make measure ONLY={of.name}"
         notices += (f"{of.name} has not been recorded yet; measure it with {how}.",)
-    notices += runs.passed_over(paths.reference())
+    notices += runs.skipped(paths.reference())
     then, now = run.manifest()["programs"], languages.source_hashes(of)
     if any(then.get(program) != mark for program, mark in now.items()):
         notices += ("The measured programs have changed since this run was recorded.",)
@@ -327,8 +326,8 @@ def source(path: str, *functions: str) -> Prose:
 def listing(path: str) -> Prose:
     """Show a file of javasrc/ without its package and imports."""
     text = (paths.JAVASRC / path).read_text(encoding="utf-8")
-    kept = re.sub(r"^(?:package|import) .*;\n+", "", text, flags=re.MULTILINE)
-    return Prose("\n".join(("```java", f"// javasrc/{path}", "", kept.strip(), "```")))
+    shown = re.sub(r"^(?:package|import) .*;\n+", "", text, flags=re.MULTILINE)
+    return Prose("\n".join(("```java", f"// javasrc/{path}", "", shown.strip(), "```")))
 
 
 def say(*paragraphs: str) -> None:
@@ -365,9 +364,9 @@ class Results:
         """The machines in words, as HTML."""
         return list(dict.fromkeys(html.escape(machine(each.run)) for each in self.studies))
 
-    def beside(self) -> Chart:
+    def java_and_go(self) -> Chart:
         """A chart of a safety net's cost relative to manual, in Java and Go."""
-        return beside({s.study.name: s.recording for s in self.studies})
+        return java_and_go({s.study.name: s.recording for s in self.studies})
 
     def notice(self) -> Markup:
         """A notice per run: how it was measured, and its caveats."""
@@ -423,7 +422,7 @@ def open_results(settings: Settings | None = None) -> Results:
     chosen = [declared(settings.only)] if settings.only else STUDIES.values()
     return Results(
         tuple(
-            _as_it_stands(of, settings)
+            _without_measuring(of, settings)
             for of in chosen
             if settings.only or is_shown(of, settings.mode)
         )

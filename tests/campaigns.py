@@ -32,7 +32,7 @@ TINY = BUDGETS["tiny"]
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
 
 
-TO_GO_ON = (
+RESUME_WITH = (
     "gccost: Interrupted. Completed samples are saved; resume with: make {} BUDGET=tiny ONLY=lemire"
 )
 

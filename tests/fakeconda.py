@@ -1,7 +1,7 @@
 """An activated conda environment, without conda.
 
-A prefix laid out as conda-forge's packages are, with what activating them sets. What
-bends a build stands in it as conda sets it, or worse.
+A prefix with the files of conda-forge's packages and the variables that activating them
+sets. The variables that would affect a build are set as conda sets them, or worse.
 """
 
 from __future__ import annotations

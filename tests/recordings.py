@@ -11,10 +11,11 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from gccost.judging import published
+from gccost.judging import ledger, published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.models import objects_in_span
 from gccost.judging.recording import Recording
+from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, languages, profiles, runs, toolchains
 from gccost.measuring.campaign import METHOD
 from gccost.measuring.cases import BUDGETS, Case
@@ -408,6 +409,12 @@ def _stacks(case: Case) -> Stacks:
         ([*cleanup, "runtime.cgocall"], 30),
         (["runtime.gcBgMarkWorker"], 10),
     ]
+
+
+def labels(recording: Recording) -> dict[str, Label]:
+    """The verdicts on a study's claims on today's release, by claim."""
+    rows = ledger.rows({recording.study.name: recording}, [recording.study])
+    return {row.claim.id: row.verdict.label for row in rows if row.is_today}
 
 
 def study_of(claim: Claim) -> Study:

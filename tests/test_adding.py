@@ -71,7 +71,7 @@ def test_a_run_that_is_slower_than_like_machines_is_refused(
         assert reference.add(later.folder, ALL)[0].samples.exists()
 
 
-def test_a_run_on_another_machine_stands_beside_the_one_that_chapters_show(folder: Path) -> None:
+def test_a_run_on_another_machine_does_not_replace_the_one_that_chapters_show(folder: Path) -> None:
     main, _ = reference.add(recordings.record(folder).folder, ALL)
     slow = recordings.record(
         folder, cpus=1, ns={name: 2 * ns for name, ns in recordings.NS.items()}

@@ -28,20 +28,20 @@ from gccost.studies import CHARTS, STUDIES
 from gccost.studies.cloudflare import MOST_PROCS, start, turns
 from gccost.studies.common import headlines, release
 from gccost.studies.siebenmann import kind
-from gccost.studies.weimer import CLEANER, beside, per_object
+from gccost.studies.weimer import CLEANER, java_and_go, per_object
 from gccost.study import OpenStudy
 
 # A run on few CPUs cannot reproduce a document's 48, and says so.
 MANY = "cloudflare on 48 CPUs"
 # These need further files of `make precision`; see tests/test_precision.py.
-KEPT_BESIDE = ("precision-slices", "precision-drift")
+WITH_FURTHER_FILES = ("precision-slices", "precision-drift")
 NAMED = ["control", *CHARTS]
 EVERY = [
     *((name, study) for name in NAMED for study in [{"control": "lemire"}.get(name, "")]),
     *((name, MANY) for name in NAMED if name.startswith("cloudflare")),
 ]
 EVERY = [(name, study or name.partition("-")[0]) for name, study in EVERY]
-DRAWN = [each for each in EVERY if each[0] not in KEPT_BESIDE]
+DRAWN = [each for each in EVERY if each[0] not in WITH_FURTHER_FILES]
 every_chart = pytest.mark.parametrize(("name", "study"), DRAWN, ids=lambda x: x.replace(" ", "-"))
 Recordings = dict[str, Recording]
 
@@ -106,7 +106,7 @@ def test_every_chart_is_complete_and_says_what_it_draws(
             assert shown in chart.alt, f"{shown} is drawn and not said"
 
 
-def test_each_raw_sample_is_drawn_as_a_dot_apart_from_those_it_overlaps() -> None:
+def test_each_raw_sample_is_drawn_as_a_dot_separate_from_those_it_overlaps() -> None:
     near = [10.0, 10.001, 20.0, 30.0]
     point = plots.Point("", "one", stats.amount(near), raw=near)
     draw = plots.chart("dotted", "")(lambda _: plots.dots([point], "Dots", "x"))
@@ -131,17 +131,12 @@ def test_with_nothing_measured_a_chart_says_so(made: Recordings, name: str) -> N
 # Charts of published values, gctraces, outcomes, and held memory.
 OF_OTHER_THINGS = {
     *("lemire-published", "cloudflare-published", "cloudflare-gctrace"),
-    *(
-        "remedies-latency",
-        "remedies-held",
-        "remedies-over-time",
-        "libraries-memory",
-        "libraries-growth",
-    ),
+    *("remedies-latency", "remedies-held", "remedies-over-time"),
+    *("libraries-memory", "libraries-growth"),
     *("weimer-removed", "weimer-heaps", "weimer-leak", "runtime-slopes", "remedies-memory"),
 }
 # Columns that are not scaled with a sample's metrics.
-KEPT = ["round", "line", "procs", "n"]
+UNSCALED = ["round", "line", "procs", "n"]
 FIRST_AND_LAST = {
     "weimer": (DOCUMENT_JDK, TODAY_JDK),
     "jmh": ("jdk-11", TODAY_JDK),
@@ -194,7 +189,7 @@ def others(made: Recordings) -> Recordings:
     )
     changed = {}
     for study, recording in made.items():
-        metrics = recording.frame.select_dtypes("number").columns.difference(KEPT)
+        metrics = recording.frame.select_dtypes("number").columns.difference(UNSCALED)
         factors = {
             name: {m: 1 + mark(name + m) for m in metrics} for name in recording.frame["name"]
         }
@@ -288,17 +283,17 @@ def test_a_chart_of_gctraces_names_the_one_that_cannot_be_read(tmp_path: Path) -
 
 def test_charts_of_the_ledger_follow_its_rows(made: Recordings) -> None:
     recording = made["lemire"]
-    dearer = recording.frame["benchmark"].eq("AllocateAuto")
-    frame = recording.frame.assign(**{"ns/op": recording.frame["ns/op"] * (1 + dearer / 2)})
+    costlier = recording.frame["benchmark"].eq("AllocateAuto")
+    frame = recording.frame.assign(**{"ns/op": recording.frame["ns/op"] * (1 + costlier / 2)})
     scaled = replace(recording, frame=frame)
     one, other = (
         headlines(ledger.rows({"lemire": r}, [STUDIES["lemire"]])) for r in (recording, scaled)
     )
     assert one.csv() != other.csv()
-    chart = beside({"weimer": made["weimer"]})
+    chart = java_and_go({"weimer": made["weimer"]})
     assert "JDK 25" in chart.title
     assert "Go 1" not in chart.title
-    assert beside({}).title == "Neither Go nor Java was measured"
+    assert java_and_go({}).title == "Neither Go nor Java was measured"
     values, estimate = per_object(made["weimer"], CLEANER, TODAY_JDK)
     assert estimate.value == pytest.approx(95, rel=0.05)  # (1.0 - 0.05) s over ten million
     assert len(values) == estimate.samples

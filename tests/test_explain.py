@@ -56,8 +56,8 @@ def called(*arguments: str) -> Result:
 
 def test_innermost_function_decides_the_phase(tmp_path: Path) -> None:
     answer = of(write_profile(tmp_path / "p", NEW))
-    besides = {"walk": 0.34, "functions": 0.1, "sweep_loop": 0.015}
-    assert answer["parts"] == PHASES | besides
+    more = {"walk": 0.34, "functions": 0.1, "sweep_loop": 0.015}
+    assert answer["parts"] == PHASES | more
     assert answer["share"] == pytest.approx(sum(PHASES.values()))
     assert answer["walk_is_separate"]
 

@@ -149,15 +149,15 @@ def test_a_jumping_clock_affects_neither_budget_nor_resuming(
     assert 0.5 < done["seconds"] < 3
 
 
-@pytest.mark.skipif((paths.CACHE / "standins" / "ziglang").exists(), reason="Zig stands in for cc")
+@pytest.mark.skipif((paths.CACHE / "standins" / "ziglang").exists(), reason="Zig replaces cc")
 def test_without_compilers_and_network_each_way_out_is_named(tools: FakeTools) -> None:
-    for lacking, mend in (
+    for lacking, said in (
         ({"CC": "none"}, "a C compiler: is not on this machine"),
         ({"GOMODCACHE": str(tools.folder / "none")}, "Go: is not on this machine"),
     ):
         done = tools.gccost("measure", PATH=str(tools.folder / "none"), **lacking)
         assert done.returncode == 1
-        assert mend in done.stderr
+        assert said in done.stderr
         assert "To fix it: install it, or run `make measure` when online" in done.stderr
         assert "Traceback" not in done.stderr
 
@@ -251,8 +251,8 @@ def test_an_unreachable_kernel_differs_from_one_without_memory(
         (OSError(errno.EIO, "Input/output error", "disk"), "gccost: disk: Input/output error"),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no text"), "gccost: 'utf-8' codec can't"),
         (
-            GccostError("a thing", "a place", "a mend"),
-            "gccost: a place: a thing. To fix it: a mend",
+            GccostError("a message", "a place", "a hint"),
+            "gccost: a place: a message. To fix it: a hint",
         ),
     ],
 )

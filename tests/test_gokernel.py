@@ -95,7 +95,7 @@ def test_it_runs_with_the_committed_metadata(kernel: Path, made: Made, notebook:
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
 def test_its_committed_output_is_of_these_cells_and_programs(notebook: Path) -> None:
-    _, stale = gokernel.kept(read(notebook))
+    _, stale = gokernel.stored(read(notebook))
     assert stale == "", f"{notebook.name}: run make live"
 
 
@@ -158,5 +158,5 @@ def test_a_changed_program_makes_the_notebooks_that_name_it_stale(monkeypatch) -
     node = read(NOTEBOOKS[0])
     hashed: list[list[str]] = []
     monkeypatch.setattr(gokernel.builds, "source_hash", lambda p: hashed.append(p) or "other")
-    assert gokernel.kept(node)[1] != ""
+    assert gokernel.stored(node)[1] != ""
     assert hashed == [["watch"]]

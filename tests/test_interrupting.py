@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from campaigns import (
     PRECISION,
+    RESUME_WITH,
     TINY,
-    TO_GO_ON,
     after,
     assert_complete,
     assert_no_process_stays,
@@ -32,7 +32,7 @@ from gccost.measuring import (
     toolchains,
 )
 
-# Stands still in the middle of writing a result, as a kill may find it.
+# Stops in the middle of writing a result, as a kill may do.
 HALF_A_LINE = """
 import os, sys, time
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_measuring_resumes_after_a_signal(
     assert_no_process_stays(tools)
     if sent != signal.SIGKILL:
         assert code == 128 + sent
-        assert said.splitlines()[-1] == TO_GO_ON.format("measure")
+        assert said.splitlines()[-1] == RESUME_WITH.format("measure")
     before = run.samples.read_bytes()
     assert before.endswith(b"\n") == (phase != "a write")
 
@@ -133,7 +133,7 @@ def test_a_report_that_a_signal_ends_leaves_no_process(
     assert_no_process_stays(tools)
     if sent != signal.SIGKILL:
         assert exit_code == 128 + sent
-        assert said.splitlines()[-1] == TO_GO_ON.format("report")
+        assert said.splitlines()[-1] == RESUME_WITH.format("report")
         assert list((tools.folder / "tmp").iterdir()) == []
     assert not any(tools.report.glob("notebooks/*"))
     if sent == signal.SIGKILL:  # its leftovers, such as its lock, block nobody
@@ -171,18 +171,18 @@ def test_a_download_that_ctrl_c_ends_leaves_no_process(tools: FakeTools) -> None
     code, said = tools.stop(started, signal.SIGINT)
     assert_no_process_stays(tools)
     assert code == 130
-    assert said.splitlines()[-1] == TO_GO_ON.format("measure")
+    assert said.splitlines()[-1] == RESUME_WITH.format("measure")
     assert not runs.all_runs(tools.runs)
 
 
-def test_precision_that_a_signal_ends_says_how_to_go_on(tools: FakeTools) -> None:
+def test_precision_that_a_signal_ends_says_how_to_resume(tools: FakeTools) -> None:
     tools.from_the(1, of="sample")
     started = tools.start("precision", "--seconds=0.1")
     tools.wait_until_at_work(started)
     code, said = tools.stop(started, signal.SIGINT)
     assert_no_process_stays(tools)
     assert code == 130
-    assert said.splitlines()[-1] == TO_GO_ON.format("precision").removesuffix(" ONLY=lemire")
+    assert said.splitlines()[-1] == RESUME_WITH.format("precision").removesuffix(" ONLY=lemire")
     assert {p.name for p in tools.runs.iterdir()} == {".lock", tools.the_run().name}
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from conftest import FakeMachine
-from recordings import recorded
+from recordings import labels, recorded
 
 from gccost import explain, paths
 from gccost.errors import GccostError, MissingTool
-from gccost.judging import ledger, stacks
+from gccost.judging import stacks
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import builds, campaign, languages
@@ -49,13 +49,8 @@ def test_a_program_is_hashed_with_the_versions_that_it_uses() -> None:
     assert not any(name.startswith("libraries/sqlite") for name in files)
 
 
-def verdicts(recording: Recording) -> dict[str, Label]:
-    rows = ledger.rows({STUDY.name: recording}, [STUDY])
-    return {row.claim.id: row.verdict.label for row in rows}
-
-
 def test_a_share_above_the_bar_fails(recording: Recording) -> None:
-    assert set(verdicts(recording).values()) == {Label.FAILS}
+    assert set(labels(recording).values()) == {Label.FAILS}
 
 
 def test_small_shares_hold(recording: Recording) -> None:
@@ -66,7 +61,7 @@ def test_small_shares_hold(recording: Recording) -> None:
         }
         for name, found in recording.cpu_profiles.items()
     }
-    assert set(verdicts(replace(recording, cpu_profiles=busy)).values()) == {Label.HOLDS}
+    assert set(labels(replace(recording, cpu_profiles=busy)).values()) == {Label.HOLDS}
 
 
 def test_a_library_that_does_not_build_is_left_out_alone(recording: Recording) -> None:
@@ -78,7 +73,7 @@ def test_a_library_that_does_not_build_is_left_out_alone(recording: Recording) -
         if not name.startswith("Sqlite")
     }
     left = replace(recording, frame=frame, cpu_profiles=profiles)
-    found = verdicts(left)
+    found = labels(left)
     assert found.pop("X13a") is Label.UNMEASURED
     assert Label.UNMEASURED not in found.values()
     for chart in STUDY.charts:

@@ -42,7 +42,7 @@ def test_there_is_no_line_through_a_single_place(x: list[float]) -> None:
         # The pointer bitmap takes its share, and from 1,024 bytes on a header the next class.
         ("1.22.12", (1008, 504, 252, 126, 63, 31, 15, 7, 7, 5)),
         ("1.25.14", (1008, 504, 252, 126, 63, 31, 15, 7, 7, 5)),
-        # The mark bits stand in the span too, but for the smallest objects.
+        # The mark bits are in the span too, except for the smallest objects.
         ("1.27.4", (1008, 496, 248, 124, 62, 31, 15, 7, 7, 5)),
     ],
 )

@@ -73,7 +73,7 @@ def test_estimates_are_those_of_the_samples(recording: Recording) -> None:
     assert recording.mean(FREE, TODAY_GO) == pytest.approx(80, rel=0.02)
     assert recording.cost(FREE, TODAY_GO).rounds == 8
     assert recording.cost(FREE, TODAY_GO).samples == 32
-    assert recording.ratio(Ratio(AUTO, FREE), TODAY_GO).contains(700 / 78.4)
+    assert recording.estimate(Ratio(AUTO, FREE), TODAY_GO).contains(700 / 78.4)
     assert recording.added(Ratio(AUTO, FREE), TODAY_GO).contains(620)
     assert recording.amount(DUMMY, TODAY_GO, "c-unfreed-drained").value == 1_600_000
     assert recording.estimate(CLAIMS["L3"].quantity, TODAY_GO).value == pytest.approx(0.25, 1e-3)
@@ -125,7 +125,7 @@ def test_rejected_processes_are_recorded_and_do_not_count(tmp_path: Path) -> Non
     assert made.rounds(FREE, TODAY_GO) == list(range(1, 9))
     assert len(made.samples(AUTO, TODAY_GO)) == 8
     assert made.level(AUTO, TODAY_GO).samples == 6
-    assert made.ratio(Ratio(AUTO, FREE), TODAY_GO).contains(700 / 78.4)
+    assert made.estimate(Ratio(AUTO, FREE), TODAY_GO).contains(700 / 78.4)
     assert judged(made)["L1"].judged.rounds == 4
     assert "in 20 the threads waited for a CPU for more than 20" in notice(made)
 

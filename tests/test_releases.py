@@ -166,7 +166,7 @@ def test_a_release_that_was_not_measured_is_left_out(tmp_path: Path) -> None:
     assert causes(empty) == []
 
 
-def test_a_run_without_the_study_is_laid_beside_a_recorded_one(
+def test_a_run_without_the_study_is_drawn_with_a_recorded_one(
     recording: Recording, tmp_path: Path
 ) -> None:
     assert open_study("releases", Settings("replay")).recording.own_run is None
@@ -259,7 +259,7 @@ def test_downloaded_releases_are_removed_again_and_the_room_is_told(tools: FakeT
     assert "removed" not in tools.gccost("remove").stdout
 
 
-def test_more_rounds_are_made_from_the_standard_budget_on(tools: FakeTools) -> None:
+def test_more_rounds_are_made_from_the_standard_budget_on() -> None:
     (rounds,) = {case.rounds for case in STUDY.cases}
     assert rounds > BUDGETS["standard"].shown
 

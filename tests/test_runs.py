@@ -109,7 +109,7 @@ def test_a_run_of_an_older_format_is_refused_and_says_what_to_do(run: runs.Run) 
     assert "remove the folder and measure again" in error.value.hint
     assert "no slices" in error.value.hint
     assert runs.all_runs(run.folder.parent) == []
-    (told,) = runs.passed_over(run.folder.parent)
+    (told,) = runs.skipped(run.folder.parent)
     assert run.name in told
 
 
@@ -136,8 +136,8 @@ def test_a_run_holds_a_study_once_a_budget_is_finished(run: runs.Run) -> None:
     assert not run.holds("y")
 
 
-def test_shell_output_is_kept_with_its_date(run: runs.Run) -> None:
-    run.keep_shell("plain", "echo 1", "1\n")
-    kept = run.manifest()["shell"]["plain"]
-    assert (kept["command"], kept["output"]) == ("echo 1", "1\n")
-    assert kept["date"].endswith("Z")
+def test_shell_output_is_stored_with_its_date(run: runs.Run) -> None:
+    run.store_shell("plain", "echo 1", "1\n")
+    stored = run.manifest()["shell"]["plain"]
+    assert (stored["command"], stored["output"]) == ("echo 1", "1\n")
+    assert stored["date"].endswith("Z")

@@ -183,18 +183,14 @@ def test_a_report_after_the_tests_does_not_undo_what_the_tests_need(clone):
     assert clone.asked == ""
 
 
-def test_the_tests_after_a_report_add_to_what_is_there(clone):
-    clone.setup()
-    clone.setup("test")
-    assert "-m venv" not in clone.asked
-    assert "requirements.lock requirements-test.lock" in clone.asked
-
-
-def test_a_changed_lock_is_installed_and_test_packages_remain(clone):
-    clone.setup("test")
+@pytest.mark.parametrize(("first", "second"), [((), ("test",)), (("test",), ())])
+def test_added_tests_and_a_changed_lock_are_installed_without_a_new_environment(
+    clone, first, second
+):
+    clone.setup(*first)
     with (clone.folder / "requirements.lock").open("a") as lock:
-        lock.write("# changed\n")
-    clone.setup()
+        lock.write("# changed\n" if first else "")
+    clone.setup(*second)
     assert "-m venv" not in clone.asked
     assert "requirements.lock requirements-test.lock" in clone.asked
 
@@ -215,18 +211,14 @@ def test_a_failed_setup_names_the_fix_and_is_repeated(clone):
     assert "pip sync" in clone.asked
 
 
-def test_another_python_is_refused_in_one_line(clone):
-    done = clone.setup(UNSUPPORTED="1")
+@pytest.mark.parametrize(
+    ("lack", "said"), [("UNSUPPORTED", "needs a Python 3.11 to 3.14"), ("NO_VENV", "python3-venv")]
+)
+def test_an_unusable_python_is_refused_in_one_line(clone, lack, said):
+    done = clone.setup(**{lack: "1"})
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert "needs a Python 3.11 to 3.14" in line
-
-
-def test_a_python_without_venv_gets_one_line_that_names_the_package(clone):
-    done = clone.setup(NO_VENV="1")
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
-    assert "python3-venv" in line
+    assert said in line
 
 
 def test_the_mirror_and_certificate_that_pip_knows_reach_uv(clone):

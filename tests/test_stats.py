@@ -252,11 +252,11 @@ def test_heterogeneity_tells_scattered_ratios_from_agreeing_ones() -> None:
 # --- several machines ----------------------------------------------------------------
 
 
-def machine(log: float, error: float, rounds: int = 10**6) -> Estimate:
+def machine(log: float, error: float) -> Estimate:
     """The ratio of one machine, with its standard error on the log scale."""
     half = 1.96 * error
     ends = (exp(log + sign * half) for sign in (0, -1, 1))
-    return Estimate(*ends, samples=rounds, rounds=rounds, confidence=0.95)
+    return Estimate(*ends, samples=10**6, rounds=10**6, confidence=0.95)
 
 
 def test_random_effects_give_the_textbook_figures() -> None:

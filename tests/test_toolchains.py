@@ -177,7 +177,7 @@ def test_offline_a_missing_release_is_named_with_the_fix(monkeypatch, tmp_path):
     monkeypatch.setenv("GOPROXY", "off")
     monkeypatch.setenv("GOMODCACHE", str(tmp_path))
     monkeypatch.setattr(toolchains, "GO_RELEASES", {"1.2.3": {}})
-    toolchains._kept_settings.cache_clear()
+    toolchains._user_settings.cache_clear()
     told = []
     with pytest.raises(MissingTool, match=r"Go 1\.2\.3: cannot be fetched .*make measure"):
         toolchains.fetch("1.2.3", told.append)
@@ -277,22 +277,18 @@ def test_the_wheel_replaces_a_missing_c_compiler(bare):
 @pytest.mark.parametrize(
     "answer", ["[]", "3", "{", '{"GOMODCACHE": 3}', r"\377\376", "go version go1.27.4"]
 )
-def test_a_go_with_a_strange_answer_is_skipped(
-    bare: Path,
-    fresh: None,
-    answer: str,
-) -> None:
+def test_a_go_with_a_strange_answer_is_skipped(bare: Path, answer: str) -> None:
     script(bare / "go", f"[ $1 = version ] && exit 1; printf '{answer}'")
     assert toolchains.find_driver() is None
     assert toolchains._module_cache() == Path(os.environ["GOMODCACHE"])
 
 
-def test_a_go_that_prints_no_text_is_skipped(bare: Path, fresh: None) -> None:
+def test_a_go_that_prints_no_text_is_skipped(bare: Path) -> None:
     script(bare / "go", r"printf 'go version go1.27.4 \377\376'")
     assert toolchains.find("1.27.4") is None
 
 
-def test_a_c_compiler_whose_version_is_not_utf_8_is_used(bare: Path, fresh: None) -> None:
+def test_a_c_compiler_whose_version_is_not_utf_8_is_used(bare: Path) -> None:
     script(bare / "cc", r"printf 'compil\351 1.0\n'")
     found = toolchains.find_c_compiler()
     assert found is not None
@@ -301,10 +297,7 @@ def test_a_c_compiler_whose_version_is_not_utf_8_is_used(bare: Path, fresh: None
 
 @pytest.mark.parametrize("named", ['cc "', "'"])
 def test_a_misnamed_c_compiler_is_skipped(
-    bare: Path,
-    fresh: None,
-    monkeypatch: pytest.MonkeyPatch,
-    named: str,
+    bare: Path, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
     monkeypatch.setenv("CC", named)
     assert toolchains.find_c_compiler() is None

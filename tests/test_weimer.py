@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 from fakejdks import make, quoted
-from recordings import Change, Metrics, recorded
+from recordings import Change, Metrics, labels, recorded
 
 from gccost import paths
 from gccost.errors import MissingTool
-from gccost.judging import ledger
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, campaign, java, jdks, languages
@@ -136,8 +135,8 @@ def test_every_setting_of_a_variant_is_known() -> None:
             assert java.flags(case.variant.more)
     # A leak is looked for when the heap is full: there the JVM must go on.
     options = java.flags(leak("LeakNaive", 48).more)
-    ends, goes_on = (f"-XX:{sign}ExitOnOutOfMemoryError" for sign in "+-")
-    assert options.index(goes_on) > options.index(ends)
+    ends, continues = (f"-XX:{sign}ExitOnOutOfMemoryError" for sign in "+-")
+    assert options.index(continues) > options.index(ends)
 
 
 # --- measuring --------------------------------------------------------------------
@@ -155,7 +154,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., No
             raise MissingTool("cannot be fetched", release, "go online")
         return found[release]
 
-    def lay(*releases: str, behaviour: str = 'line "$name"') -> None:
+    def fake(*releases: str, behaviour: str = 'line "$name"') -> None:
         for release in releases:
             home = make(tmp_path / release, f"{jdks.number(release)}.0.1", behaviour)
             found[release] = Jdk(release, f"{jdks.number(release)}.0.1", home, "system")
@@ -168,7 +167,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., No
 
     monkeypatch.setattr(jdks, "fetch", fetch)
     monkeypatch.setattr(jdks, "javac", javac)
-    return lay
+    return fake
 
 
 def test_an_experiment_in_java_is_measured_like_any_other(machine: Callable[..., None]) -> None:
@@ -230,7 +229,7 @@ def test_a_jdk_without_a_collector_or_without_finalization_loses_those_cases_onl
     assert "Option -XX:+UseEpsilonGC not supported" in troubles
     assert "Unrecognized option: --finalization=disabled" in troubles
     assert "it is skipped from here on" in troubles
-    assert recording.ratio(Ratio(FINALIZE, CLEANER), "jdk-25").samples == TINY.shown
+    assert recording.estimate(Ratio(FINALIZE, CLEANER), "jdk-25").samples == TINY.shown
     assert recording.estimate(leaks(recording), "jdk-25").samples == 0
 
 
@@ -321,12 +320,6 @@ def times(factor: float, *benchmarks: str) -> Change:
                 metrics[metric] *= factor
 
     return change
-
-
-def labels(recording: Recording) -> dict[str, Label]:
-    name = recording.study.name
-    rows = ledger.rows({name: recording}, [recording.study])
-    return {row.claim.id: row.verdict.label for row in rows if row.release == "jdk-25"}
 
 
 def test_the_claims_are_judged_and_a_scaled_variant_changes_them(made, tmp_path: Path) -> None:

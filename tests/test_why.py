@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from recordings import CALL, recorded
+from recordings import CALL, labels, recorded
 
 from gccost import paths
 from gccost.errors import GccostError
@@ -34,11 +34,6 @@ def why(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return recorded(tmp_path_factory.mktemp("runtime"), "runtime", rounds=12)
-
-
-def labels(recording: Recording) -> dict[str, Label]:
-    rows = ledger.rows({recording.study.name: recording}, [recording.study])
-    return {row.claim.id: row.verdict.label for row in rows if row.release == TODAY_GO}
 
 
 # --- From samples to slopes -----------------------------------------------------------
@@ -70,10 +65,11 @@ def test_a_slope_has_the_rounds_as_its_samples(why: Recording) -> None:
     assert level.contains(0.0)
 
 
-def test_the_two_runtimes_are_distinguished(runtime: Recording) -> None:
+def test_the_runtimes_are_distinguished(runtime: Recording) -> None:
     assert patched(CLEANUP).on(TODAY_GO).endswith("/runtime=index")
-    ratio = runtime.ratio(Ratio(CLEANUP, patched(CLEANUP)), TODAY_GO)
-    assert ratio.contains(400 / 220)
+    index, plus = (patched(CLEANUP, name) for name in (INDEX, PLUS))
+    assert runtime.estimate(Ratio(CLEANUP, index), TODAY_GO).contains(400 / 220)
+    assert runtime.estimate(Ratio(index, plus), TODAY_GO).contains(1 / 0.8)
     assert "runtime" in frames.KEYS
 
 
@@ -116,7 +112,7 @@ def test_marking_that_is_not_halved_is_judged_so(tmp_path: Path) -> None:
     assert labels(made)["X11b"] is Label.HOLDS
 
 
-def test_a_hint_that_mends_every_order_is_judged_so(tmp_path: Path) -> None:
+def test_a_hint_that_helps_in_every_order_is_judged_so(tmp_path: Path) -> None:
     def as_the_index(case: Case, _: int, metrics: dict[str, float]) -> None:
         if case.variant == scattered("ScatteredCleanup", POOL, HINT):
             metrics["cpu-ns/op"] = 200.0
@@ -124,11 +120,6 @@ def test_a_hint_that_mends_every_order_is_judged_so(tmp_path: Path) -> None:
     verdicts = labels(recorded(tmp_path, "runtime", change=as_the_index))
     assert verdicts["X12b"] is Label.FAILS
     assert verdicts["X12a"] is verdicts["X12c"] is Label.HOLDS
-
-
-def test_the_further_runtime_is_distinguished(runtime: Recording) -> None:
-    ratio = runtime.ratio(Ratio(patched(CLEANUP), patched(CLEANUP, PLUS)), TODAY_GO)
-    assert ratio.contains(1 / 0.8)
 
 
 def test_the_walks_share_is_of_the_cleanups_added_cost(runtime: Recording) -> None:
@@ -144,8 +135,8 @@ def test_the_walks_share_is_of_the_cleanups_added_cost(runtime: Recording) -> No
 
 
 def test_the_drawing_follows_the_data(tmp_path: Path, why: Recording) -> None:
-    dearer = recorded(tmp_path, "why", ns={"AttachFinalizer ascending": 3.0})
-    before, after = (CHARTS["why-span"](r) for r in (why, dearer))
+    costlier = recorded(tmp_path, "why", ns={"AttachFinalizer ascending": 3.0})
+    before, after = (CHARTS["why-span"](r) for r in (why, costlier))
     assert before.title != after.title
     assert "3.0" in after.title or "2.9" in after.title
 

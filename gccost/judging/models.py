@@ -98,7 +98,7 @@ def size_class(object_bytes: int, go: str) -> int:
 
 
 def objects_in_span(object_bytes: int, go: str) -> int:
-    """The number of objects of so many bytes, with pointers, in a span on a release."""
+    """The number of objects of this size, with pointers, in a span on a release."""
     taken = size_class(object_bytes, go)
     span = _LARGER_SPANS.get(taken, PAGE)
     if number(go) >= number("1.22") and taken <= _BITMAP_UP_TO:

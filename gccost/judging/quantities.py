@@ -17,22 +17,14 @@ from gccost.stats import SHOWN, Estimate, Width
 
 
 @dataclass(frozen=True)
-class _OfOneArm(Quantity):
-    variant: Variant
-
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        return (self.variant,)
-
-
-@dataclass(frozen=True)
-class Share(_OfOneArm):
+class Share(Quantity):
     """The share of a variant's CPU profile whose stacks contain any of these functions.
 
     The variant has profile="cpu". With `within`, the stacks must also contain any of those;
     with `of`, the share is of the stacks that contain any of those.
     """
 
+    variant: Variant
     functions: tuple[str, ...]
     within: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
@@ -53,9 +45,10 @@ class PhaseShare(Share):
 
 
 @dataclass(frozen=True)
-class Amount(_OfOneArm):
+class Amount(Quantity):
     """A variant's amount of a metric that may be 0, such as a count: the median over samples."""
 
+    variant: Variant
     metric: str
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
@@ -67,10 +60,6 @@ class Difference(Quantity):
     """The numerator's count minus the denominator's, in the metric's unit."""
 
     ratio: Ratio
-
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        return self.ratio.variants
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         over, under = (
@@ -100,10 +89,6 @@ class CurveDepth(Quantity):
     curve: tuple[Ratio, ...]
     partial: ClassVar[bool] = True
     timed: ClassVar[bool] = True
-
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        return tuple(variant for ratio in self.curve for variant in ratio.variants)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> CurveDepthEstimate:
         known = [
@@ -154,10 +139,6 @@ class ExclusiveEvents(Quantity):
     others: tuple[tuple[Variant, ...], ...]
     at_once: ClassVar[bool] = True
     partial: ClassVar[bool] = True
-
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        return self.shown + tuple(variant for other in self.others for variant in other)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> ExclusiveEventCount:
         found, runs = [], 0
@@ -210,22 +191,20 @@ class RatioToEither(Quantity):
     other: Ratio
     timed: ClassVar[bool] = True
 
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        return self.over.variants + self.other.variants
-
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> RangeEstimate:
         one, other = (ratio.estimate(data, release, width) for ratio in (self.over, self.other))
         return RangeEstimate.over(one, other)
 
 
 @dataclass(frozen=True)
-class Linearity(_OfOneArm):
+class Linearity(Quantity):
     """The r² of the straight line through the costs of a call at each length of its list.
 
     A disturbance slows a part of a process and bends that process's line. So each length has
     its own undisturbed cost over the rounds, as a case has, and the line goes through these.
     """
+
+    variant: Variant
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         samples = data.samples(self.variant, release)
@@ -240,10 +219,6 @@ class SlopeRatio(Quantity):
 
     over: Variant
     under: Variant
-
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        return (self.over, self.under)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         over, under = (data.slope(variant, release, width) for variant in self.variants)
@@ -261,10 +236,6 @@ class Worst(Quantity):
 
     ratios: tuple[Ratio, ...]
     partial: ClassVar[bool] = True
-
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        return tuple(variant for ratio in self.ratios for variant in ratio.variants)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The largest of the ratios that were measured."""
@@ -285,10 +256,6 @@ class SavedShare(Quantity):
     baseline: Variant
     metric: str = "ns/op"
     timed: ClassVar[bool] = True
-
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        return (self.before, self.after, self.baseline)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
 
@@ -322,6 +289,7 @@ class Agreement(Quantity):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
+        """Those of the measurements; the other method's are compared only if there are any."""
         return tuple(variant for each in self.measurements for variant in each.variants)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> AgreementEstimate:

@@ -29,7 +29,7 @@ from gccost.stats import SHOWN, Cost, Estimate, Width
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-# A floor needs so many rounds within this factor of it; layouts differ by 1 %.
+# The rounds that must lie near a floor, and within which factor of it; layouts differ by 1 %.
 _FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.04
 _REFERENCE = "reference-ns/op"  # of manual frees between parts of a loop; see gosrc/meter
 _TIMES = ("ns/op", "-s", "-ns")  # suffixes of metrics that waiting for a CPU increases
@@ -102,6 +102,11 @@ class Recording:
         measured = set(self.frame["release"]) if len(self.frame) else set()
         return tuple(release for release in self.study.releases if release in measured)
 
+    @property
+    def newest(self) -> str:
+        """The newest release with samples; without any, the newest of the language."""
+        return (toolchains.today(self.study.document), *self.releases)[-1]
+
     def failures(self, variant: Variant, release: str) -> list[str]:
         """The reasons why samples of a variant on a release failed."""
         return self.manifest["failed"].get(variant.on(release), [])
@@ -157,9 +162,9 @@ class Recording:
             return values
         return stats.relieved(values, samples[_REFERENCE], math.exp(manual.log))
 
-    def mean(self, variant: Variant, release: str, metric: str = "ns/op") -> float:
-        """The median over all processes of their mean, as benchmarks usually report it."""
-        values = _column(self.samples(variant, release), metric)
+    def mean(self, variant: Variant, release: str) -> float:
+        """The median over all processes of their mean ns/op, as benchmarks usually report it."""
+        values = _column(self.samples(variant, release), "ns/op")
         return float(np.median(values)) if values.size else math.nan
 
     # --- Estimates ------------------------------------------------------------------
@@ -206,10 +211,6 @@ class Recording:
         """A variant's level of a metric that is never 0, in the metric's unit."""
         return self.combine(float, [(variant, metric)], release)
 
-    def ratio(self, ratio: Ratio, release: str) -> Estimate:
-        """The estimate of a ratio of costs."""
-        return ratio.estimate(self, release)
-
     def added(self, ratio: Ratio, release: str, width: Width = SHOWN) -> Estimate:
         """The numerator's cost minus the denominator's, in the metric's unit."""
         costs = [(variant, ratio.metric) for variant in ratio.variants]
@@ -230,16 +231,12 @@ class Recording:
             dtype=float,
         ).dropna()
 
-    def share(self, share: Share, release: str) -> Estimate:
-        """The share (0 to 1) over the rounds' profiles, with its interval."""
-        return share.estimate(self, release)
-
     def profiles(self, variant: Variant, release: str) -> Mapping[int, Profile]:
         """The CPU profiles of a variant on a release, by round."""
         return self.cpu_profiles.get(variant.on(release), {})
 
     def estimate(self, quantity: Quantity, release: str, width: Width = SHOWN) -> Estimate:
-        """The estimate of a claim's quantity on a release."""
+        """The estimate of a quantity on a release, such as a ratio of costs, or a share."""
         return quantity.estimate(self, release, width)
 
     def walks(self, variant: Variant, release: str) -> pd.DataFrame:
@@ -267,16 +264,16 @@ class Recording:
 
     # --- Disturbances ---------------------------------------------------------------
 
-    def controls(self, metric: str = "ns/op") -> Iterator[tuple[Variant, str, Estimate]]:
+    def controls(self) -> Iterator[tuple[Variant, str, Estimate]]:
         """The A/A ratios, of each control to the identical variant."""
         for control, release in self.study.controls:
-            estimate = self.ratio(replace(control, metric=metric), release)
+            estimate = self.estimate(control, release)
             if estimate.samples:
                 yield control.numerator, release, estimate
 
     def differs(self, ratio: Ratio, release: str) -> bool:
         """Whether a ratio differs significantly from 1."""
-        estimate = self.ratio(ratio, release)
+        estimate = self.estimate(ratio, release)
         return bool(estimate.samples) and not estimate.contains(1)
 
     @cached_property

@@ -68,9 +68,9 @@ COLLECTING_THEN = (
 )
 GC_AND_LOCKS = (*COLLECTING, *COLLECTING_THEN, *WAITING)
 
-# The phases of a special's life: finalizers, cleanups and weak pointers. A stack belongs
-# to that of its innermost function here or in BESIDES, so no time counts twice. These are regular
-# expressions for the whole name, as a closure of AddCleanup[...] runs the cleanup.
+# The phases of a special's life: finalizers, cleanups and weak pointers. The innermost function
+# of a stack that is here or in OTHER_WORK decides the phase, so no time counts twice. These are
+# regular expressions for the whole name, as a closure of AddCleanup[...] runs the cleanup.
 PHASES = {
     "registering": (
         r"runtime\.SetFinalizer",
@@ -97,15 +97,15 @@ PHASES = {
 }
 # The part of running that is in the program's own finalizers and cleanups.
 FUNCTIONS = "functions"
-# What is of no phase: the sweep of a span, whose loop over the specials is not a function
+# Work of no phase: the sweep of a span, whose loop over the specials is not a function
 # of its own; and a heap profile's records, which are in the same lists.
-BESIDES = {
+OTHER_WORK = {
     "sweep_loop": (r"runtime\.\(\*(sweepLocked|mspan)\)\.sweep",),
     "sampling": (r"runtime\.(setprofilebucket|mProf_Free)",),
 }
 # In older releases, such as Go 1.20, the walk is part of these, not a function of its own.
 WALKING = (*LINKING_IN, "runtime.removespecial")
-# What the loop of the sweep over the specials calls, besides freeing them.
+# Functions that the loop of the sweep over the specials calls, in addition to those that free.
 MARK_BITS = frozenset(
     ("runtime.(*mspan).markBitsForIndex", "runtime.(*gcBits).bitp", "runtime.markBits.isMarked")
 )
@@ -121,7 +121,7 @@ def phase(stack: tuple[str, ...]) -> tuple[str, int]:
 
 @cache
 def _phase_of(function: str) -> str:
-    phases = (PHASES | BESIDES).items()
+    phases = (PHASES | OTHER_WORK).items()
     return next((phase for phase, names in phases if re.fullmatch("|".join(names), function)), "")
 
 

@@ -529,9 +529,9 @@ class _Campaign:
             if not profile.exists():
                 raise SampleFailed("the program wrote no profile", case.name)
             write_whole(self.run.profile(case.name, number), profile.read_bytes())
-        if case.traced and not (kept := self.run.gctrace(case.name)).exists():
+        if case.traced and not (path := self.run.gctrace(case.name)).exists():
             # Without a timestamp, so that the same text makes the same file.
-            write_whole(kept, gzip.compress((scratch / TRACE).read_bytes(), mtime=0))
+            write_whole(path, gzip.compress((scratch / TRACE).read_bytes(), mtime=0))
         self._note_losses(case, sample)
         return sample
 

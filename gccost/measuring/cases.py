@@ -8,7 +8,7 @@ several experiments share is measured once. The experiments are in `gccost.studi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -91,24 +91,11 @@ WAITING = frozenset(
 )
 # A floor needs several processes of a round's build, because a burst may outlast a process.
 PROCESSES = 4
-# Benchmarks that call runtime.AddCleanup; all others run on every release.
-NEEDS_CLEANUP = frozenset(
+# Benchmarks that call runtime.AddCleanup although their names do not end in "Cleanup".
+CALLING_ADD_CLEANUP = frozenset(
     {
-        *("AllocateCleanup", "Cleanup", "ParallelCleanup", "UntilFreeCleanup", "AcrossCleanup"),
-        *(
-            "LiveCleanup",
-            "HeapCleanup",
-            "OneHeapCleanup",
-            "LatencyCleanup",
-            "Stop",
-            "Padded",
-            "LastFirst",
-            "Registry",
-            "Pinned",
-        ),
-        *("AttachCleanup", "ScatteredCleanup", "ScatteredStop", "LoopCleanup"),
-        *("ProgramCleanup", "ProgramLists"),
-        *("CycleCleanup", "CycleWeak", "TailCleanup"),
+        *("Stop", "Padded", "LastFirst", "Registry", "Pinned"),
+        *("ScatteredStop", "ProgramLists", "CycleWeak"),
     }
 )
 
@@ -172,6 +159,11 @@ class Variant:
         return not waits and not self.stationary
 
     @property
+    def needs_cleanup(self) -> bool:
+        """Whether it calls runtime.AddCleanup; all others run on every release."""
+        return self.benchmark.endswith("Cleanup") or self.benchmark in CALLING_ADD_CLEANUP
+
+    @property
     def printed(self) -> str:
         """The name that the program gives its samples."""
         return self.benchmark + "".join(f"/{k}={v}" for k, v in self.sub)
@@ -208,7 +200,7 @@ class Case:
     rounds: int = 0  # the fewest at the standard budget and larger ones
 
     def __post_init__(self) -> None:
-        if self.variant.benchmark in NEEDS_CLEANUP and number(self.release) < number("1.24"):
+        if self.variant.needs_cleanup and number(self.release) < number("1.24"):
             raise GccostError(
                 f"Go {self.release} has no runtime.AddCleanup",
                 f"case {self.variant.benchmark}",
@@ -220,7 +212,7 @@ class Case:
         return replace(self, n=max(1, round(self.n * scale)) if self.n else 0)
 
     def capped(self, memory: int) -> Case:
-        """The case with N limited so that its retained bytes fit into so many bytes of memory."""
+        """The case with N limited so that its retained bytes fit into `memory` bytes."""
         fits = memory // self.retained_bytes if self.retained_bytes else self.n
         return replace(self, n=max(1, fits)) if fits < self.n else self
 
@@ -260,13 +252,23 @@ class Quantity(ABC):
     timed: ClassVar[bool] = False
 
     @property
-    @abstractmethod
     def variants(self) -> tuple[Variant, ...]:
-        """The variants that it rests on."""
+        """The variants that it is computed from: those of its fields, in their order."""
+        return tuple(_variants(vars(self).values()))
 
     @abstractmethod
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The quantity on a release; `data` is a `Recording`."""
+
+
+def _variants(values: Iterable[object]) -> Iterator[Variant]:
+    for value in values:
+        if isinstance(value, Variant):
+            yield value
+        elif isinstance(value, Quantity):
+            yield from value.variants
+        elif isinstance(value, tuple):
+            yield from _variants(value)
 
 
 @dataclass(frozen=True)
@@ -277,11 +279,6 @@ class Ratio(Quantity):
     denominator: Variant
     metric: str = "ns/op"
     timed: ClassVar[bool] = True
-
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        """The variants that it rests on."""
-        return (self.numerator, self.denominator)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The ratio on a release."""
@@ -354,14 +351,14 @@ GOROUTINES = (1, 2, 4, 8, 16, 32, 64)
 SHARED_WORK = 800_000
 
 
-def shared(benchmark: str, goroutines: int, gogc: str = "100") -> Variant:
+def shared(benchmark: str, goroutines: int) -> Variant:
     """A variant that shares its operations among goroutines: "Free", "Auto", "Cleanup", …"""
-    return Variant(f"Parallel{benchmark}", gogc, sub=(("goroutines", str(goroutines)),))
+    return Variant(f"Parallel{benchmark}", sub=(("goroutines", str(goroutines)),))
 
 
-def profiled(benchmark: str, setting: str = "published", gogc: str = "100") -> Variant:
+def profiled(benchmark: str, gogc: str = "100") -> Variant:
     """A variant that runs a benchmark under the CPU profiler."""
-    return Variant(benchmark, gogc, setting, profile="cpu")
+    return Variant(benchmark, gogc, profile="cpu")
 
 
 def controls() -> Iterator[Case]:

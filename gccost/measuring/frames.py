@@ -51,9 +51,9 @@ def _tidy(frame: pd.DataFrame) -> pd.DataFrame:
         key: next((c for c in (key, f"/{key}", f"//{key}") if c in frame and c not in numbers), "")
         for key in KEYS
     }
-    kept = {key: column for key, column in texts.items() if column}
+    present = {key: column for key, column in texts.items() if column}
     order = [c for c in frame if c in numbers - set(KEYS) or c == "benchmark"]
-    return frame[order].assign(**{key: frame[column] for key, column in kept.items()})
+    return frame[order].assign(**{key: frame[column] for key, column in present.items()})
 
 
 def _releases(frame: pd.DataFrame) -> pd.Series:

@@ -83,7 +83,7 @@ class Run:
         """Set fields of the manifest."""
         self._write(self.manifest() | facts)
 
-    def keep_shell(self, name: str, command: str, output: str) -> None:
+    def store_shell(self, name: str, command: str, output: str) -> None:
         """Store a command's output, with the date, so that replay can show it."""
         printed = {name: {"command": command, "output": output, "date": now()}}
         self.update(shell=self.manifest().get("shell", {}) | printed)
@@ -157,9 +157,9 @@ class Run:
         data = self.samples.read_bytes()
         names = tuple(f"{benchfmt.PREFIX}{case}".encode() for case in cases)
         lines = data[max(size, 0) :].splitlines(keepends=True)
-        kept = b"".join(line for line in lines if not line.startswith(names))
-        if data[max(size, 0) :] != kept:
-            write_whole(self.samples, data[: max(size, 0)] + kept)
+        others = b"".join(line for line in lines if not line.startswith(names))
+        if data[max(size, 0) :] != others:
+            write_whole(self.samples, data[: max(size, 0)] + others)
 
     def drop_unfinished_line(self) -> None:
         """Remove a partial last line, left by a killed run."""
@@ -192,7 +192,7 @@ def all_runs(folder: Path) -> list[Run]:
     return [run for run, fault in _look_at(folder) if fault is None]
 
 
-def passed_over(folder: Path) -> tuple[str, ...]:
+def skipped(folder: Path) -> tuple[str, ...]:
     """A sentence on each run in a folder that is skipped because it cannot be read."""
     return tuple(
         f"The run {run.name} is skipped: {fault.message}. To fix it: {fault.hint}."

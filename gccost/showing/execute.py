@@ -317,8 +317,8 @@ def _normalise(node: NotebookNode) -> None:
     node.nbformat, node.nbformat_minor = 4, 5
     count = itertools.count(1)
     for cell in node.cells:
-        kept = {name: cell.metadata[name] for name in _CELL_METADATA if name in cell.metadata}
-        cell.metadata = nbformat.from_dict(kept)
+        metadata = {name: cell.metadata[name] for name in _CELL_METADATA if name in cell.metadata}
+        cell.metadata = nbformat.from_dict(metadata)
         if cell.cell_type != "code":
             continue
         ran = bool(cell.source.strip())

@@ -117,21 +117,28 @@ def _nothing(title: str) -> Drawing:
 
 def by_panel(points: Iterable[Point]) -> dict[str, list[Point]]:
     """The points of each panel, in order."""
-    found: dict[str, list[Point]] = {}
-    for point in points:
-        found.setdefault(point.panel, []).append(point)
-    return found
+    return _grouped(points, lambda point: point.panel)
 
 
 def by_line(points: Iterable[Point]) -> dict[str, list[Point]]:
     """The points of each line, in order."""
+    return _grouped(points, lambda point: point.line)
+
+
+def _grouped(points: Iterable[Point], key: Callable[[Point], str]) -> dict[str, list[Point]]:
     found: dict[str, list[Point]] = {}
     for point in points:
-        found.setdefault(point.line, []).append(point)
+        found.setdefault(key(point), []).append(point)
     return found
 
 
-def table(points: Iterable[Point]) -> pd.DataFrame:
+def drawing(figure: Figure, title: str, points: Sequence[Point], kind: str) -> Drawing:
+    """A drawn figure of points with its headline; the alt text begins with its kind."""
+    headline(figure, title)
+    return Drawing(figure, title, _alt_text(points, kind), _table(points))
+
+
+def _table(points: Iterable[Point]) -> pd.DataFrame:
     """A chart's data, with a row per point."""
     rows = []
     for point in filter(lambda p: p.data, points):
@@ -141,7 +148,7 @@ def table(points: Iterable[Point]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def told(points: Iterable[Point], kind: str) -> str:
+def _alt_text(points: Iterable[Point], kind: str) -> str:
     """The alt text: the kind of chart, and each line's labels."""
     parts = [
         ", ".join(filter(None, (panel, line.replace("\n", " ")))) + f": {_labels(each)}"
@@ -215,7 +222,7 @@ CLOSE = 0.42  # the distance of a line to a previous one of the same name
 
 def dots(
     points: Iterable[Point],
-    title: Callable[[], str] | str,
+    title: str,
     xlabel: str,
     *,
     kind: str = "A dot plot",
@@ -223,7 +230,6 @@ def dots(
     log: bool = False,
     reference: float | None = None,
     each: Mapping[str, str] | None = None,
-    whole: bool = False,
     close: float = CLOSE,
     decorate: Callable[[Axes, str], None] | None = None,
 ) -> Drawing | None:
@@ -231,10 +237,9 @@ def dots(
 
     The panels are stacked and share one scale, from 0 to the largest value or within
     `limits`; `log` makes it logarithmic. `reference` is a vertical line. `each` labels the x
-    axis of every panel and gives every panel its own scale. `whole` puts ticks at whole
-    numbers only. `close` is the distance of a line to a previous one of the same or an empty
-    name, where other lines have distance 1. `decorate` draws further parts of a panel.
-    Returns None if there are no points.
+    axis of every panel and gives every panel its own scale. `close` is the distance of a line
+    to a previous one of the same or an empty name, where other lines have distance 1.
+    `decorate` draws further parts of a panel. Returns None if there are no points.
     """
     points = list(points)
     if not points:
@@ -253,8 +258,6 @@ def dots(
             plain_ticks(axes, "x", ticks if len(ticks) < 7 else ticks[first::2])
         axes.set_xlim(low, high)
         _lines(axes, ys[panel], lines)
-        if whole:
-            axes.set_xticks(range(int(high) + 1))
         if reference is not None:
             axes.axvline(reference, color=INK, linewidth=1, zorder=0)
         if each:
@@ -263,9 +266,7 @@ def dots(
             decorate(axes, panel)
     if not each:
         below(figure, xlabel)
-    text = title if isinstance(title, str) else title()
-    headline(figure, text)
-    return Drawing(figure, text, told(points, kind), table(points))
+    return drawing(figure, title, points, kind)
 
 
 def places(lines: Sequence[Point], close: float = CLOSE) -> list[float]:
@@ -363,7 +364,7 @@ class Axis:
 
 def curves(
     points: Iterable[Point],
-    title: Callable[[], str] | str,
+    title: str,
     x: Axis,
     y: Axis | Mapping[str, Axis],
     *,
@@ -383,7 +384,7 @@ def curves(
 
     Each curve is named at its right end, with `ends` of its last point if given, or at the
     published value of a point without an estimate. With several columns the names are in
-    the upper left. A curve's marker stands before its name. With `near` each point is named
+    the upper left. A curve's marker is before its name. With `near` each point is named
     instead. Each panel has its own y axis if `y` is by panel; all panels have the same one
     if it is `shared`. `published` are values (x, y, marker) for every panel. `decorate` draws
     further parts of a panel after its limits are set. Unless `joined`, points are not
@@ -419,9 +420,7 @@ def curves(
         if decorate:
             decorate(axes, panel)
     below(figure, x.label)
-    text = title if isinstance(title, str) else title()
-    headline(figure, text)
-    return Drawing(figure, text, told(points, kind), table(points))
+    return drawing(figure, title, points, kind)
 
 
 def _signed(point: Point, name: str) -> str:

@@ -99,7 +99,7 @@ def write_report(
 
 
 def _template(name: str) -> Markup:
-    return _made((TEMPLATES / name).read_text(encoding="utf-8"))
+    return _safe((TEMPLATES / name).read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class _Chapter:
         cells = soup.find_all("div", recursive=False)
         for cell in cells:
             if cell.find(True) is not None:
-                cell["id"] = self._claim(str(cell["id"]))
+                cell["id"] = self._unique_id(str(cell["id"]))
         location = f"{name}, before the first cell"
         for cell in cells:
             if number := cell.attrs.pop("data-number"):
@@ -166,7 +166,7 @@ class _Chapter:
                 self._tidy(cell, location)
             if number:
                 location = f"{name}, after cell {number}"
-        return _made(str(soup).strip())
+        return _safe(str(soup).strip())
 
     def _tidy(self, cell: Tag, location: str) -> None:
         """Make a cell's ids unique, resolve its links, make its tables and charts accessible.
@@ -175,7 +175,7 @@ class _Chapter:
         """
         for style in cell.find_all("style"):
             style.decompose()
-        self._adopt(cell.find_all(True), location)
+        self._check_and_rename(cell.find_all(True), location)
         for tag in cell.find_all(style=True):
             _drop_style(tag)
         for link in cell.find_all("a", href=True):
@@ -183,7 +183,7 @@ class _Chapter:
         for heading in cell.find_all(_HEADINGS):
             self._heading(heading, cell)
         for table in cell.find_all("table", role=False):  # one with a role is laid out already
-            _dress(table)
+            _format_table(table)
         for wide in cell.find_all("pre"):
             wide["tabindex"] = "0"  # it scrolls, and the keyboard must reach it
         for text in cell.find_all(string=_BEFORE_UNIT):
@@ -193,10 +193,10 @@ class _Chapter:
             chart = next(self._pictures)
             if chart.svg:
                 drawing = _drawing(chart, location)
-                self._adopt([drawing, *drawing.find_all(True)], location)
+                self._check_and_rename([drawing, *drawing.find_all(True)], location)
                 canvas.append(drawing)
 
-    def _claim(self, wanted: str) -> str:
+    def _unique_id(self, wanted: str) -> str:
         """Return a unique id."""
         first = anchor = _anchor(wanted)
         count = 1
@@ -206,11 +206,13 @@ class _Chapter:
         self.anchors.add(anchor)
         return anchor
 
-    def _adopt(self, tags: Sequence[Tag], location: str) -> None:
+    def _check_and_rename(self, tags: Sequence[Tag], location: str) -> None:
         """Check tags, and make their ids and references unique on the page."""
         for tag in tags:
             _check_tag(tag, location)
-        renamed = {str(tag["id"]): self._claim(str(tag["id"])) for tag in tags if "id" in tag.attrs}
+        renamed = {
+            str(tag["id"]): self._unique_id(str(tag["id"])) for tag in tags if "id" in tag.attrs
+        }
         for tag in tags:
             for name, value in list(tag.attrs.items()):
                 if name.startswith(("on", "xmlns")) or name in ("border", "version"):
@@ -229,7 +231,7 @@ class _Chapter:
             if _anchor(title) == cell.get("id"):
                 heading["id"] = cell.attrs.pop("id")
             else:
-                heading["id"] = self._claim(title)
+                heading["id"] = self._unique_id(title)
         level = _HEADINGS.index(heading.name) + 1
         self.headings.append(_Section(str(heading["id"]), title, level))
 
@@ -282,7 +284,7 @@ def _note(node: NotebookNode) -> str:
     """A note, as HTML, of when a notebook with stored output was run."""
     if not gokernel.is_go(node):
         return ""
-    when, stale = gokernel.kept(node)
+    when, stale = gokernel.stored(node)
     box = tables.warnings([stale] if stale else [], "This output is stale")
     return f"<p>{escape(when)}</p>{box.html}"
 
@@ -413,7 +415,7 @@ def _drop_style(tag: Tag) -> None:
         _add_class(tag, "num" if aligned[1] == "right" else "centre")
 
 
-def _dress(table: Tag) -> None:
+def _format_table(table: Tag) -> None:
     """Make a table accessible and align its numbers; wide tables scroll in a box."""
     columns: dict[int, list[Tag]] = {}
     for column, cell in _cells_by_column(table):
@@ -511,6 +513,6 @@ def _check_size(html: str, path: Path, charts: Mapping[str, _Chart]) -> None:
         )
 
 
-def _made(html: str) -> Markup:
+def _safe(html: str) -> Markup:
     """Mark HTML of this module as safe, so that it is not escaped again."""
     return Markup(html)  # noqa: S704

@@ -107,7 +107,7 @@ class Picture:
 
 def measured(row: Row) -> str:
     """A row's estimate with its interval; a dash if there is none."""
-    return tables.told(row.estimate, row.unit) if row.estimate.samples else "–"
+    return tables.with_interval(row.estimate, row.unit) if row.estimate.samples else "–"
 
 
 def holds_if(rule: Rule) -> str:

@@ -60,11 +60,11 @@ def estimate(of: Estimate, unit: str) -> Cell:
     """An estimate with its interval below it; a dash if nothing was measured."""
     if not of.samples:
         return Cell("–")
-    shown, _, interval = told(of, unit).partition(" (")
+    shown, _, interval = with_interval(of, unit).partition(" (")
     return Cell(shown, interval.removesuffix(")"))
 
 
-def told(of: Estimate, unit: str) -> str:
+def with_interval(of: Estimate, unit: str) -> str:
     """An estimate's values as text, with its interval if it has one."""
     values = " and ".join(rounding.value(value, unit) for value in of.shown)
     _, bracket, ends = rounding.interval(of, unit).partition(" (")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from gccost import rounding, stats
 from gccost.judging import published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Share
 from gccost.judging.recording import Recording
-from gccost.judging.rules import AtLeast, Effect, Rule, Same
+from gccost.judging.rules import AtLeast, Effect, Same
 from gccost.judging.stacks import ALLOCATING, CALLING_C, LINKING_IN, SPLICE_POINT
 from gccost.measuring.cases import (
     ALLOCATE_ONLY,
@@ -22,7 +23,6 @@ from gccost.measuring.cases import (
     FREE,
     RECORD,
     Case,
-    Quantity,
     Ratio,
     Variant,
     among_goroutines,
@@ -42,9 +42,8 @@ from gccost.studies.common import (
     gc_off_title,
     on_and_off,
     on_each,
-    release,
     shared_work,
-    shares,
+    shares_by_release,
     timings,
 )
 
@@ -55,19 +54,11 @@ def _addcleanup() -> Iterator[Case]:
     for go in (ISSUE_GO, TODAY_GO):
         off = replace(CLEANUP, gogc="off")
         for variant in (FREE, DEFER, CLEANUP, AUTO, off, profiled("AllocateCleanup", gogc="off")):
-            retained_bytes = RECORD if variant.gogc == "off" else 0
-            yield Case("cstr", variant, go, AS_PUBLISHED, retained_bytes=retained_bytes)
+            retained = RECORD if variant.gogc == "off" else 0
+            yield Case("cstr", variant, go, AS_PUBLISHED, retained_bytes=retained)
         for variant in (FREE, DEFER, AUTO):
-            retained_bytes = 0 if variant.stationary else RECORD
-            variant = replace(variant, gogc="off")
-            yield Case(
-                "cstr",
-                variant,
-                go,
-                AS_PUBLISHED,
-                min_budget="standard",
-                retained_bytes=retained_bytes,
-            )
+            off, retained = replace(variant, gogc="off"), 0 if variant.stationary else RECORD
+            yield Case("cstr", off, go, AS_PUBLISHED, "standard", retained_bytes=retained)
         yield Case("parallel", ALLOCATE_ONLY, go, AS_PUBLISHED, retained_bytes=RECORD)
     for benchmark in ("Free", "Auto", "Cleanup"):
         yield from among_goroutines("parallel", benchmark)
@@ -77,24 +68,21 @@ def _addcleanup() -> Iterator[Case]:
 # === Claims ==========================================================================
 
 
-def _claims() -> Iterator[Claim]:
-    off = replace(CLEANUP, gogc="off")
-    walking = Share(
-        profiled("AllocateCleanup", gogc="off"), SPLICE_POINT, of=("gccost/cstr.AllocateCleanup",)
+_OFF = replace(CLEANUP, gogc="off")
+_PROFILED = profiled("AllocateCleanup", gogc="off")
+_LOOP = ("gccost/cstr.AllocateCleanup",)
+
+
+def _claims() -> tuple[Claim, ...]:
+    claim, times = partial(Claim, releases=(ISSUE_GO, TODAY_GO)), "five-times-as-expensive"
+    return (
+        claim("M1", times, Ratio(CLEANUP, FREE), Effect(), headline=True),
+        claim("M2", times, Ratio(AUTO, CLEANUP), Effect(), headline=True),
+        claim("M3", times, Ratio(DEFER, FREE), Same()),
+        claim("M4", times, Ratio(CLEANUP, FREE), Effect()),
+        claim("M5", "the-profile", Share(_PROFILED, SPLICE_POINT, of=_LOOP), AtLeast()),
+        claim("M6", "with-the-gc-off", Ratio(_OFF, CLEANUP), Same()),
     )
-    times = "five-times-as-expensive"
-    claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
-        ("M1", times, Ratio(CLEANUP, FREE), Effect()),
-        ("M2", times, Ratio(AUTO, CLEANUP), Effect()),
-        ("M3", times, Ratio(DEFER, FREE), Same()),
-        ("M4", times, Ratio(CLEANUP, FREE), Effect()),
-        ("M5", "the-profile", walking, AtLeast()),
-        ("M6", "with-the-gc-off", Ratio(off, CLEANUP), Same()),
-    )
-    for name, anchor, quantity, rule in claims:
-        releases = (ISSUE_GO, TODAY_GO)
-        headline = name in ("M1", "M2")
-        yield Claim(name, anchor, quantity, rule, releases, headline=headline)
 
 
 # === Charts ==========================================================================
@@ -138,10 +126,10 @@ def _against_the_document(
 
 def moved(recording: Recording) -> tuple[float, float]:
     """Today's cost over the cost on the issue's release: of AddCleanup, and of a manual free."""
-    automatic, by_hand = (
+    automatic, manual = (
         _against_the_document(recording, variant, TODAY_GO)[1].value for variant in (CLEANUP, FREE)
     )
-    return automatic, by_hand
+    return automatic, manual
 
 
 @chart("addcleanup-why", f"The change in costs since Go {ISSUE_GO} was not measured")
@@ -161,17 +149,13 @@ def why(recording: Recording) -> Drawing | None:
                         raw=values,
                         label=f"{rounding.times(estimate.value)}  ({level})",
                         colour=colour(variant),
-                        data={
-                            "variant": variant.benchmark,
-                            "go": go,
-                            "unit": "ratio",
-                            "against": ISSUE_GO,
-                        },
+                        data={"variant": variant.benchmark, "go": go}
+                        | {"unit": "ratio", "against": ISSUE_GO},
                     )
                 )
     return dots(
         points,
-        lambda: _why_title(recording),
+        _why_title(recording),
         f"wall-clock time per operation relative to Go {ISSUE_GO}",
         kind=f"A dot plot of times relative to Go {ISSUE_GO}",
         reference=1,
@@ -179,14 +163,14 @@ def why(recording: Recording) -> Drawing | None:
 
 
 def _why_title(recording: Recording) -> str:
-    automatic, by_hand = moved(recording)
-    if math.isnan(automatic) or math.isnan(by_hand):
+    automatic, manual = moved(recording)
+    if math.isnan(automatic) or math.isnan(manual):
         return f"The change in costs from Go {ISSUE_GO} to Go {TODAY_GO} was not measured"
     then, now = (
-        rounding.times(recording.ratio(Ratio(CLEANUP, FREE), go).value)
+        rounding.times(recording.estimate(Ratio(CLEANUP, FREE), go).value)
         for go in (ISSUE_GO, TODAY_GO)
     )
-    sides = [("a manual free", by_hand), ("AddCleanup", automatic)]
+    sides = [("a manual free", manual), ("AddCleanup", automatic)]
     more, less = sorted(sides, key=lambda side: -abs(math.log(side[1])))
     return (
         f"From Go {ISSUE_GO} to {TODAY_GO} the ratio went from {then} to {now}: {more[0]} "
@@ -200,14 +184,13 @@ def _why_title(recording: Recording) -> str:
 @chart("addcleanup-gc-off", "AddCleanup was not measured")
 def gc_off(recording: Recording) -> Drawing | None:
     """AddCleanup with the GC on and off, and a variant that only allocates."""
-    off = replace(CLEANUP, gogc="off")
     lines = [
-        *on_and_off(CLEANUP, off, {}),
+        *on_and_off(CLEANUP, _OFF, {}),
         Timing(NAMES[ALLOCATE_ONLY.benchmark], ALLOCATE_ONLY, colour=colour(ALLOCATE_ONLY)),
     ]
     return dots(
         timings(recording, lines),
-        gc_off_title(recording, "AddCleanup", CLEANUP, off),
+        gc_off_title(recording, "AddCleanup", CLEANUP, _OFF),
         "wall-clock time per operation (ns); settled: including the final collections",
         kind="A dot plot of the wall-clock time per operation",
     )
@@ -215,7 +198,6 @@ def gc_off(recording: Recording) -> Drawing | None:
 
 # --- The profile -------------------------------------------------------------------
 
-_LOOP = ("gccost/cstr.AllocateCleanup",)
 _WALK = "of it, the walk of the list"
 _SHARES = {
     "linking in (addspecial)": Part(LINKING_IN, of=_LOOP),
@@ -229,12 +211,7 @@ _BAR = 50.0  # the claim's bar: our reading of "the root cause"
 @chart("addcleanup-profile", "The AddCleanup version was not profiled")
 def profile(recording: Recording) -> Drawing | None:
     """Shares of the loop's own CPU time with the GC off."""
-    variant = profiled("AllocateCleanup", gogc="off")
-    points = [
-        point
-        for go in recording.releases
-        for point in shares(recording, variant, go, _SHARES, release(recording, go))
-    ]
+    points = shares_by_release(recording, _PROFILED, _SHARES)
     return dots(
         points,
         "Share of the AddCleanup loop's own time spent walking the span's list: "
@@ -260,12 +237,6 @@ STUDY = Study(
     question="Does AddCleanup cost five times a manual free, and half a finalizer?",
     cases=tuple(_addcleanup()),
     document=ISSUE_GO,
-    claims=tuple(_claims()),
-    charts=(
-        cost,
-        why,
-        gc_off,
-        profile,
-        parallel,
-    ),
+    claims=_claims(),
+    charts=(cost, why, gc_off, profile, parallel),
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median_high
@@ -22,10 +23,10 @@ from gccost.judging.fits import Plane, Scaling, plane
 from gccost.judging.fits import scaling as fit_scaling
 from gccost.judging.quantities import Amount, Share
 from gccost.judging.recording import Recording
-from gccost.judging.rules import About, AtLeast, AtMost, Effect, Rule
+from gccost.judging.rules import About, AtLeast, AtMost, Effect
 from gccost.judging.stacks import GC_AND_LOCKS, MARKING, SWEEPING, WAITING
 from gccost.measuring import gctrace
-from gccost.measuring.cases import Case, Quantity, Ratio, Variant
+from gccost.measuring.cases import Case, Ratio, Variant
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
 from gccost.rounding import rounded
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE
@@ -43,11 +44,9 @@ from gccost.showing.plots import (
     chart,
     curves,
     dots,
-    headline,
+    drawing,
     name_points,
-    table,
     ticks_between,
-    told,
 )
 from gccost.stats import Estimate
 from gccost.studies.common import Part, in_percent, levels, release, scaled, shares
@@ -62,28 +61,28 @@ RELEASES = (CLOUDFLARE_GO, TODAY_GO)
 
 # Bytes of garbage per signature on the newest release; with the GC off they stay allocated.
 _SIGNATURE = 7_000
-# A sample of so many operations takes a quarter to half a second on one CPU.
+# Operations of a sample, which takes a quarter to half a second on one CPU.
 _SIGNATURES = 6_000
 _SERVED = 30_000
-# A sample of so many takes half a second or more on the document's machine.
+# The same for half a second or more on the document's machine.
 _SIGNATURES_AT_48 = 300_000
 
 # --- The document's sweep: as many Ps as CPUs ------------------------------------
 
 GOROUTINES = tuple(range(1, 97))
-_QUICK_GOROUTINES = frozenset({1, 2, 4, 8, 12, 17, 24, 32, 48, 64, 96})
-_STANDARD_GOROUTINES = frozenset({*range(1, 5), *range(6, 97, 2)}) | _QUICK_GOROUTINES
+_QUICK_GOROUTINES = (1, 2, 4, 8, 12, 17, 24, 32, 48, 64, 96)
+_STANDARD_GOROUTINES = (*range(1, 5), *range(6, 97, 2))
 
 
 def signing(goroutines: int, gogc: str = "100", profile: str = "") -> Variant:
-    """Signing on so many goroutines and all CPUs."""
+    """Signing on this many goroutines and all CPUs."""
     return Variant("Sign", gogc, profile=profile, sub=(("goroutines", str(goroutines)),))
 
 
 # --- The mechanism on any number of CPUs: Ps taking turns on one CPU -------------
 
 PROCS = (1, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 48, 64, 96)
-_QUICK_PROCS = frozenset({1, 8, 16, 24, 32, 48})
+_QUICK_PROCS = (1, 8, 16, 24, 32, 48)
 MOST_PROCS = 48
 # Every combination is measured, for the reader to choose from.
 GRID_PROCS = (1, 16, 32, MOST_PROCS)
@@ -91,25 +90,25 @@ GRID_GOGC = ("100", "200", "400", "800", "off")
 
 
 def turns(procs: int, gogc: str = "100", profile: str = "") -> Variant:
-    """Signing on so many Ps, one goroutine each, that take turns on one CPU."""
+    """Signing on this many Ps, one goroutine each, that take turns on one CPU."""
     sub = (("goroutines", str(procs)),)
     return Variant("SignInTurns", gogc, "precise", "", profile, procs=str(procs), sub=sub)
 
 
 # --- GOGC, in steps set by the budget --------------------------------------------
 
-_QUICK_GOGC = (100, 200, 400, 800)
-_STANDARD_GOGC = (300, 600, 1200, 1600, 2400, 4800, 8000, 11300, 16000, 20000)
-_EVERY_GOGC = range(100, 20_001, 100)
-GOGCS = (*(str(gogc) for gogc in _EVERY_GOGC), "off")
+_QUICK_GOGC = ("100", "200", "400", "800", "off")
+_STANDARD_GOGC = (
+    *("300", "600", "1200", "1600", "2400", "4800", "8000", "11300", "16000", "20000"),
+)
+GOGCS = (*map(str, range(100, 20_001, 100)), "off")
 # The document publishes figures for these.
-_PRINTED_GOGC = frozenset({"100", "2400", "4800", BEST_GOGC, "off"})
+_PRINTED_GOGC = ("100", "2400", "4800", BEST_GOGC, "off")
 
 
-def _gogc_since(gogc: str) -> str:
-    if gogc == "off" or int(gogc) in _QUICK_GOGC:
-        return "tiny"
-    return "standard" if int(gogc) in _STANDARD_GOGC else "thorough"
+def _tier(value: object, quick: Container[object], standard: Container[object]) -> str:
+    """The smallest budget that measures a value of a sweep."""
+    return "tiny" if value in quick else "standard" if value in standard else "thorough"
 
 
 # --- Ways to reduce the GC's work -------------------------------------------------
@@ -125,7 +124,7 @@ def with_limit(mib: int) -> Variant:
 
 
 def aiming(how: str, mib: int) -> Variant:
-    """A server with a "Ballast" or a "Tuner" that targets a heap of so many MiB."""
+    """A server with a "Ballast" or a "Tuner" that targets a heap of `mib` MiB."""
     return replace(SERVE, benchmark=f"Serve{how}", sub=(("mib", str(mib)),))
 
 
@@ -145,18 +144,17 @@ _SERVED_BYTES = 19_000  # allocated per operation
 
 def _sweep(go: str) -> Iterator[Case]:
     for goroutines in GOROUTINES:
-        min_budget = "standard" if goroutines in _STANDARD_GOROUTINES else "thorough"
-        min_budget = "tiny" if goroutines in _QUICK_GOROUTINES else min_budget
+        min_budget = _tier(goroutines, _QUICK_GOROUTINES, _STANDARD_GOROUTINES)
         n = _SIGNATURES * max(1, goroutines // 2)
         for gogc in ("100", BEST_GOGC):
             variant, cpus = signing(goroutines, gogc), min((goroutines + 1) // 2, LEAST_CPUS)
             yield Case("signing", variant, go, n, min_budget, cpus, traced=True)
     for gogc in GOGCS:
-        min_budget = "tiny" if gogc in _PRINTED_GOGC else _gogc_since(gogc)
-        variant, retained_bytes = signing(DOCUMENT_CPUS, gogc), _SIGNATURE if gogc == "off" else 0
         if gogc not in ("100", BEST_GOGC):  # measured above
+            min_budget = _tier(gogc, (*_PRINTED_GOGC, *_QUICK_GOGC), _STANDARD_GOGC)
+            variant, retained = signing(DOCUMENT_CPUS, gogc), _SIGNATURE if gogc == "off" else 0
             case = Case("signing", variant, go, _SIGNATURES_AT_48, min_budget, LEAST_CPUS)
-            yield replace(case, retained_bytes=retained_bytes, traced=True)
+            yield replace(case, retained_bytes=retained, traced=True)
     for gogc in ("100", BEST_GOGC):
         variant = signing(DOCUMENT_CPUS, gogc, profile="cpu")
         yield Case("signing", variant, go, _SIGNATURES_AT_48, cpus=LEAST_CPUS)
@@ -164,22 +162,14 @@ def _sweep(go: str) -> Iterator[Case]:
 
 def _turns(go: str) -> Iterator[Case]:
     def case(procs: int, gogc: str, min_budget: str) -> Case:
-        variant, retained_bytes = turns(procs, gogc), _SIGNATURE if gogc == "off" else 0
-        return Case(
-            "signing",
-            variant,
-            go,
-            _SIGNATURES,
-            min_budget,
-            retained_bytes=retained_bytes,
-            traced=True,
-        )
+        case = Case("signing", turns(procs, gogc), go, _SIGNATURES, min_budget, traced=True)
+        return replace(case, retained_bytes=_SIGNATURE if gogc == "off" else 0)
 
     for procs in PROCS:
         yield case(procs, "100", "tiny" if procs in _QUICK_PROCS else "standard")
     for gogc in GOGCS:
         if gogc != "100":  # measured above
-            yield case(MOST_PROCS, gogc, _gogc_since(gogc))
+            yield case(MOST_PROCS, gogc, _tier(gogc, _QUICK_GOGC, _STANDARD_GOGC))
     for procs in GRID_PROCS:
         for gogc in GRID_GOGC:
             if gogc != "100" and procs != MOST_PROCS:  # measured above
@@ -195,16 +185,9 @@ def _cases() -> Iterator[Case]:
         yield from _turns(go)
     for variant in WAYS:
         min_budget = "standard" if variant in _LATER else "tiny"
-        retained_bytes = _SERVED_BYTES if variant.gogc == "off" and not variant.limit else 0
-        yield Case(
-            "churn",
-            variant,
-            TODAY_GO,
-            _SERVED,
-            min_budget,
-            retained_bytes=retained_bytes,
-            traced=True,
-        )
+        retained = _SERVED_BYTES if variant.gogc == "off" and not variant.limit else 0
+        case = Case("churn", variant, TODAY_GO, _SERVED, min_budget, traced=True)
+        yield replace(case, retained_bytes=retained)
     control = replace(turns(MOST_PROCS), control="relinked")
     yield Case("signing", control, TODAY_GO, _SIGNATURES, traced=True)
 
@@ -215,30 +198,21 @@ def _cases() -> Iterator[Case]:
 # A ratio of throughputs is the inverse ratio of times per operation.
 
 
-def _claims() -> Iterator[Claim]:
-    all_cpus = signing(DOCUMENT_CPUS)
+def _claims() -> tuple[Claim, ...]:
+    claim = partial(Claim, releases=RELEASES, cpus=LEAST_CPUS)
+    all_cpus, half = signing(DOCUMENT_CPUS), signing(DOCUMENT_CPUS // 2, BEST_GOGC)
     off, best = signing(DOCUMENT_CPUS, "off"), signing(DOCUMENT_CPUS, BEST_GOGC)
-    claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
-        ("C1", "does-it-scale", Ratio(all_cpus, signing(17)), Effect()),
-        ("C2", "does-it-scale", Ratio(signing(1), all_cpus, "cpu-ns/op"), AtMost()),
-        (
-            "C3",
-            "the-profile-of-the-collapse",
-            Share(signing(DOCUMENT_CPUS, profile="cpu"), GC_AND_LOCKS),
-            AtLeast(),
-        ),
-        ("C4", "a-cycle-every-millisecond", Amount(all_cpus, "gc-cycles/s"), About()),
-        ("C5", "with-the-gc-off", Ratio(all_cpus, off), Effect()),
-        ("C6", "with-the-gc-off", Ratio(off, signing(DOCUMENT_CPUS, "2400")), Effect()),
-        ("C7", "with-the-gc-off", Ratio(signing(1), best), Effect()),
-        ("C8", "does-it-scale", Ratio(signing(DOCUMENT_CPUS // 2, BEST_GOGC), best), AtLeast()),
+    profile = Share(signing(DOCUMENT_CPUS, profile="cpu"), GC_AND_LOCKS)
+    return (
+        claim("C1", "does-it-scale", Ratio(all_cpus, signing(17)), Effect()),
+        claim("C2", "does-it-scale", Ratio(signing(1), all_cpus, "cpu-ns/op"), AtMost()),
+        claim("C3", "the-profile-of-the-collapse", profile, AtLeast()),
+        claim("C4", "a-cycle-every-millisecond", Amount(all_cpus, "gc-cycles/s"), About()),
+        claim("C5", "with-the-gc-off", Ratio(all_cpus, off), Effect()),
+        claim("C6", "with-the-gc-off", Ratio(off, signing(DOCUMENT_CPUS, "2400")), Effect()),
+        claim("C7", "with-the-gc-off", Ratio(signing(1), best), Effect()),
+        claim("C8", "does-it-scale", Ratio(half, best), AtLeast()),
     )
-    for name, anchor, quantity, rule in claims:
-        yield Claim(
-            *(name, anchor, quantity, rule),
-            releases=RELEASES,
-            cpus=LEAST_CPUS,
-        )
 
 
 # === Estimates =======================================================================
@@ -339,13 +313,13 @@ def gc_shares(recording: Recording, go: str) -> dict[str, tuple[Estimate, list[f
     """
     variant, share = turns(MOST_PROCS), Share(turns(MOST_PROCS, profile="cpu"), GC_AND_LOCKS)
     ratio = Ratio(turns(MOST_PROCS, "400"), variant, "cpu-ns/op")
-    left = recording.ratio(ratio, go)
+    left = recording.estimate(ratio, go)
     saved = replace(left, value=1 - left.value, low=1 - left.high, high=1 - left.low)
     return {
         name: (recording.amount(variant, go, metric), list(recording.values(variant, go, metric)))
         for name, metric in _SHARES.items()
     } | {
-        "profile: GC and locks": (recording.share(share, go), list(recording.shares(share, go))),
+        "profile: GC and locks": (recording.estimate(share, go), list(recording.shares(share, go))),
         SAVED: (saved, [1 - v for v in recording.points(ratio, go)]),
     }
 
@@ -492,9 +466,9 @@ def cost_model(recording: Recording, go: str, variants: Iterable[Variant]) -> Pl
 # --- Scaling with cores ------------------------------------------------------------------
 
 
-def published_throughput(gogc: str) -> dict[float, float]:
-    """The document's signatures per second at a GOGC, by the number of goroutines."""
-    found = published.table("cloudflare-throughput").query("gogc == @gogc")
+def published_throughput() -> dict[float, float]:
+    """The document's signatures per second at GOGC=100, by the number of goroutines."""
+    found = published.table("cloudflare-throughput").query("gogc == '100'")
     return {float(n): float(x) for n, x in zip(found["goroutines"], found["op_per_s"], strict=True)}
 
 
@@ -506,7 +480,7 @@ def published_sweep() -> dict[str, float]:
 
 def published_law() -> Scaling | None:
     """The scalability law fitted to the document's throughputs at GOGC=100 up to their peak."""
-    found = published_throughput("100")
+    found = published_throughput()
     peak = max(found, key=found.__getitem__)
     rising = {n: x for n, x in found.items() if n <= peak}
     return fit_scaling(list(rising), list(rising.values()))
@@ -533,11 +507,6 @@ def _in_thousands(x: float, _: object) -> str:
 
 def _named(setting: str) -> str:
     return "GC off" if setting == "off" else f"GOGC={setting}"
-
-
-def _range(values: Sequence[float]) -> str:
-    low, high = rounding.plain(min(values)), rounding.plain(max(values))
-    return low if low == high else f"{low} to {high}"
 
 
 # --- The document's figures ------------------------------------------------------------
@@ -575,7 +544,7 @@ def published_scaling(recording: Recording) -> Drawing | None:
 
     found = curves(
         points,
-        f"As published: {_thousands(published_throughput('100')[last])} signatures a second "
+        f"As published: {_thousands(published_throughput()[last])} signatures a second "
         f"from {last} goroutines, {_thousands(most)} with the best GOGC; a law fitted up to the "
         f"peak predicts {_thousands(law.at(last))}",
         Axis("goroutines, on 24 cores with 48 threads", limits=(0, last * 1.03)),
@@ -613,7 +582,7 @@ def _swept(
             variants.items(),
             metric,
             _thousands,
-            data={"variant": name, "go": go, "unit": metric, x: None},
+            data={"unit": metric, x: None},
             colour=ink,
         )
     ]
@@ -634,7 +603,7 @@ def scaling(recording: Recording) -> Drawing | None:
 
     return curves(
         points,
-        lambda: _scaling_title(points, cpus),
+        _scaling_title(points, cpus) if points else "",
         Axis(
             f"goroutines; line: this machine's {cpus} CPUs\n"
             "hollow diamonds: as published on 24 cores, at GOGC=100",
@@ -645,7 +614,7 @@ def scaling(recording: Recording) -> Drawing | None:
         kind="A line chart of signatures per second over the goroutines",
         height=7,
         gap=0.1,
-        published=[(n, x, "D") for n, x in published_throughput("100").items() if n <= most],
+        published=[(n, x, "D") for n, x in published_throughput().items() if n <= most],
         decorate=this_machine,
     )
 
@@ -756,7 +725,7 @@ def mechanism(recording: Recording) -> Drawing | None:
             [(procs, turns(procs)) for procs in PROCS],
             metric,
             say,
-            data={"variant": f"Go {go}", "go": go, "unit": metric, "procs": None},
+            data={"unit": metric, "procs": None},
             colour=ink,
         )
     ]
@@ -829,7 +798,7 @@ def trace(recording: Recording) -> Drawing | None:
     ]
     drawing = ours and dots(
         points,
-        f"A cycle every {rounding.plain(first)} ms as published, every {_range(ours)} ms "
+        f"A cycle every {rounding.plain(first)} ms as published, every {rounding.extent(ours)} ms "
         f"here, with at most {data['live_mb'].max()} MB live after it",
         "time from one GC cycle to the next (ms, log; rounded to 1 ms), GOGC=100;\n"
         "right: the median, and the heap at a cycle's start and its live heap at the end"
@@ -909,10 +878,8 @@ def gc_share(recording: Recording) -> Drawing | None:
     ]
     return dots(
         points,
-        lambda: (
-            f"The GC's share of the CPU time depends on the measure: with {MOST_PROCS} Ps on one "
-            f"CPU it is {_range([p.estimate.value for p in points])} %"
-        ),
+        f"The GC's share of the CPU time depends on the measure: with {MOST_PROCS} Ps on one CPU "
+        f"it is {rounding.extent(p.estimate.value for p in points)} %",
         "share of the process's CPU time (%); a value over 100 is an overcount",
         kind="A dot plot of the GC's share by several measures",
     )
@@ -1032,15 +999,15 @@ def model(recording: Recording) -> Drawing | None:
         words = f"{panel}: " + ", ".join(label for _, label in parts.values())
         axes.set_title("\n".join(textwrap.wrap(words, 76)), fontsize=9)
     below(figure, "CPU time per operation predicted by the model (µs)")
-    explained = _range([100 * fit.r2 for *_, fit in fits])
-    cycles = _range([fit.coefficients[1].value / 1000 for *_, fit in fits])
+    explained = rounding.extent(100 * fit.r2 for *_, fit in fits)
+    cycles = rounding.extent(fit.coefficients[1].value / 1000 for *_, fit in fits)
     title = (
         f"GC cycles and page faults explain {explained} % of the variance of an operation's "
         f"CPU time; a GC cycle costs {cycles} µs"
     )
-    headline(figure, title)
-    alt = told(points, "Residuals of a linear model of the CPU time per operation")
-    return Drawing(figure, title, alt, table(points))
+    return drawing(
+        figure, title, points, "Residuals of a linear model of the CPU time per operation"
+    )
 
 
 # === The study =======================================================================
@@ -1051,7 +1018,7 @@ STUDY = Study(
     question="Does signing scale, and what does GOGC do for it?",
     cases=tuple(_cases()),
     document=CLOUDFLARE_GO,
-    claims=tuple(_claims()),
+    claims=_claims(),
     charts=(
         published_scaling,
         scaling,

@@ -150,17 +150,17 @@ def in_percent(e: Estimate) -> Estimate:
 
 def change(recording: Recording, ratio: Ratio, go: str) -> str:
     """A ratio as a change, such as "−18.2 %", or words where there is no significant one."""
-    if not recording.ratio(ratio, go).samples:
+    if not recording.estimate(ratio, go).samples:
         return "not measured"
     if not recording.differs(ratio, go):
         return "no significant difference"
-    change = recording.ratio(ratio, go).value - 1
+    change = recording.estimate(ratio, go).value - 1
     return ("+" if change > 0 else "") + rounding.percent(change)
 
 
 def on_each(recording: Recording, ratio: Ratio) -> str:
     """A ratio on each release, such as "8.7× on Go 1.20.14, 12.1× on Go 1.27.4"."""
-    found = ((go, recording.ratio(ratio, go)) for go in recording.releases)
+    found = ((go, recording.estimate(ratio, go)) for go in recording.releases)
     return ", ".join(f"{rounding.times(e.value)} on Go {go}" for go, e in found if e.samples)
 
 
@@ -169,17 +169,25 @@ def measured(points: Iterable[Point]) -> list[Point]:
     return [point for point in points if point.estimate.samples]
 
 
-def compared(recording: Recording, ratio: Ratio, go: str, line: str, colour: str) -> Point:
-    """A point for a ratio on a release, with its samples."""
-    estimate = recording.ratio(ratio, go)
+def compared(
+    recording: Recording,
+    ratio: Ratio,
+    go: str,
+    line: str,
+    colour: str,
+    panel: str = "",
+    **data: object,
+) -> Point:
+    """A point for a ratio on a release, with its samples; `data` overrides its CSV columns."""
+    estimate = recording.estimate(ratio, go)
     return Point(
-        "",
+        panel,
         line,
         estimate,
         raw=recording.points(ratio, go),
         label=rounding.times(estimate.value),
         colour=colour,
-        data={"variant": line, "go": go, "unit": "ratio"},
+        data={"variant": line, "go": go, "unit": "ratio"} | data,
     )
 
 
@@ -267,7 +275,7 @@ def shares(
     points = []
     for name, part in parts.items():
         share = Share(variant, part.functions, part.within, part.of)
-        estimate = in_percent(recording.share(share, go))
+        estimate = in_percent(recording.estimate(share, go))
         if estimate.samples:
             points.append(
                 Point(
@@ -282,6 +290,17 @@ def shares(
                 )
             )
     return points
+
+
+def shares_by_release(
+    recording: Recording, variant: Variant, parts: Mapping[str, Part]
+) -> list[Point]:
+    """The shares (%) of a variant's profiles, a panel per release."""
+    return [
+        point
+        for go in recording.releases
+        for point in shares(recording, variant, go, parts, release(recording, go))
+    ]
 
 
 # --- Times, a panel per release ------------------------------------------------------
@@ -326,30 +345,26 @@ def timings(
     points = []
     for go in recording.releases:
         for line in lines:
-            values, estimate = line.find(recording, line.variant, go, line.metric)
-            if not estimate.samples:
-                continue
-            label = say(estimate.value)
-            more = (
-                {"unit": line.metric, "gogc": line.variant.gogc} if line.data is None else line.data
-            )
-            data: dict[str, object] = {"variant": line.variant.benchmark, "go": go, **more}
+            columns = line.data or {"unit": line.metric, "gogc": line.variant.gogc}
+            data = {"variant": line.variant.benchmark, "go": go, **columns}
+            after = ""
             if line.against is not None:
-                ratio = recording.ratio(Ratio(line.variant, line.against, line.metric), go)
+                ratio = recording.estimate(Ratio(line.variant, line.against, line.metric), go)
                 data["ratio"] = ratio.value
-                if ratio.samples:
-                    label += f"  ({rounding.times(ratio.value)})"
-            points.append(
-                Point(
-                    release(recording, go),
-                    line.name,
-                    estimate,
-                    raw=values,
-                    label=label,
-                    colour=line.colour,
-                    published=line.published,
-                    data=data,
-                )
+                after = f"  ({rounding.times(ratio.value)})" if ratio.samples else ""
+            points += levels(
+                recording,
+                release(recording, go),
+                line.name,
+                go,
+                line.variant,
+                line.metric,
+                say,
+                find=line.find,
+                after=after,
+                data=data,
+                colour=line.colour,
+                published=line.published,
             )
     return points
 
@@ -368,7 +383,7 @@ def gc_off_title(recording: Recording, what: str, variant: Variant, off: Variant
     """A title that says how turning the GC off changes a variant's cost, per release."""
     saved: dict[str, list[str]] = {}
     for go in recording.releases:
-        if recording.ratio(Ratio(off, variant), go).samples:
+        if recording.estimate(Ratio(off, variant), go).samples:
             loop, settled = (
                 change(recording, Ratio(off, variant, metric), go)
                 for metric in ("ns/op", "settled-ns/op")

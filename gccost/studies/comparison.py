@@ -93,7 +93,9 @@ def costs(baseline: Variant) -> Columns:
         "cost, ns/op": level("ns/op"),
         "mean, ns/op": lambda line: rounding.plain(line.recording.mean(line.variant, line.release)),
         f"against {NAMES[baseline.benchmark]}": compared(
-            lambda line: tables.estimate(line.recording.ratio(line.over(), line.release), "ratio"),
+            lambda line: tables.estimate(
+                line.recording.estimate(line.over(), line.release), "ratio"
+            ),
             of_baseline="1",
         ),
         "added per object": compared(lambda line: tables.estimate(line.added(), "ns")),

@@ -38,8 +38,7 @@ from gccost.studies.common import (
     gc_off_title,
     on_and_off,
     on_each,
-    release,
-    shares,
+    shares_by_release,
     timings,
 )
 
@@ -48,22 +47,24 @@ from gccost.studies.common import (
 
 # Yields about two hundred stacks at 250 a second (gosrc/meter).
 _PROFILED = 800_000
+_DUMMY = Variant("AllocateDummy")
+_OFF = replace(AUTO, gogc="off")
+_PROFILE = profiled("AllocateAuto")
 
 
 def _lemire() -> Iterator[Case]:
     def case(variant: Variant, go: str, n: int = AS_PUBLISHED) -> Case:
-        keeps = variant.benchmark in LEAKS_BY_DESIGN or variant.gogc == "off"
         # These free nothing in the loop, so memory limits their N.
-        return Case(
-            "cstr", variant, go, n, retained_bytes=RECORD if keeps and not variant.stationary else 0
-        )
+        frees_nothing = variant.benchmark in LEAKS_BY_DESIGN or variant.gogc == "off"
+        retained = RECORD if frees_nothing and not variant.stationary else 0
+        return Case("cstr", variant, go, n, retained_bytes=retained)
 
     for go in (DOCUMENT_GO, TODAY_GO):
-        for variant in (FREE, DEFER, HEAP_FREE, AUTO, Variant("AllocateDummy")):
+        for variant in (FREE, DEFER, HEAP_FREE, AUTO, _DUMMY):
             yield case(variant, go)
         for variant in (FREE, AUTO):
             yield case(replace(variant, gogc="off"), go)
-        yield case(profiled("AllocateAuto"), go, n=_PROFILED)
+        yield case(_PROFILE, go, n=_PROFILED)
     yield case(CLEANUP, TODAY_GO)
     yield from controls()
 
@@ -71,18 +72,12 @@ def _lemire() -> Iterator[Case]:
 # === Claims ==========================================================================
 
 
-_OFF = replace(AUTO, gogc="off")
 CLAIMS: tuple[Claim, ...] = (
     Claim("L1", "ten-times-as-expensive", Ratio(AUTO, FREE), Effect(), headline=True),
     Claim("L2a", "with-the-gc-off", Ratio(_OFF, AUTO), Same()),
     Claim("L2b", "with-the-gc-off", Ratio(_OFF, replace(FREE, gogc="off")), Effect()),
-    Claim("L3", "the-profile", Share(profiled("AllocateAuto"), CALLING_C), Between(low=0.5)),
-    Claim(
-        "L4",
-        "a-finalizer-that-does-nothing",
-        Ratio(Variant("AllocateDummy"), AUTO),
-        Same(),
-    ),
+    Claim("L3", "the-profile", Share(_PROFILE, CALLING_C), Between(low=0.5)),
+    Claim("L4", "a-finalizer-that-does-nothing", Ratio(_DUMMY, AUTO), Same()),
 )
 
 
@@ -94,6 +89,10 @@ def _published() -> pd.DataFrame:
     table = published.table("lemire-timings").query("language == 'Go'")
     table = table.sort_values(["gogc", "variant"], ascending=[True, False])
     return table.astype({"ns_per_op": float})[["variant", "gogc", "ns_per_op"]]
+
+
+def _marks(figures: pd.Series) -> dict[str, list[Mark]]:
+    return {str(name): [Mark(ns)] for name, ns in figures.items()}
 
 
 @chart("lemire-published", "The document's timings are missing")
@@ -124,25 +123,13 @@ def published_timings(recording: Recording) -> Drawing | None:
     return found and replace(found, data=table)
 
 
-_COST_VARIANTS = (
-    FREE,
-    Variant("AllocateDefer"),
-    Variant("AllocateHeapFree"),
-    Variant("AllocateCleanup"),
-    AUTO,
-    Variant("AllocateDummy"),
-)
-
-
 @chart("lemire-cost", "The cost of a finalizer and of a manual free was not measured")
 def cost(recording: Recording) -> Drawing | None:
     """The cost per operation of each way to free, a panel per release."""
     figures = _published().query("gogc == '100'").set_index("variant")["ns_per_op"]
+    variants = (FREE, DEFER, HEAP_FREE, CLEANUP, AUTO, _DUMMY)
     return dots(
-        timings(
-            recording,
-            costs(_COST_VARIANTS, FREE, {str(v): [Mark(ns)] for v, ns in figures.items()}),
-        ),
+        timings(recording, costs(variants, FREE, _marks(figures))),
         "Cost of a finalizer relative to a manual free: " + on_each(recording, Ratio(AUTO, FREE)),
         "wall-clock time per operation (ns); in brackets: relative to a manual free\n"
         "hollow diamonds: as published",
@@ -153,13 +140,10 @@ def cost(recording: Recording) -> Drawing | None:
 @chart("lemire-gc-off", "The finalizer was not measured")
 def gc_off(recording: Recording) -> Drawing | None:
     """The finalizer with the GC on and off: in the loop alone, and settled."""
-    off = Variant("AllocateAuto", gogc="off")
     figures = _published().query("variant == 'AllocateAuto'").set_index("gogc")["ns_per_op"]
     return dots(
-        timings(
-            recording, on_and_off(AUTO, off, {str(g): [Mark(ns)] for g, ns in figures.items()})
-        ),
-        gc_off_title(recording, "The finalizer", AUTO, off),
+        timings(recording, on_and_off(AUTO, _OFF, _marks(figures))),
+        gc_off_title(recording, "The finalizer", AUTO, _OFF),
         "wall-clock time per operation (ns); settled: including the final collections\n"
         "hollow diamonds: as published",
         kind="A dot plot of the wall-clock time per operation",
@@ -193,27 +177,20 @@ _PUBLISHED_AS = {
 @chart("lemire-profile", "The finalizer version was not profiled")
 def profile(recording: Recording) -> Drawing | None:
     """Shares of the finalizer version's CPU time, with the document's profile."""
-    variant = profiled("AllocateAuto")
     printed = published.table("lemire-profile").set_index("function")["cum_percent"].astype(float)
     parts = {
         name: Part(functions, published=printed.get(_PUBLISHED_AS.get(name, "")))
         for name, functions in LEMIRE_SHARES.items()
     }
-    points = [
-        point
-        for go in recording.releases
-        for point in shares(recording, variant, go, parts, release(recording, go))
-    ]
+    points = shares_by_release(recording, _PROFILE, parts)
     found = {(p.line, p.data["go"]): p.label for p in points}
     return dots(
         points,
-        lambda: (
-            "CPU time of the finalizer version: "
-            + "; ".join(
-                f"{label} in C calls and {found['SetFinalizer', go]} in SetFinalizer on Go {go}"
-                for (line, go), label in found.items()
-                if line == "calling C (cgocall)"
-            )
+        "CPU time of the finalizer version: "
+        + "; ".join(
+            f"{label} in C calls and {found['SetFinalizer', go]} in SetFinalizer on Go {go}"
+            for (line, go), label in found.items()
+            if line == "calling C (cgocall)"
         ),
         "share of the CPU profile's stacks that contain it (%)\nhollow diamonds: as published, "
         "on macOS (pthread_cond_signal instead of futex)",
@@ -230,10 +207,5 @@ STUDY = Study(
     question="Is a finalizer ten times as expensive as a manual free?",
     cases=tuple(_lemire()),
     claims=CLAIMS,
-    charts=(
-        published_timings,
-        cost,
-        gc_off,
-        profile,
-    ),
+    charts=(published_timings, cost, gc_off, profile),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -153,7 +153,7 @@ def share(recording: Recording, variant: Variant, *phases: str) -> Point:
     """The share (%) of a variant's CPU time in phases, by default all but the own functions."""
     phases = phases or tuple(stacks.PHASES)
     quantity = PhaseShare(profile_of(variant), phases)
-    estimate = in_percent(recording.share(quantity, TODAY_GO))
+    estimate = in_percent(recording.estimate(quantity, TODAY_GO))
     return Point(
         "",
         "",
@@ -202,16 +202,20 @@ def summary(recording: Recording) -> Markup:
     return tables.table(("share of CPU time", *phases, "an operation, closed"), rows)
 
 
-# Each chart's metric, and how its values are written.
-_COSTS = {"ns/op": rounding.duration, "peak-rss-bytes": rounding.mebibytes}
+# Each chart's metric, the factor to its unit, the unit, and how its values are written.
+_COSTS: Mapping[str, tuple[float, str, Callable[[float], str]]] = {
+    "ns/op": (1e-3, "µs", lambda us: rounding.duration(1e3 * us)),
+    "peak-rss-bytes": (2**-20, "peak-rss-bytes", lambda mib: f"{rounding.plain(mib)} MiB"),
+}
 
 
 def _compared(recording: Recording, metric: str) -> list[Point]:
-    """A metric of each way of each library, the server's aside."""
+    """A metric of each way of each program."""
+    factor, unit, say = _COSTS[metric]
     points: list[Point] = []
     for load in WORKLOADS:
         for way in load.ways:
-            ratio = recording.ratio(Ratio(way.variant, load.closed), TODAY_GO)
+            ratio = recording.estimate(Ratio(way.variant, load.closed), TODAY_GO)
             compared = metric == "ns/op" and way.variant != load.closed and ratio.samples
             benchmark, runtime = way.variant.benchmark, way.variant.runtime
             points += levels(
@@ -221,10 +225,11 @@ def _compared(recording: Recording, metric: str) -> list[Point]:
                 TODAY_GO,
                 way.variant,
                 metric,
-                _COSTS[metric],
+                say,
+                factor=factor,
                 find=timed if metric == "ns/op" else counted,
                 after=f"  ({rounding.times(ratio.value)})" if compared else "",
-                data={"variant": benchmark, "runtime": runtime, "unit": metric},
+                data={"variant": benchmark, "runtime": runtime, "unit": unit},
                 colour=way.colour,
             )
     return points
@@ -236,19 +241,11 @@ def cost(recording: Recording) -> Drawing | None:
     told = [
         f"{rounding.times(ratio.value)} ({load.name.partition(':')[0]})"
         for load in WORKLOADS[:-1]
-        for ratio in [recording.ratio(Ratio(load.ways[0].variant, load.closed), TODAY_GO)]
+        for ratio in [recording.estimate(Ratio(load.ways[0].variant, load.closed), TODAY_GO)]
         if ratio.samples
     ]
     return dots(
-        [
-            replace(
-                p,
-                estimate=scaled(p.estimate, 1e-3),
-                raw=[v / 1e3 for v in p.raw],
-                data={**p.data, "unit": "µs"},
-            )
-            for p in _compared(recording, "ns/op")
-        ],
+        _compared(recording, "ns/op"),
         "Time if finalizers free, relative to closing: " + ", ".join(told),
         "",
         kind="A dot plot of the time per operation by library",
@@ -262,11 +259,10 @@ def cost(recording: Recording) -> Drawing | None:
 @chart("libraries-memory", "The memory of no library was measured")
 def memory(recording: Recording) -> Drawing | None:
     """The largest resident memory of the process, by what frees."""
-    found = [p for p in _compared(recording, "peak-rss-bytes") if p.panel != SERVER.name]
     points = [
-        replace(p, estimate=scaled(p.estimate, 2**-20), raw=[v / 2**20 for v in p.raw])
-        for p in found
-        if p.estimate.value > 0
+        p
+        for p in _compared(recording, "peak-rss-bytes")
+        if p.panel != SERVER.name and p.estimate.value > 0
     ]
     most = [
         f"{p.label} ({p.panel.partition(':')[0]})"
@@ -296,12 +292,8 @@ def growth(recording: Recording) -> Drawing | None:
             moment * load.n / _MOMENTS / 1000,
             label=rounding.mebibytes(estimate.value),
             colour=way.colour,
-            data={
-                "variant": way.variant.benchmark,
-                "go": TODAY_GO,
-                "operations": moment * load.n // _MOMENTS,
-                "unit": "MiB",
-            },
+            data={"variant": way.variant.benchmark, "go": TODAY_GO}
+            | {"operations": moment * load.n // _MOMENTS, "unit": "MiB"},
         )
         for load in (TREES, MESSAGES)
         for way in load.ways

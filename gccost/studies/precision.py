@@ -83,10 +83,6 @@ class _OtherMethod(Quantity):
     ratio: Ratio
     at_once: ClassVar[bool] = True
 
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        return self.ratio.variants
-
 
 class PairedMeans(_OtherMethod):
     """The median over rounds of the ratio of means, this package's former estimator."""
@@ -301,9 +297,5 @@ STUDY = Study(
     document=TODAY_GO,
     command="make precision",
     claims=CLAIMS,
-    charts=(
-        precision,
-        slices,
-        drift,
-    ),
+    charts=(precision, slices, drift),
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 
 import pandas as pd
@@ -39,7 +40,7 @@ from gccost.studies.common import measured, scaled
 
 
 def sized(what: str, words: int) -> Variant:
-    """A variant of an object of so many pointer words: "Allocate", or "Finalize"."""
+    """A variant of an object of `words` pointer words: "Allocate", or "Finalize"."""
     return Variant(f"Across{what}", sub=(("words", str(words)),))
 
 
@@ -57,7 +58,7 @@ SIGNED = {
     f"{MOST_PROCS} Ps, GOGC=400": turns(MOST_PROCS, "400"),
 }
 _SIGNATURES = 12_000  # as in chapter 4
-# An interval of less than 5 % needs so many rounds.
+# The rounds that an interval of less than 5 % needs.
 _ROUNDS = 8
 _OPERATIONS = {
     **dict.fromkeys((FREE, CALL, MALLOC), 500_000),
@@ -73,15 +74,15 @@ def _cases() -> Iterator[Case]:
     for go in GO_RELEASES:
         for variant, n in _OPERATIONS.items():
             if variant != CLEANUP or number(go) >= number(CLEANUP_GO):
-                kept = RECORD if variant.gogc == "off" else 0
-                yield Case("across", variant, go, n, retained_bytes=kept, rounds=_ROUNDS)
+                retained = RECORD if variant.gogc == "off" else 0
+                yield Case("across", variant, go, n, retained_bytes=retained, rounds=_ROUNDS)
         for variant in SIGNED.values():
             yield Case("signing", variant, go, _SIGNATURES, traced=True, rounds=_ROUNDS)
 
 
 # The chapters on the documents' releases.
 _WHOSE = {CLOUDFLARE_GO: "ch. 4", DOCUMENT_GO: "ch. 1, 2", ISSUE_GO: "ch. 3", TODAY_GO: "today"}
-# What other studies measure with the same loop, on some of these releases.
+# The variants of other studies with the same loop, measured on some of these releases.
 _ELSEWHERE = {
     FREE: cases.FREE,
     HEAP_FREE: cases.HEAP_FREE,
@@ -111,12 +112,20 @@ class Figure:
     metric: str = "ns/op"
     under: Variant | None = None  # of a ratio
     colour: str = BLUE
-    published: Mapping[str, float] = field(default_factory=dict, hash=False)  # by release
 
     @property
     def unit(self) -> str:
         """Its unit, one of `rounding.FORMATS`."""
         return "ratio" if self.under else "frequency" if self.metric == RATE else "ns"
+
+    @property
+    def published(self) -> Mapping[str, float]:
+        """The documents' values, by release."""
+        over = _published(self.variant)
+        if self.under is None:
+            return over
+        under = _published(self.under)
+        return {go: over[go] / under[go] for go in over.keys() & under.keys()}
 
     @property
     def elsewhere(self) -> Figure | None:
@@ -140,42 +149,39 @@ class Figure:
         return stats.combine(figure, costs, width)
 
 
+@cache
+def _published(variant: Variant) -> Mapping[str, float]:
+    """The documents' times (ns) of a variant's loop, by release."""
+    benchmark = _ELSEWHERE[variant].benchmark if variant in _ELSEWHERE else ""
+    lemire, issue = published.table("lemire-timings"), published.table("addcleanup-timings")
+    tables = {
+        DOCUMENT_GO: lemire.query("gogc == '100'"),
+        ISSUE_GO: issue.query("machine == 'MacBook Pro M1'"),
+    }
+    return {
+        go: float(ns)
+        for go, table in tables.items()
+        for ns in table.loc[table["variant"] == benchmark, "ns_per_op"]
+    }
+
+
 def _pairs(values: Sequence[float]) -> Iterator[tuple[float, float]]:
     return zip(values[::2], values[1::2], strict=True)
 
 
-MANUAL = Figure("manual free", FREE, published={DOCUMENT_GO: 75, ISSUE_GO: 73.42})
+MANUAL = Figure("manual free", FREE)
 COSTS = (
     MANUAL,
     Figure("heap handle, freed", HEAP_FREE, colour=MUTED),
     Figure("slabs of 64", SLAB, colour=INK),
-    Figure(
-        *("finalizer frees", FINALIZER),
-        colour=ORANGE,
-        published={DOCUMENT_GO: 650, ISSUE_GO: 676.9},
-    ),
-    Figure("AddCleanup frees", CLEANUP, colour=GREEN, published={ISSUE_GO: 359.7}),
+    Figure("finalizer frees", FINALIZER, colour=ORANGE),
+    Figure("AddCleanup frees", CLEANUP, colour=GREEN),
     Figure("empty finalizer, no C", sized("Finalize", SMALLEST), colour=PURPLE),
 )
 RATIOS = (
-    Figure(
-        *("finalizer ÷ manual", FINALIZER),
-        under=FREE,
-        colour=ORANGE,
-        published={DOCUMENT_GO: 650 / 75, ISSUE_GO: 676.9 / 73.42},
-    ),
-    Figure(
-        *("AddCleanup ÷ manual", CLEANUP),
-        under=FREE,
-        colour=GREEN,
-        published={ISSUE_GO: 359.7 / 73.42},
-    ),
-    Figure(
-        *("finalizer ÷ AddCleanup", FINALIZER),
-        under=CLEANUP,
-        colour=MUTED,
-        published={ISSUE_GO: 676.9 / 359.7},
-    ),
+    Figure("finalizer ÷ manual", FINALIZER, under=FREE, colour=ORANGE),
+    Figure("AddCleanup ÷ manual", CLEANUP, under=FREE, colour=GREEN),
+    Figure("finalizer ÷ AddCleanup", FINALIZER, under=CLEANUP, colour=MUTED),
     Figure("slabs ÷ manual", SLAB, under=FREE, colour=INK),
 )
 ONE_CALL = Figure("call into C", CALL, colour=INK)
@@ -301,7 +307,7 @@ def _written(estimate: Estimate) -> list[str]:
 
 def upgrading(recording: Recording, go: str) -> Markup | Prose:
     """A table of one release next to the newest measured."""
-    newest = recording.releases[-1] if recording.releases else TODAY_GO
+    newest = recording.newest
     rows = []
     for figure in (*COSTS, *RATIOS[:2], PER_CYCLE, *SIGNING):
         then, now, over = (
@@ -462,20 +468,22 @@ def parts(recording: Recording) -> Drawing | None:
         )
         for p in _lines(recording, (ONE_CALL,), _FREE)
     ]
-    for panel, column in ((_RECORD, "slope"), (_EMPTY, "intercept")):
-        for go in recording.releases:
-            values = recording.walks(ATTACH, go)[column]
-            estimate = stats.amount(values)
-            points += measured(
-                [
-                    Point(
-                        *(panel, "SetFinalizer", estimate, _at(go), values),
-                        label=rounding.nanoseconds(estimate.value),
-                        colour=ORANGE,
-                        data={"variant": f"SetFinalizer, {column}", "go": go, "unit": "ns"},
-                    )
-                ]
-            )
+    points += measured(
+        Point(
+            panel,
+            "SetFinalizer",
+            estimate,
+            _at(go),
+            values,
+            rounding.nanoseconds(estimate.value),
+            ORANGE,
+            data={"variant": f"SetFinalizer, {column}", "go": go, "unit": "ns"},
+        )
+        for panel, column in ((_RECORD, "slope"), (_EMPTY, "intercept"))
+        for go in recording.releases
+        for values in [recording.walks(ATTACH, go)[column]]
+        for estimate in [stats.amount(values)]
+    )
     points += _lines(recording, (PER_CYCLE,), _CYCLE)
     found, calls = (jumps(recording, figure) for figure in (MANUAL, ONE_CALL))
     told = "; ".join(
@@ -497,21 +505,22 @@ def parts(recording: Recording) -> Drawing | None:
 @chart("releases-sizes", NOTHING)
 def sizes(recording: Recording) -> Drawing | None:
     """What a finalizer adds to the smallest and to the largest object, on every release."""
-    points = []
-    for words, colour in ((SMALLEST, ORANGE), (LARGEST, BLUE)):
-        added = Ratio(sized("Finalize", words), sized("Allocate", words))
-        for go in recording.releases:
-            estimate = recording.added(added, go)
-            name = f"{8 * words:,} bytes"
-            points.append(
-                Point(
-                    *("", name, estimate, _at(go)),
-                    label=rounding.nanoseconds(estimate.value),
-                    colour=colour,
-                    data={"variant": name, "go": go, "unit": "ns"},
-                )
-            )
-    points = measured(points)
+    points = measured(
+        Point(
+            "",
+            name,
+            estimate,
+            _at(go),
+            label=rounding.nanoseconds(estimate.value),
+            colour=colour,
+            data={"variant": name, "go": go, "unit": "ns"},
+        )
+        for words, colour in ((SMALLEST, ORANGE), (LARGEST, BLUE))
+        for name in [f"{8 * words:,} bytes"]
+        for added in [Ratio(sized("Finalize", words), sized("Allocate", words))]
+        for go in recording.releases
+        for estimate in [recording.added(added, go)]
+    )
     return _over_releases(
         points,
         f"A finalizer adds: {_ends(points)}",
@@ -524,18 +533,18 @@ def sizes(recording: Recording) -> Drawing | None:
 def signing(recording: Recording) -> Drawing | None:
     """Signatures per CPU second with one P and with many, on every release."""
     points = _lines(recording, SIGNING)
-    kept = {
+    shares = {
         go: each.value
         for go in recording.releases
-        for each in [recording.ratio(Ratio(turns(1), turns(MOST_PROCS), "cpu-ns/op"), go)]
+        for each in [recording.estimate(Ratio(turns(1), turns(MOST_PROCS), "cpu-ns/op"), go)]
         if each.samples
     }
-    low, high = (f(kept, key=lambda go: kept[go], default="") for f in (min, max))
+    low, high = (f(shares, key=lambda go: shares[go], default="") for f in (min, max))
     title = "Signing with many Ps"
     if low:
         title = (
-            f"With {MOST_PROCS} Ps that take turns signing keeps {rounding.percent(kept[low])} "
-            f"(Go {minor(low)}) to {rounding.percent(kept[high])} (Go {minor(high)}) of the "
+            f"With {MOST_PROCS} Ps that take turns signing keeps {rounding.percent(shares[low])} "
+            f"(Go {minor(low)}) to {rounding.percent(shares[high])} (Go {minor(high)}) of the "
             "throughput of one P"
         )
     return _over_releases(

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from types import MappingProxyType
 
@@ -16,7 +17,7 @@ from gccost.estimates import SHOWN, Estimate
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Worst
 from gccost.judging.recording import Recording
-from gccost.judging.rules import AtLeast, AtMost, AtMostCount, Rule
+from gccost.judging.rules import AtLeast, AtMost, AtMostCount
 from gccost.measuring.cases import (
     AS_PUBLISHED,
     AUTO,
@@ -26,7 +27,6 @@ from gccost.measuring.cases import (
     HEAP_FREE,
     RECORD,
     Case,
-    Quantity,
     Ratio,
     Variant,
     among_goroutines,
@@ -49,12 +49,12 @@ from gccost.studies.common import (
 
 
 def slabs(benchmark: str, handles: int = 64) -> Variant:
-    """A variant with slabs of so many handles: "Slab", "SlabClose", "Adopted", …"""
+    """A variant with slabs of `handles` handles: "Slab", "SlabClose", "Adopted", …"""
     return Variant(benchmark, sub=(("handles", str(handles)),))
 
 
 def living(benchmark: str, live: int = 100_000) -> Variant:
-    """A variant that closes a random one of so many live handles: "LiveSlab", …"""
+    """A variant that closes a random one of `live` handles: "LiveSlab", …"""
     return Variant(benchmark, sub=(("live", str(live)),))
 
 
@@ -95,14 +95,16 @@ REMEDIES: tuple[Variant, ...] = (
     Variant("Registry"),
 )
 SURVIVORS = slabs("SlabSurvivors")
+_SIZES = (8, 64, 256)  # handles of a slab
+SETTLED = "settled-ns/op"
 _TIMED = 1_000_000  # operations of a latency sample
 _CLOSED_AT_RANDOM = 200_000
 # Half as many where removing the net takes microseconds.
 _NET_TAKEN_AWAY = 100_000
 
 
-def beside(benchmark: str, mb: int) -> Variant:
-    """A benchmark of `HEAP_REMEDIES` with so many MB (see `HEAPS`) of live Go memory."""
+def with_heap(benchmark: str, mb: int) -> Variant:
+    """A benchmark of `HEAP_REMEDIES` with `mb` MB of live Go memory, one of `HEAPS`."""
     return Variant(benchmark, sub=(("mb", str(mb)),)) if mb else HEAP_REMEDIES[benchmark]
 
 
@@ -127,10 +129,9 @@ def _remedies() -> Iterator[Case]:
         yield Case("remedies", variant, go, AS_PUBLISHED)
     for variant in LATENCY:
         yield Case("remedies", variant, go, _TIMED)
-    for handles in (8, 64, 256):
-        yield Case(
-            "remedies", slabs("SlabSurvivors", handles), go, AS_PUBLISHED, retained_bytes=RECORD
-        )
+    for handles in _SIZES:
+        variant = slabs("SlabSurvivors", handles)
+        yield Case("remedies", variant, go, AS_PUBLISHED, retained_bytes=RECORD)
     for live in LIVE:
         for benchmark in LIVE_REMEDIES:
             variant = living(benchmark, live)
@@ -142,12 +143,10 @@ def _remedies() -> Iterator[Case]:
             yield Case("remedies", variant, go, n, tier)
     for mb, min_budget in zip(HEAPS[1:], ("tiny", "standard"), strict=True):
         for benchmark in HEAP_REMEDIES:
-            yield Case("remedies", beside(benchmark, mb), go, AS_PUBLISHED, min_budget)
-    for program, benchmark in (
-        *(("parallel", "Free"), ("parallel", "Cleanup")),
-        ("remedies", "SlabCrowded"),
-    ):
-        yield from among_goroutines(program, benchmark)
+            yield Case("remedies", with_heap(benchmark, mb), go, AS_PUBLISHED, min_budget)
+    yield from among_goroutines("parallel", "Free")
+    yield from among_goroutines("parallel", "Cleanup")
+    yield from among_goroutines("remedies", "SlabCrowded")
     yield from among_goroutines("remedies", "Slab", min_budget="tiny")
     yield from controls()
 
@@ -155,36 +154,34 @@ def _remedies() -> Iterator[Case]:
 # === Claims ==========================================================================
 
 
-def _claims() -> Iterator[Claim]:
+def _claims() -> tuple[Claim, ...]:
     def settled(over: Variant, under: Variant = FREE) -> Ratio:
         """The ratio of settled times, by default to a manual free."""
-        return Ratio(over, under, "settled-ns/op")
+        return Ratio(over, under, SETTLED)
 
+    claim = partial(Claim, releases=(TODAY_GO,))
     slab, cost, closed = slabs("Slab"), "the-cost", "closed-explicitly"
     held = Amount(SURVIVORS, "c-held/survivor")
     live = Ratio(living("LiveSlab"), living("LiveManual"))
     # The cases have at most twice as many goroutines as CPUs.
     among = Worst(tuple(Ratio(shared("Slab", n), shared("Slab", 1)) for n in GOROUTINES[1:]))
-    claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
-        ("L6", cost, settled(slab, AUTO), AtLeast()),
-        ("X6a", cost, settled(slab), AtMost()),
-        ("X6b", "the-price-in-memory", held, AtMostCount()),
-        ("X6c", cost, settled(Variant("LastFirst")), AtMost()),
-        ("X6d", cost, settled(slabs("Slab", 256), Variant("Batch")), AtMost()),
-        ("X6e", cost, settled(slabs("Adopted"), MANUAL), AtMost()),
-        ("X7a", closed, settled(slabs("SlabClose")), AtMost()),
-        ("X7b", closed, live, AtMost()),
-        ("X7c", "from-many-goroutines", among, AtMost()),
-        ("X8", closed, Ratio(living("LiveCleanup"), living("LiveManual")), AtLeast()),
+    return (
+        claim("L6", cost, settled(slab, AUTO), AtLeast()),
+        claim("X6a", cost, settled(slab), AtMost()),
+        claim("X6b", "the-price-in-memory", held, AtMostCount()),
+        claim("X6c", cost, settled(Variant("LastFirst")), AtMost()),
+        claim("X6d", cost, settled(slabs("Slab", 256), Variant("Batch")), AtMost()),
+        claim("X6e", cost, settled(slabs("Adopted"), MANUAL), AtMost()),
+        claim("X7a", closed, settled(slabs("SlabClose")), AtMost()),
+        claim("X7b", closed, live, AtMost()),
+        claim("X7c", "from-many-goroutines", among, AtMost()),
+        claim("X8", closed, Ratio(living("LiveCleanup"), living("LiveManual")), AtLeast()),
     )
-    for name, anchor, quantity, rule in claims:
-        yield Claim(name, anchor, quantity, rule, (TODAY_GO,))
 
 
 # === Charts ==========================================================================
 
 
-SETTLED = "settled-ns/op"
 # Blue: the program must close or free. Green: automatic. Orange: a finalizer or cleanup per
 # object, which the others replace.
 _BLUE = {
@@ -232,7 +229,15 @@ _AGAINST: Mapping[str, tuple[Variant, Iterable[Variant]]] = {
 
 def _settled(recording: Recording, over: Variant, under: Variant) -> str:
     """A ratio of settled costs, such as "1.04×"."""
-    return rounding.times(recording.ratio(Ratio(over, under, SETTLED), TODAY_GO).value)
+    return rounding.times(recording.estimate(Ratio(over, under, SETTLED), TODAY_GO).value)
+
+
+def _against(
+    recording: Recording, variant: Variant, under: Variant, panel: str = "", **data: object
+) -> Point:
+    """A point for a remedy's settled cost relative to another's."""
+    ratio = Ratio(variant, under, SETTLED)
+    return compared(recording, ratio, TODAY_GO, name(variant), _colour(variant), panel, **data)
 
 
 @chart("remedies-cost", "None of the remedies was measured")
@@ -241,15 +246,9 @@ def cost(recording: Recording) -> Drawing | None:
     points = []
     for panel, (under, variants) in _AGAINST.items():
         found = measured(
-            compared(
-                recording, Ratio(variant, under, SETTLED), TODAY_GO, name(variant), _colour(variant)
-            )
-            for variant in variants
+            _against(recording, variant, under, panel, against=name(under)) for variant in variants
         )
-        points += [
-            replace(p, panel=panel, data={**p.data, "against": name(under)})
-            for p in sorted(found, key=lambda p: p.estimate.value)
-        ]
+        points += sorted(found, key=lambda p: p.estimate.value)
     return dots(
         points,
         f"On Go {TODAY_GO} slabs cost {_settled(recording, slabs('Slab'), FREE)} a manual free "
@@ -270,13 +269,11 @@ def memory(recording: Recording) -> Drawing | None:
         slabs("Slab", handles): recording.estimate(
             Amount(slabs("SlabSurvivors", handles), "c-held/survivor"), TODAY_GO
         ).value
-        for handles in (8, 64, 256)
+        for handles in _SIZES
     } | dict.fromkeys((Variant("LastFirst"), CLEANUP, AUTO), 1.0)
     points = measured(
         replace(
-            compared(
-                recording, Ratio(variant, FREE, SETTLED), TODAY_GO, name(variant), _colour(variant)
-            ),
+            _against(recording, variant, FREE),
             x=blocks,
             data={"variant": name(variant), "go": TODAY_GO, "held": blocks},
         )
@@ -337,11 +334,11 @@ def live(recording: Recording) -> Drawing | None:
             panel,
             NAMES[benchmark],
             TODAY_GO,
-            [(float(count), living(benchmark, count)) for count in LIVE],
+            [(count, living(benchmark, count)) for count in LIVE],
             metric,
             rounding.plain,
             factor=factor,
-            data={"variant": NAMES[benchmark], "go": TODAY_GO, "live": None, "unit": unit},
+            data={"live": None, "unit": unit},
             colour=_INKS[benchmark],
         )
     ]
@@ -378,11 +375,11 @@ def heap(recording: Recording) -> Drawing | None:
     points = []
     for mb in HEAPS:
         for benchmark, ink in _HEAP_INKS.items():
-            variant, by_hand = beside(benchmark, mb), beside("HeapManual", mb)
+            variant, manual = with_heap(benchmark, mb), with_heap("HeapManual", mb)
             for metric, part in (("ns/op", "the loop"), (SETTLED, "settled")):
-                if variant == by_hand and metric == SETTLED:
+                if variant == manual and metric == SETTLED:
                     continue  # a manual free leaves nothing to collect
-                ratio = recording.ratio(Ratio(variant, by_hand, metric), TODAY_GO)
+                ratio = recording.estimate(Ratio(variant, manual, metric), TODAY_GO)
                 after = f"  ({rounding.times(ratio.value)})" if ratio.samples else ""
                 points += levels(
                     recording,
@@ -391,24 +388,22 @@ def heap(recording: Recording) -> Drawing | None:
                     TODAY_GO,
                     variant,
                     metric,
-                    after="" if variant == by_hand else f", {part}{after}",
+                    after="" if variant == manual else f", {part}{after}",
                     data={"variant": benchmark, "mb": mb, "unit": metric, "ratio": ratio.value},
                     colour=ink,
                 )
-    ratios = {
-        mb: recording.ratio(
-            Ratio(beside("HeapSlab", mb), beside("HeapManual", mb), SETTLED), TODAY_GO
-        )
+    known = [
+        (megabytes(mb), rounding.times(ratio.value))
         for mb in HEAPS
-    }
-    known = {mb: ratio for mb, ratio in ratios.items() if ratio.samples}
+        for over in [Ratio(with_heap("HeapSlab", mb), with_heap("HeapManual", mb), SETTLED)]
+        if (ratio := recording.estimate(over, TODAY_GO)).samples
+    ]
     if not known:
         return None
+    heaps, costs = (", ".join(each) for each in zip(*known, strict=True))
     return dots(
         points,
-        f"With {', '.join(map(megabytes, known))} of live Go memory slabs of 64 cost "
-        f"{', '.join(rounding.times(ratio.value) for ratio in known.values())} a manual free, "
-        "settled",
+        f"With {heaps} of live Go memory slabs of 64 cost {costs} a manual free, settled",
         "wall-clock time per operation (ns, log scale); brackets: relative to manual free",
         kind="A dot plot of the wall-clock time per operation by live heap",
         log=True,
@@ -427,16 +422,15 @@ def latency(recording: Recording) -> Drawing | None:
     """The times of the slowest operations, by remedy."""
     points: list[Point] = []
     for (metric, panel), variant in product(_QUANTILES.items(), LATENCY):
-        line, said, data = NAMES[variant.benchmark], rounding.duration, {"unit": metric}
         points += levels(
             recording,
             panel,
-            line,
+            NAMES[variant.benchmark],
             TODAY_GO,
             variant,
             metric,
-            said,
-            data=data,
+            rounding.duration,
+            data={"unit": metric},
             colour=_colour(variant),
         )
     told = [
@@ -512,12 +506,12 @@ _OVER_TIME: Mapping[str, Mapping[Variant, str]] = {
 }
 
 
-def looks(recording: Recording, variant: Variant) -> list[tuple[float, float]]:
+def held_over_time(recording: Recording, variant: Variant) -> list[tuple[float, float]]:
     """The times (s) of a variant's first run and the C memory held then (MB)."""
     for _, run in recording.accepted(variant, TODAY_GO).head(1).iterrows():
         units = [unit for unit in run.index if re.fullmatch(r"c-held-\d\d", unit)]
-        looks = [(run[f"{unit}-ms"], run[unit]) for unit in sorted(units)]
-        return [(round(ms / 1e3, 3), BLOCK_KB * held / 1e3) for ms, held in looks if ms > 0]
+        readings = [(run[f"{unit}-ms"], run[unit]) for unit in sorted(units)]
+        return [(round(ms / 1e3, 3), BLOCK_KB * held / 1e3) for ms, held in readings if ms > 0]
     return []
 
 
@@ -536,7 +530,7 @@ def over_time(recording: Recording) -> Drawing | None:
         )
         for panel, inks in _OVER_TIME.items()
         for variant, ink in inks.items()
-        for seconds, held in looks(recording, variant)
+        for seconds, held in held_over_time(recording, variant)
     ]
     most = {name: max(p.estimate.value for p in line) for name, line in by_line(points).items()}
     return curves(
@@ -569,21 +563,24 @@ _BY_RELEASE = {
 def releases(recording: Recording) -> Drawing | None:
     """The cost of remedies relative to the manual free, on each release."""
     points = measured(
-        replace(
-            compared(recording, Ratio(variant, FREE, metric), go, f"Go {go}", _colour(variant)),
-            panel=panel,
-            data={"variant": panel, "go": go, "unit": "ratio", "metric": metric},
+        compared(
+            recording,
+            Ratio(variant, FREE, metric),
+            go,
+            f"Go {go}",
+            _colour(variant),
+            panel,
+            variant=panel,
+            metric=metric,
         )
         for panel, (variant, metric) in _BY_RELEASE.items()
         for go in recording.releases
     )
     of_slab = [p.estimate.value for p in points if p.panel == next(iter(_BY_RELEASE))]
-    ends = [rounding.times(end(of_slab, default=math.nan)) for end in (min, max)]
     return dots(
         points,
-        f"Slabs of 64 cost {ends[0]} to {ends[1]} a manual free, depending on the release"
-        if len(of_slab) > 1
-        else f"Slabs of 64 cost {ends[0]} a manual free",
+        f"Slabs of 64 cost {rounding.extent(of_slab, rounding.times)} a manual free"
+        + (", depending on the release" if len(of_slab) > 1 else ""),
         "cost relative to the manual free (ratio, log scale)",
         kind="A dot plot of ratios to the manual free, by release",
         log=True,
@@ -602,6 +599,6 @@ STUDY = Study(
     question="What to use instead of a finalizer or cleanup per object?",
     cases=tuple(_remedies()),
     document=TODAY_GO,
-    claims=tuple(_claims()),
+    claims=_claims(),
     charts=(cost, memory, live, heap, latency, held, over_time, parallel, releases),
 )

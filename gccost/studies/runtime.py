@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain, product
 
 from matplotlib.axes import Axes
@@ -16,7 +17,7 @@ from gccost.judging.claims import Claim, Study
 from gccost.judging.curves import WORD, per_operation
 from gccost.judging.quantities import Linearity, SavedShare, Share, SlopeRatio
 from gccost.judging.recording import Recording
-from gccost.judging.rules import AtLeast, AtMost, Rule
+from gccost.judging.rules import AtLeast, AtMost
 from gccost.measuring.cases import (
     AS_PUBLISHED,
     AUTO,
@@ -25,7 +26,6 @@ from gccost.measuring.cases import (
     NO_GREEN_TEA,
     RECORD,
     Case,
-    Quantity,
     Ratio,
     Variant,
     controls,
@@ -152,11 +152,7 @@ def _hint(go: str) -> Iterator[Case]:
     for order in ORDERS:
         yield registering(attach("AttachCleanup", order, runtime=HINT), go, "standard")
     yield registering(attach("Stop", "shuffled", runtime=HINT), go, "standard")
-    for live in LIVE:
-        for benchmark in ("ScatteredCleanup", "ScatteredStop"):
-            judged = (benchmark, live) == ("ScatteredCleanup", POOL)
-            tier = "thorough" if live > MANY else "tiny" if judged else "standard"
-            yield scattering(benchmark, live, go, tier, HINT)
+    yield from _scattered(go, HINT)
 
 
 def _programs(go: str) -> Iterator[Case]:
@@ -193,26 +189,28 @@ def _more(go: str, runtime: str) -> Iterator[Case]:
         yield registering(attach("AttachFinalizer", order, runtime=runtime), go, later)
     for bytes_ in BYTES[1:]:
         yield registering(attach("AttachCleanup", bytes_=bytes_, runtime=runtime), go, later)
-    for live in LIVE:
-        for benchmark in ("ScatteredCleanup", "ScatteredStop"):
-            if (benchmark, live) != ("ScatteredCleanup", MANY):
-                judged = (benchmark, live) == ("ScatteredCleanup", POOL)
-                tier = "thorough" if live > MANY else "tiny" if judged else later
-                yield scattering(benchmark, live, go, tier, runtime)
+    for case in _scattered(go, runtime):
+        if case.variant != scattered("ScatteredCleanup", MANY, runtime):  # measured above
+            yield case
     yield running(program("Cleanup", 0, MIXED, runtime), go, later)
-    for variant in (
-        looped("LoopFinalizer", runtime=runtime),
-        looped("LoopCleanup", runtime=runtime),
-    ):
-        yield looping(variant, go, later)
+    for benchmark in ("LoopFinalizer", "LoopCleanup"):
+        yield looping(looped(benchmark, runtime=runtime), go, later)
+
+
+def _scattered(go: str, runtime: str) -> Iterator[Case]:
+    """Calls on random live handles on a runtime, by the number of live handles."""
+    for live, benchmark in product(LIVE, ("ScatteredCleanup", "ScatteredStop")):
+        judged = (benchmark, live) == ("ScatteredCleanup", POOL)
+        tier = "thorough" if live > MANY else "tiny" if judged else "standard"
+        yield scattering(benchmark, live, go, tier, runtime)
 
 
 # === Claims ==========================================================================
 
 
 def _claims() -> Iterator[Claim]:
-    releases = (TODAY_GO,)
-    yield Claim("M7", "without-the-walk", Ratio(patched(CLEANUP), CLEANUP), AtMost(), releases)
+    claim = partial(Claim, releases=(TODAY_GO,))
+    yield claim("M7", "without-the-walk", Ratio(patched(CLEANUP), CLEANUP), AtMost())
     for name, benchmark, order, against in (
         ("X2a", "AttachCleanup", "ascending", "ascending"),
         ("X2b", "AttachCleanup", "shuffled", "shuffled"),
@@ -221,25 +219,21 @@ def _claims() -> Iterator[Claim]:
         ("X2d", "Stop", "shuffled", "shuffled"),
     ):
         over, under = patched(attach(benchmark, order)), attach(benchmark, against)
-        yield Claim(name, "without-the-walk", SlopeRatio(over, under), AtMost(), releases)
+        yield claim(name, "without-the-walk", SlopeRatio(over, under), AtMost())
     saved, small = SavedShare(CLEANUP, patched(CLEANUP), FREE), sized("Finalize", SMALLEST)
-    yield Claim("X3", "what-the-walk-costs", saved, AtLeast(), releases)
-    yield Claim("X4", "what-the-walk-costs", Ratio(small, patched(small)), AtLeast(), releases)
+    yield claim("X3", "what-the-walk-costs", saved, AtLeast())
+    yield claim("X4", "what-the-walk-costs", Ratio(small, patched(small)), AtLeast())
     each = cycle("Cleanup")
     scattered_ = scattered("ScatteredCleanup", POOL)
     hint, index = (Ratio(scattered_, patched(scattered_, r), "cpu-ns/op") for r in (HINT, INDEX))
-    claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
-        *(
-            (f"X11{letter}", "each-cycle", Linearity(cycle(kind)), AtLeast(margin=1.0))
-            for letter, kind in zip("abc", KINDS.values(), strict=True)
-        ),
-        ("X11d", "each-cycle", SlopeRatio(patched(each, PLUS), each), AtMost()),
-        ("X12a", "the-simplest-change", Ratio(CLEANUP, patched(CLEANUP, HINT)), AtLeast()),
-        ("X12b", "the-simplest-change", hint, AtMost()),
-        ("X12c", "the-simplest-change", index, AtLeast()),
-    )
-    for name, anchor, quantity, rule in claims:
-        yield Claim(name, anchor, quantity, rule, releases)
+    for letter, kind in zip("abc", KINDS.values(), strict=True):
+        linear = Linearity(cycle(kind))
+        yield claim(f"X11{letter}", "each-cycle", linear, AtLeast(margin=1.0))
+    yield claim("X11d", "each-cycle", SlopeRatio(patched(each, PLUS), each), AtMost())
+    simplest, cheaper = "the-simplest-change", Ratio(CLEANUP, patched(CLEANUP, HINT))
+    yield claim("X12a", simplest, cheaper, AtLeast())
+    yield claim("X12b", simplest, hint, AtMost())
+    yield claim("X12c", simplest, index, AtLeast())
 
 
 # === Charts ==========================================================================
@@ -289,7 +283,6 @@ def slopes(recording: Recording) -> Drawing | None:
 
 
 _PROGRAMS = {"manual free": FREE, "AddCleanup frees": CLEANUP, "finalizer frees": AUTO}
-_PATCHED = {"": "", HINT: ", hint", INDEX: ", index", PLUS: ", plus"}
 
 
 @chart("runtime-cost", "The documents' programs were not measured on both runtimes")
@@ -299,20 +292,20 @@ def price(recording: Recording) -> Drawing | None:
     issue = printed.astype({"ns_per_op": float}).set_index("variant")["ns_per_op"]
     lines = [
         Timing(
-            what + called,
+            line,
             patched(variant, runtime),
             against=None if variant == FREE else FREE,
             colour=BLUE if variant == FREE else _COLOURS[runtime],
             published=[] if runtime else [Mark(issue[variant.benchmark])],
-            data={"variant": what + called, "unit": "ns"}
-            | ({"ratio": 1.0} if variant == FREE else {}),
+            data={"variant": line, "unit": "ns"} | ({"ratio": 1.0} if variant == FREE else {}),
         )
         for what, variant in _PROGRAMS.items()
-        for runtime, called in _PATCHED.items()
+        for runtime, name in _NAMES.items()
+        for line in [f"{what}, {name}" if runtime else what]
     ]
     titled = []
     for go in recording.releases:
-        stock, index = (recording.ratio(Ratio(patched(CLEANUP, r), FREE), go) for r in RUNTIMES)
+        stock, index = (recording.estimate(Ratio(patched(CLEANUP, r), FREE), go) for r in RUNTIMES)
         if stock.samples and index.samples:
             titled.append(
                 f"{rounding.times(index.value)} a manual free instead of "
@@ -465,12 +458,11 @@ def _memory_title(points: Iterable[Point]) -> str:
     smallest = both.get(f"objects of {SMALL} bytes")
     if smallest is None:
         return "The memory of a span's records was too small to measure"
-    more = [100 * (index / stock - 1) for stock, index in both.values()]
-    ends = list(dict.fromkeys(rounding.plain(pick(more)) for pick in (min, max)))
+    more = rounding.extent(100 * (index / stock - 1) for stock, index in both.values())
     return (
         f"The records of a span of {SMALL}-byte objects use "
-        f"{rounding.plain(smallest[0] / _KIB)} KiB; the index adds {' to '.join(ends)} %"
-        + (", depending on the size" if len(ends) > 1 else "")
+        f"{rounding.plain(smallest[0] / _KIB)} KiB; the index adds {more} %"
+        + (", depending on the size" if " to " in more else "")
     )
 
 
@@ -543,6 +535,7 @@ _TAILS = {
     "cleanups": tail("Cleanup"),
     "cleanups, plus": tail("Cleanup", runtime=PLUS),
 }
+_TAIL_COLOURS = dict(zip(_TAILS, (MUTED, ORANGE, GREEN, BLUE), strict=True))
 _SLOWEST = {
     "p99.9 of an operation": "op-p99.9-ns",
     "the slowest operation": "op-max-ns",
@@ -555,22 +548,17 @@ def tails(recording: Recording) -> Drawing | None:
     """The slowest operations and pauses, by the number of live specials."""
     points: list[Point] = []
     for (panel, metric), (name, variant) in product(_SLOWEST.items(), _TAILS.items()):
-        variants = [(live, replace(variant, sub=(("live", str(live)),))) for live in _TIMED]
-        data = {"unit": "µs", "metric": metric, "live": None}
-        colour = MUTED if variant.benchmark == "TailPlain" else _COLOURS[variant.runtime]
-        colour = GREEN if variant == _TAILS["cleanups"] else colour
-        colour = BLUE if variant.runtime == PLUS else colour
         points += levels(
             recording,
             panel,
             name,
             TODAY_GO,
-            variants,
+            [(live, replace(variant, sub=(("live", str(live)),))) for live in _TIMED],
             metric,
             lambda us: rounding.duration(1e3 * us),
             factor=1e-3,
-            data=data,
-            colour=colour,
+            data={"unit": "µs", "metric": metric, "live": None},
+            colour=_TAIL_COLOURS[name],
         )
     found = [p for p in points if p.panel == "the slowest operation" and p.x == MANY]
     return curves(
@@ -597,7 +585,7 @@ def spent(recording: Recording, what: str, functions: Iterable[str], runtime: st
     """The CPU time (ns) that a program's operation spends in functions: a share of its cost."""
     share = Share(profiled_program(what, runtime), tuple(functions))
     cost = recording.level(program(what, POOL, MIXED, runtime), TODAY_GO, CPU)
-    return scaled(recording.share(share, TODAY_GO), cost.value)
+    return scaled(recording.estimate(share, TODAY_GO), cost.value)
 
 
 @chart("runtime-programs", "The program was not profiled on the runtimes")
@@ -608,22 +596,15 @@ def programs(recording: Recording) -> Drawing | None:
     for name, what, runtime in runs:
         variant = program(what, POOL, MIXED, runtime)
         colour = INK if what == "Plain" else _COLOURS[runtime]
-        data = {"variant": name, "unit": "ns"}
+        data = {"unit": "ns", "part": "all"}
         points += levels(
-            recording,
-            "all of it",
-            name,
-            TODAY_GO,
-            variant,
-            CPU,
-            data=data | {"part": "all"},
-            colour=colour,
+            recording, "all of it", name, TODAY_GO, variant, CPU, data=data, colour=colour
         )
         for part, functions in _SPENT.items():
             e = spent(recording, what, functions, runtime)
             if e.samples:
                 label = rounding.nanoseconds(e.value)
-                more = {**data, "go": TODAY_GO, "part": part}
+                more = {"variant": name, "go": TODAY_GO, "unit": "ns", "part": part}
                 points.append(Point(part, name, e, label=label, colour=colour, data=more))
     parts = {p.panel: p.label for p in points if p.line == "stock"}
     return dots(
@@ -655,7 +636,7 @@ def relative(recording: Recording) -> Markup:
         for what, (variant, clock) in _RELATIVE.items()
     }
     rows = [
-        [Cell(what), *(tables.estimate(recording.ratio(r, TODAY_GO), "ratio") for r in each)]
+        [Cell(what), *(tables.estimate(recording.estimate(r, TODAY_GO), "ratio") for r in each)]
         for what, each in ratios.items()
     ]
     return tables.table(("cost relative to stock", *PATCHED[1:]), rows)
@@ -701,16 +682,5 @@ STUDY = Study(
     cases=tuple(_runtime()),
     document=TODAY_GO,
     claims=tuple(_claims()),
-    charts=(
-        slopes,
-        price,
-        curve,
-        live_both,
-        left,
-        memory,
-        cycles,
-        phases,
-        tails,
-        programs,
-    ),
+    charts=(slopes, price, curve, live_both, left, memory, cycles, phases, tails, programs),
 )

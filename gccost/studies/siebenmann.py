@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 
 import pandas as pd
@@ -11,15 +12,23 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from gccost import rounding
-from gccost.judging import published, stacks
+from gccost.judging import published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.curves import WORD, per_operation
 from gccost.judging.flame import Frame, frames
 from gccost.judging.models import Line, line, objects_in_span
 from gccost.judging.quantities import Amount, CurveDepth, Difference, Share
 from gccost.judging.recording import Floats, Recording
-from gccost.judging.rules import About, AtLeast, Effect, Rule, UShaped, WithinTolerance
-from gccost.judging.stacks import COLLECTING, FINALIZING, LOCKING, SETTING
+from gccost.judging.rules import About, AtLeast, Effect, UShaped, WithinTolerance
+from gccost.judging.stacks import (
+    ALLOCATING,
+    CALLING_C,
+    COLLECTING,
+    FINALIZING,
+    LINKING_IN,
+    LOCKING,
+    SETTING,
+)
 from gccost.measuring.cases import (
     AS_PUBLISHED,
     AUTO,
@@ -27,7 +36,6 @@ from gccost.measuring.cases import (
     HEAP_FREE,
     RECORD,
     Case,
-    Quantity,
     Ratio,
     Variant,
     controls,
@@ -47,7 +55,7 @@ from gccost.studies.common import (
     counted,
     levels,
     release,
-    shares,
+    shares_by_release,
     timings,
 )
 
@@ -57,20 +65,20 @@ from gccost.studies.common import (
 # The sizes of the published curve, in pointer words.
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 # Enough objects for the GC to run at every size, in samples of about a tenth of a second.
-_CURVE = dict(
-    zip(SIZES, (800, 800, 600, 600, 400, 400, 300, 200, 100, 80), strict=True)
-)  # thousands
+_THOUSANDS = (800, 800, 600, 600, 400, 400, 300, 200, 100, 80)
+_CURVE = dict(zip(SIZES, _THOUSANDS, strict=True))
 # Sizes that the quick budget omits.
 _BETWEEN = (2, 8, 64, 256)
 # Profiles a finalizer for about a second.
 _PROFILED_LONG = 1_600_000
 # Each operation collects the whole heap a few times.
 _LIFETIMES = 10
+_EMPTY = profiled("EmptyFinalizer")
 
 
-def sized(benchmark: str, words: int, gogc: str = "100", setting: str = "published") -> Variant:
+def sized(benchmark: str, words: int, gogc: str = "100") -> Variant:
     """A variant of the object-size curve: "Allocate", "Finalize" or "Cleanup"."""
-    return Variant(benchmark, gogc, setting, sub=(("words", str(words)),))
+    return Variant(benchmark, gogc, sub=(("words", str(words)),))
 
 
 def until_free(what: str) -> Variant:
@@ -81,28 +89,22 @@ def until_free(what: str) -> Variant:
 def of_size(variant: Variant, go: str, min_budget: str = "tiny") -> Case:
     """The case of a variant of `sized`."""
     words = int(dict(variant.sub)["words"])
-    n = _CURVE[words] * 1000
+    case = Case("objects", variant, go, _CURVE[words] * 1000, min_budget)
     if variant.gogc != "off":
-        return Case("objects", variant, go, n, min_budget=min_budget)
+        return case
     # With the GC off every object stays allocated, so memory limits N.
-    return Case(
-        "objects",
-        variant,
-        go,
-        min(n, 300_000),
-        min_budget=min_budget,
-        retained_bytes=10 * words + RECORD,
-    )
+    return replace(case, n=min(case.n, 300_000), retained_bytes=10 * words + RECORD)
 
 
 def _siebenmann() -> Iterator[Case]:
     for go in (DOCUMENT_GO, TODAY_GO):
         for variant in (FREE, HEAP_FREE, AUTO):
             yield Case("cstr", variant, go, AS_PUBLISHED)
-        yield Case("objects", profiled("EmptyFinalizer"), go, _PROFILED_LONG)
-        for what in ("Plain", "Finalizer") + (("Cleanup",) if go == TODAY_GO else ()):
+        yield Case("objects", _EMPTY, go, _PROFILED_LONG)
+        more = ("Cleanup",) if go == TODAY_GO else ()
+        for what in ("Plain", "Finalizer", *more):
             yield Case("objects", until_free(what), go, _LIFETIMES)
-        mechanisms = ("Allocate", "Finalize") + (("Cleanup",) if go == TODAY_GO else ())
+        mechanisms = ("Allocate", "Finalize", *more)
         for words in SIZES:
             for mechanism in mechanisms:
                 later = words in _BETWEEN or mechanism == "Cleanup"
@@ -114,27 +116,19 @@ def _siebenmann() -> Iterator[Case]:
 # === Claims ==========================================================================
 
 
-def _claims() -> Iterator[Claim]:
-    profile = profiled("EmptyFinalizer")
-    where = "where-the-time-goes"
-    curve = tuple(Ratio(sized("Finalize", w), sized("Allocate", w)) for w in SIZES)
-    claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
-        ("S1", "the-factor-of-ten", Ratio(AUTO, FREE), Effect()),
-        ("S2", "heap-or-stack", Difference(Ratio(AUTO, FREE, "allocs/op")), WithinTolerance()),
-        ("S3", where, Share(profile, SETTING), AtLeast()),
-        ("S4", where, Share(profile, COLLECTING), About()),
-        ("S5", where, Share(profile, FINALIZING), About()),
-        ("S6", where, Share(profile, LOCKING), About()),
-        (
-            "S7",
-            "two-cycles-or-one",
-            Amount(until_free("Finalizer"), "gc-cycles-to-free"),
-            WithinTolerance(),
-        ),
-        ("S8", "how-the-size-matters", CurveDepth(curve), UShaped()),
-    )
-    for name, anchor, quantity, rule in claims:
-        yield Claim(name, anchor, quantity, rule, headline=name == "S1")
+_ALLOCATIONS = Difference(Ratio(AUTO, FREE, "allocs/op"))
+_CYCLES_TO_FREE = Amount(until_free("Finalizer"), "gc-cycles-to-free")
+_CURVE_DEPTH = CurveDepth(tuple(Ratio(sized("Finalize", w), sized("Allocate", w)) for w in SIZES))
+CLAIMS: tuple[Claim, ...] = (
+    Claim("S1", "the-factor-of-ten", Ratio(AUTO, FREE), Effect(), headline=True),
+    Claim("S2", "heap-or-stack", _ALLOCATIONS, WithinTolerance()),
+    Claim("S3", "where-the-time-goes", Share(_EMPTY, SETTING), AtLeast()),
+    Claim("S4", "where-the-time-goes", Share(_EMPTY, COLLECTING), About()),
+    Claim("S5", "where-the-time-goes", Share(_EMPTY, FINALIZING), About()),
+    Claim("S6", "where-the-time-goes", Share(_EMPTY, LOCKING), About()),
+    Claim("S7", "two-cycles-or-one", _CYCLES_TO_FREE, WithinTolerance()),
+    Claim("S8", "how-the-size-matters", _CURVE_DEPTH, UShaped()),
+)
 
 
 # === Estimates =======================================================================
@@ -180,11 +174,6 @@ def over_objects_in_span(by_size: Mapping[int, float], go: str) -> tuple[list[fl
 # === Charts ==========================================================================
 
 
-def _newest(recording: Recording) -> str:
-    """Today's release if it was measured, otherwise the newest that was."""
-    return TODAY_GO if TODAY_GO in recording.releases else (*recording.releases, TODAY_GO)[-1]
-
-
 # --- The cost of each way to free ---------------------------------------------------
 
 _HEAP_UNKNOWN = "The cost of a heap-allocated handle was not measured"
@@ -218,24 +207,15 @@ def _of_the_heap(recording: Recording, go: str) -> str:
 
 # --- The profile -------------------------------------------------------------------
 
-_EMPTY = profiled("EmptyFinalizer")
 # Each share: its functions, the functions that must call them, and the matching rows of
 # the document's profile.
 _PROFILE: dict[str, tuple[tuple[str, ...], tuple[str, ...], list[str]]] = {
-    "SetFinalizer": (stacks.SETTING, (), ["SetFinalizer"]),
-    "of it, linking in\n(addspecial)": (stacks.LINKING_IN, (), []),
-    "collecting": (stacks.COLLECTING, (), ["GC"]),
-    "of it, triggered\nby allocating": (
-        stacks.COLLECTING,
-        stacks.ALLOCATING,
-        ["GC triggered by allocation"],
-    ),
-    "of it, finding,\nqueueing, running": (
-        stacks.FINALIZING,
-        (),
-        ["processing and running finalizers"],
-    ),
-    "locks (lock2,\nunlock2)": (stacks.LOCKING, (), ["runtime.lock2", "runtime.unlock2"]),
+    "SetFinalizer": (SETTING, (), ["SetFinalizer"]),
+    "of it, linking in\n(addspecial)": (LINKING_IN, (), []),
+    "collecting": (COLLECTING, (), ["GC"]),
+    "of it, triggered\nby allocating": (COLLECTING, ALLOCATING, ["GC triggered by allocation"]),
+    "of it, finding,\nqueueing, running": (FINALIZING, (), ["processing and running finalizers"]),
+    "locks (lock2,\nunlock2)": (LOCKING, (), ["runtime.lock2", "runtime.unlock2"]),
 }
 
 
@@ -247,11 +227,7 @@ def profile(recording: Recording) -> Drawing | None:
         name: Part(functions, within, published=printed[rows].sum() if rows else None)
         for name, (functions, within, rows) in _PROFILE.items()
     }
-    points = [
-        point
-        for go in recording.releases
-        for point in shares(recording, _EMPTY, go, parts, release(recording, go))
-    ]
+    points = shares_by_release(recording, _EMPTY, parts)
     found = {(p.line, p.data["go"]): p.label for p in points}
     return dots(
         points,
@@ -275,10 +251,11 @@ _LEAST = 0.007  # the smallest share of the time drawn
 _REST = "the rest"
 _COLOURS = dict(zip(("SetFinalizer", "collecting", "calling C"), FILLS, strict=True))
 _COLOURS[_REST] = "#b6bdc5"
-_KINDS = dict.fromkeys(stacks.CALLING_C, "calling C")
-_KINDS |= dict.fromkeys(stacks.COLLECTING, "collecting") | dict.fromkeys(
-    stacks.SETTING, "SetFinalizer"
-)
+_KINDS = {
+    **dict.fromkeys(CALLING_C, "calling C"),
+    **dict.fromkeys(COLLECTING, "collecting"),
+    **dict.fromkeys(SETTING, "SetFinalizer"),
+}
 _BLACK, _WHITE = "#000000", "#ffffff"  # text on frames, independent of the page's theme
 
 
@@ -290,13 +267,13 @@ def kind(frame: Frame) -> str:
 @chart("siebenmann-flame", "The empty finalizer was not profiled")
 def flame(recording: Recording) -> Drawing | None:
     """The stacks of the empty finalizer's profiles, the outermost function at the top."""
-    go = _newest(recording)
+    go = recording.newest
     drawn = frames(recording.profiles(_EMPTY, go).values(), _DEPTH, _LEAST)
     if not drawn:
         return None
     setting, collecting = (
-        rounding.percent(recording.share(Share(_EMPTY, functions), go).value)
-        for functions in (stacks.SETTING, stacks.COLLECTING)
+        rounding.percent(recording.estimate(Share(_EMPTY, functions), go).value)
+        for functions in (SETTING, COLLECTING)
     )
     title = (
         f"An empty finalizer on Go {go} spends {setting} of its CPU time in SetFinalizer and "
@@ -383,6 +360,10 @@ def cycles(recording: Recording) -> Drawing | None:
         for variant in [until_free(what)]
     ]
     points = timings(recording, lines, rounding.whole)
+
+    def whole_ticks(axes: Axes, _: str) -> None:
+        axes.set_xticks(range(int(axes.get_xlim()[1]) + 1))
+
     return dots(
         points,
         "Garbage collections until a dropped object's memory is freed: "
@@ -392,7 +373,7 @@ def cycles(recording: Recording) -> Drawing | None:
         ),
         "garbage collections (GC cycles)\nhollow diamonds: as published",
         kind="A dot plot of GC cycles",
-        whole=True,
+        decorate=whole_ticks,
     )
 
 
@@ -529,7 +510,7 @@ def _formula(found: Line) -> str:
 @chart("siebenmann-faults", "Page faults over the object's size were not measured")
 def faults(recording: Recording) -> Drawing | None:
     """Page faults per operation over the object's size, with the GC on and off."""
-    go = _newest(recording)
+    go = recording.newest
     points: list[Point] = []
     for gogc, benchmark, words in product(("100", "off"), ("Allocate", "Finalize"), SIZES):
         variant = sized(benchmark, words, gogc)
@@ -608,14 +589,6 @@ STUDY = Study(
     chapter="02-siebenmann",
     question="Where does a finalizer's time go?",
     cases=tuple(_siebenmann()),
-    claims=tuple(_claims()),
-    charts=(
-        heap,
-        profile,
-        flame,
-        cycles,
-        sizes,
-        fit,
-        faults,
-    ),
+    claims=CLAIMS,
+    charts=(heap, profile, flame, cycles, sizes, fit, faults),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 from matplotlib.colors import ListedColormap
@@ -17,8 +18,8 @@ from gccost.judging import published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Difference, ExclusiveEvents, RatioToEither
 from gccost.judging.recording import Recording
-from gccost.judging.rules import AgainstBoth, AtLeast, Effect, Occurs, Rule, WithinTolerance
-from gccost.measuring.cases import AUTO, CLEANUP, FREE, Case, Quantity, Ratio, Variant
+from gccost.judging.rules import AgainstBoth, AtLeast, Effect, Occurs, WithinTolerance
+from gccost.measuring.cases import AUTO, CLEANUP, FREE, Case, Ratio, Variant
 from gccost.measuring.jdks import RELEASES, number
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_GO, TODAY_JDK
 from gccost.measuring.toolchains import title as in_words
@@ -74,31 +75,29 @@ _FEW_REMAINING = tuple(range(0, 128, 24))
 LEAK_REMEDIES = ("LeakRegisterFirst", "LeakTryCatch")
 
 
-def jvm(
-    benchmark: str, *, sub: tuple[tuple[str, str], ...] = (), control: str = "", **settings: str
-) -> Variant:
+def jvm(benchmark: str, *, sub: tuple[tuple[str, str], ...] = (), **settings: str) -> Variant:
     """A variant with JVM settings, such as gc="Serial", heap="16" or escape="off"."""
     more = {"gc": "G1"} | settings
-    return Variant(benchmark, gogc="", control=control, sub=sub, more=tuple(more.items()))
+    return Variant(benchmark, gogc="", sub=sub, more=tuple(more.items()))
 
 
 def small(benchmark: str, heap: int) -> Variant:
-    """A variant with a heap of so many MB."""
+    """A variant with a heap of `heap` MB."""
     return jvm(benchmark, heap=str(heap))
 
 
 def leak(benchmark: str, remaining: int) -> Variant:
-    """A variant that makes one handle when so many bytes are left in the heap."""
+    """A variant that makes one handle when `remaining` bytes are left in the heap."""
     sub = (("remaining", str(remaining)),)
     return jvm(benchmark, sub=sub, gc="Epsilon", heap="64")
 
 
 NOTHING, PLAIN, CLEANER, FINALIZE = map(jvm, ("Nothing", "Plain", "Cleaner", "Finalize"))
-KEPT = jvm("Plain", escape="off")
+ALLOCATED, ALLOCATED_CLEANER = (jvm(kind, escape="off") for kind in ("Plain", "Cleaner"))
 DISABLED = jvm("Finalize", finalization="disabled")
 _FIRST_TO_DISABLE = 18  # the first JDK with --finalization=disabled
 _BY_JDK = {
-    "plain, must be allocated": (KEPT, BLUE),
+    "plain, must be allocated": (ALLOCATED, BLUE),
     "Cleaner": (CLEANER, GREEN),
     "finalize": (FINALIZE, ORANGE),
     "finalize, disabled": (DISABLED, MUTED),
@@ -126,21 +125,17 @@ def _between(jdk: str) -> Iterator[Case]:
 def _on(jdk: str) -> Iterator[Case]:
     yield Case("finalization", NOTHING, jdk, 1)
     yield Case("finalization", PLAIN, jdk, PLAIN_AS_WEIMER)
-    yield Case("finalization", CLEANER, jdk, AS_WEIMER)
-    yield Case("finalization", FINALIZE, jdk, AS_WEIMER)
-    for benchmark in ("Plain", "Cleaner"):
-        variant = jvm(benchmark, escape="off")
+    for variant in (CLEANER, FINALIZE, ALLOCATED, ALLOCATED_CLEANER):
         yield Case("finalization", variant, jdk, AS_WEIMER)
     if number(jdk) >= _FIRST_TO_DISABLE:
         yield Case("finalization", DISABLED, jdk, AS_WEIMER)
     for variant in (REGISTERED_PLAIN, REGISTERED_CLEANER, REGISTERED_FINALIZE):
         min_budget = "standard" if variant == REGISTERED_PLAIN else "tiny"
-        yield Case("finalization", variant, jdk, _REGISTERED, min_budget=min_budget)
+        yield Case("finalization", variant, jdk, _REGISTERED, min_budget)
     for heap in HEAPS:
         min_budget = "standard" if heap in _MORE_HEAPS else "tiny"
         for benchmark in ("Cleaner", "Finalize"):
-            variant = small(benchmark, heap)
-            yield Case("finalization", variant, jdk, _SMALL_HEAP, min_budget=min_budget)
+            yield Case("finalization", small(benchmark, heap), jdk, _SMALL_HEAP, min_budget)
     # The outcome is deterministic, so one sample is enough.
     for remaining in REMAINING:
         min_budget = "tiny" if remaining in _FEW_REMAINING else "standard"
@@ -148,12 +143,10 @@ def _on(jdk: str) -> Iterator[Case]:
             yield Case("leak", leak(benchmark, remaining), jdk, 1, min_budget, once=True)
     for gc in COLLECTORS[1:]:
         for benchmark in ("Plain", "Cleaner", "Finalize"):
-            variant = jvm(benchmark, gc=gc)
-            yield Case("finalization", variant, jdk, _COMPARED, min_budget="standard")
+            yield Case("finalization", jvm(benchmark, gc=gc), jdk, _COMPARED, "standard")
     if jdk == TODAY_JDK:
         for benchmark in ("Cleaner", "Finalize"):
-            variant = jvm(benchmark, gcthreads="1")
-            yield Case("finalization", variant, jdk, AS_WEIMER, min_budget="standard")
+            yield Case("finalization", jvm(benchmark, gcthreads="1"), jdk, AS_WEIMER, "standard")
 
 
 # A small heap for JMH, which reuses its pages early, so that page faults add no cost.
@@ -165,8 +158,8 @@ JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED = (
 def _jmh() -> Iterator[Case]:
     for jdk in (DOCUMENT_JDK, TODAY_JDK):
         for variant in (JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED):
-            min_budget = "standard" if variant == JMH_CLEANED else "tiny"  # no claim rests on it
-            yield Case("jmh", variant, jdk, 0, min_budget=min_budget)
+            min_budget = "standard" if variant == JMH_CLEANED else "tiny"  # no claim needs it
+            yield Case("jmh", variant, jdk, 0, min_budget)
 
 
 # === Claims ==========================================================================
@@ -176,8 +169,9 @@ _PEAK = "peak-rss-bytes"
 BUSY_CORES = 4  # needed to reproduce the 313 % of the document's finalize
 
 
-def _claims() -> Iterator[Claim]:
-    not_removed = Ratio(jvm("Cleaner", escape="off"), jvm("Plain", escape="off"))
+def _claims() -> tuple[Claim, ...]:
+    claim = partial(Claim, releases=(DOCUMENT_JDK, TODAY_JDK))
+    plain = RatioToEither(Ratio(ALLOCATED_CLEANER, ALLOCATED), Ratio(CLEANER, PLAIN))
     held = Difference(Ratio(REGISTERED_FINALIZE, REGISTERED_CLEANER, "registered/op"))
     heaps = ExclusiveEvents(
         "died",
@@ -189,33 +183,24 @@ def _claims() -> Iterator[Claim]:
         tuple(leak("LeakNaive", r) for r in REMAINING),
         tuple(tuple(leak(remedy, r) for r in REMAINING) for remedy in LEAK_REMEDIES),
     )
-    claims: tuple[tuple[str, str, Quantity, Rule], ...] = (
-        ("W1a", "finalize-and-cleaner", Ratio(FINALIZE, CLEANER, "cpu-s"), Effect()),
-        ("W1b", "finalize-and-cleaner", Ratio(FINALIZE, CLEANER, "elapsed-s"), Effect()),
-        ("W1c", "finalize-and-cleaner", Ratio(FINALIZE, CLEANER, _PEAK), Effect()),
-        (
-            "W2a",
-            "plain-and-cleaner",
-            RatioToEither(not_removed, Ratio(CLEANER, PLAIN)),
-            AgainstBoth(),
-        ),
-        ("W2b", "plain-and-cleaner", Ratio(CLEANER, PLAIN, _PEAK), Effect()),
-        ("W3", "plain-and-cleaner", Amount(PLAIN, "gc-cycles"), AtLeast(margin=1.0)),
-        ("W4", "never-short-lived", held, WithinTolerance()),
-        ("W5", "small-heaps", heaps, Occurs(share=0.1)),
-        ("W6", "the-registration-leak", leaks, Occurs()),
+    both = "finalize-and-cleaner"
+    return (
+        # The document had more than three busy cores.
+        claim("W1d", both, Amount(FINALIZE, "cpu-share"), Effect(), cpus=BUSY_CORES),
+        claim("W1a", both, Ratio(FINALIZE, CLEANER, "cpu-s"), Effect()),
+        claim("W1b", both, Ratio(FINALIZE, CLEANER, "elapsed-s"), Effect()),
+        claim("W1c", both, Ratio(FINALIZE, CLEANER, _PEAK), Effect()),
+        claim("W2a", "plain-and-cleaner", plain, AgainstBoth()),
+        claim("W2b", "plain-and-cleaner", Ratio(CLEANER, PLAIN, _PEAK), Effect()),
+        claim("W3", "plain-and-cleaner", Amount(PLAIN, "gc-cycles"), AtLeast(margin=1.0)),
+        claim("W4", "never-short-lived", held, WithinTolerance()),
+        claim("W5", "small-heaps", heaps, Occurs(share=0.1)),
+        claim("W6", "the-registration-leak", leaks, Occurs()),
     )
-    releases = (DOCUMENT_JDK, TODAY_JDK)
-    busy = Amount(FINALIZE, "cpu-share")
-    # The document had more than three busy cores.
-    yield Claim("W1d", "finalize-and-cleaner", busy, Effect(), releases, cpus=BUSY_CORES)
-    for name, anchor, quantity, rule in claims:
-        yield Claim(name, anchor, quantity, rule, releases)
 
 
-def _jmh_claims() -> Iterator[Claim]:
-    against = RatioToEither(Ratio(JMH_FINALIZED, JMH_ESCAPING), Ratio(JMH_FINALIZED, JMH_REMOVED))
-    yield Claim("L5", "effective-java", against, AgainstBoth(), (DOCUMENT_JDK, TODAY_JDK))
+_EITHER = RatioToEither(Ratio(JMH_FINALIZED, JMH_ESCAPING), Ratio(JMH_FINALIZED, JMH_REMOVED))
+_JMH_CLAIM = Claim("L5", "effective-java", _EITHER, AgainstBoth(), (DOCUMENT_JDK, TODAY_JDK))
 
 
 # === Estimates =======================================================================
@@ -240,13 +225,12 @@ def per_object(
     factor = 1e9 / float(n.iloc[0])
     idle = recording.level(NOTHING, on, metric).value
     values = [float(factor * (v - idle)) for v in recording.values(variant, on, metric)]
-    e = recording.added(Ratio(variant, NOTHING, metric), on)
-    return values, replace(e, value=factor * e.value, low=factor * e.low, high=factor * e.high)
+    return values, scaled(recording.added(Ratio(variant, NOTHING, metric), on), factor)
 
 
 def made_none(recording: Recording, on: str) -> bool:
     """Whether the plain run used too little memory to have allocated its handles."""
-    taken = recording.added(Ratio(PLAIN, NOTHING, "peak-rss-bytes"), on)
+    taken = recording.added(Ratio(PLAIN, NOTHING, _PEAK), on)
     n = recording.samples(PLAIN, on)["n"]
     return bool(len(n)) and taken.value < 0.1 * _LEAST_OBJECT * float(n.iloc[0])
 
@@ -289,10 +273,6 @@ def _worst(samples: pd.DataFrame) -> int:
 # In Go "Finalize" is another benchmark.
 _CALLED = NAMES | {"Finalize": "finalize"}
 _INKS = {"Cleaner": GREEN, "Finalize": ORANGE}
-_PEAK = "peak-rss-bytes"
-# Plain handles that the compiler cannot remove.
-
-
 _SETTINGS = {
     "escape": "escape analysis {}",
     "finalization": "finalization {}",
@@ -308,14 +288,9 @@ def name(variant: Variant) -> str:
     return ", ".join([_CALLED[variant.benchmark], *(_SETTINGS[k].format(v) for k, v in settings)])
 
 
-def _newest(recording: Recording) -> str:
-    return recording.releases[-1] if recording.releases else TODAY_JDK
-
-
 def _ratio(recording: Recording, over: Variant, under: Variant, metric: str = "ns/op") -> str:
     """A ratio on the newest JDK, as text."""
-    ratio = recording.ratio(Ratio(over, under, metric), _newest(recording))
-    return rounding.times(ratio.value)
+    return rounding.times(recording.estimate(Ratio(over, under, metric), recording.newest).value)
 
 
 def _lines(
@@ -355,12 +330,13 @@ def _figures(column: str) -> dict[Variant, float]:
 def cost(recording: Recording) -> Drawing | None:
     """The CPU time per object of each kind of handle, on each JDK."""
     lines = _lines(_KINDS, "cpu-ns/op, net", _figures("cpu"), "cpu-s", per_object)
-    ratios = [recording.ratio(Ratio(FINALIZE, CLEANER, "cpu-s"), on) for on in recording.releases]
-    known = [ratio.value for ratio in ratios if ratio.samples]
-    least, most = (rounding.times(end(known, default=math.nan)) for end in (min, max))
+    ratios = [
+        recording.estimate(Ratio(FINALIZE, CLEANER, "cpu-s"), on) for on in recording.releases
+    ]
+    known = rounding.extent((e.value for e in ratios if e.samples), rounding.times)
     return dots(
         timings(recording, lines),
-        f"finalize takes {least} to {most} the CPU time of Cleaner, over the whole process",
+        f"finalize takes {known} the CPU time of Cleaner, over the whole process",
         "CPU time per object (ns), net of an idle JVM\n"
         "diamonds: as published, on OpenJDK 9, not net of an idle JVM",
         kind="A dot plot of the CPU time per object",
@@ -386,15 +362,14 @@ def releases(recording: Recording) -> Drawing | None:
             colour=ink,
         )
     ]
-    told = ", ".join(
-        f"{line} {rounding.plain(min(values))} to {rounding.nanoseconds(max(values))}"
+    costs = ", ".join(
+        f"{line} {rounding.extent(p.estimate.value for p in each)} ns"
         for line, each in by_line(points).items()
         if line in ("Cleaner", "finalize")
-        for values in [[p.estimate.value for p in each]]
     )
     return curves(
         points,
-        f"CPU time per object, depending on the JDK: {told}",
+        f"CPU time per object, depending on the JDK: {costs}",
         Axis("JDK", ticks={float(number(on)): str(number(on)) for on in RELEASES}),
         Axis("CPU ns per object, net of an idle JVM", limits=(0, None)),
         kind="A line chart of the CPU time per object by JDK",
@@ -412,7 +387,7 @@ def memory(recording: Recording) -> Drawing | None:
     lines = _lines({NOTHING: MUTED} | _KINDS, "MiB", _figures("memory"), _PEAK, _mebibytes)
     return dots(
         timings(recording, lines, lambda mib: f"{rounding.plain(mib)} MiB"),
-        f"On {in_words(_newest(recording))} a Cleaner uses "
+        f"On {in_words(recording.newest)} a Cleaner uses "
         f"{_ratio(recording, CLEANER, PLAIN, _PEAK)} the memory of a plain handle, finalize "
         f"{_ratio(recording, FINALIZE, PLAIN, _PEAK)}",
         "peak resident memory (MiB)\ndiamonds: as published, on OpenJDK 9",
@@ -423,7 +398,7 @@ def memory(recording: Recording) -> Drawing | None:
 @chart("weimer-removed", "Plain handles were not measured")
 def removed(recording: Recording) -> Drawing | None:
     """The time of plain handles that the compiler may remove, and of those that it may not."""
-    variants = {"default": (PLAIN, BLUE), "escape analysis off": (KEPT, INK)}
+    variants = {"default": (PLAIN, BLUE), "escape analysis off": (ALLOCATED, INK)}
     lines = [
         Timing(line, variant, colour=ink, data={"variant": line, "unit": "ns/op"})
         for line, (variant, ink) in variants.items()
@@ -473,7 +448,7 @@ def collectors(recording: Recording) -> Drawing | None:
         for on in recording.releases
         for gc in COLLECTORS
         for ratio in [Ratio(jvm("Finalize", gc=gc), jvm("Cleaner", gc=gc), "cpu-s")]
-        if (estimate := recording.ratio(ratio, on)).samples
+        if (estimate := recording.estimate(ratio, on)).samples
     ]
     ends = " to ".join(
         f"{rounding.times(value)} {where}"
@@ -504,7 +479,7 @@ def registered(recording: Recording) -> Drawing | None:
         for line, variant, metric, ink in _REGISTRATIONS
         for data in [{"variant": line, "unit": "registrations/op"}]
     ]
-    on = _newest(recording)
+    on = recording.newest
     cleaner, finalize = (
         rounding.percent(recording.amount(variant, on, _LEFT).value)
         for variant in (REGISTERED_CLEANER, REGISTERED_FINALIZE)
@@ -618,7 +593,7 @@ def effective(recording: Recording) -> Drawing | None:
     figures = {JMH_REMOVED: plain, JMH_ESCAPING: plain, JMH_FINALIZED: finalized}
     return dots(
         timings(recording, _lines(_JMH, "ns/op", figures)),
-        f"On {in_words(_newest(recording))} an object with a finalizer is "
+        f"On {in_words(recording.newest)} an object with a finalizer is "
         f"{_ratio(recording, JMH_FINALIZED, JMH_ESCAPING)} as expensive as one that must be "
         f"allocated and {_ratio(recording, JMH_FINALIZED, JMH_REMOVED)} as one that may be removed",
         "time per object by JMH (ns, log scale)\n"
@@ -631,7 +606,7 @@ def effective(recording: Recording) -> Drawing | None:
 @chart("jmh-warm-up", "The warm-up of a JVM was not measured")
 def warm_up(recording: Recording) -> Drawing | None:
     """The time per object while a JVM warms up."""
-    on = _newest(recording)
+    on = recording.newest
     laps = sorted(c for c in map(str, recording.frame) if c.startswith("lap"))
     points = [
         point
@@ -644,8 +619,7 @@ def warm_up(recording: Recording) -> Drawing | None:
             on,
             [(float(i), variant)],
             lap,
-            rounding.nanoseconds,
-            data={"variant": variant.benchmark, "go": on, "lap": None, "unit": "ns/op"},
+            data={"variant": variant.benchmark, "lap": None, "unit": "ns/op"},
             colour=ink,
         )
     ]
@@ -669,24 +643,21 @@ def warm_up(recording: Recording) -> Drawing | None:
 # --- Java next to Go ------------------------------------------------------------------
 
 # Each line's release, name, study and ratio.
-_BESIDE = (
+_SAFETY_NETS = (
     (TODAY_GO, "closed at once, with Cleanup.Stop", "remedies", Ratio(Variant("Stop"), FREE)),
     (TODAY_GO, "left to AddCleanup", "addcleanup", Ratio(CLEANUP, FREE)),
     (TODAY_GO, "left to a finalizer", "lemire", Ratio(AUTO, FREE)),
-    (TODAY_JDK, "closed explicitly, with a Cleaner as net", "weimer", Ratio(CLEANER, KEPT)),
-    (TODAY_JDK, "closed explicitly, with finalize as net", "weimer", Ratio(FINALIZE, KEPT)),
+    (TODAY_JDK, "closed explicitly, with a Cleaner as net", "weimer", Ratio(CLEANER, ALLOCATED)),
+    (TODAY_JDK, "closed explicitly, with finalize as net", "weimer", Ratio(FINALIZE, ALLOCATED)),
 )
 
 
 @chart("java-beside-go", "Neither Go nor Java was measured")
-def beside(recordings: Mapping[str, Recording]) -> Drawing | None:
+def java_and_go(recordings: Mapping[str, Recording]) -> Drawing | None:
     """The cost of a safety net relative to manual, in Go and in Java."""
     points = measured(
-        replace(
-            compared(recordings[experiment], ratio, on, line, colour(ratio.numerator)),
-            panel=in_words(on),
-        )
-        for on, line, experiment, ratio in _BESIDE
+        compared(recordings[experiment], ratio, on, line, colour(ratio.numerator), in_words(on))
+        for on, line, experiment, ratio in _SAFETY_NETS
         if experiment in recordings
     )
     what = {TODAY_GO: "a finalizer that frees", TODAY_JDK: "a finalizer as a safety net"}
@@ -711,7 +682,7 @@ STUDY = Study(
     question="What do finalize, Cleaner and nothing at all cost in Java?",
     cases=tuple(_weimer()),
     document=DOCUMENT_JDK,
-    claims=tuple(_claims()),
+    claims=_claims(),
     charts=(
         cost,
         memory,
@@ -729,9 +700,6 @@ JMH = Study(
     question="Is an object with a finalizer 430 times as expensive to create and destroy?",
     cases=tuple(_jmh()),
     document=TODAY_JDK,
-    claims=tuple(_jmh_claims()),
-    charts=(
-        effective,
-        warm_up,
-    ),
+    claims=(_JMH_CLAIM,),
+    charts=(effective, warm_up),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -41,7 +41,7 @@ BYTES = (8, 16, 32, 48, 64, 128, 256, 512)
 _BETWEEN = (32, 128, 256)  # omitted at the quick budget
 SMALL = 8  # bytes of the documents' handles
 CACHED = 16  # bytes of objects whose span's records fit into a first-level cache
-APART = 48  # bytes of a handle that shares no span with AddCleanup's own allocations
+OWN_SPAN = 48  # bytes of a handle that shares no span with AddCleanup's own allocations
 DUMMIES = (0, 1, 2, 3)
 LIVE = (10_000, 100_000, 1_000_000, 10_000_000)
 IN_USE = (0, 100_000, 1_000_000)
@@ -95,16 +95,9 @@ def registering(variant: Variant, go: str, min_budget: str = "tiny") -> Case:
 
 def scattering(benchmark: str, live: int, go: str, min_budget: str, runtime: str = "") -> Case:
     """The case of a variant of `scattered`."""
-    n = min(live, _SCATTERED)
-    retained_bytes = max(RECORD, live * _LIVING // n)
-    return Case(
-        "specials",
-        scattered(benchmark, live, runtime),
-        go,
-        n,
-        min_budget=min_budget,
-        retained_bytes=retained_bytes,
-    )
+    variant, n = scattered(benchmark, live, runtime), min(live, _SCATTERED)
+    retained = max(RECORD, live * _LIVING // n)
+    return Case("specials", variant, go, n, min_budget, retained_bytes=retained)
 
 
 def running(variant: Variant, go: str, min_budget: str) -> Case:
@@ -133,8 +126,8 @@ def _releases() -> Iterator[Case]:
             if today:
                 yield registering(attach("ClearFinalizer", order), go, "standard")
         for kind in kinds:
-            yield registering(attach(f"Attach{kind}", bytes_=APART), go, min_budget)
-            for bytes_ in (SMALL, APART):
+            yield registering(attach(f"Attach{kind}", bytes_=OWN_SPAN), go, min_budget)
+            for bytes_ in (SMALL, OWN_SPAN):
                 yield looping(looped(f"Loop{kind}", bytes_), go, min_budget)
         yield looping(looped("LoopFinalizer", dummies=1), go, min_budget)
 
@@ -144,7 +137,9 @@ def _why() -> Iterator[Case]:
     go = TODAY_GO
     for bytes_ in BYTES:
         for benchmark in ("AttachFinalizer", "AttachCleanup"):
-            known = (SMALL, APART, CACHED) if benchmark == "AttachFinalizer" else (SMALL, APART)
+            known = (
+                (SMALL, OWN_SPAN, CACHED) if benchmark == "AttachFinalizer" else (SMALL, OWN_SPAN)
+            )
             if bytes_ not in known:
                 min_budget = "standard" if bytes_ in _BETWEEN else "tiny"
                 yield registering(attach(benchmark, bytes_=bytes_), go, min_budget)
@@ -199,7 +194,7 @@ def _claims() -> Iterator[Claim]:
     yield Claim("X1b", "the-order", shuffled, Between(low=0.4, high=0.6), old)
     yield Claim("X1c", "the-order", descending, AtMost(), old)
     cleanup, finalizer = (
-        attach(f"Attach{what}", bytes_=APART) for what in ("Cleanup", "Finalizer")
+        attach(f"Attach{what}", bytes_=OWN_SPAN) for what in ("Cleanup", "Finalizer")
     )
     yield Claim("X5", "half-the-price", Ratio(cleanup, finalizer, "call-ns"), AtLeast(), new)
     yield Claim("X10", "the-worst-case", worst, AtLeast(), new)
@@ -259,7 +254,8 @@ def span(recording: Recording) -> Drawing | None:
     plots.draw(axes, points)
     axes.set(xlim=(0, slots), ylim=(0, None), ylabel="one call (ns)")
     slopes = {order: slope_words(recording, attach("AttachFinalizer", order)) for order in _ORDERS}
-    ends = [(p.estimate.value, f"{p.line}\n{slopes[p.line]}", p.colour) for p in _last(points)]
+    last_points = [line[-1] for line in by_line(points).values()]
+    ends = [(p.estimate.value, f"{p.line}\n{slopes[p.line]}", p.colour) for p in last_points]
     plots.name_ends(axes, ends, gap=0.13)
     plots.below(
         figure, f"records in the span's list at the time of the call (SetFinalizer, Go {TODAY_GO})"
@@ -270,14 +266,7 @@ def span(recording: Recording) -> Drawing | None:
         f"{rounding.plain(recording.slope(attach('AttachFinalizer'), TODAY_GO).value)} ns "
         "for each record passed"
     )
-    plots.headline(figure, title)
-    told = plots.told(points, "A span's slots, and curves of the cost of a call")
-    return Drawing(figure, title, told, plots.table(points))
-
-
-def _last(points: Iterable[Point]) -> list[Point]:
-    """The last point of each line."""
-    return [found[-1] for found in by_line(points).values()]
+    return plots.drawing(figure, title, points, "A span's slots, and curves of the cost of a call")
 
 
 def _slots(axes: Axes, points: Sequence[Point], slots: int) -> None:
@@ -308,10 +297,10 @@ def sizes(recording: Recording) -> Drawing | None:
     titled = []
     for called, benchmark in _CALLED.items():
         for order, ink in _ORDERS.items():
-            variants = [attach(benchmark, order, size) for size in reversed(BYTES)]
             over = [
                 (recording.amount(variant, TODAY_GO, "records").value, variant)
-                for variant in variants
+                for size in reversed(BYTES)
+                for variant in [attach(benchmark, order, size)]
             ]
             data = {"variant": f"{called}, {order}", "unit": "ns", "records": None}
             found = levels(
@@ -361,13 +350,13 @@ def releases(recording: Recording) -> Drawing | None:
                 )
                 points += [point] if estimate.samples else []
     slopes = [p.estimate.value for p in points if p.data["unit"] == "ns a record"]
-    least, most = min(slopes, default=math.nan), max(slopes, default=math.nan)
-    where = "depending on the release" if most > 1.5 * least else "on every release"
+    varies = bool(slopes) and max(slopes) > 1.5 * min(slopes)
+    where = "depending on the release" if varies else "on every release"
     if len(recording.releases) == 1:
         where = f"on Go {recording.releases[0]}"
     return dots(
         points,
-        f"A record in the list costs {rounding.plain(least)} to {rounding.plain(most)} ns, {where}",
+        f"A record in the list costs {rounding.extent(slopes)} ns, {where}",
         "",
         kind="Dot plots of slope and intercept",
         each={panel: unit for panel, (_, unit) in _FITTED.items()},
@@ -383,8 +372,8 @@ _CAUSES = {
     "finalizer and 1 dummy": _DUMMY,
     **{f"finalizer and {d} dummies": looped("LoopFinalizer", dummies=d) for d in (2, 3)},
     "cleanup": _LOOPED_CLEANUP,
-    f"finalizer, {APART} bytes": looped("LoopFinalizer", APART),
-    f"cleanup, {APART} bytes": looped("LoopCleanup", APART),
+    f"finalizer, {OWN_SPAN} bytes": looped("LoopFinalizer", OWN_SPAN),
+    f"cleanup, {OWN_SPAN} bytes": looped("LoopCleanup", OWN_SPAN),
 }
 
 
@@ -400,7 +389,7 @@ def causes(recording: Recording) -> Drawing | None:
                 release(recording, go),
                 what,
                 go,
-                [(math.nan, variant)],
+                variant,
                 CPU,
                 after=f", {rounding.count(stride)} bytes apart",
                 data={"unit": "ns", "stride": stride},
@@ -457,19 +446,14 @@ def live(recording: Recording) -> Drawing | None:
 # --- Programs that also do other work ---------------------------------------------------------
 
 
-def _added(recording: Recording, handles: int, others: int) -> float:
-    """The CPU time (ns) that a cleanup adds to a program's operation."""
-    with_, without = (program(what, handles, others) for what in ("Cleanup", "Plain"))
-    return recording.added(Ratio(with_, without, CPU), TODAY_GO).value
-
-
 @chart("why-programs", "The lists of programs were not counted")
 def programs(recording: Recording) -> Drawing | None:
     """The length of the walk in programs, and the time that a cleanup adds."""
     points = []
     told = {}
     for handles, others in product(IN_USE, OTHERS):
-        lists, added = program("Lists", handles, others), _added(recording, handles, others)
+        lists, plain, cleanup = (program(w, handles, others) for w in ("Lists", "Plain", "Cleanup"))
+        added = recording.added(Ratio(cleanup, plain, CPU), TODAY_GO).value
         passed, held = (
             recording.amount(lists, TODAY_GO, f"{which}-records/op").value
             for which in ("passed", "held")
@@ -513,12 +497,5 @@ STUDY = Study(
     cases=tuple(_why()),
     document=TODAY_GO,
     claims=tuple(_claims()),
-    charts=(
-        span,
-        sizes,
-        releases,
-        causes,
-        live,
-        programs,
-    ),
+    charts=(span, sizes, releases, causes, live, programs),
 )
