@@ -205,7 +205,7 @@ def summary(recording: Recording) -> Markup:
 # Each chart's metric, the factor to its unit, the unit, and how its values are written.
 _COSTS: Mapping[str, tuple[float, str, Callable[[float], str]]] = {
     "ns/op": (1e-3, "µs", lambda us: rounding.duration(1e3 * us)),
-    "peak-rss-bytes": (2**-20, "peak-rss-bytes", lambda mib: f"{rounding.plain(mib)} MiB"),
+    "peak-rss-bytes": (2**-20, "MiB", lambda mib: f"{rounding.plain(mib)} MiB"),
 }
 
 
