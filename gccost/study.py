@@ -292,10 +292,10 @@ def _replayed(of: Study, notices: tuple[str, ...]) -> OpenStudy:
 
 def _shell(command: str, language: languages.Language, release: str) -> str:
     toolchain = language.fetch(release, toolchains.silent)
-    place = shlex.join(["sh", "-ec", command])
+    place = shlex.join(["sh", "-c", command])
     try:
         done = processes.run(
-            ["/bin/sh", "-ec", command],
+            ["/bin/sh", "-c", command],
             cwd=language.folder,
             env=language.environment(toolchain),
             stderr=subprocess.STDOUT,

@@ -294,7 +294,7 @@ def test_test_runs_replace_no_figures_of_their_machine() -> None:
     runs: Any = [
         SimpleNamespace(manifest=lambda s=s: {"fingerprint": "", "scale": s}) for s in scales
     ]
-    assert by_machine(runs) == [[runs[1]], [runs[0], runs[2]]]
+    assert by_machine(runs) == [[runs[0], runs[2]], [runs[1]]]
 
 
 def test_nothing_in_a_run_becomes_markup(folder: Path) -> None:

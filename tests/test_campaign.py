@@ -444,7 +444,8 @@ def test_a_case_that_comes_out_the_same_gets_one_sample_and_one_for_many_cpus_no
     sampler: Sampler,
 ) -> None:
     of = study(COSTLY, replace(DUMMY, once=True), replace(CASE, cpus=10_000))
-    plan = campaign.plan([of], TINY)
+    limit = replace(TINY, seconds=1e6)
+    plan = campaign.plan([of], limit, asking(Want((DUMMY.name,), 1), until=6))
     assert campaign.finished(campaign.measure(plan), plan)
     assert Counter(sampler.taken) == {"AllocateAuto": TINY.shown, "AllocateDummy": 1}
 

@@ -68,7 +68,8 @@ def by_machine(runs: Iterable[Run]) -> list[list[Run]]:
     groups: dict[tuple[str, float], list[Run]] = {}
     for run in runs:
         manifest = run.manifest()
-        groups.setdefault((manifest["fingerprint"], manifest["scale"]), []).append(run)
+        key = manifest["fingerprint"], manifest["scale"]
+        groups[key] = [*groups.pop(key, []), run]
     return list(groups.values())[::-1]
 
 

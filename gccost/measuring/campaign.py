@@ -384,7 +384,7 @@ class _Campaign:
         """The reason to stop measuring, or the cases of the next round."""
         left = self.plan.budget.seconds - self.spent
         seconds = self._seconds()
-        names = {case.name: case for case in self._still_measured()}
+        names = {case.name: case for case in self._still_measured() if not case.once}
         wants = [w for w in self.standing.wants if all(n in names for n in w.cases)]
         if not wants:
             return "nothing is open that more rounds could settle", []

@@ -200,7 +200,8 @@ class Case:
     rounds: int = 0  # the fewest at the standard budget and larger ones
 
     def __post_init__(self) -> None:
-        if self.variant.needs_cleanup and number(self.release) < number("1.24"):
+        in_go = toolchains.key(self.release) == "go"
+        if in_go and self.variant.needs_cleanup and number(self.release) < number("1.24"):
             raise GccostError(
                 f"Go {self.release} has no runtime.AddCleanup",
                 f"case {self.variant.benchmark}",

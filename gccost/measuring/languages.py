@@ -59,6 +59,7 @@ class Language:
     # Takes the program, toolchain, compiler, layout's number, folder, and a function that runs
     # the command; returns the first argument of `run_sample`.
     build: Callable[[Build, Any, Any, int, Path, Run], Path]
+    layouts: int  # of each program in a pack; with more, a pack of everything is over 60 MB
     # The same for a pack; also takes the target's GOARCH, before the layout's number.
     build_packed: Callable[[Build, Any, Any, str, int, Path, Run], Path]
     # What a packed program of a release needs on the target; raises MissingTool.
@@ -102,6 +103,7 @@ _BY_KEY: Mapping[str, Language] = MappingProxyType(
             build=lambda what, go, compiler, layout, into, run: builds.build(
                 what.program, go, compiler, layout, into, run, what.runtime
             ),
+            layouts=3,
             build_packed=lambda what, go, compiler, goarch, layout, into, run: builds.build(
                 what.program,
                 go,
@@ -128,6 +130,7 @@ _BY_KEY: Mapping[str, Language] = MappingProxyType(
             source_hash=lambda programs: java.source_hash(programs),
             random_layout=lambda jdk: True,  # each JVM compiles the program again while it runs
             build=lambda what, jdk, javac, layout, into, run: java.build(what.program, javac, run),
+            layouts=1,
             build_packed=lambda what, jdk, javac, goarch, layout, into, run: java.build(
                 what.program, javac, run
             ),

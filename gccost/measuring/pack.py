@@ -1,6 +1,6 @@
 """Packs: the programs, built, and the sampler, for machines without any tools.
 
-A pack is an archive with every program in several random layouts, the modules that take
+A pack is an archive with the programs, those in Go in several random layouts, the modules that take
 samples, and the script `run`. The target needs Linux, glibc, and Python 3.11 or later; no
 compiler, package, network or root. Java programs are measured on the JDKs that it has. The
 Go programs are linked dynamically, as in a local recording, because a static C library has
@@ -17,10 +17,9 @@ import json
 import lzma
 import random
 import re
-import shutil
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -35,7 +34,6 @@ from gccost.measuring.cases import Budget, Build, Case, Experiment
 from gccost.measuring.packed import FORMAT, PROGRAMS, digest, key, written
 from gccost.processes import ProcessGroup
 
-LAYOUTS = 3  # of each program; with more, a pack of everything is over 60 MB
 OLD_LIBC = "2.17"
 _ARCHES = {goarch: kernel for kernel, goarch in GOARCH.items()}
 _BELOW = ("__init__", "errors", "estimates", "files", "paths", "processes")
@@ -82,50 +80,56 @@ def make(
         study.name: languages.tools(study, {c.release for c in chosen[study.name]}, say)
         for study in studies
     }
-    compiler = toolchains.c_compiler(say)
-    if old_libc or goarch != here:
-        compiler = toolchains.zig(f"{_ARCHES[goarch]}-linux-gnu.{OLD_LIBC}", say)
-    compilers: dict[str, languages.Compiler | None] = {"C compiler": compiler}
-    wanted: dict[Build, Callable[..., Path]] = {}
+    compilers: dict[str, Any] = {
+        languages.of(study).compiles_with: compiler
+        for study in studies
+        if (compiler := tools[study.name].compiler)
+    }
+    if "C compiler" in compilers and (old_libc or goarch != here):
+        target = f"{_ARCHES[goarch]}-linux-gnu.{OLD_LIBC}"
+        compilers["C compiler"] = toolchains.zig(target, say)
+    wanted: dict[Build, tuple[int, Callable[..., Path]]] = {}
     layouts: dict[str, bool] = {}
     for study in studies:
         language, found = languages.of(study), tools[study.name].found
         chosen[study.name] = tuple(c for c in chosen[study.name] if c.release in found)
-        own = compilers.setdefault(language.compiles_with, tools[study.name].compiler)
+        own = compilers.get(language.compiles_with)
         layouts |= {release: language.random_layout(tool) for release, tool in found.items()}
         for case in chosen[study.name]:
-            build = language.build_packed
-            wanted[case.build] = partial(build, case.build, found[case.release], own, goarch)
+            build = partial(language.build_packed, case.build, found[case.release], own, goarch)
+            wanted[case.build] = language.layouts, build
     missing = {go: why for each in tools.values() for go, why in each.missing.items()}
     if not wanted:
         raise MissingTool(f"nothing can be packed: {'; '.join(missing.values())}")
     with writing(output):
         scratch = tempfile.TemporaryDirectory(dir=output.resolve().parent, prefix=".pack-")
     with scratch as folder:
-        binaries = _build(wanted, Path(folder), say)
+        built = _build(wanted, Path(folder), say)
+        made = {"commit": described["commit"], "dirty": described["dirty"]}
+        if compiler := compilers.get("C compiler"):
+            made |= {"c_compiler": compiler.version, "c_compiler_source": compiler.source}
         manifest = {
             "format": FORMAT,
             "goarch": goarch,
             "glibc": _needed_libc(Path(folder).glob("*.test")),
             "budget": budget.name,
-            "made": {
-                "commit": described["commit"],
-                "dirty": described["dirty"],
-                "c_compiler": compiler.version,
-                "c_compiler_source": compiler.source,
-            },
+            "made": made,
             "studies": [written(study, chosen[study.name]) for study in studies],
             "claims": [list(claim) for claim in claims],
             "programs": {p: m for s in studies for p, m in languages.source_hashes(s).items()},
-            "compilers": {kind: own.version for kind, own in compilers.items() if own},
+            "compilers": {kind: own.version for kind, own in compilers.items()},
             "random_layout": layouts,
             "missing": missing,
-            "binaries": binaries,
+            "binaries": {
+                name: {file: digest(path) for file, path in files.items()}
+                for name, files in built.items()
+            },
         }
         say("compressing")
         with writing(output):
-            _write(output, manifest, Path(folder))
-    say(f"{output}: {output.stat().st_size / 1e6:.1f} MB, needs glibc {manifest['glibc']}")
+            _write(output, manifest, built.values())
+    needs = f", needs glibc {manifest['glibc']}" if manifest["glibc"] else ""
+    say(f"{output}: {output.stat().st_size / 1e6:.1f} MB{needs}")
 
 
 def _chosen(study: Experiment, budget: Budget, questions: Questions) -> Iterator[Case]:
@@ -135,50 +139,48 @@ def _chosen(study: Experiment, budget: Budget, questions: Questions) -> Iterator
 
 
 def _build(
-    wanted: Mapping[Build, Callable[..., Path]], folder: Path, say: Callable[[str], None]
-) -> dict[str, dict[str, str]]:
-    """Build each program in every layout; return its files' hashes by name, by build.
+    wanted: Mapping[Build, tuple[int, Callable[..., Path]]],
+    folder: Path,
+    say: Callable[[str], None],
+) -> dict[str, dict[str, Path]]:
+    """Build each program in its number of layouts; return its files by name, by build.
 
-    A Go program is a file; a Java program is a folder, without layouts.
+    A Go program is a file; a Java program is a folder.
     """
     chance = random.SystemRandom()
-    made: dict[str, dict[str, str]] = {}
+    made: dict[str, dict[str, Path]] = {}
 
-    def build(what: Build, layout: int, number: int) -> dict[str, str]:
+    def build(what: Build, number: int) -> dict[str, Path]:
         with tempfile.TemporaryDirectory(dir=folder) as into:
-            built = wanted[what](layout, Path(into), group.run)
+            built = wanted[what][1](chance.randrange(1, 2**31), Path(into), group.run)
             if built.is_file():
                 built = built.replace(folder / f"{key(what)}-{number}.test")
-                return {built.name: digest(built)}
-            place = shutil.copytree(built, folder / what.program, dirs_exist_ok=True)
-            files = (path for path in built.rglob("*") if path.is_file())
-            return {f"{place.name}/{file.relative_to(built)}": digest(file) for file in files}
+                return {built.name: built}
+        files = (path for path in built.rglob("*") if path.is_file())
+        return {f"{what.program}/{path.relative_to(built)}": path for path in files}
 
     with ThreadPoolExecutor(machine.allowed_cpus()) as pool, ProcessGroup() as group:
         jobs = {
-            what: [
-                pool.submit(build, what, chance.randrange(1, 2**31), number)
-                for number in range(1, LAYOUTS + 1)
-            ]
+            what: [pool.submit(build, what, number) for number in range(1, wanted[what][0] + 1)]
             for what in sorted(wanted)
         }
         for i, (what, started) in enumerate(jobs.items(), 1):
-            made[key(what)] = {name: mark for job in started for name, mark in job.result().items()}
+            made[key(what)] = {name: path for job in started for name, path in job.result().items()}
             say(f"built {key(what)} ({i} of {len(jobs)})")
     return made
 
 
 def _needed_libc(binaries: Iterator[Path]) -> str:
-    """The oldest glibc that has every symbol version that the binaries need."""
+    """The oldest glibc that has every symbol version that the binaries need; "" for none."""
     found = {
         (int(major), int(minor))
         for path in binaries
         for major, minor in _GLIBC.findall(path.read_bytes())
     }
-    return ".".join(map(str, max(found, default=(2, 0))))
+    return ".".join(map(str, max(found, default=())))
 
 
-def _write(output: Path, manifest: Mapping[str, Any], folder: Path) -> None:
+def _write(output: Path, manifest: Mapping[str, Any], built: Iterable[Mapping[str, Path]]) -> None:
     package = paths.ROOT / "gccost"
     modules = [package / f"{name}.py" for name in _BELOW] + sorted(package.glob("measuring/*.py"))
     files = {path.relative_to(paths.ROOT).as_posix(): path.read_bytes() for path in modules}
@@ -197,9 +199,9 @@ def _write(output: Path, manifest: Mapping[str, Any], folder: Path) -> None:
             _add(tar, name, data, 0o644)
         # Layouts of one program, and programs of one release, share most of their code. The
         # compressor finds that if they are side by side.
-        binaries = [name for built in manifest["binaries"].values() for name in built]
-        for name in sorted(set(binaries), key=lambda name: (name.split("-")[1:2], name)):
-            _add(tar, f"{PROGRAMS}/{name}", (folder / name).read_bytes(), 0o755)
+        programs = {name: path for each in built for name, path in each.items()}
+        for name in sorted(programs, key=lambda name: (name.split("-")[1:2], name)):
+            _add(tar, f"{PROGRAMS}/{name}", programs[name].read_bytes(), 0o755)
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes, mode: int) -> None:

@@ -2,8 +2,8 @@
 
 It lies in an unpacked pack (see `gccost.measuring.pack`), whose `run` starts it. Rounds,
 samples and the run folder are those of every campaign. Verdicts need libraries, so all claims
-share what is left of the budget after the first rounds. With `--serve` it only takes the
-samples that `gccost.measuring.fleet` asks for.
+whose cases are all measured share what is left of the budget after the first rounds. With
+`--serve` it only takes the samples that `gccost.measuring.fleet` asks for.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def lacks(pack: Mapping[str, Any]) -> dict[str, str]:
     """Why this machine cannot run the pack's programs of some releases, by release."""
     lacking = {}
     for study in map(read_study, pack["studies"]):
-        for release in {case.release for case in study.cases}:
+        for release in study.releases:
             try:
                 languages.of(study).find_packed(release)
             except MissingTool as error:
@@ -152,7 +152,7 @@ def standing(run: Run, pack: Mapping[str, Any]) -> Standing:
     taken = run.reading().samples.values()
     seen = {(sample.full_name, sample.metrics.get("round", 0.0)) for sample in taken}
     rounds = Counter(name for name, _ in seen)
-    open_ = (claim for claim in pack["claims"] if 0 < min(rounds[c] for c in claim) < LOOKS[-1])
+    open_ = (claim for claim in pack["claims"] if min(rounds[c] for c in claim) < LOOKS[-1])
     return Standing(tuple(Want(tuple(claim), 1) for claim in open_))
 
 
@@ -178,10 +178,10 @@ def load(folder: Path) -> dict[str, Any]:
             str(folder),
             f"make a pack for this machine: gccost pack --arch {GOARCH.get(here, 'amd64')}",
         )
-    _check_libc(pack["glibc"], folder)
     files = {name: mark for built in pack["binaries"].values() for name, mark in built.items()}
     _check_files(files, folder)
-    for name in [name for name in files if "/" not in name][:1]:
+    for name in [name for name in files if "/" not in name][:1]:  # not of Java
+        _check_libc(pack["glibc"], folder)
         _check_start(folder / PROGRAMS / name)
     return pack
 

@@ -36,6 +36,11 @@ _FACTS: dict[str, Callable[[Machine, Any], object]] = {
 }
 
 
+def compared(found: Sequence[Machine]) -> list[Machine]:
+    """The machines whose verdicts count; those of test runs are only shown."""
+    return [machine for machine in found if not machine.is_test]
+
+
 def described(found: Sequence[Machine]) -> Markup:
     """A table of the machines, a column each."""
     rows = [
@@ -67,7 +72,7 @@ def side_by_side(found: Sequence[Machine]) -> Markup:
             )
             for row in of
         ]
-        more = [travels(of)] if len(found) > 1 else []
+        more = [travels([m.rows[key] for m in compared(found)])] if len(found) > 1 else []
         rows.append([f"{key[0]}, {of[0].toolchain}", of[0].held_to, *cells, *more])
     header = ["claim", "published", *(machine.label for machine in found)]
     return tables.table([*header, "verdicts"] if len(found) > 1 else header, rows)
@@ -84,14 +89,14 @@ def travel(found: Sequence[Machine]) -> dict[str, list[str]]:
     """The claims on their releases, by how their verdicts agree between the machines."""
     agreed: dict[str, list[str]] = {}
     for key in keys(found):
-        rows = [machine.rows[key] for machine in found]
-        agreed.setdefault(travels(rows), []).append(f"{key[0]} on {rows[0].toolchain}")
+        rows = [machine.rows[key] for machine in compared(found)]
+        agreed.setdefault(travels(rows), []).append(f"{key[0]} on {found[0].rows[key].toolchain}")
     return agreed
 
 
 def agreement(found: Sequence[Machine]) -> Prose:
     """How the verdicts agree, in words."""
-    if len(found) < 2:
+    if len(compared(found)) < 2:
         return Prose("One machine was recorded, so there is nothing to compare yet.")
     agreed = travel(found)
     lines = [
@@ -126,7 +131,7 @@ def forest(found: Sequence[Machine]) -> Drawing | None:
                     data={"claim": key[0], "go": key[1], "machine": label, "unit": "ratio"},
                 )
             )
-        whole = [m.rows[key].estimate for m in found if not m.is_test and m.label in measured]
+        whole = [m.rows[key].estimate for m in compared(found) if m.label in measured]
         mean = stats.random_effects(whole)
         if mean.samples:
             points.append(
@@ -144,7 +149,7 @@ def forest(found: Sequence[Machine]) -> Drawing | None:
         points,
         f"Of {sum(counts)} verdicts that two or more machines decide, {sum(counts[:2])} are the "
         f"same, and {counts[2]} depend on the machine"
-        if len(found) > 1
+        if len(compared(found)) > 1
         else "One machine was recorded; add others to compare them",
         "ratio (log scale); diamond: published\n"
         "all machines: random-effects mean with its 95 % interval",
