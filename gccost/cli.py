@@ -194,6 +194,7 @@ def replay(*, opens: bool) -> None:
     Needs neither Go nor a C compiler. Rewrites the notebooks and the README's picture in
     notebooks/; if nothing has changed, they are identical to the byte.
     """
+    _recorded()
     settings = Settings("replay")
     with runs.exclusive(paths.report(), "writing the report"):
         executed = _execute(_notebooks(settings), paths.NOTEBOOKS, settings)
@@ -304,7 +305,10 @@ def explain(profile: str, as_json: bool) -> None:
 @click.option("--arch", default="", help="The target's processor: amd64 or arm64.")
 @click.option("--old-libc", is_flag=True, help=f"Link for glibc {pack.OLD_LIBC}, with Zig.")
 @click.option(
-    "--output", type=click.Path(path_type=Path), default="gccost-pack.tar.xz", show_default=True
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default="gccost-pack.tar.xz",
+    show_default=True,
 )
 def pack_it(
     names: tuple[str, ...], budget_name: str, arch: str, old_libc: bool, output: Path
@@ -376,19 +380,20 @@ def campaign_on_many(
 
 
 @main.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("given", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @click.option("--main", "as_main", is_flag=True, help="Let the chapters show its machine.")
-def add(run: Path, as_main: bool) -> None:
-    """Check a run (a folder or an archive) and copy it to data/reference.
+def add(given: tuple[Path, ...], as_main: bool) -> None:
+    """Check runs (folders or archives) and copy them to data/reference.
 
     The chapters show the newest run of one machine; chapter 11 shows every machine.
     Rejects a run that is damaged or was measured with other sources. A run that the chapters would
     show is also rejected if its machine was disturbed, or slower than similar ones.
     """
-    copy, caveats = reference.add(run, list(STUDIES.values()), main=as_main)
-    for caveat in caveats:
-        _say(f"caveat: {caveat}")
-    click.echo(f"added: {copy.name}")
+    for run in given:
+        copy, caveats = reference.add(run, list(STUDIES.values()), main=as_main)
+        for caveat in caveats:
+            _say(f"caveat: {caveat}")
+        click.echo(f"added: {copy.name}")
 
 
 @main.command()
@@ -401,7 +406,7 @@ def compare(folders: tuple[Path, ...], csv: Path | None) -> None:
     are the p-value of the differences between the runs, and whether the decided verdicts
     agree.
     """
-    groups = [[Run(folder)] for folder in folders] or by_machine(reference.recorded())
+    groups = [[Run(folder)] for folder in folders] or by_machine(_recorded())
     found = machines(groups, list(STUDIES.values()))
     for name, values in _differences(found):
         click.echo(f"{name} differs: {values}")
@@ -413,7 +418,8 @@ def compare(folders: tuple[Path, ...], csv: Path | None) -> None:
         rows = [machine.rows[key] for machine in found]
         shown = [f"{f'{rounding.interval(r.estimate, r.unit)} {r.verdict}':>42}" for r in rows]
         chances[key] = stats.heterogeneity([r.estimate for r in rows])
-        told = f"{rounding.plain(chances[key]):>8}  {travels(rows)}"
+        p = "<0.001" if chances[key] < 0.001 else rounding.plain(chances[key])
+        told = f"{p:>8}  {travels(rows)}"
         click.echo(" ".join([f"{key[0]:<6} {key[1]:<12}", *shown, told]))
     if csv is not None:
         tables = [
@@ -425,6 +431,17 @@ def compare(folders: tuple[Path, ...], csv: Path | None) -> None:
         together = pd.concat(tables, axis=1)
         together["p"] = [rounding.written(p) for p in chances.values()]
         write_whole(csv, together.to_csv(lineterminator="\n").encode())
+
+
+def _recorded() -> list[Run]:
+    """The recorded runs. Raises GccostError if there are none."""
+    if found := reference.recorded():
+        return found
+    raise GccostError(
+        "there is no recorded run",
+        str(paths.reference()),
+        "git checkout data/reference, or set GCCOST_REFERENCE to their folder",
+    )
 
 
 def _differences(found: Sequence[Machine]) -> Iterator[tuple[str, str]]:

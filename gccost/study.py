@@ -285,7 +285,7 @@ def _replayed(of: Study, notices: tuple[str, ...]) -> OpenStudy:
         notices += (f"{of.name} has not been recorded yet; measure it with {how}.",)
     notices += runs.skipped(paths.reference())
     then, now = run.manifest()["programs"], languages.source_hashes(of)
-    if any(then.get(program) != mark for program, mark in now.items()):
+    if any(then.get(program, mark) != mark for program, mark in now.items()):
         notices += ("The measured programs have changed since this run was recorded.",)
     return OpenStudy("replay", Recording.load(of, run), notices)
 

@@ -214,6 +214,7 @@ def cut(folder: Path) -> None:
         (changed(goarch="s390x"), "the pack is for Linux on s390x"),
         (changed(glibc="2.999"), r"need glibc 2\.999 or newer, this machine has glibc"),
         (changed(format=0), "the pack has format 0"),
+        (lambda folder: (folder / "pack.json").write_text("[1]"), "the pack cannot be read"),
         (cut, "the program is damaged"),
         (lambda folder: (folder / "pack.json").write_text("{"), "the pack cannot be read"),
         (lambda folder: next((folder / "programs").iterdir()).unlink(), "cannot be read"),
@@ -241,6 +242,14 @@ def test_a_disk_without_exec_is_named(unpacked: Path) -> None:
     assert done.returncode == 1
     assert "no program can be started here: Permission denied" in done.stderr
     assert "not mounted noexec" in done.stderr
+
+
+def test_an_argument_of_run_is_refused(unpacked: Path) -> None:
+    command = [bare_python(unpacked.parent), unpacked / "gccost/measuring/packed.py", "--help"]
+    environment = {"PATH": os.defpath, "PYTHONPATH": str(unpacked)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "usage: ./run" in done.stderr
 
 
 def test_an_old_python_is_named(unpacked: Path, tmp_path: Path) -> None:

@@ -89,4 +89,4 @@ def travels(rows: Sequence[Row | None]) -> str:
         return "decided on one machine only" if labels else "undecided"
     if len(set(labels)) > 1:
         return "depends on the machine"
-    return "holds on all" if labels[0] is Label.HOLDS else "fails on all"
+    return "holds where decided" if labels[0] is Label.HOLDS else "fails where decided"

@@ -302,6 +302,7 @@ def measure(
 
     Raises GccostError if the archive is no pack or the scheduler cannot be reached or goes away.
     """
+    read(archive)  # before anything is waited for
     try:
         client = Client(scheduler, security=security, timeout=CONNECT_SECONDS)
         return _Fleet(client, archive, say).measure(machines, wait)

@@ -168,9 +168,9 @@ def load(folder: Path) -> dict[str, Any]:
     path = folder / "pack.json"
     try:
         pack: dict[str, Any] = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        check_format(pack, str(path))
+    except (OSError, ValueError, AttributeError) as error:
         raise GccostError(f"the pack cannot be read: {error}", str(path), _UNPACK) from None
-    check_format(pack, str(path))
     here = platform.machine()
     if platform.system() != "Linux" or GOARCH.get(here) != pack["goarch"]:
         raise GccostError(
@@ -180,7 +180,7 @@ def load(folder: Path) -> dict[str, Any]:
         )
     files = {name: mark for built in pack["binaries"].values() for name, mark in built.items()}
     _check_files(files, folder)
-    for name in [name for name in files if "/" not in name][:1]:  # not of Java
+    if name := next((name for name in files if "/" not in name), None):  # not of Java
         _check_libc(pack["glibc"], folder)
         _check_start(folder / PROGRAMS / name)
     return pack
@@ -342,4 +342,6 @@ def _answer(mine: PackedPlan, name: str, program: str, scratch: Path) -> dict[st
 
 
 if __name__ == "__main__":
-    sys.exit(serve() if sys.argv[1:] == ["--serve"] else main())
+    if sys.argv[1:] not in ([], ["--serve"]):
+        sys.exit("usage: ./run, without arguments; see the comments in it")
+    sys.exit(serve() if sys.argv[1:] else main())

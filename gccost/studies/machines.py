@@ -79,8 +79,8 @@ def side_by_side(found: Sequence[Machine]) -> Markup:
 
 
 _SHARED = {
-    "holds on all": "**Hold on every machine that decides them**",
-    "fails on all": "**Do not hold on any machine that decides them**",
+    "holds where decided": "**Hold on every machine that decides them**",
+    "fails where decided": "**Do not hold on any machine that decides them**",
     "depends on the machine": "**Depend on the machine**",
 }
 
