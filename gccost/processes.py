@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ class ProcessGroup:
             stderr=subprocess.DEVNULL,
             process_group=0,
         )
+        self._starting, self._ended = threading.Lock(), False
         return self
 
     def __exit__(
@@ -36,21 +38,30 @@ class ProcessGroup:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        # A process that another thread starts between the kill and the keeper's end would stay.
+        with self._starting:
+            self._ended = True
         self._end_all()
         assert self._keeper.stdin is not None
         self._keeper.stdin.close()
         self._keeper.wait()
 
     def start(self, command: list[str], **options: Any) -> subprocess.Popen[str]:
-        """Like subprocess.Popen, with text streams and no input."""
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            errors="replace",
-            process_group=self._keeper.pid,
-            **options,
-        )
+        """Like subprocess.Popen, with text streams and no input.
+
+        Raises ProcessLookupError if the group has ended.
+        """
+        with self._starting:
+            if self._ended:
+                raise ProcessLookupError("the process group has ended")
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                text=True,
+                errors="replace",
+                process_group=self._keeper.pid,
+                **options,
+            )
 
     def run(
         self, command: list[str], *, limit: float | None = None, **options: Any

@@ -31,6 +31,7 @@ from gccost.measuring import (
     runs,
     toolchains,
 )
+from gccost.processes import ProcessGroup
 
 # Stops in the middle of writing a result, as a kill may do.
 HALF_A_LINE = """
@@ -88,6 +89,21 @@ def test_measuring_resumes_after_a_signal(
     assert_complete(run)
     assert {p.name for p in tools.runs.iterdir()} == {".lock", run.name}
     assert list((tools.folder / "tmp").iterdir()) == []
+
+
+def test_no_process_starts_while_its_group_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = []
+
+    def kill(*given: Any, kill: Any = os.killpg) -> None:
+        kill(*given)
+        with pytest.raises(ProcessLookupError):
+            group.start(["sleep", "60"])
+        killed.append(given)
+
+    monkeypatch.setattr(os, "killpg", kill)
+    with ProcessGroup() as group:
+        pass
+    assert killed
 
 
 def test_a_second_ctrl_c_changes_nothing(tools: FakeTools) -> None:
