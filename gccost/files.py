@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -60,12 +59,3 @@ def make_once(folder: Path, fill: Callable[[Path], None]) -> Path:
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
     return folder
-
-
-def hash_of(paths: Iterable[Path], root: Path) -> str:
-    """The hex SHA-256 of files, in order: their paths below `root`, and their content."""
-    digest = hashlib.sha256()
-    for path in paths:
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
-        digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()

@@ -463,6 +463,41 @@ def test_a_case_too_large_for_the_memory_is_capped_and_says_so(sampler: Sampler)
     assert set(capped["n"]) == {scaled // 2}
 
 
+_SOURCE = """// Package a is measured.
+package a
+
+/*
+#include <stdlib.h>
+*/
+import "C"
+
+// Work works.
+func Work() { work() } // at once
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "counts"),
+    [
+        ("// Work works.", "// Work does the work.\n// All of it.", False),
+        ("// Work works.", "\t/** Work works.\n\t * @return nothing\n\t */\n", False),
+        ("// Work works.", "//go:noinline", True),
+        ("// Package a is measured.", "// +build linux", True),
+        ("#include <stdlib.h>", "#include <malloc.h>", True),
+        ("func Work() { work() }", "func Work() { work(); work() }", True),
+    ],
+)
+def test_only_a_comment_changes_without_a_new_recording(
+    tmp_path: Path, line: str, instead: str, counts: bool
+) -> None:
+    path = tmp_path / "a.go"
+    path.write_text(_SOURCE)
+    before = builds.hash_of_code([path], tmp_path)
+    assert line in _SOURCE
+    path.write_text(_SOURCE.replace(line, instead))
+    assert (builds.hash_of_code([path], tmp_path) != before) is counts
+
+
 def test_a_program_is_its_own_sources_and_those_that_it_imports() -> None:
     files = builds.sources("parallel")
     assert {path.parent.name for path in files} == {

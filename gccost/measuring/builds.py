@@ -29,6 +29,8 @@ _NAME = re.compile(r"^module (\S+)$", re.MULTILINE)
 _MODULE = re.compile(r"^replace (\S+) => \./(\S+)$", re.MULTILINE)  # a module in a folder
 # go.mod's lines on such modules affect only the programs that import them.
 _OF_MODULES = re.compile(rb"^(?:require|replace) .*\n", re.MULTILINE)
+# Neither directives (//go:embed, // +build) nor C code for cgo (/*).
+_COMMENTS = re.compile(rb"^\s*(?://(?: (?!\+build).*)?|/\*\*(?s:.*?)\*/)?\s*\n", re.MULTILINE)
 _SUFFIXES = (".go", ".c", ".h", ".mod", ".sum", ".txt")
 BUILD_SECONDS = 600  # after which a build counts as hung
 
@@ -81,19 +83,24 @@ def fetch_modules(programs: Iterable[str], run: Run = processes.run) -> None:
 
 
 def source_hash(programs: list[str]) -> str:
-    """The hex hash of these programs' sources."""
+    """The hex hash of these programs' code."""
+    files = (path for program in sorted(programs) for path in sources(program))
+    return hash_of_code(files, paths.GOSRC)
+
+
+def hash_of_code(files: Iterable[Path], root: Path) -> str:
+    """The hex SHA-256 of source files, in order: their paths below `root`, and their code.
+
+    Comments on lines of their own and empty lines do not count: a comment can be corrected
+    without measuring again. Nor do go.mod's lines on other modules, which only affect the
+    programs that import them.
+    """
     digest = hashlib.sha256()
-    for program in sorted(programs):
-        for path in sources(program):
-            digest.update(path.relative_to(paths.GOSRC).as_posix().encode() + b"\0")
-            digest.update(_own(path) + b"\0")
+    for path in files:
+        ignored = _OF_MODULES if path.name == "go.mod" else _COMMENTS
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
+        digest.update(ignored.sub(b"", path.read_bytes()).rstrip() + b"\0")
     return digest.hexdigest()
-
-
-def _own(path: Path) -> bytes:
-    """A source file's content without the parts that affect only other programs."""
-    text = path.read_bytes()
-    return _OF_MODULES.sub(b"", text).rstrip() + b"\n" if path.name == "go.mod" else text
 
 
 def shuffles_layout(toolchain: Toolchain) -> bool:

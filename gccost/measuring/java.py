@@ -21,8 +21,9 @@ from types import MappingProxyType
 
 from gccost import paths, processes
 from gccost.errors import failed_build, no_room
-from gccost.files import hash_of, make_once
+from gccost.files import make_once
 from gccost.measuring import benchfmt, jdks, toolchains
+from gccost.measuring.builds import hash_of_code
 from gccost.measuring.cases import Case
 from gccost.measuring.jdks import Javac, Jdk
 from gccost.measuring.samples import SAMPLE_SECONDS, complete, failure, inherited, only, parsed
@@ -81,9 +82,9 @@ def sources(program: str) -> list[Path]:
 
 
 def source_hash(programs: Iterable[str]) -> str:
-    """The hex hash of these programs' sources."""
+    """The hex hash of these programs' code."""
     files = (path for program in sorted(programs) for path in sources(program))
-    return hash_of(files, paths.JAVASRC)
+    return hash_of_code(files, paths.JAVASRC)
 
 
 def build(
