@@ -155,7 +155,7 @@ def measure(budget_name: str, only: str) -> None:
 @_only
 @_open
 def report(budget_name: str, only: str, *, opens: bool) -> None:
-    """Measure missing samples, run the notebooks, and write report/index.html."""
+    """Measure what is missing and write report/index.html."""
     settings = Settings("measure", budget(budget_name), only)
     with runs.exclusive(paths.report(), "writing the report"):
         if not _measure(settings):
@@ -173,9 +173,9 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
 )
 @_budget
 def precision(seconds: float, budget_name: str) -> None:
-    """Measure how well independent measurements agree, by our method and others.
+    """Measure how well independent measurements agree.
 
-    Measures one ratio eight times by each method, on a quiet machine and while
+    Measures one ratio eight times by our method and by others, on a quiet machine and while
     another process keeps a core busy. Takes about 20 minutes.
     """
     plan = campaign.plan([declared("precision")], budget(budget_name), say=_say)
@@ -214,7 +214,7 @@ def html(*, opens: bool) -> None:
 
 @main.command()
 def figures() -> None:
-    """Write the five charts that tell the story to report/figures, as PNG and SVG."""
+    """Write the five main charts to report/figures, as PNG and SVG."""
     from gccost import study
 
     results = study.open_results()
@@ -250,7 +250,10 @@ def fetch(only: str) -> None:
 
 @main.command()
 def remove() -> None:
-    """Remove the downloaded Go releases, and say how much disk space that frees."""
+    """Remove the downloaded Go releases.
+
+    Says how much disk space that frees.
+    """
     freed = toolchains.remove()
     for version, size in freed.items():
         click.echo(f"removed Go {version}: {rounding.mebibytes(size)}")
@@ -260,26 +263,32 @@ def remove() -> None:
 @main.command()
 @click.argument("version")
 def release(version: str) -> None:
-    """Add a Go release, such as 1.28.1, to data/releases.csv; the newest is today's."""
+    """Add a Go release, such as 1.28.1, to data/releases.csv.
+
+    The newest release in that table is used as today's Go.
+    """
     click.echo(f"added: {toolchains.pin(version, _say)}")
 
 
 @main.command()
 def kernel() -> None:
-    """Build the Go kernel and register it for JupyterLab, unless that is done."""
+    """Build the Go kernel and register it for JupyterLab."""
     click.echo(f"the Go kernel is in {os.path.relpath(gokernel.make(_say))}")
 
 
 @main.command()
 def live() -> None:
-    """Run the Go notebooks again and store their output, which replay shows unchanged."""
+    """Run the Go notebooks again and store their output.
+
+    Replay shows that output unchanged.
+    """
     gokernel.make(_say)
     _execute(_go_notebooks(), paths.NOTEBOOKS, Settings("measure"))
 
 
 @main.command()
 def doctor() -> None:
-    """List what was found and what is missing, how it affects the report, and how to fix it."""
+    """List what is missing, what it affects, and how to fix it."""
     click.echo(examination.render(examination.examine()))
 
 
@@ -287,7 +296,9 @@ def doctor() -> None:
 @click.argument("profile")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object, for programs.")
 def explain(profile: str, as_json: bool) -> None:
-    """Show what finalizers, cleanups and weak pointers cost in a Go CPU profile.
+    """Show what automatic cleanup costs in a Go CPU profile.
+
+    Counts the time of finalizers, cleanups and weak pointers, and says what registers them.
 
     PROFILE is a file, such as go test -cpuprofile writes, or a URL of net/http/pprof on
     a loopback address, such as http://localhost:6060/debug/pprof/profile?seconds=10.
@@ -313,7 +324,7 @@ def explain(profile: str, as_json: bool) -> None:
 def pack_it(
     names: tuple[str, ...], budget_name: str, arch: str, old_libc: bool, output: Path
 ) -> None:
-    """Pack the programs and the sampler, to measure on a machine without tools.
+    """Pack the programs, to measure on a machine without tools.
 
     On that machine: tar -xf gccost-pack.tar.xz && gccost-pack/run. It needs Linux with
     glibc, Python 3.11 or later, and a JDK for the Java programs. Copy the archive that it
@@ -351,12 +362,13 @@ def _tls(name: str, what: str) -> Callable[[Command], Command]:
 def campaign_on_many(
     archive: IO[bytes], scheduler: str, machines: int, wait: float, **tls: str | None
 ) -> None:
-    """Measure a pack on many machines, which are the workers of a Dask scheduler.
+    """Measure a pack on many machines, with Dask.
 
-    Start a worker on each machine with: dask worker ADDRESS --nthreads 1 --resources bench=1.
-    It needs Dask and no compiler; it gets PACK (gccost-pack.tar.xz) from here, or uses the
-    unpacked one that its variable GCCOST_PACK names. Every machine gets a run of its own in
-    data/runs/machines. The same command resumes an interrupted campaign.
+    The machines are the workers of a Dask scheduler. Start a worker on each machine with:
+    dask worker ADDRESS --nthreads 1 --resources bench=1. It needs Dask and no compiler; it
+    gets PACK (gccost-pack.tar.xz) from here, or uses the unpacked one that its variable
+    GCCOST_PACK names. Every machine gets a run of its own in data/runs/machines. The same
+    command resumes an interrupted campaign.
     """
     from distributed import Security
 
@@ -383,11 +395,12 @@ def campaign_on_many(
 @click.argument("given", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @click.option("--main", "as_main", is_flag=True, help="Let the chapters show its machine.")
 def add(given: tuple[Path, ...], as_main: bool) -> None:
-    """Check runs (folders or archives) and copy them to data/reference.
+    """Check runs and copy them to data/reference.
 
-    The chapters show the newest run of one machine; chapter 11 shows every machine.
-    Rejects a run that is damaged or was measured with other sources. A run that the chapters would
-    show is also rejected if its machine was disturbed, or slower than similar ones.
+    A RUN is a folder or an archive. The chapters show the newest run of one machine;
+    chapter 11 shows every machine. Rejects a run that is damaged or was measured with other
+    sources. A run that the chapters would show is also rejected if its machine was
+    disturbed, or slower than similar ones.
     """
     for run in given:
         copy, caveats = reference.add(run, list(STUDIES.values()), main=as_main)
@@ -400,7 +413,7 @@ def add(given: tuple[Path, ...], as_main: bool) -> None:
 @click.argument("folders", nargs=-1, metavar="[RUN]...", type=click.Path(path_type=Path))
 @click.option("--csv", type=click.Path(path_type=Path), help="Also write the comparison here.")
 def compare(folders: tuple[Path, ...], csv: Path | None) -> None:
-    """Compare runs: each claim's estimate and verdict in each of them.
+    """Compare the estimates and verdicts of several runs.
 
     Without a RUN, compares the recorded machines. Runs are never pooled. The last columns
     are the p-value of the differences between the runs, and whether the decided verdicts

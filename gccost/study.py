@@ -338,17 +338,18 @@ def say(*paragraphs: str) -> None:
 
 @dataclass(frozen=True)
 class Results:
-    """Every recorded study, for the results notebook."""
+    """The studies of a report, for the results notebook; `chosen` includes those without a run."""
 
     studies: tuple[OpenStudy, ...]
+    chosen: tuple[Study, ...] = tuple(STUDIES.values())
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The complete ledger."""
-        return ledger.rows({s.study.name: s.recording for s in self.studies}, STUDIES.values())
+        """The ledger of the chosen studies."""
+        return ledger.rows({s.study.name: s.recording for s in self.studies}, self.chosen)
 
     def ledger(self) -> Markup:
-        """The complete ledger as a table."""
+        """The ledger as a table."""
         return results.ledger(self.rows)
 
     def first_screen(self) -> Markup:
@@ -419,13 +420,14 @@ def open_machines(settings: Settings | None = None) -> Machines:
 def open_results(settings: Settings | None = None) -> Results:
     """Open every study that has a run, without measuring."""
     settings = settings or Settings.read()
-    chosen = [declared(settings.only)] if settings.only else STUDIES.values()
+    chosen = (declared(settings.only),) if settings.only else tuple(STUDIES.values())
     return Results(
         tuple(
             _without_measuring(of, settings)
             for of in chosen
             if settings.only or is_shown(of, settings.mode)
-        )
+        ),
+        chosen,
     )
 
 

@@ -284,7 +284,9 @@ def test_a_reader_that_goes_away_gets_no_traceback(tools: FakeTools) -> None:
     [
         (("measure", "--budget=quik"), "tiny, quick, standard, thorough"),
         (("measure", "--only=lemur"), "lemire"),
-        (("compare", "nowhere", "nowhere"), "name a run folder"),
+        (("compare", "nowhere", "nowhere"), "name a run's folder"),
+        (("compare", "README.md", "README.md"), "unpack an archive first"),
+        (("add", "gccost"), "name a run, such as data/runs/"),
     ],
 )
 def test_an_invalid_name_lists_the_valid_ones(arguments: tuple[str, ...], said: str) -> None:
@@ -296,3 +298,6 @@ def test_an_invalid_name_lists_the_valid_ones(arguments: tuple[str, ...], said: 
 def test_every_command_explains_itself() -> None:
     for command in cli.main.commands:
         assert len(gccost(command, "--help").stdout.splitlines()) > 5, command
+    summaries = gccost("--help").stdout.partition("Commands:")[2]
+    assert summaries
+    assert "..." not in summaries  # for one that is too long for its line

@@ -580,6 +580,12 @@ def test_with_half_of_the_studies_missing_the_others_are_shown(tmp_path: Path) -
     assert all(other.startswith(("not measured", "needs")) for other in others)
 
 
+def test_with_one_study_chosen_only_its_claims_are_counted() -> None:
+    documents = {row.document for row in open_results(Settings("replay", only="lemire")).rows}
+    assert documents == {"lemire"}
+    assert documents < {row.document for row in open_results(Settings("replay")).rows}
+
+
 def test_with_no_study_at_all_there_is_still_a_page(tmp_path: Path) -> None:
     results = Results(())
     assert "not measured" in results.first_screen().html

@@ -179,7 +179,7 @@ def test_offline_a_missing_release_is_named_with_the_fix(monkeypatch, tmp_path):
     monkeypatch.setattr(toolchains, "GO_RELEASES", {"1.2.3": {}})
     toolchains._user_settings.cache_clear()
     told = []
-    with pytest.raises(MissingTool, match=r"Go 1\.2\.3: cannot be fetched .*make measure"):
+    with pytest.raises(MissingTool, match=r"Go 1\.2\.3: cannot be fetched .*when online"):
         toolchains.fetch("1.2.3", told.append)
     assert told == ["Go 1.2.3: about 100 MB to download, 400 MB on disk"]
 

@@ -156,7 +156,8 @@ def _unpacked(archive: Path, into: Path) -> Path:
 
 def _check_name(run: str, name: str, kind: str, source: Path) -> None:
     if not _NAME.fullmatch(run):
-        raise GccostError(f"{run!r} is not the name of a run", str(source), _AGAIN)
+        hint = "name a run, such as data/runs/20261122T175855-4b5c7f, or its archive"
+        raise GccostError(f"{run!r} is not the name of a run", str(source), hint)
     folders = {"", "profiles", "gctraces", "slices"}
     fits = name in folders if kind == "a folder" else not kind and _FILES.fullmatch(name)
     if not fits:

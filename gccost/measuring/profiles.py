@@ -21,7 +21,7 @@ from gccost.errors import GccostError
 
 # The errors of an unreadable, truncated or damaged gzipped file.
 _UNREADABLE = (OSError, EOFError, zlib.error)
-UNDECODABLE = (DecodeError, KeyError, IndexError, ValueError)
+UNDECODABLE = (KeyError, IndexError, ValueError)
 
 # message -> field -> (number in profile.proto, type, repeated)
 _SCHEMA: dict[str, dict[str, tuple[int, str, bool]]] = {
@@ -104,7 +104,10 @@ def read(path: Path) -> Profile:
 def decode(data: bytes) -> Profile:
     """Decode a profile.proto that is not gzipped; one of UNDECODABLE if it is no CPU profile."""
     message = _message()()
-    message.ParseFromString(data)
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        raise ValueError("it is not in the format profile.proto, or is damaged") from None
     samples = list(_stacks(message))
     named = tuple((stack, time) for stack, time in samples if any(stack))
     return Profile(named, sum(time for stack, time in samples if not any(stack)))

@@ -59,7 +59,9 @@ class Run:
             manifest: Any = decode(path.read_bytes())
         except OSError as error:
             raise GccostError(
-                f"the run cannot be read: {error.strerror}", str(path), "name a run folder"
+                f"the run cannot be read: {error.strerror}",
+                str(path),
+                "name a run's folder; unpack an archive first",
             ) from None
         except (ValueError, RecursionError) as error:
             raise GccostError(f"this is not JSON: {error}", str(path), _RESTORE) from None

@@ -245,7 +245,7 @@ def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
         raise MissingTool(
             f"cannot be fetched from the Go module proxy ({_first_line(why)})",
             f"Go {version}",
-            "run `make measure` when online",
+            "if go.dev/dl has it, run the command again when online",
         )
     _check_sum(version, answer["Sum"], Path(answer["Dir"]))
     return answer["Sum"], Path(answer["Dir"])
