@@ -117,7 +117,7 @@ def main() -> None:
     """Simulate campaigns of growing size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("machines", type=int, nargs="*", default=[1, 10, 100, 1000])
-    packed.Lines.__call__ = lambda *_: None  # type: ignore[method-assign]
+    packed.PrintedProgress.__call__ = lambda *_: None  # type: ignore[method-assign]
     archive = archived()
     for count in parser.parse_args().machines:
         simulate(count, archive)

@@ -220,11 +220,13 @@ def figures() -> None:
     results = study.open_results()
     charts = [results.chart()]
     for name in STORY:
-        of = next((s for s in results.studies if name in {c.name for c in s.study.charts}), None)
-        if of is None:
+        opened = next(
+            (s for s in results.studies if name in {c.name for c in s.study.charts}), None
+        )
+        if opened is None:
             _say(f"{name} is skipped: its study has no run")
         else:
-            charts.append(of.chart(name))
+            charts.append(opened.chart(name))
     into = paths.report() / "figures"
     for number, chart in enumerate(charts, 1):
         write_whole(into / f"{number}-{chart.name}.svg", chart.picture.encode())
@@ -330,7 +332,9 @@ def pack_it(
     glibc, Python 3.11 or later, and a JDK for the Java programs. Copy the archive that it
     writes back, and add it here with gccost add.
     """
-    chosen = [declared(name) for name in names] or [of for of in STUDIES.values() if not of.command]
+    chosen = [declared(name) for name in names] or [
+        study for study in STUDIES.values() if not study.command
+    ]
     limit = budget(budget_name)
     found = questions(chosen, limit)
     pack.make(chosen, limit, found, asked(chosen), output, arch, old_libc, _say)
@@ -460,7 +464,7 @@ def _recorded() -> list[Run]:
 def _differences(found: Sequence[Machine]) -> Iterator[tuple[str, str]]:
     described = [machine.description for machine in found]
     for name in sorted(set.intersection(*map(set, described))):
-        values = [str(of[name]) for of in described]
+        values = [str(description[name]) for description in described]
         if name not in ("load", "memory_available", "swap_used") and len(set(values)) > 1:
             yield name, " and ".join(values)
 
@@ -477,11 +481,13 @@ def _measure(settings: Settings) -> bool:
     limit, chosen = settings.budget, _chosen(settings)
     for what in runs.skipped(paths.runs()):
         _say(what)
-    together = [of for of in chosen if not of.command or (settings.only and of.on_request)]
-    for of in chosen:
-        if of not in together:
-            _say(f"{of.name} has its own command, {of.command}; its newest run is shown")
-        elif of.on_request and (what := toolchains.absent(of.releases)):
+    together = [
+        study for study in chosen if not study.command or (settings.only and study.on_request)
+    ]
+    for study in chosen:
+        if study not in together:
+            _say(f"{study.name} has its own command, {study.command}; its newest run is shown")
+        elif study.on_request and (what := toolchains.absent(study.releases)):
             _say(what)
     if not together:
         return True
@@ -494,7 +500,7 @@ def _measure(settings: Settings) -> bool:
     except MissingTool as error:
         _say(f"nothing can be measured. {error}")
         return False
-    lacking = [of.name for of in together if not run.holds(of.name)]
+    lacking = [study.name for study in together if not run.holds(study.name)]
     for name in lacking:
         _say(f"{name} is skipped: {'; '.join(plan.tools[name].missing.values())}")
     done = run.manifest()["finished"]
@@ -515,15 +521,15 @@ def _progress(name: str) -> AbstractContextManager[campaign.Progress]:
 
 def _notebooks(settings: Settings) -> list[Path]:
     """The notebooks to show, in order: the results first, then chapters with recordings."""
-    from gccost import study
+    from gccost.study import is_shown
 
     chapters = {"00-results"} if settings.only else {"00-results", "11-machine-by-machine"}
-    for of in _chosen(settings):
-        if study.is_shown(of, settings.mode):
-            chapters.add(of.chapter)
+    for study in _chosen(settings):
+        if is_shown(study, settings.mode):
+            chapters.add(study.chapter)
         else:
-            how = of.command or f"make measure ONLY={of.name}"
-            _say(f"{of.chapter} is skipped; measure it with {how}")
+            how = study.command or f"make measure ONLY={study.name}"
+            _say(f"{study.chapter} is skipped; measure it with {how}")
     found = [p for p in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
     return found if settings.only else found + _go_notebooks()
 

@@ -87,10 +87,10 @@ def nothing(width: Width = SHOWN) -> Estimate:
     return Estimate(nan, -inf, inf, 0, 0, width.confidence)
 
 
-def around(value: float, half: float, of: Sequence[Estimate]) -> Estimate:
+def around(value: float, half: float, estimates: Sequence[Estimate]) -> Estimate:
     """An estimate of half-width `half`, computed from estimates of one confidence."""
-    samples, rounds = min(e.samples for e in of), min(e.rounds for e in of)
-    return Estimate(value, value - half, value + half, samples, rounds, of[0].confidence)
+    samples, rounds = min(e.samples for e in estimates), min(e.rounds for e in estimates)
+    return Estimate(value, value - half, value + half, samples, rounds, estimates[0].confidence)
 
 
 def floor(quantiles: ArrayLike, rounds: ArrayLike) -> Cost:

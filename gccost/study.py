@@ -49,19 +49,21 @@ from gccost.studies.weimer import java_and_go
 SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
 
 
-def reference(of: Study) -> Run:
+def reference(study: Study) -> Run:
     """The preferred recorded run that holds a study (see `gccost.judging.reference`).
 
     If none does, the preferred run of all.
     """
     found = recorded()
     for run in reversed(found):
-        if run.holds(of.name):
+        if run.holds(study.name):
             return run
     if found:
         return found[-1]
     raise GccostError(
-        f"no recorded run holds {of.name}", str(paths.reference()), f"make measure ONLY={of.name}"
+        f"no recorded run holds {study.name}",
+        str(paths.reference()),
+        f"make measure ONLY={study.name}",
     )
 
 
@@ -230,38 +232,38 @@ def open_study(name: str, settings: Settings | None = None) -> OpenStudy:
     study, no other is measured.
     """
     settings = settings or Settings.read()
-    of = declared(name)
-    if of.command or settings.mode == "replay" or settings.only not in ("", name):
-        return _without_measuring(of, settings)
+    study = declared(name)
+    if study.command or settings.mode == "replay" or settings.only not in ("", name):
+        return _without_measuring(study, settings)
     try:
-        plan = _plan(of, settings)
-        with progress.bar(f"{of.name}, {plan.budget.name} budget") as watched:
+        plan = _plan(study, settings)
+        with progress.bar(f"{study.name}, {plan.budget.name} budget") as watched:
             run = campaign.measure(plan, watched)
         notices = tuple(
             f"{toolchains.title(go)} was not measured. {why}" for go, why in plan.missing.items()
         )
         notices += runs.skipped(paths.runs())
-        return OpenStudy("measure", Recording.load(of, run), notices)
+        return OpenStudy("measure", Recording.load(study, run), notices)
     except MissingTool as error:
         return _replayed(
-            of, (f"Measuring is not possible here, so a recorded run is shown. {error}",)
+            study, (f"Measuring is not possible here, so a recorded run is shown. {error}",)
         )
 
 
-def _plan(of: Study, settings: Settings, *, fetch: bool = True) -> campaign.Plan:
-    return campaign.plan([of], settings.budget, questions([of], settings.budget), fetch=fetch)
+def _plan(study: Study, settings: Settings, *, fetch: bool = True) -> campaign.Plan:
+    return campaign.plan([study], settings.budget, questions([study], settings.budget), fetch=fetch)
 
 
-def _without_measuring(of: Study, settings: Settings) -> OpenStudy:
+def _without_measuring(study: Study, settings: Settings) -> OpenStudy:
     """Open a study without measuring: your own run if it exists, otherwise a recorded run."""
     if settings.mode == "replay":
-        return _replayed(of, ())
-    run = campaign.find(_plan(of, settings, fetch=False))
-    if run is None or not run.holds(of.name):
-        how = of.command or f"make measure ONLY={of.name}"
-        shown = _replayed(of, (f"Not measured here (see {how}), so a recorded run is shown.",))
+        return _replayed(study, ())
+    run = campaign.find(_plan(study, settings, fetch=False))
+    if run is None or not run.holds(study.name):
+        how = study.command or f"make measure ONLY={study.name}"
+        shown = _replayed(study, (f"Not measured here (see {how}), so a recorded run is shown.",))
         return _with_own_run(shown, run) if run and run.samples.exists() else shown
-    return OpenStudy("measure", Recording.load(of, run), runs.skipped(paths.runs()))
+    return OpenStudy("measure", Recording.load(study, run), runs.skipped(paths.runs()))
 
 
 def _with_own_run(shown: OpenStudy, run: Run) -> OpenStudy:
@@ -278,16 +280,16 @@ def _with_own_run(shown: OpenStudy, run: Run) -> OpenStudy:
     return replace(shown, recording=recording, notices=(*shown.notices, said))
 
 
-def _replayed(of: Study, notices: tuple[str, ...]) -> OpenStudy:
-    run = reference(of)
-    if not run.holds(of.name):
-        how = of.command or f"make measure ONLY={of.name}"
-        notices += (f"{of.name} has not been recorded yet; measure it with {how}.",)
+def _replayed(study: Study, notices: tuple[str, ...]) -> OpenStudy:
+    run = reference(study)
+    if not run.holds(study.name):
+        how = study.command or f"make measure ONLY={study.name}"
+        notices += (f"{study.name} has not been recorded yet; measure it with {how}.",)
     notices += runs.skipped(paths.reference())
-    then, now = run.manifest()["programs"], languages.source_hashes(of)
+    then, now = run.manifest()["programs"], languages.source_hashes(study)
     if any(then.get(program, mark) != mark for program, mark in now.items()):
         notices += ("The measured programs have changed since this run was recorded.",)
-    return OpenStudy("replay", Recording.load(of, run), notices)
+    return OpenStudy("replay", Recording.load(study, run), notices)
 
 
 def _shell(command: str, language: languages.Language, release: str) -> str:
@@ -423,20 +425,20 @@ def open_results(settings: Settings | None = None) -> Results:
     chosen = (declared(settings.only),) if settings.only else tuple(STUDIES.values())
     return Results(
         tuple(
-            _without_measuring(of, settings)
-            for of in chosen
-            if settings.only or is_shown(of, settings.mode)
+            _without_measuring(study, settings)
+            for study in chosen
+            if settings.only or is_shown(study, settings.mode)
         ),
         chosen,
     )
 
 
-def is_shown(of: Study, mode: Mode) -> bool:
+def is_shown(study: Study, mode: Mode) -> bool:
     """Whether a study has a run to show, or can be measured.
 
     A study with its own command needs a run; in replay every study needs a recorded one.
     """
-    if not of.command and mode == "measure":
+    if not study.command and mode == "measure":
         return True
     folders = [paths.reference()] if mode == "replay" else [paths.reference(), paths.runs()]
-    return any(run.holds(of.name) for folder in folders for run in runs.all_runs(folder))
+    return any(run.holds(study.name) for folder in folders for run in runs.all_runs(folder))

@@ -122,9 +122,9 @@ def test_the_layouts_of_a_build_differ(unpacked: Path) -> None:
 
 def test_a_study_survives_the_manifest() -> None:
     for study in STUDIES.values():
-        again = packed.read_study(json.loads(json.dumps(packed.written(study, study.cases))))
+        again = packed.read_study(json.loads(json.dumps(packed.study_json(study, study.cases))))
         assert again.cases == study.cases
-        assert not any("/" in packed.key(case.build) for case in study.cases)  # names files
+        assert not any("/" in packed.build_name(case.build) for case in study.cases)  # names files
 
 
 def test_further_rounds_go_to_all_claims_up_to_the_last_look(unpacked: Path) -> None:

@@ -195,10 +195,10 @@ def check(run: Run, studies: Sequence[Study]) -> None:
     for problem in reading.errors:
         refuse(f"a line of its samples is damaged: {problem}")
     for line, sample in reading.samples.items():
-        of = {name: sample.metrics.get(name, 0.0) for name in _BLOCKS}
-        allocated, freed, loop, drained, misfreed = of.values()
+        counts = {name: sample.metrics.get(name, 0.0) for name in _BLOCKS}
+        allocated, freed, loop, drained, misfreed = counts.values()
         if allocated != freed + loop or drained > loop or misfreed:
-            refuse(f"samples.txt:{line}: the counts of C blocks do not add up: {of}")
+            refuse(f"samples.txt:{line}: the counts of C blocks do not add up: {counts}")
     for path in run.folder.glob("*/*.gz"):
         try:
             with gzip.open(path) as file:

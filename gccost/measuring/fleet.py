@@ -206,7 +206,7 @@ class _Fleet:
         place = paths.runs() / "machines" / name
         described, lacking = found["described"], found["lacking"]
         plan = packed.plan(self.pack, described, lacking, FleetPlan, place=place, ask=ask)
-        return campaign.measure(plan, packed.Lines(f"{name}: "))
+        return campaign.measure(plan, packed.PrintedProgress(f"{name}: "))
 
     def _enter(self, worker: str, host: str, boot: str) -> str:
         """The name of a worker's machine, unless another worker stands for it."""
@@ -230,7 +230,7 @@ class _Fleet:
         if self.client.status != "running":
             raise ConnectionError("the connection was lost")
         workers = self.client.scheduler_info()["workers"]
-        return {worker: of["resources"].get(BENCH, 0) for worker, of in workers.items()}
+        return {name: info["resources"].get(BENCH, 0) for name, info in workers.items()}
 
     def measure(self, machines: int, wait: float) -> tuple[dict[str, Run], set[str]]:
         """The finished runs by machine, and the names of unfinished machines."""

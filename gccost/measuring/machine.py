@@ -103,10 +103,10 @@ def warnings(description: Mapping[str, Any]) -> list[str]:
     return list(_warnings(description))
 
 
-def _warnings(of: Mapping[str, Any]) -> Iterator[str]:
-    cpus = of.get("allowed_cpus") or 1
+def _warnings(machine: Mapping[str, Any]) -> Iterator[str]:
+    cpus = machine.get("allowed_cpus") or 1
     told = f"{cpus} CPU" + "s" * (cpus != 1)
-    if kind := of.get("virtualisation"):
+    if kind := machine.get("virtualisation"):
         yield (
             f"This is a virtual machine ({kind}): its host may take the CPU away at any time, so "
             "wall-clock times vary more than on a physical machine."
@@ -116,38 +116,40 @@ def _warnings(of: Mapping[str, Any]) -> Iterator[str]:
             f"Only {told} may be used: the garbage collector works less in parallel with the "
             "program than on the documents' machines, so wall-clock times include more of its work."
         )
-    if (quota := of.get("cpu_quota")) and quota < cpus:
+    if (quota := machine.get("cpu_quota")) and quota < cpus:
         yield (
             f"A quota of {quota:g} CPUs is set over {told}: processes that use more are paused, "
             "which makes variants with a concurrent collector look slower."
         )
-    if (load := (of.get("load") or [0.0])[0]) > 0.5 * cpus:
+    if (load := (machine.get("load") or [0.0])[0]) > 0.5 * cpus:
         yield (
             f"The machine was busy before measuring began (load {load:g} on {told}): wall-clock "
             "times are too high and vary more."
         )
-    if (governor := of.get("governor")) and governor != "performance":
+    if (governor := machine.get("governor")) and governor != "performance":
         yield (
             f"The CPU's clock is governed by “{governor}”, not “performance”: it changes while "
             "measuring, so times of early and late samples differ."
         )
-    if of.get("smt"):
+    if machine.get("smt"):
         yield (
             "Two threads share each core (SMT): a sample runs slower while the other thread is "
             "busy, the garbage collector's own threads included."
         )
-    known = [size for size in (of.get("memory_available"), of.get("memory_limit")) if size]
+    known = [
+        size for size in (machine.get("memory_available"), machine.get("memory_limit")) if size
+    ]
     if known and (free := min(known)) < 2 * _GIB:
         yield (
             f"Only {free / _GIB:.1f} GiB of memory are free: variants that keep garbage may swap "
             "or be killed."
         )
-    if (swapped := of.get("swap_used") or 0) > 64 * 2**20:
+    if (swapped := machine.get("swap_used") or 0) > 64 * 2**20:
         yield (
             f"{swapped / _GIB:.1f} GiB are swapped out: a sample that waits for the disk is much "
             "slower."
         )
-    if of.get("dirty"):
+    if machine.get("dirty"):
         yield (
             "The clone has uncommitted changes, so nobody else can repeat this measurement exactly."
         )

@@ -31,7 +31,7 @@ from gccost.files import writing
 from gccost.measuring import languages, machine, toolchains
 from gccost.measuring.campaign import GOARCH, Questions
 from gccost.measuring.cases import Budget, Build, Case, Experiment
-from gccost.measuring.packed import FORMAT, PROGRAMS, digest, key, written
+from gccost.measuring.packed import FORMAT, PROGRAMS, build_name, digest, study_json
 from gccost.processes import ProcessGroup
 
 OLD_LIBC = "2.17"
@@ -114,7 +114,7 @@ def make(
             "glibc": _needed_libc(Path(folder).glob("*.test")),
             "budget": budget.name,
             "made": made,
-            "studies": [written(study, chosen[study.name]) for study in studies],
+            "studies": [study_json(study, chosen[study.name]) for study in studies],
             "claims": [list(claim) for claim in claims],
             "programs": {p: m for s in studies for p, m in languages.source_hashes(s).items()},
             "compilers": {kind: own.version for kind, own in compilers.items()},
@@ -154,7 +154,7 @@ def _build(
         with tempfile.TemporaryDirectory(dir=folder) as into:
             built = wanted[what][1](chance.randrange(1, 2**31), Path(into), group.run)
             if built.is_file():
-                built = built.replace(folder / f"{key(what)}-{number}.test")
+                built = built.replace(folder / f"{build_name(what)}-{number}.test")
                 return {built.name: built}
         files = (path for path in built.rglob("*") if path.is_file())
         return {f"{what.program}/{path.relative_to(built)}": path for path in files}
@@ -165,8 +165,10 @@ def _build(
             for what in sorted(wanted)
         }
         for i, (what, started) in enumerate(jobs.items(), 1):
-            made[key(what)] = {name: path for job in started for name, path in job.result().items()}
-            say(f"built {key(what)} ({i} of {len(jobs)})")
+            made[build_name(what)] = {
+                name: path for job in started for name, path in job.result().items()
+            }
+            say(f"built {build_name(what)} ({i} of {len(jobs)})")
     return made
 
 

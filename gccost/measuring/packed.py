@@ -41,7 +41,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")  # one for all containers of a m
 _UNPACK = "unpack the archive again, or make the pack again"
 
 
-def key(build: Build) -> str:
+def build_name(build: Build) -> str:
     """A build's name in pack.json and in its binaries' names."""
     program = build.program.replace("/", ".")
     ((name, number),) = toolchains.named(build.release).items()
@@ -49,7 +49,7 @@ def key(build: Build) -> str:
     return "-".join(filter(None, parts))
 
 
-def written(study: Experiment, cases: tuple[Case, ...]) -> dict[str, Any]:
+def study_json(study: Experiment, cases: tuple[Case, ...]) -> dict[str, Any]:
     """A study with some of its cases, as plain JSON; `read_study` reads it."""
     return {
         "name": study.name,
@@ -58,15 +58,15 @@ def written(study: Experiment, cases: tuple[Case, ...]) -> dict[str, Any]:
     }
 
 
-def read_study(of: Mapping[str, Any]) -> Experiment:
-    """The study that `written` wrote."""
+def read_study(entry: Mapping[str, Any]) -> Experiment:
+    """The study that `study_json` wrote."""
 
     def variant(fields: Mapping[str, Any]) -> Variant:
         pairs = {name: tuple(map(tuple, fields[name])) for name in ("sub", "more")}
         return Variant(**{**fields, **pairs})
 
-    cases = tuple(Case(**{**case, "variant": variant(case["variant"])}) for case in of["cases"])
-    return Experiment(of["name"], "", "", cases, of["document"])
+    cases = tuple(Case(**{**case, "variant": variant(case["variant"])}) for case in entry["cases"])
+    return Experiment(entry["name"], "", "", cases, entry["document"])
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class PackedPlan(Plan):
 
     def build(self, what: Build, owner: Experiment, layout: int, into: Path, run: Any) -> Path:
         """A program's folder, or one of its binaries, which differ by their layouts."""
-        files: list[str] = list(self.pack["binaries"][key(what)])
+        files: list[str] = list(self.pack["binaries"][build_name(what)])
         return paths.ROOT / PROGRAMS / Path(files[layout % len(files)]).parts[0]
 
     def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
@@ -247,7 +247,7 @@ def main() -> int:
         lacking = lacks(pack)
         for why in lacking.values():
             print(f"not measured: {why}", file=sys.stderr)
-        run = campaign.measure(plan(pack, machine.describe(), lacking), Lines())
+        run = campaign.measure(plan(pack, machine.describe(), lacking), PrintedProgress())
         archive = run.folder.with_name(f"{run.name}.tar.gz")
         with writing(archive), tarfile.open(archive, "w:gz") as tar:
             tar.add(run.folder, run.name)
@@ -264,18 +264,22 @@ def main() -> int:
     return code
 
 
-class Lines:
-    """Progress as a line per round, with the time left; `of` names the machine if needed."""
+class PrintedProgress:
+    """Print progress: a line per round, with the time left, after a prefix."""
 
-    def __init__(self, of: str = "") -> None:
-        self.of, self.said = of, ""
+    def __init__(self, prefix: str = "") -> None:
+        self.prefix, self.printed = prefix, ""
 
     def __call__(self, done: float, total: float, doing: str) -> None:
         what = doing.rpartition(":")[0] or doing
-        if what != self.said:
+        if what != self.printed:
             left = f" (about {total - done:.0f} s left)" if total > done else ""
-            print(f"{time.strftime('%H:%M:%S')} {self.of}{what}{left}", file=sys.stderr, flush=True)
-            self.said = what
+            print(
+                f"{time.strftime('%H:%M:%S')} {self.prefix}{what}{left}",
+                file=sys.stderr,
+                flush=True,
+            )
+            self.printed = what
 
 
 # --- Samples for a campaign on many machines -------------------------------------------------
@@ -329,7 +333,7 @@ def _answer(mine: PackedPlan, name: str, program: str, scratch: Path) -> dict[st
     """A sample of a case as a line, with the files that its process wrote, or why it failed."""
     case = mine.pool[name]
     binary = paths.ROOT / PROGRAMS / program
-    files = mine.pack["binaries"][key(case.build)]
+    files = mine.pack["binaries"][build_name(case.build)]
     _check_files({n: mark for n, mark in files.items() if Path(n).parts[0] == program}, paths.ROOT)
     profile = scratch / "cpu.pb.gz" if case.variant.profile else None
     try:

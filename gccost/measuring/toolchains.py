@@ -403,9 +403,9 @@ def named(release: str) -> dict[str, str]:
     return {key(release): release.removeprefix(_JDK)}
 
 
-def from_name(of: str, value: str) -> str:
+def from_name(key: str, value: str) -> str:
     """The release for a key and its value in a sample's name."""
-    return f"{_JDK}{value}" if of == "jdk" and value else value
+    return f"{_JDK}{value}" if key == "jdk" and value else value
 
 
 def title(release: str) -> str:

@@ -96,12 +96,12 @@ def _samples(recordings: Sequence[Recording]) -> str:
     """The number of samples that the studies use, and how many of them waited for a CPU."""
     frames = pd.concat([recording.frame for recording in recordings])
     frame = frames[~frames.index.duplicated()]  # studies share the run's samples
-    of = f"{len(frame)} of {'this study' if len(recordings) == 1 else 'these studies'}"
+    counted = f"{len(frame)} of {'this study' if len(recordings) == 1 else 'these studies'}"
     if "run-delay-share" not in frame:
-        return of
+        return counted
     rejected = int((frame["run-delay-share"] > RUN_DELAY).sum())
     return (
-        f"{of}; in {rejected} the threads waited for a CPU for more than "
+        f"{counted}; in {rejected} the threads waited for a CPU for more than "
         f"{rounding.percent(RUN_DELAY)} of the time"
     )
 

@@ -89,11 +89,11 @@ class NamedChart(Generic[Of]):
     empty: str | Callable[[Any], str]
     draw: Callable[[Of], Drawing | None]
 
-    def __call__(self, of: Of) -> Chart:
+    def __call__(self, source: Of) -> Chart:
         with style():
-            found = self.draw(of)
+            found = self.draw(source)
             if found is None:
-                found = _nothing(self.empty if isinstance(self.empty, str) else self.empty(of))
+                found = _nothing(self.empty if isinstance(self.empty, str) else self.empty(source))
         return finish(
             found.figure, name=self.name, title=found.title, alt=found.alt, data=found.data
         )

@@ -56,19 +56,19 @@ class Cell:
         return f"{self.text} ({self.note})" if self.note else self.text
 
 
-def estimate(of: Estimate, unit: str) -> Cell:
+def estimate(measured: Estimate, unit: str) -> Cell:
     """An estimate with its interval below it; a dash if nothing was measured."""
-    if not of.samples:
+    if not measured.samples:
         return Cell("–")
-    shown, _, interval = with_interval(of, unit).partition(" (")
+    shown, _, interval = with_interval(measured, unit).partition(" (")
     return Cell(shown, interval.removesuffix(")"))
 
 
-def with_interval(of: Estimate, unit: str) -> str:
+def with_interval(measured: Estimate, unit: str) -> str:
     """An estimate's values as text, with its interval if it has one."""
-    values = " and ".join(rounding.value(value, unit) for value in of.shown)
-    _, bracket, ends = rounding.interval(of, unit).partition(" (")
-    return values + bracket + ends if of.has_interval else values
+    values = " and ".join(rounding.value(value, unit) for value in measured.shown)
+    _, bracket, ends = rounding.interval(measured, unit).partition(" (")
+    return values + bracket + ends if measured.has_interval else values
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]], caption: str = "") -> Markup:

@@ -31,9 +31,9 @@ def picked(
     """The rows of the claims of a document, with a verdict today and a text in their words."""
     return [
         row
-        for of in by_document(rows)
-        for line in of.lines
-        if document in (ALL, of.short)
+        for group in by_document(rows)
+        for line in group.lines
+        if document in (ALL, group.short)
         and verdict in (ALL, str(line.latest.verdict))
         and text.lower() in f"{line.claim.id} {line.latest.words}".lower()
         for row in line.rows
@@ -52,7 +52,7 @@ def pick(rows: Sequence[Row]) -> None:
 
     ipywidgets.interact(
         show,
-        document=[ALL, *(of.short for of in by_document(rows))],
+        document=[ALL, *(group.short for group in by_document(rows))],
         verdict=[ALL, *map(str, dict.fromkeys(row.verdict.label.value for row in rows))],
         text="",
     )

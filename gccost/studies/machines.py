@@ -19,20 +19,22 @@ _ALL = "all machines"
 
 # A row of the table of machines: its name, and its text from a run's description.
 _FACTS: dict[str, Callable[[Machine, Any], object]] = {
-    "run": lambda machine, of: machine.run.name,
-    "budgets": lambda machine, of: ", ".join(machine.run.manifest()["finished"]),
-    "CPU": lambda machine, of: of.get("cpu"),
-    "CPUs used": lambda machine, of: of.get("allowed_cpus"),
-    "CPUs, cores": lambda machine, of: f"{of.get('logical_cpus')}, {of.get('physical_cores')}",
-    "caches": lambda machine, of: ", ".join(
-        f"{name} {size >> 10} KiB" for name, size in (of.get("caches") or {}).items()
+    "run": lambda machine, facts: machine.run.name,
+    "budgets": lambda machine, facts: ", ".join(machine.run.manifest()["finished"]),
+    "CPU": lambda machine, facts: facts.get("cpu"),
+    "CPUs used": lambda machine, facts: facts.get("allowed_cpus"),
+    "CPUs, cores": lambda machine, facts: (
+        f"{facts.get('logical_cpus')}, {facts.get('physical_cores')}"
     ),
-    "memory": lambda machine, of: f"{(of.get('memory') or 0) / _GIB:.0f} GiB",
-    "virtual machine": lambda machine, of: of.get("virtualisation") or "no",
-    "system": lambda machine, of: of.get("release"),
-    "kernel": lambda machine, of: of.get("kernel"),
-    "C library": lambda machine, of: of.get("libc"),
-    "compilers": lambda machine, of: ", ".join(machine.run.manifest()["compilers"].values()),
+    "caches": lambda machine, facts: ", ".join(
+        f"{name} {size >> 10} KiB" for name, size in (facts.get("caches") or {}).items()
+    ),
+    "memory": lambda machine, facts: f"{(facts.get('memory') or 0) / _GIB:.0f} GiB",
+    "virtual machine": lambda machine, facts: facts.get("virtualisation") or "no",
+    "system": lambda machine, facts: facts.get("release"),
+    "kernel": lambda machine, facts: facts.get("kernel"),
+    "C library": lambda machine, facts: facts.get("libc"),
+    "compilers": lambda machine, facts: ", ".join(machine.run.manifest()["compilers"].values()),
 }
 
 
@@ -64,16 +66,16 @@ def side_by_side(found: Sequence[Machine]) -> Markup:
     """The ledger with a column per machine, and whether its verdicts agree."""
     rows: list[list[str | Cell]] = []
     for key in keys(found):
-        of = [machine.rows[key] for machine in found]
+        rows_of = [machine.rows[key] for machine in found]
         cells = [
             Cell(
                 tables.estimate(row.estimate, row.unit).text,
                 f"{row.verdict}" if row.estimate.samples else "",
             )
-            for row in of
+            for row in rows_of
         ]
         more = [travels([m.rows[key] for m in compared(found)])] if len(found) > 1 else []
-        rows.append([f"{key[0]}, {of[0].toolchain}", of[0].held_to, *cells, *more])
+        rows.append([f"{key[0]}, {rows_of[0].toolchain}", rows_of[0].held_to, *cells, *more])
     header = ["claim", "published", *(machine.label for machine in found)]
     return tables.table([*header, "verdicts"] if len(found) > 1 else header, rows)
 
@@ -113,12 +115,12 @@ def forest(found: Sequence[Machine]) -> Drawing | None:
     """Each document's ratio of times on today's release, on each machine, and their mean."""
     points = []
     for key in keys(found):
-        of = {machine.label: machine.rows[key] for machine in found}
-        first = next(iter(of.values()))
+        row_by_label = {machine.label: machine.rows[key] for machine in found}
+        first = next(iter(row_by_label.values()))
         if first.ours or first.unit != "ratio" or not first.is_today:
             continue
         line = f"{key[0]} on {first.toolchain}"
-        measured = {label: row for label, row in of.items() if row.estimate.low > 0}
+        measured = {label: row for label, row in row_by_label.items() if row.estimate.low > 0}
         for label, row in measured.items():
             points.append(
                 Point(

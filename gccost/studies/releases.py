@@ -282,17 +282,17 @@ def every(recording: Recording) -> pd.DataFrame:
     if recording.own_run:
         sources.append((recording.own_run, tuple(e for f in FIGURES if (e := f.elsewhere))))
     rows = [
-        (go, figure.name, figure.unit, *_written(cost), *_written(over), of.run.name, where)
-        for of, figures in sources
-        for where in [machine(of.run)]
+        (go, figure.name, figure.unit, *_written(cost), *_written(over), recording.run.name, where)
+        for recording, figures in sources
+        for where in [machine(recording.run)]
         for figure in figures
         if not figure.under
-        for go in of.releases
-        if (cost := figure.estimate(of, go)).samples
+        for go in recording.releases
+        if (cost := figure.estimate(recording, go)).samples
         for over in [
             stats.nothing()
             if figure == figures[0]
-            else replace(figure, under=figures[0].variant).estimate(of, go)
+            else replace(figure, under=figures[0].variant).estimate(recording, go)
         ]
     ]
     ratio = ("ratio_to_manual", "ratio_low", "ratio_high")
