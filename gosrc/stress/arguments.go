@@ -137,7 +137,8 @@ var attachments = []func(at *byte, key uint64) runtime.Cleanup{
 	},
 }
 
-// finalizers are the same for SetFinalizer. One has results, which the runtime ignores.
+// finalizers make finalizer functions that hold their key in different ways. One has
+// results, which the runtime ignores.
 var finalizers = []func(key uint64, weaks []weak.Pointer[byte]) any{
 	func(key uint64, _ []weak.Pointer[byte]) any {
 		return func(at *byte) { finalize(at, key, mix(key)) }

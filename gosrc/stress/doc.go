@@ -10,8 +10,8 @@
 //     was stopped. A cleanup does not run before the object's finalizer.
 //   - A cleanup or finalizer receives its argument and captured variables unchanged,
 //     even if nothing else refers to them.
-//   - An object that is held, or that a weak pointer or finalizer returned, has the
-//     contents that were written to it.
+//   - An object that is held, that a weak pointer returned or that a finalizer received,
+//     has the contents that were written to it.
 //   - The weak pointers to one address are equal. They return that address while the
 //     object is held, and nil once a cleanup or finalizer of it runs.
 //   - After all objects are dropped and collected, all finalizers and cleanups that were
@@ -20,6 +20,6 @@
 //   - The memory profile then counts as freed every object that it counted as allocated.
 //
 // The package needs Go 1.26, the oldest release that package overlay patches, and is
-// empty for older releases. Go 1.24 and 1.25 do not run about a hundred of a million
-// cleanups, which is more than [Tolerated] allows.
+// empty for older releases. In Go 1.24 and 1.25 about a hundred of a million cleanups do
+// not run, which is more than [Tolerated] allows.
 package stress

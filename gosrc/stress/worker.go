@@ -273,8 +273,8 @@ func (w *worker) attachMany() {
 }
 
 // race has two goroutines add cleanups to the same objects, starting on each object at the
-// same moment. So they often write one link at the same time, and a missing lock is
-// noticed. Workers rarely do.
+// same moment. So they often write one link at the same time, which workers rarely do,
+// and a missing lock is noticed.
 func (w *worker) race(objects int) {
 	const each = 12
 	things := make([]*thing, objects)
