@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// recognise returns an error unless the source is of a release that the edits were
-// written for, and all that touches lists of specials is as it is known.
+// recognise reads the runtime of a GOROOT. It returns an error unless the edits were
+// written for that release and every declaration that uses lists of specials is known.
 func recognise(goroot string) (*runtimeSource, error) {
 	if err := checkRelease(goroot); err != nil {
 		return nil, err
@@ -25,14 +25,14 @@ func recognise(goroot string) (*runtimeSource, error) {
 		found, ok := source.declarations[want.name]
 		if !ok || found.file != want.file {
 			if _, err := os.Stat(place); err != nil {
-				return nil, problem{place, "cannot be read: " + reason(err), "install that Go again"}
+				return nil, problem{place, "cannot be read: " + reason(err), "reinstall that Go"}
 			}
-			return nil, problem{place, "has no " + want.name, unknownSource}
+			return nil, problem{place, "does not declare " + want.name, unknownSource}
 		}
 		if !contains(want.fingerprints, found.fingerprint) {
 			return nil, problem{
 				fmt.Sprintf("%s:%d", place, found.line),
-				fmt.Sprintf("%s is not as this command knows it (its fingerprint is %s)", found.name, found.fingerprint),
+				fmt.Sprintf("%s differs from the known source (its fingerprint is %s)", found.name, found.fingerprint),
 				unknownSource,
 			}
 		}
@@ -42,14 +42,14 @@ func recognise(goroot string) (*runtimeSource, error) {
 			found := source.declarations[name]
 			return nil, problem{
 				fmt.Sprintf("%s:%d", filepath.Join(source.dir, found.file), found.line),
-				name + " touches lists of specials, and this command does not know it", unknownSource,
+				name + " uses lists of specials and is not in the table of known.go", unknownSource,
 			}
 		}
 	}
 	return source, nil
 }
 
-// checkRelease reads GOROOT/VERSION, as a Go of another release has another source.
+// checkRelease returns an error unless GOROOT/VERSION names a known release.
 func checkRelease(goroot string) error {
 	place := filepath.Join(goroot, "VERSION")
 	text, err := os.ReadFile(place)
@@ -62,11 +62,12 @@ func checkRelease(goroot string) error {
 			return nil
 		}
 	}
-	return problem{place + ":1", fmt.Sprintf("is %q, whose runtime this command does not know", version), unknownSource}
+	return problem{place + ":1", fmt.Sprintf("is %q, a release whose runtime is not known", version), unknownSource}
 }
 
-// edited returns the files that the edits change, by name, as they then are: the edits
-// of every variant, and more, by declaration. With keepLines all lines keep their numbers.
+// edited applies the edits that all variants share and those of more, which are keyed by
+// declaration. It returns the changed files by name. With keepLines, all lines keep
+// their numbers.
 func (source *runtimeSource) edited(more []map[string][]edit, keepLines bool) (map[string][]byte, error) {
 	var cuts []cut
 	for _, known := range declarations {
@@ -91,7 +92,7 @@ func (source *runtimeSource) edited(more []map[string][]edit, keepLines bool) (m
 			cuts = append(cuts, cut{known.file, found.start + start, found.start + end, put})
 		}
 	}
-	// From the end on, so that places before stay where they are.
+	// Replace from the end, so that earlier offsets stay valid.
 	sort.Slice(cuts, func(i, j int) bool { return cuts[i].start > cuts[j].start })
 	files := map[string][]byte{}
 	for _, cut := range cuts {
@@ -104,19 +105,19 @@ func (source *runtimeSource) edited(more []map[string][]edit, keepLines bool) (m
 	return files, nil
 }
 
-// A cut is a piece of a file, in bytes from its start, and what comes in its place.
+// A cut replaces the bytes of a file between two offsets.
 type cut struct {
 	file       string
 	start, end int
 	put        string
 }
 
-// find is the place in text that has the tokens of wanted, in bytes. It is an error
-// if there is none, or more than one.
+// find returns the byte offsets of the place in text that has the tokens of wanted. It
+// is an error if there is not exactly one such place.
 func find(text []byte, wanted string) (start, end int, err error) {
 	in, looked := tokens(text), tokens([]byte(wanted))
 	if last := len(looked) - 1; looked[last].text == ";" {
-		looked = looked[:last] // which the scanner adds at the end
+		looked = looked[:last] // the scanner adds a semicolon at the end
 	}
 	places := 0
 	for i := 0; i+len(looked) <= len(in); i++ {
@@ -130,19 +131,19 @@ func find(text []byte, wanted string) (start, end int, err error) {
 		}
 	}
 	if places != 1 {
-		return 0, 0, fmt.Errorf("has %d places with %q, where there should be one", places, wanted)
+		return 0, 0, fmt.Errorf("contains %q %d times instead of once", wanted, places)
 	}
 	return start, end, nil
 }
 
-// A word is a token of Go source, and where it stands, in bytes.
+// A word is a token of Go source and its byte offsets.
 type word struct {
 	text       string
 	start, end int
 }
 
-// tokens are those of Go source, without comments. A semicolon is the same whether
-// it is written or the line's end stands for it.
+// tokens returns the tokens of Go source, without comments. A semicolon that the
+// scanner inserts at the end of a line equals a written one.
 func tokens(text []byte) []word {
 	files := token.NewFileSet()
 	file := files.AddFile("", files.Base(), len(text))

@@ -2,24 +2,26 @@ package main
 
 import "strings"
 
-// releases are those whose runtime the edits below were written for, as in go1.27.
+// releases lists the releases whose runtime the edits below were written for.
 var releases = []string{"1.26", "1.27"}
 
-// A known declaration is one that the overlay's authors have read. What its
-// fingerprints do not say it has, this command does not touch.
+// A known declaration has been reviewed by the authors of the overlay. The command
+// refuses one whose fingerprint is not listed.
 type known struct {
 	file, name   string
 	fingerprints []string
 	edits        []edit
 }
 
-// hintEdits are the further edits of the hint variants, by declaration: a field.
+// hintEdits are the additional edits of the hint variants, by declaration. They add a
+// field.
 var hintEdits = map[string][]edit{
 	"mspan":        {{"specials *special", "specialHint *special; specials *special"}},
 	"(mspan).init": {{"span.specials = nil", "span.specials, span.specialHint = nil, nil"}},
 }
 
-// indexEdits are those of the index variants: two fields, and the indexes' allocators.
+// indexEdits are the additional edits of the index variants. They add two fields and
+// initialize the allocators of the indexes.
 var indexEdits = map[string][]edit{
 	"mspan": {{"specials *special", "specialIndex *specialIndex; specialCount uint32; specials *special"}},
 	"(mheap).init": {{
@@ -29,8 +31,8 @@ var indexEdits = map[string][]edit{
 	"(mspan).init": {{"span.specials = nil", "span.specials, span.specialIndex, span.specialCount = nil, nil, 0"}},
 }
 
-// plusEdits are those of the plus variants, besides indexEdits. See
-// added/mspecialplus_on.go.txt for what they call.
+// plusEdits are the edits of the plus variants, in addition to indexEdits. They call
+// functions of added/mspecialplus_on.go.txt.
 var plusEdits = map[string][]edit{
 	"AddCleanup": {
 		{
@@ -51,13 +53,13 @@ var plusEdits = map[string][]edit{
 	"markrootSpans": {{"sp := s.specials", "sp := s.specialsWithRoots()"}},
 }
 
-// An edit replaces the one place in a declaration that has these tokens. It adds no
-// lines, so that line numbers in traces are those of the user's source.
+// An edit replaces the one place in a declaration that has the tokens of find. It adds
+// no lines, so that line numbers in traces match the user's source.
 type edit struct{ find, put string }
 
-// declarations of package runtime that touch lists of specials. Those with edits
-// link or unlink records, the others only read or leave it to those, so that all
-// changes of a list go through linkSpecial and unlinkSpecial.
+// declarations lists the declarations of package runtime that use lists of specials.
+// Those with edits link or unlink records; the others only read lists or call those. So
+// linkSpecial and unlinkSpecial make every change of a list.
 var declarations = []known{
 	{file: "heapdump.go", name: "dumproots", fingerprints: []string{"3ccd64a9909219c3"}},
 	{file: "heapdump.go", name: "dumpmemprof", fingerprints: []string{"4c0451ff7f3b58c5"}},
@@ -134,7 +136,7 @@ var declarations = []known{
 	},
 }
 
-// isKnown reports whether the overlay's authors have read a declaration of that name.
+// isKnown reports whether a declaration of that name is in the table.
 func isKnown(name string) bool {
 	for _, declaration := range declarations {
 		if declaration.name == name {
@@ -153,6 +155,6 @@ func contains(list []string, wanted string) bool {
 	return false
 }
 
-// unknownSource is the hint for a source that is not known.
-var unknownSource = "name with -goroot an unedited Go " + strings.Join(releases, " or ") +
-	", or follow " + `"A release that is not known" in README.md`
+// unknownSource is the hint for source that is not known.
+var unknownSource = "set -goroot to an unedited Go " + strings.Join(releases, " or ") +
+	", or follow " + `"Adding a release" in README.md`

@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// The files that are added to package runtime. Their names end so that no Go tool
-// takes them for a package of this module.
+// The files that are added to package runtime. The suffix .txt keeps Go tools from
+// compiling them into this module.
 //
 //go:embed added/*.go.txt
 var added embed.FS
 
-// A variant is a runtime that can be written: the files that it adds, and lists of edits
-// that are made in addition to those of every variant.
+// A variant is a patched runtime: the files that it adds, and its edits in addition to
+// those that all variants share.
 type variant struct {
 	added []string
 	edits []map[string][]edit
@@ -56,20 +56,21 @@ func main() {
 	}
 }
 
-// overlay does what the package comment says. Notes for the user go to stderr.
+// overlay runs the command that the package comment describes. It writes notes for the
+// user to stderr.
 func overlay(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("overlay", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	dir := flags.String("o", "", "the `folder` to write "+overlayName+" to")
 	name := flags.String("variant", defaultVariant, "the runtime to write: "+strings.Join(sortedNames(variants), " or "))
-	goroot := flags.String("goroot", "", "the Go to change (what `go env GOROOT` says)")
+	goroot := flags.String("goroot", "", "the GOROOT to patch (default: the output of `go env GOROOT`)")
 	patch := flags.Bool("patch", false, "print the index variant as a patch for Go's own tree, and write nothing")
-	fingerprints := flags.Bool("fingerprints", false, "print what the runtime has that touches specials, and write nothing")
+	fingerprints := flags.Bool("fingerprints", false, "print the runtime's declarations that use specials, and write nothing")
 	if err := flags.Parse(args); err != nil {
 		return flag.ErrHelp
 	}
 	if flags.NArg() > 0 {
-		return problem{flags.Arg(0), "is no argument of this command", "leave it out"}
+		return problem{flags.Arg(0), "is an unexpected argument", "leave it out"}
 	}
 	env, err := goEnvironment()
 	if err != nil && *goroot == "" {
@@ -92,7 +93,7 @@ func overlay(args []string, stdout, stderr io.Writer) error {
 		return source.printPatch(stdout)
 	}
 	if *dir == "" {
-		return problem{"-o", "is missing", "name a folder to write to"}
+		return problem{"-o", "is missing", "name an output folder"}
 	}
 	if *dir, err = filepath.Abs(*dir); err != nil {
 		return err
@@ -100,7 +101,7 @@ func overlay(args []string, stdout, stderr io.Writer) error {
 	chosen, ok := variants[*name]
 	if !ok {
 		return problem{
-			"-variant", fmt.Sprintf("there is no variant %q", *name),
+			"-variant", fmt.Sprintf("unknown variant %q", *name),
 			"name one of " + strings.Join(sortedNames(variants), ", "),
 		}
 	}
@@ -115,7 +116,7 @@ func overlay(args []string, stdout, stderr io.Writer) error {
 	}
 	for _, name := range chosen.added {
 		if _, err := os.Lstat(filepath.Join(source.dir, name)); err == nil {
-			return problem{filepath.Join(source.dir, name), "is there already, where the overlay adds it", unknownSource}
+			return problem{filepath.Join(source.dir, name), "already exists, but the overlay adds this file", unknownSource}
 		}
 		if files[name], err = fs.ReadFile(added, "added/"+name+".txt"); err != nil {
 			return err
@@ -127,14 +128,15 @@ func overlay(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if !out.plain {
-		fmt.Fprintf(stderr, "overlay: this Go is below GOMODCACHE, where Go replaces no file: build with GOROOT=%s\n",
+		fmt.Fprintf(stderr, "overlay: GOROOT is below GOMODCACHE, where Go does not replace files; build with GOROOT=%s\n",
 			filepath.Join(*dir, gorootName))
 	}
 	fmt.Fprintln(stdout, written)
 	return nil
 }
 
-// goEnvironment asks the go command. Under `go run` it is the one that runs this.
+// goEnvironment returns GOROOT and GOMODCACHE from the go command. Under `go run` it is
+// the go command that runs this program.
 func goEnvironment() (env struct{ GOROOT, GOMODCACHE string }, err error) {
 	command := exec.Command("go", "env", "-json", "GOROOT", "GOMODCACHE")
 	answer, err := command.Output()
@@ -142,12 +144,12 @@ func goEnvironment() (env struct{ GOROOT, GOMODCACHE string }, err error) {
 		err = json.Unmarshal(answer, &env)
 	}
 	if err != nil {
-		return env, problem{"go env", "does not answer: " + reason(err), "put Go's bin folder on PATH, or name its GOROOT with -goroot"}
+		return env, problem{"go env", "failed: " + reason(err), "put Go's bin folder on PATH, or set -goroot"}
 	}
 	return env, nil
 }
 
-// printFingerprints prints the table that a new release is held against.
+// printFingerprints prints the table to compare a new release with.
 func printFingerprints(goroot string, stdout io.Writer) error {
 	source, err := readRuntime(goroot)
 	if err != nil {
@@ -160,7 +162,7 @@ func printFingerprints(goroot string, stdout io.Writer) error {
 	return nil
 }
 
-// A problem is something that the user can fix.
+// A problem is an error that the user can fix.
 type problem struct {
 	place string // a file and line, or a flag
 	what  string
@@ -171,7 +173,7 @@ func (p problem) Error() string {
 	return fmt.Sprintf("%s: %s. To fix it: %s", p.place, p.what, p.hint)
 }
 
-// reason is what the system says, without the place, which is named already.
+// reason returns the system's error message without the path, which the caller names.
 func reason(err error) string {
 	var path *fs.PathError
 	var link *os.LinkError

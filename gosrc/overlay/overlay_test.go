@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// goroot is the Go that runs the tests, if overlays can be made of it.
+// goroot returns the GOROOT of the Go that runs the tests. It skips the test if the
+// overlay does not support that release.
 func goroot(t *testing.T) string {
 	t.Helper()
 	env, err := goEnvironment()
@@ -21,13 +22,14 @@ func goroot(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if err := checkRelease(env.GOROOT); err != nil {
-		t.Skipf("%s is not one that overlays are made of", runtime.Version())
+		t.Skipf("the overlay does not support %s", runtime.Version())
 	}
 	return env.GOROOT
 }
 
-// copied returns a GOROOT that the test may spoil, with what the command reads of one.
-func copied(t *testing.T) string {
+// copyGoroot returns a GOROOT that the test may modify, with the files that the command
+// reads.
+func copyGoroot(t *testing.T) string {
 	t.Helper()
 	from, to := goroot(t), t.TempDir()
 	var names []string
@@ -53,7 +55,7 @@ func copied(t *testing.T) string {
 	return to
 }
 
-// replaceIn replaces the first old in a file of package runtime.
+// replaceIn replaces the first occurrence of old in a file of package runtime.
 func replaceIn(t *testing.T, goroot, name, old, new string) {
 	t.Helper()
 	name = filepath.Join(goroot, "src", "runtime", name)
@@ -62,7 +64,7 @@ func replaceIn(t *testing.T, goroot, name, old, new string) {
 		t.Fatal(err)
 	}
 	if !bytes.Contains(text, []byte(old)) {
-		t.Fatalf("%s has no %q", name, old)
+		t.Fatalf("%s does not contain %q", name, old)
 	}
 	if err := os.WriteFile(name, bytes.Replace(text, []byte(old), []byte(new), 1), 0o644); err != nil {
 		t.Fatal(err)
@@ -80,19 +82,20 @@ func run(t *testing.T, args ...string) string {
 	return strings.TrimSuffix(stdout.String(), "\n")
 }
 
-// refused runs the command, which must refuse, and returns the message. There must be
-// a place, a reason and a hint, on one line, and nothing may be printed or written.
-func refused(t *testing.T, args ...string) string {
+// mustFail runs the command, which must fail, and returns the error message. The error
+// must be one line with a place, a reason and a hint. The command must not print or
+// write anything.
+func mustFail(t *testing.T, args ...string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
 	var stdout, stderr bytes.Buffer
 	err := overlay(append([]string{"-o", dir}, args...), &stdout, &stderr)
 	var told problem
 	if !errors.As(err, &told) || told.place == "" || told.what == "" || told.hint == "" {
-		t.Fatalf("not refused as a problem that a user can fix: %#v", err)
+		t.Fatalf("not a problem that a user can fix: %#v", err)
 	}
 	if strings.Contains(err.Error(), "\n") {
-		t.Errorf("more than a line: %v", err)
+		t.Errorf("more than one line: %v", err)
 	}
 	if stdout.Len() > 0 {
 		t.Errorf("printed %q", stdout.String())
@@ -117,7 +120,8 @@ func replacements(t *testing.T, name string) map[string]string {
 	return overlay.Replace
 }
 
-// tree is what stands in a folder: names with texts, and the links' targets.
+// tree maps the path of each file below a folder to its text, and of each link to its
+// target.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -140,9 +144,9 @@ func tree(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-func same(a, b map[string]string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+func equal(a, b map[string]string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-func TestOverlayNamesFilesThatStand(t *testing.T) {
+func TestOverlayNamesExistingFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, variant := range sortedNames(variants) {
 		name := run(t, "-o", dir, "-variant", variant)
@@ -161,15 +165,15 @@ func TestOverlayNamesFilesThatStand(t *testing.T) {
 			}
 			was, err := os.ReadFile(from)
 			if isNew := err != nil; isNew != added[filepath.Base(from)] {
-				t.Errorf("%s: %s: new is %v", variant, from, isNew)
+				t.Errorf("%s: %s: missing from GOROOT: %v", variant, from, isNew)
 			}
 			if bytes.Equal(text, was) {
-				t.Errorf("%s: %s is replaced by itself", variant, from)
+				t.Errorf("%s: %s is replaced by an identical file", variant, from)
 			}
 			if err == nil {
 				changed++
 				if bytes.Count(text, []byte("\n")) != bytes.Count(was, []byte("\n")) {
-					t.Errorf("%s: the lines of %s are not numbered as they were", variant, from)
+					t.Errorf("%s: the number of lines of %s changed", variant, from)
 				}
 			}
 		}
@@ -179,9 +183,9 @@ func TestOverlayNamesFilesThatStand(t *testing.T) {
 	}
 }
 
-// A toolchain in the module cache may not be replaced under its own name.
-func TestModuleCacheIsReachedThroughTheLink(t *testing.T) {
-	cache := copied(t)
+// Go does not replace files of a toolchain in the module cache by their own path.
+func TestModuleCacheIsReplacedThroughLink(t *testing.T) {
+	cache := copyGoroot(t)
 	for _, test := range []struct {
 		cache string
 		plain bool
@@ -200,14 +204,14 @@ func TestModuleCacheIsReachedThroughTheLink(t *testing.T) {
 			case strings.HasPrefix(from, cache+string(filepath.Separator)):
 				plain++
 			default:
-				t.Errorf("replaces %s", from)
+				t.Errorf("unexpected replacement of %s", from)
 			}
 		}
 		if through == 0 || (plain > 0) != test.plain {
-			t.Errorf("GOMODCACHE=%s: %d names through the link, %d plain", test.cache, through, plain)
+			t.Errorf("GOMODCACHE=%s: %d paths through the link, %d direct", test.cache, through, plain)
 		}
 		if told := strings.Contains(stderr.String(), "GOROOT="+filepath.Join(dir, gorootName)); told == test.plain {
-			t.Errorf("GOMODCACHE=%s: the user is told %q", test.cache, stderr.String())
+			t.Errorf("GOMODCACHE=%s: stderr is %q", test.cache, stderr.String())
 		}
 	}
 }
@@ -217,8 +221,8 @@ func TestWritingAgainChangesNothing(t *testing.T) {
 	run(t, "-o", dir)
 	once := tree(t, dir)
 	run(t, "-o", dir)
-	if !same(once, tree(t, dir)) {
-		t.Error("the second run wrote something else")
+	if !equal(once, tree(t, dir)) {
+		t.Error("the second run changed the output folder")
 	}
 }
 
@@ -231,12 +235,12 @@ func TestInterruptedRunLeavesNoOverlay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(filepath.Join(out.dir, overlayName)); err == nil {
-		t.Error("there is an overlay before its last step")
+		t.Error("overlay.json exists before the last step")
 	}
 }
 
-// Another variant may be half written beside a whole overlay, which stays as it was.
-func TestInterruptedRunLeavesTheOverlayBefore(t *testing.T) {
+// A run that is interrupted leaves the overlay.json of an earlier run unchanged.
+func TestInterruptedRunKeepsEarlierOverlay(t *testing.T) {
 	dir := t.TempDir()
 	name := run(t, "-o", dir, "-variant", "checked")
 	before := replacements(t, name)
@@ -252,7 +256,7 @@ func TestInterruptedRunLeavesTheOverlayBefore(t *testing.T) {
 	if _, err := out.stage(); err != nil {
 		t.Fatal(err)
 	}
-	if !same(before, replacements(t, name)) {
+	if !equal(before, replacements(t, name)) {
 		t.Error("overlay.json changed before the last step")
 	}
 	for to, text := range texts {
@@ -262,7 +266,7 @@ func TestInterruptedRunLeavesTheOverlayBefore(t *testing.T) {
 	}
 }
 
-func TestDamagedFilesAreWrittenAgain(t *testing.T) {
+func TestDamagedFilesAreRewritten(t *testing.T) {
 	dir := t.TempDir()
 	name := run(t, "-o", dir)
 	whole := tree(t, dir)
@@ -273,16 +277,16 @@ func TestDamagedFilesAreWrittenAgain(t *testing.T) {
 		break
 	}
 	run(t, "-o", dir)
-	if !same(whole, tree(t, dir)) {
-		t.Error("a damaged file was taken for whole")
+	if !equal(whole, tree(t, dir)) {
+		t.Error("a damaged file was not rewritten")
 	}
 }
 
-func TestRefusesWhatItDoesNotKnow(t *testing.T) {
+func TestUnknownSourceIsRefused(t *testing.T) {
 	for _, test := range []struct {
-		name  string
-		spoil func(goroot string)
-		says  []string
+		name   string
+		modify func(goroot string)
+		want   []string
 	}{
 		{
 			"another release",
@@ -301,48 +305,48 @@ func TestRefusesWhatItDoesNotKnow(t *testing.T) {
 		{
 			"an edited function that the overlay changes",
 			func(goroot string) { replaceIn(t, goroot, "mheap.go", "s.next = *iter", "s.next = (*iter)") },
-			[]string{"mheap.go:", "addspecial is not as this command knows it"},
+			[]string{"mheap.go:", "addspecial differs from the known source"},
 		},
 		{
-			"an edited function that it relies on",
+			"an edited function that the overlay relies on",
 			func(goroot string) {
 				replaceIn(t, goroot, "mgcsweep.go", "hadSpecials :=", "had := true; hadSpecials :=")
 			},
-			[]string{"mgcsweep.go:", "(sweepLocked).sweep is not as this command knows it"},
+			[]string{"mgcsweep.go:", "(sweepLocked).sweep differs from the known source"},
 		},
 		{
-			"a type that has another field",
+			"a type with another field",
 			func(goroot string) {
 				replaceIn(t, goroot, "mheap.go", "type special struct {", "type special struct {\nmore int")
 			},
-			[]string{"mheap.go:", "special is not as this command knows it"},
+			[]string{"mheap.go:", "special differs from the known source"},
 		},
 		{
-			"one more place that changes lists",
+			"another function that changes lists",
 			func(goroot string) {
 				replaceIn(t, goroot, "pinner.go", "type pinState struct", "func dropAll(s *mspan) { s.specials = nil }\n\ntype pinState struct")
 			},
-			[]string{"pinner.go:", "dropAll touches lists of specials"},
+			[]string{"pinner.go:", "dropAll uses lists of specials"},
 		},
 		{
-			"one more place on another platform",
+			"another function on another platform",
 			func(goroot string) {
 				name := filepath.Join(goroot, "src", "runtime", "specials_plan9.go")
 				if err := os.WriteFile(name, []byte("package runtime\n\nfunc first(s *mspan) *special { return s.specials }\n"), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			},
-			[]string{"specials_plan9.go:3", "first touches lists of specials"},
+			[]string{"specials_plan9.go:3", "first uses lists of specials"},
 		},
 		{
-			"a function that is gone",
+			"a missing function",
 			func(goroot string) { replaceIn(t, goroot, "mheap.go", "func removespecial(", "func removeSpecial(") },
-			[]string{"mheap.go", "has no removespecial"},
+			[]string{"mheap.go", "does not declare removespecial"},
 		},
 		{
 			"a missing file",
 			func(goroot string) { os.Remove(filepath.Join(goroot, "src", "runtime", "pinner.go")) },
-			[]string{"pinner.go", "no such file", "install that Go again"},
+			[]string{"pinner.go", "no such file", "reinstall that Go"},
 		},
 		{
 			"no source at all",
@@ -350,42 +354,42 @@ func TestRefusesWhatItDoesNotKnow(t *testing.T) {
 			[]string{filepath.Join("src", "runtime"), "no such file", "-goroot"},
 		},
 		{
-			"source that is cut off",
+			"source that cannot be parsed",
 			func(goroot string) { replaceIn(t, goroot, "synctest.go", "lock(&span.speciallock)", "}}}") },
-			[]string{"synctest.go", "is not Go"},
+			[]string{"synctest.go", "cannot be parsed as Go"},
 		},
 		{
-			"a file where the overlay adds one",
+			"an existing file where the overlay adds one",
 			func(goroot string) {
 				name := filepath.Join(goroot, "src", "runtime", "mspecialindex.go")
 				if err := os.WriteFile(name, []byte("package runtime\n"), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			},
-			[]string{"mspecialindex.go", "is there already"},
+			[]string{"mspecialindex.go", "already exists"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			goroot := copied(t)
-			test.spoil(goroot)
-			message := refused(t, "-goroot", goroot)
-			for _, says := range test.says {
-				if !strings.Contains(message, says) {
-					t.Errorf("%q does not say %q", message, says)
+			goroot := copyGoroot(t)
+			test.modify(goroot)
+			message := mustFail(t, "-goroot", goroot)
+			for _, want := range test.want {
+				if !strings.Contains(message, want) {
+					t.Errorf("%q does not contain %q", message, want)
 				}
 			}
 		})
 	}
 }
 
-// What a user changes elsewhere in the runtime stays, and so do line numbers.
-func TestEditsElsewhereAreKept(t *testing.T) {
-	goroot := copied(t)
+// The overlay keeps changes to comments and layout that the user made in the runtime.
+func TestUserEditsAreKept(t *testing.T) {
+	goroot := copyGoroot(t)
 	replaceIn(t, goroot, "mheap.go", "package runtime", "package runtime // mine")
 	replaceIn(t, goroot, "mheap.go", "*iter = s.next", "*iter   =  s.next // mine, too")
 	for from, to := range replacements(t, run(t, "-o", t.TempDir(), "-goroot", goroot)) {
 		if text, err := os.ReadFile(to); err != nil || filepath.Base(from) == "mheap.go" && bytes.Count(text, []byte("// mine")) != 2 {
-			t.Errorf("%s lost what the user wrote (%v)", to, err)
+			t.Errorf("%s lost the user's edits (%v)", to, err)
 		}
 	}
 }
@@ -393,15 +397,15 @@ func TestEditsElsewhereAreKept(t *testing.T) {
 func TestArgumentsAreRefused(t *testing.T) {
 	for _, test := range []struct {
 		args []string
-		says string
+		want string
 	}{
 		{[]string{"-variant", "fast"}, "checked, checked-hint, checked-plus, hint, index, plus"},
 		{[]string{"-goroot", filepath.Join(t.TempDir(), "none")}, "no such file"},
 		{[]string{"extra"}, "leave it out"},
-		{[]string{"-o", ""}, "name a folder"},
+		{[]string{"-o", ""}, "name an output folder"},
 	} {
-		if message := refused(t, test.args...); !strings.Contains(message, test.says) {
-			t.Errorf("%q does not say %q", message, test.says)
+		if message := mustFail(t, test.args...); !strings.Contains(message, test.want) {
+			t.Errorf("%q does not contain %q", message, test.want)
 		}
 	}
 }
@@ -418,24 +422,24 @@ func TestUnwritableFolderIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", out, err)
 		}
 	}
-	// A folder stands where overlay.json is to be: nothing half-made stays beside it.
+	// overlay.json is a folder: the command must fail and leave no temporary files.
 	if err := os.Mkdir(filepath.Join(dir, overlayName), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := overlay([]string{"-o", dir, "-goroot", goroot(t)}, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
-		t.Error("wrote over a folder")
+		t.Error("replaced a folder by a file")
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".partial-*")); len(left) > 0 {
 		t.Errorf("left %v", left)
 	}
 }
 
-// Fingerprints do not see comments and layout, and see all else.
+// A fingerprint depends on tokens, and not on comments or layout.
 func TestFingerprint(t *testing.T) {
 	const text = "func f(a int) {\n\t// why\n\treturn a\n}"
-	for _, same := range []string{"func f(a int) { return a; }", "func f(a int) {\n\n\treturn a // other\n}\n"} {
-		if fingerprint([]byte(same)) != fingerprint([]byte(text)) {
-			t.Errorf("%q has another fingerprint", same)
+	for _, equal := range []string{"func f(a int) { return a; }", "func f(a int) {\n\n\treturn a // other\n}\n"} {
+		if fingerprint([]byte(equal)) != fingerprint([]byte(text)) {
+			t.Errorf("%q has a different fingerprint", equal)
 		}
 	}
 	for _, other := range []string{"func f(a int) { return b }", "func f(a int) { return a + 0 }", "func f(a int) { return }"} {
@@ -445,7 +449,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-func TestFindWantsOnePlace(t *testing.T) {
+func TestFindRequiresOnePlace(t *testing.T) {
 	text := []byte("a = b // c\nd  =  e\na = f\n")
 	for _, test := range []struct {
 		wanted, found string
@@ -457,9 +461,9 @@ func TestFindWantsOnePlace(t *testing.T) {
 	}
 }
 
-// The GOROOT may be read-only: what stands there stays as it was.
+// GOROOT may be read-only, and its files do not change.
 func TestGorootIsNotWritten(t *testing.T) {
-	goroot := copied(t)
+	goroot := copyGoroot(t)
 	before := tree(t, goroot)
 	if err := filepath.Walk(goroot, func(name string, info os.FileInfo, err error) error {
 		if err == nil && info.IsDir() {
@@ -475,14 +479,15 @@ func TestGorootIsNotWritten(t *testing.T) {
 		})
 	})
 	run(t, "-o", t.TempDir(), "-goroot", goroot)
-	if !same(before, tree(t, goroot)) {
+	if !equal(before, tree(t, goroot)) {
 		t.Error("GOROOT changed")
 	}
 }
 
-// The patch applies to the source, adds a test, and has nothing that only checks.
+// The patch applies to the source and adds a test. It contains no hooks for other
+// variants.
 func TestPatchApplies(t *testing.T) {
-	root := copied(t)
+	root := copyGoroot(t)
 	var patch bytes.Buffer
 	if err := overlay([]string{"-patch", "-goroot", root}, &patch, &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
@@ -496,28 +501,28 @@ func TestPatchApplies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := source.upstreamed()
+	files, err := source.upstreamFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range files {
 		got, err := os.ReadFile(filepath.Join(root, "src", "runtime", name))
 		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s is not as the patch should make it (%v)", name, err)
+			t.Errorf("%s differs from the index variant (%v)", name, err)
 		}
 		for _, only := range []string{"checkSp", "Root(s)", "go:build"} {
 			if strings.HasPrefix(name, "mspecial") && bytes.Contains(got, []byte(only)) {
-				t.Errorf("%s has %s", name, only)
+				t.Errorf("%s contains %s", name, only)
 			}
 		}
 	}
 	if len(files) < 6 || files[upstreamTest] == nil {
-		t.Errorf("the patch has %v", sortedNames(files))
+		t.Errorf("the patch changes only %v", sortedNames(files))
 	}
 }
 
-// builder returns a function that runs the go command with an overlay of a variant,
-// and a folder for what that makes.
+// builder returns a function that runs the go command with an overlay of a variant, and
+// a folder for its output.
 func builder(t *testing.T, variant string) (gocommand func(env []string, verb string, args ...string) (string, error), dir string) {
 	t.Helper()
 	goroot(t)
@@ -532,20 +537,20 @@ func builder(t *testing.T, variant string) (gocommand func(env []string, verb st
 	}, dir
 }
 
-// checked are the variants that check themselves.
-var checked = []string{"checked", "checked-hint", "checked-plus"}
+// checkedVariants are the variants with a checker.
+var checkedVariants = []string{"checked", "checked-hint", "checked-plus"}
 
-// The rest of what is built with overlays is tested where GCCOST_OVERLAY_TESTS is set.
-func TestCheckedRuntimeRunsWhatIsAttached(t *testing.T) {
-	for _, variant := range checked {
-		runs(t, variant, nil)
+// The tests of other builds run only if GCCOST_OVERLAY_TESTS is set.
+func TestCheckedVariantsRun(t *testing.T) {
+	for _, variant := range checkedVariants {
+		buildAndRun(t, variant, nil)
 	}
 }
 
-// runs builds the program that attaches records of all kinds, and runs it.
-func runs(t *testing.T, variant string, env []string, args ...string) {
+// buildAndRun builds testdata/lists with a variant's overlay, and runs it.
+func buildAndRun(t *testing.T, variant string, env []string, args ...string) {
 	t.Helper()
-	// So that `go test` knows that this test depends on it.
+	// Reading the file tells `go test` that the cached result depends on it.
 	if _, err := os.ReadFile(filepath.Join("testdata", "lists", "main.go")); err != nil {
 		t.Fatal(err)
 	}
@@ -560,30 +565,31 @@ func runs(t *testing.T, variant string, env []string, args ...string) {
 	}
 }
 
-// slow skips a test that builds the standard library anew, a minute of CPU each time.
-func slow(t *testing.T) {
+// skipUnlessSlow skips a test unless GCCOST_OVERLAY_TESTS is set. Such a test rebuilds
+// the standard library, which takes a minute of CPU time for each build.
+func skipUnlessSlow(t *testing.T) {
 	t.Helper()
 	if os.Getenv("GCCOST_OVERLAY_TESTS") == "" {
-		t.Skip("set GCCOST_OVERLAY_TESTS=1 to build the standard library in many ways")
+		t.Skip("set GCCOST_OVERLAY_TESTS=1 to rebuild the standard library with many settings")
 	}
 }
 
 func TestVariantsRunInEveryBuild(t *testing.T) {
-	slow(t)
+	skipUnlessSlow(t)
 	for _, variant := range sortedNames(variants) {
-		runs(t, variant, nil)
-		runs(t, variant, nil, "-race")
+		buildAndRun(t, variant, nil)
+		buildAndRun(t, variant, nil, "-race")
 	}
-	for _, variant := range checked {
-		runs(t, variant, nil, "-trimpath")
-		runs(t, variant, nil, "-ldflags=-randlayout=7")
-		runs(t, variant, []string{"GOEXPERIMENT=staticlockranking"})
+	for _, variant := range checkedVariants {
+		buildAndRun(t, variant, nil, "-trimpath")
+		buildAndRun(t, variant, nil, "-ldflags=-randlayout=7")
+		buildAndRun(t, variant, []string{"GOEXPERIMENT=staticlockranking"})
 	}
 }
 
 func TestOtherPlatformsCompile(t *testing.T) {
-	slow(t)
-	for _, variant := range append(checked, "hint", "index", "plus") {
+	skipUnlessSlow(t)
+	for _, variant := range append(checkedVariants, "hint", "index", "plus") {
 		gocommand, _ := builder(t, variant)
 		for _, platform := range []string{
 			"linux/386", "linux/arm", "linux/arm64", "linux/riscv64", "darwin/arm64", "windows/amd64", "js/wasm",
@@ -597,9 +603,9 @@ func TestOtherPlatformsCompile(t *testing.T) {
 	}
 }
 
-// Where there is a C compiler, programs with C in them are built and run as usual.
+// Programs that use cgo build and run with the overlay.
 func TestProgramsWithC(t *testing.T) {
-	slow(t)
+	skipUnlessSlow(t)
 	for _, args := range [][]string{nil, {"-trimpath"}, {"-ldflags=-randlayout=7"}} {
 		gocommand, _ := builder(t, defaultVariant)
 		if said, err := gocommand(nil, "test", append(args, "../cstr")...); err != nil {

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// The test that goes with the patch.
+// The test that the patch adds.
 //
 //go:embed upstream/*.go.txt
 var upstream embed.FS
@@ -28,12 +28,12 @@ const (
 		"// license that can be found in the LICENSE file.\n\n"
 )
 
-// hooks are the calls that only the checked and the plus variants need.
+// hooks matches the calls that only the checked and plus variants need.
 var hooks = regexp.MustCompile(`(?m)^\s*span\.(checkSpecials|checkSplicePoint|linkRoot|unlinkRoot)\(.*\)\n`)
 
-// upstreamed returns the index variant's files as Go's own tree would have them, by name:
-// formatted, without hooks for other variants, and with the test.
-func (source *runtimeSource) upstreamed() (map[string][]byte, error) {
+// upstreamFiles returns the files of the index variant, by name, as they would be in Go's
+// own tree: formatted, without hooks for other variants, and with the test.
+func (source *runtimeSource) upstreamFiles() (map[string][]byte, error) {
 	files, err := source.edited(variants[defaultVariant].edits, false)
 	if err != nil {
 		return nil, err
@@ -56,10 +56,10 @@ func (source *runtimeSource) upstreamed() (map[string][]byte, error) {
 	return files, nil
 }
 
-// printPatch prints the index variant as a unified diff against the source. The diff command
-// makes it; `git apply` and `patch -p1` read it.
+// printPatch runs diff to print the index variant as a unified diff against the source,
+// for `git apply` or `patch -p1`.
 func (source *runtimeSource) printPatch(stdout io.Writer) error {
-	files, err := source.upstreamed()
+	files, err := source.upstreamFiles()
 	if err != nil {
 		return err
 	}
@@ -76,15 +76,15 @@ func (source *runtimeSource) printPatch(stdout io.Writer) error {
 		}
 		after := filepath.Join(dir, name)
 		if err := os.WriteFile(after, files[name], 0o644); err != nil {
-			return problem{after, "cannot be written: " + reason(err), "set TMPDIR to a folder that can be written"}
+			return problem{after, "cannot be written: " + reason(err), "set TMPDIR to a writable folder"}
 		}
 		var said bytes.Buffer
 		command := exec.Command("diff", "-u", "-L", labels[0], "-L", labels[1], before, after)
 		command.Stdout, command.Stderr = stdout, &said
-		// It exits with 1 where the files differ.
+		// diff exits with status 1 if the files differ.
 		var exit *exec.ExitError
 		if err := command.Run(); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
-			return problem{"diff", "fails: " + err.Error() + " " + strings.TrimSpace(said.String()), "install diffutils"}
+			return problem{"diff", "failed: " + err.Error() + " " + strings.TrimSpace(said.String()), "install diffutils"}
 		}
 	}
 	return nil

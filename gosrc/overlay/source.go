@@ -13,25 +13,25 @@ import (
 	"strings"
 )
 
-// A declaration is a function or a type of package runtime, as its source has it.
+// A declaration is a function or type in the source of package runtime.
 type declaration struct {
-	name        string // as in "addspecial", "(mspan).init"
+	name        string // such as "addspecial" or "(mspan).init"
 	file        string // base name
 	line        int
-	start, end  int // of its text, in bytes from the file's start
+	start, end  int // byte offsets of its text in the file
 	fingerprint string
 }
 
-// A runtimeSource is what stands below GOROOT/src/runtime: the text of the files
-// that touch lists of specials, and the declarations there that do.
+// A runtimeSource is the part of GOROOT/src/runtime that uses lists of specials: the
+// text of those files, and the declarations in them that do.
 type runtimeSource struct {
 	dir          string
 	text         map[string][]byte
 	declarations map[string]declaration
 }
 
-// watched names are those by which code reaches a list of specials. What declares
-// or mentions one may link or unlink a record, so it must be known.
+// watched holds the names through which code reaches a list of specials. A declaration
+// that uses one may link or unlink a record, so it must be known.
 var watched = map[string]bool{
 	"newSpecialsIter":        true,
 	"specialFindSplicePoint": true,
@@ -40,15 +40,15 @@ var watched = map[string]bool{
 	"unlinkAndNext":          true,
 }
 
-// readRuntime reads package runtime of a GOROOT, for every platform at once, as an
-// overlay is not made for one. Errors name the file.
+// readRuntime reads package runtime of a GOROOT. It reads the files of all platforms,
+// because one overlay serves them all. Errors name the file.
 func readRuntime(goroot string) (*runtimeSource, error) {
 	dir := filepath.Join(goroot, "src", "runtime")
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, problem{
 			place: dir, what: "cannot be read: " + reason(err),
-			hint: "name with -goroot a Go that has its source, such as one that `go mod download` brought",
+			hint: "set -goroot to a Go with its source, such as a toolchain that the go command downloaded",
 		}
 	}
 	source := &runtimeSource{dir, map[string][]byte{}, map[string]declaration{}}
@@ -61,10 +61,10 @@ func readRuntime(goroot string) (*runtimeSource, error) {
 		if err != nil {
 			return nil, problem{
 				place: filepath.Join(dir, name), what: "cannot be read: " + reason(err),
-				hint: "make it readable, or install that Go again",
+				hint: "make it readable, or reinstall that Go",
 			}
 		}
-		// A file without the word need not be parsed, which most do not have.
+		// Most files do not contain the word and need not be parsed.
 		if !strings.Contains(strings.ToLower(string(text)), "special") {
 			continue
 		}
@@ -75,14 +75,14 @@ func readRuntime(goroot string) (*runtimeSource, error) {
 	return source, nil
 }
 
-// add takes up one file's declarations that touch lists of specials.
+// add adds the declarations of one file that use lists of specials.
 func (source *runtimeSource) add(name string, text []byte) error {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
 	if err != nil {
 		return problem{
-			place: filepath.Join(source.dir, name), what: fmt.Sprintf("is not Go as this command reads it (%v)", err),
-			hint: "install that Go again, or run this command with it",
+			place: filepath.Join(source.dir, name), what: fmt.Sprintf("cannot be parsed as Go (%v)", err),
+			hint: "reinstall that Go, or run this command with it",
 		}
 	}
 	keep := func(name string, node ast.Node) error {
@@ -94,7 +94,7 @@ func (source *runtimeSource) add(name string, text []byte) error {
 		if before, twice := source.declarations[name]; twice {
 			return problem{
 				place: fmt.Sprintf("%s:%d", filepath.Join(source.dir, start.Filename), start.Line),
-				what:  fmt.Sprintf("declares %s, as %s:%d does", name, before.file, before.line), hint: unknownSource,
+				what:  fmt.Sprintf("redeclares %s (also at %s:%d)", name, before.file, before.line), hint: unknownSource,
 			}
 		}
 		source.declarations[name] = declaration{
@@ -127,8 +127,8 @@ func (source *runtimeSource) add(name string, text []byte) error {
 	return nil
 }
 
-// touchesSpecials reports whether a declaration mentions a watched name, the type
-// special, or the links of a record inside of another.
+// touchesSpecials reports whether a declaration mentions a watched name, a pointer to
+// the type special, or the next or offset field of a special embedded in another record.
 func touchesSpecials(node ast.Node) bool {
 	found := false
 	ast.Inspect(node, func(node ast.Node) bool {
@@ -153,7 +153,8 @@ func isNamed(node ast.Expr, name string) bool {
 	return ok && ident.Name == name
 }
 
-// functionName is a function's name, with its receiver's type before a method's.
+// functionName returns a function's name. A method's name begins with the receiver's
+// type, as in "(mspan).init".
 func functionName(decl *ast.FuncDecl) string {
 	if decl.Recv == nil {
 		return decl.Name.Name
@@ -171,8 +172,8 @@ func functionName(decl *ast.FuncDecl) string {
 	return decl.Name.Name
 }
 
-// fingerprint identifies source by its tokens. Comments and layout do not count,
-// nor does the release of go/printer that this command was built with.
+// fingerprint returns a hash of the tokens of Go source. It does not depend on comments,
+// layout, or the release of go/printer that this command was built with.
 func fingerprint(text []byte) string {
 	sum := sha256.New()
 	for _, word := range tokens(text) {
@@ -181,7 +182,7 @@ func fingerprint(text []byte) string {
 	return hex.EncodeToString(sum.Sum(nil))[:16]
 }
 
-// names of the declarations, sorted by file and line.
+// names returns the names of the declarations, sorted by file and line.
 func (source *runtimeSource) names() []string {
 	var names []string
 	for name := range source.declarations {

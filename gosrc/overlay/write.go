@@ -11,27 +11,28 @@ import (
 	"strings"
 )
 
-// overlayName is the file that `go build -overlay` wants, below the output folder.
+// overlayName is the file in the output folder for `go build -overlay`.
 const overlayName = "overlay.json"
 
-// gorootName is a link to GOROOT, below the output folder. Go replaces no file below
-// GOMODCACHE, where a downloaded Go is. By this name it is not there.
+// gorootName is a symbolic link in the output folder to GOROOT. Go does not replace files
+// below GOMODCACHE, where it stores downloaded toolchains; a path through the link is
+// not below GOMODCACHE.
 const gorootName = "goroot"
 
-// An output is what stands in the output folder when a run is done.
+// An output describes the contents of the output folder.
 type output struct {
 	dir    string
-	goroot string // as it was named, absolute
-	plain  bool   // whether files may be replaced under that name, too
+	goroot string // absolute, links not resolved
+	plain  bool   // whether Go also replaces files below goroot itself
 	files  map[string][]byte
 }
 
-// write puts the files into a folder that is named by what they are, and then
-// overlay.json, which names them, in one step. So a run that is interrupted, or runs
-// beside another, leaves an overlay.json that is whole, or none.
+// write writes the files to a folder that is named by their hash, then replaces
+// overlay.json, which names them, atomically. So an interrupted or concurrent run
+// leaves a complete overlay.json or none.
 func (out output) write() (string, error) {
 	if err := os.MkdirAll(out.dir, 0o777); err != nil {
-		return "", out.refused(out.dir, err)
+		return "", out.writeProblem(out.dir, err)
 	}
 	folder, err := out.stage()
 	if err != nil {
@@ -46,35 +47,35 @@ func (out output) write() (string, error) {
 // stage writes the files and returns their folder.
 func (out output) stage() (string, error) {
 	folder := filepath.Join(out.dir, out.sum())
-	if out.stands(folder) {
+	if out.intact(folder) {
 		return folder, nil
 	}
 	partial, err := os.MkdirTemp(out.dir, ".partial-")
 	if err != nil {
-		return "", out.refused(out.dir, err)
+		return "", out.writeProblem(out.dir, err)
 	}
 	defer os.RemoveAll(partial)
 	for name, text := range out.files {
 		if err := writeFile(filepath.Join(partial, name), text); err != nil {
-			return "", out.refused(partial, err)
+			return "", out.writeProblem(partial, err)
 		}
 	}
 	if err := os.Chmod(partial, 0o755); err != nil {
-		return "", out.refused(partial, err)
+		return "", out.writeProblem(partial, err)
 	}
-	// What stands there is damaged, or there is nothing.
+	// The folder is missing or damaged.
 	if err := os.RemoveAll(folder); err != nil {
-		return "", out.refused(folder, err)
+		return "", out.writeProblem(folder, err)
 	}
-	// Another run may have come first, with the same files.
-	if err := os.Rename(partial, folder); err != nil && !out.stands(folder) {
-		return "", out.refused(folder, err)
+	// A concurrent run may have created the folder with the same files.
+	if err := os.Rename(partial, folder); err != nil && !out.intact(folder) {
+		return "", out.writeProblem(folder, err)
 	}
 	return folder, nil
 }
 
-// stands reports whether the folder has the files as they should be.
-func (out output) stands(folder string) bool {
+// intact reports whether the folder contains the files unchanged.
+func (out output) intact(folder string) bool {
 	for name, want := range out.files {
 		if text, err := os.ReadFile(filepath.Join(folder, name)); err != nil || !bytes.Equal(text, want) {
 			return false
@@ -83,7 +84,7 @@ func (out output) stands(folder string) bool {
 	return true
 }
 
-// sum names the files by what they are.
+// sum returns a hash of the files' names and contents.
 func (out output) sum() string {
 	sum := sha256.New()
 	for _, name := range sortedNames(out.files) {
@@ -92,7 +93,7 @@ func (out output) sum() string {
 	return hex.EncodeToString(sum.Sum(nil))[:16]
 }
 
-// link makes the link to GOROOT.
+// link creates the link to GOROOT, or replaces it if it is wrong.
 func (out output) link() error {
 	link := filepath.Join(out.dir, gorootName)
 	if to, err := os.Readlink(link); err == nil && to == out.goroot {
@@ -101,15 +102,15 @@ func (out output) link() error {
 	partial := filepath.Join(out.dir, fmt.Sprintf(".partial-%s-%d", gorootName, os.Getpid()))
 	defer os.Remove(partial)
 	if err := os.Symlink(out.goroot, partial); err != nil {
-		return out.refused(out.dir, err)
+		return out.writeProblem(out.dir, err)
 	}
 	if err := os.Rename(partial, link); err != nil {
-		return out.refused(link, err)
+		return out.writeProblem(link, err)
 	}
 	return nil
 }
 
-// commit writes overlay.json and returns its name.
+// commit writes overlay.json and returns its path.
 func (out output) commit(folder string) (string, error) {
 	replace := map[string]string{}
 	for name := range out.files {
@@ -126,27 +127,27 @@ func (out output) commit(folder string) (string, error) {
 	whole := filepath.Join(out.dir, overlayName)
 	partial, err := os.CreateTemp(out.dir, ".partial-")
 	if err != nil {
-		return "", out.refused(out.dir, err)
+		return "", out.writeProblem(out.dir, err)
 	}
 	partial.Close()
 	defer os.Remove(partial.Name())
 	if err := writeFile(partial.Name(), append(text, '\n')); err != nil {
-		return "", out.refused(partial.Name(), err)
+		return "", out.writeProblem(partial.Name(), err)
 	}
 	if err := os.Chmod(partial.Name(), 0o644); err != nil {
-		return "", out.refused(partial.Name(), err)
+		return "", out.writeProblem(partial.Name(), err)
 	}
 	if err := os.Rename(partial.Name(), whole); err != nil {
-		return "", out.refused(whole, err)
+		return "", out.writeProblem(whole, err)
 	}
 	return whole, nil
 }
 
-func (out output) refused(place string, err error) error {
-	return problem{place, "cannot be written: " + reason(err), "name with -o a folder that can be written, on a disk with room"}
+func (out output) writeProblem(place string, err error) error {
+	return problem{place, "cannot be written: " + reason(err), "set -o to a writable folder on a disk with free space"}
 }
 
-// writeFile writes a file that is on the disk when it returns.
+// writeFile writes a file and syncs it to disk.
 func writeFile(name string, text []byte) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
@@ -161,13 +162,13 @@ func writeFile(name string, text []byte) error {
 	return err
 }
 
-// isBelow reports whether a path is a folder or below it, links followed or not.
+// isBelow reports whether a path is a folder or below it, with or without links resolved.
 func isBelow(path, folder string) bool {
 	if folder == "" {
 		return false
 	}
-	for _, path := range withoutLinks(path) {
-		for _, folder := range withoutLinks(folder) {
+	for _, path := range pathAndTarget(path) {
+		for _, folder := range pathAndTarget(folder) {
 			if path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, string(filepath.Separator))+string(filepath.Separator)) {
 				return true
 			}
@@ -176,7 +177,7 @@ func isBelow(path, folder string) bool {
 	return false
 }
 
-func withoutLinks(path string) []string {
+func pathAndTarget(path string) []string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return []string{path, real}
 	}

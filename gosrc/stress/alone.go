@@ -8,13 +8,13 @@ import (
 	"weak"
 )
 
-// sorts are the ways in which a record holds a root, each alone: as the function of a
-// cleanup, as its argument, as the function of a finalizer, in what a finalizer's object
-// refers to, and as a weak handle. Each has a size of object that nothing else is hung on.
-var sorts = []struct {
-	kind objectKind
-	size uintptr
-	hang func(w *worker, t *thing)
+// rootKinds are the ways in which a record can hold a root: as the function of a cleanup,
+// as its argument, as the function of a finalizer, through the object of a finalizer, and
+// as a weak handle. Each uses an object size that nothing else in this package uses.
+var rootKinds = []struct {
+	kind   objectKind
+	size   uintptr
+	attach func(w *worker, t *thing)
 }{
 	{plain, 176, func(w *worker, t *thing) {
 		p := newPrivate(w.register(t.id, false))
@@ -34,32 +34,32 @@ var sorts = []struct {
 	{plain, 320, func(_ *worker, t *thing) { weak.Make(t.at(0)) }},
 }
 
-// finalizeByContent finds its key in the object, as it is no closure.
+// finalizeByContent finds its key in the object, because it is not a closure.
 func finalizeByContent(at *byte) {
 	p := *(**private)(unsafe.Add(unsafe.Pointer(at), link*wordSize))
 	finalize(at, p.key, p.seal())
 }
 
-// alone hangs on so many objects of each sort what has a root of that sort only, and
-// collects. All records of their spans are alike, so that a runtime that takes the sort for
-// none marks nothing there.
-func (w *worker) alone(objects int) {
-	for _, sort := range sorts {
+// attachSingleRoots adds, for each kind of root, a special with only that kind of root to
+// many objects, and runs the collector. All records of their spans hold the same kind, so
+// a runtime that does not recognize the kind marks nothing in these spans.
+func (w *worker) attachSingleRoots(objects int) {
+	for _, root := range rootKinds {
 		things := make([]*thing, objects)
 		for i := range things {
-			things[i] = w.newThing(sort.kind, sort.size)
-			sort.hang(w, things[i])
+			things[i] = w.newThing(root.kind, root.size)
+			root.attach(w, things[i])
 		}
 		runtime.GC()
-		// What was freed in error is used for something else.
+		// Reuse memory that was freed in error.
 		litter := make([]any, 0, 8*objects)
 		for range 4 * objects {
 			litter = append(litter, &private{key: uint64(w.round) << 32}, new(uint64), new([2]*private))
 		}
 		for i, t := range things {
 			w.check(t)
-			if sort.size == 320 && weak.Make(t.at(0)).Value() != t.at(0) {
-				w.findings.add("a weak pointer does not give its object, which is held")
+			if root.size == 320 && weak.Make(t.at(0)).Value() != t.at(0) {
+				w.findings.add("a weak pointer does not return its object, which is held")
 			}
 			w.drop(&things[i])
 		}

@@ -10,7 +10,7 @@ import (
 	"weak"
 )
 
-// private is what only a cleanup or a finalizer refers to.
+// private is data that only a cleanup or finalizer refers to.
 type private struct {
 	front uint64
 	key   uint64
@@ -24,7 +24,7 @@ func newPrivate(key uint64) *private {
 	return p
 }
 
-// seal is what [run] wants, and something else if p is not as it was made.
+// seal returns the seal that [run] expects, or a wrong one if p is damaged.
 func (p *private) seal() uint64 {
 	if p.back != ^p.front || p.next == nil || p.next.key != p.key ||
 		p.next.front != ^p.front || p.next.back != p.front {
@@ -48,9 +48,9 @@ type (
 	}
 )
 
-// attachments are the ways in which a cleanup is given its key: with a pointer
-// and without, as wide as a pointer and wider, in what only it refers to, in the
-// argument and in the function.
+// attachments add a cleanup and pass its key in different ways: with and without a
+// pointer, in an argument of pointer size or larger, in data that only the cleanup refers
+// to, in the argument, and in the function.
 var attachments = []func(at *byte, key uint64) runtime.Cleanup{
 	func(at *byte, key uint64) runtime.Cleanup {
 		return runtime.AddCleanup(at, func(key uint64) { run(key, mix(key)) }, key)
@@ -131,13 +131,14 @@ var attachments = []func(at *byte, key uint64) runtime.Cleanup{
 	func(at *byte, key uint64) runtime.Cleanup {
 		return runtime.AddCleanup(at, func(w watching) {
 			if l, _ := run(w.key, w.seal); l != nil && w.weak.Value() != nil {
-				l.findings.add("a weak pointer gave an object whose cleanup runs")
+				l.findings.add("a weak pointer returned an object whose cleanup runs")
 			}
 		}, watching{key, mix(key), weak.Make(at)})
 	},
 }
 
-// finalizers are the same for SetFinalizer; with results that are dropped, too.
+// finalizers make finalizer functions that hold their key in different ways. One has
+// results, which the runtime ignores.
 var finalizers = []func(key uint64, weaks []weak.Pointer[byte]) any{
 	func(key uint64, _ []weak.Pointer[byte]) any {
 		return func(at *byte) { finalize(at, key, mix(key)) }
@@ -162,7 +163,7 @@ var finalizers = []func(key uint64, weaks []weak.Pointer[byte]) any{
 			for _, w := range weaks {
 				if got := w.Value(); got != nil {
 					if found, ok := ledgers.Load(uint32(key >> 32)); ok {
-						found.(*ledger).findings.add("a weak pointer gave an object whose finalizer runs")
+						found.(*ledger).findings.add("a weak pointer returned an object whose finalizer runs")
 					}
 				}
 			}
@@ -171,7 +172,7 @@ var finalizers = []func(key uint64, weaks []weak.Pointer[byte]) any{
 	},
 }
 
-// finalize checks the object, and gives some back to the workers.
+// finalize checks the object and resurrects some: it sends them to the workers.
 func finalize(at *byte, key, seal uint64) {
 	l, r := run(key, seal)
 	if l == nil {

@@ -1,27 +1,25 @@
-// Package stress is hard on what the Go runtime hangs on objects - finalizers,
-// cleanups, weak pointers, pins, the memory profile's records - and holds what
-// comes of it against what the documentation promises. It is for a runtime whose
-// lists of specials were changed: the runtime's own tests have passed with a bug
-// in them that corrupts memory.
+// Package stress stress-tests the special records of the Go runtime: finalizers,
+// cleanups, weak pointers, pins, and the records of the memory profile. It checks what
+// the documentation promises. It is for runtimes whose lists of specials were changed:
+// the runtime's own tests have passed with a bug in these lists that corrupts memory.
 //
-// The promises, each checked all the time:
+// It checks these promises all the time:
 //
-//   - a cleanup or finalizer never runs while its object is held, also not if
-//     only another object, a pin or a closure holds it, never twice, never
-//     after it was stopped, and a cleanup never before the object's finalizer;
-//   - what a cleanup or finalizer was given arrives as it was, also what nothing
-//     else refers to;
-//   - the content of an object that is held, or was got back from a weak pointer
-//     or by a finalizer, is what was written there;
-//   - the weak pointers to one address are equal, give that address while it is
-//     held, and nothing any more when a cleanup or finalizer of it runs;
-//   - after all is dropped and collected, everything that was not stopped has
-//     run and all weak pointers are empty, but for what [Tolerated] says: a few
-//     objects of millions;
-//   - the memory profile then counts every object as freed that it counted as
-//     allocated.
+//   - A cleanup or finalizer does not run while its object is held, even if only
+//     another object, a pin or a closure holds it. It does not run twice, or after it
+//     was stopped. A cleanup does not run before the object's finalizer.
+//   - A cleanup or finalizer receives its argument and captured variables unchanged,
+//     even if nothing else refers to them.
+//   - An object that is held, that a weak pointer returned or that a finalizer received,
+//     has the contents that were written to it.
+//   - The weak pointers to one address are equal. They return that address while the
+//     object is held, and nil once a cleanup or finalizer of it runs.
+//   - After all objects are dropped and collected, all finalizers and cleanups that were
+//     not stopped have run and all weak pointers are nil, except for a few objects out of
+//     millions: see [Tolerated].
+//   - The memory profile then counts as freed every object that it counted as allocated.
 //
-// It needs Go 1.26, the oldest release whose runtime is changed here, and is empty
-// before: 1.24 and 1.25 leave a hundred or so of a million cleanups unrun, more than
-// [Tolerated] says.
+// The package needs Go 1.26, the oldest release that package overlay patches, and is
+// empty for older releases. In Go 1.24 and 1.25 about a hundred of a million cleanups do
+// not run, which is more than [Tolerated] allows.
 package stress

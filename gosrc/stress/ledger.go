@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// mix makes of a number one that no other is likely to be by mistake.
+// mix returns a hash of x. Damaged memory is unlikely to contain it by accident.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -18,19 +18,19 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// A subject is what is known of one object. Neither it nor a registration refers
-// to the object: the collector does not even look into a ledger.
+// A subject is the record of one object. Neither a subject nor a registration contains
+// pointers, so they do not keep the object alive.
 type subject struct {
 	front uint64
 	size  uintptr
 	kind  objectKind
-	// held is set from before the object can be reached until just before the
-	// last that holds it lets go.
+	// held is set before the object becomes reachable, and cleared just before its
+	// last holder drops it.
 	held      atomic.Bool
-	finalizer atomic.Bool   // one is set and has not run
+	finalizer atomic.Bool   // a finalizer is set and has not run
 	cleaned   atomic.Bool   // a cleanup has run
-	parent    atomic.Uint32 // the object that refers to this one; 0 is none
-	child     atomic.Uint32 // the object that this one refers to
+	parent    atomic.Uint32 // the object that refers to this one, or 0
+	child     atomic.Uint32 // the object that this one refers to, or 0
 	back      uint64
 }
 
@@ -38,8 +38,8 @@ type state uint32
 
 const (
 	armed   state = iota
-	stopped       // while the object was held: it must not run
-	raced         // stopped when the object may have been dead: it may have run
+	stopped       // stopped while the object was held: must not run
+	raced         // stopped when the object may have been dead: may have run
 )
 
 // A registration is one cleanup or finalizer.
@@ -52,19 +52,19 @@ type registration struct {
 	back    uint64
 }
 
-// A ledger is the record of a round. Its slices never grow, so that what is in
-// them can be had from any goroutine.
+// A ledger is the record of a round. Its slices do not grow, so that all goroutines can
+// use their elements.
 type ledger struct {
 	round         uint32
 	limit         uint32
 	subjects      []subject
 	registrations []registration
-	objects       atomic.Uint32 // how many subjects are in use; the first is none
+	objects       atomic.Uint32 // number of subjects in use, including subject 0, which is no object
 	registered    atomic.Uint32
 	ran           atomic.Int64
 	findings      *findings
 
-	commons []*common
+	shared  []*sharedObject
 	handed  chan *thing
 	revived chan *thing
 	watched chan watch
@@ -85,15 +85,16 @@ func newLedger(round uint32, c Config, f *findings) *ledger {
 	return l
 }
 
-// full says that the round should end.
+// full reports whether the round should end.
 func (l *ledger) full() bool { return l.objects.Load() > l.limit || l.registered.Load() > l.limit }
 
-// margin is more than what a worker enters until it asks.
+// margin exceeds the number of subjects or registrations that a worker adds between two
+// calls of full.
 const margin = 6000
 
 func (l *ledger) seal(index uint32) uint64 { return mix(uint64(l.round)<<32 | uint64(index)) }
 
-func (l *ledger) enter(kind objectKind, size uintptr) uint32 {
+func (l *ledger) addSubject(kind objectKind, size uintptr) uint32 {
 	id := l.objects.Add(1) - 1
 	s := &l.subjects[id]
 	s.front, s.back = l.seal(id), ^l.seal(id)
@@ -102,7 +103,7 @@ func (l *ledger) enter(kind objectKind, size uintptr) uint32 {
 	return id
 }
 
-// register returns the registration's key: the round and the index in its ledger.
+// register adds a registration and returns its key: the round and the index in its ledger.
 func (l *ledger) register(id uint32, final bool) uint64 {
 	i := l.registered.Add(1) - 1
 	r := &l.registrations[i]
@@ -116,7 +117,7 @@ func (l *ledger) register(id uint32, final bool) uint64 {
 
 func (l *ledger) of(key uint64) *registration { return &l.registrations[uint32(key)] }
 
-// stop notes that a registration was taken back while the object was held.
+// stop records that a cleanup or finalizer was stopped.
 func (l *ledger) stop(key uint64, as state) {
 	r := l.of(key)
 	r.state.Store(uint32(as))
@@ -124,22 +125,24 @@ func (l *ledger) stop(key uint64, as state) {
 		l.subjects[r.subject].finalizer.Store(false)
 	}
 	if as == stopped && r.runs.Load() != 0 {
-		l.findings.add("ran before it was stopped, while its object was held")
+		l.findings.add("a cleanup or finalizer ran before it was stopped, while its object was held")
 	}
 }
 
-// ledgers are those of the last rounds: what a round left over may run later.
+// ledgers holds the ledgers of the last rounds, by round, for cleanups and finalizers that
+// run after their round.
 var ledgers sync.Map
 
-// run notes that the cleanup or finalizer with this key runs; seal came with it.
+// run records that the cleanup or finalizer with this key runs. seal is the hash of the
+// key as its argument or closure held it.
 func run(key, seal uint64) (*ledger, *registration) {
 	found, ok := ledgers.Load(uint32(key >> 32))
 	if !ok {
-		return nil, nil // long after its round, or damaged: then the seal is, too
+		return nil, nil // it runs long after its round, or the key is damaged
 	}
 	l := found.(*ledger)
 	if seal != mix(key) || uint32(key) >= l.registered.Load() {
-		l.findings.add("what a cleanup or finalizer was given is damaged")
+		l.findings.add("the argument or closure of a cleanup or finalizer is damaged")
 		return nil, nil
 	}
 	r := l.of(key)
@@ -159,11 +162,11 @@ func run(key, seal uint64) (*ledger, *registration) {
 	}
 	for up := s.parent.Load(); up != 0; up = l.subjects[up].parent.Load() {
 		if l.subjects[up].held.Load() {
-			l.findings.add(what + " ran while another object that is held referred to its object")
+			l.findings.add(what + " ran while a held object referred to its object")
 		}
 	}
 	if state(r.state.Load()) == stopped {
-		l.findings.add(what + " ran though it was stopped")
+		l.findings.add(what + " ran after it was stopped")
 	}
 	if r.runs.Add(1) != 1 {
 		l.findings.add(what + " ran twice")
@@ -181,7 +184,7 @@ func run(key, seal uint64) (*ledger, *registration) {
 	return l, r
 }
 
-// outstanding counts the objects that have a cleanup or finalizer that should have
+// outstanding returns the number of objects with a cleanup or finalizer that should have
 // run and has not.
 func (l *ledger) outstanding() int {
 	objects := map[uint32]bool{}
@@ -194,7 +197,7 @@ func (l *ledger) outstanding() int {
 	return len(objects)
 }
 
-// findings counts what was wrong, by what it was.
+// findings counts broken promises, by message.
 type findings struct {
 	sync.Mutex
 	count map[string]int

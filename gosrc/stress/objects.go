@@ -13,12 +13,12 @@ type objectKind uint8
 
 const (
 	plain    objectKind = iota // no pointers
-	pointers                   // with pointers; over 512 bytes a header stands before it
+	pointers                   // with pointers; over 512 bytes with a malloc header
 	tiny                       // several share an allocation
 )
 
-// sizes of the objects, in bytes: one to the span and a thousand, with and
-// without a remainder at the span's end.
+// sizes lists object sizes, in bytes. Spans hold from one to a thousand such objects, with
+// and without unused bytes at the end.
 var sizes = [...][]uintptr{
 	plain: {
 		16, 16, 16, 24, 32, 48, 64, 80, 96, 128, 208, 256, 384, 512, 640, 1024, 1152,
@@ -31,17 +31,17 @@ var sizes = [...][]uintptr{
 	tiny: {1, 2, 3, 5, 7, 8, 12, 15},
 }
 
-// A thing is an object and what its holder knows of it.
+// A thing is an object and its holder's data about it.
 type thing struct {
-	id   uint32
-	kind objectKind
-	size uintptr
-	base unsafe.Pointer // nil while only a pin holds the object
-	away uintptr        // where it is then
+	id      uint32
+	kind    objectKind
+	size    uintptr
+	base    unsafe.Pointer // nil while only a pin holds the object
+	address uintptr        // the address of the object while base is nil
 
 	cleanups  []stoppable
 	weaks     []watch
-	finalizer uint64 // its key, 0 if none is set
+	finalizer uint64 // its key, or 0 if none is set
 	pins      []*runtime.Pinner
 }
 
@@ -57,7 +57,7 @@ type watch struct {
 	offset uintptr
 }
 
-// A token is what objects with pointers point to.
+// A token is the target of the pointers in objects with pointers.
 type token struct{ front, back uint64 }
 
 func (t *thing) at(offset uintptr) *byte { return (*byte)(unsafe.Add(t.base, offset)) }
@@ -70,10 +70,11 @@ func (t *thing) slots() []unsafe.Pointer {
 
 const wordSize = unsafe.Sizeof(uintptr(0))
 
-// link is the slot by which an object may refer to another.
+// link is the slot of an object's pointer to another object.
 const link = 1
 
-// allocate is named by the memory profile: what it allocates is counted there.
+// allocate allocates an object. The memory profile counts the objects of this package by
+// the name of this function.
 //
 //go:noinline
 func allocate(kind objectKind, size uintptr) unsafe.Pointer {
@@ -88,10 +89,10 @@ func allocate(kind objectKind, size uintptr) unsafe.Pointer {
 }
 
 func (l *ledger) newThing(kind objectKind, size uintptr) *thing {
-	t := &thing{id: l.enter(kind, size), kind: kind, size: size, base: allocate(kind, size)}
+	t := &thing{id: l.addSubject(kind, size), kind: kind, size: size, base: allocate(kind, size)}
 	switch kind {
 	case plain:
-		// Not all of a large one, which would be all that is done here.
+		// Writing all words of large objects would dominate the run time.
 		for i, words := 0, t.words(); i < len(words); i += 1 + i/8 {
 			words[i] = l.word(t.id, i)
 		}
@@ -102,7 +103,7 @@ func (l *ledger) newThing(kind objectKind, size uintptr) *thing {
 	case pointers:
 		slots := t.slots()
 		for i := range slots {
-			if tokened(i, len(slots)) {
+			if hasToken(i, len(slots)) {
 				seal := l.word(t.id, i)
 				slots[i] = unsafe.Pointer(&token{seal, ^seal})
 			}
@@ -111,11 +112,11 @@ func (l *ledger) newThing(kind objectKind, size uintptr) *thing {
 	return t
 }
 
-func tokened(i, n int) bool { return i != link && (i < 4 || i == n-1 || i%100 == 0) }
+func hasToken(i, n int) bool { return i != link && (i < 4 || i == n-1 || i%100 == 0) }
 
 func (l *ledger) word(id uint32, i int) uint64 { return mix(l.seal(id) + uint64(i)) }
 
-// check holds a thing's content against what was written.
+// check compares an object's contents with what was written, and checks its weak pointers.
 func (l *ledger) check(t *thing) {
 	damaged := false
 	switch t.kind {
@@ -130,7 +131,7 @@ func (l *ledger) check(t *thing) {
 	case pointers:
 		slots := t.slots()
 		for i, p := range slots {
-			if tokened(i, len(slots)) {
+			if hasToken(i, len(slots)) {
 				token, seal := (*token)(p), l.word(t.id, i)
 				damaged = damaged || token == nil || token.front != seal || token.back != ^seal
 			} else if i != link {
@@ -139,11 +140,11 @@ func (l *ledger) check(t *thing) {
 		}
 	}
 	if damaged {
-		l.findings.add("the content of an object that is held is damaged")
+		l.findings.add("the contents of a held object are damaged")
 	}
 	for _, w := range t.weaks {
 		if got := w.weak.Value(); got != t.at(w.offset) {
-			l.findings.add("a weak pointer does not give its object, which is held")
+			l.findings.add("a weak pointer does not return its object, which is held")
 		}
 		if weak.Make(t.at(w.offset)) != w.weak {
 			l.findings.add("two weak pointers to one address are not equal")
@@ -152,7 +153,7 @@ func (l *ledger) check(t *thing) {
 	runtime.KeepAlive(t)
 }
 
-// probe asks a weak pointer to an object that may be dead.
+// probe checks a weak pointer to an object that may be dead.
 func (l *ledger) probe(w watch) {
 	s := &l.subjects[w.id]
 	dead := s.cleaned.Load()
@@ -164,7 +165,7 @@ func (l *ledger) probe(w watch) {
 		return
 	}
 	if dead {
-		l.findings.add("a weak pointer gave an object after its cleanup")
+		l.findings.add("a weak pointer returned an object after its cleanup ran")
 	}
 	damaged := false
 	switch s.kind {
@@ -176,7 +177,7 @@ func (l *ledger) probe(w watch) {
 	case tiny:
 		damaged = *p != byte(l.word(w.id, int(w.offset)))
 	case pointers:
-		if i := int(w.offset / wordSize); tokened(i, int(s.size/wordSize)) {
+		if i := int(w.offset / wordSize); hasToken(i, int(s.size/wordSize)) {
 			slot := (*unsafe.Pointer)(unsafe.Add(unsafe.Pointer(p), -int(w.offset%wordSize)))
 			seal := l.word(w.id, i)
 			token := (*token)(atomic.LoadPointer(slot))
@@ -184,24 +185,24 @@ func (l *ledger) probe(w watch) {
 		}
 	}
 	if damaged {
-		l.findings.add("the content of an object that a weak pointer gave is damaged")
+		l.findings.add("the contents of an object that a weak pointer returned are damaged")
 	}
 	runtime.KeepAlive(p)
 }
 
-// A common is an object that all workers hang things on at once.
-type common struct {
+// A sharedObject is an object to which all workers add specials concurrently.
+type sharedObject struct {
 	thing *thing
 	weak  atomic.Pointer[weak.Pointer[byte]]
 }
 
-// canonical makes a weak pointer to the common: all must be equal.
-func (c *common) canonical(f *findings) {
+// canonical makes a weak pointer to the object. All of them must be equal.
+func (c *sharedObject) canonical(f *findings) {
 	made := weak.Make(c.thing.at(0))
 	if !c.weak.CompareAndSwap(nil, &made) && *c.weak.Load() != made {
 		f.add("two goroutines' weak pointers to one address are not equal")
 	}
 	if made.Value() != c.thing.at(0) {
-		f.add("a weak pointer does not give its object, which is held")
+		f.add("a weak pointer does not return its object, which is held")
 	}
 }

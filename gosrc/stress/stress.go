@@ -15,31 +15,32 @@ import (
 	"time"
 )
 
-// Config says how hard.
+// Config sets how much work Run does.
 type Config struct {
 	Rounds        int
 	Registrations int // cleanups and finalizers in a round
 	Workers       int
 	Seed          uint64
-	Tiny          bool // objects that share an allocation, too
+	Tiny          bool // also use objects that share an allocation
 	Log           io.Writer
 }
 
-// Report is what came of it.
+// Report is the result of Run.
 type Report struct {
 	Objects, Registrations, Ran int64
 	Collections                 uint32
-	// Unrun is of how many dropped objects a cleanup or finalizer had not run when
-	// the round ended, and Undead how many weak pointers still gave one, of all
-	// rounds. Unfreed is how many objects the memory profile counted as in use, the
-	// most of any round.
+	// Unrun is the number of dropped objects with a cleanup or finalizer that had not
+	// run at the end of its round, summed over all rounds. Undead is the number of weak
+	// pointers that still returned a dropped object, also summed. Unfreed is the number
+	// of objects that the memory profile counted as in use, the maximum of all rounds.
 	Unrun, Undead, Unfreed int
-	// Wrong is what must never be, a line each. It is empty if all is well.
+	// Wrong lists the broken promises, one per line. It is empty if there are none.
 	Wrong string
 }
 
-// Tolerated is how many objects may be left of so many rounds, to a word on a stack
-// or in a register that looks like a pointer to them: a few of millions.
+// Tolerated returns how many objects may be left after that many rounds. A word on a stack
+// or in a register may look like a pointer and keep an object alive; this affects a few
+// objects out of millions.
 func Tolerated(rounds int) int { return 3 + rounds/50 }
 
 func (r Report) String() string {
@@ -48,8 +49,8 @@ func (r Report) String() string {
 		r.Objects, r.Registrations, r.Ran, r.Collections, r.Unrun, r.Undead, r.Unfreed)
 }
 
-// Run goes through the rounds, up to one that shows a fault. It changes GOMAXPROCS and
-// GOGC meanwhile.
+// Run runs the rounds and stops after the first that shows a fault. It changes GOMAXPROCS
+// and GOGC, and restores them before it returns.
 func Run(c Config) Report {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
@@ -62,7 +63,7 @@ func Run(c Config) Report {
 			ledgers.Delete(round - 3)
 		}
 		c.round(l)
-		watched := l.letGo()
+		watched := l.dropShared()
 		l.settle()
 		undead := 0
 		for _, w := range watched {
@@ -70,7 +71,7 @@ func Run(c Config) Report {
 				undead++
 			}
 		}
-		unfreed := profiled(&wrong)
+		unfreed := profiledInUse(&wrong)
 		report.Objects += int64(l.objects.Load()) - 1
 		report.Registrations += int64(l.registered.Load())
 		report.Ran += l.ran.Load()
@@ -82,7 +83,7 @@ func Run(c Config) Report {
 				round, l.objects.Load()-1, l.registered.Load(), l.ran.Load(), l.outstanding(), undead, unfreed)
 		}
 		if wrong.String() != "" || max(report.Unrun, report.Undead, report.Unfreed) > Tolerated(c.Rounds) {
-			break // the rest would not make it good
+			break // more rounds cannot make up for it
 		}
 	}
 	var stats runtime.MemStats
@@ -94,18 +95,18 @@ func Run(c Config) Report {
 
 func (c Config) round(l *ledger) {
 	for range 200 {
-		kind := objectKind(len(l.commons) % 2)
-		size := sizes[kind][len(l.commons)/2%12]
-		l.commons = append(l.commons, &common{thing: l.newThing(kind, size)})
+		kind := objectKind(len(l.shared) % 2)
+		size := sizes[kind][len(l.shared)/2%12]
+		l.shared = append(l.shared, &sharedObject{thing: l.newThing(kind, size)})
 	}
-	// Before there are workers, who would leave no core to one of the two that race, to
-	// the collector or to the sweeper.
+	// Run these before the workers start. Workers would leave no CPU for the racing
+	// goroutines, the collector or the sweeper.
 	first := &worker{ledger: l, chance: rand.New(rand.NewPCG(c.Seed, uint64(l.round))), tiny: c.Tiny}
 	first.race(c.Registrations / 1000)
-	first.hurry(c.Registrations / 15_000)
-	first.alone(c.Registrations / 500)
+	first.attachDuringMark(c.Registrations / 15_000)
+	first.attachSingleRoots(c.Registrations / 500)
 	for range c.Registrations / 10_000 {
-		first.besiege()
+		first.attachDuringSweep()
 	}
 	first.dropAllBut(0)
 	var workers, disturbers sync.WaitGroup
@@ -132,11 +133,11 @@ func (c Config) round(l *ledger) {
 	disturbers.Wait()
 }
 
-// mostProcs is the most that GOMAXPROCS is set to.
+// mostProcs is the highest value that GOMAXPROCS is set to.
 const mostProcs = 8
 
-// disturb does what the runtime does at other times of its own accord, and what
-// looks at its lists.
+// disturb calls runtime functions at random times until done is closed: those for what
+// the runtime also does on its own, and those that read its lists.
 func disturb(chance *rand.Rand, done <-chan struct{}) {
 	all := metrics.All()
 	samples := make([]metrics.Sample, len(all))
@@ -170,7 +171,7 @@ func disturb(chance *rand.Rand, done <-chan struct{}) {
 		case n < 37:
 			runtime.MemProfile(make([]runtime.MemProfileRecord, 5000), true)
 		case n < 38:
-			if null != nil { // it stops the world and walks every list
+			if null != nil { // a heap dump stops the world and walks every list
 				debug.WriteHeapDump(null.Fd())
 			}
 		default:
@@ -179,16 +180,16 @@ func disturb(chance *rand.Rand, done <-chan struct{}) {
 	}
 }
 
-// letGo lets go of what no worker holds any more, and returns weak pointers to
-// what is dead.
+// dropShared drops the shared objects and those in channels, after the workers are done.
+// It returns the weak pointers of watched, whose objects are then all dead.
 //
 //go:noinline
-func (l *ledger) letGo() []watch {
+func (l *ledger) dropShared() []watch {
 	w := &worker{ledger: l, chance: rand.New(rand.NewPCG(0, 0))}
 	w.emptyChannels()
-	for i := range l.commons {
-		l.check(l.commons[i].thing)
-		w.drop(&l.commons[i].thing)
+	for i := range l.shared {
+		l.check(l.shared[i].thing)
+		w.drop(&l.shared[i].thing)
 	}
 	var watched []watch
 	for {
@@ -217,18 +218,16 @@ func (w *worker) emptyChannels() {
 	}
 }
 
-// settle collects until all has run, or nothing more does.
+// settle runs GC cycles until all cleanups and finalizers have run, or no more run.
 //
-// What waits to run waits on a P, and is not seen while GOMAXPROCS is lower than
-// the number of that P (in 1.24 to 1.27, and without mending nothing would be left
-// to hold the counts against): all come back first.
+// First it restores all Ps. In Go 1.24 to 1.27, cleanups remain queued on a P that
+// GOMAXPROCS removed, and would be counted as not run: see overlay/upstream/queued.md.
 func (l *ledger) settle() {
 	runtime.GOMAXPROCS(mostProcs)
 	w := &worker{ledger: l, chance: rand.New(rand.NewPCG(0, 0))}
 	for last, still := -1, 0; still < 8; {
 		runtime.GC()
-		// Cleanups and finalizers run beside the program; one that is late is waited
-		// for again.
+		// Cleanups and finalizers run concurrently. The loop waits again for late ones.
 		time.Sleep(2 * time.Millisecond)
 		w.emptyChannels()
 		left := l.outstanding()
@@ -244,9 +243,10 @@ func (l *ledger) settle() {
 	}
 }
 
-// profiled returns how many objects the memory profile counts as in use.
-func profiled(wrong *findings) int {
-	// A profile is of the collection before the last.
+// profiledInUse returns how many objects of this package the memory profile counts as in
+// use.
+func profiledInUse(wrong *findings) int {
+	// The profile lags up to two GC cycles behind.
 	runtime.GC()
 	runtime.GC()
 	records := make([]runtime.MemProfileRecord, 10_000)

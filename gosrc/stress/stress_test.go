@@ -9,11 +9,11 @@ import (
 )
 
 var (
-	rounds        = flag.Int("rounds", 8, "how many rounds")
-	registrations = flag.Int("registrations", 150_000, "how many cleanups and finalizers in a round")
-	workers       = flag.Int("workers", 12, "how many goroutines")
-	seed          = flag.Uint64("seed", 1, "another makes other choices")
-	withTiny      = flag.Bool("tiny", true, "objects that share an allocation, too")
+	rounds        = flag.Int("rounds", 8, "number of rounds")
+	registrations = flag.Int("registrations", 150_000, "number of cleanups and finalizers in a round")
+	workers       = flag.Int("workers", 12, "number of worker goroutines")
+	seed          = flag.Uint64("seed", 1, "random `seed`")
+	withTiny      = flag.Bool("tiny", true, "also use objects that share an allocation")
 )
 
 func TestPromises(t *testing.T) {
@@ -32,14 +32,14 @@ func TestPromises(t *testing.T) {
 		n    int
 	}{
 		{"dropped objects have a cleanup or finalizer that did not run", r.Unrun},
-		{"weak pointers still give a dropped object", r.Undead},
-		{"dropped objects are in use by the memory profile", r.Unfreed},
+		{"weak pointers still return a dropped object", r.Undead},
+		{"dropped objects are in use according to the memory profile", r.Unfreed},
 	} {
 		if left.n > tolerated {
-			t.Errorf("%d %s, tolerated are %d", left.n, left.what, tolerated)
+			t.Errorf("%d %s, more than the %d tolerated", left.n, left.what, tolerated)
 		}
 	}
 	if r.Ran*4 < r.Registrations {
-		t.Errorf("of %d cleanups and finalizers only %d ran: too little was put to the test", r.Registrations, r.Ran)
+		t.Errorf("only %[2]d of %[1]d cleanups and finalizers ran: too few for a meaningful test", r.Registrations, r.Ran)
 	}
 }

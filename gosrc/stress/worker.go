@@ -19,12 +19,12 @@ type worker struct {
 	*ledger
 	chance *rand.Rand
 	things []*thing
-	mine   []stoppable // on the commons
-	late   []stoppable // of objects that may be dead
+	mine   []stoppable // cleanups on shared objects
+	late   []stoppable // cleanups of dropped objects, to be stopped late
 	tiny   bool
 }
 
-// most is how many things a worker holds.
+// most is the number of things above which a worker drops most of them.
 const most = 3000
 
 func (w *worker) work() {
@@ -33,7 +33,7 @@ func (w *worker) work() {
 		case n < 14:
 			w.batch()
 		case n < 34:
-			w.some(func(t *thing) { w.hang(t) })
+			w.some(func(t *thing) { w.attach(t) })
 		case n < 44:
 			w.some(func(t *thing) { w.stopOne(t) })
 		case n < 52:
@@ -43,20 +43,20 @@ func (w *worker) work() {
 		case n < 66:
 			w.some(func(t *thing) { w.unpin(t) })
 		case n < 70:
-			w.some(w.grow)
+			w.some(w.addChild)
 		case n < 74:
 			w.dropSome()
 		case n < 77:
-			w.crowd()
+			w.attachMany()
 		case n < 82:
 			w.exchange()
 		case n < 94:
-			w.onCommons()
+			w.attachToShared()
 		case n < 97:
 			w.probeSome()
 		case n < 99:
-			w.canon()
-			w.besiege()
+			w.checkUnique()
+			w.attachDuringSweep()
 		default:
 			runtime.Gosched()
 		}
@@ -67,12 +67,12 @@ func (w *worker) work() {
 	w.finish()
 }
 
-// some does a thing to a few of those held.
+// some calls do for a few random things of those that w holds.
 func (w *worker) some(do func(*thing)) {
 	for range min(len(w.things), 1+w.chance.IntN(12)) {
 		t := w.things[w.chance.IntN(len(w.things))]
 		if t.base == nil {
-			w.fetch(t)
+			w.unhide(t)
 		}
 		do(t)
 		runtime.KeepAlive(t)
@@ -85,12 +85,12 @@ func (w *worker) newKind() (objectKind, uintptr) {
 		kind = pointers
 	}
 	of := sizes[kind]
-	// The small ones are most of what programs hang things on.
+	// Prefer small objects, which are those that programs mostly use specials for.
 	return kind, of[min(w.chance.IntN(len(of)), w.chance.IntN(len(of)))]
 }
 
-// batch makes objects of one class, as many as may fill several spans, and hangs
-// the same on all of them: in the order of their addresses, against it, at random.
+// batch makes up to several spans of objects of one size class and adds the same specials
+// to all of them: in allocation order, its reverse, descending address order or at random.
 func (w *worker) batch() {
 	kind, size := w.newKind()
 	n := 1 + w.chance.IntN(min(1500, 1+200_000/int(size)))
@@ -102,7 +102,7 @@ func (w *worker) batch() {
 	var idle []unsafe.Pointer
 	for range n {
 		batch = append(batch, w.newThing(kind, size))
-		if between { // objects with nothing on them
+		if between { // objects without specials
 			idle = append(idle, allocate(kind, size))
 		}
 	}
@@ -118,7 +118,7 @@ func (w *worker) batch() {
 	attach := w.chance.IntN(2 * len(attachments))
 	for _, t := range batch {
 		if recipe&1 != 0 || recipe == 0 {
-			// Often the same on all, so that there are spans without any pointer.
+			// Often use one attachment for all, so that some spans have no roots.
 			w.clean(t, 0, attach)
 		}
 		if recipe&2 != 0 && w.chance.IntN(3) == 0 {
@@ -132,7 +132,7 @@ func (w *worker) batch() {
 		}
 	}
 	switch w.chance.IntN(6) {
-	case 0: // holes of all widths
+	case 0: // leave gaps of all sizes
 		for i, t := range batch {
 			if w.chance.IntN(2) == 0 {
 				w.drop(&batch[i])
@@ -141,12 +141,12 @@ func (w *worker) batch() {
 			}
 		}
 		batch = slices.DeleteFunc(batch, func(t *thing) bool { return t == nil })
-	case 1: // nothing is left on any, by steps
+	case 1: // remove all specials in random order
 		w.chance.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
 		for _, t := range batch {
 			w.stopAll(t)
 		}
-	case 2: // dead at once
+	case 2: // drop all at once
 		for i := range batch {
 			w.drop(&batch[i])
 		}
@@ -167,7 +167,7 @@ func (w *worker) offset(t *thing) uintptr {
 	}
 }
 
-func (w *worker) hang(t *thing) {
+func (w *worker) attach(t *thing) {
 	switch w.chance.IntN(6) {
 	case 0, 1:
 		w.clean(t, 0, -1)
@@ -182,20 +182,21 @@ func (w *worker) hang(t *thing) {
 	}
 }
 
-// clean adds a cleanup, with an argument of the sort given, or of any.
-func (w *worker) clean(t *thing, offset uintptr, sort int) {
-	if sort < 0 || sort >= len(attachments) {
-		sort = w.chance.IntN(len(attachments))
+// clean adds a cleanup with attachments[attachment], or with a random one if that is out
+// of range.
+func (w *worker) clean(t *thing, offset uintptr, attachment int) {
+	if attachment < 0 || attachment >= len(attachments) {
+		attachment = w.chance.IntN(len(attachments))
 	}
 	key := w.register(t.id, false)
-	t.cleanups = append(t.cleanups, stoppable{attachments[sort](t.at(offset), key), key})
+	t.cleanups = append(t.cleanups, stoppable{attachments[attachment](t.at(offset), key), key})
 	runtime.KeepAlive(t)
 }
 
 func (w *worker) watch(t *thing, offset uintptr) {
 	one := watch{weak.Make(t.at(offset)), t.id, offset}
 	if one.weak.Value() != t.at(offset) {
-		w.findings.add("a weak pointer does not give its object, which is held")
+		w.findings.add("a weak pointer does not return its object, which is held")
 	}
 	t.weaks = append(t.weaks, one)
 	if w.chance.IntN(8) == 0 {
@@ -207,7 +208,7 @@ func (w *worker) watch(t *thing, offset uintptr) {
 	runtime.KeepAlive(t)
 }
 
-// finalize sets the finalizer, or takes back the one that is set.
+// finalize sets a finalizer, or removes the one that is set.
 func (w *worker) finalize(t *thing) {
 	if t.finalizer != 0 {
 		runtime.SetFinalizer(t.at(0), nil)
@@ -234,7 +235,7 @@ func (w *worker) stopOne(t *thing) {
 		one.handle.Stop()
 		w.stop(one.key, stopped)
 		if w.chance.IntN(8) == 0 {
-			one.handle.Stop() // changes nothing
+			one.handle.Stop() // a second Stop has no effect
 		}
 	}
 	runtime.KeepAlive(t)
@@ -249,8 +250,8 @@ func (w *worker) stopAll(t *thing) {
 	}
 }
 
-// crowd hangs many things on one object, and takes back some.
-func (w *worker) crowd() {
+// attachMany adds many specials to one object and removes some.
+func (w *worker) attachMany() {
 	kind, size := w.newKind()
 	t := w.newThing(kind, size)
 	for range 1 + w.chance.IntN(150) {
@@ -271,9 +272,9 @@ func (w *worker) crowd() {
 	w.things = append(w.things, t)
 }
 
-// race has two goroutines hang cleanups on the same objects, on each from the same
-// moment on. So they often want to write one link at once, which is rare in what the
-// workers do: a lock that is not taken could go unnoticed.
+// race has two goroutines add cleanups to the same objects, starting on each object at the
+// same moment. So they often write one link at the same time, which workers rarely do,
+// and a missing lock is noticed.
 func (w *worker) race(objects int) {
 	const each = 12
 	things := make([]*thing, objects)
@@ -297,7 +298,7 @@ func (w *worker) race(objects int) {
 			defer racing.Done()
 			for i, t := range things {
 				arrived.Add(1)
-				// Whoever yields at once gets no core of its own.
+				// Spin for long: a goroutine that yields at once gets no CPU of its own.
 				for spun := 1; arrived.Load() < int64(2*(i+1)); spun++ {
 					if spun%100_000 == 0 {
 						runtime.Gosched()
@@ -316,9 +317,9 @@ func (w *worker) race(objects int) {
 	}
 }
 
-// A gift is what an object is about to be given: a cleanup with what it needs in the
-// function or in the argument, or a finalizer.
-type gift struct {
+// A pendingSpecial is a special that is about to be added: a finalizer, or a cleanup whose
+// key is in its function or in its argument.
+type pendingSpecial struct {
 	thing *thing
 	key   uint64
 	clean func(struct{})
@@ -326,9 +327,9 @@ type gift struct {
 	final func(*byte)
 }
 
-func (w *worker) newGift() gift {
+func (w *worker) newPending() pendingSpecial {
 	final := w.chance.IntN(3) == 0
-	g := gift{thing: w.newThing(pointers, sizes[pointers][w.chance.IntN(9)])}
+	g := pendingSpecial{thing: w.newThing(pointers, sizes[pointers][w.chance.IntN(9)])}
 	g.key = w.register(g.thing.id, final)
 	p := newPrivate(g.key)
 	switch {
@@ -342,27 +343,27 @@ func (w *worker) newGift() gift {
 	return g
 }
 
-// hurry hangs things on objects when the collector has already looked at what hangs
-// there, and not yet at the stack of the one who does. On that stack alone is what is
-// given, and then in a record alone that is not looked at again: adding the record
-// has to mark it, and for a finalizer what the object refers to. That is an instant,
-// which the workers hardly ever meet.
-func (w *worker) hurry(times int) {
-	// Stacks are looked at in turn, and these take a while.
+// attachDuringMark adds specials after the collector has marked the roots in the objects'
+// spans and before it has scanned the stack of this goroutine. Only that stack refers to
+// the argument or closure, and afterwards only the record, which is not scanned again. So
+// adding the record must mark it, and for a finalizer also what the object refers to.
+// Workers hardly ever add a special in this short interval.
+func (w *worker) attachDuringMark(times int) {
+	// The collector scans stacks one after the other. These take a while.
 	var parked sync.WaitGroup
 	leave := make(chan struct{})
 	for range 64 {
 		parked.Add(1)
 		go func() {
 			defer parked.Done()
-			deep(100, w, leave)
+			parkDeep(100, w, leave)
 		}()
 	}
 	done := make(chan struct{})
-	go func() { // most of them come before this one's then
+	go func() { // a new goroutine, as most of those stacks are then scanned before its own
 		defer close(done)
 		for range times {
-			w.hurryOnce()
+			w.attachDuringMarkOnce()
 		}
 	}()
 	<-done
@@ -370,38 +371,38 @@ func (w *worker) hurry(times int) {
 	parked.Wait()
 }
 
-func (w *worker) hurryOnce() {
-	var gifts [150]gift // neither this nor what it holds goes anywhere else
-	var kept [len(gifts)]*thing
-	for i := range gifts {
-		gifts[i] = w.newGift()
+func (w *worker) attachDuringMarkOnce() {
+	var pending [150]pendingSpecial // must not escape: only this stack may refer to these
+	var kept [len(pending)]*thing
+	for i := range pending {
+		pending[i] = w.newPending()
 		if w.chance.IntN(2) == 0 {
-			kept[i] = gifts[i].thing
+			kept[i] = pending[i].thing
 		}
 	}
 	sample := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}}
-	before := counted(sample)
+	before := histogramCount(sample)
 	collected := make(chan struct{})
 	go func() {
 		runtime.GC()
 		close(collected)
 	}()
-	for counted(sample) == before { // the world is stopped once before marking
+	for histogramCount(sample) == before { // the world stops once before marking
 	}
-	for i := range gifts {
-		at := gifts[i].thing.at(0)
+	for i := range pending {
+		at := pending[i].thing.at(0)
 		switch {
-		case gifts[i].final != nil:
-			runtime.SetFinalizer(at, gifts[i].final)
-		case gifts[i].clean != nil:
-			runtime.AddCleanup(at, gifts[i].clean, struct{}{})
+		case pending[i].final != nil:
+			runtime.SetFinalizer(at, pending[i].final)
+		case pending[i].clean != nil:
+			runtime.AddCleanup(at, pending[i].clean, struct{}{})
 		default:
-			runtime.AddCleanup(at, (*private).run, gifts[i].arg)
+			runtime.AddCleanup(at, (*private).run, pending[i].arg)
 		}
 		if kept[i] == nil {
-			w.subjects[gifts[i].thing.id].held.Store(false)
+			w.subjects[pending[i].thing.id].held.Store(false)
 		}
-		gifts[i] = gift{} // not by a function, which would tell the collector
+		pending[i] = pendingSpecial{} // not in a function: its write barrier would mark the pointers
 	}
 	<-collected
 	for i := range kept {
@@ -412,18 +413,18 @@ func (w *worker) hurryOnce() {
 	}
 }
 
-// deep waits far down a stack.
-func deep(calls int, w *worker, leave <-chan struct{}) {
+// parkDeep waits at the bottom of a deep call stack.
+func parkDeep(calls int, w *worker, leave <-chan struct{}) {
 	if calls == 0 {
 		<-leave
 	} else {
-		deep(calls-1, w, leave)
+		parkDeep(calls-1, w, leave)
 	}
 	runtime.KeepAlive(w)
 }
 
-// counted is how many values a histogram holds.
-func counted(sample []metrics.Sample) (n uint64) {
+// histogramCount returns the number of values in a histogram.
+func histogramCount(sample []metrics.Sample) (n uint64) {
 	metrics.Read(sample)
 	for _, count := range sample[0].Value.Float64Histogram().Counts {
 		n += count
@@ -431,7 +432,7 @@ func counted(sample []metrics.Sample) (n uint64) {
 	return n
 }
 
-// pin pins an object once more.
+// pin pins an object one to three more times.
 func (w *worker) pin(t *thing) {
 	if len(t.pins) == 0 || w.chance.IntN(3) > 0 {
 		t.pins = append(t.pins, new(runtime.Pinner))
@@ -442,17 +443,17 @@ func (w *worker) pin(t *thing) {
 	}
 }
 
-// hide leaves a pinned object to its pins alone, now and then.
+// hide sometimes drops the pointer to a pinned object, so that only the pins hold it.
 func (w *worker) hide(t *thing) {
 	if w.chance.IntN(3) == 0 {
-		t.away = uintptr(t.base)
+		t.address = uintptr(t.base)
 		t.base = nil
 	}
 }
 
-// fetch takes the pointer back, as C would give it: from a number.
-func (w *worker) fetch(t *thing) {
-	t.base = *(*unsafe.Pointer)(unsafe.Pointer(&t.away))
+// unhide restores the pointer from its address, as if C returned it.
+func (w *worker) unhide(t *thing) {
+	t.base = *(*unsafe.Pointer)(unsafe.Pointer(&t.address))
 	w.check(t)
 }
 
@@ -467,13 +468,13 @@ func (w *worker) unpin(t *thing) {
 	}
 }
 
-// grow makes an object that an older one refers to, in the place of another.
-func (w *worker) grow(t *thing) {
+// addChild makes a new object that t refers to, instead of its current child.
+func (w *worker) addChild(t *thing) {
 	if t.kind != pointers || t.size < wordSize*(link+1) {
 		return
 	}
-	// The record first: cut off, the one that was there may die at once.
-	w.cutOff(t)
+	// Update the records first: the old child may die as soon as it is detached.
+	w.detachChild(t)
 	kind, size := w.newKind()
 	child := w.newThing(kind, size)
 	w.subjects[child.id].parent.Store(t.id)
@@ -490,15 +491,15 @@ func (w *worker) grow(t *thing) {
 	}
 }
 
-func (w *worker) cutOff(t *thing) {
+func (w *worker) detachChild(t *thing) {
 	if child := w.subjects[t.id].child.Load(); child != 0 {
 		w.subjects[child].parent.Store(0)
 		t.slots()[link] = nil
 	}
 }
 
-// drop lets an object go. The thing is where it can be reached until that is on
-// record.
+// drop drops an object. *t keeps it reachable until the ledger records that it is no
+// longer held.
 func (w *worker) drop(t **thing) {
 	w.subjects[(*t).id].held.Store(false)
 	if n := len((*t).cleanups); n > 0 && w.chance.IntN(16) == 0 {
@@ -527,7 +528,8 @@ func (w *worker) dropSome() {
 	w.late = w.late[:0]
 }
 
-// dropAllBut keeps every n-th, so that spans stay for the sake of one object.
+// dropAllBut drops all things except every n-th, so that single objects keep their spans
+// in use. If n is 0 it drops all.
 func (w *worker) dropAllBut(n int) {
 	for i := range w.things {
 		if n == 0 || i%n != 0 {
@@ -537,7 +539,7 @@ func (w *worker) dropAllBut(n int) {
 	w.things = slices.DeleteFunc(w.things, func(t *thing) bool { return t == nil })
 }
 
-// exchange gives a thing to another worker, and takes what is there.
+// exchange hands things to other workers, and takes handed or resurrected ones.
 func (w *worker) exchange() {
 	for range 8 {
 		if n := len(w.things); n > 0 {
@@ -558,10 +560,10 @@ func (w *worker) exchange() {
 	}
 }
 
-// onCommons hangs things on what all workers have in hand, and takes them back.
-func (w *worker) onCommons() {
+// attachToShared adds cleanups to objects that all workers share, and stops some of them.
+func (w *worker) attachToShared() {
 	for range 1 + w.chance.IntN(40) {
-		c := w.commons[w.chance.IntN(len(w.commons))]
+		c := w.shared[w.chance.IntN(len(w.shared))]
 		if n := len(w.mine); n > 300 || n > 0 && w.chance.IntN(2) == 0 {
 			i := w.chance.IntN(n)
 			w.mine[i].handle.Stop()
@@ -601,20 +603,20 @@ func (w *worker) probeSome() {
 	}
 }
 
-// canon is what package unique does with weak pointers and cleanups.
-func (w *worker) canon() {
+// checkUnique tests package unique, which uses weak pointers and cleanups.
+func (w *worker) checkUnique() {
 	for range 100 {
 		text := strconv.Itoa(w.chance.IntN(5000))
 		a, b := unique.Make(text), unique.Make(strconv.Itoa(0)[:0]+text)
 		if a != b || a.Value() != text {
-			w.findings.add("two unique handles of a value are not equal")
+			w.findings.add("two unique handles of one value are not equal")
 		}
 	}
 }
 
-// besiege hangs things on the survivors of spans that are being swept: most of what
-// hangs on their objects is being taken off at the time.
-func (w *worker) besiege() {
+// attachDuringSweep adds specials to the surviving objects of spans that are being swept,
+// while the sweeper removes most of the records in these spans.
+func (w *worker) attachDuringSweep() {
 	kind, size := plain, sizes[plain][w.chance.IntN(7)]
 	if w.chance.IntN(2) == 0 {
 		kind, size = pointers, sizes[pointers][w.chance.IntN(9)]
@@ -629,8 +631,8 @@ func (w *worker) besiege() {
 			w.drop(&t)
 		}
 	}
-	// From the end of marking on, spans are swept: by the collector, beside the
-	// program, and by whoever wants something of one.
+	// After marking, spans are swept by the collector, by the background sweeper, and by
+	// goroutines that need a span.
 	swept := make(chan struct{})
 	go func() {
 		runtime.GC()
@@ -652,14 +654,14 @@ func (w *worker) besiege() {
 	w.things = append(w.things, survivors...)
 }
 
-// collections counts those whose marking is done.
+// collections returns the number of GC cycles whose mark phase is done.
 func collections() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// finish lets all go but what is hung on the commons.
+// finish stops half of the cleanups on shared objects, and drops all things.
 func (w *worker) finish() {
 	for i, one := range w.mine {
 		if i%2 == 0 {

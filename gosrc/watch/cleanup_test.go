@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestACleanedObjectIsGoneAfterOneCycle(t *testing.T) {
+func TestCleanedObjectIsFreedInOneCycle(t *testing.T) {
 	heap, ran := watched(t, func() { Cleaned("it") })
 	if heap != [4]int{1, 0, 0, 0} || !reflect.DeepEqual(ran, []string{"the cleanup of it"}) {
 		t.Error(heap, ran)

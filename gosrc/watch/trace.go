@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// GC is one line of GODEBUG=gctrace=1.
+// GC is a GC cycle, from a line that GODEBUG=gctrace=1 printed.
 type GC struct {
-	At     float64 // seconds after the start
-	Before int     // MiB when the cycle began
-	Live   int     // MiB that were live at its end
-	Goal   int     // MiB at which it was to end; 0 if none was set
+	At     float64 // seconds since the start of the program
+	Before int     // heap at the start of the cycle, in MiB
+	Live   int     // live heap at the end of the cycle, in MiB
+	Goal   int     // heap goal of the cycle, in MiB, or 0 if there was none
 }
 
 var gcLine = regexp.MustCompile(`^gc \d+ @(\S+)s .* (\d+)->\d+->(\d+) MB, (\d+) MB goal`)
 
-// Trace reads the lines that a program under gctrace printed; others are left out.
+// Trace returns the GC cycles in the output of a program with GODEBUG=gctrace=1. It ignores
+// other lines.
 func Trace(printed string) []GC {
 	var cycles []GC
 	for _, line := range strings.Split(printed, "\n") {
@@ -33,30 +34,30 @@ func Trace(printed string) []GC {
 		numbers := make([]int, 3)
 		for i := range numbers {
 			if numbers[i], err = strconv.Atoi(m[i+2]); err != nil {
-				numbers[i] = 0 // a goal too large for an int is none
+				numbers[i] = 0 // a goal too large for an int counts as none
 			}
 		}
 		if numbers[2] > 1<<20 {
-			numbers[2] = 0 // with GOGC=off the goal is beyond any machine
+			numbers[2] = 0 // with GOGC=off the goal exceeds any machine's memory
 		}
 		cycles = append(cycles, GC{at, numbers[0], numbers[1], numbers[2]})
 	}
 	return cycles
 }
 
-// Run is a program's trace under a setting, such as "GOGC=100".
+// Run is the trace of a program with a setting, such as "GOGC=100".
 type Run struct {
 	Setting string
 	Cycles  []GC
 }
 
-// Chart is a drawing of runs, a panel each, with a title that states what was found.
+// Chart draws one panel for each run. Its title states the finding.
 type Chart struct {
 	Name, Title string
 	Runs        []Run
 }
 
-// Data is the chart in each form that a notebook may show.
+// Data returns the chart in each format that a notebook may show, by MIME type.
 func (c Chart) Data() map[string]interface{} {
 	return map[string]interface{}{
 		"image/svg+xml": c.svg(),
@@ -65,7 +66,7 @@ func (c Chart) Data() map[string]interface{} {
 	}
 }
 
-// Metadata names the chart, for the report.
+// Metadata returns the chart's name and title, for the report.
 func (c Chart) Metadata() map[string]interface{} {
 	return map[string]interface{}{
 		"gccost": map[string]interface{}{"chart": c.Name, "title": c.Title},
@@ -100,7 +101,7 @@ func (r Run) most() int {
 	return most
 }
 
-// The page's own inks, and the colours of the other charts.
+// The colours of the page, and those of the other charts.
 const (
 	ink    = "var(--ink, #1f2328)"
 	muted  = "var(--muted, #59636e)"
@@ -110,11 +111,11 @@ const (
 	blue   = "#0072b2"
 )
 
-// Of the drawing, in pixels.
+// The layout of the drawing, in pixels.
 const (
 	width, left, right = 720, 60, 150
 	above, panel, gap  = 64, 110, 40
-	letters            = 84 // of the title, on a line
+	letters            = 84 // maximum length of a line of the title, in bytes
 )
 
 func (c Chart) svg() string {
@@ -153,8 +154,8 @@ func wrapped(title string) []string {
 	return lines
 }
 
-// panelOf draws one run: the heap as it falls to what is live and grows again, and
-// the goal of each cycle. All panels have the same seconds.
+// panelOf draws one run: the heap, which falls to the live heap and grows again, and the
+// goal of each cycle. All panels share the time axis.
 func panelOf(b *strings.Builder, run Run, top int, seconds float64) {
 	most := run.most()
 	for _, gc := range run.Cycles {

@@ -1,12 +1,11 @@
-// Package watch lets objects be watched on their way out, one GC cycle at a time.
+// Package watch shows, one GC cycle at a time, when objects are finalized and freed.
 //
-// It serves the Go notebooks, which show what claim S7 counts: an object with a
-// finalizer outlives the GC cycle that finds it unreachable, one with a cleanup
-// does not. An object is so large that the size of the heap tells whether its
-// memory is still there. Nothing here is timed.
+// The Go notebooks use it to illustrate claim S7: an object with a finalizer outlives
+// the GC cycle that finds it unreachable, and one with a cleanup does not. An object is
+// so large that the size of the heap shows whether it was freed. Nothing is timed.
 //
-// The functions that make objects drop them before they return. That they are
-// compiled matters: an interpreter may keep what its variables held.
+// The functions that make objects drop them before they return. They must be compiled:
+// an interpreter may keep the values of their variables alive.
 package watch
 
 import (
@@ -17,10 +16,10 @@ import (
 	"time"
 )
 
-// MiB is how large an object is, in MiB.
+// MiB is the size of an object, in MiB.
 const MiB = 16
 
-// Object is a large object with a name. It may point at another.
+// Object is a large object with a name. It may point to another.
 type Object struct {
 	Name   string
 	next   *Object
@@ -29,7 +28,7 @@ type Object struct {
 
 var seen struct {
 	sync.Mutex
-	ran  []string // what ran since the last look, in order
+	ran  []string // what ran since the last call of Collect, in order
 	kept *Object
 }
 
@@ -53,8 +52,8 @@ func Finalized(name string) {
 	})
 }
 
-// Resurrected makes an object and drops it; its finalizer makes it reachable
-// again, until [Forget].
+// Resurrected makes an object and drops it. Its finalizer makes it reachable again,
+// until [Forget] is called.
 //
 //go:noinline
 func Resurrected(name string) {
@@ -66,7 +65,7 @@ func Resurrected(name string) {
 	})
 }
 
-// Kept names the object that was brought back, if there is one.
+// Kept returns the name of the resurrected object, or "nothing" if there is none.
 func Kept() string {
 	seen.Lock()
 	defer seen.Unlock()
@@ -76,15 +75,15 @@ func Kept() string {
 	return seen.kept.Name
 }
 
-// Forget drops the object that was brought back.
+// Forget drops the resurrected object.
 func Forget() {
 	seen.Lock()
 	defer seen.Unlock()
 	seen.kept = nil
 }
 
-// Chain makes an object for each name, each with a finalizer and pointing at the
-// next, and drops them all.
+// Chain makes an object for each name and drops them all. Each has a finalizer and
+// points to the next.
 //
 //go:noinline
 func Chain(names ...string) {
@@ -95,12 +94,12 @@ func Chain(names ...string) {
 	}
 }
 
-// small is an object of which many share a span; its pointer keeps it out of the
+// small is a small object, so that many share a span. Its pointer keeps it out of the
 // tiny allocator.
 type small struct{ name *string }
 
-// Row makes a small object for each name, one after the other, each with a
-// finalizer and none pointing at another, and drops them all.
+// Row makes a small object for each name and drops them all. Each has a finalizer, and
+// none points to another.
 //
 //go:noinline
 func Row(names ...string) {
@@ -112,8 +111,8 @@ func Row(names ...string) {
 //go:noinline
 func use(o *Object) { o.memory[0]++ }
 
-// Collect runs one GC cycle, waits for the finalizers and cleanups that it
-// queued, and tells what ran and how large the heap is then, in MiB.
+// Collect runs one GC cycle and waits for the finalizers and cleanups that it queued. It
+// returns what ran and the size of the heap.
 func Collect() Cycle {
 	clearStack(64)
 	waiting := make([]chan struct{}, len(sentinels))
@@ -128,7 +127,7 @@ func Collect() Cycle {
 		case <-time.After(time.Second):
 		}
 	}
-	// What the same cycle queued behind the sentinels runs at once after them.
+	// Finalizers and cleanups that this cycle queued after the sentinels run soon after.
 	time.Sleep(20 * time.Millisecond)
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
@@ -139,17 +138,17 @@ func Collect() Cycle {
 	return Cycle{Heap: int(mem.HeapAlloc >> 20), Ran: ran}
 }
 
-// Heap is the size of the heap, in MiB.
+// Heap returns the size of the heap, in MiB.
 func Heap() int {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	return int(mem.HeapAlloc >> 20)
 }
 
-// Cycle is what was seen of a GC cycle.
+// Cycle describes the effect of a GC cycle.
 type Cycle struct {
-	Heap int      // MiB, after it
-	Ran  []string // what it queued, in the order in which it ran
+	Heap int      // size of the heap after the cycle, in MiB
+	Ran  []string // finalizers and cleanups that the cycle queued, in the order in which they ran
 }
 
 func (c Cycle) String() string {
@@ -160,8 +159,8 @@ func (c Cycle) String() string {
 	return fmt.Sprintf("%3d MiB; ran: %s", c.Heap, ran)
 }
 
-// sentinels arm an object each, by every mechanism that this release has; its
-// channel is closed when it is run.
+// sentinels has a function for each mechanism of this Go release. It makes an object
+// whose finalizer or cleanup closes done.
 var sentinels = []func(done chan struct{}){
 	func(done chan struct{}) {
 		runtime.SetFinalizer(&sentinel{done}, func(s *sentinel) { close(s.done) })
@@ -170,8 +169,8 @@ var sentinels = []func(done chan struct{}){
 
 type sentinel struct{ done chan struct{} }
 
-// clearStack overwrites stack below the caller, where a pointer to a dropped
-// object may still stand.
+// clearStack overwrites the stack below the caller, which may still hold a pointer to a
+// dropped object.
 //
 //go:noinline
 func clearStack(depth int) byte {

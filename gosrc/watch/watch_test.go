@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// watched makes objects and tells the heap, in objects, before and after each of
-// three cycles, and all that ran.
+// watched calls make and runs three GC cycles. It returns the growth of the heap, in
+// objects, before the first and after each, and the finalizers and cleanups that ran.
 func watched(t *testing.T, make func()) (heap [4]int, ran []string) {
 	t.Helper()
-	// No cycle but those that are asked for.
+	// Allow no other GC cycles.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	Collect()
 	base := Heap()
@@ -27,21 +27,21 @@ func watched(t *testing.T, make func()) (heap [4]int, ran []string) {
 	return heap, ran
 }
 
-func TestAPlainObjectIsGoneAfterOneCycle(t *testing.T) {
+func TestPlainObjectIsFreedInOneCycle(t *testing.T) {
 	heap, ran := watched(t, func() { Plain("it") })
 	if heap != [4]int{1, 0, 0, 0} || ran != nil {
 		t.Error(heap, ran)
 	}
 }
 
-func TestAFinalizedObjectOutlivesOneCycle(t *testing.T) {
+func TestFinalizedObjectOutlivesOneCycle(t *testing.T) {
 	heap, ran := watched(t, func() { Finalized("it") })
 	if heap != [4]int{1, 1, 0, 0} || !reflect.DeepEqual(ran, []string{"the finalizer of it"}) {
 		t.Error(heap, ran)
 	}
 }
 
-func TestAResurrectedObjectStaysUntilItIsForgotten(t *testing.T) {
+func TestResurrectedObjectLivesUntilForget(t *testing.T) {
 	heap, ran := watched(t, func() { Resurrected("it") })
 	if heap != [4]int{1, 1, 1, 1} || len(ran) != 1 || Kept() != "it" {
 		t.Error(heap, ran, Kept())
@@ -53,7 +53,7 @@ func TestAResurrectedObjectStaysUntilItIsForgotten(t *testing.T) {
 	}
 }
 
-func TestAChainIsFinalizedLinkByLink(t *testing.T) {
+func TestChainIsFinalizedOneObjectPerCycle(t *testing.T) {
 	heap, ran := watched(t, func() { Chain("a", "b", "c") })
 	if heap != [4]int{3, 3, 2, 1} || !reflect.DeepEqual(ran, []string{"a", "b", "c"}) {
 		t.Error(heap, ran)
@@ -61,7 +61,7 @@ func TestAChainIsFinalizedLinkByLink(t *testing.T) {
 	watched(t, func() {})
 }
 
-func TestARowIsFinalizedInOneCycle(t *testing.T) {
+func TestRowIsFinalizedInOneCycle(t *testing.T) {
 	_, ran := watched(t, func() { Row("a", "b", "c", "d") })
 	if len(ran) != 4 {
 		t.Error(ran)
@@ -82,7 +82,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-func TestAChartIsDescribedHasItsDataAndCanBeParsed(t *testing.T) {
+func TestChartData(t *testing.T) {
 	for _, runs := range [][]Run{nil, {{"GOGC=off", nil}}, {{"GOGC=100 & <more>", Trace(printed)}}} {
 		chart := Chart{"a", "Two cycles", runs}
 		data := chart.Data()

@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Queued shows cleanups that stay queued on a P that GOMAXPROCS took away, and that they run
-// when GOMAXPROCS is raised again:
+// Queued reproduces a bug: cleanups remain queued on a P that GOMAXPROCS removed, and run
+// only when GOMAXPROCS is raised again. Run it with
 //
 //	go run overlay/upstream/queued.go
 package main
@@ -26,7 +26,7 @@ func main() {
 		runtime.GOMAXPROCS(most)
 		registered += register()
 		done := make(chan struct{})
-		go func() { // sweeps, and so queues, on all Ps while they go
+		go func() { // sweeps, and so queues cleanups, on all Ps while GOMAXPROCS falls
 			defer close(done)
 			runtime.GC()
 		}()
@@ -43,7 +43,8 @@ func main() {
 	fmt.Printf("all %d cleanups ran\n", registered)
 }
 
-// register adds cleanups to handles on all Ps, and drops them.
+// register adds cleanups to handles on all Ps, drops the handles, and returns the number
+// of cleanups.
 func register() int64 {
 	const each = 5_000
 	done := make(chan struct{})
@@ -61,7 +62,7 @@ func register() int64 {
 	return most * each
 }
 
-// settled collects up to ten times and returns how many cleanups have not run.
+// settled runs up to ten GC cycles and returns how many cleanups have not run.
 func settled(registered int64) int64 {
 	for range 10 {
 		runtime.GC()

@@ -1,8 +1,8 @@
-// Lists attaches records of all kinds to objects that share spans, in every order,
-// takes some away, and sees what runs once the objects are gone. It says what is
-// wrong, and else "ok".
+// Lists adds special records of all kinds to objects that share spans, in ascending,
+// descending and shuffled order, and removes some. It drops the objects and checks
+// which finalizers and cleanups run. It prints what is wrong, or "ok".
 //
-// It is built with an overlay, so that the runtime's own checker looks on.
+// Tests build it with an overlay, so that the checker in the runtime also runs.
 package main
 
 import (
@@ -16,10 +16,10 @@ import (
 	"weak"
 )
 
-// object shares its size class with nothing that records allocate.
+// object is in a size class that no allocation for a record uses.
 type object struct{ links [3]*object }
 
-const objects = 3000 // more than twenty spans of them
+const objects = 3000 // in more than twenty spans
 
 var orders = []struct {
 	name  string
@@ -62,7 +62,7 @@ func main() {
 	fmt.Println("ok")
 }
 
-// counts are how often what was attached ran, for each object.
+// counts holds how often a finalizer or cleanup of each object ran.
 type counts [objects]int32
 
 func try(order func([]*object)) string {
@@ -84,14 +84,15 @@ func try(order func([]*object)) string {
 	}
 	for i := range stopped {
 		if stopped[i] != 0 {
-			return fmt.Sprintf("cleanup %d ran, though it was stopped", i)
+			return fmt.Sprintf("cleanup %d ran after it was stopped", i)
 		}
 	}
 	return ""
 }
 
-// attach gives every object a finalizer, or two cleanups (one of them to an inner
-// byte), a weak pointer, and a cleanup and a finalizer that are taken away again.
+// attach gives every object a weak pointer, a cleanup that it then stops, and either a
+// finalizer, or two cleanups (one for an inner pointer) and a finalizer that it then
+// removes.
 func attach(order func([]*object), finalized, cleaned, inside, stopped *counts, weaks []weak.Pointer[object]) {
 	all := make([]*object, objects)
 	for i := range all {
@@ -106,7 +107,7 @@ func attach(order func([]*object), finalized, cleaned, inside, stopped *counts, 
 		if i%2 == 0 {
 			runtime.SetFinalizer(o, func(*object) { atomic.AddInt32(&finalized[i], 1) })
 		} else {
-			runtime.SetFinalizer(o, func(*object) { panic("a finalizer ran that was taken away") })
+			runtime.SetFinalizer(o, func(*object) { panic("a removed finalizer ran") })
 			runtime.AddCleanup(o, func(i int) { atomic.AddInt32(&cleaned[i], 1) }, i)
 			runtime.AddCleanup(&o.links[1], func(i int) { atomic.AddInt32(&inside[i], 1) }, i)
 		}
@@ -115,7 +116,7 @@ func attach(order func([]*object), finalized, cleaned, inside, stopped *counts, 
 	var pins runtime.Pinner
 	for i, o := range all {
 		if i%16 == 0 {
-			// The second time is counted by a record.
+			// From the second pin on, a record counts the pins.
 			pins.Pin(o)
 			pins.Pin(o)
 		}
@@ -125,11 +126,11 @@ func attach(order func([]*object), finalized, cleaned, inside, stopped *counts, 
 	}
 	for _, o := range all {
 		if weak.Make(o).Value() != o {
-			panic("a weak pointer points elsewhere")
+			panic("a weak pointer has the wrong value")
 		}
 	}
 	pins.Unpin()
-	// Those that have cleanups have a finalizer to take away.
+	// Objects with two cleanups have a finalizer to remove.
 	for i, w := range weaks {
 		if i%2 == 1 {
 			runtime.SetFinalizer(w.Value(), nil)
@@ -138,10 +139,10 @@ func attach(order func([]*object), finalized, cleaned, inside, stopped *counts, 
 	runtime.KeepAlive(all)
 }
 
-// plain holds no pointers, so that its spans need not be scanned.
+// plain has no pointers, so the garbage collector does not scan its spans.
 type plain struct{ words [4]uint64 }
 
-// box is reached from its cleanup only, which must keep it.
+// box is reachable only from its cleanup, which must keep it alive.
 type box struct {
 	magic  [2]uint64
 	counts *int32
@@ -149,8 +150,9 @@ type box struct {
 
 const magic = 0x600D600D600D600D
 
-// attachPlain gives objects without pointers a cleanup whose argument is a pointer
-// into the heap, and every second one a cleanup with a pointer to what is not there.
+// attachPlain gives each object without pointers a cleanup whose argument points into
+// the heap. Every second object also gets a finalizer, and a cleanup whose argument does
+// not point into the heap.
 func attachPlain(order func([]*object), counts *counts) {
 	all := make([]*object, objects)
 	at := map[*object]*plain{}
@@ -179,7 +181,7 @@ func attachPlain(order func([]*object), counts *counts) {
 
 func open(b *box) {
 	if b.magic != [2]uint64{magic, magic} {
-		panic("what a cleanup refers to was freed")
+		panic("a cleanup's argument was freed")
 	}
 	atomic.AddInt32(b.counts, 1)
 }
@@ -188,11 +190,11 @@ var ignored int
 
 func ignore(at *int) {
 	if at != &ignored {
-		panic("a cleanup was given another argument")
+		panic("a cleanup got the wrong argument")
 	}
 }
 
-// last has the counts that finalizers without a closure find by what they finalize.
+// last holds, by object number, the counters for finalize, which is not a closure.
 var last = struct {
 	sync.Mutex
 	of [objects][]*int32
@@ -206,7 +208,8 @@ func finalize(p *plain) {
 	atomic.AddInt32(of[0], 1)
 }
 
-// unfinished says what has not run, or not once, or "".
+// unfinished describes a finalizer or cleanup that has not run exactly as often as it
+// should, or a weak pointer that is not nil. It returns "" if there is none.
 func unfinished(finalized, cleaned, inside, pointed *counts, weaks []weak.Pointer[object]) string {
 	for i := range weaks {
 		even := int32(1 - i%2)
@@ -216,9 +219,9 @@ func unfinished(finalized, cleaned, inside, pointed *counts, weaks []weak.Pointe
 		case atomic.LoadInt32(&cleaned[i]) != 1-even || atomic.LoadInt32(&inside[i]) != 1-even:
 			return fmt.Sprintf("cleanups %d ran %d and %d times, not %d", i, cleaned[i], inside[i], 1-even)
 		case atomic.LoadInt32(&pointed[i]) != 1+even:
-			return fmt.Sprintf("plain object %d: %d ran, not %d", i, pointed[i], 1+even)
+			return fmt.Sprintf("plain object %d: %d finalizers and cleanups ran, not %d", i, pointed[i], 1+even)
 		case weaks[i].Value() != nil:
-			return fmt.Sprintf("weak pointer %d still points at its object", i)
+			return fmt.Sprintf("weak pointer %d is not nil", i)
 		}
 	}
 	return ""
