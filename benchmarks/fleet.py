@@ -78,7 +78,7 @@ def archived() -> bytes:
         "format": packed.FORMAT,
         "budget": BUDGET.name,
         "made": {"commit": "", "dirty": False},
-        "studies": [packed.written(STUDY, CASES)],
+        "studies": [packed.study_json(STUDY, CASES)],
         "claims": [],
         "programs": {case.program: "" for case in CASES},
         "compilers": {},
