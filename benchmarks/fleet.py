@@ -84,7 +84,7 @@ def archived() -> bytes:
         "compilers": {},
         "random_layout": dict.fromkeys((case.release for case in CASES), True),
         "missing": {},
-        "binaries": {packed.key(case.build): {"none": ""} for case in CASES},
+        "binaries": {packed.build_name(case.build): {"none": ""} for case in CASES},
     }
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:xz") as tar:
@@ -98,7 +98,7 @@ def simulate(count: int, archive: bytes) -> None:
         os.environ["GCCOST_RUNS"] = folder
         start, before = time.perf_counter(), time.process_time()
         client: Any = Client(count)
-        done, _ = fleet._Fleet(client, archive, str).measure(count, 5.0)
+        done, _ = fleet._Fleet(client, archive, lambda _: None).measure(count, 5.0)
         seconds, cpu = time.perf_counter() - start, time.process_time() - before
         assert len(done) == count
         samples = sum(len(run.reading().samples) for run in done.values())
