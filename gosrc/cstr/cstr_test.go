@@ -180,10 +180,10 @@ func TestStationary(t *testing.T) {
 		r := testing.Benchmark(v.benchmark)
 		slices := r.Extra["slices"]
 		if (slices > 0) != v.stationary {
-			t.Errorf("%s: timed in %v slices, but stationary is %v", name, slices, v.stationary)
+			t.Errorf("%s: timed in %v slices, want slices: %v", name, slices, v.stationary)
 		}
 		if reference := r.Extra["reference-ns/op"]; (reference > 0) == v.stationary {
-			t.Errorf("%s: reference-ns/op is %v, but stationary is %v", name, reference, v.stationary)
+			t.Errorf("%s: reference-ns/op is %v, want a reference: %v", name, reference, !v.stationary)
 		}
 		// Finalizers left by another benchmark may run now, and allocate.
 		if v.stationary && r.MemAllocs > uint64(r.N/100) {
