@@ -13,8 +13,8 @@ import "C"
 
 import "runtime"
 
-// Handle is a handle of a C block on the Go heap. It contains a pointer, so the tiny
-// allocator does not batch it.
+// A Handle is an object on the Go heap that owns a C block. It contains a pointer, so the
+// tiny allocator does not batch it.
 type Handle struct {
 	block *C.char
 }

@@ -2,8 +2,8 @@
 // short-lived garbage. It implements the two ways to reduce the GC's work that need
 // code: a ballast, and a GOGC tuner driven by a finalizer.
 //
-// It belongs to chapter 04 and supplements the claims C5 to C7 (Cloudflare) with
-// what tuning GOGC gains today.
+// It belongs to chapter 04. It supplements the claims C5 to C7 (Cloudflare) and
+// measures what tuning GOGC gains today.
 package churn
 
 import "runtime"
@@ -36,7 +36,7 @@ func (n *node) sum() uint64 {
 const (
 	kept   = 64 // live trees of a goroutine
 	levels = 7  // levels of a tree, for 127 nodes and 64 texts
-	often  = 16 // one operation in so many replaces a live tree
+	often  = 16 // one operation in 16 replaces a live tree
 )
 
 // Serve prepares a goroutine's live trees and returns its operation, which makes a tree,

@@ -49,7 +49,8 @@ func (t *Tuner) arm() {
 	})
 }
 
-// minimumHeap is the runtime's minimum heap goal at GOGC=100. It is proportional to GOGC.
+// minimumHeap is the runtime's minimum heap goal at GOGC=100. The minimum is proportional
+// to GOGC.
 const minimumHeap = 4 << 20
 
 func (t *Tuner) gogc() int {

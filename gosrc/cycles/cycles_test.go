@@ -98,8 +98,8 @@ type kilobyte [1024]byte
 // kept makes a kilobyte escape to the heap.
 var kept *kilobyte
 
-// tail registers the given numbers of live handles. It then times, one by one, operations
-// that allocate a kilobyte, with the GC on, and reports
+// tail allocates and registers handles that stay live, in several numbers. For each number
+// it times, one by one and with the GC on, operations that allocate a kilobyte, and reports
 //
 //	op-p50-ns, op-p99-ns, op-p99.9-ns, op-max-ns  percentiles of the time of an operation
 //	pause-max-ns                                  longest stop-the-world pause of the GC
