@@ -4,14 +4,14 @@
 
 enum { BLOCK = 100 }; /* bytes, as in Lemire's document */
 
-/* Shifts the code below, where the linker has no random layout of its own. */
+/* Shifts the code below, for linkers that cannot randomize the layout. */
 #ifdef GCCOST_PADDING
 #define SPACE_(n) ".skip 16 * " #n
 #define SPACE(n) SPACE_(n)
 __asm__(".text\n" SPACE(GCCOST_PADDING));
 #endif
 
-/* The write keeps the compiler from removing a pair. */
+/* The write prevents the compiler from removing an allocation and its free. */
 char *across_allocate(void)
 {
 	char *block = malloc(BLOCK);

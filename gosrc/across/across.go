@@ -1,8 +1,9 @@
-// Package across is what is measured on every Go release: the ways to free a C block,
-// and the parts that their costs are made of.
+// Package across measures, on every Go release, the ways to free a C block and the
+// components of their costs.
 //
-// It serves chapter 06. Go 1.9 must build it, so that one source is compared on all
-// releases: no modules, no metrics of package testing, no generics.
+// It belongs to chapter 06. Go 1.9 must be able to build it, so that all releases are
+// compared with the same source. It therefore uses no modules, no benchmark metrics of
+// package testing and no generics.
 package across
 
 /*
@@ -12,29 +13,29 @@ import "C"
 
 import "runtime"
 
-// Handle ties a C block to the Go heap. It holds a pointer, so the tiny allocator does
-// not batch it.
+// A Handle is an object on the Go heap that owns a C block. It contains a pointer, so the
+// tiny allocator does not batch it.
 type Handle struct {
 	block *C.char
 }
 
-// Pair allocates a block and frees it by hand: two calls into C.
+// Pair allocates and frees a block in two calls into C.
 func Pair() { C.across_free(C.across_allocate()) }
 
-// Call calls into C, where nothing is done.
+// Call calls a C function that does nothing.
 func Call() { C.across_nothing() }
 
-// Pairs allocates n blocks and frees each at once, all in one call into C.
+// Pairs allocates n blocks, frees each immediately, and makes only one call into C.
 func Pairs(n int) { C.across_pairs(C.int(n)) }
 
-// Heap returns a handle on the Go heap that the caller must [Handle.Free].
+// Heap returns a handle whose block the caller must free with [Handle.Free].
 //
 // It must not be inlined: the handle would then stay on the caller's stack.
 //
 //go:noinline
 func Heap() *Handle { return &Handle{C.across_allocate()} }
 
-// Free frees the block of a handle.
+// Free frees the handle's block.
 func (h *Handle) Free() { C.across_free(h.block) }
 
 // Finalized returns a handle whose finalizer frees its block.
@@ -46,8 +47,8 @@ func Finalized() *Handle {
 
 const slabHandles = 64
 
-// slab holds the blocks of its handles, which are pointers into it: any of them keeps
-// all of it alive. One finalizer frees all blocks in one call into C.
+// slab holds C blocks. Its handles are pointers into it, so each of them keeps the whole
+// slab alive. One finalizer frees all blocks in one call into C.
 type slab struct {
 	blocks [slabHandles]C.uintptr_t
 	used   int
@@ -62,7 +63,7 @@ func newSlab() *slab {
 
 func (s *slab) free() { C.across_empty(&s.blocks[0], slabHandles) }
 
-// Slabs returns a function that returns handles in slabs.
+// Slabs returns a function that returns the next handle and allocates slabs as needed.
 func Slabs() (next func() *C.uintptr_t) {
 	s := newSlab()
 	return func() *C.uintptr_t {

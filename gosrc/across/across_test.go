@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// benchmarks are all of them by name; cleanup_test.go adds those of later releases.
+// benchmarks maps names to benchmarks; cleanup_test.go adds one for later releases.
 var benchmarks = map[string]func(b *testing.B){
 	"AcrossFree":               BenchmarkAcrossFree,
 	"AcrossCall":               BenchmarkAcrossCall,
@@ -77,10 +77,10 @@ type object struct{ pointer *byte }
 
 type largeObject struct{ pointers [512]*byte }
 
-// kept makes an object escape to the heap.
+// kept makes objects escape to the heap.
 var kept interface{}
 
-// sized is what is done with objects of a size: each function handles n of them.
+// sized has the operations on n objects of one size.
 type sized struct{ allocate, finalize func(n int) }
 
 var small = sized{
@@ -112,7 +112,7 @@ var large = sized{
 func ignore(*object)           {}
 func ignoreLarge(*largeObject) {}
 
-// drop takes an object that the compiler must therefore put on the heap.
+// drop forces the compiler to allocate its argument on the heap.
 //
 //go:noinline
 func drop(o *object) {
@@ -141,16 +141,17 @@ func BenchmarkAcrossAllocate(b *testing.B) { overSizes(b, allocate) }
 
 func BenchmarkAcrossFinalize(b *testing.B) { overSizes(b, finalize) }
 
-// --- One call, by the length of its list --------------------------------------------
+// --- One registration, by the length of its span's list of specials -----------------
 
 const (
 	page  = 8192 // a span of small objects is one page
-	parts = 8    // of a span, each timed by itself
+	parts = 8    // of a span, each timed separately
 )
 
-// BenchmarkAcrossAttach times SetFinalizer alone, on the objects of whole spans in
-// ascending order, with the GC off. It reports at-N-records-ns: a call when the list holds
-// N records, the median over the spans; and call-ns, the mean over a whole span.
+// BenchmarkAcrossAttach times only SetFinalizer, on the objects of whole spans in ascending
+// order, with the GC off. It reports at-N-records-ns, the median over the spans of the time
+// of a call when the list holds N records, and call-ns, the mean time of a call over a
+// whole span.
 func BenchmarkAcrossAttach(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	spans := wholeSpans(b.N)
@@ -178,8 +179,8 @@ func BenchmarkAcrossAttach(b *testing.B) {
 	runtime.KeepAlive(spans)
 }
 
-// wholeSpans allocates n objects or more, and groups them by span, in ascending order.
-// Spans that hold other objects too are left out.
+// wholeSpans allocates at least n objects and returns them grouped by span, in ascending
+// order, without the spans that hold other objects too.
 func wholeSpans(n int) (spans [][]*object) {
 	objects := make([]*object, n+4*page)
 	for i := range objects {
@@ -206,10 +207,11 @@ func wholeSpans(n int) (spans [][]*object) {
 
 func address(o *object) uintptr { return uintptr(unsafe.Pointer(o)) }
 
-// --- What records cost in each GC cycle ---------------------------------------------
+// --- The cost of special records in each GC cycle -----------------------------------
 
-// BenchmarkAcrossLive keeps b.N objects alive, and collects: without finalizers, and with
-// one for each. It reports special-ns: the difference in CPU time for each object and cycle.
+// BenchmarkAcrossLive keeps b.N objects alive and runs GC cycles, first without finalizers
+// and then with one per object. It reports special-ns, the difference in CPU time per
+// object and cycle.
 func BenchmarkAcrossLive(b *testing.B) {
 	objects := make([]*object, b.N)
 	for i := range objects {
@@ -217,11 +219,11 @@ func BenchmarkAcrossLive(b *testing.B) {
 	}
 	measure(b, func() {
 		before := cycle()
-		for i := range objects { // the last first, which needs no walk
+		for i := range objects { // in descending order, which needs no walk of the list
 			runtime.SetFinalizer(objects[len(objects)-1-i], ignore)
 		}
 		added := cycle() - before
-		if added < 0 { // of few objects
+		if added < 0 { // noise, with few objects
 			added = 0
 		}
 		report(float64(added.Nanoseconds())/float64(b.N), "special-ns")
@@ -229,7 +231,7 @@ func BenchmarkAcrossLive(b *testing.B) {
 	runtime.KeepAlive(objects)
 }
 
-// cycle returns the least CPU time of several collections, on all threads.
+// cycle runs several GC cycles and returns the minimum CPU time of one, on all threads.
 func cycle() time.Duration {
 	least := time.Hour
 	for i := 0; i < 6; i++ {
@@ -255,7 +257,7 @@ func run(name string, n int) map[string]float64 {
 	return metrics
 }
 
-// TestAllocations: each loop allocates on the Go heap what it is said to.
+// TestAllocations tests how many times an operation allocates on the Go heap.
 func TestAllocations(t *testing.T) {
 	const n = 20480
 	for name, want := range map[string]float64{
@@ -264,7 +266,7 @@ func TestAllocations(t *testing.T) {
 	} {
 		metrics := run(name, n)
 		if got := metrics["allocs/op"]; got < want || got > want+0.02 {
-			t.Errorf("%s: %v allocations per operation, want %v", name, got, want)
+			t.Errorf("%s: %v Go allocations per operation, want %v", name, got, want)
 		}
 		if metrics["ns/op"] <= 0 {
 			t.Errorf("%s: %v ns/op", name, metrics["ns/op"])
@@ -272,7 +274,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestAttach: each part of a span is timed, and a later one takes longer.
+// TestAttach tests that each part of a span is timed.
 func TestAttach(t *testing.T) {
 	metrics, timed := run("AcrossAttach", 50000), 0
 	for unit := range metrics {
@@ -281,12 +283,12 @@ func TestAttach(t *testing.T) {
 		}
 	}
 	if timed != parts {
-		t.Errorf("%d parts of a span are timed, want %d: %v", timed, parts, metrics)
+		t.Errorf("%d parts of a span were timed, want %d: %v", timed, parts, metrics)
 	}
 }
 
-// TestFinalizersFree: blocks of dropped handles are freed, those of slabs too.
-func TestFinalizersFree(t *testing.T) {
+// TestSlabFinalizerRuns tests that the GC runs the finalizer of a dropped slab.
+func TestSlabFinalizerRuns(t *testing.T) {
 	freed := make(chan struct{}, 1)
 	func() {
 		s := newSlab()
@@ -301,10 +303,10 @@ func TestFinalizersFree(t *testing.T) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	t.Error("a dropped slab was not freed in 100 collections")
+	t.Error("a dropped slab was not freed within 100 GC cycles")
 }
 
-// TestMatches: a pattern selects as that of go test does.
+// TestMatches tests that patterns select benchmarks as go test -bench does.
 func TestMatches(t *testing.T) {
 	for _, c := range []struct {
 		asked, name string
@@ -317,7 +319,7 @@ func TestMatches(t *testing.T) {
 		{"^Benchmark(A)$/^words=1$", "BenchmarkA", false},
 	} {
 		if got := matches(patterns(c.asked), c.name); got != c.want {
-			t.Errorf("%s selects %s: %v", c.asked, c.name, got)
+			t.Errorf("%s matches %s: got %v", c.asked, c.name, got)
 		}
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"gccost/rundelay"
 )
 
-// TestMain runs benchmarks itself if it is asked for a number of operations, on every
-// release in the same way: package testing knows metrics from Go 1.13 on, and numbers of
-// operations from Go 1.12 on. Else it runs tests and benchmarks as usual.
+// TestMain runs the benchmarks itself if -test.benchtime is a number of operations, so that
+// every release runs them in the same way: package testing supports metrics since Go 1.13
+// and numbers of operations since Go 1.12. Otherwise it runs tests and benchmarks as usual.
 func TestMain(m *testing.M) {
 	asked := map[string]string{}
 	for _, arg := range os.Args[1:] {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		if !matches(pattern, "Benchmark"+name) {
 			continue
 		}
-		runtime.GC() // as testing does
+		runtime.GC() // as package testing does
 		found = nil
 		benchmarks[name](&testing.B{N: n})
 		line := "Benchmark" + name
@@ -58,7 +58,7 @@ func names() (all []string) {
 	return all
 }
 
-// patterns returns the parts of a -test.bench pattern.
+// patterns compiles the parts of a -test.bench pattern.
 func patterns(asked string) (parts []*regexp.Regexp) {
 	for _, part := range strings.Split(asked, "/") {
 		parts = append(parts, regexp.MustCompile(part))
@@ -66,7 +66,7 @@ func patterns(asked string) (parts []*regexp.Regexp) {
 	return parts
 }
 
-// matches tells whether a pattern selects a benchmark with all its sub-benchmarks' names.
+// matches reports whether a pattern selects a benchmark, given its full name with slashes.
 func matches(pattern []*regexp.Regexp, name string) bool {
 	parts := strings.Split(name, "/")
 	for i, part := range parts {
@@ -82,12 +82,12 @@ type metric struct {
 	unit  string
 }
 
-// found are the metrics of the benchmark that ran last. Package meter has them described.
+// found has the metrics of the benchmark that ran last; package meter describes most of them.
 var found []metric
 
 func report(value float64, unit string) { found = append(found, metric{value, unit}) }
 
-// measure runs a loop of b.N operations between two readings of clocks and counters.
+// measure reads clocks and counters around a loop of b.N operations and reports metrics.
 func measure(b *testing.B, loop func()) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -115,10 +115,10 @@ func cpuTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// slice is how many operations a slice has: see package meter.
+// slice is the number of operations in a slice; see package meter.
 const slice = 1024
 
-// slices measures a loop that allocates nothing on the Go heap, and times its slices.
+// slices measures a loop that allocates nothing on the Go heap and times it in slices.
 func slices(b *testing.B, do func(n int)) {
 	times := make([]float64, (b.N+slice-1)/slice)
 	sum := time.Duration(0)
@@ -137,14 +137,14 @@ func slices(b *testing.B, do func(n int)) {
 		}
 	})
 	if len(times) > 1 && b.N%slice != 0 {
-		times = times[:len(times)-1] // a shorter slice
+		times = times[:len(times)-1] // drop the shorter last slice
 	}
 	report(float64(sum.Nanoseconds())/float64(b.N), "slices-ns/op")
 	report(quantile(times, 0.05), "slice-p05-ns/op")
 	report(quantile(times, 0.5), "slice-p50-ns/op")
 }
 
-// quantile returns the value below which a part of the values lies; it sorts them.
+// quantile sorts the values and returns the given quantile of them.
 func quantile(values []float64, part float64) float64 {
 	sort.Float64s(values)
 	return values[int(part*float64(len(values)-1))]

@@ -1,20 +1,21 @@
-// Package churn does what a server does to the GC: a small live heap that lasts,
-// and much garbage that does not. It has the ways to give the GC less to do that
-// need code: a ballast, and a tuner that a finalizer drives.
+// Package churn loads the GC as a server does, with a small live heap and much
+// short-lived garbage. It implements the two ways to reduce the GC's work that need
+// code: a ballast, and a GOGC tuner driven by a finalizer.
 //
-// It serves chapter 04 beside C5 to C7 (Cloudflare): what a tuned GOGC gains today.
+// It belongs to chapter 04. It supplements the claims C5 to C7 (Cloudflare) and
+// measures what tuning GOGC gains today.
 package churn
 
 import "runtime"
 
-// node is what a request is made of: a few words, among them pointers.
+// node is a part of a request: a few words, some of them pointers.
 type node struct {
 	left, right *node
 	value       [4]uint64
 	text        []byte
 }
 
-// tree makes a tree of so many levels, with a text at each leaf.
+// tree returns a tree with the given number of levels and a text at each leaf.
 func tree(levels int, seed uint64) *node {
 	n := &node{value: [4]uint64{seed}}
 	if levels == 1 {
@@ -33,13 +34,13 @@ func (n *node) sum() uint64 {
 }
 
 const (
-	kept   = 64 // trees that a goroutine holds
-	levels = 7  // of a tree: 127 nodes, 64 texts
-	often  = 16 // operations of which one replaces a tree that is held
+	kept   = 64 // live trees of a goroutine
+	levels = 7  // levels of a tree, for 127 nodes and 64 texts
+	often  = 16 // one operation in 16 replaces a live tree
 )
 
-// Serve prepares a goroutine whose operation makes a tree, reads it and drops it;
-// now and then the tree replaces one that the goroutine holds.
+// Serve prepares a goroutine's live trees and returns its operation, which makes a tree,
+// reads it and drops it. One tree in 16 replaces a live one instead.
 func Serve() (operation func()) {
 	live := make([]*node, kept)
 	for i := range live {
@@ -56,8 +57,8 @@ func Serve() (operation func()) {
 	}
 }
 
-// Ballast allocates so many bytes and returns what gives them up again. They are
-// never touched, so that they count as live heap and take no memory.
+// Ballast allocates the given number of bytes and returns a function that releases
+// them. The bytes are never touched, so they count as live heap without using memory.
 func Ballast(bytes int) (release func()) {
 	ballast := make([]byte, bytes)
 	return func() { runtime.KeepAlive(ballast) }

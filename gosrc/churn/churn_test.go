@@ -11,17 +11,17 @@ import (
 	"gccost/rates"
 )
 
-// BenchmarkServe runs on a goroutine for each P; GOGC and GOMEMLIMIT are the
-// environment's.
+// BenchmarkServe runs one goroutine per P, with GOGC and GOMEMLIMIT from the
+// environment.
 func BenchmarkServe(b *testing.B) { serve(b) }
 
 func serve(b *testing.B) { rates.Report(b, runtime.GOMAXPROCS(0), Serve) }
 
-// The heap that a benchmark aims at, in MiB.
+// goals are the heap goals of the benchmarks, in MiB.
 var goals = []int{8, 16, 32, 64, 128, 256}
 
-// BenchmarkServeBallast has half of the goal as ballast: with GOGC=100 the rest of
-// it is for garbage.
+// BenchmarkServeBallast has a ballast of half the goal: with GOGC=100, the other half is
+// for garbage.
 func BenchmarkServeBallast(b *testing.B) {
 	for _, mib := range goals {
 		b.Run(fmt.Sprintf("mib=%d", mib), func(b *testing.B) {
@@ -42,9 +42,9 @@ func BenchmarkServeTuner(b *testing.B) {
 	}
 }
 
-// TestServeIsGarbage: an operation allocates a tree, and the goroutine holds its
-// own few.
-func TestServeIsGarbage(t *testing.T) {
+// TestServeMakesGarbage tests that an operation allocates a tree and that the live heap
+// does not grow.
+func TestServeMakesGarbage(t *testing.T) {
 	operation := Serve()
 	if allocs := testing.AllocsPerRun(100, operation); allocs != 127+64 {
 		t.Errorf("%v allocations per operation, want %d", allocs, 127+64)
@@ -54,7 +54,7 @@ func TestServeIsGarbage(t *testing.T) {
 		operation()
 	}
 	if after := live(); after > before+before/2 {
-		t.Errorf("the live heap went from %d to %d bytes", before, after)
+		t.Errorf("the live heap grew from %d to %d bytes", before, after)
 	}
 	operation()
 }
@@ -66,14 +66,14 @@ func live() uint64 {
 	return mem.HeapAlloc
 }
 
-func TestTreesHoldWhatTheySay(t *testing.T) {
-	// Seeds of the levels: 1; 2 and 3; 4 to 7; and 128 bytes at each of four leaves.
+func TestTreeHasAllNodes(t *testing.T) {
+	// The levels have the seeds 1, 2 to 3 and 4 to 7; each of the four leaves has 128 bytes.
 	if got, want := tree(3, 1).sum(), uint64(1+2+3+4+5+6+7+4*128); got != want {
 		t.Errorf("the sum is %d, want %d", got, want)
 	}
 }
 
-// TestBallastRaisesTheGoal: it counts as live heap.
+// TestBallastRaisesTheGoal tests that the GC counts a ballast as live heap.
 func TestBallastRaisesTheGoal(t *testing.T) {
 	const bytes = 64 << 20
 	before := goal()
@@ -81,7 +81,7 @@ func TestBallastRaisesTheGoal(t *testing.T) {
 	during := goal()
 	release()
 	if during < before+bytes {
-		t.Errorf("the goal went from %d to %d bytes with a ballast of %d", before, during, bytes)
+		t.Errorf("a ballast of %[3]d bytes changed the heap goal from %[1]d to %[2]d", before, during, bytes)
 	}
 }
 
@@ -92,15 +92,15 @@ func goal() uint64 {
 	return mem.NextGC
 }
 
-// TestTunerHoldsTheGoal: after some cycles of its own the heap's goal is the tuner's.
-func TestTunerHoldsTheGoal(t *testing.T) {
+// TestTunerKeepsTheGoal tests that the heap goal approaches the tuner's after a few cycles.
+func TestTunerKeepsTheGoal(t *testing.T) {
 	const want = 48 << 20
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
 	tuner := Tune(want)
 	for deadline := time.Now().Add(time.Minute); atomic.LoadInt64(&tuner.Cycles) < 3; {
 		if time.Now().After(deadline) {
-			t.Fatalf("the tuner answered %d cycles", atomic.LoadInt64(&tuner.Cycles))
+			t.Fatalf("the tuner set GOGC after %d GC cycles in a minute, want 3", atomic.LoadInt64(&tuner.Cycles))
 		}
 		runtime.GC()
 		time.Sleep(time.Millisecond) // the finalizer runs after the cycle
@@ -108,7 +108,7 @@ func TestTunerHoldsTheGoal(t *testing.T) {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	if mem.NextGC < want/2 || mem.NextGC > want*2 {
-		t.Errorf("the heap's goal is %d bytes, want about %d", mem.NextGC, want)
+		t.Errorf("the heap goal is %d bytes, want about %d", mem.NextGC, want)
 	}
 	tuner.Stop()
 	if got := debug.SetGCPercent(100); got != 100 {

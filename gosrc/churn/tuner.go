@@ -7,21 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// leastGOGC keeps a tuner from collecting all the time where the live heap fills
-// its goal.
+// leastGOGC prevents back-to-back GC cycles when the live heap reaches the goal.
 const leastGOGC = 25
 
-// A Tuner holds the heap's goal at a size: after each GC cycle it sets GOGC to what
-// the live heap leaves.
+// A Tuner keeps the heap goal constant: after each GC cycle, it sets GOGC according to
+// the size of the live heap.
 type Tuner struct {
 	goal    uint64
 	stopped int32
 	before  int
-	// Cycles is how many GC cycles it has answered.
+	// Cycles is the number of GC cycles after which it has set GOGC.
 	Cycles int64
 }
 
-// Tune starts a tuner towards a heap of so many bytes.
+// Tune starts a tuner with a heap goal in bytes.
 func Tune(goal uint64) *Tuner {
 	t := &Tuner{goal: goal}
 	t.before = debug.SetGCPercent(t.gogc())
@@ -35,8 +34,8 @@ func (t *Tuner) Stop() {
 	debug.SetGCPercent(t.before)
 }
 
-// tick is an object that nothing holds: each cycle finds it, and runs its finalizer.
-// The pointer keeps it out of the tiny allocator.
+// tick is an unreachable object, whose finalizer runs after each GC cycle. It contains a
+// pointer to keep it out of the tiny allocator.
 type tick struct{ tuner *Tuner }
 
 func (t *Tuner) arm() {
@@ -50,7 +49,8 @@ func (t *Tuner) arm() {
 	})
 }
 
-// minimumHeap is the heap's least goal at GOGC=100: it grows with GOGC.
+// minimumHeap is the runtime's minimum heap goal at GOGC=100. The minimum is proportional
+// to GOGC.
 const minimumHeap = 4 << 20
 
 func (t *Tuner) gogc() int {
@@ -68,9 +68,9 @@ func (t *Tuner) gogc() int {
 	return int(gogc)
 }
 
-// liveHeap returns the bytes that the last GC cycle found live, and those outside
-// of the heap that GOGC counts too; before Go 1.21, which tells neither, what is
-// allocated now.
+// liveHeap returns the bytes that the last GC cycle found live, and the bytes outside the
+// heap that GOGC takes into account. Before Go 1.21, which has neither metric, it returns
+// the bytes of all objects in the heap, and 0.
 func liveHeap() (live, scanned uint64) {
 	sample := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"},

@@ -6,13 +6,13 @@
 
 enum { BLOCK = 100 }; /* bytes, as in the document */
 
-/* The first word of a block says whether it is allocated, so that a block
- * freed twice is seen, unless it was handed out again in between. */
+/* The first word of a block says whether it is allocated. It detects a double
+ * free, unless the block was allocated again in between. */
 static const uint64_t LIVE = 0x6c6976656c697665, DEAD = 0x6465616464656164;
 
-/* A counter per thread: one shared atomic would cost a tenth of the manual
- * variant, and finalizers free on threads of their own. The records outlive
- * their threads, so that the sums stay right. */
+/* Each thread has its own counter, because finalizers free on other threads and
+ * a shared atomic counter would cost a tenth of the manual variant. Counters
+ * outlive their threads, so that the sums stay right. */
 struct counter {
 	struct cstr_counts n;
 	struct counter *next;
@@ -24,7 +24,7 @@ static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static __attribute__((noinline)) struct counter *register_thread(void)
 {
-	/* A cache line of its own: two threads count at once. */
+	/* One counter per cache line avoids false sharing. */
 	struct counter *c = aligned_alloc(64, 64);
 	if (c == NULL)
 		abort();
@@ -42,15 +42,15 @@ static inline struct counter *counter(void)
 	return __builtin_expect(c != NULL, 1) ? c : register_thread();
 }
 
-/* Shifts the code below, where the linker has no random layout of its own. */
+/* Shifts the code below, for linkers that cannot randomize the layout. */
 #ifdef GCCOST_PADDING
 #define SPACE_(n) ".skip 16 * " #n
 #define SPACE(n) SPACE_(n)
 __asm__(".text\n" SPACE(GCCOST_PADDING));
 #endif
 
-/* Relaxed, and written by one thread only: a plain add to the compiler, and no
- * data race with cstr_count. */
+/* Only one thread writes a counter, so relaxed accesses suffice. They compile to
+ * a plain add and do not race with cstr_count. */
 #define ADD(field) __atomic_store_n(&(field), (field) + 1, __ATOMIC_RELAXED)
 
 char *cstr_allocate(void)

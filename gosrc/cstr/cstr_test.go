@@ -14,8 +14,8 @@ import (
 	"gccost/rundelay"
 )
 
-// TestMain shortens what testing.Benchmark runs for the tests below; a -bench
-// run keeps the benchtime it was given.
+// TestMain sets a short benchtime for the tests below, which call
+// testing.Benchmark. A run with -bench keeps its benchtime.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.Lookup("test.bench").Value.String() == "" {
@@ -47,7 +47,7 @@ func BenchmarkAllocateDefer(b *testing.B) {
 	m.Stop()
 }
 
-// manual is the reference of the loops that allocate on the Go heap.
+// manual is the reference for the loops that allocate on the Go heap.
 func manual(n int) {
 	for i := 0; i < n; i++ {
 		p := Allocate()
@@ -76,12 +76,12 @@ func BenchmarkAllocateAuto(b *testing.B) {
 	m.Stop()
 }
 
-// laps is how many stretches BenchmarkAllocateAutoLaps tells apart.
+// laps is the number of parts of the loop that BenchmarkAllocateAutoLaps times.
 const laps = 16
 
-// BenchmarkAllocateAutoLaps is AllocateAuto with the time per operation of each
-// sixteenth of the loop, as lap01-ns/op to lap16-ns/op: with the GC on, the cost
-// of an operation depends on how many came before it.
+// BenchmarkAllocateAutoLaps is BenchmarkAllocateAuto that also reports the time
+// per operation of each sixteenth of the loop, as lap01-ns/op to lap16-ns/op. With
+// the GC on, the cost of an operation depends on how many came before it.
 func BenchmarkAllocateAutoLaps(b *testing.B) {
 	var ends [laps]time.Duration
 	m := meter.Start(b, Count)
@@ -102,12 +102,12 @@ func BenchmarkAllocateAutoLaps(b *testing.B) {
 	}
 }
 
-// leakable is how many blocks BenchmarkAllocateDummy may leak: half a gigabyte.
+// leakable is how many blocks BenchmarkAllocateDummy may leak, together half a gigabyte.
 const leakable = 5_000_000
 
 func BenchmarkAllocateDummy(b *testing.B) {
 	if b.N > leakable {
-		b.Skipf("%d operations would leak as many C blocks: use -benchtime=%dx", b.N, leakable)
+		b.Skipf("%d operations would leak %[1]d C blocks: use -benchtime=%dx or less", b.N, leakable)
 	}
 	m := meter.Start(b, Count)
 	for n := m.Part(manual); n > 0; n = m.Part(manual) {
@@ -118,10 +118,10 @@ func BenchmarkAllocateDummy(b *testing.B) {
 	m.Stop()
 }
 
-// variant is what a benchmark must be seen to do.
+// variant is a benchmark and what it must do.
 type variant struct {
 	benchmark  func(*testing.B)
-	allocs     []int64 // Go allocations per operation, where releases differ all of them
+	allocs     []int64 // Go allocations per operation; several values where releases differ
 	leaks      bool    // by design
 	stationary bool    // timed in slices
 }
@@ -134,20 +134,21 @@ var variants = map[string]variant{
 	"AllocateDummy":    {benchmark: BenchmarkAllocateDummy, allocs: []int64{1}, leaks: true},
 }
 
-// tolerance is how many blocks may stay unfreed after a drain: stock Go leaves
-// a cleanup unrun now and then, and the last handle may stand on the stack.
+// tolerance is how many blocks may be unfreed after a drain: stock Go occasionally
+// does not run a cleanup, and the stack may still refer to the last handle.
 const tolerance = 8
 
-// TestVariants holds every benchmark to what it claims: as many C blocks as
-// operations, all of them freed once (but for the one that leaks by design),
-// and its Go allocations. An operation that the compiler removed would show.
+// TestVariants tests that every benchmark allocates one C block per operation,
+// frees each once (except in the variant that leaks by design), and makes the
+// expected number of Go allocations. It would detect that the compiler removed an
+// operation.
 func TestVariants(t *testing.T) {
 	for name, v := range variants {
 		v := v
 		t.Run(name, func(t *testing.T) {
 			r := testing.Benchmark(v.benchmark)
 			if got := int64(r.Extra["c-allocated"]); got != int64(r.N) {
-				t.Errorf("%d C blocks in %d operations, want one each", got, r.N)
+				t.Errorf("%d C blocks in %d operations, want one per operation", got, r.N)
 			}
 			known := false
 			for _, allocs := range v.allocs {
@@ -162,48 +163,48 @@ func TestVariants(t *testing.T) {
 			left := int(r.Extra["c-unfreed-drained"])
 			if v.leaks {
 				if freed := r.Extra["c-freed"]; freed != 0 || left != r.N {
-					t.Errorf("%v freed and %d left of %d blocks, want all of them leaked", freed, left, r.N)
+					t.Errorf("%v of %[3]d blocks freed and %[2]d leaked, want all leaked", freed, left, r.N)
 				}
 			} else if left > tolerance {
-				t.Errorf("%d of %d blocks unfreed after the drain", left, r.N)
+				t.Errorf("%d of %d blocks are unfreed after the drain", left, r.N)
 			}
 		})
 	}
 }
 
-// TestStationary: a benchmark is timed in slices if its loop allocates nothing on the Go
-// heap, and only then: the slices of the others differ by the GC's work. Those have a
-// reference instead.
+// TestStationary tests that exactly those benchmarks are timed in slices whose loops
+// allocate nothing on the Go heap, and that the others have a reference instead. The GC's
+// work would make their slices differ.
 func TestStationary(t *testing.T) {
 	for name, v := range variants {
 		r := testing.Benchmark(v.benchmark)
 		slices := r.Extra["slices"]
 		if (slices > 0) != v.stationary {
-			t.Errorf("%s: %v slices, want some: %v", name, slices, v.stationary)
+			t.Errorf("%s: timed in %v slices, want slices: %v", name, slices, v.stationary)
 		}
 		if reference := r.Extra["reference-ns/op"]; (reference > 0) == v.stationary {
-			t.Errorf("%s: a reference operation takes %v ns, want one: %v", name, reference, !v.stationary)
+			t.Errorf("%s: reference-ns/op is %v, want a reference: %v", name, reference, !v.stationary)
 		}
-		// Finalizers of another benchmark that run meanwhile may allocate.
+		// Finalizers left by another benchmark may run now, and allocate.
 		if v.stationary && r.MemAllocs > uint64(r.N/100) {
 			t.Errorf("%s: %d Go allocations in %d operations, want none in the loop", name, r.MemAllocs, r.N)
 		}
 	}
 }
 
-// TestManualFreesAtOnce: what is freed by hand is freed when the loop ends.
+// TestManualFreesAtOnce tests that manual frees leave no block unfreed at the loop's end.
 func TestManualFreesAtOnce(t *testing.T) {
 	for _, name := range []string{"AllocateFree", "AllocateDefer", "AllocateHeapFree"} {
 		r := testing.Benchmark(variants[name].benchmark)
 		if left := r.Extra["c-unfreed-loop"]; left != 0 {
-			t.Errorf("%s leaves %v blocks for later", name, left)
+			t.Errorf("%s: %v blocks are unfreed when the loop ends", name, left)
 		}
 	}
 }
 
-// TestGCTakesPart: the automatic variants free inside the loop, not only after
-// it, once the loop is long enough for the GC to run.
-func TestGCTakesPart(t *testing.T) {
+// TestGCFreesDuringTheLoop tests that, once the loop is long enough for the GC to
+// run, finalizers free blocks during the loop and not only after it.
+func TestGCFreesDuringTheLoop(t *testing.T) {
 	before := Count().Freed
 	var start, now runtime.MemStats
 	runtime.ReadMemStats(&start)
@@ -212,29 +213,29 @@ func TestGCTakesPart(t *testing.T) {
 	}
 	runtime.ReadMemStats(&now)
 	if now.NumGC == start.NumGC || Count().Freed == before {
-		t.Error("five million handles were dropped and the GC freed none of them")
+		t.Error("no block was freed although five million handles were dropped")
 	}
 }
 
-// TestAMisfreeIsSeen frees a block twice, in a process of its own: what that does
-// to the C heap must not reach the other tests.
-func TestAMisfreeIsSeen(t *testing.T) {
+// TestDoubleFreeIsCounted tests that a double free counts as a misfree. It runs in
+// its own process, because it may corrupt the C heap.
+func TestDoubleFreeIsCounted(t *testing.T) {
 	if os.Getenv("GCCOST_MISFREE") != "" {
 		p := Allocate()
 		Free(p)
-		Free(p) // finds the allocator's own data where the mark was
+		Free(p) // LIVE has been overwritten by DEAD or by the allocator
 		fmt.Printf("misfreed=%d\n", Count().Misfreed)
 		return
 	}
-	child := exec.Command(os.Args[0], "-test.run=^TestAMisfreeIsSeen$", "-test.v")
+	child := exec.Command(os.Args[0], "-test.run=^TestDoubleFreeIsCounted$", "-test.v")
 	child.Env = append(os.Environ(), "GCCOST_MISFREE=1")
 	out, err := child.Output()
 	if err != nil || !strings.Contains(string(out), "misfreed=1\n") {
-		t.Errorf("a block freed twice does not count as one misfree: %v, %q", err, out)
+		t.Errorf("a double free was not counted as one misfree: %v, %q", err, out)
 	}
 }
 
-// TestLaps: the laps' times add up to the loop's.
+// TestLaps tests that the laps' times add up to about the loop's time.
 func TestLaps(t *testing.T) {
 	r := testing.Benchmark(BenchmarkAllocateAutoLaps)
 	var sum float64
@@ -242,11 +243,11 @@ func TestLaps(t *testing.T) {
 		sum += r.Extra[fmt.Sprintf("lap%02d-ns/op", lap)] / laps
 	}
 	if loop := float64(r.T.Nanoseconds()) / float64(r.N); sum < 0.5*loop || sum > 1.5*loop {
-		t.Errorf("the laps make %.0f ns/op, the loop %.0f", sum, loop)
+		t.Errorf("the laps add up to %.0f ns/op, but the loop takes %.0f", sum, loop)
 	}
 }
 
-// TestMetrics: a plain go test -bench prints what the samples record.
+// TestMetrics tests that a plain go test -bench prints the metrics that samples record.
 func TestMetrics(t *testing.T) {
 	always := []string{
 		"ns/op", "cpu-ns/op", "settled-ns/op", "settled-cpu-ns/op", "gc-cycles", "faults",
@@ -255,17 +256,17 @@ func TestMetrics(t *testing.T) {
 	if rundelay.Read() != nil {
 		always = append(always, "run-delay-share")
 	}
-	ofSlices := []string{
+	inSlices := []string{
 		"slices", "slices-ns/op", "slice-min-ns/op", "slice-p01-ns/op", "slice-p05-ns/op",
 		"slice-p10-ns/op", "slice-p25-ns/op", "slice-p50-ns/op",
 	}
-	ofParts := []string{"reference-ns/op", "reference-min-ns/op"}
+	inParts := []string{"reference-ns/op", "reference-min-ns/op"}
 	for _, c := range []struct {
 		benchmark func(*testing.B)
 		units     []string
 	}{
-		{BenchmarkAllocateAuto, append(ofParts, always...)},
-		{BenchmarkAllocateFree, append(ofSlices, always...)},
+		{BenchmarkAllocateAuto, append(inParts, always...)},
+		{BenchmarkAllocateFree, append(inSlices, always...)},
 	} {
 		line := testing.Benchmark(c.benchmark).String()
 		for _, unit := range c.units {

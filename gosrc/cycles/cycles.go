@@ -1,6 +1,6 @@
 // Package cycles measures what a special record (of a finalizer, a cleanup or a weak
-// pointer) costs after it was registered: to mark and to sweep in each GC cycle, in memory,
-// and in the latency of operations that allocate while the collector works.
+// pointer) costs once it is registered: marking and sweeping time in each GC cycle, memory,
+// and the latency of operations that allocate during GC cycles.
 package cycles
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// handle is what a program wraps a C object in: a pointer, and a word of its own.
+// handle is a typical wrapper of a C object: a pointer and a word of state.
 type handle struct {
 	pointer *byte
 	state   uintptr
@@ -27,8 +27,8 @@ func allocate(n int) []*handle {
 	return handles
 }
 
-// backwards calls register for handles, the last one first. Their addresses ascend, and a
-// record that belongs before all others of its list needs no walk.
+// backwards calls register for each handle, the last one first. Addresses ascend with the
+// index, so each record is inserted at the head of its list, without a walk.
 func backwards(handles []*handle, register func(*handle)) {
 	for i := len(handles) - 1; i >= 0; i-- {
 		register(handles[i])
@@ -40,9 +40,10 @@ type phases struct{ mark, sweep time.Duration }
 
 func (p phases) all() time.Duration { return p.mark + p.sweep }
 
-// collect runs a GC cycle. Marking ends where the runtime says that the cycle ended;
-// runtime.GC returns when all spans are swept. These are wall times, which give the shares
-// of the process's CPU time: on a busy machine that is steadier.
+// collect runs a GC cycle and returns its phases. Marking ends at the runtime's time of the
+// last GC; runtime.GC returns when all spans are swept. These wall-clock times determine how
+// the process's CPU time is divided between the phases. CPU time varies less on a busy
+// machine.
 func collect() phases {
 	cpu, start := cpuTime(), time.Now()
 	runtime.GC()
@@ -55,7 +56,7 @@ func collect() phases {
 	return phases{marking, cpu - marking}
 }
 
-// least is the one of so many cycles that takes the least time.
+// least runs the given number of GC cycles and returns the phases of the cheapest.
 func least(cycles int) phases {
 	found := collect()
 	for ; cycles > 1; cycles-- {
@@ -66,7 +67,7 @@ func least(cycles int) phases {
 	return found
 }
 
-// cpuTime is the user and system time of this process so far.
+// cpuTime returns the user and system time of this process so far.
 func cpuTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -75,7 +76,7 @@ func cpuTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// slope is that of the least-squares line through points; 0 if noise made it negative.
+// slope returns the slope of the least-squares line through points, or 0 if it is negative.
 func slope(x, y []float64) float64 {
 	var meanX, meanY, over, under float64
 	for i := range x {
@@ -92,7 +93,7 @@ func slope(x, y []float64) float64 {
 	return over / under
 }
 
-// residentBytes is the resident set of this process, and whether the system tells it.
+// residentBytes returns the resident set size of this process and whether it is known.
 func residentBytes() (int, bool) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -17,8 +17,8 @@ var lives = []int{10_000, 100_000, 1_000_000, 10_000_000}
 
 const steps = 8
 
-// trial tells whether this is the run of one operation that testing begins with,
-// for which nothing large need be made ready.
+// trial reports whether this is the run of one operation that package testing begins with.
+// It needs no large setup.
 func trial(b *testing.B) bool { return b.N == 1 }
 
 func ignore(*handle) {}
@@ -31,21 +31,21 @@ func finalized(h *handle) { runtime.SetFinalizer(h, finalizer) }
 func plain(*handle) {}
 
 // cycle allocates b.N handles and registers them in equal steps. Before the first step and
-// after each it runs GC cycles, the more the fewer handles there are, and reports
+// after each step it runs GC cycles, more of them the fewer handles there are. It reports
 //
-//	at-N-records-ns   CPU time of a cycle when N handles are registered: the least
-//	mark-ns/special   what each one more adds to marking: the slope of a straight line
-//	sweep-ns/special  the same of sweeping
-//	rss-bytes/special what each adds to the resident set, where the system tells it
+//	at-N-records-ns   minimum CPU time of a cycle when N handles are registered
+//	mark-ns/special   marking time that a record adds: the slope of a straight line
+//	sweep-ns/special  sweeping time that a record adds, likewise
+//	rss-bytes/special memory that a record adds to the resident set, where it is known
 //
-// All handles live all the time, so that only the records differ between the steps. The
-// time per operation is that of everything, and means nothing by itself.
+// All handles are live throughout, so only the number of records differs between the steps.
+// The time per operation includes everything and means nothing by itself.
 func cycle(b *testing.B, register func(*handle)) {
 	for _, live := range lives {
 		live := live
 		b.Run(fmt.Sprintf("live=%d", live), func(b *testing.B) {
 			if b.N > live {
-				b.Skipf("%d operations on %d handles", b.N, live)
+				b.Skipf("there are only %[2]d handles for %[1]d operations", b.N, live)
 			}
 			if trial(b) {
 				return
@@ -56,10 +56,10 @@ func cycle(b *testing.B, register func(*handle)) {
 			if cycles > 10 {
 				cycles = 10
 			}
-			collect() // what the allocations left
+			collect() // clean up after the allocations
 			var records, mark, sweep []float64
 			var before, after int
-			told := false
+			known := false
 			m := meter.Start(b, nil)
 			for step := 0; step <= steps; step++ {
 				at := b.N * step / steps
@@ -70,7 +70,7 @@ func cycle(b *testing.B, register func(*handle)) {
 				records = append(records, float64(at))
 				mark = append(mark, float64(took.mark))
 				sweep = append(sweep, float64(took.sweep))
-				if after, told = residentBytes(); step == 0 {
+				if after, known = residentBytes(); step == 0 {
 					before = after
 				}
 			}
@@ -80,7 +80,7 @@ func cycle(b *testing.B, register func(*handle)) {
 			}
 			b.ReportMetric(slope(records, mark), "mark-ns/special")
 			b.ReportMetric(slope(records, sweep), "sweep-ns/special")
-			if told && after > before {
+			if known && after > before {
 				b.ReportMetric(float64(after-before)/float64(b.N), "rss-bytes/special")
 			}
 			runtime.KeepAlive(handles)
@@ -91,18 +91,18 @@ func cycle(b *testing.B, register func(*handle)) {
 // BenchmarkCycleFinalizer times GC cycles by the number of live finalizers.
 func BenchmarkCycleFinalizer(b *testing.B) { cycle(b, finalized) }
 
-// kilobyte is what an operation allocates: large enough that the collector runs now and
-// then, small enough that allocating it takes no lock.
+// kilobyte is what an operation allocates. It is large enough that GC cycles run during the
+// loop, and small enough that allocating it takes no lock.
 type kilobyte [1024]byte
 
-// kept makes what an operation allocates escape to the heap.
+// kept makes a kilobyte escape to the heap.
 var kept *kilobyte
 
-// tail registers as many handles as are to live, times operations that allocate a kilobyte,
-// each by itself, while the collector runs when it must, and reports the slowest:
+// tail allocates and registers handles that stay live, in several numbers. For each number
+// it times, one by one and with the GC on, operations that allocate a kilobyte, and reports
 //
-//	op-p50-ns, op-p99-ns, op-p99.9-ns, op-max-ns  of an operation
-//	pause-max-ns                                  the longest that a GC cycle stopped the world
+//	op-p50-ns, op-p99-ns, op-p99.9-ns, op-max-ns  percentiles of the time of an operation
+//	pause-max-ns                                  longest stop-the-world pause of the GC
 func tail(b *testing.B, register func(*handle)) {
 	for _, live := range lives[1:] {
 		live := live
@@ -141,8 +141,8 @@ func tail(b *testing.B, register func(*handle)) {
 	}
 }
 
-// longest is the longest pause of the cycles after `from` up to `to`, of which the ring
-// holds the newest.
+// longest returns the longest pause in the cycles after from up to and including to, as far
+// as the ring buffer still holds them.
 func longest(ring []uint64, from, to uint32) float64 {
 	most := uint64(0)
 	for n := to; n > from && to-n < uint32(len(ring)); n-- {
@@ -153,10 +153,10 @@ func longest(ring []uint64, from, to uint32) float64 {
 	return float64(most)
 }
 
-// BenchmarkTailPlain times operations beside as many live handles without records.
+// BenchmarkTailPlain times operations in a heap with live handles without records.
 func BenchmarkTailPlain(b *testing.B) { tail(b, plain) }
 
-// BenchmarkTailFinalizer times operations beside live finalizers.
+// BenchmarkTailFinalizer times operations in a heap with live finalizers.
 func BenchmarkTailFinalizer(b *testing.B) { tail(b, finalized) }
 
 // --- Tests ----------------------------------------------------------------------------
@@ -166,25 +166,25 @@ func TestSlope(t *testing.T) {
 		t.Errorf("the slope is %v, want 2", got)
 	}
 	if got := slope([]float64{0, 1}, []float64{3, 2}); got != 0 {
-		t.Errorf("a falling line has the slope %v, want 0", got)
+		t.Errorf("the slope of a falling line is %v, want 0", got)
 	}
 }
 
 func TestLongest(t *testing.T) {
-	ring := []uint64{9, 3, 4, 2} // of the cycles 1 to 4, or 5 to 8
+	ring := []uint64{9, 3, 4, 2} // pauses of the cycles 1 to 4, or 5 to 8
 	for _, c := range []struct {
 		from, to uint32
 		want     float64
 	}{{0, 0, 0}, {0, 2, 9}, {1, 4, 4}, {5, 7, 4}, {0, 6, 9}, {6, 8, 4}} {
 		if got := longest(ring, c.from, c.to); got != c.want {
-			t.Errorf("from %d to %d: %v, want %v", c.from, c.to, got, c.want)
+			t.Errorf("the longest pause after cycle %d up to %d is %v, want %v", c.from, c.to, got, c.want)
 		}
 	}
 }
 
-// TestBackwardsAscends: handles have ascending addresses, but for a few that fill gaps, so
-// that registering them backwards needs no walk.
-func TestBackwardsAscends(t *testing.T) {
+// TestBackwardsDescends tests that handles are registered in order of descending addresses,
+// except for the few that fill gaps in the heap. Such registrations need no walk.
+func TestBackwardsDescends(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var seen []*handle
 	backwards(allocate(10_000), func(h *handle) { seen = append(seen, h) })
@@ -195,21 +195,21 @@ func TestBackwardsAscends(t *testing.T) {
 		}
 	}
 	if descents < 9_900 {
-		t.Errorf("%d of %d handles lie below the one before", descents, len(seen)-1)
+		t.Errorf("only %d of %d handles have a lower address than the one before", descents, len(seen)-1)
 	}
 }
 
-// TestPhases: a cycle has both, and they add up to no more than the process used.
+// TestPhases tests that both phases take time, together at most what the process used.
 func TestPhases(t *testing.T) {
 	start := cpuTime()
 	took := least(3)
 	if all := cpuTime() - start; took.mark <= 0 || took.sweep <= 0 || took.all() > all {
-		t.Errorf("mark %v and sweep %v of %v", took.mark, took.sweep, all)
+		t.Errorf("marking took %v and sweeping %v, the process %v", took.mark, took.sweep, all)
 	}
 }
 
-// TestRecordsCost: what finalizers cost a cycle is seen.
-func TestRecordsCost(t *testing.T) {
+// TestFinalizersSlowACycle tests that the cost of live finalizers in a cycle is measurable.
+func TestFinalizersSlowACycle(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	handles := allocate(200_000)
 	before := least(5)

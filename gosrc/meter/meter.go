@@ -11,7 +11,7 @@
 //	m.Stop()
 //
 // A loop is stationary if it allocates nothing on the Go heap, and if the cost of an
-// operation does not depend on how many came before it. A stationary loop is timed in
+// operation does not depend on how many came before it. Time a stationary loop in
 // slices of [SliceOperations] operations:
 //
 //	m := meter.Start(b, blocks)
@@ -22,15 +22,15 @@
 //	}
 //	m.Stop()
 //
-// Other load on the machine comes in bursts of milliseconds, and only ever slows a
-// loop down. So most slices of a stationary loop are undisturbed, and a low quantile
-// of the slices is the undisturbed cost of an operation. A loop that allocates on the
-// Go heap has no such quantile: the garbage collector's work is part of its cost, and
-// some slices have more of it than others.
+// Other load on the machine comes in bursts of milliseconds and can only slow a loop
+// down. So most slices of a stationary loop are undisturbed, and a low quantile of the
+// slices is the undisturbed cost of an operation. A loop that allocates on the Go heap
+// has no such quantile: the garbage collector's work is part of its cost and differs
+// between slices.
 //
-// A loop that allocates on the Go heap is timed in 64 equal parts instead, or fewer if it
-// has fewer than 64 x 256 operations. Before each part a reference is timed, which is
-// [ReferenceOperations] manual frees in a plain loop:
+// Time a loop that allocates on the Go heap in parts instead: 64 equal ones, or fewer if
+// it has fewer than 64 x 256 operations. Before each part, the meter times a reference,
+// which is [ReferenceOperations] manual frees in a plain loop:
 //
 //	m := meter.Start(b, blocks)
 //	for n := m.Part(manual); n > 0; n = m.Part(manual) { // manual: func(n int)
@@ -40,19 +40,19 @@
 //	}
 //	m.Stop()
 //
-// How contended the machine's memory is slows down the loop, but does not show in the
-// time that threads waited for a CPU. A reference in the same process and the same
-// stretch of time is slowed down by it as well, so its time explains much of the scatter
-// of the loop's.
+// Contention for the machine's memory slows down the loop, but does not show in the time
+// that threads waited for a CPU. It also slows down a reference that runs in the same
+// process at about the same time, so the references' times explain much of the scatter
+// of the loops' times.
 //
-// Metrics, beside ns/op, B/op and allocs/op:
+// Metrics in addition to ns/op, B/op and allocs/op:
 //
 //	cpu-ns/op           user and system time of the whole process, all threads
 //	settled-ns/op       wall time of the loop and of the drain after it
 //	settled-cpu-ns/op   CPU time of the loop and of the drain after it
 //	gc-cycles           GC cycles completed during the loop
 //	faults              minor page faults during the loop
-//	peak-rss-bytes      largest resident set of the program so far
+//	peak-rss-bytes      peak resident set size of the program so far
 //	c-allocated         C blocks allocated by the loop
 //	c-freed             C blocks freed by the end of the loop
 //	c-unfreed-loop      C blocks still held when the loop ended
@@ -60,14 +60,15 @@
 //	c-misfreed          frees of a block that was not allocated at the time
 //	run-delay-share     time that threads waited for a CPU, over the loop's wall time
 //
-// run-delay-share adds up the waiting of all threads, so it can exceed 1. It holds only
-// time when a thread was runnable and the kernel ran something else: see package
-// rundelay. A thread that starts in the loop counts from zero; what a thread waited
-// that ends in the loop is lost. The metric is missing where the kernel does not tell.
+// run-delay-share adds up the waiting times of all threads, so it can exceed 1. It counts
+// only the time when a thread was runnable and the kernel ran something else; see package
+// rundelay. A thread that starts during the loop counts from zero. The waiting time of a
+// thread that ends during the loop is lost. The metric is missing where the kernel does
+// not count this time.
 //
-// Metrics of a loop in slices, besides those:
+// Additional metrics of a loop in slices:
 //
-//	slices              number of slices, a shorter last one included
+//	slices              number of slices, including a shorter last one
 //	slices-ns/op        wall time of all slices together; agrees with ns/op
 //	slice-min-ns/op     wall time per operation of the fastest slice
 //	slice-p01-ns/op     1st percentile of the slices' wall time per operation
@@ -76,30 +77,29 @@
 //	slice-p25-ns/op     25th percentile
 //	slice-p50-ns/op     median
 //
-// Minimum and percentiles leave out a last slice that is shorter than the others, unless
-// it is the only one. A percentile that falls between two slices is interpolated
+// The minimum and the percentiles exclude a last slice that is shorter than the others,
+// unless it is the only one. A percentile that falls between two slices is interpolated
 // linearly. If the environment variable GCCOST_SLICES names a file, Stop writes the wall
-// time per operation of every slice to it, in nanoseconds, one slice a line in the order
-// of the loop. Each run of a benchmark overwrites the file, so it keeps the last one.
+// time per operation of every slice to it, in nanoseconds, one slice per line in the order
+// of the loop. Each run of a benchmark overwrites the file.
 //
-// Metrics of a loop in parts, besides those for every loop:
+// Additional metrics of a loop in parts:
 //
 //	reference-ns/op      wall time per reference operation: the mean of the readings
 //	                     without a tenth of them, rounded down, at each end (6 of 64)
 //	reference-min-ns/op  wall time per reference operation of the fastest reading
 //
-// The other metrics of a loop in parts leave out the references. ns/op and
-// settled-ns/op have the wall time of the parts only. cpu-ns/op and settled-cpu-ns/op
-// are less by reference-ns/op for each reference operation: an estimate, for the clock of
-// the process does not tell threads apart. c-allocated and c-freed are less by
-// the references' blocks. What the GC and finalizers do on other threads during a
-// reference is in the CPU time, but not in the wall time. gc-cycles, faults and
-// run-delay-share are of the whole stretch, references included; a reference allocates
-// nothing on the Go heap.
+// The references are excluded from the other metrics of a loop in parts as follows. ns/op
+// and settled-ns/op count the wall time of the parts only. From cpu-ns/op and
+// settled-cpu-ns/op, reference-ns/op is subtracted for each reference operation; this is
+// an estimate, because the process's CPU clock does not distinguish threads. c-allocated
+// and c-freed exclude the references' blocks. What the GC and finalizers do on other
+// threads during a reference is in the CPU time, but not in the wall time. gc-cycles,
+// faults and run-delay-share include the references, which allocate nothing on the Go heap.
 //
-// A drain collects until every block is freed or GC cycles free no more of them,
-// so that what the loop left undone is paid for: a variant that frees late is
-// otherwise compared with one that has already freed.
+// The drain runs GC cycles until every block is freed or until they free no more blocks.
+// It charges the loop for the work that it left behind. Without it, a variant that frees
+// late would be compared with one that has already freed.
 package meter
 
 import (
@@ -110,10 +110,10 @@ import (
 	"gccost/rundelay"
 )
 
-// Blocks counts what the C side did since the process started.
+// Blocks counts the C blocks allocated and freed since the process started.
 type Blocks struct {
-	Allocated int64 // blocks handed out
-	Freed     int64 // blocks taken back
+	Allocated int64
+	Freed     int64
 	Misfreed  int64 // frees of a block that was not allocated at the time
 }
 
@@ -123,7 +123,7 @@ func (b Blocks) held() int64 { return b.Allocated - b.Freed }
 type Meter struct {
 	b       *testing.B
 	count   func() Blocks
-	counted bool // the benchmark has a count
+	counted bool // Start was given a count function
 	blocks  Blocks
 	delays  rundelay.Reading
 	mem     runtime.MemStats
@@ -146,7 +146,7 @@ func Start(b *testing.B, count func() Blocks) *Meter {
 	return m
 }
 
-// begin resets the timer and takes the readings of the loop's start, the clock last.
+// begin resets the timer and takes the readings of the loop's start, the clock's last.
 func (m *Meter) begin() {
 	m.delays = rundelay.Read()
 	runtime.ReadMemStats(&m.mem)
@@ -165,7 +165,7 @@ func (m *Meter) Stop() {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 
-	// The drain's cost is counted from here: the readings above are not its.
+	// The readings above are not part of the drain's cost.
 	drainStart, drainUsage := time.Now(), readUsage()
 	drained := m.drain()
 	drainWall, drainCPU := time.Since(drainStart), readUsage().cpu-drainUsage.cpu
@@ -176,7 +176,7 @@ func (m *Meter) Stop() {
 	if delaysKnown {
 		report(delayed.Seconds()/wall.Seconds(), "run-delay-share")
 	}
-	m.cutReferences(&wall, &cpu, &loop, &drained)
+	m.subtractReferences(&wall, &cpu, &loop, &drained)
 	report(per(cpu), "cpu-ns/op")
 	report(per(wall+drainWall), "settled-ns/op")
 	report(per(cpu+drainCPU), "settled-cpu-ns/op")
@@ -191,16 +191,17 @@ func (m *Meter) Stop() {
 	m.reportSlices()
 }
 
-// fruitless is how many GC cycles in a row may free nothing before a drain
-// gives up: an object with a finalizer needs two to be gone, and stock Go now
-// and then leaves a cleanup for a later one.
+// fruitless is the number of GC cycles in a row that free nothing after which a drain
+// gives up. An object with a finalizer needs two cycles to be reclaimed, and stock Go
+// occasionally leaves a cleanup for a later cycle.
 const fruitless = 3
 
+// drain runs GC cycles until every block is freed or fruitless cycles in a row free none.
 func (m *Meter) drain() Blocks {
 	blocks := m.count()
 	for idle := 0; blocks.held() > m.blocks.held() && idle < fruitless; {
 		before := blocks
-		queuesRan()
+		collectAndRunQueues()
 		if blocks = m.count(); blocks.Freed == before.Freed {
 			idle++
 		} else {
@@ -210,23 +211,22 @@ func (m *Meter) drain() Blocks {
 	return blocks
 }
 
-// sentinels arm a fresh object with each mechanism that this release offers;
-// each closes its channel when it is run.
+// sentinels are functions that each allocate an object with a finalizer, or with a
+// cleanup where the release has them, which closes done when it runs.
 var sentinels = []func(done chan struct{}){
 	func(done chan struct{}) {
 		runtime.SetFinalizer(&sentinel{done}, func(s *sentinel) { close(s.done) })
 	},
 }
 
-// sentinel holds a pointer, which keeps it out of the tiny allocator: that
-// would batch it with objects that may live on.
+// sentinel contains a pointer to keep it out of the tiny allocator, which would batch it
+// with objects that may stay alive.
 type sentinel struct{ done chan struct{} }
 
-// queuesRan collects, and waits until what the cycle queued is being run: a
-// finalizer and a cleanup armed now have run by then. Others of the same cycle
-// may run after them, for neither queue keeps an order, so the drain looks again
-// until a cycle frees nothing more.
-func queuesRan() {
+// collectAndRunQueues runs GC cycles until a finalizer and a cleanup that it registers have
+// run. Others queued by the same cycle may still run after them, because neither queue is
+// ordered. The drain therefore repeats the call until the cycles free nothing more.
+func collectAndRunQueues() {
 	waiting := make([]chan struct{}, len(sentinels))
 	for i, arm := range sentinels {
 		waiting[i] = make(chan struct{})
@@ -241,7 +241,7 @@ func queuesRan() {
 				waiting = waiting[1:]
 				continue
 			case <-again:
-				// A stale copy of its pointer may have kept the sentinel.
+				// A stale copy of a pointer to the sentinel may have kept it alive.
 			}
 			break
 		}

@@ -14,7 +14,7 @@ import (
 	"gccost/rundelay"
 )
 
-// held is a Go object that stands for a C block: its finalizer counts it freed.
+// held is a Go object in place of a C block; its finalizer counts it as freed.
 type held struct{ p *int }
 
 func TestDrainFreesWhatTheLoopLeft(t *testing.T) {
@@ -25,8 +25,8 @@ func TestDrainFreesWhatTheLoopLeft(t *testing.T) {
 		runtime.SetFinalizer(&held{new(int)}, func(*held) { atomic.AddInt64(&freed, 1) })
 	}
 	m := &Meter{count: count}
-	if left := m.drain().held(); left > 1 { // one may still stand on this stack
-		t.Errorf("%d of %d objects are not freed after the drain", left, n)
+	if left := m.drain().held(); left > 1 { // this stack may still refer to one
+		t.Errorf("%d of %d objects were not freed by the drain", left, n)
 	}
 }
 
@@ -34,20 +34,20 @@ func TestDrainGivesUpOnALeak(t *testing.T) {
 	calls := 0
 	m := &Meter{count: func() Blocks { calls++; return Blocks{Allocated: 1} }}
 	if left := m.drain().held(); left != 1 {
-		t.Errorf("a leaked block counts as %d held, want 1", left)
+		t.Errorf("%d blocks held after one leaked, want 1", left)
 	}
 	if want := 1 + fruitless; calls != want {
-		t.Errorf("the drain looked %d times, want %d: once and after each fruitless cycle", calls, want)
+		t.Errorf("the drain counted %d times, want %d: once and after each fruitless cycle", calls, want)
 	}
 }
 
-func TestDrainLeavesNothingToDoAlone(t *testing.T) {
+func TestDrainWithNothingToFreeDoesNotCollect(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	(&Meter{count: func() Blocks { return Blocks{Allocated: 5, Freed: 5} }}).drain()
 	runtime.ReadMemStats(&after)
 	if after.NumGC != before.NumGC {
-		t.Error("a drain with nothing to free collected")
+		t.Error("the drain ran a GC cycle although no block was held")
 	}
 }
 
@@ -55,23 +55,23 @@ func TestUsageCountsCPUAndMemory(t *testing.T) {
 	before := readUsage()
 	for start := time.Now(); readUsage().cpu == before.cpu; {
 		if time.Since(start) > time.Minute {
-			t.Fatal("a minute's spinning shows no CPU time")
+			t.Fatal("no CPU time was counted in a minute of spinning")
 		}
 	}
 	if rss := peakRSS(); rss < 1<<20 || rss > 1<<40 {
-		t.Errorf("peak resident set of %d bytes: wrong unit?", rss)
+		t.Errorf("the peak resident set size is %d bytes: is the unit wrong?", rss)
 	}
 }
 
-// TestPeakRSSIsTheProgramsOwn starts this binary from a parent that is large: the
-// child must not be given its parent's peak.
+// TestPeakRSSIsTheProgramsOwn starts this binary from a large parent process and tests that
+// the child does not report its parent's peak.
 func TestPeakRSSIsTheProgramsOwn(t *testing.T) {
 	if os.Getenv("GCCOST_PRINT_RSS") != "" {
 		fmt.Printf("peak=%d\n", peakRSS())
 		return
 	}
 	if runtime.GOOS != "linux" {
-		t.Skip("getrusage is all there is here")
+		t.Skip("only Linux has /proc/self/status; getrusage may return the parent's peak")
 	}
 	const large = 300 << 20
 	block := make([]byte, large)
@@ -90,11 +90,11 @@ func TestPeakRSSIsTheProgramsOwn(t *testing.T) {
 		t.Fatalf("%v in %q", err, out)
 	}
 	if peak >= large/2 || peakRSS() < large {
-		t.Errorf("the child's peak is %d bytes, its parent's %d", peak, peakRSS())
+		t.Errorf("the child reports a peak of %d bytes, its parent %d", peak, peakRSS())
 	}
 }
 
-// benchmarkTimes runs a benchmark with a b.N of n.
+// benchmarkTimes runs a benchmark with b.N = n.
 func benchmarkTimes(t *testing.T, n int, benchmark func(*testing.B)) testing.BenchmarkResult {
 	set := flag.Lookup("test.benchtime").Value
 	before := set.String()
@@ -109,16 +109,16 @@ func benchmarkTimes(t *testing.T, n int, benchmark func(*testing.B)) testing.Ben
 	return r
 }
 
-// TestRunDelayIsToldOfEveryLoop: it is there where the system has it, in slices or not,
-// and no more than all threads could have waited.
-func TestRunDelayIsToldOfEveryLoop(t *testing.T) {
+// TestRunDelayIsReported tests that every loop reports run-delay-share, where the system has
+// the counters, and that the share is plausible.
+func TestRunDelayIsReported(t *testing.T) {
 	if rundelay.Read() == nil {
-		t.Skip("this system does not tell how long threads waited for a CPU")
+		t.Skip("this system does not count how long threads wait for a CPU")
 	}
 	for name, loop := range map[string]func(*testing.B){"whole": inOnePiece, "slices": inSlices} {
-		share, told := benchmarkTimes(t, 1_000_000, loop).Extra["run-delay-share"]
-		if !told || share < 0 || share > 1000 {
-			t.Errorf("%s: the threads waited %v times the loop's wall time, told %v", name, share, told)
+		share, reported := benchmarkTimes(t, 1_000_000, loop).Extra["run-delay-share"]
+		if !reported || share < 0 || share > 1000 {
+			t.Errorf("%s: run-delay-share is %v (reported: %v)", name, share, reported)
 		}
 	}
 }

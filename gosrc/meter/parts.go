@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// A loop in parts has at most mostParts of them. Each has leastPart operations or more,
-// unless it is the only one.
+// A loop has at most mostParts parts. Each has at least leastPart operations, unless it
+// is the only one.
 const (
 	mostParts = 64
 	leastPart = 256
 )
 
-// ReferenceOperations is how many reference operations are timed before each part:
-// some 100 microseconds of manual frees, long enough for the clock, and together a few
-// hundredths of a loop of five million operations with a finalizer.
+// ReferenceOperations is the number of reference operations timed before each part. As
+// manual frees they take some 100 microseconds, which the clock resolves, and all of them
+// together take a few hundredths of a loop of five million operations with a finalizer.
 const ReferenceOperations = 2000
 
-// parts are the parts of a loop; without one, all is 0.
+// parts records the parts of a loop; all is 0 if the loop is not timed in parts.
 type parts struct {
 	all, ended int
-	begun      time.Duration            // of the part in progress, since the loop's start
-	times      [mostParts]time.Duration // of the parts that have ended
-	references [mostParts]time.Duration // of the reading before each part
+	begun      time.Duration            // when the current part began, since the loop's start
+	times      [mostParts]time.Duration // how long each ended part took
+	references [mostParts]time.Duration // how long the reference before each part took
 }
 
-// partsOf returns how many parts a loop of n operations has.
+// partsOf returns the number of parts in a loop of n operations.
 func partsOf(n int) int {
 	all := n / leastPart
 	if all > mostParts {
@@ -37,13 +37,13 @@ func partsOf(n int) int {
 	return all
 }
 
-// Part ends the part in progress, if there is one, has reference do
-// [ReferenceOperations] operations and times them, begins the next part, and returns
-// how many operations that has: 0 when all b.N are done.
+// Part ends the current part, if any. If operations are left, it then times a call of
+// reference for [ReferenceOperations] operations, begins the next part and returns the
+// number of operations in it. When all b.N operations are done, it returns 0.
 //
-// A reference operation allocates a C block and frees it by hand, and allocates nothing
-// on the Go heap. The function that was given to [Start], if any, must count the block:
-// Stop subtracts it.
+// A reference operation allocates and frees a C block, and allocates nothing on the Go
+// heap. If [Start] was given a count function, that function must count these blocks,
+// because Stop subtracts them.
 func (m *Meter) Part(reference func(n int)) int {
 	now := time.Since(m.start)
 	p := &m.parts
@@ -63,10 +63,10 @@ func (m *Meter) Part(reference func(n int)) int {
 	return int(bound(p.ended+1) - bound(p.ended))
 }
 
-// operations returns how many reference operations were done.
+// operations returns the number of reference operations done.
 func (p *parts) operations() int64 { return int64(p.ended) * ReferenceOperations }
 
-// wall returns the time of all parts, without the references.
+// wall returns the total time of the parts, without the references.
 func (p *parts) wall() (sum time.Duration) {
 	for _, d := range p.times[:p.ended] {
 		sum += d
@@ -74,8 +74,8 @@ func (p *parts) wall() (sum time.Duration) {
 	return sum
 }
 
-// reference returns the nanoseconds of a reference operation, from all readings: their
-// trimmed mean and their minimum.
+// reference returns the trimmed mean and the minimum, over all readings, of the
+// nanoseconds per reference operation.
 func (p *parts) reference() (mean, least float64) {
 	perOp := make([]float64, p.ended)
 	for i, d := range p.references[:p.ended] {
@@ -85,8 +85,8 @@ func (p *parts) reference() (mean, least float64) {
 	return trimmedMean(perOp), perOp[0]
 }
 
-// trimmedMean returns the mean of the sorted values without a tenth of them, rounded
-// down, at each end: 6 of 64.
+// trimmedMean returns the mean of the sorted values after removing a tenth of them,
+// rounded down, from each end (6 of 64).
 func trimmedMean(sorted []float64) float64 {
 	cut := len(sorted) / 10
 	kept := sorted[cut : len(sorted)-cut]
@@ -97,9 +97,9 @@ func trimmedMean(sorted []float64) float64 {
 	return sum / float64(len(kept))
 }
 
-// cutReferences takes the references of a loop in parts out of what the loop used, and
-// reports the metrics of such a loop.
-func (m *Meter) cutReferences(wall, cpu *time.Duration, loop, drained *Blocks) {
+// subtractReferences subtracts the references from the readings of a loop that is timed
+// in parts, and reports the metrics of such a loop.
+func (m *Meter) subtractReferences(wall, cpu *time.Duration, loop, drained *Blocks) {
 	p := &m.parts
 	if p.all == 0 {
 		return

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// referenced stands for the C side: its blocks are numbers.
+// referenced counts blocks in place of the C side.
 type referenced struct{ allocated, freed int64 }
 
 func (r *referenced) count() Blocks {
@@ -37,7 +37,7 @@ func inParts(b *testing.B) {
 	m.Stop()
 }
 
-func TestPartsHaveAllOperations(t *testing.T) {
+func TestPartsCoverAllOperations(t *testing.T) {
 	for _, c := range []struct{ n, parts int }{
 		{1, 1}, {255, 1}, {511, 1}, {512, 2}, {2570, 10}, {64*256 - 1, 63}, {64 * 256, 64}, {1_000_001, 64},
 	} {
@@ -51,7 +51,7 @@ func TestPartsHaveAllOperations(t *testing.T) {
 				got = append(got, n)
 			}
 			if again := m.Part(counting); again != 0 {
-				t.Errorf("N = %d: a part of %d operations after the end", c.n, again)
+				t.Errorf("N = %d: Part returned %d after the last part, want 0", c.n, again)
 			}
 			m.Stop()
 		})
@@ -66,18 +66,18 @@ func TestPartsHaveAllOperations(t *testing.T) {
 			}
 		}
 		if len(got) != c.parts || sum != c.n || most-least > 1 {
-			t.Errorf("N = %d: %d parts of %d to %d operations, together %d, want %d equal parts",
+			t.Errorf("N = %d: %d parts of %d to %d operations with a sum of %d, want %d equal parts",
 				c.n, len(got), least, most, sum, c.parts)
 		}
 		if references != c.parts*ReferenceOperations {
-			t.Errorf("N = %d: %d reference operations before %d parts", c.n, references, c.parts)
+			t.Errorf("N = %d: %d reference operations for %d parts", c.n, references, c.parts)
 		}
 	}
 }
 
-// TestReferencesAreNotTheLoops: ns/op is the time of the parts, and the CPU time is less
-// by the references'.
-func TestReferencesAreNotTheLoops(t *testing.T) {
+// TestReferenceTimeIsExcluded tests that ns/op is the time of the parts and that the
+// references' CPU time is subtracted.
+func TestReferenceTimeIsExcluded(t *testing.T) {
 	var parts, references, cpu time.Duration
 	r := benchmarkTimes(t, 100_000, func(b *testing.B) {
 		before := readUsage().cpu
@@ -97,34 +97,35 @@ func TestReferencesAreNotTheLoops(t *testing.T) {
 	})
 	perOp := float64(parts.Nanoseconds()) / float64(r.N)
 	if got := r.Extra["ns/op"]; perOp <= 0 || math.Abs(got-perOp) > 1e-9*perOp {
-		t.Errorf("%v ns/op, the parts take %v", got, perOp)
+		t.Errorf("ns/op is %v, but the parts took %v", got, perOp)
 	}
 	if parts+references > r.T {
-		t.Errorf("parts take %v and references %v of %v", parts, references, r.T)
+		t.Errorf("parts took %v and references %v, together more than the total of %v", parts, references, r.T)
 	}
-	// What is printed and what NsPerOp returns must be the parts' too.
+	// NsPerOp and the printed line must not include the references either.
 	if got := r.NsPerOp(); got != int64(perOp) {
-		t.Errorf("NsPerOp is %d, the parts take %v", got, perOp)
+		t.Errorf("NsPerOp is %d, but the parts took %v", got, perOp)
 	}
 	var n int
 	var printed float64
 	if _, err := fmt.Sscanf(r.String(), "%d %g ns/op", &n, &printed); err != nil ||
 		math.Abs(printed-perOp) > 0.01*perOp || strings.Count(r.String(), " ns/op") != 1 {
-		t.Errorf("%q is printed, the parts take %v ns/op: %v", r.String(), perOp, err)
+		t.Errorf("the printed line is %q, but the parts took %v ns/op: %v", r.String(), perOp, err)
 	}
 	if r.Extra["settled-ns/op"] < perOp {
-		t.Errorf("%v settled-ns/op, the parts take %v", r.Extra["settled-ns/op"], perOp)
+		t.Errorf("settled-ns/op is %v, but the parts took %v", r.Extra["settled-ns/op"], perOp)
 	}
 	of := r.Extra["reference-ns/op"] * mostParts * ReferenceOperations
 	for _, unit := range []string{"cpu-ns/op", "settled-cpu-ns/op"} {
 		if loop := r.Extra[unit] * float64(r.N); loop+of > float64(cpu.Nanoseconds())+1000 {
-			t.Errorf("%s makes %v ns and the references %v, more than %v", unit, loop, of, cpu)
+			t.Errorf("%s adds up to %v ns and the references to %v, together more than %v", unit, loop, of, cpu)
 		}
 	}
 }
 
-// TestReferencesBlocksAreNotTheLoops: they are subtracted if they are counted.
-func TestReferencesBlocksAreNotTheLoops(t *testing.T) {
+// TestReferenceBlocksAreExcluded tests that the references' blocks are subtracted if there
+// is a count function.
+func TestReferenceBlocksAreExcluded(t *testing.T) {
 	for _, n := range []int{1, 1000, 100_000} {
 		r := benchmarkTimes(t, n, func(b *testing.B) {
 			m := Start(b, reference.count)
@@ -139,7 +140,7 @@ func TestReferencesBlocksAreNotTheLoops(t *testing.T) {
 			m.Stop()
 			atomic.StoreInt64(&reference.freed, reference.allocated)
 		})
-		parts := partsOf(n) // each leaves one block
+		parts := partsOf(n) // each leaves one block unfreed
 		for unit, want := range map[string]int{
 			"c-allocated": n, "c-freed": n - parts, "c-unfreed-loop": parts, "c-unfreed-drained": parts,
 		} {
@@ -150,17 +151,18 @@ func TestReferencesBlocksAreNotTheLoops(t *testing.T) {
 	}
 	r := benchmarkTimes(t, 1000, inParts)
 	if allocated, freed := r.Extra["c-allocated"], r.Extra["c-freed"]; allocated != 0 || freed != 0 {
-		t.Errorf("without a count, %v blocks allocated and %v freed", allocated, freed)
+		t.Errorf("without a count function: %v blocks allocated and %v freed, want 0", allocated, freed)
 	}
 }
 
-// TestReferenceIsTold of a loop in parts, and of no other.
-func TestReferenceIsTold(t *testing.T) {
+// TestReferenceMetrics tests that a loop in parts reports the reference's metrics, and that
+// no other loop does.
+func TestReferenceMetrics(t *testing.T) {
 	for _, n := range []int{1, 1000, 100_000} {
 		extra := benchmarkTimes(t, n, inParts).Extra
 		mean, least := extra["reference-ns/op"], extra["reference-min-ns/op"]
 		if least <= 0 || mean < least {
-			t.Errorf("N = %d: a reference operation takes %v ns, the fastest %v", n, mean, least)
+			t.Errorf("N = %d: a reference operation takes %v ns on average, %v ns at least", n, mean, least)
 		}
 		for unit := range extra {
 			if strings.HasPrefix(unit, "slice") {
@@ -178,7 +180,7 @@ func TestReferenceIsTold(t *testing.T) {
 }
 
 func TestTrimmedMean(t *testing.T) {
-	ramp := make([]float64, 64) // 0s and 1000s at the ends, which count for nothing
+	ramp := make([]float64, 64) // with outliers at both ends, all of which are trimmed
 	for i := range ramp {
 		ramp[i] = float64(i)
 		if i < 6 {
@@ -199,8 +201,9 @@ func TestTrimmedMean(t *testing.T) {
 	}
 }
 
-// TestPartsThatEndEarlyFailTheBenchmark: it did not do b.N operations.
-func TestPartsThatEndEarlyFailTheBenchmark(t *testing.T) {
+// TestPartsEndingEarlyFailTheBenchmark tests that a loop which stops before Part returns 0,
+// and so before b.N operations, fails.
+func TestPartsEndingEarlyFailTheBenchmark(t *testing.T) {
 	failed := false
 	testing.Benchmark(func(b *testing.B) {
 		defer func() { failed = failed || b.Failed() }()
@@ -209,12 +212,12 @@ func TestPartsThatEndEarlyFailTheBenchmark(t *testing.T) {
 		m.Stop()
 	})
 	if !failed {
-		t.Error("a loop that left out operations counts as done")
+		t.Error("the loop ended before Part returned 0, but the benchmark did not fail")
 	}
 }
 
-// TestPartsAllocateNothing in the loop: fewer allocations than parts, and than the
-// readings around the loop may take.
+// TestPartsAllocateNothing tests that Part allocates nothing. The readings around the loop
+// allocate, but fewer times than there are parts.
 func TestPartsAllocateNothing(t *testing.T) {
 	whole, parts := benchmarkTimes(t, 100_000, inOnePiece), benchmarkTimes(t, 100_000, inParts)
 	if parts.MemAllocs > whole.MemAllocs+mostParts/2 || parts.AllocsPerOp() != 0 {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// profileRate is how often a second a CPU profile looks at a running thread: the tick of most
-// kernels, which no timer of a thread's CPU time beats. The usual 100 leaves shares of a
-// second's profile with two fifths more noise.
+// profileRate is the sampling rate of a CPU profile, in hertz. It is the tick rate of most
+// kernels, which bounds the resolution of per-thread CPU timers. With the default of 100,
+// the shares in a profile of one second have two fifths more noise.
 const profileRate = 250
 
-// init sets the rate before package testing starts the profile, whose own attempt to set it
-// then fails with a line on standard error. There is no other way to ask testing for it.
+// init sets the rate before package testing starts the profile. Package testing has no
+// option for the rate; its own attempt to set it fails with a line on standard error.
 func init() {
 	for _, arg := range os.Args[1:] {
 		if strings.HasPrefix(arg, "-test.cpuprofile") {

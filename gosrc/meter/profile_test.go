@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A profile that package testing writes is taken at our rate.
+// TestProfileRate tests that a profile written by package testing has our rate.
 func TestProfileRate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cpu.pb.gz")
 	own := exec.Command(os.Args[0], "-test.run=^$", "-test.cpuprofile="+path)
@@ -34,6 +34,6 @@ func TestProfileRate(t *testing.T) {
 	// Field 12 of a profile, a varint, is the period in ns.
 	period := binary.AppendUvarint([]byte{12 << 3}, 1_000_000_000/profileRate)
 	if !bytes.Contains(profile, period) {
-		t.Fatalf("no period of %d ns in %x", 1_000_000_000/profileRate, profile)
+		t.Fatalf("the profile has no period of %d ns: %x", 1_000_000_000/profileRate, profile)
 	}
 }

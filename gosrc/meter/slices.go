@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// SliceOperations is how many operations a slice has. With operations of about 50 ns,
-// slices of 256 to 4,096 operations have the same lowest quantiles. Those of slices of
-// 16,384 operations are higher: few slices of that length are undisturbed. With 1,024
-// the reading of the clock, some 50 ns a slice, is a thousandth of the loop.
+// SliceOperations is the number of operations in a slice. With operations of about 50 ns,
+// slices of 256 to 4,096 operations have the same low quantiles. Slices of 16,384
+// operations have higher ones, because few slices of that length are undisturbed. With
+// 1,024, reading the clock, some 50 ns a slice, takes a thousandth of the loop.
 const SliceOperations = 1024
 
-// slicesFile names the environment variable with the file for every slice's time.
+// slicesFile is the environment variable that names the file for the slices' times.
 const slicesFile = "GCCOST_SLICES"
 
-// percentiles are those of the slices that are reported.
+// percentiles are the reported percentiles of the slices' times.
 var percentiles = []struct {
 	unit string
 	part float64
@@ -30,22 +30,22 @@ var percentiles = []struct {
 	{"slice-p50-ns/op", 0.50},
 }
 
-// slices are the slices of a loop; without one, ends is nil.
+// slices records the slices of a loop; ends is nil if the loop is not timed in slices.
 type slices struct {
-	ends    []time.Duration // of each slice, since the loop's start
-	started int             // operations
+	ends    []time.Duration // when each slice ended, since the loop's start
+	started int             // operations in the slices begun so far
 }
 
-// Slice ends the slice in progress, if there is one, and returns how many operations
-// the next one has: 0 when all b.N are done. A slice begins where the one before it
-// ended, so that the slices' times add up to the loop's. The first call makes room for
-// the times, and then takes the readings of the loop's start anew.
+// Slice ends the current slice, if any, and returns the number of operations in the next
+// one, or 0 when all b.N are done. A slice begins when the previous one ends, so the
+// slices' times add up to the loop's. The first call allocates the buffer for the times
+// and then repeats the readings of the loop's start.
 func (m *Meter) Slice() int {
 	s := &m.slices
 	if s.ends == nil {
 		s.ends = make([]time.Duration, (m.b.N+SliceOperations-1)/SliceOperations)
 		for i := range s.ends {
-			s.ends[i] = -1 // so that the loop has no page faults for them
+			s.ends[i] = -1 // fault the pages in before the loop
 		}
 		s.ends = s.ends[:0]
 		m.begin()
@@ -60,7 +60,7 @@ func (m *Meter) Slice() int {
 	return n
 }
 
-// reportSlices reports the metrics of a loop in slices.
+// reportSlices reports the metrics of a loop that is timed in slices.
 func (m *Meter) reportSlices() {
 	if m.slices.ends == nil {
 		return
@@ -98,8 +98,7 @@ func (m *Meter) reportSlices() {
 	}
 }
 
-// quantile returns the value below which the given part of the sorted values lies,
-// interpolated linearly between two of them.
+// quantile returns the given quantile of sorted values, interpolated linearly.
 func quantile(sorted []float64, part float64) float64 {
 	at := part * float64(len(sorted)-1)
 	i := int(at)
@@ -109,7 +108,7 @@ func quantile(sorted []float64, part float64) float64 {
 	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// writeLines writes numbers to a file, one a line.
+// writeLines writes numbers to a file, one per line.
 func writeLines(path string, numbers []float64) error {
 	var lines strings.Builder
 	for _, number := range numbers {

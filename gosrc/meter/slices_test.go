@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestSlicesHaveAllOperations(t *testing.T) {
+func TestSlicesCoverAllOperations(t *testing.T) {
 	for _, c := range []struct {
 		n    int
 		want []int
@@ -39,7 +39,7 @@ func TestSlicesHaveAllOperations(t *testing.T) {
 	}
 }
 
-// TestSlicesAddUp: the slices' times add up to the loop's, which ns/op is.
+// TestSlicesAddUp tests that the slices' times add up to the loop's time.
 func TestSlicesAddUp(t *testing.T) {
 	var loop float64
 	r := benchmarkTimes(t, 1_000_000, func(b *testing.B) {
@@ -54,27 +54,27 @@ func TestSlicesAddUp(t *testing.T) {
 	})
 	sum, all := r.Extra["slices-ns/op"], float64(r.T.Nanoseconds())/float64(r.N)
 	if math.Abs(sum-loop) > 1e-9*loop {
-		t.Errorf("the slices take %v ns/op together, the last one ends after %v", sum, loop)
+		t.Errorf("the slices took %v ns/op together, but the last one ended at %v", sum, loop)
 	}
-	// The loop has readings before and after it that no slice has.
+	// The benchmark's time includes readings before and after the slices.
 	if sum <= 0 || sum > all {
-		t.Errorf("the slices take %v ns/op together, the benchmark %v", sum, all)
+		t.Errorf("the slices took %v ns/op together, the benchmark %v", sum, all)
 	}
 }
 
-func TestQuantilesOfSlicesAreOrdered(t *testing.T) {
+func TestSlicePercentilesAreOrdered(t *testing.T) {
 	for _, n := range []int{1, 1025, 1_000_000} {
 		r := benchmarkTimes(t, n, inSlices)
 		before := 0.0
 		for _, p := range percentiles {
-			now, told := r.Extra[p.unit]
-			if !told || now < before {
-				t.Errorf("N = %d: %s is %v, told %v, after %v", n, p.unit, now, told, before)
+			now, reported := r.Extra[p.unit]
+			if !reported || now < before {
+				t.Errorf("N = %d: %s is %v (reported: %v), the percentile before it %v", n, p.unit, now, reported, before)
 			}
 			before = now
 		}
-		if n > SliceOperations && before <= 0 { // a clock may not tell one operation from none
-			t.Errorf("N = %d: half of the slices take no time", n)
+		if n > SliceOperations && before <= 0 { // the clock may not resolve a single operation
+			t.Errorf("N = %d: the median slice takes no time", n)
 		}
 	}
 }
@@ -90,14 +90,14 @@ func TestQuantile(t *testing.T) {
 		{[]float64{1, 2, 4}, 0.5, 2}, {[]float64{1, 2, 4}, 1, 4},
 	} {
 		if got := quantile(c.sorted, c.part); got != c.want {
-			t.Errorf("the quantile %v of %v is %v, want %v", c.part, c.sorted, got, c.want)
+			t.Errorf("quantile %v of %v is %v, want %v", c.part, c.sorted, got, c.want)
 		}
 	}
 }
 
-// TestAShorterSliceIsLeftOut: the one operation of the last slice has a reading of the
-// clock to itself, which is no operation's cost.
-func TestAShorterSliceIsLeftOut(t *testing.T) {
+// TestShortSliceIsExcluded tests that the percentiles exclude a last slice of a single
+// operation, whose time is mostly that of reading the clock.
+func TestShortSliceIsExcluded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "slices")
 	t.Setenv(slicesFile, path)
 	r := benchmarkTimes(t, SliceOperations+1, inSlices)
@@ -107,13 +107,13 @@ func TestAShorterSliceIsLeftOut(t *testing.T) {
 	}
 	for _, p := range percentiles {
 		if got := r.Extra[p.unit]; math.Abs(got-times[0]) > 0.001 {
-			t.Errorf("%s is %v, and the only slice of full length took %v", p.unit, got, times[0])
+			t.Errorf("%s is %v, but the only full slice took %v", p.unit, got, times[0])
 		}
 	}
 }
 
-// TestSlicesAreWritten: the file has every slice of the last run, in order, and they
-// make what is reported.
+// TestSlicesAreWritten tests that the file has every slice of the last run, and that they
+// add up to the reported time.
 func TestSlicesAreWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "slices")
 	t.Setenv(slicesFile, path)
@@ -121,7 +121,7 @@ func TestSlicesAreWritten(t *testing.T) {
 	r := benchmarkTimes(t, n, inSlices)
 	times := lines(t, path)
 	if len(times) != 5 {
-		t.Fatalf("%d lines for 5 slices", len(times))
+		t.Fatalf("the file has %d lines, want 5", len(times))
 	}
 	sum := 0.0
 	for i, ns := range times {
@@ -132,7 +132,7 @@ func TestSlicesAreWritten(t *testing.T) {
 		sum += ns * operations
 	}
 	if want := r.Extra["slices-ns/op"]; math.Abs(sum/n-want) > 0.001 {
-		t.Errorf("the slices in the file make %v ns/op, the metric is %v", sum/n, want)
+		t.Errorf("the slices in the file add up to %v ns/op, the metric is %v", sum/n, want)
 	}
 }
 
@@ -151,7 +151,7 @@ func lines(t *testing.T, path string) (numbers []float64) {
 	return numbers
 }
 
-func TestSlicesThatCannotBeWrittenFailTheBenchmark(t *testing.T) {
+func TestFailureToWriteSlicesFailsTheBenchmark(t *testing.T) {
 	t.Setenv(slicesFile, filepath.Join(t.TempDir(), "no such folder", "slices"))
 	failed := false
 	testing.Benchmark(func(b *testing.B) {
@@ -159,12 +159,13 @@ func TestSlicesThatCannotBeWrittenFailTheBenchmark(t *testing.T) {
 		inSlices(b)
 	})
 	if !failed {
-		t.Error("nobody is told that the file was not written")
+		t.Error("the file could not be written, but the benchmark did not fail")
 	}
 }
 
-// TestALoopThatEndsEarlyFailsTheBenchmark: it did not do b.N operations.
-func TestALoopThatEndsEarlyFailsTheBenchmark(t *testing.T) {
+// TestSlicesEndingEarlyFailTheBenchmark tests that a loop which stops before Slice returns
+// 0, and so before b.N operations, fails.
+func TestSlicesEndingEarlyFailTheBenchmark(t *testing.T) {
 	failed := false
 	testing.Benchmark(func(b *testing.B) {
 		defer func() { failed = failed || b.Failed() }()
@@ -173,12 +174,12 @@ func TestALoopThatEndsEarlyFailsTheBenchmark(t *testing.T) {
 		m.Stop()
 	})
 	if !failed {
-		t.Error("a loop that left out operations counts as done")
+		t.Error("the loop ended before Slice returned 0, but the benchmark did not fail")
 	}
 }
 
-// TestSlicesAllocateNothing in the loop: many slices, and fewer allocations than the
-// readings around the loop may take.
+// TestSlicesAllocateNothing tests that Slice allocates nothing. The readings around the
+// loop allocate, but far fewer times than there are slices.
 func TestSlicesAllocateNothing(t *testing.T) {
 	r := benchmarkTimes(t, 1_000_000, inSlices)
 	if slices := uint64(r.Extra["slices"]); r.MemAllocs > slices/10 {
@@ -186,8 +187,9 @@ func TestSlicesAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestALoopInOnePieceHasNoSlices: their metrics tell which loops are stationary.
-func TestALoopInOnePieceHasNoSlices(t *testing.T) {
+// TestPlainLoopReportsNoSlices tests that only a loop in slices reports their metrics,
+// which show that a loop is stationary.
+func TestPlainLoopReportsNoSlices(t *testing.T) {
 	for unit := range benchmarkTimes(t, 5000, inOnePiece).Extra {
 		if strings.HasPrefix(unit, "slice") {
 			t.Errorf("%s is reported", unit)

@@ -32,11 +32,10 @@ func getrusage() syscall.Rusage {
 	return r
 }
 
-// peakRSS returns the program's largest resident set so far, in bytes.
+// peakRSS returns the peak resident set size of the program so far, in bytes.
 //
-// Linux keeps the maximum that getrusage tells over fork and exec, so that it is
-// the parent's where that was larger; the kernel's own high-water mark of this
-// address space starts anew at exec.
+// On Linux it reads VmHWM, which exec resets. The maximum that getrusage returns
+// survives fork and exec, so it can be the parent's.
 func peakRSS() int64 {
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		for _, line := range strings.Split(string(status), "\n") {

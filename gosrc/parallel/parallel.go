@@ -1,14 +1,14 @@
-// Package parallel runs the variants of package cstr from many goroutines at
-// once, where the lock of a span's records, the allocator and the one goroutine
-// that runs all finalizers meet.
+// Package parallel runs the variants of package cstr on many goroutines at once.
+// They contend for the locks of the spans' specials, for the allocator and for the
+// one goroutine that runs all finalizers.
 //
-// It serves chapter 03 beside the claims M1 to M6 (Go issue 75188).
+// It belongs to chapter 03 and supplements the claims M1 to M6 (Go issue 75188).
 package parallel
 
 import "sync"
 
-// Share calls operation n times altogether, from so many goroutines at once,
-// and returns when all of them are done.
+// Share divides n calls of operation among the given number of concurrent goroutines,
+// and returns when all calls are done.
 func Share(n, goroutines int, operation func()) {
 	var done sync.WaitGroup
 	done.Add(goroutines)

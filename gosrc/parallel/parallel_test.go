@@ -11,8 +11,8 @@ import (
 	"gccost/meter"
 )
 
-// TestMain shortens what testing.Benchmark runs for the tests below; a -bench
-// run keeps the benchtime it was given.
+// TestMain sets a short benchtime for tests that call testing.Benchmark. A run with -bench
+// keeps its benchtime.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.Lookup("test.bench").Value.String() == "" {
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// leakable is how many blocks BenchmarkAllocateOnly may leak: half a gigabyte.
+// leakable is how many blocks BenchmarkAllocateOnly may leak, together half a gigabyte.
 const leakable = 5_000_000
 
 func free() { cstr.Free(cstr.Allocate()) }
@@ -32,18 +32,18 @@ func allocateOnly() { keep(cstr.AllocateHeap()) }
 
 func auto() { cstr.AllocateAuto() }
 
-// keep takes a handle that the compiler must therefore put on the heap.
+// keep forces the compiler to allocate its argument on the heap.
 //
 //go:noinline
 func keep(*cstr.Cstr) {}
 
 func BenchmarkParallelFree(b *testing.B) { shared(b, free) }
 
-// BenchmarkAllocateOnly leaks its blocks by design: it is what the others do
-// without whatever frees.
+// BenchmarkAllocateOnly leaks its blocks by design: it does what the others do, but
+// frees nothing.
 func BenchmarkAllocateOnly(b *testing.B) {
 	if b.N > leakable {
-		b.Skipf("%d operations would leak as many C blocks: use -benchtime=%dx", b.N, leakable)
+		b.Skipf("%d operations would leak %[1]d C blocks: use -benchtime=%dx or less", b.N, leakable)
 	}
 	m := meter.Start(b, cstr.Count)
 	for i := 0; i < b.N; i++ {
@@ -67,8 +67,8 @@ func shared(b *testing.B, operation func()) {
 
 var operations = map[string]func(){"Free": free, "AllocateOnly": allocateOnly, "Auto": auto}
 
-// TestOperations: every operation allocates a C block, from however many
-// goroutines, and but for the one that leaks by design it is freed once.
+// TestOperations tests that every operation allocates one C block, that no block is freed
+// twice and that manual frees leave none.
 func TestOperations(t *testing.T) {
 	const n = 10_000
 	for name, operation := range operations {

@@ -16,16 +16,16 @@ func Bench(b *testing.B, worker Worker) {
 	}
 }
 
-// Report measures b.N operations on so many goroutines and reports the metrics.
+// Report measures b.N operations on the given number of goroutines and reports the metrics.
 func Report(b *testing.B, goroutines int, worker Worker) {
-	b.ReportAllocs() // without it testing prints neither B/op nor allocs/op
+	b.ReportAllocs() // otherwise package testing prints neither B/op nor allocs/op
 	for _, m := range Measure(b.N, goroutines, worker) {
 		b.ReportMetric(m.Value, m.Unit)
 	}
 }
 
-// Main is for TestMain: it runs the tests and benchmarks. The workers, by the
-// name of their benchmark, are for releases that cannot report metrics.
+// Main implements TestMain: it runs the tests and benchmarks. Only releases that cannot
+// report metrics use workers, which maps the names of benchmarks to their workers.
 func Main(m *testing.M, _ map[string]Worker) {
 	os.Exit(m.Run())
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // Bench measures b.N operations, with a sub-benchmark for each of [Goroutines].
-// The metrics stay unreported here: see [Main].
+// It does not report the metrics; see [Main].
 func Bench(b *testing.B, worker Worker) {
 	for _, g := range Goroutines {
 		goroutines := g
@@ -25,9 +25,9 @@ func Bench(b *testing.B, worker Worker) {
 	}
 }
 
-// Main is for TestMain. These releases know no -test.benchtime in operations, so
-// where one is given the workers whose names match -test.bench are measured
-// here, and printed with their metrics as later releases print them. Else it runs
+// Main implements TestMain. These releases do not support a -test.benchtime in
+// operations. If there is one, Main itself measures the workers whose names match
+// -test.bench, and prints them with their metrics as later releases do. Otherwise it runs
 // the tests and benchmarks.
 func Main(m *testing.M, workers map[string]Worker) {
 	asked := map[string]string{}
@@ -42,7 +42,7 @@ func Main(m *testing.M, workers map[string]Worker) {
 	}
 	n, err := strconv.Atoi(strings.TrimSuffix(benchtime, "x"))
 	if err != nil || n < 1 {
-		fail("-test.benchtime=" + benchtime + " is no number of operations")
+		fail("-test.benchtime=" + benchtime + ": want a number of operations, such as 1000x")
 	}
 	if path := asked["test.cpuprofile"]; path != "" {
 		file, err := os.Create(path)
@@ -60,8 +60,8 @@ func Main(m *testing.M, workers map[string]Worker) {
 	}
 }
 
-// runFixed measures n operations of each worker and number of goroutines that a
-// -test.bench pattern selects, and prints a line for each.
+// runFixed measures n operations for each combination of a worker and a number of
+// goroutines that a -test.bench pattern selects, and prints a line for each.
 func runFixed(out io.Writer, pattern string, n int, workers map[string]Worker) error {
 	wanted := []*regexp.Regexp{}
 	for _, part := range strings.Split(pattern, "/") {
@@ -88,7 +88,7 @@ func runFixed(out io.Writer, pattern string, n int, workers map[string]Worker) e
 			if procs := runtime.GOMAXPROCS(0); procs != 1 {
 				fmt.Fprintf(out, "-%d", procs)
 			}
-			runtime.GC() // as testing does
+			runtime.GC() // as package testing does
 			found := Measure(n, g, workers[name])
 			fmt.Fprintf(out, "\t%d", n)
 			for _, m := range found {

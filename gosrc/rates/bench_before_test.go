@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestRunFixed: what a pattern selects is measured as often as asked, and printed
-// as later releases print it.
+// TestRunFixed tests that exactly the workers that a pattern selects are measured, with
+// the given number of operations, and printed as later releases print them.
 func TestRunFixed(t *testing.T) {
 	count := map[string]int{}
 	worker := func(name string) Worker {
@@ -26,9 +26,9 @@ func TestRunFixed(t *testing.T) {
 	}
 	line := strings.Split(strings.TrimSpace(out.String()), "\t")
 	if len(line) < 10 || !strings.HasPrefix(line[0], "BenchmarkOne/goroutines=1") || line[1] != "7" {
-		t.Errorf("the line is %q", out.String())
+		t.Errorf("the output is %q, want a line of BenchmarkOne/goroutines=1 with 7 operations", out.String())
 	}
 	if err := runFixed(&out, "(", 1, workers); err == nil {
-		t.Error("a pattern that is none is accepted")
+		t.Error("an invalid pattern was accepted")
 	}
 }

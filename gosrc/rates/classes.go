@@ -7,8 +7,8 @@ import "runtime/metrics"
 
 const hasClasses = true
 
-// gcCPU returns the CPU seconds that the runtime counts as the GC's own, as of the
-// end of the last GC cycle.
+// gcCPU returns the CPU time of the GC in seconds as counted by the runtime, up to the end
+// of the last GC cycle.
 func gcCPU() float64 {
 	sample := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
 	metrics.Read(sample)

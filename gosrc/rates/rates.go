@@ -1,32 +1,32 @@
-// Package rates runs an operation on many goroutines at once and reads the
-// clocks and counters around it: how many operations a second, at what cost.
+// Package rates measures the rate and the cost of an operation that runs on many
+// goroutines at once.
 //
-// It serves the programs of chapter 04 (C1 to C8, Cloudflare), one source for
-// Go 1.10, which knows no modules and whose benchmarks cannot report metrics, and
-// for today's. There a benchmark is
+// It belongs to the programs of chapter 04 (C1 to C8, Cloudflare). The same source
+// runs on today's Go and on Go 1.10, which has no modules and whose benchmarks cannot
+// report metrics. A benchmark is
 //
 //	func BenchmarkSign(b *testing.B) { rates.Bench(b, Sign) }
 //
-// and TestMain calls [Main], which does the same on Go 1.10 when a number of
-// operations is asked for (-test.benchtime=1000x).
+// and TestMain calls [Main], which measures and prints the same metrics on Go 1.10 if
+// -test.benchtime is a number of operations, such as 1000x.
 //
-// Metrics, all of the loop alone but for gc-share-memstats and peak-rss-bytes:
+// All metrics but gc-share-memstats and peak-rss-bytes are of the loop alone:
 //
 //	ns/op               wall time over operations
 //	op/s                operations per second of wall time
 //	cpu-ns/op           user and system time of the whole process, all threads
 //	op/cpu-s            operations per second of CPU time
 //	cpus-busy           CPU time over wall time
-//	B/op, allocs/op     bytes allocated, and in how many pieces
+//	B/op, allocs/op     bytes allocated, and number of allocations
 //	gc-cycles           GC cycles completed
-//	gc-cycles/s         the same per second of wall time
-//	gc-cycle-op         operations per GC cycle; not there without a cycle
-//	gc-cycle-bytes      bytes allocated per GC cycle; not there without a cycle
-//	gc-pause-ns/op      wall time for which the world stood still
+//	gc-cycles/s         GC cycles completed per second of wall time
+//	gc-cycle-op         operations per GC cycle; missing without a cycle
+//	gc-cycle-bytes      bytes allocated per GC cycle; missing without a cycle
+//	gc-pause-ns/op      wall time of stop-the-world pauses
 //	faults              minor page faults
-//	gc-share-classes    CPU time of the GC by runtime/metrics over all CPU time (from Go 1.20)
-//	gc-share-memstats   MemStats.GCCPUFraction: of the whole process so far, over all its Ps
-//	peak-rss-bytes      largest resident set of the program so far
+//	gc-share-classes    CPU time of the GC, from runtime/metrics, over all CPU time (since Go 1.20)
+//	gc-share-memstats   MemStats.GCCPUFraction: the GC's share of the CPU time of all Ps so far
+//	peak-rss-bytes      peak resident set size of the program so far
 //	run-delay-share     time that threads waited for a CPU, over wall time: see package rundelay
 package rates
 
@@ -39,10 +39,10 @@ import (
 	"gccost/rundelay"
 )
 
-// A Worker prepares what one goroutine needs, and returns its operation.
+// A Worker prepares one goroutine and returns its operation.
 type Worker func() (operation func())
 
-// Metric is a figure with its unit, as a benchmark's line prints them.
+// A Metric is a value with its unit, as on a line of benchmark output.
 type Metric struct {
 	Value float64
 	Unit  string
@@ -56,8 +56,8 @@ type reading struct {
 	time   time.Time
 }
 
-// Measure does n operations altogether, on so many goroutines, and returns the
-// metrics of that.
+// Measure divides n operations among the given number of goroutines and returns the
+// metrics.
 func Measure(n, goroutines int, worker Worker) []Metric {
 	var ready, done sync.WaitGroup
 	ready.Add(goroutines)
@@ -70,7 +70,7 @@ func Measure(n, goroutines int, worker Worker) []Metric {
 			operation := worker()
 			ready.Done()
 			<-start
-			// Who is faster does more: none waits for a goroutine that got no turn.
+			// Faster goroutines do more operations, so none waits for a delayed one.
 			for atomic.AddInt64(&left, -1) >= 0 {
 				operation()
 			}
@@ -117,7 +117,7 @@ func summary(n float64, wall time.Duration, before, after reading) []Metric {
 	if cycles > 0 {
 		found = append(found, Metric{n / cycles, "gc-cycle-op"}, Metric{bytes / cycles, "gc-cycle-bytes"})
 	}
-	if cpu > 0 { // the kernel may count in ticks of milliseconds
+	if cpu > 0 { // some kernels count CPU time in ticks of milliseconds
 		found = append(found, Metric{n / cpu.Seconds(), "op/cpu-s"})
 		if hasClasses {
 			share := (after.gcCPU - before.gcCPU) / cpu.Seconds()
@@ -127,8 +127,8 @@ func summary(n float64, wall time.Duration, before, after reading) []Metric {
 	return found
 }
 
-// Goroutines are the numbers of goroutines that [Bench] offers as sub-benchmarks:
-// all of the document's sweep, and beyond.
+// Goroutines are the numbers of goroutines for which [Bench] has sub-benchmarks: the
+// document's sweep, and larger ones.
 var Goroutines = func() (all []int) {
 	for g := 1; g <= 48; g++ {
 		all = append(all, g)

@@ -7,9 +7,9 @@ import (
 	"gccost/rundelay"
 )
 
-// TestMeasureDoesItAll: exactly n operations, whoever does them, each goroutine
-// prepared once.
-func TestMeasureDoesItAll(t *testing.T) {
+// TestMeasureDoesAllOperations tests that Measure does exactly n operations and prepares
+// each goroutine once.
+func TestMeasureDoesAllOperations(t *testing.T) {
 	for _, goroutines := range []int{1, 3, 64} {
 		var prepared, done int64
 		Measure(1000, goroutines, func() func() {
@@ -24,7 +24,7 @@ func TestMeasureDoesItAll(t *testing.T) {
 
 var sink [64][]byte
 
-// TestMetricsAgree: what can be computed from others is, and bytes are counted.
+// TestMetricsAgree tests that the metrics are consistent and that bytes are counted.
 func TestMetricsAgree(t *testing.T) {
 	const n, size = 20000, 4096
 	var i int64
@@ -49,14 +49,14 @@ func TestMetricsAgree(t *testing.T) {
 		{found["gc-cycle-bytes"] * found["gc-cycles"], n * found["B/op"]},
 	} {
 		if c.left < 0.999*c.right || c.left > 1.001*c.right || c.right == 0 {
-			t.Errorf("%v and %v should be the same", c.left, c.right)
+			t.Errorf("%v and %v should be equal", c.left, c.right)
 		}
 	}
 	if found["gc-cycles"] < 2 {
-		t.Errorf("%v GC cycles over %d bytes of garbage", found["gc-cycles"], n*size)
+		t.Errorf("%v GC cycles for %d bytes of garbage, want 2 or more", found["gc-cycles"], n*size)
 	}
-	if share, told := found["run-delay-share"]; told != (rundelay.Read() != nil) || share < 0 || share > 1000 {
-		t.Errorf("the threads waited %v times the wall time for a CPU, told %v", share, told)
+	if share, reported := found["run-delay-share"]; reported != (rundelay.Read() != nil) || share < 0 || share > 1000 {
+		t.Errorf("run-delay-share is %v (reported: %v)", share, reported)
 	}
 	if hasClasses {
 		if share := found["gc-share-classes"]; share < 0 || share > 10 {
@@ -65,12 +65,12 @@ func TestMetricsAgree(t *testing.T) {
 	}
 }
 
-// TestGoroutines: the document's sweep is there, and each number once.
+// TestGoroutines tests that the numbers ascend and include the document's sweep.
 func TestGoroutines(t *testing.T) {
 	seen := map[int]bool{}
 	for i, g := range Goroutines {
 		if i > 0 && g <= Goroutines[i-1] {
-			t.Errorf("%d stands after %d", g, Goroutines[i-1])
+			t.Errorf("%d comes after %d", g, Goroutines[i-1])
 		}
 		seen[g] = true
 	}

@@ -33,8 +33,8 @@ func getrusage() syscall.Rusage {
 	return r
 }
 
-// peakRSS returns the program's largest resident set so far, in bytes; why it is
-// read so is told in package meter, which Go 1.10 cannot build.
+// peakRSS returns the peak resident set size of the program so far, in bytes. It is a copy
+// of the function in package meter, which Go 1.10 cannot build.
 func peakRSS() int64 {
 	if status, err := ioutil.ReadFile("/proc/self/status"); err == nil {
 		for _, line := range strings.Split(string(status), "\n") {

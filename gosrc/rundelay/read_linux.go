@@ -11,8 +11,8 @@ const tasks = "/proc/self/task/"
 
 // Read reads the counters of all threads.
 //
-// It makes the system calls itself: package os would start the runtime's network
-// poller and allocate more, which changes the process that is about to be measured.
+// It makes the system calls itself. Package os would start the runtime's network poller
+// and allocate more, and so disturb the measurement.
 func Read() Reading {
 	folder, err := syscall.Open(tasks, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -41,13 +41,13 @@ func Read() Reading {
 		found[thread] = waited
 		counted = counted || turns > 0
 	}
-	if !counted { // a kernel without these counters has no such files, or zeros in them
+	if !counted { // without the counters, a kernel has no such files or only zeros in them
 		return nil
 	}
 	return found
 }
 
-// schedstat returns how long a thread waited for a CPU, and how often it got one.
+// schedstat returns how long a thread has waited for a CPU, and how often it got one.
 func schedstat(path string, buffer []byte) (waited time.Duration, turns int64, err error) {
 	file, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {

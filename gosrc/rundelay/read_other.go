@@ -3,5 +3,5 @@
 
 package rundelay
 
-// Read returns nil: this system does not tell how long threads waited.
+// Read returns nil, because this system does not count how long threads wait.
 func Read() Reading { return nil }

@@ -8,35 +8,35 @@ import (
 	"time"
 )
 
-func TestThreadsThatStartCountFromZeroAndThoseThatEndAreLost(t *testing.T) {
+func TestSinceWithStartedAndEndedThreads(t *testing.T) {
 	before := Reading{"1": 10, "2": 100, "3": 5}
-	after := Reading{"1": 12, "4": 7, "3": 2} // 2 has ended, 4 is new, 3 is another thread
+	after := Reading{"1": 12, "4": 7, "3": 2} // 2 has ended, 4 is new, the ID 3 is reused
 	if waited, known := after.Since(before); !known || waited != 2+7+2 {
 		t.Errorf("waited %v, known %v, want 11ns", waited, known)
 	}
 }
 
-func TestWithoutAReadingNothingIsKnown(t *testing.T) {
+func TestSinceWithoutReadings(t *testing.T) {
 	for _, c := range []struct{ before, after Reading }{{nil, nil}, {nil, Reading{}}, {Reading{}, nil}} {
 		if _, known := c.after.Since(c.before); known {
-			t.Errorf("%v and %v are taken for readings", c.before, c.after)
+			t.Errorf("Since returned true for the readings %v and %v", c.before, c.after)
 		}
 	}
 }
 
-// read is Read, on systems that have the counters.
+// read returns a reading, or skips the test on a system without the counters.
 func read(t *testing.T) Reading {
 	found := Read()
 	if found == nil {
 		if runtime.GOOS == "linux" {
-			t.Log("this kernel has no /proc/self/task/*/schedstat, or only zeros there")
+			t.Log("this kernel has no /proc/self/task/*/schedstat, or only zeros in it")
 		}
-		t.Skip("nothing to read here")
+		t.Skip("this system does not count how long threads wait for a CPU")
 	}
 	return found
 }
 
-// TestWaitingIsCounted: more busy threads than CPUs must wait for each other.
+// TestWaitingIsCounted runs more busy threads than CPUs, some of which must wait.
 func TestWaitingIsCounted(t *testing.T) {
 	before := read(t)
 	procs := 2*runtime.NumCPU() + 2
@@ -50,7 +50,7 @@ func TestWaitingIsCounted(t *testing.T) {
 		go func() {
 			defer done.Done()
 			for atomic.LoadInt32(&stop) == 0 {
-				runtime.Gosched() // for the GC: before Go 1.14 it cannot stop a loop without calls
+				runtime.Gosched() // before Go 1.14 the GC cannot stop a loop without calls
 			}
 		}()
 	}
@@ -59,13 +59,13 @@ func TestWaitingIsCounted(t *testing.T) {
 			return
 		}
 		if time.Since(start) > time.Minute {
-			t.Fatal("a minute with more busy threads than CPUs shows no millisecond of waiting")
+			t.Fatal("with more busy threads than CPUs, less than a millisecond of waiting was counted in a minute")
 		}
 	}
 }
 
-// TestThreadsAreTold: every reading has the threads that are alive, each by its own id.
-func TestThreadsAreTold(t *testing.T) {
+// TestReadingHasAllThreads tests that a reading has every live thread, by its own ID.
+func TestReadingHasAllThreads(t *testing.T) {
 	before := len(read(t))
 	const more = 3
 	release := make(chan struct{})
@@ -75,7 +75,7 @@ func TestThreadsAreTold(t *testing.T) {
 	for i := 0; i < more; i++ {
 		go func() {
 			defer done.Done()
-			runtime.LockOSThread() // a thread each, for as long as it takes
+			runtime.LockOSThread() // one thread per goroutine
 			defer runtime.UnlockOSThread()
 			running.Done()
 			<-release
@@ -83,7 +83,7 @@ func TestThreadsAreTold(t *testing.T) {
 	}
 	running.Wait()
 	if during := len(read(t)); during < more || during < before {
-		t.Errorf("%d threads, and %d with %d more goroutines that hold one each", before, during, more)
+		t.Errorf("%d threads before, %d while %d more goroutines each hold one", before, during, more)
 	}
 	close(release)
 	done.Wait()

@@ -1,8 +1,8 @@
-// Package signing makes ECDSA P-256 signatures on many goroutines and drops them:
-// short-lived garbage beside a live heap of next to nothing.
+// Package signing makes ECDSA P-256 signatures on many goroutines and drops them. The
+// garbage is short-lived and the live heap almost empty.
 //
-// It serves the claims C1 to C8 (Cloudflare), on the Go of their time and on
-// today's, so it keeps to what Go 1.10 can build.
+// The claims C1 to C8 (Cloudflare) are tested with it, on the original Go release and
+// on today's, so Go 1.10 must be able to build it.
 package signing
 
 import (
@@ -13,15 +13,15 @@ import (
 	"math/big"
 )
 
-// Sign prepares a goroutine that signs with a key of its own.
+// Sign prepares a goroutine's own key and returns its operation, which signs with it.
 func Sign() (operation func()) {
 	sign := signer()
 	return func() { sign() }
 }
 
-// InTurns is [Sign], but after each signature the thread offers its core to the
-// next thread. So more Ps than cores take turns, each with its own cached spans,
-// as on a machine that has a core for each. Nil where the system cannot.
+// InTurns is [Sign], but after each signature the thread yields its core to the next
+// thread. More Ps than cores then take turns, each with its own cached spans, as on a
+// machine with a core for each P. It is nil on a system without sched_yield.
 var InTurns = inTurns()
 
 func inTurns() func() (operation func()) {
@@ -37,8 +37,7 @@ func inTurns() func() (operation func()) {
 	}
 }
 
-// signer returns a function that signs with a key of its own; what it returned last
-// is valid for the key.
+// signer returns a function that signs a message with a key of its own.
 func signer() func() signature {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

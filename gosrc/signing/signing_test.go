@@ -29,18 +29,18 @@ func TestSignaturesAreValid(t *testing.T) {
 		}
 	}
 	if first.r.Cmp(second.r) == 0 {
-		t.Error("two signatures are the same: nothing random went in")
+		t.Error("two signatures are equal: they contain no randomness")
 	}
 }
 
-// TestSignatureIsGarbage: what is signed allocates, and more than a word or two.
-func TestSignatureIsGarbage(t *testing.T) {
+// TestSigningAllocates tests that making a signature allocates.
+func TestSigningAllocates(t *testing.T) {
 	for name, worker := range map[string]rates.Worker{"Sign": Sign, "InTurns": InTurns} {
 		if worker == nil {
 			continue
 		}
 		if allocs := testing.AllocsPerRun(50, worker()); allocs < 3 {
-			t.Errorf("%s: %v allocations per signature", name, allocs)
+			t.Errorf("%s: %v allocations per signature, want 3 or more", name, allocs)
 		}
 	}
 }

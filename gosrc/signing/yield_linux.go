@@ -2,6 +2,6 @@ package signing
 
 import "syscall"
 
-// yield calls the kernel directly: the Go scheduler must not see it, for it would
-// hand the P to another thread.
+// yield makes a raw system call. The Go scheduler must not see it, because it would hand
+// the P to another thread.
 var yield = func() { syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }

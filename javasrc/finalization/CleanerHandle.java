@@ -3,14 +3,14 @@ package finalization;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 
-/** A handle with a cleaner, for when it is not closed. */
+/** A handle with a cleaner that frees the resource if it was not closed. */
 final class CleanerHandle implements Handle {
   private static final Cleaner CLEANER = Cleaner.create();
 
   private final Resource resource = new Resource();
   private final Cleaner.Cleanable registration = CLEANER.register(this, resource);
 
-  /** What must be freed; it must not refer to the handle, or that would never be collected. */
+  /** The resource. It must not refer to the handle, which would then never be collected. */
   private static final class Resource implements Runnable {
     volatile long value = OPEN;
 
@@ -29,7 +29,7 @@ final class CleanerHandle implements Handle {
     }
   }
 
-  // Runs the resource's code once, and takes the registration away.
+  // Runs the resource's code, at most once, and removes the registration.
   @Override
   public void close() {
     registration.clean();

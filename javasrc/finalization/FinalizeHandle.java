@@ -2,7 +2,7 @@ package finalization;
 
 import java.lang.ref.Reference;
 
-/** A handle with a finalizer, for when it is not closed. */
+/** A handle with a finalizer that frees the resource if it was not closed. */
 final class FinalizeHandle implements Handle {
   private volatile long resource = OPEN;
 
@@ -11,12 +11,12 @@ final class FinalizeHandle implements Handle {
     try {
       return resource;
     } finally {
-      // Or the finalizer could free the resource while it is read.
+      // Otherwise the finalizer could free the resource while it is being read.
       Reference.reachabilityFence(this);
     }
   }
 
-  // Synchronized: the finalizer thread may come at any time.
+  // Synchronized, because the finalizer thread may call it at any time.
   @Override
   public synchronized void close() {
     if (resource != CLOSED) {

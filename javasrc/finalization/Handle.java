@@ -1,10 +1,10 @@
 package finalization;
 
 /**
- * A handle on a native resource, closed by hand.
+ * A handle of a native resource, to be closed explicitly.
  *
- * <p>The resource is played by a volatile long: {@link #OPEN} where it is allocated, {@link
- * #CLOSED} where it is freed. Volatile, so that the compiler must keep the two writes.
+ * <p>A volatile long stands for the resource: {@link #OPEN} when it is allocated, {@link #CLOSED}
+ * when it is freed. It is volatile so that the compiler must keep both writes.
  */
 interface Handle extends AutoCloseable {
   long OPEN = 1;
@@ -13,7 +13,7 @@ interface Handle extends AutoCloseable {
   /** Reads the resource. */
   long use();
 
-  /** Frees the resource; a second call does nothing. */
+  /** Frees the resource. Further calls do nothing. */
   @Override
   void close();
 }

@@ -3,12 +3,13 @@ package finalization;
 import java.util.function.Supplier;
 
 /**
- * Opens, uses and closes handles one after the other, and prints what that took as a line of the Go
+ * Opens, uses and closes handles one after another, and prints the time as a line in the Go
  * benchmark format.
  *
- * <p>It serves claims W1 to W5. Arguments: the benchmark and how many handles. {@code Plain}, {@code
- * Cleaner} and {@code Finalize} name the kind of handle; {@code Nothing} opens none, so it takes what
- * the JVM itself takes; {@code RegisteredPlain} and so on count what is left of closed handles.
+ * <p>It belongs to claims W1 to W5. Arguments: the benchmark and the number of handles. {@code
+ * Plain}, {@code Cleaner} and {@code Finalize} are kinds of handles. {@code Nothing} opens none and
+ * so shows the cost of the JVM itself. {@code RegisteredPlain} and so on count what is left of
+ * closed handles.
  */
 public final class Main {
   private static final String REGISTERED = "Registered";
@@ -44,7 +45,8 @@ public final class Main {
       case "Finalize":
         return FinalizeHandle::new;
       default:
-        throw new IllegalArgumentException("there is no benchmark " + kind);
+        throw new IllegalArgumentException(
+            "there is no benchmark " + kind + ": want Plain, Cleaner or Finalize");
     }
   }
 

@@ -1,6 +1,6 @@
 package finalization;
 
-/** A handle that nothing frees if it is not closed. */
+/** A handle whose resource leaks if it is not closed. */
 final class PlainHandle implements Handle {
   private volatile long resource = OPEN;
 

@@ -6,13 +6,12 @@ import javax.management.MBeanServer;
 import javax.management.ObjectName;
 
 /**
- * Counts what the JVM still holds of handles that were closed: their registrations and the handles
- * themselves.
+ * Counts the closed handles, and their registrations, that the JVM still keeps in memory.
  *
- * <p>It serves claim W4. The JVM's histogram of live objects is taken right after a full collection, in the same
- * pause: what a finalizer must still have is then found and queued, but not yet finalized. So the
- * first histogram counts what closing left, the second what is left when the finalizer thread has
- * had its turn. The heap must be large enough for the loop to run without a collection.
+ * <p>It belongs to claim W4. The JVM takes its histogram of live objects right after a full
+ * collection, in the same pause. Objects with finalizers are then queued, but not yet finalized. So
+ * the first histogram counts what is left after closing, and the second what is left after the
+ * finalizer thread has run. The heap must be large enough for the loop to run without a collection.
  */
 final class Registrations {
   private static final String[] REGISTRATIONS = {
@@ -23,9 +22,9 @@ final class Registrations {
 
   private Registrations() {}
 
-  /** Opens and closes so many handles, and prints what is held of them then, and in the end. */
+  /** Opens and closes handles, and prints how many are held then and after draining. */
   static void count(String benchmark, int count, Supplier<Handle> source) throws Exception {
-    // What the JVM and the first handle register for themselves is not the loop's.
+    // Exclude what the JVM and the first handle register for themselves.
     Main.openAndClose(source);
     held();
     collect();
@@ -36,7 +35,7 @@ final class Registrations {
     }
     long took = System.nanoTime() - start;
     Held closed = held().minus(before);
-    // The finalizer thread takes its time.
+    // Wait for the finalizer thread.
     Held drained;
     int turns = 0;
     do {
@@ -53,7 +52,7 @@ final class Registrations {
         per(drained.handles, count) + " held-drained/op");
   }
 
-  /** Has everything collected and finalized that can be. */
+  /** Collects and finalizes everything possible. */
   @SuppressWarnings({"deprecation", "removal"})
   private static void collect() {
     for (int i = 0; i < 3; i++) {
@@ -66,7 +65,7 @@ final class Registrations {
     return Math.max(held, 0) / (double) count;
   }
 
-  /** What the JVM holds after a full collection. */
+  /** Counts what the JVM holds after a full collection. */
   private static Held held() throws Exception {
     MBeanServer server = ManagementFactory.getPlatformMBeanServer();
     Object answer =
@@ -76,7 +75,7 @@ final class Registrations {
             new Object[] {new String[0]},
             new String[] {String[].class.getName()});
     Held held = new Held();
-    // A line is: place, instances, bytes, class, module.
+    // A line has a rank, instances, bytes, a class and a module.
     for (String line : answer.toString().split("\n")) {
       String[] fields = line.trim().split("\\s+");
       if (fields.length < 4 || !fields[0].endsWith(":")) {

@@ -4,13 +4,13 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** A line of the Go benchmark format. */
+/** Prints results in the Go benchmark format. */
 final class Result {
   private static final Path STATUS = Path.of("/proc/self/status");
 
   private Result() {}
 
-  /** Prints what a loop took, with the largest resident set of the process. */
+  /** Prints a line for a loop, with the peak resident set size of the process. */
   static void print(String name, int count, long nanoseconds, String... metrics) {
     StringBuilder line = new StringBuilder("Benchmark").append(name);
     int processors = Runtime.getRuntime().availableProcessors();
@@ -30,10 +30,10 @@ final class Result {
   }
 
   /**
-   * The largest resident set so far in bytes, 0 where the system does not tell.
+   * Returns the peak resident set size so far in bytes, or 0 if it is unknown.
    *
-   * <p>What the system tells a parent of its child may be the parent's own: it is kept when a
-   * program is started in the place of another.
+   * <p>The parent process cannot measure it: the maximum that getrusage returns for a child survives
+   * exec, so it may be the parent's own.
    */
   private static long peak() {
     try {

@@ -4,10 +4,10 @@ import java.lang.ref.Cleaner;
 import org.openjdk.jmh.annotations.Benchmark;
 
 /**
- * Creating and destroying a simple object, with and without a finalizer.
+ * Creates and destroys a simple object, with and without a finalizer.
  *
- * <p>What "without" costs depends on whether the compiler can prove that nobody else sees the object: it
- * then makes none at all. So there are two baselines.
+ * <p>Without one, the cost depends on whether the compiler can prove that the object does not escape:
+ * it then removes the allocation. So there are two baselines.
  */
 public class CreateAndDestroy {
   private static final Cleaner CLEANER = Cleaner.create();
@@ -39,7 +39,7 @@ public class CreateAndDestroy {
     }
   }
 
-  /** The object does not leave the method: the compiler may remove it. */
+  /** The object does not escape, so the compiler may remove the allocation. */
   @Benchmark
   public long removed() {
     try (Simple object = new Simple()) {
@@ -47,7 +47,7 @@ public class CreateAndDestroy {
     }
   }
 
-  /** The object is handed on, so it must be made. */
+  /** The object escapes, so it must be allocated. */
   @Benchmark
   public Object escaping() {
     Simple object = new Simple();

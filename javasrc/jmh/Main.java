@@ -18,12 +18,12 @@ import org.openjdk.jmh.runner.options.TimeValue;
 import org.openjdk.jmh.runner.options.VerboseMode;
 
 /**
- * Runs one benchmark of {@link CreateAndDestroy} by JMH, in a JVM of its own, and prints its result as
- * a line of the Go benchmark format.
+ * Runs one benchmark of {@link CreateAndDestroy} with JMH, in a JVM of its own, and prints the result
+ * as a line in the Go benchmark format.
  *
- * <p>It serves claim L5. Arguments: the benchmark, and how often, which is left to JMH. No iteration is
- * a warm-up to JMH: each is a lap of the line, so that it holds its own warm-up curve, and its time per
- * operation is that of the second half of them.
+ * <p>It belongs to claim L5. Arguments: the benchmark, and the number of operations, which is ignored
+ * because JMH chooses it. JMH is told to run no warm-up iterations. Each iteration is reported as a
+ * lap, so that the line shows the warm-up; ns/op is the mean over the second half of the laps.
  */
 public final class Main {
   private static final int LAPS = 10;

@@ -6,19 +6,19 @@ import java.lang.ref.Cleaner;
 import java.nio.charset.StandardCharsets;
 
 /**
- * What happens to a native resource when the heap has only so many bytes left while its handle is
- * made.
+ * Tests whether a native resource leaks when its handle is created with only a few bytes of heap
+ * left.
  *
- * <p>It serves claim W6. The first argument is {@code LeakNaive/remaining=48}, {@code
- * LeakRegisterFirst/remaining=48} or {@code LeakTryCatch/remaining=48}: how the handle is made, and
- * how many bytes of the heap are left, a multiple of 8. The second, how often, is 1. The outcome is
- * the same each time where nothing else allocates: with {@code -XX:+UseEpsilonGC}, which never
- * collects, {@code -XX:-UseTLAB} and {@code -Xint}. The resource is a count; nothing that follows
- * the filling of the heap may allocate, so what is printed is made beforehand.
+ * <p>It belongs to claim W6. The first argument is {@code LeakNaive/remaining=48}, {@code
+ * LeakRegisterFirst/remaining=48} or {@code LeakTryCatch/remaining=48}: how the handle is created,
+ * and how many bytes of the heap are left, a multiple of 8. The second argument is the number of
+ * operations, 1. The outcome is deterministic if nothing else allocates: run it with {@code
+ * -XX:+UseEpsilonGC}, which never collects, {@code -XX:-UseTLAB} and {@code -Xint}. The resource is
+ * only counted. Nothing may allocate once the heap is full, so the output is prepared beforehand.
  */
 public final class Main {
   private static final Cleaner CLEANER = Cleaner.create();
-  // What byte[0] takes.
+  // The size of a byte[0].
   private static final int HEADER = 16;
   private static final int CHUNK = 1 << 20;
 
@@ -28,7 +28,7 @@ public final class Main {
 
   private Main() {}
 
-  /** The native resource: allocated by hand, freed by the cleaner or by hand. */
+  /** The native resource, freed by the cleaner or manually. */
   private static final class Resource implements Runnable {
     private boolean open;
 
@@ -56,7 +56,7 @@ public final class Main {
     }
   }
 
-  /** Allocates, then registers: as the document's example does. */
+  /** Allocates, then registers, as the document's example does. */
   private static final class Naive extends Handle {
     @Override
     Handle open() {
@@ -67,7 +67,7 @@ public final class Main {
     }
   }
 
-  /** Registers a resource that is not there yet, then allocates it. */
+  /** Registers a resource before allocating it. */
   private static final class RegisterFirst extends Handle {
     @Override
     Handle open() {
@@ -78,7 +78,7 @@ public final class Main {
     }
   }
 
-  /** Frees what it allocated if it cannot be registered. */
+  /** Frees the resource if it cannot be registered. */
   private static final class TryCatch extends Handle {
     @Override
     Handle open() {
@@ -98,7 +98,7 @@ public final class Main {
     String benchmark = arguments[0];
     String kind = benchmark.substring("Leak".length(), benchmark.indexOf('/'));
     int remaining = Integer.parseInt(benchmark.substring(benchmark.indexOf('=') + 1));
-    // Whatever is loaded or made the first time is loaded and made now.
+    // Do all class loading and one-time initialization now.
     for (String each : new String[] {"Naive", "RegisterFirst", "TryCatch"}) {
       make(each).close();
     }
@@ -118,7 +118,7 @@ public final class Main {
     runtime.halt(0);
   }
 
-  /** Whether a handle could be opened; it is closed again. */
+  /** Opens and closes a handle, and returns whether it could be opened. */
   private static boolean attempt(String kind) {
     Handle handle;
     try {
@@ -140,11 +140,11 @@ public final class Main {
         return new TryCatch().open();
       default:
         throw new IllegalArgumentException(
-            kind + " is none of Naive, RegisterFirst and TryCatch");
+            kind + ": want Naive, RegisterFirst or TryCatch");
     }
   }
 
-  /** Fills the heap until exactly so many bytes are left. */
+  /** Fills the heap until exactly {@code remaining} bytes are left. */
   private static void fill(int remaining) {
     Runtime runtime = Runtime.getRuntime();
     int i = 0;
@@ -158,7 +158,7 @@ public final class Main {
     }
   }
 
-  /** The line to print for an outcome: 4 if the handle opened, 2 if allocated, 1 if freed. */
+  /** Returns the line for an outcome: 4 if opened, plus 2 if allocated, plus 1 if freed. */
   private static byte[] line(String benchmark, int outcome) {
     int opened = outcome >> 2;
     int wasAllocated = outcome >> 1 & 1;

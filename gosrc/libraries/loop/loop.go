@@ -1,11 +1,11 @@
-// Package loop runs a benchmark's operations and watches the process's memory meanwhile.
+// Package loop runs a benchmark's operations and samples the process's memory.
 //
-// Metrics, beside those of package meter:
+// Metrics in addition to those of package meter:
 //
-//	rss-bytes-1 … -32  resident memory of the process at 32 equidistant moments of the loop
+//	rss-bytes-1 … -32  resident memory of the process after each of 32 equal parts of the loop
 //
-// They are missing where the kernel has no /proc/self/statm. To ask the C library instead
-// takes milliseconds each time, when a program has freed many blocks.
+// They are missing where the kernel has no /proc/self/statm. The C library could tell how
+// much memory it holds, but this takes milliseconds after a program has freed many blocks.
 package loop
 
 import (
@@ -18,7 +18,7 @@ import (
 
 const moments = 32
 
-// resident is the process's resident memory in bytes, or 0 where the kernel does not tell.
+// resident returns the process's resident memory in bytes, or 0 if it is unknown.
 func resident() int64 {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -31,7 +31,7 @@ func resident() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// Run does b.N operations, numbered from 0.
+// Run does b.N operations, numbered from 0, and reports the metrics.
 func Run(b *testing.B, operation func(i int)) {
 	var held [moments]int64
 	at := func(i int) int { return int(int64(b.N) * int64(i) / moments) }

@@ -1,6 +1,5 @@
-// Package server answers requests on loopback, each over a connection of its own, with a
-// file that it opens for it. Package os gives each open file a finalizer, and package net
-// each connection.
+// Package server serves files over loopback. Each request has its own connection and opens
+// a file. Package os gives each open file a finalizer, as does package net each connection.
 package server
 
 import (
@@ -10,11 +9,11 @@ import (
 	"path/filepath"
 )
 
-// Size is how large each file is, in bytes.
+// Size is the size of each file in bytes.
 const Size = 4 << 10
 
-// Serve answers on a listener until it is closed. A request is the name of a file in
-// folder, the answer its content.
+// Serve answers requests on listener until it is closed. A request is the name of a file
+// in folder; the answer is the file's content.
 func Serve(listener net.Listener, folder string) error {
 	for {
 		conn, err := listener.Accept()
@@ -38,14 +37,14 @@ func Serve(listener net.Listener, folder string) error {
 	}
 }
 
-// Ask asks for a file, and returns how many bytes came.
+// Ask requests a file and returns the number of bytes received.
 func Ask(address, name string) (int64, error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close()
-	// A reset at the end: a port that waits could not be used again for a minute.
+	// Reset the connection on close. Its port would otherwise stay in TIME_WAIT for a minute.
 	if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
 		return 0, err
 	}

@@ -13,7 +13,7 @@ import (
 
 const files = 100
 
-// start serves a folder with files, until the test ends.
+// start serves a folder of files until the test ends.
 func start(tb testing.TB) (address string) {
 	folder := tb.TempDir()
 	for i := 0; i < files; i++ {
@@ -23,7 +23,7 @@ func start(tb testing.TB) (address string) {
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		tb.Skip("no connections on loopback: ", err)
+		tb.Skip("cannot listen on loopback: ", err)
 	}
 	ended := make(chan error)
 	go func() { ended <- Serve(listener, folder) }()
@@ -44,17 +44,17 @@ func ask(tb testing.TB, address string, i int) {
 		tb.Fatal(err)
 	}
 	if n != Size {
-		tb.Fatalf("%d bytes of %s came, not %d", n, name(i), Size)
+		tb.Fatalf("received %d bytes of %s, want %d", n, name(i), Size)
 	}
 }
 
-// BenchmarkServer asks for one file after the other; client and server are in this process.
+// BenchmarkServer requests one file after another; client and server share this process.
 func BenchmarkServer(b *testing.B) {
 	address := start(b)
 	loop.Run(b, func(i int) { ask(b, address, i) })
 }
 
-// TestServer: every file is answered whole.
+// TestServer tests that every request gets the whole file.
 func TestServer(t *testing.T) {
 	address := start(t)
 	for i := 0; i < 2*files; i++ {

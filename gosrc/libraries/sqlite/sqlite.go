@@ -17,7 +17,7 @@ const (
 	query = "SELECT id, size FROM files WHERE name = ? AND size > ? LIMIT 10"
 )
 
-// Fill makes a table of files in a new database in memory.
+// Fill creates the table of files through exec.
 func Fill(exec func(query string) error) error {
 	return exec(`
 		CREATE TABLE files (id INTEGER PRIMARY KEY, name TEXT, size INTEGER);
@@ -26,7 +26,7 @@ func Fill(exec func(query string) error) error {
 		INSERT INTO files SELECT n, 'file' || (n / 100), n * 7919 % 100000 FROM counted;`)
 }
 
-// Open returns a connection to a new database.
+// Open returns a connection to a new in-memory database with the table.
 func Open() (*sqlite3.SQLiteConn, error) {
 	opened, err := new(sqlite3.SQLiteDriver).Open(":memory:")
 	if err != nil {
@@ -39,7 +39,7 @@ func Open() (*sqlite3.SQLiteConn, error) {
 	})
 }
 
-// OpenDB is the same through package database/sql, on one connection.
+// OpenDB does the same through package database/sql, with one connection.
 func OpenDB() (*sql.DB, error) {
 	db, err := sql.Open("sqlite3", ":memory:")
 	if err != nil {
@@ -52,8 +52,8 @@ func OpenDB() (*sql.DB, error) {
 	})
 }
 
-// Step prepares a statement and adds up the sizes of the rows that it finds. With close
-// it closes the statement; without, the statement's finalizer does.
+// Step prepares a statement, steps it and returns the sum of the sizes in its rows. If
+// close is set, it closes the statement; otherwise the statement's finalizer does.
 func Step(conn *sqlite3.SQLiteConn, name string, close bool) (size int64, err error) {
 	statement, err := conn.Prepare(query)
 	if err != nil {

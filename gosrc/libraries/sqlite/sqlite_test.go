@@ -28,7 +28,8 @@ func BenchmarkSqliteDropped(b *testing.B) { step(b, false) }
 // BenchmarkSqliteClosed closes each statement.
 func BenchmarkSqliteClosed(b *testing.B) { step(b, true) }
 
-// BenchmarkSqliteQuery is what most programs do: package database/sql closes.
+// BenchmarkSqliteQuery does what most programs do: package database/sql closes the
+// statement.
 func BenchmarkSqliteQuery(b *testing.B) {
 	db, err := OpenDB()
 	if err != nil {
@@ -42,7 +43,7 @@ func BenchmarkSqliteQuery(b *testing.B) {
 	})
 }
 
-// TestAllWaysFindTheSame: a query gives the same rows in each way.
+// TestAllWaysFindTheSame tests that every way finds the same rows.
 func TestAllWaysFindTheSame(t *testing.T) {
 	conn, err := Open()
 	if err != nil {
@@ -68,7 +69,7 @@ func TestAllWaysFindTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		if dropped == 0 || dropped != closed || dropped != queried {
-			t.Errorf("%s: %d, %d, %d", named(i), dropped, closed, queried)
+			t.Errorf("%s: the three ways find %d, %d and %d bytes, want the same and not 0", named(i), dropped, closed, queried)
 		}
 	}
 }

@@ -33,7 +33,7 @@ import (
 	"example.org/gccost/slab"
 )
 
-// A File is the text of a file and the place of a digit in it, which an edit replaces.
+// A File is the text of a file and the position of a digit that an edit replaces.
 type File struct {
 	text  []byte
 	digit int
@@ -57,7 +57,7 @@ func Sum%[1]d(values []int, f func(int) (int, error)) (total int, err error) {
 
 `
 
-// Files generates so many Go files of 1 to 40 functions, the same each time.
+// Files returns n Go files of 1 to 40 functions, the same in each call.
 func Files(n int) []*File {
 	random := rand.New(rand.NewSource(1))
 	files := make([]*File, n)
@@ -79,13 +79,13 @@ func Files(n int) []*File {
 	return files
 }
 
-// A Tree is a tree of the library, and what frees it if not the library does.
+// A Tree is a tree of the library, and its handle if a slab frees it.
 type Tree struct {
 	*sitter.Tree
 	handle slab.Handle[*C.TSTree]
 }
 
-// What frees trees and cursors.
+// The ways to free trees and cursors.
 const (
 	Dropped = "their finalizers"
 	Closed  = "Close"
@@ -94,7 +94,7 @@ const (
 
 var adopted, freed atomic.Int64 // trees
 
-// Trees are slabs for trees of some 200 kB.
+// Trees is the pool of slabs for trees of some 200 kB.
 var Trees = slab.Pool[*C.TSTree]{
 	Free: func(dead []*C.TSTree) error {
 		freed.Add(int64(len(dead)))
@@ -105,16 +105,16 @@ var Trees = slab.Pool[*C.TSTree]{
 	Bytes:   200 << 10,
 }
 
-// adopt has slabs free a tree, in place of the finalizer that the library gave it.
+// adopt replaces a tree's finalizer with a slab.
 func adopt(tree *sitter.Tree) Tree {
 	runtime.SetFinalizer(tree.BaseTree, nil)
 	adopted.Add(1)
-	// Its first field is the C pointer.
+	// The first field of a BaseTree is the C pointer.
 	return Tree{tree, Trees.Adopt(*(**C.TSTree)(unsafe.Pointer(tree.BaseTree)))}
 }
 
-// Visit parses a file, edits it and parses it again with the help of the first tree, and
-// returns how many declarations the second has. `by` says what frees trees and cursors.
+// Visit parses a file, edits it, reparses it incrementally and returns the number of
+// declarations in the second tree. by is the way to free trees and cursors.
 func Visit(parser *sitter.Parser, file *File, by string) (declarations int, err error) {
 	before, err := parse(parser, nil, file, by)
 	if err != nil {

@@ -23,10 +23,11 @@ func BenchmarkTreesDropped(b *testing.B) { visit(b, Dropped) }
 // BenchmarkTreesClosed closes them.
 func BenchmarkTreesClosed(b *testing.B) { visit(b, Closed) }
 
-// BenchmarkTreesSlab has slabs adopt the trees; cursors keep their finalizers.
+// BenchmarkTreesSlab leaves the trees to slabs; cursors keep their finalizers.
 func BenchmarkTreesSlab(b *testing.B) { visit(b, Adopted) }
 
-// TestAllWaysParseTheSame: the files are valid Go, and who frees changes nothing.
+// TestAllWaysParseTheSame tests that the files are valid Go and that the way to free trees
+// does not change how many declarations are found.
 func TestAllWaysParseTheSame(t *testing.T) {
 	parser := NewParser()
 	for i, file := range Files(20) {
@@ -39,7 +40,7 @@ func TestAllWaysParseTheSame(t *testing.T) {
 			counts = append(counts, n)
 		}
 		if counts[0] < 4 || counts[0] != counts[1] || counts[0] != counts[2] {
-			t.Errorf("file %d has %v declarations", i, counts)
+			t.Errorf("file %d: the three ways find %v declarations, want the same number, 4 or more", i, counts)
 		}
 		tree := parser.Parse(nil, file.text)
 		if tree.RootNode().HasError() {
@@ -49,7 +50,8 @@ func TestAllWaysParseTheSame(t *testing.T) {
 	}
 }
 
-// TestSlabsFreeTheTrees of this and of earlier tests, but for the slabs in use.
+// TestSlabsFreeTheTrees tests that slabs free the trees of this test and of earlier ones,
+// except for those in the slabs still in use.
 func TestSlabsFreeTheTrees(t *testing.T) {
 	parser, file := NewParser(), Files(1)[0]
 	before := adopted.Load()
@@ -60,7 +62,7 @@ func TestSlabsFreeTheTrees(t *testing.T) {
 		}
 	}
 	if got := adopted.Load() - before; got != 2*visits {
-		t.Errorf("slabs adopted %d trees of %d", got, 2*visits)
+		t.Errorf("slabs adopted %d trees, want %d", got, 2*visits)
 	}
 	held := func() int64 { return adopted.Load() - freed.Load() }
 	for i := 0; i < 100 && held() > 16; i++ {
@@ -69,6 +71,6 @@ func TestSlabsFreeTheTrees(t *testing.T) {
 		Trees.Flush()
 	}
 	if got := held(); got < 0 || got > 16 {
-		t.Errorf("%d trees of %d are held", got, adopted.Load())
+		t.Errorf("%d of %d trees are not freed, want 0 to 16", got, adopted.Load())
 	}
 }

@@ -36,18 +36,19 @@ import (
 	"example.org/gccost/slab"
 )
 
-// A context is what zstd.NewCtx returns a pointer to: one context of C to compress, one
-// to decompress.
+// A context has the layout of the struct that zstd.NewCtx returns a pointer to: one C
+// context to compress and one to decompress.
 type context struct{ compressing, decompressing uintptr }
 
-// What frees contexts.
+// The ways to free contexts.
 const (
 	Dropped = "their finalizers"
-	Closed  = "by hand"
+	Closed  = "manual frees"
 	Adopted = "slabs"
 )
 
-// What a context takes after one message, by mallinfo2: 132 kB together.
+// The pools free the two kinds of C contexts. Bytes is the memory of a context after one
+// message, from mallinfo2: 132 kB for both.
 var (
 	Compressing = slab.Pool[uintptr]{
 		Free: func(dead []uintptr) error {
@@ -67,7 +68,7 @@ var (
 	}
 )
 
-// Messages generates so many messages in JSON of some 300 to 1,000 bytes, the same each time.
+// Messages returns n JSON messages of some 300 to 1,000 bytes, the same in each call.
 func Messages(n int) [][]byte {
 	random := rand.New(rand.NewSource(1))
 	messages := make([][]byte, n)
@@ -82,7 +83,7 @@ func Messages(n int) [][]byte {
 	return messages
 }
 
-// Send compresses a message in a context of its own. `freed` says what frees the context.
+// Send compresses a message in a new context. freed is the way to free the context.
 func Send(message []byte, freed string) ([]byte, error) {
 	ctx := zstd.NewCtx()
 	switch freed {
@@ -97,13 +98,13 @@ func Send(message []byte, freed string) ([]byte, error) {
 	return ctx.Compress(nil, message)
 }
 
-// withoutFinalizer takes a context's finalizer away.
+// withoutFinalizer removes a context's finalizer and returns its C contexts.
 func withoutFinalizer(ctx zstd.Ctx) *context {
 	runtime.SetFinalizer(ctx, nil)
 	return (*context)(reflect.ValueOf(ctx).UnsafePointer())
 }
 
-// close is what the library has none of.
+// close frees a context; the library has no such function.
 func close(ctx zstd.Ctx) {
 	c := withoutFinalizer(ctx)
 	C.ZSTD_freeCCtx(unsafe.Pointer(c.compressing))

@@ -25,20 +25,21 @@ func freed(how string) func(message []byte) ([]byte, error) {
 // BenchmarkMessagesDropped leaves each context to its finalizer.
 func BenchmarkMessagesDropped(b *testing.B) { send(b, freed(Dropped)) }
 
-// BenchmarkMessagesClosed frees each context.
+// BenchmarkMessagesClosed frees each context manually.
 func BenchmarkMessagesClosed(b *testing.B) { send(b, freed(Closed)) }
 
-// BenchmarkMessagesSlab has slabs adopt the contexts.
+// BenchmarkMessagesSlab leaves the contexts to slabs.
 func BenchmarkMessagesSlab(b *testing.B) { send(b, freed(Adopted)) }
 
-// BenchmarkMessagesReused uses one context for all, as the library advises.
+// BenchmarkMessagesReused uses one context for all messages, as the library recommends.
 func BenchmarkMessagesReused(b *testing.B) {
 	ctx := zstd.NewCtx()
 	send(b, func(message []byte) ([]byte, error) { return ctx.Compress(nil, message) })
 }
 
-// TestAllWaysCompressTheSame: what was compressed is the message, whatever frees the context.
-func TestAllWaysCompressTheSame(t *testing.T) {
+// TestMessagesSurvive tests that a compressed message decompresses to the original,
+// whichever way its context is freed.
+func TestMessagesSurvive(t *testing.T) {
 	for _, message := range Messages(50) {
 		for _, how := range []string{Dropped, Closed, Adopted} {
 			sent, err := Send(message, how)
@@ -47,7 +48,7 @@ func TestAllWaysCompressTheSame(t *testing.T) {
 			}
 			got, err := zstd.Decompress(nil, sent)
 			if err != nil || !bytes.Equal(got, message) {
-				t.Fatalf("%s: %q is %q after all: %v", how, message, got, err)
+				t.Fatalf("%s: %q became %q: %v", how, message, got, err)
 			}
 		}
 	}
