@@ -11,15 +11,17 @@ package zstd
 #cgo darwin LDFLAGS: -Wl,-undefined,dynamic_lookup
 size_t ZSTD_freeCCtx(void *);
 size_t ZSTD_freeDCtx(void *);
-static void free_compressing(uintptr_t *contexts, size_t n)
+static void free_compressing(uintptr_t context) { ZSTD_freeCCtx((void *)context); }
+static void free_decompressing(uintptr_t context) { ZSTD_freeDCtx((void *)context); }
+static void free_all_compressing(uintptr_t *contexts, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		ZSTD_freeCCtx((void *)contexts[i]);
+		free_compressing(contexts[i]);
 }
-static void free_decompressing(uintptr_t *contexts, size_t n)
+static void free_all_decompressing(uintptr_t *contexts, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		ZSTD_freeDCtx((void *)contexts[i]);
+		free_decompressing(contexts[i]);
 }
 */
 import "C"
@@ -52,7 +54,7 @@ const (
 var (
 	Compressing = slab.Pool[uintptr]{
 		Free: func(dead []uintptr) error {
-			C.free_compressing((*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(dead))), C.size_t(len(dead)))
+			C.free_all_compressing((*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(dead))), C.size_t(len(dead)))
 			return nil
 		},
 		Handles: 16,
@@ -60,7 +62,7 @@ var (
 	}
 	Decompressing = slab.Pool[uintptr]{
 		Free: func(dead []uintptr) error {
-			C.free_decompressing((*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(dead))), C.size_t(len(dead)))
+			C.free_all_decompressing((*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(dead))), C.size_t(len(dead)))
 			return nil
 		},
 		Handles: 16,
@@ -107,6 +109,6 @@ func withoutFinalizer(ctx zstd.Ctx) *context {
 // close frees a context; the library has no such function.
 func close(ctx zstd.Ctx) {
 	c := withoutFinalizer(ctx)
-	C.ZSTD_freeCCtx(unsafe.Pointer(c.compressing))
-	C.ZSTD_freeDCtx(unsafe.Pointer(c.decompressing))
+	C.free_compressing(C.uintptr_t(c.compressing))
+	C.free_decompressing(C.uintptr_t(c.decompressing))
 }
