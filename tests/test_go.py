@@ -44,6 +44,7 @@ def test_vet_finds_nothing(version: str) -> None:
 def test_programs_with_libraries() -> None:
     folder = paths.GOSRC / "libraries"
     builds.fetch_modules(["libraries/sqlite"])
+    go(TODAY_GO, "vet", "./...", folder=folder)
     print(go(TODAY_GO, "test", "-trimpath", "./...", folder=folder))
 
 
