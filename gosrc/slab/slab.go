@@ -90,10 +90,9 @@ var ErrClosed = errors.New("slab: the handle is closed")
 // A Pool is safe for concurrent use. It must not be copied. It need not be closed: its
 // handles work after the Pool itself is gone, and their objects are still freed.
 type Pool[P any] struct {
-	// Free frees objects. It is called from any method of the pool or of its handles, from
-	// a timer, and from the goroutine that runs finalizers, with any objects of the pool. It
-	// must not take a lock that is held around such a call, and must not keep the slice. It
-	// may use the pool and its handles.
+	// Free frees objects. Any method of the pool or of its handles may call it, and so may a
+	// timer and the goroutine that runs finalizers, with any objects of the pool. It must not
+	// take a lock that is held around such a call, and must not keep the slice. It may use the pool and its handles.
 	Free func(dead []P) error
 
 	// Make puts new objects into fresh, whose entries are zero. If it returns an error

@@ -455,7 +455,7 @@ func TestFailedMakeReturnsAnErrorAndLeaksNothing(t *testing.T) {
 		one, err := p.Get()
 		if err != nil {
 			if !errors.Is(err, errNoMemory) {
-				t.Errorf("Get returns %v, want %v", err, errNoMemory)
+				t.Errorf("Get returns the wrong error: %v", err)
 			}
 			if one != (handle{}) {
 				t.Error("Get returns a handle and an error")
@@ -494,7 +494,7 @@ func TestInvalidPoolPanics(t *testing.T) {
 	panics := func(name, want string, use func()) {
 		defer func() {
 			if got := fmt.Sprint(recover()); !strings.Contains(got, want) {
-				t.Errorf("%s: the panic is %q, want one with %q", name, got, want)
+				t.Errorf("%s: the panic is %s", name, got)
 			}
 		}()
 		use()

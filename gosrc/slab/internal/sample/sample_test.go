@@ -50,7 +50,7 @@ func TestAllTreesAreFreed(t *testing.T) {
 		}
 	}
 	if live := Live(); live > 64*len(kept) {
-		t.Errorf("%d kept trees keep %d alive", len(kept), live)
+		t.Errorf("%d trees are live, but only %d are kept", live, len(kept))
 	}
 	kept = nil
 	for i := 0; i < 100 && Live() > 0; i++ {
