@@ -92,7 +92,8 @@ var ErrClosed = errors.New("slab: the handle is closed")
 type Pool[P any] struct {
 	// Free frees objects. Any method of the pool or of its handles may call it, and so may a
 	// timer and the goroutine that runs finalizers, with any objects of the pool. It must not
-	// take a lock that is held around such a call, and must not keep the slice. It may use the pool and its handles.
+	// take a lock that is held around such a call, and must not keep the slice. It may use
+	// the pool and its handles.
 	Free func(dead []P) error
 
 	// Make puts new objects into fresh, whose entries are zero. If it returns an error
