@@ -20,16 +20,16 @@ func BenchmarkCleanup(b *testing.B) {
 		words int
 		bench func(*testing.B)
 	}{
-		{1, cleanups[[1]*byte]}, {2, cleanups[[2]*byte]}, {4, cleanups[[4]*byte]},
-		{8, cleanups[[8]*byte]}, {16, cleanups[[16]*byte]}, {32, cleanups[[32]*byte]},
-		{64, cleanups[[64]*byte]}, {128, cleanups[[128]*byte]}, {256, cleanups[[256]*byte]},
-		{512, cleanups[[512]*byte]},
+		{1, benchmarkCleanup[[1]*byte]}, {2, benchmarkCleanup[[2]*byte]}, {4, benchmarkCleanup[[4]*byte]},
+		{8, benchmarkCleanup[[8]*byte]}, {16, benchmarkCleanup[[16]*byte]}, {32, benchmarkCleanup[[32]*byte]},
+		{64, benchmarkCleanup[[64]*byte]}, {128, benchmarkCleanup[[128]*byte]}, {256, benchmarkCleanup[[256]*byte]},
+		{512, benchmarkCleanup[[512]*byte]},
 	} {
 		b.Run(fmt.Sprintf("words=%d", c.words), c.bench)
 	}
 }
 
-func cleanups[T any](b *testing.B) {
+func benchmarkCleanup[T any](b *testing.B) {
 	m := meter.Start(b, nil)
 	for i := 0; i < b.N; i++ {
 		runtime.AddCleanup(new(T), func(int) {}, 0)
@@ -43,9 +43,10 @@ func BenchmarkUntilFreeCleanup(b *testing.B) {
 	})
 }
 
-// TestCleanupAllocations: an object, and what AddCleanup allocates with it.
+// TestCleanupAllocations checks that an operation allocates the object and only what
+// AddCleanup adds.
 func TestCleanupAllocations(t *testing.T) {
-	r := testing.Benchmark(cleanups[[8]*byte])
+	r := testing.Benchmark(benchmarkCleanup[[8]*byte])
 	if got := r.AllocsPerOp(); got < 2 || got > 4 {
 		t.Errorf("%d allocations per operation, want 2 to 4", got)
 	}

@@ -1,8 +1,8 @@
-// Package objects ties a finalizer or a cleanup to Go objects that hold nothing
-// to free, so that what is measured is the mechanism alone.
+// Package objects sets finalizers and cleanups on Go objects that own nothing to free, to
+// measure only the mechanism.
 //
-// It serves the claims S3 to S8 (Siebenmann): the empty finalizer, the curve over
-// the object's size, and how many GC cycles it takes until the memory is gone.
+// It serves the claims S3 to S8 (Siebenmann): the empty finalizer, the cost by object size,
+// and the number of GC cycles until an object's memory is freed.
 package objects
 
 import (
@@ -10,7 +10,7 @@ import (
 	"runtime"
 )
 
-// Empty is the object of [EmptyFinalizer]: one pointer, to nothing.
+// Empty is the object of [EmptyFinalizer]: a nil pointer.
 type Empty struct {
 	pointer *byte
 }
@@ -22,12 +22,12 @@ func EmptyFinalizer() *Empty {
 	return answer
 }
 
-// tinySize is the size up to which the runtime batches objects without
-// pointers: several share one block, whose finalizers and cleanups may never run.
+// tinySize is the maximum size at which the runtime batches objects without pointers.
+// Several share a block, and their finalizers and cleanups may never run.
 const tinySize = 16
 
-// Batched tells whether the runtime may batch an object with others; the error
-// says why it should have no finalizer or cleanup then.
+// Batched returns an error if the runtime may batch an object with others. Such an object
+// should have no finalizer or cleanup; the error says why.
 func Batched(bytes uintptr, pointers bool) error {
 	if pointers || bytes > tinySize {
 		return nil

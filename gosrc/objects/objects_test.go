@@ -13,8 +13,8 @@ import (
 	"gccost/meter"
 )
 
-// TestMain shortens what testing.Benchmark runs for the tests below; a -bench
-// run keeps the benchtime it was given.
+// TestMain sets a short benchtime for the benchmarks that tests run. A -bench run keeps its
+// own benchtime.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.Lookup("test.bench").Value.String() == "" {
@@ -33,36 +33,36 @@ func BenchmarkEmptyFinalizer(b *testing.B) {
 	m.Stop()
 }
 
-// sizes holds what each mechanism does over all sizes, by pointer words.
-type sizes struct {
+// sizeBenchmark is a benchmark of objects of one size.
+type sizeBenchmark struct {
 	words int
 	bytes uintptr
 	bench func(b *testing.B, how mechanism)
 }
 
-// mechanism is what is done with a new object.
+// mechanism is what a benchmark does with a new object.
 type mechanism int
 
 const (
 	allocate mechanism = iota // nothing
-	finalize                  // a finalizer that does nothing
+	finalize                  // sets a finalizer that does nothing
 )
 
-// keep makes an object of the loop escape to the heap.
+// keep makes the compiler allocate the argument of drop on the heap.
 var keep interface{}
 
 // ignore is a finalizer that does nothing.
 func ignore[T any](*T) {}
 
-func of[T any]() sizes {
+func of[T any]() sizeBenchmark {
 	var zero T
 	bytes := unsafe.Sizeof(zero)
-	return sizes{
+	return sizeBenchmark{
 		words: int(bytes / unsafe.Sizeof(uintptr(0))),
 		bytes: bytes,
 		bench: func(b *testing.B, how mechanism) {
-			// Outside the loop: inside it, a generic function's value would be
-			// allocated anew each time.
+			// Inside the loop, each iteration would allocate the value of a generic
+			// function.
 			finalizer := ignore[T]
 			m := meter.Start(b, nil)
 			if how == allocate {
@@ -79,7 +79,7 @@ func of[T any]() sizes {
 	}
 }
 
-// drop takes an object that the compiler must therefore put on the heap.
+// drop drops an object that the compiler must have allocated on the heap.
 //
 //go:noinline
 func drop[T any](object *T) {
@@ -88,8 +88,8 @@ func drop[T any](object *T) {
 	}
 }
 
-// The object's size in pointer words, as in the published curve.
-var curve = []sizes{
+// curve holds the sizes of the published curve, in pointer words.
+var curve = []sizeBenchmark{
 	of[[1]*byte](), of[[2]*byte](), of[[4]*byte](), of[[8]*byte](), of[[16]*byte](),
 	of[[32]*byte](), of[[64]*byte](), of[[128]*byte](), of[[256]*byte](), of[[512]*byte](),
 }
@@ -105,10 +105,10 @@ func overSizes(b *testing.B, how mechanism) {
 	}
 }
 
-// BenchmarkFinalizeBytes is the same with objects that hold no pointers; those
-// that the runtime may batch are refused.
+// BenchmarkFinalizeBytes is [BenchmarkFinalize] with objects that hold no pointers. It skips
+// those that the runtime may batch.
 func BenchmarkFinalizeBytes(b *testing.B) {
-	for _, size := range []sizes{of[[8]byte](), of[[16]byte](), of[[24]byte](), of[[64]byte]()} {
+	for _, size := range []sizeBenchmark{of[[8]byte](), of[[16]byte](), of[[24]byte](), of[[64]byte]()} {
 		size := size
 		b.Run(fmt.Sprintf("bytes=%d", size.bytes), func(b *testing.B) {
 			if err := Batched(size.bytes, false); err != nil {
@@ -119,8 +119,8 @@ func BenchmarkFinalizeBytes(b *testing.B) {
 	}
 }
 
-// large is the object whose freeing is waited for: so large that nothing else
-// the program does moves the heap as much.
+// large is an object whose freeing shows in the size of the heap: nothing else in the
+// program changes the heap as much.
 type large [4 << 20]byte
 
 func newLarge(arm func(*large)) {
@@ -128,11 +128,11 @@ func newLarge(arm func(*large)) {
 	arm(object)
 }
 
-// untilFree reports gc-cycles-to-free: how many collections it takes until the
-// memory of an object is gone after the program has dropped it, on average.
+// untilFree reports gc-cycles-to-free: the mean number of collections until the memory of a
+// dropped object is freed.
 func untilFree(b *testing.B, arm func(object *large, ran chan<- struct{})) {
 	const most = 10
-	// No cycle but those that are counted: the object alone would trigger one.
+	// Run only the cycles that are counted: allocating the object would trigger another.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	total := 0
 	for i := 0; i < b.N; i++ {
@@ -149,8 +149,8 @@ func untilFree(b *testing.B, arm func(object *large, ran chan<- struct{})) {
 		for heap() > before+uint64(unsafe.Sizeof(large{}))/2 && cycles < most {
 			runtime.GC()
 			cycles++
-			// What this cycle queued must run before the next: a finalizer holds its
-			// object until then.
+			// Wait for the finalizer, if this cycle queued it: it keeps its object until
+			// it has run.
 			select {
 			case <-ran:
 			case <-time.After(20 * time.Millisecond):
@@ -161,8 +161,8 @@ func untilFree(b *testing.B, arm func(object *large, ran chan<- struct{})) {
 	b.ReportMetric(float64(total)/float64(b.N), "gc-cycles-to-free")
 }
 
-// clearStack overwrites stack below the caller, where a pointer to a dropped
-// object may still stand.
+// clearStack overwrites the stack below the caller, which may still contain a pointer to a
+// dropped object.
 //
 //go:noinline
 func clearStack(depth int) byte {
@@ -187,8 +187,8 @@ func finalizeLarge(object *large, ran chan<- struct{}) {
 
 func BenchmarkUntilFreeFinalizer(b *testing.B) { untilFree(b, finalizeLarge) }
 
-// TestAllocations: an object is allocated in every operation, of the size that
-// it is said to have, and its finalizer allocates nothing more.
+// TestAllocations checks that each operation allocates one object of the declared size, and
+// that its finalizer allocates nothing more.
 func TestAllocations(t *testing.T) {
 	for _, size := range curve {
 		for _, how := range []mechanism{allocate, finalize} {
@@ -196,7 +196,7 @@ func TestAllocations(t *testing.T) {
 			if r.AllocsPerOp() != 1 {
 				t.Errorf("%d words, mechanism %d: %d allocations per operation, want 1", size.words, how, r.AllocsPerOp())
 			}
-			// Size classes round up; from Go 1.22 on by a header of 8 bytes too.
+			// Sizes are rounded up to a size class. Since Go 1.22, a header can add 8 bytes.
 			if got := uintptr(r.AllocedBytesPerOp()); got < size.bytes || got > size.bytes+size.bytes/4+8 {
 				t.Errorf("%d words, mechanism %d: %d bytes per operation, want about %d", size.words, how, got, size.bytes)
 			}
@@ -207,8 +207,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestFinalizersRun: the finalizer that does nothing is registered in every
-// operation, which takes a record each: so the heap's own data grow.
+// TestFinalizersRun checks that the runtime runs the finalizers of dropped objects.
 func TestFinalizersRun(t *testing.T) {
 	const n = 1000
 	ran := make(chan struct{}, n)
@@ -217,7 +216,7 @@ func TestFinalizersRun(t *testing.T) {
 		runtime.SetFinalizer(object, func(*[4]*byte) { ran <- struct{}{} })
 	}
 	timeout := time.After(time.Minute)
-	for seen := 0; seen < n-8; seen++ { // some may still stand on the stack
+	for seen := 0; seen < n-8; seen++ { // the stack may still refer to a few objects
 		if seen == 0 {
 			runtime.GC()
 		}
@@ -233,7 +232,7 @@ func TestUntilFree(t *testing.T) {
 	for name, c := range untilFreeWants {
 		r := benchmarkTimes(3, c.benchmark)
 		if got := r.Extra["gc-cycles-to-free"]; got != c.want {
-			t.Errorf("%s: %v GC cycles until the memory is gone, want %v", name, got, c.want)
+			t.Errorf("%s: %v GC cycles until the memory is freed, want %v", name, got, c.want)
 		}
 	}
 }
@@ -248,7 +247,7 @@ var untilFreeWants = map[string]untilFreeWant{
 	"finalizer": {BenchmarkUntilFreeFinalizer, 2},
 }
 
-// benchmarkTimes runs a benchmark with a b.N of n.
+// benchmarkTimes runs a benchmark with b.N = n.
 func benchmarkTimes(n int, benchmark func(*testing.B)) testing.BenchmarkResult {
 	set := flag.Lookup("test.benchtime").Value
 	before := set.String()
@@ -259,7 +258,7 @@ func benchmarkTimes(n int, benchmark func(*testing.B)) testing.BenchmarkResult {
 	return testing.Benchmark(benchmark)
 }
 
-// TestBatched: what is refused is refused with its reason, and nothing else.
+// TestBatched checks which objects Batched refuses.
 func TestBatched(t *testing.T) {
 	for _, c := range []struct {
 		bytes    uintptr

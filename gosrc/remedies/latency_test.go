@@ -8,7 +8,7 @@ import (
 	"gccost/meter"
 )
 
-// latencies counts operations by how long they took, in 32 steps a power of two.
+// latencies is a histogram of operation times with 32 buckets per power of two.
 type latencies struct {
 	counts [64 * 32]int64
 	n      int64
@@ -27,8 +27,8 @@ func (l *latencies) add(d time.Duration) {
 	l.counts[at]++
 }
 
-// quantile is the least time that so large a part of the operations did not exceed, at
-// most 1/32 less than it was.
+// quantile returns the time that the given part of the operations did not exceed. The
+// result may be up to 1/32 too low.
 func (l *latencies) quantile(part float64) float64 {
 	left := int64(part * float64(l.n))
 	for at, count := range l.counts {
@@ -42,15 +42,15 @@ func (l *latencies) quantile(part float64) float64 {
 	return float64(l.most)
 }
 
-// latency times each operation, and reports the slowest: op-p50-ns, op-p99-ns,
-// op-p99.9-ns and op-max-ns. They hold the reading of the clock, some 20 ns.
+// latency times each operation and reports op-p50-ns, op-p99-ns, op-p99.9-ns and op-max-ns.
+// Each includes one reading of the clock, about 20 ns.
 func latency(b *testing.B, count func() meter.Blocks, operation func()) {
 	var seen latencies
 	start := time.Now()
 	var before time.Duration
 	loopIn(whole, b, count, func() {
 		if before == 0 {
-			start = time.Now() // the loop's first
+			start = time.Now() // first operation
 		}
 		operation()
 		now := time.Since(start)
@@ -89,7 +89,7 @@ func BenchmarkLatencySlabClose(b *testing.B) {
 	})
 }
 
-// TestLatencies: a quantile is within a 32nd of the operation that it is of.
+// TestLatencies checks that a quantile is at most 1/32 too low.
 func TestLatencies(t *testing.T) {
 	var seen latencies
 	for i := 1; i <= 100_000; i++ {
@@ -98,10 +98,10 @@ func TestLatencies(t *testing.T) {
 	for _, part := range []float64{0.0001, 0.01, 0.5, 0.99, 0.999} {
 		got, want := seen.quantile(part), part*100_000
 		if got > want+1 || got < want*31/32 {
-			t.Errorf("quantile %v is %v, want %v", part, got, want)
+			t.Errorf("quantile %v is %v, want about %v", part, got, want)
 		}
 	}
 	if seen.most != 100_000 {
-		t.Errorf("the longest is %v", seen.most)
+		t.Errorf("the maximum is %v, want 100µs", seen.most)
 	}
 }

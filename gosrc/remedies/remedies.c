@@ -8,15 +8,15 @@
 
 enum {
 	BLOCK = 100, /* bytes, as in package cstr */
-	AHEAD = 8,   /* blocks whose memory is asked for before they are freed */
+	AHEAD = 8,   /* prefetch distance, in blocks */
 };
 
 /* The first word of a block says whether it is allocated, as in package cstr. */
 static const uint64_t LIVE = 0x6c6976656c697665, DEAD = 0x6465616464656164;
 
-/* One heap for all threads, as with MALLOC_ARENA_MAX=1. Go moves its work between
- * threads, and glibc gives each a heap of its own: what one has allocated and
- * another frees is dear. */
+/* One heap for all threads, as with MALLOC_ARENA_MAX=1. By default, glibc gives each
+ * thread its own heap. Go moves work between threads, and a free by another thread than
+ * the one that allocated is expensive. */
 #ifdef M_ARENA_MAX
 __attribute__((constructor)) static void one_heap(void)
 {
@@ -24,14 +24,14 @@ __attribute__((constructor)) static void one_heap(void)
 }
 #endif
 
-/* Shared by all threads, and added to once a call. */
+/* Shared by all threads, and updated once per call. */
 static struct remedies_counts counts;
 
 #define ADD(field, n) __atomic_fetch_add(&counts.field, (n), __ATOMIC_RELAXED)
 
-/* The heap's own lock is taken for every block: threads that free and allocate many at a
- * time hand it to and fro between their caches, which costs more than what it guards. So
- * they take turns, each with all that it has. */
+/* The heap takes its own lock for every block. If threads free and allocate many blocks at
+ * the same time, the lock moves between their caches, which costs more than the work that
+ * it protects. So a thread holds this mutex for its whole batch. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 void remedies_exchange(uintptr_t *dead, size_t n_dead, uintptr_t *fresh, size_t n_fresh,
@@ -42,7 +42,7 @@ void remedies_exchange(uintptr_t *dead, size_t n_dead, uintptr_t *fresh, size_t 
 	if (in_turn)
 		pthread_mutex_lock(&turn);
 	for (size_t i = 0; i < n_dead; i++) {
-		/* What has been dead for long is no longer in the caches. */
+		/* Blocks that have been dead for long are no longer in the caches. */
 		if (i + AHEAD < n_dead) {
 			__builtin_prefetch((char *)dead[i + AHEAD] - 16, 1);
 			__builtin_prefetch((char *)dead[i + AHEAD] + BLOCK, 1);

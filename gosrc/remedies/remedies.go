@@ -1,8 +1,8 @@
-// Package remedies frees C blocks in the ways that are said to be cheaper than a
-// finalizer or a cleanup for each: with slabs (package slab), in batches by hand,
-// closed by hand with a net below, with handles that lie further apart or are
-// handed out last first, by a registry of weak pointers, by using blocks again, and
-// without C memory.
+// Package remedies frees C blocks in ways that are said to be cheaper than a finalizer or a
+// cleanup for each: slabs (package slab), manual frees in batches, a manual Close with a
+// finalizer or cleanup as a safety net, handles that are further apart or handed out in
+// descending order of address, a registry of weak pointers, reuse of blocks, and no C memory
+// at all.
 //
 // It serves the claims X6 to X8 and L6.
 package remedies
@@ -20,19 +20,19 @@ import (
 	"gccost/meter"
 )
 
-// Exchange frees the blocks of dead and puts new ones into fresh, in one call of C.
-// A caller lets no other into the C heap meanwhile, unless it is crowded: then all are in
-// it at once, each for every block anew.
+// Exchange frees the blocks of dead and puts new ones into fresh, in one call into C. Callers
+// take turns, each holding a lock for its whole call. If crowded is true, Exchange does not
+// take that lock, and callers compete for the C heap's own lock for each block.
 func Exchange(dead, fresh []uintptr, crowded bool) {
 	var inTurn C.int
 	if !crowded {
 		inTurn = 1
 	}
-	// The C side aborts where memory is out, as package cstr does.
+	// If memory runs out, the C side aborts, as in package cstr.
 	C.remedies_exchange(first(dead), C.size_t(len(dead)), first(fresh), C.size_t(len(fresh)), inTurn)
 }
 
-// Blocks are what a pool of C blocks needs.
+// Blocks provides the functions of a pool of C blocks.
 type Blocks struct{ Crowded bool }
 
 // Free frees blocks.
@@ -57,7 +57,7 @@ func first(words []uintptr) *C.uintptr_t {
 // blockBytes is the size of a block on the C side.
 const blockBytes = 100
 
-// Touch has C write to a block that it did not allocate.
+// Touch calls C to write to a block of Go memory.
 func Touch(block *[blockBytes]byte) { C.remedies_touch(unsafe.Pointer(block)) }
 
 // Allocate returns one block, to be freed by [Free].
@@ -66,8 +66,8 @@ func Allocate() uintptr { return uintptr(C.remedies_allocate()) }
 // Free frees one block.
 func Free(block uintptr) { C.remedies_free(C.uintptr_t(block)) }
 
-// Reusing calls C only for more blocks than were freed: what is freed is handed out
-// again. That suits blocks which need no new start.
+// Reusing hands freed blocks out again, and calls C only if there are too few. This suits
+// blocks that need no initialization.
 type Reusing struct {
 	mu   sync.Mutex
 	kept []uintptr
@@ -96,7 +96,7 @@ func (r *Reusing) Make(fresh []uintptr) error {
 	return nil
 }
 
-// Flush frees the blocks that are kept.
+// Flush frees the kept blocks.
 func (r *Reusing) Flush() {
 	r.mu.Lock()
 	Exchange(r.kept, nil, false)
@@ -104,26 +104,26 @@ func (r *Reusing) Flush() {
 	r.mu.Unlock()
 }
 
-// Finalized is a handle that is closed by hand, with a finalizer as its net.
+// Finalized is a handle with a manual Close, and a finalizer as a safety net.
 type Finalized struct {
 	block uintptr
-	_     *byte // a pointer, so that the tiny allocator does not batch it
+	_     *byte // the tiny allocator does not batch objects with pointers
 }
 
-// NewFinalized returns a handle on a new block.
+// NewFinalized returns a handle of a new block.
 func NewFinalized() *Finalized {
 	h := &Finalized{block: Allocate()}
 	runtime.SetFinalizer(h, func(h *Finalized) { Free(h.block) })
 	return h
 }
 
-// Close frees the block now, and takes the net away.
+// Close frees the block and clears the finalizer.
 func (h *Finalized) Close() {
 	runtime.SetFinalizer(h, nil)
 	Free(h.block)
 }
 
-// Count returns what the C side has allocated and freed so far.
+// Count returns the numbers of blocks that the C side has allocated and freed so far.
 func Count() meter.Blocks {
 	n := C.remedies_count()
 	return meter.Blocks{Allocated: int64(n.allocated), Freed: int64(n.freed), Misfreed: int64(n.misfreed)}

@@ -16,8 +16,8 @@ import (
 	"gccost/parallel"
 )
 
-// TestMain shortens what testing.Benchmark runs for the tests below; a -bench
-// run keeps the benchtime it was given.
+// TestMain sets a short benchtime for the benchmarks that tests run. A -bench run keeps its
+// own benchtime.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.Lookup("test.bench").Value.String() == "" {
@@ -28,19 +28,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// pool is a pool of blocks, and handle a handle of one.
+// A pool holds C blocks; a handle refers to one of them.
 type (
 	pool   = slab.Pool[uintptr]
 	handle = slab.Handle[uintptr]
 )
 
-// newPool returns a pool with slabs of so many handles.
+// newPool returns a pool whose slabs have the given number of handles.
 func newPool(handles int) *pool {
 	return &pool{Free: Blocks{}.Free, Make: Blocks{}.Make, Handles: handles}
 }
 
-// flushed counts blocks for the meter. Its drain, from the third call on, flushes
-// the pool, for a block that waits for others is not freed yet.
+// flushed returns a function that counts blocks for the meter. From the third call on, which
+// is the meter's drain, it flushes the pool first, so that no block waits for others.
 func flushed(p *pool) func() meter.Blocks {
 	calls := 0
 	return func() meter.Blocks {
@@ -51,8 +51,8 @@ func flushed(p *pool) func() meter.Blocks {
 	}
 }
 
-// settle waits until what went before has freed its blocks. A benchmark is called
-// with one operation first, and the pool of that call would be freed in the next.
+// settle waits until earlier benchmarks have freed their blocks. Package testing first calls
+// a benchmark with one operation, and the pool of that call must not be freed in the next.
 func settle() {
 	for i := 0; i < 100; i++ {
 		if now := Count(); now.Allocated == now.Freed {
@@ -71,10 +71,10 @@ func get(b *testing.B, p *pool) handle {
 	return h
 }
 
-// slabSizes are how many handles share a slab.
+// slabSizes are the numbers of handles per slab.
 var slabSizes = []int{8, 64, 256}
 
-// overSlabs runs a benchmark with slabs of several sizes.
+// overSlabs runs a benchmark for each of slabSizes.
 func overSlabs(b *testing.B, bench func(*testing.B, *pool)) {
 	for _, handles := range slabSizes {
 		handles := handles
@@ -82,15 +82,15 @@ func overSlabs(b *testing.B, bench func(*testing.B, *pool)) {
 	}
 }
 
-// batched is how many blocks BenchmarkBatch has in a call of C.
-const batched = 256
+// batchSize is the number of blocks that BenchmarkBatch passes in a call into C.
+const batchSize = 256
 
-// BenchmarkBatch allocates and frees by hand, 256 at a time: what is left of the
-// cost when nothing is automatic and calls into C are shared.
+// BenchmarkBatch allocates and manually frees 256 blocks at a time. It shows the cost that
+// is left without any automatic mechanism and with shared calls into C.
 func BenchmarkBatch(b *testing.B) {
-	var blocks [batched]uintptr
+	var blocks [batchSize]uintptr
 	m := meter.Start(b, Count)
-	for n := m.Slice(); n > 0; n = m.Slice() { // whole batches, but for the last
+	for n := m.Slice(); n > 0; n = m.Slice() { // whole batches, except in the last slice
 		for left := n; left > 0; left -= len(blocks) {
 			batch := blocks[:]
 			if left < len(batch) {
@@ -103,21 +103,23 @@ func BenchmarkBatch(b *testing.B) {
 	m.Stop()
 }
 
-// pieces is how a loop of n operations is divided: next returns how many operations
-// the next piece has, 0 at the end.
+// pieces divides a loop of n operations: next returns the number of operations in the next
+// piece, or 0 at the end.
 type pieces func(m *meter.Meter, n int) (next func() int)
 
-// sliced is for operations that allocate nothing on the Go heap.
+// sliced divides a loop into slices. It is for operations that allocate nothing on the Go
+// heap.
 func sliced(m *meter.Meter, _ int) func() int { return m.Slice }
 
-// parted is for operations that do: parts with a reference before each.
+// parted divides a loop into parts and measures a reference before each. It is for
+// operations that allocate on the Go heap.
 func parted(m *meter.Meter, _ int) func() int {
 	return func() int { return m.Part(manual) }
 }
 
-// manual is the reference: that of package cstr, for the counters of this package are
-// shared by all threads, so that its own manual free would wait for those that finalizers
-// do. Its block comes from the one C heap of the process, and goes back at once.
+// manual is the reference: the manual free of package cstr. All threads share the counters
+// of this package, so its own manual free would contend with the frees of finalizers. Blocks
+// of package cstr come from the same C heap, and are freed immediately.
 func manual(n int) {
 	for i := 0; i < n; i++ {
 		p := cstr.Allocate()
@@ -125,7 +127,7 @@ func manual(n int) {
 	}
 }
 
-// withReference counts the reference's blocks too, as [meter.Meter.Part] wants.
+// withReference adds the blocks of the reference to a count, as [meter.Meter.Part] requires.
 func withReference(count func() meter.Blocks) func() meter.Blocks {
 	return func() meter.Blocks {
 		n, reference := count(), cstr.Count()
@@ -136,7 +138,8 @@ func withReference(count func() meter.Blocks) func() meter.Blocks {
 	}
 }
 
-// whole is for such operations without a reference: one piece.
+// whole makes the loop a single piece. It is for operations that allocate on the Go heap and
+// have no reference.
 func whole(_ *meter.Meter, n int) func() int {
 	return func() int {
 		piece := n
@@ -145,25 +148,25 @@ func whole(_ *meter.Meter, n int) func() int {
 	}
 }
 
-// loop measures an operation that allocates on the Go heap, as loopIn does.
+// loop is loopIn for an operation that allocates on the Go heap.
 func loop(b *testing.B, count func() meter.Blocks, operation func()) {
 	loopIn(parted, b, withReference(count), operation)
 }
 
-// A look is how many blocks are held at a time.
-type look struct {
+// An observation is the number of blocks held at some time.
+type observation struct {
 	held int64
 	at   time.Duration // since the loop began
 }
 
-// loopIn measures an operation, and reports how many blocks are held meanwhile:
-// c-held-peak and c-held-mean, and up to 48 looks in order, c-held-00 at c-held-00-ms
-// and so on. What is held on average over what is freed in a second is how long a block
-// waits to be freed.
+// loopIn measures an operation and reports the number of blocks held meanwhile: c-held-peak,
+// c-held-mean, and up to 48 observations in order, c-held-00 at c-held-00-ms and so on. The
+// mean divided by the number of blocks freed per second is the mean time that a block waits
+// to be freed.
 func loopIn(pieces pieces, b *testing.B, count func() meter.Blocks, operation func()) {
 	const every = 1 << 14
-	var peak, sum, looks int64
-	var shown [48]look
+	var peak, sum, observations int64
+	var shown [48]observation
 	apart := int64(b.N/every/len(shown) + 1)
 	settle()
 	start := Count()
@@ -175,10 +178,10 @@ func loopIn(pieces pieces, b *testing.B, count func() meter.Blocks, operation fu
 			if i%every == every-1 {
 				now := Count()
 				held := (now.Allocated - now.Freed) - (start.Allocated - start.Freed)
-				if looks%apart == 0 {
-					shown[looks/apart] = look{held, time.Since(began)}
+				if observations%apart == 0 {
+					shown[observations/apart] = observation{held, time.Since(began)}
 				}
-				sum, looks = sum+held, looks+1
+				sum, observations = sum+held, observations+1
 				if held > peak {
 					peak = held
 				}
@@ -187,11 +190,11 @@ func loopIn(pieces pieces, b *testing.B, count func() meter.Blocks, operation fu
 		}
 	}
 	m.Stop()
-	if looks > 0 {
+	if observations > 0 {
 		b.ReportMetric(float64(peak), "c-held-peak")
-		b.ReportMetric(float64(sum)/float64(looks), "c-held-mean")
+		b.ReportMetric(float64(sum)/float64(observations), "c-held-mean")
 	}
-	for i := int64(0); i*apart < looks; i++ {
+	for i := int64(0); i*apart < observations; i++ {
 		unit := fmt.Sprintf("c-held-%02d", i)
 		b.ReportMetric(float64(shown[i].held), unit)
 		b.ReportMetric(float64(shown[i].at.Microseconds())/1000, unit+"-ms")
@@ -200,18 +203,18 @@ func loopIn(pieces pieces, b *testing.B, count func() meter.Blocks, operation fu
 
 func dropped(b *testing.B, p *pool) { loop(b, flushed(p), func() { get(b, p) }) }
 
-// BenchmarkSlab drops every handle: all blocks are freed by way of the slabs' finalizers.
+// BenchmarkSlab drops every handle, so the slabs' finalizers free all blocks.
 func BenchmarkSlab(b *testing.B) { overSlabs(b, dropped) }
 
-// BenchmarkManual calls C to make each block, and to free it.
+// BenchmarkManual calls C to allocate each block, and to free it.
 func BenchmarkManual(b *testing.B) { loopIn(sliced, b, Count, func() { Free(Allocate()) }) }
 
-// BenchmarkAdopted calls C to make each block, has a pool adopt it, and drops the handle.
+// BenchmarkAdopted calls C to allocate each block, lets a pool adopt it, and drops the handle.
 func BenchmarkAdopted(b *testing.B) {
 	overSlabs(b, func(b *testing.B, p *pool) { loop(b, flushed(p), func() { p.Adopt(Allocate()) }) })
 }
 
-// BenchmarkAdoptedClose does the same, and closes the handle.
+// BenchmarkAdoptedClose is [BenchmarkAdopted], but closes the handle.
 func BenchmarkAdoptedClose(b *testing.B) {
 	overSlabs(b, func(b *testing.B, p *pool) {
 		loop(b, flushed(p), func() {
@@ -222,10 +225,11 @@ func BenchmarkAdoptedClose(b *testing.B) {
 	})
 }
 
-// BenchmarkParallelSlab has goroutines share the work, and drop every handle.
+// BenchmarkParallelSlab divides the work among goroutines, which drop every handle.
 func BenchmarkParallelSlab(b *testing.B) { shared(b, Blocks{}) }
 
-// BenchmarkParallelSlabCrowded is the same with all of them in the C heap at once.
+// BenchmarkParallelSlabCrowded is [BenchmarkParallelSlab] with all goroutines in the C heap
+// at the same time.
 func BenchmarkParallelSlabCrowded(b *testing.B) { shared(b, Blocks{Crowded: true}) }
 
 func shared(b *testing.B, blocks Blocks) {
@@ -245,7 +249,7 @@ func shared(b *testing.B, blocks Blocks) {
 	}
 }
 
-// BenchmarkSlabUnseen is BenchmarkSlab where the collector knows nothing of the blocks.
+// BenchmarkSlabUnseen is [BenchmarkSlab] with a collector that does not account for blocks.
 func BenchmarkSlabUnseen(b *testing.B) {
 	overSlabs(b, func(b *testing.B, p *pool) {
 		p.Bytes = -1
@@ -253,7 +257,7 @@ func BenchmarkSlabUnseen(b *testing.B) {
 	})
 }
 
-// BenchmarkReuse drops every handle; the blocks are used again, not freed.
+// BenchmarkReuse drops every handle. The blocks are reused, not freed.
 func BenchmarkReuse(b *testing.B) {
 	var blocks Reusing
 	p := &pool{Free: blocks.Free, Make: blocks.Make}
@@ -277,10 +281,10 @@ func closed(b *testing.B, p *pool) {
 	})
 }
 
-// BenchmarkSlabClose closes every handle: the slab's finalizer is a net only.
+// BenchmarkSlabClose closes every handle. The slab's finalizer is only a safety net.
 func BenchmarkSlabClose(b *testing.B) { overSlabs(b, closed) }
 
-// BenchmarkSlabCloseAtOnce is the same where each Close calls C.
+// BenchmarkSlabCloseAtOnce is [BenchmarkSlabClose] with a call into C in each Close.
 func BenchmarkSlabCloseAtOnce(b *testing.B) {
 	overSlabs(b, func(b *testing.B, p *pool) {
 		p.AtOnce = true
@@ -288,8 +292,8 @@ func BenchmarkSlabCloseAtOnce(b *testing.B) {
 	})
 }
 
-// BenchmarkSlabSurvivors drops all handles but every hundredth, and reports how
-// many blocks each of those holds once the rest is collected.
+// BenchmarkSlabSurvivors drops all handles but every hundredth. It reports the number of
+// blocks held for each surviving handle after the others are collected.
 func BenchmarkSlabSurvivors(b *testing.B) {
 	overSlabs(b, func(b *testing.B, p *pool) {
 		settle()
@@ -313,8 +317,8 @@ func BenchmarkSlabSurvivors(b *testing.B) {
 	})
 }
 
-// onHeap runs a benchmark beside so many MB of live Go memory, which every collection
-// must mark: on an empty heap collections are cheap.
+// onHeap runs a benchmark with 0, 100 and 1000 MB of live Go memory, which every collection
+// must mark: on an empty heap, collections are cheap.
 func onHeap(b *testing.B, bench func(*testing.B)) {
 	type node struct {
 		next *node
@@ -325,7 +329,7 @@ func onHeap(b *testing.B, bench func(*testing.B)) {
 		b.Run(fmt.Sprintf("mb=%d", mb), func(b *testing.B) {
 			nodes := mb * 1_000_000 / 64
 			if nodes > 1000*b.N {
-				nodes = 1000 * b.N // the try of one operation that goes before needs no more
+				nodes = 1000 * b.N // the first run, with one operation, needs no more
 			}
 			var list *node
 			for i := 0; i < nodes; i++ {
@@ -337,8 +341,8 @@ func onHeap(b *testing.B, bench func(*testing.B)) {
 	}
 }
 
-// BenchmarkOneHeapFinalizer gives each object a finalizer, as package cstr does, on the
-// one C heap that all remedies use: what they gain by that heap is no merit of theirs.
+// BenchmarkOneHeapFinalizer sets a finalizer on each object, as package cstr does, but with
+// the single C heap that all remedies use. This excludes what they gain from that heap.
 func BenchmarkOneHeapFinalizer(b *testing.B) { loop(b, Count, func() { NewFinalized() }) }
 
 func BenchmarkHeapSlab(b *testing.B) {
@@ -359,15 +363,15 @@ func overLives[T any](b *testing.B, pieces pieces, open func() T, close func(T))
 	}
 }
 
-// replace holds so many handles at once, and closes one at random in each
-// operation, to put a new one in its place. It returns those that it holds at the end.
+// replace keeps live handles. Each operation closes a random one and replaces it with a new
+// one. replace returns the handles that it keeps at the end.
 //
-// No blocks are counted: every operation frees one and allocates one, and which
-// of those that were there before go with a slab is not its doing.
+// It does not count blocks: every operation frees one and allocates one, but which of the
+// earlier blocks are freed with a slab does not depend on the operations.
 func replace[T any](b *testing.B, live int, pieces pieces, open func() T, close func(T)) []T {
 	chance := rand.New(rand.NewSource(1))
 	if live > 100*b.N {
-		live = 100 * b.N // the try of one operation that goes before would leave as many
+		live = 100 * b.N // the first run, with one operation, would leave all live handles
 	}
 	handles := make([]T, live)
 	for i := range handles {
@@ -400,17 +404,18 @@ func BenchmarkLiveSlab(b *testing.B) {
 	})
 }
 
-// closers make a handle and close it.
+// closers each make a handle and close it.
 var closers = map[string]func(){
 	"manual":    func() { Free(Allocate()) },
 	"finalizer": func() { NewFinalized().Close() },
 }
 
-// tolerance is how many blocks may stay unfreed after a drain: slabs that stand on
-// a stack or are being handed out, and what stock Go leaves for a later cycle.
+// tolerance is the number of blocks that may stay unfreed after a drain: those of slabs that
+// a stack refers to or that are being handed out, and those that stock Go leaves for a later
+// cycle.
 const tolerance = 4 * 256
 
-// TestConservation: every block is freed once, whichever way.
+// TestConservation checks that each remedy frees every block once.
 func TestConservation(t *testing.T) {
 	crowded := Blocks{Crowded: true}
 	for name, benchmark := range map[string]func(*testing.B){
@@ -426,26 +431,26 @@ func TestConservation(t *testing.T) {
 		},
 	} {
 		r := testing.Benchmark(benchmark)
-		// A slab's blocks are allocated together, so the last has some to spare.
+		// The blocks of a slab are allocated together, so some may be left over.
 		if got := int(r.Extra["c-allocated"]); got < r.N || got > r.N+tolerance {
-			t.Errorf("%s: %d C blocks in %d operations", name, got, r.N)
+			t.Errorf("%s: %d C blocks allocated in %d operations", name, got, r.N)
 		}
 		if got := r.Extra["c-misfreed"]; got != 0 {
 			t.Errorf("%s: %v blocks were freed twice", name, got)
 		}
-		// Fewer than before: of another call's.
+		// A negative number means that blocks of an earlier run were freed.
 		if got := r.Extra["c-unfreed-drained"]; got < 0 || got > tolerance {
-			t.Errorf("%s: %v blocks are held after the drain", name, got)
+			t.Errorf("%s: %v blocks are not freed after the drain", name, got)
 		}
 	}
 }
 
-// TestStationary: what is timed in slices allocates nothing on the Go heap in its loop,
-// and the variants it is compared with, which do, are not timed so.
+// TestStationary checks that variants timed in slices allocate nothing on the Go heap in
+// their loops, and that the variants that do allocate are not timed in slices.
 func TestStationary(t *testing.T) {
 	liveManual := func(b *testing.B) {
 		for _, block := range replace(b, 1000, sliced, Allocate, Free) {
-			Free(block) // else settle would wait for it
+			Free(block) // otherwise settle would wait for it
 		}
 	}
 	for name, c := range map[string]struct {
@@ -459,22 +464,23 @@ func TestStationary(t *testing.T) {
 		"LiveManual":       {liveManual, true, false},
 		"LiveFinalizer":    {func(b *testing.B) { replace(b, 1000, whole, NewFinalized, (*Finalized).Close) }, false, false},
 	} {
-		settle() // finalizers that run meanwhile allocate
+		settle() // so that no finalizers run, which would allocate
 		r := testing.Benchmark(c.benchmark)
 		slices := r.Extra["slices"]
 		if (slices > 0) != c.stationary {
-			t.Errorf("%s: %v slices, want some: %v", name, slices, c.stationary)
+			t.Errorf("%s: %v slices, want any: %v", name, slices, c.stationary)
 		}
 		if reference := r.Extra["reference-ns/op"]; (reference > 0) != c.reference {
-			t.Errorf("%s: a reference operation takes %v ns, want one: %v", name, reference, c.reference)
+			t.Errorf("%s: a reference operation takes %v ns, want a reference: %v", name, reference, c.reference)
 		}
-		if c.stationary && r.MemAllocs > uint64(r.N/batched/2) { // fewer than batches
+		if c.stationary && r.MemAllocs > uint64(r.N/batchSize/2) { // fewer than one per batch
 			t.Errorf("%s: %d Go allocations in %d operations, want none in the loop", name, r.MemAllocs, r.N)
 		}
 	}
 }
 
-// TestLooks: they are in order, and no more are held than were allocated by then.
+// TestLooks checks that observations are in order, and that none shows more blocks than had
+// been allocated by then.
 func TestLooks(t *testing.T) {
 	r := testing.Benchmark(func(b *testing.B) { dropped(b, newPool(64)) })
 	before := -1.0
@@ -482,16 +488,16 @@ func TestLooks(t *testing.T) {
 		unit := fmt.Sprintf("c-held-%02d", i)
 		held, at := r.Extra[unit], r.Extra[unit+"-ms"]
 		if most := float64((i+1)<<14 + tolerance); held <= 0 || held > most || at <= before {
-			t.Errorf("look %d: %v blocks after %v ms, the one before after %v ms", i, held, at, before)
+			t.Errorf("observation %d: %v blocks after %v ms, the previous one after %v ms", i, held, at, before)
 		}
 		before = at
 	}
 }
 
-// TestSlicesHoldWholeBatches: else a slice would have more calls of C than others.
+// TestSlicesHoldWholeBatches checks that all slices have the same number of calls into C.
 func TestSlicesHoldWholeBatches(t *testing.T) {
-	if rest := meter.SliceOperations % batched; rest != 0 {
-		t.Errorf("a slice ends with a batch of %d blocks of %d", rest, batched)
+	if rest := meter.SliceOperations % batchSize; rest != 0 {
+		t.Errorf("a slice ends with a batch of %d blocks, want %d", rest, batchSize)
 	}
 }
 
@@ -503,7 +509,7 @@ func TestClosersFreeAtOnce(t *testing.T) {
 		}
 		after := Count()
 		if allocated, freed := after.Allocated-before.Allocated, after.Freed-before.Freed; allocated != 1000 || freed != 1000 {
-			t.Errorf("%s: %d blocks allocated and %d freed of 1000", name, allocated, freed)
+			t.Errorf("%s: %d blocks allocated and %d freed, want 1000 each", name, allocated, freed)
 		}
 		if after.Misfreed != 0 {
 			t.Errorf("%s: %d blocks were freed twice", name, after.Misfreed)

@@ -10,32 +10,32 @@ import (
 	"weak"
 )
 
-// Stopped is a handle that is closed by hand, with a cleanup as its net, which
-// Close takes away. Most would take it for the cheap way.
+// Stopped is a handle with a manual Close, and a cleanup as a safety net, which Close stops.
+// It looks like the cheap way.
 type Stopped struct {
 	block   uintptr
 	cleanup runtime.Cleanup
 }
 
-// NewStopped returns a handle on a new block.
+// NewStopped returns a handle of a new block.
 func NewStopped() *Stopped {
 	h := &Stopped{block: Allocate()}
 	h.cleanup = runtime.AddCleanup(h, Free, h.block)
 	return h
 }
 
-// Close frees the block now, and takes the net away.
+// Close frees the block and stops the cleanup.
 func (h *Stopped) Close() {
 	h.cleanup.Stop()
 	Free(h.block)
-	runtime.KeepAlive(h) // else the cleanup might have freed the block already
+	runtime.KeepAlive(h) // otherwise the cleanup might run first and free the block
 }
 
-// Padded is a handle of a cache line, so that fewer share a span.
+// Padded is a handle as large as a cache line, so that fewer handles share a span.
 type Padded struct {
 	block uintptr
 	_     [6]uintptr
-	_     *byte // a pointer, as small handles have one
+	_     *byte // a pointer, as in small
 }
 
 // NewPadded returns a handle whose cleanup frees its block.
@@ -45,47 +45,46 @@ func NewPadded() *Padded {
 	return h
 }
 
-// A small handle is as small as can be: the block's address stands with its cleanup.
+// small is the smallest handle: the argument of its cleanup holds the block's address.
 type small struct{ _ *byte }
 
-// LastFirst hands out handles that were allocated ahead, the last one of a span
-// first: each cleanup is then linked in at the head of its span's list, as long as
-// Go allocates in ascending order, which nothing promises. Every handle is still
-// collected by itself; only the calls of C are shared by many blocks. It is not safe
-// for use by several goroutines.
+// LastFirst allocates the handles of a span in advance and hands out the last one first.
+// Each cleanup is then inserted at the head of its span's list, as long as Go allocates in
+// ascending order, which it does not guarantee. The collector frees each handle separately;
+// only calls into C are shared by several blocks. LastFirst is not safe for concurrent use.
 type LastFirst struct {
-	ahead       []*small  // of one span
-	next        *small    // the first of the next
-	freed       []uintptr // blocks to be freed by the next call of C
-	fresh, room []uintptr // blocks for handles, and the memory that they stand in
+	ahead       []*small  // handles of one span, not yet handed out
+	next        *small    // first handle of the next span
+	freed       []uintptr // blocks to be freed by the next call into C
+	fresh, room []uintptr // blocks for handles, and the buffer that holds them
 	dead        *waiting
-	drop        func(uintptr) // dead.add, made once
+	drop        func(uintptr) // dead.add, evaluated once
 }
 
-// waiting are the blocks of handles that are gone.
+// waiting holds the blocks of collected handles.
 type waiting struct {
 	mu     sync.Mutex
 	blocks []uintptr
 }
 
-// together is how many blocks are allocated in one call of C.
+// together is the number of blocks allocated in one call into C.
 const together = 64
 
-// NewLastFirst returns one that has no handles yet.
+// NewLastFirst returns a LastFirst without handles.
 func NewLastFirst() *LastFirst {
 	dead := new(waiting)
 	return &LastFirst{room: make([]uintptr, together), dead: dead, drop: dead.add}
 }
 
-// add takes a block that nobody uses any more. It is called by cleanups, which leave
-// it to the next allocation to free it: that keeps the blocks in one CPU's caches.
+// add adds the block of a collected handle. Cleanups call it instead of freeing the block,
+// and the next allocation frees it: this keeps the blocks in one CPU's caches.
 func (w *waiting) add(block uintptr) {
 	w.mu.Lock()
 	w.blocks = append(w.blocks, block)
 	w.mu.Unlock()
 }
 
-// take moves up to so many blocks to a list.
+// take moves up to most blocks to a list.
 func (w *waiting) take(most int, to []uintptr) []uintptr {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,13 +99,13 @@ const spanBytes = 8 << 10
 
 func span(h *small) uintptr { return uintptr(unsafe.Pointer(h)) / spanBytes }
 
-// Get returns a handle whose cleanup frees its block, and the block.
+// Get returns a handle and its block, which is freed after the handle was collected.
 func (l *LastFirst) Get() (any, uintptr) {
 	if len(l.ahead) == 0 {
 		l.fill()
 	}
 	if len(l.fresh) == 0 {
-		// Twice as many as are allocated, so that what waits becomes fewer.
+		// Free twice as many as are allocated, so that the number of waiting blocks falls.
 		l.freed = l.dead.take(2*together, l.freed[:0])
 		clear(l.room)
 		Exchange(l.freed, l.room, false)
@@ -122,7 +121,7 @@ func (l *LastFirst) Get() (any, uintptr) {
 	return h, block
 }
 
-// Flush frees the blocks that wait for the next allocation, or for a handle.
+// Flush frees the blocks of collected handles and the blocks that have no handle yet.
 func (l *LastFirst) Flush() {
 	l.freed = append(l.dead.take(math.MaxInt, l.freed[:0]), l.fresh...)
 	l.fresh = nil
@@ -140,8 +139,8 @@ func (l *LastFirst) fill() {
 	l.next = h
 }
 
-// Registry frees the blocks of handles that are gone whenever it has grown by
-// half since it was swept last. It is not safe for use by several goroutines.
+// Registry frees the blocks of collected handles whenever it has grown by half since its
+// last sweep. It is not safe for concurrent use.
 type Registry struct {
 	entries []entry
 	sweepAt int
@@ -152,10 +151,11 @@ type entry struct {
 	block  uintptr
 }
 
-// leastSweep is how many entries a registry has at least when it is swept.
+// leastSweep is the minimum number of entries at which Get sweeps.
 const leastSweep = 1 << 16
 
-// Get returns a handle, and the block that is freed once it is gone.
+// Get returns a handle and its block, which a later sweep frees after the handle was
+// collected.
 func (r *Registry) Get() (any, uintptr) {
 	if len(r.entries) >= max(r.sweepAt, leastSweep) {
 		r.Sweep()
@@ -165,7 +165,7 @@ func (r *Registry) Get() (any, uintptr) {
 	return h, block
 }
 
-// Sweep frees the blocks of handles that are gone.
+// Sweep frees the blocks of collected handles.
 func (r *Registry) Sweep() {
 	var dead []uintptr
 	kept := r.entries[:0]
@@ -181,7 +181,7 @@ func (r *Registry) Sweep() {
 	Exchange(dead, nil, false)
 }
 
-// Pinned calls C with Go memory in place of a block: there is nothing to free.
+// Pinned calls C with pinned Go memory instead of a C block, so there is nothing to free.
 func Pinned() *[blockBytes]byte {
 	block := new([blockBytes]byte)
 	var pinner runtime.Pinner

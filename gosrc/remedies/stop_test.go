@@ -12,10 +12,11 @@ func init() { closers["cleanup"] = func() { NewStopped().Close() } }
 
 func BenchmarkLiveCleanup(b *testing.B) { overLives(b, whole, NewStopped, (*Stopped).Close) }
 
-// BenchmarkStop closes every handle at once, and takes its cleanup away.
+// BenchmarkStop closes every handle immediately, which stops its cleanup.
 func BenchmarkStop(b *testing.B) { loop(b, Count, func() { NewStopped().Close() }) }
 
-// BenchmarkOneHeapCleanup gives each object a cleanup, on the one C heap.
+// BenchmarkOneHeapCleanup adds a cleanup to each handle and drops it; see
+// [BenchmarkOneHeapFinalizer].
 func BenchmarkOneHeapCleanup(b *testing.B) { loop(b, Count, func() { NewStopped() }) }
 
 func BenchmarkPadded(b *testing.B) { loop(b, Count, func() { NewPadded() }) }
@@ -47,14 +48,14 @@ func BenchmarkRegistry(b *testing.B) {
 
 func BenchmarkPinned(b *testing.B) { loop(b, Count, func() { Pinned() }) }
 
-// TestConservationOfCleanups: every block is freed once, whichever way.
+// TestConservationOfCleanups checks that each remedy frees every block once.
 func TestConservationOfCleanups(t *testing.T) {
 	for name, benchmark := range map[string]func(*testing.B){
 		"Stop": BenchmarkStop, "Padded": BenchmarkPadded, "LastFirst": BenchmarkLastFirst,
 		"Registry": BenchmarkRegistry,
 	} {
 		r := testing.Benchmark(benchmark)
-		// LastFirst allocates several together, so there may be some to spare.
+		// LastFirst allocates in batches, so some blocks may be left over.
 		if got := int(r.Extra["c-allocated"]); got < r.N || got >= r.N+together {
 			t.Errorf("%s: %d C blocks in %d operations", name, got, r.N)
 		}
@@ -62,7 +63,7 @@ func TestConservationOfCleanups(t *testing.T) {
 			t.Errorf("%s: %v blocks were freed twice", name, got)
 		}
 		if got := r.Extra["c-unfreed-drained"]; got > 8 {
-			t.Errorf("%s: %v blocks are held after the drain", name, got)
+			t.Errorf("%s: %v blocks are not freed after the drain", name, got)
 		}
 	}
 }

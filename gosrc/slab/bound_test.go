@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestWhatWaitsIsBounded in bytes, also while no timer frees it, and again after a flush.
-func TestWhatWaitsIsBounded(t *testing.T) {
+// TestWaitingBytesAreBounded checks the limit on the bytes that wait to be freed, while no
+// timer frees them, before and after a Flush.
+func TestWaitingBytesAreBounded(t *testing.T) {
 	for bytes, want := range map[int]int{64 << 10: 1024, 1 << 20: 64, 1 << 27: 0} {
 		p := Pool[uintptr]{
 			Free:    func([]uintptr) error { return nil },
@@ -15,10 +16,10 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 			Bytes:   bytes,
 		}
 		core := p.start().core
-		core.ticks.Store(1) // as if Free blocked in one
-		core.bytes = 0      // the collector need not see so much
+		core.ticks.Store(1) // disables ticks, as if one was blocked in Free
+		core.bytes = 0      // do not allocate Go memory for the objects
 		most := 0
-		look := func() {
+		observe := func() {
 			core.mu.Lock()
 			n := core.waiting
 			core.mu.Unlock()
@@ -38,19 +39,19 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 				for i := 0; i < 5_000; i++ {
 					open = append(open, p.Adopt(uintptr(i)+1))
 				}
-				for i, h := range open { // a third is closed, the rest forgotten
+				for i, h := range open { // close a third, forget the rest
 					if i%3 == 0 {
 						h.Close()
 					}
 					if i%64 == 0 {
-						look()
+						observe()
 					}
 				}
 			}()
 			for i := 0; i < 10; i++ {
 				runtime.GC()
 				time.Sleep(5 * time.Millisecond)
-				look()
+				observe()
 			}
 			if most > want || most < want/4 {
 				t.Errorf("objects of %d bytes: %d wait in round %d", bytes, most, round)
@@ -60,13 +61,13 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 	}
 }
 
-// TestNewSlabsFreeMoreDeadOnes than there are of them, so that these become fewer, but not so
-// many that C has far more memory at hand than it needs. Flush frees the others.
-func TestNewSlabsFreeMoreDeadOnes(t *testing.T) {
+// TestNewSlabsFreeDeadSlabs checks that 16 new slabs free 17 dead ones, and that Flush frees
+// the rest. See freeSome for the reason.
+func TestNewSlabsFreeDeadSlabs(t *testing.T) {
 	calls := 0
 	p := Pool[uintptr]{Handles: 8, Bytes: -1, Free: func([]uintptr) error { calls++; return nil }}
 	core := p.start().core
-	core.ticks.Store(1) // as if Free blocked in one
+	core.ticks.Store(1) // disables ticks, as if one was blocked in Free
 	for i := 0; i < 8*1000; i++ {
 		p.Adopt(1)
 	}
@@ -74,7 +75,7 @@ func TestNewSlabsFreeMoreDeadOnes(t *testing.T) {
 		core.mu.Lock()
 		defer core.mu.Unlock()
 		if core.waiting != 8*len(core.dead) {
-			t.Fatalf("%d objects are said to wait, in %d slabs of 8", core.waiting, len(core.dead))
+			t.Fatalf("waiting is %d, but %d slabs of 8 wait", core.waiting, len(core.dead))
 		}
 		return len(core.dead)
 	}

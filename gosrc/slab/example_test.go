@@ -10,8 +10,8 @@ import (
 	"example.org/gccost/slab/internal/sample"
 )
 
-// A wrapper of a C library keeps a handle where it had the C pointer: see
-// internal/sample. Its users close what they like, and forget the rest.
+// A wrapper of a C library stores a handle instead of a C pointer: see internal/sample. Its
+// users may close objects or forget them.
 func Example() {
 	tree, err := sample.Parse("a tree of five words")
 	if err != nil {
@@ -24,7 +24,7 @@ func Example() {
 	for i := 0; i < 1000; i++ {
 		sample.Parse("forgotten")
 	}
-	for sample.Live() > 0 { // so that the example shows it; a program does not wait
+	for sample.Live() > 0 { // for the example's output only; a program need not wait
 		runtime.GC()
 	}
 	fmt.Println(sample.Live(), "trees live")

@@ -13,9 +13,9 @@ import (
 	"example.org/gccost/slab"
 )
 
-// TestABlockingFreeHoldsOneGoroutine of the pool's own, however long it takes, and what is
-// closed meanwhile is freed afterwards.
-func TestABlockingFreeHoldsOneGoroutine(t *testing.T) {
+// TestBlockedFreeHoldsOneGoroutine checks that a blocked Free blocks only one goroutine of
+// the pool, and that objects closed meanwhile are freed afterwards.
+func TestBlockedFreeHoldsOneGoroutine(t *testing.T) {
 	h := newHeap()
 	on := make(chan struct{})
 	var calls atomic.Int64
@@ -26,24 +26,24 @@ func TestABlockingFreeHoldsOneGoroutine(t *testing.T) {
 	}}
 	before := runtime.NumGoroutine()
 	for i := 0; i < 20; i++ {
-		if err := p.Adopt(h.next()).Close(); err != nil {
+		if err := p.Adopt(h.alloc()).Close(); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	time.Sleep(100 * time.Millisecond) // the last tick came and went
+	time.Sleep(100 * time.Millisecond) // until the last tick has fired
 	if n := runtime.NumGoroutine() - before; calls.Load() != 1 || n > 2 {
 		t.Errorf("%d goroutines are in %d calls of Free", n, calls.Load())
 	}
 	close(on)
-	if !soon(func() bool { return h.held() == 0 }) {
-		t.Errorf("%d closed objects are held for good", h.held())
+	if !eventually(func() bool { return h.held() == 0 }) {
+		t.Errorf("%d closed objects are never freed", h.held())
 	}
-	sound(t, h)
+	checkFrees(t, h)
 }
 
-// TestAFreeThatEndsItsGoroutineLosesNothingElse, as one that fails a test does.
-func TestAFreeThatEndsItsGoroutineLosesNothingElse(t *testing.T) {
+// TestGoexitInFreeLeaksNothingElse calls Goexit in Free, as t.Fatal does.
+func TestGoexitInFreeLeaksNothingElse(t *testing.T) {
 	h := newHeap()
 	var ended atomic.Bool
 	p := &slab.Pool[object]{Free: func(dead []object) error {
@@ -53,44 +53,44 @@ func TestAFreeThatEndsItsGoroutineLosesNothingElse(t *testing.T) {
 		}
 		return err
 	}}
-	const slabs = 64 // so many that they use more than one lane
+	const slabs = 64 // enough to use more than one lane
 	var open []handle
 	for i := 0; i < slabs*64; i++ {
-		open = append(open, p.Adopt(h.next()))
+		open = append(open, p.Adopt(h.alloc()))
 	}
 	for i := 0; i < len(open); i += 64 {
 		if err := open[i].Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !soon(func() bool { return h.held() == len(open)-slabs }) {
-		t.Errorf("%d of %d closed objects are held for good", h.held()-len(open)+slabs, slabs)
+	if !eventually(func() bool { return h.held() == len(open)-slabs }) {
+		t.Errorf("%d of %d closed objects are never freed", h.held()-len(open)+slabs, slabs)
 	}
 	runtime.KeepAlive(open)
 }
 
-// TestAPanicLosesNothing: what Make made before it is freed, and so is what is adopted in a
-// call whose Free of other objects panics.
-func TestAPanicLosesNothing(t *testing.T) {
+// TestPanicLeaksNothing panics in Make, which must free the objects made before, and in a
+// Free that Adopt calls, which must not leak the adopted object.
+func TestPanicLeaksNothing(t *testing.T) {
 	h := newHeap()
 	p := &slab.Pool[object]{Free: h.free, Make: func(fresh []object) error {
-		fresh[3] = h.next()
-		panic("so")
+		fresh[3] = h.alloc()
+		panic("in Make")
 	}}
 	func() {
 		defer func() { recover() }()
 		p.Get()
 	}()
 	if h.held() != 0 {
-		t.Error("what Make made is held")
+		t.Error("the object that Make made is never freed")
 	}
-	sound(t, h)
+	checkFrees(t, h)
 
 	h = newHeap()
 	p = &slab.Pool[object]{Handles: 8, Free: func(dead []object) error {
 		err := h.free(dead)
 		if strings.Contains(string(debug.Stack()), ").Adopt(") {
-			panic("so")
+			panic("in Free")
 		}
 		return err
 	}}
@@ -102,21 +102,21 @@ func TestAPanicLosesNothing(t *testing.T) {
 					panics++
 				}
 			}()
-			p.Adopt(h.next())
+			p.Adopt(h.alloc())
 		}()
 		if i%500 == 0 {
 			runtime.GC()
 		}
 	}
-	if left := settles(h, 0); left != 0 {
-		t.Errorf("%d objects are held for good after %d panics", left, panics)
+	if left := collectUntil(h, 0); left != 0 {
+		t.Errorf("%d objects are never freed after %d panics", left, panics)
 	}
-	sound(t, h)
+	checkFrees(t, h)
 }
 
-// TestCloseAtOnceKeepsTheOrder, and calls Free for no other object, so that Free may close
-// what it must not free before.
-func TestCloseAtOnceKeepsTheOrder(t *testing.T) {
+// TestCloseAtOnceFreesInOrder checks that Close frees only its own object, so that a program
+// can free objects in the order that the C library requires.
+func TestCloseAtOnceFreesInOrder(t *testing.T) {
 	var freed []object
 	p := &slab.Pool[object]{AtOnce: true, Handles: 8}
 	p.Free = func(dead []object) error {
@@ -132,13 +132,14 @@ func TestCloseAtOnceKeepsTheOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := 100 - i; len(freed) != want || freed[want-1] != object(i+1) {
-			t.Fatalf("after %d are closed %v are freed", want, freed)
+			t.Fatalf("after %d were closed, %v were freed", want, freed)
 		}
 	}
 }
 
-// TestTheCollectorSeesLargeObjects in full.
-func TestTheCollectorSeesLargeObjects(t *testing.T) {
+// TestCollectorIsShownLargeObjects checks that the pool allocates as much Go memory as large
+// objects use.
+func TestCollectorIsShownLargeObjects(t *testing.T) {
 	const each, n = 8 << 20, 128
 	var before, after runtime.MemStats
 	h := newHeap()
@@ -150,16 +151,16 @@ func TestTheCollectorSeesLargeObjects(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	if seen := after.TotalAlloc - before.TotalAlloc; seen < each*n*9/10 {
-		t.Errorf("it sees %d MB of %d", seen>>20, each*n>>20)
+		t.Errorf("the pool allocated %d MB for %d MB of objects", seen>>20, each*n>>20)
 	}
 }
 
-func TestAFlushOfAnUnusedPoolDoesNothing(t *testing.T) { new(slab.Pool[object]).Flush() }
+func TestFlushOfUnusedPoolDoesNothing(t *testing.T) { new(slab.Pool[object]).Flush() }
 
-// TestTheRuntimeFindsNoFault with the finalizers, where it looks for some.
-func TestTheRuntimeFindsNoFault(t *testing.T) {
+// TestCheckFinalizersFindsNothing runs tests with the runtime's own checks of finalizers.
+func TestCheckFinalizersFindsNothing(t *testing.T) {
 	if runtime.GOOS == "js" || runtime.GOOS == "wasip1" {
-		t.Skip("no other process can be started")
+		t.Skip("cannot start a process")
 	}
 	child := exec.Command(os.Args[0], "-test.run=^(TestForgottenObjectsAreFreed|TestCloseFreesOnce)$")
 	child.Env = append(os.Environ(), "GODEBUG=checkfinalizers=1")

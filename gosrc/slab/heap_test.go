@@ -11,49 +11,49 @@ import (
 	"example.org/gccost/slab"
 )
 
-// object is what the tests call objects by. No two that a heap makes are the same.
+// object identifies an object. A heap never makes the same one twice.
 type object uintptr
 
-// heap makes and frees objects, and knows of each whether it lives. An object is a place
-// in the table, and how often the place was used before.
+// heap makes and frees objects, and tracks which are live. An object consists of an index
+// into the table and a serial number.
 type heap struct {
 	mu       sync.Mutex
 	table    []object
 	empty    []int
 	made     int
 	freed    int
-	misfreed int // frees of what does not live
-	calls    int // of Free
-	largest  int // batch that was freed
-	refuse   int // so many more objects can be made; any number if negative
+	misfreed int // frees of objects that are not live
+	calls    int // calls of Free
+	largest  int // largest batch passed to Free
+	quota    int // objects that make may still make; negative means no limit
 	failing  error
 }
 
-func newHeap() *heap { return &heap{refuse: -1} }
+func newHeap() *heap { return &heap{quota: -1} }
 
-var errRefused = errors.New("no memory")
+var errNoMemory = errors.New("no memory")
 
-const placeBits = 8 * unsafe.Sizeof(object(0)) / 2
+const slotBits = 8 * unsafe.Sizeof(object(0)) / 2
 
-// one makes an object. The caller has the lock.
-func (h *heap) one() object {
+// allocLocked makes an object. The caller must hold h.mu.
+func (h *heap) allocLocked() object {
 	if len(h.empty) == 0 {
 		h.empty = append(h.empty, len(h.table))
 		h.table = append(h.table, 0)
 	}
 	last := len(h.empty) - 1
-	place := h.empty[last]
+	slot := h.empty[last]
 	h.empty = h.empty[:last]
 	h.made++
-	h.table[place] = object(h.made)<<placeBits | object(place) | 1<<(2*placeBits-1)
-	return h.table[place]
+	h.table[slot] = object(h.made)<<slotBits | object(slot) | 1<<(2*slotBits-1)
+	return h.table[slot]
 }
 
-// next makes an object for a pool to adopt.
-func (h *heap) next() object {
+// alloc makes an object.
+func (h *heap) alloc() object {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.one()
+	return h.allocLocked()
 }
 
 func (h *heap) make(fresh []object) error {
@@ -63,16 +63,16 @@ func (h *heap) make(fresh []object) error {
 		if fresh[i] != 0 {
 			panic("an entry of fresh is not zero")
 		}
-		if h.refuse == 0 {
-			return errRefused
+		if h.quota == 0 {
+			return errNoMemory
 		}
-		h.refuse--
-		fresh[i] = h.one()
+		h.quota--
+		fresh[i] = h.allocLocked()
 	}
 	return nil
 }
 
-func (h *heap) place(o object) int { return int(o & (1<<placeBits - 1)) }
+func (h *heap) slot(o object) int { return int(o & (1<<slotBits - 1)) }
 
 func (h *heap) free(dead []object) error {
 	h.mu.Lock()
@@ -82,25 +82,26 @@ func (h *heap) free(dead []object) error {
 		h.largest = len(dead)
 	}
 	for _, o := range dead {
-		if place := h.place(o); place >= len(h.table) || h.table[place] != o {
+		if slot := h.slot(o); slot >= len(h.table) || h.table[slot] != o {
 			h.misfreed++
 		} else {
-			h.table[place] = 0
-			h.empty = append(h.empty, place)
+			h.table[slot] = 0
+			h.empty = append(h.empty, slot)
 			h.freed++
 		}
 	}
 	return h.failing
 }
 
-func (h *heap) lives(o object) bool {
+func (h *heap) isLive(o object) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.table[h.place(o)] == o
+	return h.table[h.slot(o)] == o
 }
 
-// dies waits until an object is freed: another goroutine may be about it.
-func (h *heap) dies(o object) bool { return soon(func() bool { return !h.lives(o) }) }
+// waitFreed waits for an object to be freed, perhaps by another goroutine, and reports
+// whether it was.
+func (h *heap) waitFreed(o object) bool { return eventually(func() bool { return !h.isLive(o) }) }
 
 func (h *heap) held() int {
 	h.mu.Lock()
@@ -123,38 +124,39 @@ func get(t testing.TB, p *slab.Pool[object]) handle {
 	return h
 }
 
-// its returns a handle's object, whose use is over then.
-func its(t testing.TB, h handle) (its object) {
+// objectOf returns the object of a handle.
+func objectOf(t testing.TB, h handle) (found object) {
 	t.Helper()
-	if err := h.Use(func(o object) error { its = o; return nil }); err != nil {
+	if err := h.Use(func(o object) error { found = o; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	return its
+	return found
 }
 
-// settles collects until no more than so many objects are held, or it is hopeless.
-func settles(h *heap, want int) int {
+// collectUntil runs the collector until at most want objects are held, or gives up. It
+// returns how many are held.
+func collectUntil(h *heap, want int) int {
 	for i := 0; i < 100 && h.held() > want; i++ {
 		runtime.GC()
-		time.Sleep(5 * time.Millisecond) // finalizers run beside the program
+		time.Sleep(5 * time.Millisecond) // finalizers run in another goroutine
 	}
 	return h.held()
 }
 
-// soon waits until something is so, or it is hopeless.
-func soon(so func() bool) bool {
-	for i := 0; i < 1000 && !so(); i++ {
+// eventually waits for a condition to hold, or gives up. It reports whether it holds.
+func eventually(condition func() bool) bool {
+	for i := 0; i < 1000 && !condition(); i++ {
 		time.Sleep(time.Millisecond)
 	}
-	return so()
+	return condition()
 }
 
-// sound fails the test if an object was freed that did not live.
-func sound(t testing.TB, h *heap) {
+// checkFrees fails the test if an object was freed that was not live.
+func checkFrees(t testing.TB, h *heap) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.misfreed != 0 {
-		t.Errorf("%d frees of objects that did not live", h.misfreed)
+		t.Errorf("%d frees of objects that were not live", h.misfreed)
 	}
 }

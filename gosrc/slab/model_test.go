@@ -14,31 +14,31 @@ import (
 	"example.org/gccost/slab"
 )
 
-// model is what must be so of a pool's objects.
+// model tracks the expected state of a pool's objects.
 type model struct {
 	t      testing.TB
 	heap   *heap
 	pool   *slab.Pool[object]
-	open   []modelled
-	closed []modelled
+	open   []entry
+	closed []entry
 }
 
-type modelled struct {
+type entry struct {
 	handle handle
 	object object
 }
 
-func (m *model) add(h handle) { m.open = append(m.open, modelled{h, its(m.t, h)}) }
+func (m *model) add(h handle) { m.open = append(m.open, entry{h, objectOf(m.t, h)}) }
 
-// gone checks that a closed handle says so.
-func (m *model) gone(one modelled) {
+// checkClosed checks that a closed handle returns ErrClosed.
+func (m *model) checkClosed(one entry) {
 	used := one.handle.Use(func(object) error { m.t.Fatal("a closed handle was used"); return nil })
 	if !errors.Is(used, slab.ErrClosed) || !errors.Is(one.handle.Close(), slab.ErrClosed) {
-		m.t.Fatal("a closed handle does not say so")
+		m.t.Fatal("a closed handle does not return ErrClosed")
 	}
 }
 
-// step does one thing, to one of the open handles if there is one.
+// step performs an operation, if possible on an open handle.
 func (m *model) step(what byte, at int) {
 	if len(m.open) > 0 {
 		at %= len(m.open)
@@ -49,25 +49,25 @@ func (m *model) step(what byte, at int) {
 	case 0:
 		m.add(get(m.t, m.pool))
 	case 1:
-		o := m.heap.next()
+		o := m.heap.alloc()
 		m.add(m.pool.Adopt(o))
 		if got := m.open[len(m.open)-1].object; got != o {
-			m.t.Fatalf("%#x was adopted as %#x", o, got)
+			m.t.Fatalf("the handle of adopted object %#x returns %#x", o, got)
 		}
 	case 2:
-		if got := its(m.t, m.open[at].handle); got != m.open[at].object {
-			m.t.Fatalf("the object of a handle was %#x and is %#x", m.open[at].object, got)
+		if got := objectOf(m.t, m.open[at].handle); got != m.open[at].object {
+			m.t.Fatalf("the object of a handle changed from %#x to %#x", m.open[at].object, got)
 		}
 	case 3: // close
 		if err := m.open[at].handle.Close(); err != nil {
 			m.t.Fatal(err)
 		}
 		m.close(at)
-	case 4: // close in a use, and in one in it
+	case 4: // close within a use, or within a nested use
 		one := m.open[at]
 		lives := func(o object) {
 			m.pool.Flush()
-			if !m.heap.lives(o) {
+			if !m.heap.isLive(o) {
 				m.t.Fatal("an object was freed while it was used")
 			}
 		}
@@ -85,32 +85,32 @@ func (m *model) step(what byte, at int) {
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		m.gone(one)
+		m.checkClosed(one)
 		m.close(at)
 	case 5: // forget
 		m.open[at] = m.open[len(m.open)-1]
-		m.open[len(m.open)-1] = modelled{}
+		m.open[len(m.open)-1] = entry{}
 		m.open = m.open[:len(m.open)-1]
 	case 6:
 		runtime.GC()
 	case 7:
 		m.pool.Flush()
 		for _, one := range m.closed {
-			if !m.heap.dies(one.object) {
-				m.t.Fatal("a closed object lives after Flush")
+			if !m.heap.waitFreed(one.object) {
+				m.t.Fatal("a closed object is live after Flush")
 			}
 		}
 	case 8:
 		for _, one := range m.closed {
-			m.gone(one)
+			m.checkClosed(one)
 		}
 	}
 	for _, one := range m.open {
-		if !m.heap.lives(one.object) {
+		if !m.heap.isLive(one.object) {
 			m.t.Fatal("the object of an open handle was freed")
 		}
 	}
-	sound(m.t, m.heap)
+	checkFrees(m.t, m.heap)
 }
 
 func (m *model) close(at int) {
@@ -119,7 +119,8 @@ func (m *model) close(at int) {
 	m.open = m.open[:len(m.open)-1]
 }
 
-// play plays steps against the model, and then forgets everything.
+// play runs steps against the model. Then it drops all handles and checks that all
+// objects are freed.
 func play(t testing.TB, steps []byte) {
 	if len(steps) < 2 {
 		return
@@ -132,13 +133,13 @@ func play(t testing.TB, steps []byte) {
 		m.step(step, i*7+int(step)/9)
 	}
 	m.open, m.closed = nil, nil
-	if left := settles(h, 0); left != 0 {
-		t.Fatalf("%d of %d objects are held for good", left, h.made)
+	if left := collectUntil(h, 0); left != 0 {
+		t.Fatalf("%d of %d objects are never freed", left, h.made)
 	}
-	sound(t, h)
+	checkFrees(t, h)
 }
 
-// FuzzStates plays any order of what can be done with a pool and its handles.
+// FuzzStates runs arbitrary sequences of operations on a pool and its handles.
 func FuzzStates(f *testing.F) {
 	f.Add([]byte{3, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8})
 	f.Add([]byte(strings.Repeat("\x00\x05", 40) + "\x06\x07"))
@@ -150,37 +151,37 @@ func FuzzStates(f *testing.F) {
 	})
 }
 
-// TestStates plays some at random.
+// TestStates runs random sequences of operations.
 func TestStates(t *testing.T) {
-	chance := rand.New(rand.NewSource(1))
+	rng := rand.New(rand.NewSource(1))
 	for i := 0; i < 50; i++ {
-		steps := make([]byte, 2+chance.Intn(300))
-		chance.Read(steps)
+		steps := make([]byte, 2+rng.Intn(300))
+		rng.Read(steps)
 		play(t, steps)
 	}
 }
 
-var operations = flag.Int("operations", 300_000, "how many operations the stress has")
+var operations = flag.Int("operations", 300_000, "number of operations in the stress test")
 
-// TestStress has eight goroutines do all that can be done, while the number of
-// processors, the collector's pace and the pools change: every object is freed once.
+// TestStress checks that every object is freed once. Eight goroutines perform all
+// operations while GOMAXPROCS, GOGC and the pool's settings change.
 func TestStress(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	h := newHeap()
 	const goroutines = 8
-	const each = 200_000 // operations of a goroutine with a pool
-	chance := rand.New(rand.NewSource(time.Now().UnixNano()))
+	const each = 200_000 // operations per goroutine and pool
+	rng := rand.New(rand.NewSource(time.Now().UnixNano()))
 	done := 0
 	for ; done < *operations; done += goroutines * each {
 		p := h.pool()
-		p.Handles = 1 << chance.Intn(9)
-		p.AtOnce = chance.Intn(4) == 0
-		p.Bytes = []int{-1, 0, 10, 1000}[chance.Intn(4)]
+		p.Handles = 1 << rng.Intn(9)
+		p.AtOnce = rng.Intn(4) == 0
+		p.Bytes = []int{-1, 0, 10, 1000}[rng.Intn(4)]
 		shared := make(chan handle, 1000)
 		var all sync.WaitGroup
 		for g := 0; g < goroutines; g++ {
-			own := rand.New(rand.NewSource(chance.Int63()))
+			own := rand.New(rand.NewSource(rng.Int63()))
 			n := each
 			if most := *operations / goroutines; n > most {
 				n = most
@@ -215,33 +216,33 @@ func TestStress(t *testing.T) {
 		close(shared)
 		for range shared {
 		}
-		sound(t, h)
+		checkFrees(t, h)
 		if t.Failed() {
 			return
 		}
 	}
-	if left := settles(h, 0); left != 0 {
-		t.Errorf("%d of %d objects are held after %d operations", left, h.made, done)
+	if left := collectUntil(h, 0); left != 0 {
+		t.Errorf("%d of %d objects are never freed after %d operations", left, h.made, done)
 	}
-	t.Logf("%d operations, %d objects, %d calls to free them", done, h.made, h.calls)
+	t.Logf("%d operations, %d objects, %d calls of Free", done, h.made, h.calls)
 }
 
-func stress(t *testing.T, h *heap, p *slab.Pool[object], chance *rand.Rand, n int, shared chan handle) {
+func stress(t *testing.T, h *heap, p *slab.Pool[object], rng *rand.Rand, n int, shared chan handle) {
 	kept := make([]handle, 64)
 	use := func(one handle) {
 		_ = one.Use(func(o object) error {
-			if chance.Intn(64) == 0 {
+			if rng.Intn(64) == 0 {
 				runtime.Gosched()
 			}
-			if chance.Intn(16) == 0 && !h.lives(o) {
+			if rng.Intn(16) == 0 && !h.isLive(o) {
 				t.Error("an object was freed while it was used")
 			}
 			return nil
 		})
 	}
 	for i := 0; i < n; i++ {
-		at := chance.Intn(len(kept))
-		switch what := chance.Intn(64); {
+		at := rng.Intn(len(kept))
+		switch what := rng.Intn(64); {
 		case what < 20:
 			one, err := p.Get()
 			if err != nil {
@@ -249,14 +250,14 @@ func stress(t *testing.T, h *heap, p *slab.Pool[object], chance *rand.Rand, n in
 			}
 			kept[at] = one
 		case what < 30:
-			kept[at] = p.Adopt(h.next())
+			kept[at] = p.Adopt(h.alloc())
 		case what < 40:
 			use(kept[at])
 		case what < 50:
 			_ = kept[at].Close()
 		case what < 56:
 			select {
-			case shared <- kept[at]: // two have it then
+			case shared <- kept[at]: // two goroutines may have it now
 			default:
 			}
 		case what < 62:
@@ -267,7 +268,7 @@ func stress(t *testing.T, h *heap, p *slab.Pool[object], chance *rand.Rand, n in
 			default:
 			}
 		case what == 62:
-			if chance.Intn(100) == 0 {
+			if rng.Intn(100) == 0 {
 				p.Flush()
 			}
 		default:

@@ -2,4 +2,4 @@
 
 package slab_test
 
-const raced = false
+const raceEnabled = false

@@ -1,10 +1,10 @@
-// Package slab frees C objects in batches, after their handles were closed or
+// Package slab frees C objects in batches, after their handles are closed or
 // garbage collected.
 //
-// A [Pool] adopts the pointers that a C library returns, or has the library make
-// objects in batches. It returns a [Handle] for each object. The pool frees the object
-// once: soon after [Handle.Close], or else after the garbage collector finds that
-// nothing refers to the handle any more.
+// A [Pool] adopts pointers that a C library returns, or asks the library to make
+// objects in batches. It returns a [Handle] for each object. The pool frees each object
+// exactly once: soon after [Handle.Close], or after the garbage collector finds the
+// handle unreachable.
 //
 //	var trees = slab.Pool[*C.TSTree]{Free: func(dead []*C.TSTree) error {
 //		C.delete_trees(unsafe.SliceData(dead), C.size_t(len(dead)))
@@ -21,50 +21,49 @@
 // forget to close. [runtime.SetFinalizer] and [runtime.AddCleanup] register each object
 // with the garbage collector, which is expensive: the runtime keeps a sorted list of
 // registrations for every few kilobytes of heap, walks the list to insert one, and visits
-// each registration in every collection. This package keeps handles in slabs of up to 64.
-// Only a slab is registered, and the objects of a slab are freed in one call of C.
+// each registration in every collection. This package groups handles in slabs of up to 64.
+// It registers only the slab, and frees a slab's objects in one call into C.
 //
 // Do not use it
 //
-//   - where defer x.Close() does the job: it costs next to nothing and frees at once.
+//   - where defer x.Close() is enough: that costs next to nothing and frees immediately.
 //   - for few or large objects, such as connections: a cleanup for each is simpler, and
 //     frees each as soon as the collector can.
 //   - where the order of frees matters.
-//   - where the C library must be called from one thread: [Pool.Free] runs on any.
-//   - for objects that all end at the same time: free them together, as an arena.
-//   - as a cache: handles are not weak pointers. While a handle can be reached, its
-//     object stays.
+//   - where the C library must be called from one thread: [Pool.Free] runs on any thread.
+//   - for objects that all end at the same time: free them together, as an arena does.
+//   - as a cache: handles are not weak pointers. A reachable handle keeps its object.
 //
 // # What it costs
 //
-// Memory: a slab is garbage only when nothing refers to any of its handles. So one handle
-// that stays in use keeps the forgotten objects of its slab, up to 63 of them. Closed
-// objects are freed all the same. See [Pool.Handles].
+// Memory: a slab is garbage only when nothing refers to any of its handles. One handle in
+// use therefore keeps all forgotten objects of its slab, up to 63 of them. Closed objects
+// are freed regardless. See [Pool.Handles].
 //
-// Time: a closed object waits for others, usually less than 0.04 seconds; see [Pool.AtOnce].
-// A forgotten object waits for the garbage collector, as with a finalizer; in an idle
-// program the collector runs every two minutes. The collector cannot see C memory, so it
-// would run too seldom; see [Pool.Bytes]. Of closed objects and of those that the collector
-// has found, at most 64 MiB wait to be freed.
+// Time: a closed object waits to be freed with others, usually less than 0.04 seconds; see
+// [Pool.AtOnce]. A forgotten object waits for the garbage collector, as with a finalizer;
+// in an idle program the collector runs every two minutes. The collector cannot see C
+// memory, so by itself it would run too seldom; see [Pool.Bytes]. At most 64 MiB of closed
+// objects and of objects that the collector has found wait to be freed.
 //
-// The slab that is being handed out counts as in use. So in a pool that is seldom used, a
-// forgotten object may wait until the other handles of its slab were handed out.
+// The slab that a pool is handing out counts as in use. In a pool that is seldom used, a
+// forgotten object may therefore wait until the pool has handed out the rest of its slab.
 //
 // # What can go wrong
 //
-//   - Free must not keep the slice that it is given. It must not take a lock that is held
-//     around a call of the pool or of a handle: any such call may call Free.
-//   - In an AtOnce pool, a Free that closes other handles is called again within itself.
+//   - Free must not keep its slice. It must not take a lock that a caller of the pool or
+//     of a handle holds: any such call may call Free.
+//   - In an AtOnce pool, a Free that closes other handles is called recursively.
 //   - A Free that blocks forever blocks its caller, at worst the goroutine that runs all
 //     finalizers.
-//   - Do not use an object after f of [Handle.Use] has returned: it may be freed then.
-//   - An object that refers to another one in C (a statement to its connection) needs that
-//     other one alive. Let the Go type of the first hold the handle of the second. The
-//     collector may find both dead at once, so the library must allow either order.
+//   - Do not use an object after the f of [Handle.Use] returns: it may have been freed.
+//   - If a C object refers to another (a statement to its connection), the other must stay
+//     alive. Store the handle of the second in the Go type of the first. The collector may
+//     find both dead at once, so the library must allow frees in either order.
 //   - If Free refers to a handle of its own pool, that object is never freed, as with a
-//     finalizer. So let Free be a function, not a method of a value that holds handles.
-//   - When the program exits, live objects are not freed, nor are closed ones that still
-//     wait: call [Pool.Flush] before.
+//     finalizer. Make Free a function, not a method of a value that holds handles.
+//   - When the program exits, neither live objects nor closed objects that still wait are
+//     freed: call [Pool.Flush] first.
 package slab
 
 import (
@@ -80,69 +79,70 @@ import (
 	"unsafe"
 )
 
-// ErrClosed is what a handle returns after it was closed. A zero Handle is closed.
+// ErrClosed is returned by methods of a closed handle. A zero Handle is closed.
 var ErrClosed = errors.New("slab: the handle is closed")
 
-// A Pool makes handles for objects of one kind. P is the type that C uses for an object: a
-// C pointer, such as *C.sqlite3_stmt, or a C.uintptr_t. It must not be a pointer to Go
-// memory, which the garbage collector would not see.
+// A Pool makes handles for objects of one kind. P is the C type of a reference to an
+// object: a pointer, such as *C.sqlite3_stmt, or C.uintptr_t. It must not point to Go
+// memory: the garbage collector does not see the pointers that a pool holds.
 //
 // Set Free, and other fields as needed, before the first use; later changes have no effect.
-// Several goroutines may use a Pool at once. Do not copy it. It need not be closed: its
-// handles work without it, and their objects are freed.
+// A Pool is safe for concurrent use. It must not be copied. It need not be closed: its
+// handles work after the Pool itself is gone, and their objects are still freed.
 type Pool[P any] struct {
-	// Free frees objects. Any call of the pool or of a handle may call it, for any objects
-	// of the pool; so may a timer, and the goroutine that runs finalizers. So it must not
-	// take a lock that is held around such a call. It may use the pool and its handles. It
-	// must not keep the slice.
+	// Free frees objects. Any method of the pool or of its handles may call it, and so may a
+	// timer and the goroutine that runs finalizers, with any objects of the pool. It must not
+	// take a lock that is held around such a call, and must not keep the slice. It may use
+	// the pool and its handles.
 	Free func(dead []P) error
 
 	// Make puts new objects into fresh, whose entries are zero. If it returns an error
-	// or panics, those that it made before are freed. Only Get needs it.
+	// or panics, the pool frees those that it had made. Only Get needs Make.
 	Make func(fresh []P) error
 
-	// OnError gets the errors of Free that Close does not return, on the goroutine that
-	// called Free. If it is nil they are logged.
+	// OnError receives the errors of Free that Close does not return, on the goroutine
+	// that called Free. If OnError is nil, they are logged.
 	OnError func(error)
 
-	// With AtOnce, Close frees its object itself and returns the error of Free. Without it,
-	// a closed object waits for others, and is not freed if the program ends meanwhile.
+	// AtOnce makes Close free its object itself and return the error of Free. Otherwise a
+	// closed object waits for others, and is not freed if the program exits before.
 	AtOnce bool
 
-	// Handles is how many handles share a slab at most; below 1 it means 64. The more, the
-	// cheaper a handle, and the more forgotten objects one handle in use may keep. The first
-	// slabs have fewer.
+	// Handles is the maximum number of handles in a slab; values below 1 mean 64. Larger
+	// slabs make a handle cheaper, but one handle in use may keep more forgotten objects.
+	// The first slabs have fewer handles.
 	Handles int
 
-	// Bytes is about how much C memory an object takes; 0 means 128. The garbage collector
-	// runs after a certain amount of Go memory was allocated, and cannot see C memory. So
-	// the pool allocates as much Go memory as its objects take, and drops it untouched. If
-	// Bytes is negative it does not, and the collector runs too seldom.
+	// Bytes is the approximate C memory that an object uses; 0 means 128. The garbage
+	// collector starts after a certain amount of Go allocation, and cannot see C memory. So
+	// the pool allocates as much Go memory as its objects use, and drops it untouched. If
+	// Bytes is negative, the pool does not do so, and the collector runs too seldom.
 	Bytes int
 
 	started atomic.Pointer[started[P]]
 }
 
-// A Handle stands for an object. It is two words and may be copied: all copies are the same
-// handle. Several goroutines may use it at once. The zero Handle is closed.
+// A Handle refers to an object. It is two words and may be copied: all copies are the same
+// handle. It is safe for concurrent use. The zero Handle is closed.
 type Handle[P any] struct {
 	core *core[P]
 	cell *cell
 }
 
-// A cell is what a handle points to. A slab is an array of cells, so whoever holds one
-// holds them all. A cell has no pointers: the collector need not look at slabs.
+// A cell is what a handle points to. A slab is an array of cells, so a pointer to one cell
+// keeps them all. Cells contain no pointers, so the collector does not scan slabs.
 type cell struct {
 	object uintptr
 	state  atomic.Uint32
-	cells  uint32 // of the slab, in its first cell
+	cells  uint32 // number of cells in the slab; set in its first cell only
 }
 
-// closed is the bit of a cell's state that says so. The others count the uses.
+// closed is the bit of a cell's state that marks a closed handle. The other bits count the
+// uses in progress.
 const closed = 1 << 31
 
-// started is what a pool has once it is used. The slabs that it hands out are here and
-// not in core, to which their finalizers lead.
+// started is the state of a pool after its first use. It, and not core, holds the slabs
+// being handed out: their finalizers refer to core, so core would keep them alive.
 type started[P any] struct {
 	core             *core[P]
 	make             func([]P) error
@@ -150,58 +150,58 @@ type started[P any] struct {
 	adopting, making sync.Pool // of *opening
 }
 
-// An opening is a slab that is handed out, by one goroutine at a time.
+// An opening is a slab whose cells are being handed out, by one goroutine at a time.
 type opening struct {
 	cells []cell
 	next  int
-	fresh []uintptr // is room for what Make makes
+	fresh []uintptr // buffer for Make
 }
 
-// core is what handles and slabs know of their pool.
+// core is the part of a pool that its handles and slabs refer to.
 type core[P any] struct {
 	free    func([]P) error
 	onError func(error)
 	died    func(first *cell)
-	bytes   int          // of an object; 0: the collector sees none
-	unseen  atomic.Int64 // bytes that it was not yet shown
+	bytes   int          // C memory per object; 0 if the collector is shown none
+	unseen  atomic.Int64 // bytes not yet shown to the collector
 
-	keep  int // so many closed objects are freed together
+	keep  int // number of closed objects freed together
 	lanes []lane
-	shift int // from a hash to a lane
+	shift int // reduces a hash to a lane's index
 
 	mu      sync.Mutex
-	dead    []*cell // the first ones of slabs that nobody can reach
-	waiting int     // their cells
-	most    int     // of waiting
+	dead    []*cell // first cells of unreachable slabs
+	waiting int     // number of cells in those slabs
+	most    int     // maximum of waiting
 
 	traded atomic.Uint32 // new slabs for which a dead one was freed
 
 	busy  atomic.Bool  // calls freed dead slabs since the last tick
-	due   atomic.Int64 // when the next tick comes; 0: none does
-	ticks atomic.Int32 // came since the one under way began, which counts
+	due   atomic.Int64 // time of the next tick; 0 if none is scheduled
+	ticks atomic.Int32 // ticks that fired since the running one began, including it
 }
 
-// A lane is one of the places where closed objects wait.
+// A lane is a buffer of closed objects. A pool has several, to reduce lock contention.
 type lane struct {
 	mu      sync.Mutex
 	objects []uintptr
-	_       [128 - 8 - 3*word]byte // the next lane is in another cache line
+	_       [128 - 8 - 3*word]byte // keeps lanes in separate cache lines
 }
 
 const word = unsafe.Sizeof(uintptr(0))
 
 const (
-	leastHandles = 8                                // of a pool's first slabs
-	mostWaiting  = 64 << 20                         // bytes that wait to be freed with others
-	mostClosed   = 128                              // objects of a lane
-	extra        = 16                               // new slabs for which one dead slab more is freed
-	delay        = 20 * time.Millisecond            // after which a tick frees what waits
-	bubbles      = 40 * 365 * 24 * int64(time.Hour) // since 1970: 2010
-	leastShown   = 8 << 20                          // bytes that the collector is shown at a time
-	mostShown    = 16 << 20
+	leastHandles = 8                                // handles in a pool's first slabs
+	mostWaiting  = 64 << 20                         // maximum bytes waiting to be freed
+	mostClosed   = 128                              // maximum objects in a lane
+	extra        = 16                               // every 16th new slab frees a second dead slab
+	delay        = 20 * time.Millisecond            // until a tick frees the waiting objects
+	bubbles      = 40 * 365 * 24 * int64(time.Hour) // the year 2010; times of synctest bubbles are earlier
+	leastShown   = 8 << 20                          // minimum bytes shown to the collector at once
+	mostShown    = 16 << 20                         // maximum bytes of one allocation that shows them
 )
 
-// start returns what a pool has once it is used.
+// start returns the state of the pool, which its first use creates.
 func (p *Pool[P]) start() *started[P] {
 	if s := p.started.Load(); s != nil {
 		return s
@@ -213,15 +213,15 @@ func (p *Pool[P]) start() *started[P] {
 func (p *Pool[P]) newStarted() *started[P] {
 	var object P
 	if unsafe.Sizeof(object) != word {
-		panic(fmt.Sprintf("slab: a Pool is of C pointers or a type of their size, not of %T", object))
+		panic(fmt.Sprintf("slab: the type parameter of a Pool must have the size of a pointer, not be %T", object))
 	}
 	if p.Free == nil {
-		panic("slab: the Pool has no Free")
+		panic("slab: Pool.Free is nil")
 	}
 	c := &core[P]{free: p.Free, onError: p.OnError, bytes: p.Bytes}
 	c.died = func(first *cell) { c.collect(first) }
 	if c.onError == nil {
-		c.onError = func(err error) { log.Printf("slab: objects could not be freed: %v", err) }
+		c.onError = func(err error) { log.Printf("slab: Free failed: %v", err) }
 	}
 	if c.bytes == 0 {
 		c.bytes = 128
@@ -232,7 +232,7 @@ func (p *Pool[P]) newStarted() *started[P] {
 	}
 	lanes := 1 << bits.Len(uint(2*runtime.GOMAXPROCS(0)-1))
 	c.lanes, c.shift = make([]lane, lanes), 64-bits.Len(uint(lanes-1))
-	// Half of it for closed objects.
+	// Half of the limit is for closed objects.
 	if c.keep = c.most / 2 / len(c.lanes); c.keep > mostClosed {
 		c.keep = mostClosed
 	}
@@ -250,8 +250,8 @@ func (p *Pool[P]) newStarted() *started[P] {
 	return s
 }
 
-// Adopt returns a handle for an object, and the pool will free the object. Adopt of a nil
-// pointer returns the zero Handle.
+// Adopt returns a handle for an object, which the pool will free. If the object is nil or
+// zero, Adopt returns the zero Handle.
 func (p *Pool[P]) Adopt(object P) Handle[P] {
 	s := p.start()
 	given := *(*uintptr)(unsafe.Pointer(&object))
@@ -264,16 +264,16 @@ func (p *Pool[P]) Adopt(object P) Handle[P] {
 		o = s.open(o)
 	}
 	cell := &o.cells[o.next]
-	cell.object = given // nobody else has the cell yet
+	cell.object = given // no other goroutine has the cell yet
 	o.next++
 	s.adopting.Put(o)
 	if full {
-		s.core.freeSome() // comes last, for Free may panic
+		s.core.freeSome() // last, because Free may panic
 	}
 	return Handle[P]{s.core, cell}
 }
 
-// Get returns a handle for a new object, or the error of Make.
+// Get returns a handle for an object that Make made, or the error of Make.
 func (p *Pool[P]) Get() (Handle[P], error) {
 	s := p.start()
 	o, _ := s.making.Get().(*opening)
@@ -293,9 +293,9 @@ func (p *Pool[P]) Get() (Handle[P], error) {
 	return Handle[P]{s.core, cell}, nil
 }
 
-// open returns a slab to be handed out. Where one was used up the next is twice as
-// large: a pool that is seldom used has small ones, as the runtime takes what was not
-// used for two collections out of a sync.Pool.
+// open returns a new slab to hand out. It is twice as large as the slab in o, which is
+// used up. A pool that is seldom used keeps small slabs: a sync.Pool drops what was not
+// used during two collections, so o is nil and the size starts again at leastHandles.
 func (s *started[P]) open(o *opening) *opening {
 	n := leastHandles
 	if o == nil {
@@ -310,7 +310,7 @@ func (s *started[P]) open(o *opening) *opening {
 	}
 	room := n
 	if room < 2 {
-		room = 2 // what is less than 16 bytes may share its memory with others
+		room = 2 // the runtime may put objects under 16 bytes into a shared block
 	}
 	o.cells, o.next = make([]cell, room)[:n], 0
 	o.cells[0].cells = uint32(n)
@@ -318,10 +318,10 @@ func (s *started[P]) open(o *opening) *opening {
 	return o
 }
 
-// fill has Make make the objects of a slab.
+// fill calls Make to make the objects of a slab.
 func (s *started[P]) fill(o *opening) error {
 	if s.make == nil {
-		return errors.New("slab: the Pool has no Make")
+		return errors.New("slab: Pool.Make is nil")
 	}
 	if len(o.fresh) != len(o.cells) {
 		o.fresh = make([]uintptr, len(o.cells))
@@ -350,7 +350,7 @@ func (s *started[P]) fill(o *opening) error {
 		}
 	}
 	if made < len(o.cells) {
-		return fmt.Errorf("slab: Make made %d objects of %d, and returned no error", made, len(o.cells))
+		return fmt.Errorf("slab: Make returned no error but made only %d of %d objects", made, len(o.cells))
 	}
 	for i, object := range o.fresh {
 		o.cells[i].object = object
@@ -358,13 +358,13 @@ func (s *started[P]) fill(o *opening) error {
 	return nil
 }
 
-// as returns words as what C calls objects by.
+// as converts words to a slice of the pool's type without copying.
 func as[P any](words []uintptr) []P {
 	return unsafe.Slice((*P)(unsafe.Pointer(unsafe.SliceData(words))), len(words))
 }
 
-// retire leaves a slab that was used up to the collector, unless all its handles were
-// closed. It is also the finalizer of an opening.
+// retire sets the finalizer of a slab that was used up, unless all its handles are closed.
+// It is also the finalizer of an opening.
 func (c *core[P]) retire(o *opening) {
 	for i := range o.cells {
 		if o.cells[i].state.Load()&closed == 0 {
@@ -374,9 +374,10 @@ func (c *core[P]) retire(o *opening) {
 	}
 }
 
-// show has the collector see new objects, many at a time. And since it may have found slabs
-// dead, it lets their finalizers run, which would otherwise wait for the scheduler to take
-// the processor from a program that keeps it busy.
+// show allocates as much Go memory as new objects use in C, so that the collector accounts
+// for them, and drops it. It does so for many objects at a time. Then it yields: collections
+// may have found dead slabs, whose finalizers would otherwise wait until the scheduler
+// preempts the program's own goroutines.
 func (c *core[P]) show(objects int) {
 	unseen := c.unseen.Add(int64(objects) * int64(c.bytes))
 	if unseen < leastShown || !c.unseen.CompareAndSwap(unseen, 0) {
@@ -387,14 +388,14 @@ func (c *core[P]) show(objects int) {
 		if n > mostShown {
 			n = mostShown
 		}
-		var b strings.Builder // since Go 1.22 it does not touch what it allocates
+		var b strings.Builder // since Go 1.22 it does not clear the memory that it allocates
 		b.Grow(int(n))
 	}
 	runtime.Gosched()
 }
 
-// collect is the finalizer of a slab. It leaves the slab to the next call, unless too many
-// wait: objects are freed sooner by who made them than by another thread.
+// collect is the finalizer of a slab. It queues the slab for the next call, unless too many
+// objects wait: the thread that made objects frees them faster than another thread.
 func (c *core[P]) collect(first *cell) {
 	n := int(first.cells)
 	c.mu.Lock()
@@ -411,7 +412,8 @@ func (c *core[P]) collect(first *cell) {
 	}
 }
 
-// freeSlab frees the objects of a dead slab. They move to its beginning.
+// freeSlab frees the objects of a dead slab. It first moves them to the start of the slab's
+// memory, to pass them as a slice.
 func (c *core[P]) freeSlab(first *cell) {
 	cells := unsafe.Slice(first, int(first.cells))
 	dead := unsafe.Slice((*uintptr)(unsafe.Pointer(first)), len(cells))[:0]
@@ -423,7 +425,7 @@ func (c *core[P]) freeSlab(first *cell) {
 	c.release(dead)
 }
 
-// release frees objects for which there is no caller to return an error to.
+// release frees objects and reports an error to onError, where no caller can receive it.
 func (c *core[P]) release(dead []uintptr) {
 	if len(dead) == 0 {
 		return
@@ -433,7 +435,7 @@ func (c *core[P]) release(dead []uintptr) {
 	}
 }
 
-// freeOne frees the objects of a dead slab, if there is one.
+// freeOne frees the objects of one dead slab. It reports whether there was one.
 func (c *core[P]) freeOne() bool {
 	c.mu.Lock()
 	last := len(c.dead) - 1
@@ -450,9 +452,9 @@ func (c *core[P]) freeOne() bool {
 	return true
 }
 
-// freeSome frees the objects of a dead slab for a new one, and for every sixteenth those of a
-// second one, so that dead slabs become fewer. With two each time C would have more memory at
-// hand than it needs soon: what it handed out would have left the processor's caches.
+// freeSome frees one dead slab for each new slab, and a second one for every sixteenth, so
+// that the number of dead slabs falls. Always freeing two would give C more free memory
+// than it reuses soon, and the memory would leave the CPU's caches before C hands it out.
 func (c *core[P]) freeSome() {
 	if c.freeOne() {
 		c.busy.Store(true)
@@ -462,8 +464,8 @@ func (c *core[P]) freeSome() {
 	}
 }
 
-// arm has a tick come, if none is to. One that a bubble of testing/synctest was to have
-// may never come. The time of a bubble begins in 2000.
+// arm schedules a tick unless one is scheduled. A timer that was set in a testing/synctest
+// bubble may never fire, so arm does not wait for one. Time in a bubble begins in 2000.
 func (c *core[P]) arm() {
 	due := c.due.Load()
 	if due > bubbles {
@@ -475,15 +477,15 @@ func (c *core[P]) arm() {
 	}
 }
 
-// tick frees what waits, though no call comes. While calls come they free what was
-// forgotten: two threads would wait for each other in C. One tick is under way at a time,
+// tick frees waiting objects when no calls do. While calls free dead slabs, tick leaves
+// those to them, because two threads would contend in C. Only one tick runs at a time,
 // however long Free takes.
 func (c *core[P]) tick() {
 	c.due.Store(0)
 	if c.ticks.Add(1) > 1 {
 		return
 	}
-	again := true // if Free ends the goroutine
+	again := true // in case Free ends the goroutine
 	defer func() {
 		if c.ticks.Swap(0) > 1 || again {
 			c.arm()
@@ -499,7 +501,7 @@ func (c *core[P]) tick() {
 	c.mu.Unlock()
 }
 
-// freeClosed frees the objects of all lanes.
+// freeClosed frees the objects in all lanes.
 func (c *core[P]) freeClosed() {
 	for i := range c.lanes {
 		l := &c.lanes[i]
@@ -512,15 +514,15 @@ func (c *core[P]) freeClosed() {
 	}
 }
 
-// unshow has the collector see fewer of the objects to come, as some were closed.
+// unshow subtracts closed objects from those that the collector has yet to be shown.
 func (c *core[P]) unshow(objects int) {
 	if c.unseen.Add(-int64(objects)*int64(c.bytes)) < -leastShown {
-		c.unseen.Store(-leastShown) // it saw them before
+		c.unseen.Store(-leastShown) // bounds the credit for objects that were shown already
 	}
 }
 
-// Flush frees the objects that wait: closed ones, and forgotten ones that the collector has
-// found. It does not wait for other goroutines, which may be freeing some already.
+// Flush frees the objects that wait: closed objects, and forgotten ones that the collector
+// has found. It does not wait for other goroutines that are freeing objects.
 func (p *Pool[P]) Flush() {
 	if s := p.started.Load(); s != nil {
 		s.core.freeClosed()
@@ -529,9 +531,9 @@ func (p *Pool[P]) Flush() {
 	}
 }
 
-// Use calls f with the object, and returns what f returns. The object is not freed
-// before f returns, even if the handle is closed meanwhile. If the handle was closed before,
-// Use returns ErrClosed and does not call f.
+// Use calls f with the object and returns the result of f. The object is not freed before
+// f returns, even if the handle is closed meanwhile. If the handle is already closed, Use
+// returns ErrClosed and does not call f.
 func (h Handle[P]) Use(f func(object P) error) error {
 	if h.cell == nil {
 		return ErrClosed
@@ -549,7 +551,7 @@ func (h Handle[P]) Use(f func(object P) error) error {
 	return f(*(*P)(unsafe.Pointer(&h.cell.object)))
 }
 
-// used ends a use. The last one after a close gives the object up.
+// used ends a use. If the handle is closed and this was the last use, it discards the object.
 func (h Handle[P]) used() {
 	if h.cell.state.Add(^uint32(0)) == closed {
 		if err := h.core.discard(h.cell); err != nil {
@@ -558,9 +560,9 @@ func (h Handle[P]) used() {
 	}
 }
 
-// Close gives the object up. The pool frees it after its last use: together with others, or
-// before Close returns if the pool is AtOnce and nobody uses it. If the handle was closed
-// before, Close returns ErrClosed.
+// Close closes the handle. The pool frees the object after its last use: together with
+// others, or, if the pool is AtOnce and the object is not in use, before Close returns. If
+// the handle is already closed, Close returns ErrClosed.
 func (h Handle[P]) Close() error {
 	if h.cell == nil {
 		return ErrClosed
@@ -579,13 +581,14 @@ func (h Handle[P]) Close() error {
 	}
 }
 
-// discard has the object of a closed handle freed. Exactly one goroutine calls it.
+// discard frees the object of a closed handle, or adds it to a lane. It is called exactly
+// once per object.
 func (c *core[P]) discard(given *cell) error {
 	if c.keep == 0 {
 		c.unshow(1)
 		return c.free(unsafe.Slice((*P)(unsafe.Pointer(&given.object)), 1))
 	}
-	// Cells of one slab mostly belong to one goroutine.
+	// Hash by slab, because one goroutine uses most of a slab's cells.
 	l := &c.lanes[uint64(uintptr(unsafe.Pointer(given))>>10)*0x9e3779b97f4a7c15>>c.shift]
 	l.mu.Lock()
 	if l.objects == nil {

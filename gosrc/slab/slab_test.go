@@ -23,46 +23,46 @@ func TestForgottenObjectsAreFreed(t *testing.T) {
 		p.Handles = handles
 		for i := 0; i < 5000; i++ {
 			get(t, p)
-			p.Adopt(h.next())
+			p.Adopt(h.alloc())
 		}
-		// Nobody calls the pool any more. What it was handing out is freed as well.
-		if left := settles(h, 0); left != 0 {
-			t.Errorf("slabs of %d: %d of %d objects are held", handles, left, h.made)
+		// The pool is not called any more. The slab it was handing out must be freed as well.
+		if left := collectUntil(h, 0); left != 0 {
+			t.Errorf("slabs of %d: %d of %d objects are never freed", handles, left, h.made)
 		}
-		sound(t, h)
+		checkFrees(t, h)
 		runtime.KeepAlive(p)
 	}
 }
 
-func TestAHandleInUseKeepsItsObject(t *testing.T) {
+func TestHandleInUseKeepsItsObject(t *testing.T) {
 	for _, handles := range []int{1, 8, 64} {
 		h := newHeap()
 		p := h.pool()
 		p.Handles = handles
 		kept := map[object]handle{}
 		for i := 0; i < 8000; i++ {
-			if o := h.next(); i%100 == 0 {
+			if o := h.alloc(); i%100 == 0 {
 				kept[o] = p.Adopt(o)
 			} else {
 				p.Adopt(o)
 			}
 		}
-		if left := settles(h, len(kept)); left > len(kept)*handles {
-			t.Errorf("slabs of %d: %d survivors hold %d objects", handles, len(kept), left)
+		if left := collectUntil(h, len(kept)); left > len(kept)*handles {
+			t.Errorf("slabs of %d: %d handles keep %d objects", handles, len(kept), left)
 		}
 		for o, one := range kept {
-			if got := its(t, one); got != o {
-				t.Fatalf("the handle of %#x has %#x", o, got)
+			if got := objectOf(t, one); got != o {
+				t.Fatalf("the handle of %#x returns %#x", o, got)
 			}
-			if !h.lives(o) {
+			if !h.isLive(o) {
 				t.Fatalf("slabs of %d: an object in use was freed", handles)
 			}
 		}
 		kept = nil
-		if left := settles(h, 0); left != 0 {
-			t.Errorf("slabs of %d: %d objects are held for good", handles, left)
+		if left := collectUntil(h, 0); left != 0 {
+			t.Errorf("slabs of %d: %d objects are never freed", handles, left)
 		}
-		sound(t, h)
+		checkFrees(t, h)
 	}
 }
 
@@ -71,32 +71,32 @@ func TestCloseFreesOnce(t *testing.T) {
 		h := newHeap()
 		p := h.pool()
 		p.AtOnce = atOnce
-		o := h.next()
+		o := h.alloc()
 		one := p.Adopt(o)
 		same := one // a copy is the same handle
 		if err := same.Close(); err != nil {
 			t.Error(err)
 		}
-		if atOnce && h.lives(o) {
-			t.Error("Close does not free at once")
+		if atOnce && h.isLive(o) {
+			t.Error("Close does not free the object immediately")
 		}
 		p.Flush()
-		if !h.dies(o) {
-			t.Errorf("AtOnce %v: a closed object lives after Flush", atOnce)
+		if !h.waitFreed(o) {
+			t.Errorf("AtOnce %v: a closed object is live after Flush", atOnce)
 		}
 		if err := one.Close(); !errors.Is(err, slab.ErrClosed) {
-			t.Errorf("AtOnce %v: a second close returns %v", atOnce, err)
+			t.Errorf("AtOnce %v: a second Close returns %v", atOnce, err)
 		}
 		used := one.Use(func(object) error { t.Error("a closed handle was used"); return nil })
 		if !errors.Is(used, slab.ErrClosed) {
-			t.Errorf("AtOnce %v: the use of a closed handle returns %v", atOnce, used)
+			t.Errorf("AtOnce %v: Use of a closed handle returns %v", atOnce, used)
 		}
-		settles(h, 0)
-		sound(t, h)
+		collectUntil(h, 0)
+		checkFrees(t, h)
 	}
 }
 
-func TestAZeroHandleIsClosed(t *testing.T) {
+func TestZeroHandleIsClosed(t *testing.T) {
 	h := newHeap()
 	for name, zero := range map[string]handle{"zero": {}, "of nil": h.pool().Adopt(0)} {
 		if err := zero.Close(); !errors.Is(err, slab.ErrClosed) {
@@ -108,9 +108,9 @@ func TestAZeroHandleIsClosed(t *testing.T) {
 	}
 }
 
-// TestAnObjectIsWhatItWas: an address comes back as it was, whatever its top bits mean.
-func TestAnObjectIsWhatItWas(t *testing.T) {
-	for _, o := range []object{1, ^object(0), 1 << (2*placeBits - 1), 0xb4 << (2*placeBits - 8)} {
+// TestPointersAreUnchanged checks that pointers come back unchanged, whatever their top bits.
+func TestPointersAreUnchanged(t *testing.T) {
+	for _, o := range []object{1, ^object(0), 1 << (2*slotBits - 1), 0xb4 << (2*slotBits - 8)} {
 		freed := make(chan object, 2)
 		p := &slab.Pool[object]{Free: func(dead []object) error {
 			for _, o := range dead {
@@ -119,20 +119,20 @@ func TestAnObjectIsWhatItWas(t *testing.T) {
 			return nil
 		}}
 		one := p.Adopt(o)
-		if got := its(t, one); got != o {
-			t.Errorf("%#x is used as %#x", o, got)
+		if got := objectOf(t, one); got != o {
+			t.Errorf("Use of %#x gets %#x", o, got)
 		}
 		if err := one.Close(); err != nil {
 			t.Error(err)
 		}
 		if got := <-freed; got != o {
-			t.Errorf("%#x is freed as %#x", o, got)
+			t.Errorf("Free of %#x gets %#x", o, got)
 		}
 	}
 }
 
-// TestAnObjectInUseIsNotFreed though its handle is closed meanwhile, by whom ever.
-func TestAnObjectInUseIsNotFreed(t *testing.T) {
+// TestObjectInUseIsNotFreed closes a handle while several goroutines use it.
+func TestObjectInUseIsNotFreed(t *testing.T) {
 	h := newHeap()
 	p := h.pool()
 	one := get(t, p)
@@ -145,7 +145,7 @@ func TestAnObjectInUseIsNotFreed(t *testing.T) {
 			err := one.Use(func(o object) error {
 				in <- o
 				<-out
-				if !h.lives(o) {
+				if !h.isLive(o) {
 					t.Error("an object was freed while it was used")
 				}
 				return nil
@@ -169,30 +169,31 @@ func TestAnObjectInUseIsNotFreed(t *testing.T) {
 	}
 	p.Flush()
 	runtime.GC()
-	if !h.lives(o) {
+	if !h.isLive(o) {
 		t.Error("an object was freed while it was used")
 	}
 	close(out)
 	done.Wait()
 	p.Flush()
-	if !h.dies(o) {
-		t.Error("a closed object lives after its last use")
+	if !h.waitFreed(o) {
+		t.Error("a closed object is live after its last use")
 	}
-	sound(t, h)
+	checkFrees(t, h)
 }
 
-// TestAHandleMayBeForgottenInItsOwnUse: Use itself keeps the object.
-func TestAHandleMayBeForgottenInItsOwnUse(t *testing.T) {
+// TestUseKeepsItsHandle checks that Use keeps the object when nothing else refers to the
+// handle.
+func TestUseKeepsItsHandle(t *testing.T) {
 	h := newHeap()
 	p := h.pool()
 	p.Handles = 1
-	err := p.Adopt(h.next()).Use(func(o object) error {
+	err := p.Adopt(h.alloc()).Use(func(o object) error {
 		for i := 0; i < 5; i++ {
 			runtime.GC()
 			time.Sleep(time.Millisecond)
 		}
 		p.Flush()
-		if !h.lives(o) {
+		if !h.isLive(o) {
 			t.Error("an object was freed while it was used")
 		}
 		return nil
@@ -202,38 +203,38 @@ func TestAHandleMayBeForgottenInItsOwnUse(t *testing.T) {
 	}
 }
 
-func TestUseReturnsWhatItsFunctionDoes(t *testing.T) {
+func TestUseReturnsTheErrorOfItsFunction(t *testing.T) {
 	h := newHeap()
-	one := h.pool().Adopt(h.next())
-	want := errors.New("so")
+	one := h.pool().Adopt(h.alloc())
+	want := errors.New("an error")
 	if err := one.Use(func(object) error { return want }); err != want {
 		t.Errorf("Use returns %v", err)
 	}
 }
 
-// TestAUseEndsWithAPanic: the object can be freed then.
-func TestAUseEndsWithAPanic(t *testing.T) {
+// TestPanicEndsAUse checks that an object can be freed after a panic in Use.
+func TestPanicEndsAUse(t *testing.T) {
 	h := newHeap()
 	p := h.pool()
-	one := p.Adopt(h.next())
+	one := p.Adopt(h.alloc())
 	func() {
 		defer func() { recover() }()
-		one.Use(func(object) error { panic("so") })
+		one.Use(func(object) error { panic("in Use") })
 	}()
 	if err := one.Close(); err != nil {
 		t.Error(err)
 	}
 	p.Flush()
-	if !soon(func() bool { return h.held() == 0 }) {
-		t.Error("the object is held for good")
+	if !eventually(func() bool { return h.held() == 0 }) {
+		t.Error("the object is never freed")
 	}
 }
 
-func TestTwoWhoCloseAHandleFreeItOnce(t *testing.T) {
+func TestConcurrentClosesFreeOnce(t *testing.T) {
 	h := newHeap()
 	p := h.pool()
 	for i := 0; i < 1000; i++ {
-		one := p.Adopt(h.next())
+		one := p.Adopt(h.alloc())
 		var done sync.WaitGroup
 		var closed [4]error
 		for g := range closed {
@@ -243,7 +244,7 @@ func TestTwoWhoCloseAHandleFreeItOnce(t *testing.T) {
 				defer done.Done()
 				if g%2 == 1 {
 					_ = one.Use(func(o object) error {
-						if !h.lives(o) {
+						if !h.isLive(o) {
 							t.Error("an object was freed while it was used")
 						}
 						return nil
@@ -260,17 +261,18 @@ func TestTwoWhoCloseAHandleFreeItOnce(t *testing.T) {
 			}
 		}
 		if freed != 1 {
-			t.Fatalf("%d of four closed the handle", freed)
+			t.Fatalf("Close succeeded %d times, want once", freed)
 		}
 	}
 	p.Flush()
-	if !soon(func() bool { return h.held() == 0 }) {
-		t.Errorf("%d closed objects are held", h.held())
+	if !eventually(func() bool { return h.held() == 0 }) {
+		t.Errorf("%d closed objects are never freed", h.held())
 	}
-	sound(t, h)
+	checkFrees(t, h)
 }
 
-// TestFreesShareCalls: few calls of Free, whether objects are closed or forgotten.
+// TestFreesShareCalls checks that Free is called for batches, of closed and of forgotten
+// objects.
 func TestFreesShareCalls(t *testing.T) {
 	const n = 16_000
 	h := newHeap()
@@ -283,8 +285,8 @@ func TestFreesShareCalls(t *testing.T) {
 	}
 	p.Flush()
 	// The timer may free some meanwhile.
-	if left := settles(h, 0); left != 0 || !raced && h.calls > n/16 {
-		t.Errorf("%d calls to free %d of %d closed objects", h.calls, h.freed, n)
+	if left := collectUntil(h, 0); left != 0 || !raceEnabled && h.calls > n/16 {
+		t.Errorf("%d calls of Free for %d of %d closed objects", h.calls, h.freed, n)
 	}
 	h = newHeap()
 	p = h.pool()
@@ -292,31 +294,33 @@ func TestFreesShareCalls(t *testing.T) {
 	for i := 0; i < n; i++ {
 		get(t, p)
 	}
-	if left := settles(h, 0); left != 0 || !raced && h.calls > n/8 {
-		t.Errorf("%d calls to free %d forgotten objects, %d left", h.calls, n, left)
+	if left := collectUntil(h, 0); left != 0 || !raceEnabled && h.calls > n/8 {
+		t.Errorf("%d calls of Free for %d forgotten objects, %d left", h.calls, n, left)
 	}
 	if h.largest > 32 {
 		t.Errorf("%d objects in a call, with slabs of 16", h.largest)
 	}
 }
 
-// TestAClosedObjectWaitsForNoCall: it is freed soon in a program that does nothing more.
-func TestAClosedObjectWaitsForNoCall(t *testing.T) {
+// TestTimerFreesClosedObjects checks that closed objects are freed in a program that does
+// nothing more.
+func TestTimerFreesClosedObjects(t *testing.T) {
 	h := newHeap()
 	p := h.pool()
 	for i := 0; i < 3; i++ {
-		o := h.next()
+		o := h.alloc()
 		if err := p.Adopt(o).Close(); err != nil {
 			t.Fatal(err)
 		}
-		if !h.dies(o) {
-			t.Fatal("a closed object is held for good")
+		if !h.waitFreed(o) {
+			t.Fatal("a closed object is never freed")
 		}
 	}
 }
 
-// TestADroppedPoolLosesNothing: its handles work on, and all is freed in the end.
-func TestADroppedPoolLosesNothing(t *testing.T) {
+// TestHandlesOutliveTheirPool checks that the handles of an unreachable pool still work,
+// and that all its objects are freed in the end.
+func TestHandlesOutliveTheirPool(t *testing.T) {
 	h := newHeap()
 	kept := func() (kept []handle) {
 		p := h.pool()
@@ -332,37 +336,38 @@ func TestADroppedPoolLosesNothing(t *testing.T) {
 		}
 		return kept
 	}()
-	settles(h, len(kept))
+	collectUntil(h, len(kept))
 	for _, one := range kept {
-		if o := its(t, one); !h.lives(o) {
-			t.Error("the pool took an object with it")
+		if o := objectOf(t, one); !h.isLive(o) {
+			t.Error("an object in use was freed with its pool")
 		}
 		if err := one.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	kept = nil
-	if left := settles(h, 0); left != 0 {
-		t.Errorf("%d objects of a pool that was dropped are held for good", left)
+	if left := collectUntil(h, 0); left != 0 {
+		t.Errorf("%d objects of a dropped pool are never freed", left)
 	}
-	sound(t, h)
+	checkFrees(t, h)
 }
 
-// copied copies a pool, which vet would find if it saw the type.
+// copied copies a pool. It is generic to hide the copy from vet.
 func copied[T any](p *T) *T {
 	q := *p
 	return &q
 }
 
-// TestACopiedPoolFreesItsOwn: nothing goes through the Free of another.
-func TestACopiedPoolFreesItsOwn(t *testing.T) {
+// TestCopiedPoolUsesItsFirstFree checks that the Free of a copy made after the first use
+// is never called: the copy shares the state of the original.
+func TestCopiedPoolUsesItsFirstFree(t *testing.T) {
 	one, other := newHeap(), newHeap()
 	p := one.pool()
-	q := copied(p) // before its first use: another pool
-	a, b := p.Adopt(one.next()), q.Adopt(one.next())
-	r := copied(p) // afterwards: the same one
+	q := copied(p) // before the first use: a separate pool
+	a, b := p.Adopt(one.alloc()), q.Adopt(one.alloc())
+	r := copied(p) // after the first use: the same pool
 	r.Free, r.Make = other.free, other.make
-	c, d := r.Adopt(one.next()), get(t, r)
+	c, d := r.Adopt(one.alloc()), get(t, r)
 	for _, h := range []handle{a, b, c, d} {
 		if err := h.Close(); err != nil {
 			t.Error(err)
@@ -370,11 +375,11 @@ func TestACopiedPoolFreesItsOwn(t *testing.T) {
 	}
 	p.Flush()
 	q.Flush()
-	soon(func() bool { return one.held() == 0 })
+	eventually(func() bool { return one.held() == 0 })
 	if one.calls == 0 || other.calls+other.made != 0 || one.freed != 4 {
-		t.Errorf("%d objects were freed, %d calls were made of another's Free", one.freed, other.calls)
+		t.Errorf("%d objects were freed, want 4; the copy's Free was called %d times", one.freed, other.calls)
 	}
-	sound(t, one)
+	checkFrees(t, one)
 }
 
 func TestVetFindsCopies(t *testing.T) {
@@ -387,22 +392,22 @@ func TestVetFindsCopies(t *testing.T) {
 		t.Skip(err)
 	}
 	if err == nil || strings.Count(string(out), "copies lock value") != 1 {
-		t.Errorf("vet finds %v: %s", err, out)
+		t.Errorf("vet returns %v, want one copied lock: %s", err, out)
 	}
 }
 
-// owner is its own allocator: its pool leads to it, and it to its pool.
+// owner holds a pool whose Free is a method of owner, so the two refer to each other.
 type owner struct {
 	pool   slab.Pool[object]
 	heap   *heap
-	canary *[64]byte // is collected with it
+	canary *[64]byte // collected with the owner
 }
 
 func (o *owner) free(dead []object) error { return o.heap.free(dead) }
 
-// TestNothingGlobalKeepsAnOwnerAlive, of any number of pools.
-func TestNothingGlobalKeepsAnOwnerAlive(t *testing.T) {
-	const n = 5000 // more than there may be of a thing that is counted in 12 bits
+// TestOwnersOfPoolsAreCollected checks that no global state keeps pools alive.
+func TestOwnersOfPoolsAreCollected(t *testing.T) {
+	const n = 5000 // more than 12 bits can count
 	h := newHeap()
 	var mu sync.Mutex
 	collected := 0
@@ -416,16 +421,16 @@ func TestNothingGlobalKeepsAnOwnerAlive(t *testing.T) {
 				mu.Unlock()
 			})
 			o.pool.Free = o.free
-			if err := o.pool.Adopt(h.next()).Close(); err != nil {
+			if err := o.pool.Adopt(h.alloc()).Close(); err != nil {
 				t.Fatal(err)
 			}
-			o.pool.Adopt(h.next())
+			o.pool.Adopt(h.alloc())
 			owners = append(owners, o)
 		}
 		runtime.KeepAlive(owners)
 	}()
-	if left := settles(h, 0); left != 0 {
-		t.Errorf("%d objects are held", left)
+	if left := collectUntil(h, 0); left != 0 {
+		t.Errorf("%d objects are never freed", left)
 	}
 	all := func() bool {
 		runtime.GC()
@@ -441,75 +446,76 @@ func TestNothingGlobalKeepsAnOwnerAlive(t *testing.T) {
 	}
 }
 
-func TestAMakeThatFailsIsAnErrorAndLosesNothing(t *testing.T) {
+func TestFailedMakeReturnsAnErrorAndLeaksNothing(t *testing.T) {
 	h := newHeap()
-	h.refuse = 100
+	h.quota = 100
 	p := h.pool()
 	var kept []handle
 	for {
 		one, err := p.Get()
 		if err != nil {
-			if !errors.Is(err, errRefused) {
-				t.Errorf("the error is %v", err)
+			if !errors.Is(err, errNoMemory) {
+				t.Errorf("Get returns the wrong error: %v", err)
 			}
 			if one != (handle{}) {
-				t.Error("there is a handle beside the error")
+				t.Error("Get returns a handle and an error")
 			}
 			break
 		}
 		kept = append(kept, one)
 	}
-	if !raced && h.held() != len(kept) {
-		t.Errorf("%d handles and %d objects", len(kept), h.held())
+	if !raceEnabled && h.held() != len(kept) {
+		t.Errorf("%d handles but %d live objects", len(kept), h.held())
 	}
-	h.refuse = -1
-	kept = append(kept, get(t, p)) // it goes on once there is memory again
-	sound(t, h)
+	h.quota = -1
+	kept = append(kept, get(t, p)) // Get works again once there is memory
+	checkFrees(t, h)
 	runtime.KeepAlive(kept)
 }
 
-func TestAMakeThatMakesTooFewIsAnError(t *testing.T) {
+func TestMakeOfTooFewObjectsIsAnError(t *testing.T) {
 	h := newHeap()
 	p := &slab.Pool[object]{Free: h.free, Make: func(fresh []object) error {
-		fresh[1] = h.next()
+		fresh[1] = h.alloc()
 		return nil
 	}}
-	if _, err := p.Get(); err == nil || !strings.Contains(err.Error(), "1 objects of 8") {
+	if _, err := p.Get(); err == nil || !strings.Contains(err.Error(), "1 of 8 objects") {
 		t.Errorf("Get returns %v", err)
 	}
 	if h.held() != 0 {
-		t.Error("what it made is held")
+		t.Error("the object that it made is never freed")
 	}
-	if _, err := (&slab.Pool[object]{Free: h.free}).Get(); err == nil || !strings.Contains(err.Error(), "no Make") {
+	if _, err := (&slab.Pool[object]{Free: h.free}).Get(); err == nil || !strings.Contains(err.Error(), "Make is nil") {
 		t.Errorf("Get of a pool without Make returns %v", err)
 	}
 }
 
-func TestAPoolThatCannotBeIsRefused(t *testing.T) {
-	refused := func(name, want string, use func()) {
+func TestInvalidPoolPanics(t *testing.T) {
+	panics := func(name, want string, use func()) {
 		defer func() {
-			if said := fmt.Sprint(recover()); !strings.Contains(said, want) {
-				t.Errorf("%s: %s", name, said)
+			if got := fmt.Sprint(recover()); !strings.Contains(got, want) {
+				t.Errorf("%s: the panic is %s", name, got)
 			}
 		}()
 		use()
 	}
-	refused("no Free", "no Free", func() { (&slab.Pool[object]{}).Adopt(1) })
-	refused("a large type", "not of [3]uint64", func() {
+	panics("no Free", "Free is nil", func() { (&slab.Pool[object]{}).Adopt(1) })
+	panics("a large type", "not be [3]uint64", func() {
 		p := slab.Pool[[3]uint64]{Free: func([][3]uint64) error { return nil }}
 		p.Adopt([3]uint64{1})
 	})
-	refused("a small type", "not of uint8", func() {
+	panics("a small type", "not be uint8", func() {
 		p := slab.Pool[uint8]{Free: func([]uint8) error { return nil }}
 		p.Adopt(1)
 	})
 }
 
-// TestAFreeThatFailsIsHeard on every way that objects are freed, and nothing ends with it.
-func TestAFreeThatFailsIsHeard(t *testing.T) {
+// TestErrorsOfFreeAreReported checks every path that frees objects. The pool must go on
+// after an error.
+func TestErrorsOfFreeAreReported(t *testing.T) {
 	closes := func(p *slab.Pool[object], h handle) {
 		if err := h.Close(); err != nil {
-			p.OnError(err) // where it frees at once, Close returns the error
+			p.OnError(err) // in an AtOnce pool, Close returns the error
 		}
 	}
 	for name, forget := range map[string]func(*slab.Pool[object], handle){
@@ -523,27 +529,28 @@ func TestAFreeThatFailsIsHeard(t *testing.T) {
 			p := h.pool()
 			p.AtOnce = atOnce
 			var mu sync.Mutex
-			heard := 0
+			reports := 0
 			p.OnError = func(err error) {
 				mu.Lock()
 				defer mu.Unlock()
 				if err == h.failing {
-					heard++
+					reports++
 				}
 			}
 			for i := 0; i < 100; i++ {
-				forget(p, p.Adopt(h.next()))
+				forget(p, p.Adopt(h.alloc()))
 			}
-			settles(h, 0)
-			said := soon(func() bool { mu.Lock(); defer mu.Unlock(); return heard > 0 })
-			if !said || h.held() != 0 {
-				t.Errorf("%s, AtOnce %v: the error was heard %d times, %d objects are held", name, atOnce, heard, h.held())
+			collectUntil(h, 0)
+			reported := eventually(func() bool { mu.Lock(); defer mu.Unlock(); return reports > 0 })
+			if !reported || h.held() != 0 {
+				t.Errorf("%s, AtOnce %v: the error was reported %d times, %d objects are held", name, atOnce, reports, h.held())
 			}
 		}
 	}
 }
 
-// TestFreeAndMakeMayUseThePool: they close and make other handles, and do not hang.
+// TestFreeAndMakeMayUseThePool checks that Free and Make can make and close handles of
+// their pool without deadlock.
 func TestFreeAndMakeMayUseThePool(t *testing.T) {
 	for _, atOnce := range []bool{true, false} {
 		h := newHeap()
@@ -551,7 +558,7 @@ func TestFreeAndMakeMayUseThePool(t *testing.T) {
 		var mu sync.Mutex
 		var parts []handle
 		depth := 0
-		// A part goes with each object that is freed, as a tree's nodes might.
+		// Each freed object closes another, as freeing a tree might close its nodes.
 		part := func() {
 			mu.Lock()
 			var one handle
@@ -568,7 +575,7 @@ func TestFreeAndMakeMayUseThePool(t *testing.T) {
 				for range dead {
 					part()
 				}
-				p.Adopt(h.next())
+				p.Adopt(h.alloc())
 				return h.free(dead)
 			},
 			Make: func(fresh []object) error {
@@ -589,7 +596,7 @@ func TestFreeAndMakeMayUseThePool(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				part := p.Adopt(h.next())
+				part := p.Adopt(h.alloc())
 				mu.Lock() // not in Adopt, which may call Free
 				parts = append(parts, part)
 				mu.Unlock()
@@ -602,14 +609,15 @@ func TestFreeAndMakeMayUseThePool(t *testing.T) {
 		case <-done:
 		case <-time.After(20 * time.Second):
 			buf := make([]byte, 1<<16)
-			t.Fatalf("it hangs: %s", buf[:runtime.Stack(buf, true)])
+			t.Fatalf("deadlock: %s", buf[:runtime.Stack(buf, true)])
 		}
-		sound(t, h)
+		checkFrees(t, h)
 	}
 }
 
-// TestNobodyWaitsForAnothersCall: while one goroutine is in C, the others go on.
-func TestNobodyWaitsForAnothersCall(t *testing.T) {
+// TestBlockedCallDoesNotBlockOthers checks that goroutines can use the pool while another
+// is blocked in Free or Make.
+func TestBlockedCallDoesNotBlockOthers(t *testing.T) {
 	h := newHeap()
 	for _, name := range []string{"Free", "Make"} {
 		name := name
@@ -640,7 +648,7 @@ func TestNobodyWaitsForAnothersCall(t *testing.T) {
 				if err := get(t, p).Close(); err != nil {
 					t.Error(err)
 				}
-				_ = p.Adopt(h.next()).Close()
+				_ = p.Adopt(h.alloc()).Close()
 			}
 			p.Flush()
 		}
@@ -651,14 +659,14 @@ func TestNobodyWaitsForAnothersCall(t *testing.T) {
 		select {
 		case <-done:
 		case <-time.After(20 * time.Second):
-			t.Errorf("%s: others wait for a call", name)
+			t.Errorf("a blocked %s blocks other goroutines", name)
 		}
 		on <- struct{}{}
 	}
-	sound(t, h)
+	checkFrees(t, h)
 }
 
-// TestNoCollectionIsForced, even where the collector is off.
+// TestNoCollectionIsForced checks that a pool runs no collection when the GC is off.
 func TestNoCollectionIsForced(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var before, after runtime.MemStats
@@ -674,8 +682,9 @@ func TestNoCollectionIsForced(t *testing.T) {
 	}
 }
 
-// TestTheCollectorSeesTheObjects that are left open, and as many bytes of them as there are.
-func TestTheCollectorSeesTheObjects(t *testing.T) {
+// TestOpenObjectsTriggerCollections checks that the collector runs more often when more
+// bytes of C objects are open, and not for closed objects.
+func TestOpenObjectsTriggerCollections(t *testing.T) {
 	cycles := func(bytes int, close bool) uint32 {
 		var before, after runtime.MemStats
 		p := newHeap().pool()
@@ -692,17 +701,18 @@ func TestTheCollectorSeesTheObjects(t *testing.T) {
 	}
 	unseen, seen := cycles(-1, false), cycles(10_000, false)
 	if seen < unseen+3 {
-		t.Errorf("%d collections for 1 GB of objects, %d where it does not see them", seen, unseen)
+		t.Errorf("%d collections for 1 GB of objects, %d with Bytes -1", seen, unseen)
 	}
-	if closed := cycles(10_000, true); !raced && closed > unseen+2 {
-		t.Errorf("%d collections though all is closed", closed)
+	if closed := cycles(10_000, true); !raceEnabled && closed > unseen+2 {
+		t.Errorf("%d collections though all objects are closed", closed)
 	}
 }
 
-// TestWhatTheCollectorSeesTakesNoMemory: it is not touched.
-func TestWhatTheCollectorSeesTakesNoMemory(t *testing.T) {
+// TestShownMemoryIsNotResident checks that the Go memory which stands for C objects is
+// never touched.
+func TestShownMemoryIsNotResident(t *testing.T) {
 	if v := runtime.Version(); strings.HasPrefix(v, "go1.20") || strings.HasPrefix(v, "go1.21") {
-		t.Skip(v, "clears it")
+		t.Skip(v, "clears the memory")
 	}
 	resident := func() (pages int) {
 		text, err := os.ReadFile("/proc/self/statm")
@@ -722,11 +732,11 @@ func TestWhatTheCollectorSeesTakesNoMemory(t *testing.T) {
 		get(t, p)
 	}
 	if grown := (resident() - before) * os.Getpagesize(); grown > 16<<20 {
-		t.Errorf("%d MB are resident for it", grown>>20)
+		t.Errorf("resident memory grew by %d MB", grown>>20)
 	}
 }
 
-func TestNoGoroutineIsLeftBehind(t *testing.T) {
+func TestNoGoroutineLeaks(t *testing.T) {
 	before := runtime.NumGoroutine()
 	h := newHeap()
 	p := h.pool()
@@ -736,13 +746,13 @@ func TestNoGoroutineIsLeftBehind(t *testing.T) {
 		}
 	}
 	runtime.GC()
-	if !soon(func() bool { return runtime.NumGoroutine() <= before }) {
+	if !eventually(func() bool { return runtime.NumGoroutine() <= before }) {
 		t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 	}
 }
 
-// TestAProgramMayEndWithHandlesLive: no finalizer runs then, and none is waited for.
-func TestAProgramMayEndWithHandlesLive(t *testing.T) {
+// TestProgramMayExitWithLiveHandles checks that exiting neither runs nor awaits finalizers.
+func TestProgramMayExitWithLiveHandles(t *testing.T) {
 	if os.Getenv("SLAB_LIVE") != "" {
 		p := newHeap().pool()
 		live := []handle{get(t, p), get(t, p)}
@@ -750,11 +760,11 @@ func TestAProgramMayEndWithHandlesLive(t *testing.T) {
 		os.Exit(0)
 	}
 	if runtime.GOOS == "js" || runtime.GOOS == "wasip1" {
-		t.Skip("no other process can be started")
+		t.Skip("cannot start a process")
 	}
-	child := exec.Command(os.Args[0], "-test.run=^TestAProgramMayEndWithHandlesLive$")
+	child := exec.Command(os.Args[0], "-test.run=^TestProgramMayExitWithLiveHandles$")
 	child.Env = append(os.Environ(), "SLAB_LIVE=1")
 	if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "live 2") {
-		t.Errorf("the program ended with %v: %s", err, out)
+		t.Errorf("the program exited with %v: %s", err, out)
 	}
 }

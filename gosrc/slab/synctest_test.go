@@ -9,25 +9,25 @@ import (
 	"testing/synctest"
 )
 
-// TestABubbleDoesNotStopThePool: a timer that a bubble of package synctest had is gone with
-// it, and another comes.
-func TestABubbleDoesNotStopThePool(t *testing.T) {
+// TestPoolSurvivesSynctestBubble checks that the pool replaces a timer that was lost with a
+// synctest bubble.
+func TestPoolSurvivesSynctestBubble(t *testing.T) {
 	h := newHeap()
 	p := h.pool()
 	synctest.Test(t, func(t *testing.T) {
-		if err := p.Adopt(h.next()).Close(); err != nil {
+		if err := p.Adopt(h.alloc()).Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	for i := 0; i < 100; i++ {
-		o := h.next()
+		o := h.alloc()
 		if err := p.Adopt(o).Close(); err != nil {
 			t.Fatal(err)
 		}
-		if i%10 == 0 && !h.dies(o) {
-			t.Fatal("a closed object is held for good")
+		if i%10 == 0 && !h.waitFreed(o) {
+			t.Fatal("a closed object is never freed")
 		}
 	}
 	p.Flush()
-	sound(t, h)
+	checkFrees(t, h)
 }

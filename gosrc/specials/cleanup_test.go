@@ -13,13 +13,13 @@ import (
 	"gccost/meter"
 )
 
-// argument is what the cleanups are given: a pointer, as to a C block. AddCleanup
-// keeps it in an object of its own.
+// argument is passed to the cleanups by pointer, as a C block would be. AddCleanup stores
+// the pointer in a separate heap object.
 var argument byte
 
 func nothing(*byte) {}
 
-// cleaned adds a cleanup to each object, for each class of objects.
+// cleaned holds, for each class, a function that adds a cleanup to each object.
 var cleaned = []func(objects []unsafe.Pointer){
 	add[[1]*byte], add[[2]*byte], add[[4]*byte], add[[6]*byte], add[[8]*byte],
 	add[[16]*byte], add[[32]*byte], add[[64]*byte],
@@ -31,7 +31,7 @@ func add[T any](objects []unsafe.Pointer) {
 	}
 }
 
-// stoppable adds a cleanup to each object of 8 bytes and returns what stops them.
+// stoppable adds a cleanup to each of the 8-byte objects and returns the cleanups.
 func stoppable(objects []unsafe.Pointer) []runtime.Cleanup {
 	cleanups := make([]runtime.Cleanup, len(objects))
 	for i, object := range objects {
@@ -40,12 +40,12 @@ func stoppable(objects []unsafe.Pointer) []runtime.Cleanup {
 	return cleanups
 }
 
-// BenchmarkAttachCleanup times AddCleanup alone, span by span.
+// BenchmarkAttachCleanup times only AddCleanup, span by span.
 func BenchmarkAttachCleanup(b *testing.B) {
 	overOrders(b, func(b *testing.B, c class, order Order) {
 		clean := cleaned[indexOf(c)]
 		spans := prepared(b, c, b.N, order)
-		overSpans(b, spans, growing, asItIs, func(span, from, to int) { clean(spans[span][from:to]) })
+		overSpans(b, spans, growing, noSetup, func(span, from, to int) { clean(spans[span][from:to]) })
 		runtime.KeepAlive(spans)
 	})
 }
@@ -56,11 +56,11 @@ func indexOf(c class) int {
 			return i
 		}
 	}
-	panic(fmt.Sprintf("there is no class of %d bytes", c.bytes))
+	panic(fmt.Sprintf("no class has %d bytes", c.bytes))
 }
 
-// BenchmarkStop times Cleanup.Stop alone, span by span. The cleanups were added last
-// object first, which needs no walk.
+// BenchmarkStop times only Cleanup.Stop, span by span. The cleanups are added in
+// descending order of address, which needs no walk.
 func BenchmarkStop(b *testing.B) {
 	for _, order := range Orders {
 		order := order
@@ -79,8 +79,7 @@ func BenchmarkStop(b *testing.B) {
 	}
 }
 
-// arranged puts the cleanups of a span's objects, that were added in descending order,
-// into an order.
+// arranged reorders a span's objects and their cleanups, which were in descending order.
 func arranged(span []unsafe.Pointer, cleanups []runtime.Cleanup, order Order, draw *rand.Rand) []runtime.Cleanup {
 	of := map[unsafe.Pointer]runtime.Cleanup{}
 	for i, object := range span {
@@ -94,7 +93,7 @@ func arranged(span []unsafe.Pointer, cleanups []runtime.Cleanup, order Order, dr
 	return cleanups
 }
 
-// BenchmarkScatteredCleanup times AddCleanup at random over so many live objects.
+// BenchmarkScatteredCleanup times AddCleanup on random objects among many live ones.
 func BenchmarkScatteredCleanup(b *testing.B) {
 	overLives(b, true, func(b *testing.B, s scattered) {
 		s.register(each(cleaned[0]))
@@ -102,17 +101,17 @@ func BenchmarkScatteredCleanup(b *testing.B) {
 	})
 }
 
-// BenchmarkScatteredStop times Cleanup.Stop at random over so many live objects.
+// BenchmarkScatteredStop times Cleanup.Stop on random objects among many live ones.
 func BenchmarkScatteredStop(b *testing.B) {
 	overLives(b, false, func(b *testing.B, s scattered) {
-		place := make(map[unsafe.Pointer]int, len(s.next))
+		index := make(map[unsafe.Pointer]int, len(s.next))
 		for i, object := range s.next {
-			place[object] = i
+			index[object] = i
 		}
 		cleanups := make([]runtime.Cleanup, len(s.next))
 		s.register(func(object unsafe.Pointer) {
 			cleanup := runtime.AddCleanup((*[1]*byte)(object), nothing, &argument)
-			if i, measured := place[object]; measured {
+			if i, measured := index[object]; measured {
 				cleanups[i] = cleanup
 			}
 		})
@@ -143,7 +142,7 @@ func loopCleanup[T any](b *testing.B) {
 		runtime.AddCleanup(handle, nothing, &argument)
 		return unsafe.Pointer(handle)
 	}
-	strideOf(b, operation)
+	reportStride(b, operation)
 	m := meter.Start(b, nil)
 	for i := 0; i < b.N; i++ {
 		operation()
@@ -151,24 +150,25 @@ func loopCleanup[T any](b *testing.B) {
 	m.Stop()
 }
 
-// BenchmarkProgramCleanup is the program with a cleanup on each handle.
+// BenchmarkProgramCleanup runs the program with a cleanup on each handle.
 func BenchmarkProgramCleanup(b *testing.B) {
 	overPrograms(b, func(*testing.B) registering {
 		return func(h *handle, _ bool) { runtime.AddCleanup(h, nothing, &argument) }
 	})
 }
 
-// countEvery is how often the lists are counted: it takes longer than all else.
+// countEvery is the number of calls per count of the lists. Counting takes longer than
+// the rest of the loop.
 const countEvery = 4
 
-// BenchmarkProgramLists is the program with a cleanup on each handle, and an account
-// of the lists, which takes most of its time. It reports, on average over every
-// fourth call,
+// BenchmarkProgramLists runs the program with a cleanup on each handle and counts the
+// records in the lists, which takes most of its time. It reports the means over every
+// fourth call:
 //
-//	passed-records/op  that the walk passes
-//	held-records/op    that the list holds
+//	passed-records/op  records that the walk passes
+//	held-records/op    records in the list
 //
-// as far as a cleanup that runs tells that its record has gone.
+// A record counts until its cleanup runs.
 func BenchmarkProgramLists(b *testing.B) {
 	overPrograms(b, func(b *testing.B) registering {
 		lists := NewLists()
@@ -190,18 +190,18 @@ func BenchmarkProgramLists(b *testing.B) {
 	})
 }
 
-// TestStrideOfACleanup: what AddCleanup allocates for the argument, a pointer, lies
-// among handles of its size and not among larger ones.
-func TestStrideOfACleanup(t *testing.T) {
-	if stride := extra(t, loopCleanup[[1]*byte])["stride-bytes"]; stride < 16 {
+// TestCleanupStride checks that the object which AddCleanup allocates for its argument
+// shares a span with handles of the same size, and not with larger ones.
+func TestCleanupStride(t *testing.T) {
+	if stride := metrics(t, loopCleanup[[1]*byte])["stride-bytes"]; stride < 16 {
 		t.Errorf("handles of 8 bytes are %v bytes apart, want 16 or more", stride)
 	}
-	if stride := extra(t, loopCleanup[[6]*byte])["stride-bytes"]; stride != 48 {
+	if stride := metrics(t, loopCleanup[[6]*byte])["stride-bytes"]; stride != 48 {
 		t.Errorf("handles of 48 bytes are %v bytes apart, want 48", stride)
 	}
 }
 
-// TestArranged: each cleanup stays that of its object.
+// TestArranged checks that each cleanup stays with its object.
 func TestArranged(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	objects := classes[0].allocate(64)
@@ -215,7 +215,7 @@ func TestArranged(t *testing.T) {
 	got := arranged(objects, cleanups, Shuffled, rand.New(rand.NewSource(seed)))
 	for i, object := range objects {
 		if got[i] != of[object] {
-			t.Fatalf("the cleanup at %d is another object's", i)
+			t.Fatalf("the cleanup at index %d belongs to another object", i)
 		}
 	}
 	runtime.KeepAlive(objects)

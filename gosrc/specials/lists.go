@@ -5,19 +5,19 @@ import (
 	"unsafe"
 )
 
-// smallest is the size of the smallest objects with pointers.
+// smallest is the size of the smallest object that contains a pointer.
 const smallest = unsafe.Sizeof(uintptr(0))
 
-// Lists keeps account of the records in the lists of all spans, as the runtime
-// does, for a program that cannot look into it: one goroutine adds, any may drop.
+// Lists mirrors the lists of specials of all spans, which a program cannot read from the
+// runtime. Only one goroutine may add records; any may drop them.
 type Lists struct {
 	pages map[uintptr]*[Page / smallest]int32
 }
 
-// NewLists returns an account of no records.
+// NewLists returns empty Lists.
 func NewLists() *Lists { return &Lists{map[uintptr]*[Page / smallest]int32{}} }
 
-// Add notes that an object got a record, which [Drop] takes away again.
+// Add counts a new record of an object. [Drop] removes it.
 func (l *Lists) Add(object unsafe.Pointer) (record *int32) {
 	slots := l.pages[PageOf(object)]
 	if slots == nil {
@@ -29,8 +29,8 @@ func (l *Lists) Add(object unsafe.Pointer) (record *int32) {
 	return record
 }
 
-// Count tells how many records a walk to an object's passes, and how many the list
-// of its span holds.
+// Count returns the number of records that a walk to an object's insertion point passes,
+// and the number in the whole list of its span.
 func (l *Lists) Count(object unsafe.Pointer) (passed, held int) {
 	slots := l.pages[PageOf(object)]
 	if slots == nil {
@@ -40,7 +40,7 @@ func (l *Lists) Count(object unsafe.Pointer) (passed, held int) {
 	for i := range slots {
 		n := int(atomic.LoadInt32(&slots[i]))
 		held += n
-		// One of the same object and kind stands before as well.
+		// A new record goes after those of the same object and kind.
 		if uintptr(i) <= own {
 			passed += n
 		}
@@ -48,5 +48,5 @@ func (l *Lists) Count(object unsafe.Pointer) (passed, held int) {
 	return passed, held
 }
 
-// Drop notes that a record is gone.
+// Drop removes a record.
 func Drop(record *int32) { atomic.AddInt32(record, -1) }

@@ -2,5 +2,6 @@
 
 package specials
 
-// The race detector makes the calls themselves so dear that the walk hardly shows.
+// racing disables the test of the walk: the race detector makes the calls themselves so
+// expensive that the cost of the walk hardly shows.
 const racing = true

@@ -1,15 +1,15 @@
-// Package specials times the call of SetFinalizer, AddCleanup or Stop alone, on
-// objects that were allocated beforehand, by where they lie in their spans.
+// Package specials times single calls of SetFinalizer, AddCleanup and Stop on objects
+// that were allocated beforehand, depending on their position in their spans.
 //
-// The runtime carves its heap into spans, each a page or more of equal slots. What
-// has a finalizer or a cleanup has a record, a special, in its span's list, which
-// is sorted by address; a call finds the place by walking the list from the start.
-// So what a call costs may depend on how many records stand before its own, and
-// the order in which objects are registered decides that.
+// The runtime divides its heap into spans: one or more pages of slots of equal size.
+// Each finalizer or cleanup has a record, a special, in its span's list, which is sorted
+// by address. A call walks the list from the start to the insertion point. So the cost of
+// a call may depend on the number of records before its own, and that number depends on
+// the order in which objects are registered.
 //
-// It serves the claims M8, X1, X2, X5 and X10: how much a record on the way costs,
-// what happens when many handles live, why AddCleanup looks cheaper than a
-// finalizer, and how long the lists are in programs that do something else as well.
+// The package serves the claims M8, X1, X2, X5 and X10: what each record on the way costs,
+// what happens with many live handles, why AddCleanup looks cheaper than a finalizer, and
+// how long the lists are in programs that allocate other objects as well.
 package specials
 
 import (
@@ -28,14 +28,14 @@ type Order string
 
 const (
 	Ascending  Order = "ascending"  // by address, as a loop allocates them
-	Shuffled   Order = "shuffled"   // at random within the span
-	Descending Order = "descending" // the last first
+	Shuffled   Order = "shuffled"   // random within the span
+	Descending Order = "descending" // by address, the last object first
 )
 
-// Orders are all of them.
+// Orders lists all orders.
 var Orders = []Order{Ascending, Shuffled, Descending}
 
-// Arrange puts the objects of a span, sorted by address, into an order.
+// Arrange reorders the objects of a span, which must be sorted by address.
 func (o Order) Arrange(span []unsafe.Pointer, draw *rand.Rand) {
 	swap := func(i, j int) { span[i], span[j] = span[j], span[i] }
 	switch o {
@@ -48,9 +48,9 @@ func (o Order) Arrange(span []unsafe.Pointer, draw *rand.Rand) {
 	}
 }
 
-// Spans sorts n objects or more by address, and groups them by their spans, which
-// must be a page each. Spans that hold other objects too are left out; of the last
-// span it takes what makes n. It fails if the rest are fewer than n.
+// Spans sorts objects by address and returns n of them, grouped by span. Each span must be
+// one page. Spans that also hold other objects are left out, and the last span is cut short
+// to give exactly n objects. Spans returns an error if too few objects remain.
 func Spans(objects []unsafe.Pointer, n int) ([][]unsafe.Pointer, error) {
 	sort.Slice(objects, func(i, j int) bool { return uintptr(objects[i]) < uintptr(objects[j]) })
 	var pages [][]unsafe.Pointer
@@ -75,16 +75,16 @@ func Spans(objects []unsafe.Pointer, n int) ([][]unsafe.Pointer, error) {
 		}
 	}
 	if n > 0 {
-		return nil, fmt.Errorf("%d objects too few lie in spans of their own", n)
+		return nil, fmt.Errorf("too few objects in unshared spans: %d more needed", n)
 	}
 	return spans, nil
 }
 
-// PageOf tells the page that an object lies in.
+// PageOf returns the number of the page that contains an object.
 func PageOf(object unsafe.Pointer) uintptr { return uintptr(object) / Page }
 
-// Stride is the median distance in bytes between an address and the next, of
-// those that lie in one page; 0 if no two do.
+// Stride returns the median distance in bytes between consecutive ascending addresses in
+// the same page, or 0 if there are none.
 func Stride(addresses []uintptr) uintptr {
 	var steps []uintptr
 	for i := 1; i < len(addresses); i++ {

@@ -15,8 +15,8 @@ import (
 	"gccost/meter"
 )
 
-// TestMain shortens what testing.Benchmark runs for the tests below; a -bench
-// run keeps the benchtime it was given.
+// TestMain sets a short benchtime for the benchmarks that tests run. A -bench run keeps its
+// own benchtime.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.Lookup("test.bench").Value.String() == "" {
@@ -27,19 +27,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const seed = 75188 // of every order drawn: the same in each sample
+const seed = 75188 // for every random order, so that all samples use the same orders
 
-// class is a size of objects: how to make them, and what to do with them.
+// class holds the operations on objects of one size.
 type class struct {
 	bytes    int
 	allocate func(n int) []unsafe.Pointer
 	finalize func(objects []unsafe.Pointer)
 	clear    func(objects []unsafe.Pointer) // their finalizers
-	dummies  func(n int)                    // allocates and drops so many
+	dummies  func(n int)                    // allocates and drops n objects
 }
 
-// The sizes whose spans are one page; 48 bytes is no power of two, and like the
-// larger ones shares no span with what AddCleanup allocates.
+// classes holds sizes whose spans are one page. 48 bytes is not a power of two. Objects of
+// 48 bytes or more share no span with those that AddCleanup allocates.
 var classes = []class{
 	of[[1]*byte](), of[[2]*byte](), of[[4]*byte](), of[[6]*byte](), of[[8]*byte](),
 	of[[16]*byte](), of[[32]*byte](), of[[64]*byte](),
@@ -47,8 +47,7 @@ var classes = []class{
 
 func of[T any]() class {
 	var zero T
-	// Outside the loops: inside them, a generic function's value would be allocated
-	// anew each time.
+	// Inside the loops, each iteration would allocate the value of a generic function.
 	var finalizer interface{} = ignore[T]
 	return class{
 		bytes: int(unsafe.Sizeof(zero)),
@@ -80,10 +79,10 @@ func of[T any]() class {
 // ignore is a finalizer that does nothing.
 func ignore[T any](*T) {}
 
-// keep makes an object of a loop escape to the heap.
+// keep makes the compiler allocate the argument of drop on the heap.
 var keep interface{}
 
-// drop takes an object that the compiler must therefore put on the heap.
+// drop drops an object that the compiler must have allocated on the heap.
 //
 //go:noinline
 func drop[T any](object *T) {
@@ -92,19 +91,19 @@ func drop[T any](object *T) {
 	}
 }
 
-// uncollected turns the GC off until the benchmark ends: a list must not shrink
-// while it is measured.
-func uncollected(b *testing.B) {
+// disableGC turns the GC off until the benchmark ends, because a collection would shorten
+// the lists that are measured.
+func disableGC(b *testing.B) {
 	before := debug.SetGCPercent(-1)
 	b.Cleanup(func() { debug.SetGCPercent(before) })
 }
 
-// --- One call, by its place ---------------------------------------------------------
+// --- One call, by its position ------------------------------------------------------
 
-// whole makes n objects of a class that fill their spans.
-func whole(c class, n int) (spans [][]unsafe.Pointer, err error) {
+// fullSpans allocates n objects of a class that fill their spans.
+func fullSpans(c class, n int) (spans [][]unsafe.Pointer, err error) {
 	objects := c.allocate(n + 4*Page/c.bytes)
-	// The first ones go where earlier objects have left room, among what is left.
+	// The first objects fill gaps in spans that hold other objects. Spans skips those.
 	for tries := 0; tries < 8; tries++ {
 		if spans, err = Spans(objects, n); err == nil {
 			return spans, nil
@@ -114,10 +113,11 @@ func whole(c class, n int) (spans [][]unsafe.Pointer, err error) {
 	return nil, err
 }
 
-// prepared makes n objects of a class that fill their spans, each span in order.
+// prepared allocates n objects of a class that fill their spans, each span in the given
+// order, and turns the GC off.
 func prepared(b *testing.B, c class, n int, order Order) [][]unsafe.Pointer {
-	uncollected(b)
-	spans, err := whole(c, n)
+	disableGC(b)
+	spans, err := fullSpans(c, n)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -129,21 +129,21 @@ func prepared(b *testing.B, c class, n int, order Order) [][]unsafe.Pointer {
 }
 
 const (
-	parts     = 16 // of a span, each timed by itself,
-	leastPart = 32 // unless that were fewer calls: reading the clock takes as long as a few
+	parts     = 16 // parts of a span that are timed separately
+	leastPart = 32 // minimum calls in a part: reading the clock takes as long as a few calls
 )
 
-// overSpans times what is done to the objects of each span in turn, in parts, and
-// reports for each part the median over the spans:
+// overSpans times do on the objects of each span, in parts, and reports from the medians
+// over the spans:
 //
-//	at-N-records-ns      a call, when the list holds N records (on average over the part)
-//	call-ns              a call, over a whole span
-//	records              that a call finds in the list, over a whole span
-//	off-heap-bytes/span  what the runtime allocates meanwhile for its own data
+//	at-N-records-ns      time of a call when the list holds N records (mean over the part)
+//	call-ns              time of a call, mean over a span
+//	records              records in the list at a call, mean over a span
+//	off-heap-bytes/span  memory that the runtime allocates for its own data
 //
-// A median, because now and then the kernel gives the CPU to others. What `ready` does
-// before a span's turn is in none of these, but it is in ns/op: it leaves the span's
-// records in the cache, so that the first calls do not pay for fetching them.
+// It uses medians because the kernel now and then runs another process on the CPU. None of
+// these metrics includes ready, which runs before each span; only ns/op does. It loads the
+// span's records into the cache, so that the first calls do not pay for it.
 func overSpans(b *testing.B, spans [][]unsafe.Pointer, records func(done, all int) float64, ready func(span int), do func(span, from, to int)) {
 	all := len(spans[0])
 	size := all
@@ -183,7 +183,7 @@ func overSpans(b *testing.B, spans [][]unsafe.Pointer, records func(done, all in
 			to = all
 		}
 		if len(part) == 0 {
-			return // fewer operations than a span has objects
+			return // b.N is less than the number of objects in a span
 		}
 		sort.Float64s(part)
 		ns := part[len(part)/2]
@@ -199,21 +199,22 @@ func overSpans(b *testing.B, spans [][]unsafe.Pointer, records func(done, all in
 	b.ReportMetric(found/float64(all), "records")
 }
 
-// asItIs is a span that needs nothing done before its turn.
-func asItIs(int) {}
+// noSetup prepares nothing before a span is measured.
+func noSetup(int) {}
 
 // ascend sorts objects by address.
 func ascend(objects []unsafe.Pointer) {
 	sort.Slice(objects, func(i, j int) bool { return uintptr(objects[i]) < uintptr(objects[j]) })
 }
 
-// growing is what a list holds when so many of a span's objects are registered.
+// growing returns the length of a list after done objects were registered.
 func growing(done, _ int) float64 { return float64(done) }
 
-// shrinking is what a list holds beside a record when so many were taken away.
+// shrinking returns the length of a list, not counting the next record to remove, after
+// done records were removed.
 func shrinking(done, all int) float64 { return float64(all - 1 - done) }
 
-// clockCost is what a reading of the clock takes.
+// clockCost returns the median time of reading the clock.
 func clockCost() time.Duration {
 	costs := make([]float64, 1001)
 	for i := range costs {
@@ -224,7 +225,8 @@ func clockCost() time.Duration {
 	return time.Duration(costs[len(costs)/2])
 }
 
-// offHeap is what the runtime has taken from the system beside the heap.
+// offHeap returns the memory that the runtime has obtained from the system for purposes
+// other than the heap.
 func offHeap() uint64 {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
@@ -240,17 +242,17 @@ func overOrders(b *testing.B, bench func(*testing.B, class, Order)) {
 	}
 }
 
-// BenchmarkAttachFinalizer times SetFinalizer alone, span by span.
+// BenchmarkAttachFinalizer times only SetFinalizer, span by span.
 func BenchmarkAttachFinalizer(b *testing.B) {
 	overOrders(b, func(b *testing.B, c class, order Order) {
 		spans := prepared(b, c, b.N, order)
-		overSpans(b, spans, growing, asItIs, func(span, from, to int) { c.finalize(spans[span][from:to]) })
+		overSpans(b, spans, growing, noSetup, func(span, from, to int) { c.finalize(spans[span][from:to]) })
 		runtime.KeepAlive(spans)
 	})
 }
 
-// BenchmarkClearFinalizer times SetFinalizer(object, nil) alone. The finalizers were
-// set last object first, which needs no walk.
+// BenchmarkClearFinalizer times only SetFinalizer(object, nil). The finalizers are set in
+// descending order of address, which needs no walk.
 func BenchmarkClearFinalizer(b *testing.B) {
 	overOrders(b, func(b *testing.B, c class, order Order) {
 		spans := prepared(b, c, b.N, Descending)
@@ -265,27 +267,26 @@ func BenchmarkClearFinalizer(b *testing.B) {
 	})
 }
 
-// --- Many that live -------------------------------------------------------------------
+// --- Many live objects ----------------------------------------------------------------
 
 var lives = []int{10_000, 100_000, 1_000_000, 10_000_000}
 
-// scattered holds objects that live, and what is done with them.
+// scattered holds live objects and their roles in a measurement.
 type scattered struct {
 	spans [][]unsafe.Pointer
-	lists [][]unsafe.Pointer // per span: those registered beforehand, in descending order
-	next  []unsafe.Pointer   // at random over all spans: those that are measured
+	lists [][]unsafe.Pointer // by span: objects registered beforehand, in descending order
+	next  []unsafe.Pointer   // measured objects, in random order over all spans
 }
 
-// scatter draws, from spans in random order, what is registered beforehand and what
-// the n calls that are measured take. When all `live` objects are registered one by
-// one, the lists are half as long on average as they get. So fewer calls are measured
-// around that middle; if n is all that live, they are all of them.
+// scatter chooses the objects to register beforehand and the n objects to measure, from
+// spans in random order. While all live objects are registered one by one, the lists are on
+// average half as long as at the end. So the n measured calls are centered on half-full lists.
 //
-// Where lists grow, those measured are not among those registered beforehand; where
-// they shrink, they are.
+// If grow is true, the measured calls add records for objects that are not yet registered.
+// Otherwise they remove the records of objects that were registered beforehand.
 func scatter(spans [][]unsafe.Pointer, n, live int, grow bool) scattered {
 	s := scattered{spans: spans}
-	share := float64(live-n) / 2 / float64(live) // that is registered and not touched
+	share := float64(live-n) / 2 / float64(live) // registered beforehand and not measured
 	var rest []unsafe.Pointer
 	for _, span := range spans {
 		middle := int(share * float64(len(span)))
@@ -300,14 +301,14 @@ func scatter(spans [][]unsafe.Pointer, n, live int, grow bool) scattered {
 	}
 	draw := rand.New(rand.NewSource(seed))
 	draw.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
-	s.next = rest[:n] // rounding made them more
+	s.next = rest[:n] // rounding may leave more than n
 	return s
 }
 
-// register gives the records that stand beforehand. It goes round the spans, in
-// another order each time, and takes the last object of each first: that needs no
-// walk, and like an order drawn over all objects it leaves the records of a list
-// apart in memory, at no regular distance.
+// register calls do for the objects to register beforehand. It passes over the spans
+// repeatedly, each time in another random order, and takes one object of each span, the last
+// first. This needs no walk. As with a random order over all objects, the records of a list
+// end up apart in memory, at irregular distances.
 func (s scattered) register(do func(object unsafe.Pointer)) {
 	draw := rand.New(rand.NewSource(seed))
 	order := draw.Perm(len(s.lists))
@@ -323,7 +324,7 @@ func (s scattered) register(do func(object unsafe.Pointer)) {
 	}
 }
 
-// measure times what is done with those that come next.
+// measure times do on the measured objects.
 func (s scattered) measure(b *testing.B, do func(objects []unsafe.Pointer)) {
 	m := meter.Start(b, nil)
 	do(s.next)
@@ -345,11 +346,11 @@ func overLives(b *testing.B, grow bool, bench func(b *testing.B, s scattered)) {
 	}
 }
 
-// trial tells whether this is the run of one operation that testing begins with,
-// for which nothing large need be made ready.
+// trial reports whether this is the run with one operation that package testing makes
+// first. It needs no expensive setup.
 func trial(b *testing.B) bool { return b.N == 1 }
 
-// each does something with objects one by one that is made for many.
+// each adapts a function of many objects to one object.
 func each(do func(objects []unsafe.Pointer)) func(unsafe.Pointer) {
 	var one [1]unsafe.Pointer
 	return func(object unsafe.Pointer) {
@@ -358,7 +359,7 @@ func each(do func(objects []unsafe.Pointer)) func(unsafe.Pointer) {
 	}
 }
 
-// BenchmarkScatteredFinalizer times SetFinalizer at random over so many live objects.
+// BenchmarkScatteredFinalizer times SetFinalizer on random objects among many live ones.
 func BenchmarkScatteredFinalizer(b *testing.B) {
 	overLives(b, true, func(b *testing.B, s scattered) {
 		s.register(each(classes[0].finalize))
@@ -368,13 +369,12 @@ func BenchmarkScatteredFinalizer(b *testing.B) {
 
 // --- A loop that allocates and registers ------------------------------------------------
 
-// strideOf reports where a loop's handles come to lie, of so many that nothing
-// collects meanwhile:
+// reportStride allocates handles as the loop does, with the GC off, and reports
 //
-//	stride-bytes  from one handle to the next
-func strideOf(b *testing.B, next func() unsafe.Pointer) {
+//	stride-bytes  distance from one handle to the next
+func reportStride(b *testing.B, next func() unsafe.Pointer) {
 	if trial(b) {
-		return // what it left would lie between
+		return // its handles would lie between those of the next run
 	}
 	before := debug.SetGCPercent(-1)
 	addresses := make([]uintptr, 1<<13)
@@ -385,8 +385,8 @@ func strideOf(b *testing.B, next func() unsafe.Pointer) {
 	b.Cleanup(func() { b.ReportMetric(float64(Stride(addresses)), "stride-bytes") })
 }
 
-// BenchmarkLoopFinalizer allocates an object, sets a finalizer that does nothing,
-// and allocates so many more of the object's size, which it drops at once.
+// BenchmarkLoopFinalizer allocates an object and sets a finalizer that does nothing. Then it
+// allocates dummies, objects of the same size, and drops them immediately.
 func BenchmarkLoopFinalizer(b *testing.B) {
 	for _, bench := range []struct {
 		bytes int
@@ -412,7 +412,7 @@ func loopFinalizer[T any](b *testing.B, dummies int) {
 		}
 		return unsafe.Pointer(handle)
 	}
-	strideOf(b, operation)
+	reportStride(b, operation)
 	m := meter.Start(b, nil)
 	for i := 0; i < b.N; i++ {
 		operation()
@@ -420,21 +420,20 @@ func loopFinalizer[T any](b *testing.B, dummies int) {
 	m.Stop()
 }
 
-// --- Programs that do something else as well -----------------------------------------------
+// --- Programs that allocate other objects as well ------------------------------------------
 
-// handle is what a program wraps a C object in: a pointer, and a word of its own.
+// handle is a program's wrapper of a C object: a pointer and a word of state.
 type handle struct {
 	pointer *byte
 	state   uintptr
 }
 
-// registering is what a program does with a new handle, while it makes ready or when
-// it is measured.
+// registering registers a new handle. measured is false during setup.
 type registering func(h *handle, measured bool)
 
-// program allocates handles, with `others` objects of the handle's size class beside
-// each, which it drops at once. Of the handles `live` are in use: each new one takes
-// the place of one at random. With none in use they are dropped at once too.
+// program allocates handles. After each it allocates others objects of the same size class
+// and drops them immediately. It keeps live handles: each new handle replaces a random one.
+// If live is 0, it drops the handles immediately too.
 type program struct {
 	live, others int
 	register     registering
@@ -470,8 +469,8 @@ func (p *program) step() {
 
 var mixes = []int{0, 1, 3, 9, 31}
 
-// overPrograms runs programs; ready is called before each and gives what to do with
-// its handles.
+// overPrograms runs a benchmark for each program. It calls ready before each for the
+// function that registers its handles.
 func overPrograms(b *testing.B, ready func(b *testing.B) registering) {
 	for _, live := range []int{0, 1_000, 100_000, 1_000_000} {
 		for _, others := range mixes {
@@ -493,12 +492,12 @@ func overPrograms(b *testing.B, ready func(b *testing.B) registering) {
 	}
 }
 
-// BenchmarkProgramPlain is the program without finalizers or cleanups.
+// BenchmarkProgramPlain runs the program without finalizers or cleanups.
 func BenchmarkProgramPlain(b *testing.B) {
 	overPrograms(b, func(*testing.B) registering { return func(*handle, bool) {} })
 }
 
-// BenchmarkProgramFinalizer is the program with a finalizer on each handle.
+// BenchmarkProgramFinalizer runs the program with a finalizer on each handle.
 func BenchmarkProgramFinalizer(b *testing.B) {
 	var finalizer interface{} = ignore[handle]
 	overPrograms(b, func(*testing.B) registering {
@@ -508,11 +507,11 @@ func BenchmarkProgramFinalizer(b *testing.B) {
 
 // --- Tests ---------------------------------------------------------------------------------
 
-func TestSpansAreWhole(t *testing.T) {
+func TestFullSpansHoldNoOtherObjects(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for _, c := range classes {
 		const n = 5000
-		spans, err := whole(c, n)
+		spans, err := fullSpans(c, n)
 		if err != nil {
 			t.Fatalf("%d bytes: %v", c.bytes, err)
 		}
@@ -520,7 +519,7 @@ func TestSpansAreWhole(t *testing.T) {
 		for i, span := range spans {
 			total += len(span)
 			if last := i == len(spans)-1; len(span) != len(spans[0]) && !last {
-				t.Errorf("%d bytes: spans of %d and %d objects", c.bytes, len(spans[0]), len(span))
+				t.Errorf("%d bytes: spans have %d and %d objects", c.bytes, len(spans[0]), len(span))
 			}
 			for j := 1; j < len(span); j++ {
 				if step := uintptr(span[j]) - uintptr(span[j-1]); step != uintptr(c.bytes) {
@@ -531,14 +530,14 @@ func TestSpansAreWhole(t *testing.T) {
 		if total != n {
 			t.Errorf("%d bytes: %d objects, want %d", c.bytes, total, n)
 		}
-		// A span may hold bitmaps of its own beside its objects: 3 % of a page at most.
+		// Besides objects, a span may hold its bitmaps, which use up to 3 % of a page.
 		if most := Page / c.bytes; len(spans[0]) > most || len(spans[0]) < most*95/100-1 {
-			t.Errorf("%d bytes: %d objects in a span of %d slots at most", c.bytes, len(spans[0]), most)
+			t.Errorf("%d bytes: a span has %d objects, want about %d", c.bytes, len(spans[0]), most)
 		}
 	}
 }
 
-func TestSpansLeavesOutSharedOnes(t *testing.T) {
+func TestSpansLeavesOutSharedSpans(t *testing.T) {
 	page := make([]byte, 4*Page)
 	start := unsafe.Pointer(&page[Page-uintptr(unsafe.Pointer(&page[0]))%Page])
 	at := func(page, slot int) unsafe.Pointer { return unsafe.Add(start, page*Page+slot*8) }
@@ -548,7 +547,7 @@ func TestSpansLeavesOutSharedOnes(t *testing.T) {
 		t.Errorf("got %v, %v", spans, err)
 	}
 	if _, err := Spans(objects, 7); err == nil {
-		t.Error("seven objects were found where six lie in spans of their own")
+		t.Error("Spans found seven objects, but only six are in unshared spans")
 	}
 }
 
@@ -570,7 +569,7 @@ func TestOrders(t *testing.T) {
 		}
 		low, high := map[Order]int{Ascending: 99, Shuffled: 25, Descending: 0}[order], map[Order]int{Ascending: 99, Shuffled: 75}[order]
 		if len(seen) != len(span) || ups < low || ups > high {
-			t.Errorf("%s: %d of %d objects, %d steps upwards", order, len(seen), len(span), ups)
+			t.Errorf("%s: %d of %d objects, %d ascending steps", order, len(seen), len(span), ups)
 		}
 	}
 }
@@ -602,7 +601,7 @@ func TestListsCountAsTheRuntimeWalks(t *testing.T) {
 		passed, held := lists.Count(unsafe.Add(start, c.slot*8))
 		record := lists.Add(unsafe.Add(start, c.slot*8))
 		if passed != c.passed || held != c.held {
-			t.Errorf("%d: passed %d of %d, want %d of %d", i, passed, held, c.passed, c.held)
+			t.Errorf("step %d: passed %d of %d, want %d of %d", i, passed, held, c.passed, c.held)
 		}
 		if i == 2 {
 			third = record
@@ -610,12 +609,12 @@ func TestListsCountAsTheRuntimeWalks(t *testing.T) {
 	}
 	Drop(third)
 	if passed, held := lists.Count(unsafe.Add(start, 80)); passed != 4 || held != 4 {
-		t.Errorf("after a drop it passed %d of %d, want 4 of 4", passed, held)
+		t.Errorf("after a Drop: passed %d of %d, want 4 of 4", passed, held)
 	}
 }
 
-// extra runs a benchmark once and gives what it reported.
-func extra(t *testing.T, benchmark func(*testing.B)) map[string]float64 {
+// metrics runs a benchmark once and returns the metrics that it reported.
+func metrics(t *testing.T, benchmark func(*testing.B)) map[string]float64 {
 	r := testing.Benchmark(benchmark)
 	if r.N == 0 {
 		t.Fatal("the benchmark failed")
@@ -623,17 +622,17 @@ func extra(t *testing.T, benchmark func(*testing.B)) map[string]float64 {
 	return r.Extra
 }
 
-// TestTheWalk: in ascending order the last of a span's records costs several times
-// what the first does, in descending order it does not.
-func TestTheWalk(t *testing.T) {
+// TestLongerWalksCostMore checks that in ascending order the last calls in a span cost
+// several times as much as the first, and in descending order not.
+func TestLongerWalksCostMore(t *testing.T) {
 	if racing {
 		t.Skip("under the race detector the walk hardly shows")
 	}
 	ends := map[Order]float64{}
 	for _, order := range Orders {
-		found := extra(t, func(b *testing.B) {
+		found := metrics(t, func(b *testing.B) {
 			spans := prepared(b, classes[0], b.N, order)
-			overSpans(b, spans, growing, asItIs, func(span, from, to int) { classes[0].finalize(spans[span][from:to]) })
+			overSpans(b, spans, growing, noSetup, func(span, from, to int) { classes[0].finalize(spans[span][from:to]) })
 		})
 		var at []float64
 		for unit := range found {
@@ -643,18 +642,18 @@ func TestTheWalk(t *testing.T) {
 			}
 		}
 		if len(at) != parts {
-			t.Fatalf("%s: %d parts, want %d", order, len(at), parts)
+			t.Fatalf("%s: got %d parts, want %d", order, len(at), parts)
 		}
 		sort.Float64s(at)
 		ends[order] = found[fmt.Sprintf("at-%g-records-ns", at[parts-1])] / found[fmt.Sprintf("at-%g-records-ns", at[0])]
 	}
 	if up, down := ends[Ascending], ends[Descending]; up < 2*down {
-		t.Errorf("the last call takes %.1f times the first in ascending order, %.1f times in descending order", up, down)
+		t.Errorf("the last call takes %.1f times as long as the first in ascending order, %.1f times in descending order", up, down)
 	}
 }
 
-// TestScatteredIsHalfRegistered: before the calls that are measured the lists hold
-// what leaves them half full in the middle.
+// TestScatteredIsHalfRegistered checks that the records registered beforehand make the lists
+// half full in the middle of the measured calls.
 func TestScatteredIsHalfRegistered(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for _, c := range []struct {
@@ -662,7 +661,7 @@ func TestScatteredIsHalfRegistered(t *testing.T) {
 		grow    bool
 		want    int
 	}{{2000, 10_000, true, 4000}, {2000, 10_000, false, 6000}, {10_000, 10_000, true, 0}, {10_000, 10_000, false, 10_000}} {
-		spans, err := whole(classes[0], c.live)
+		spans, err := fullSpans(classes[0], c.live)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -676,27 +675,27 @@ func TestScatteredIsHalfRegistered(t *testing.T) {
 		s.register(func(object unsafe.Pointer) {
 			registered[object] = true
 			if before, ok := last[PageOf(object)]; ok && before < uintptr(object) {
-				t.Fatal("a record that stands beforehand was not linked in at the head")
+				t.Fatal("register does not insert each record at the head of its list")
 			}
 			last[PageOf(object)] = uintptr(object)
 		})
 		if off := len(registered) - c.want; off < -50 || off > 50 || len(s.next) != c.n {
-			t.Errorf("%+v: %d registered and %d to come", c, len(registered), len(s.next))
+			t.Errorf("%+v: %d objects are registered and %d to be measured", c, len(registered), len(s.next))
 		}
 		for _, object := range s.next {
 			if registered[object] == c.grow {
-				t.Fatalf("%+v: one that comes next is registered: %v", c, registered[object])
+				t.Fatalf("%+v: a measured object is registered beforehand: %v", c, registered[object])
 			}
 		}
 	}
 }
 
-// TestStrides: an object's neighbour is the next handle, or the dummy between.
+// TestStrides checks that an object is next to the next handle, or to the dummies between.
 func TestStrides(t *testing.T) {
 	for dummies := 0; dummies <= 3; dummies++ {
-		found := extra(t, func(b *testing.B) { loopFinalizer[[1]*byte](b, dummies) })
+		found := metrics(t, func(b *testing.B) { loopFinalizer[[1]*byte](b, dummies) })
 		if want := float64(8 * (1 + dummies)); found["stride-bytes"] != want {
-			t.Errorf("%d dummies: a stride of %v bytes, want %v", dummies, found["stride-bytes"], want)
+			t.Errorf("%d dummies: the stride is %v bytes, want %v", dummies, found["stride-bytes"], want)
 		}
 	}
 }
@@ -717,6 +716,6 @@ func TestProgram(t *testing.T) {
 		seen[h] = true
 	}
 	if registered != 110 || measured != 100 || len(seen) != 10 || seen[nil] {
-		t.Errorf("%d registered, %d of them measured, %d handles live, want 110, 100 and 10", registered, measured, len(seen))
+		t.Errorf("%d handles registered, %d of them measured, %d live, want 110, 100 and 10", registered, measured, len(seen))
 	}
 }

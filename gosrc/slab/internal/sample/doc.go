@@ -1,3 +1,3 @@
 // Package sample wraps a small C library with package slab, for examples and tests that
-// call C. A file of tests cannot do so itself.
+// call C. Test files cannot use cgo themselves.
 package sample

@@ -14,7 +14,7 @@ import (
 	"example.org/gccost/slab"
 )
 
-// ErrNoMemory is returned where C has none.
+// ErrNoMemory is returned when C cannot allocate memory.
 var ErrNoMemory = errors.New("sample: no memory")
 
 // trees frees the trees of all parsers.
@@ -25,7 +25,7 @@ func deleteAll(dead []*C.sample_tree) error {
 	return nil
 }
 
-// A Tree is what Parse returns. It need not be closed.
+// A Tree is a parsed text. It need not be closed.
 type Tree struct {
 	handle slab.Handle[*C.sample_tree]
 }
@@ -40,7 +40,7 @@ func Parse(text string) (*Tree, error) {
 	return &Tree{trees.Adopt(tree)}, nil
 }
 
-// Words returns how many words the text has.
+// Words returns the number of words in the text.
 func (t *Tree) Words() (words int, err error) {
 	err = t.handle.Use(func(tree *C.sample_tree) error {
 		words = int(C.sample_words(tree))
@@ -49,10 +49,10 @@ func (t *Tree) Words() (words int, err error) {
 	return words, err
 }
 
-// Close frees the tree before the garbage collector would.
+// Close frees the tree without waiting for the garbage collector.
 func (t *Tree) Close() error { return t.handle.Close() }
 
-// blank are trees that C makes many at a time.
+// blank holds trees without words, which C makes in batches.
 var blank = slab.Pool[*C.sample_tree]{
 	Free: deleteAll,
 	Make: func(fresh []*C.sample_tree) error {
@@ -63,7 +63,7 @@ var blank = slab.Pool[*C.sample_tree]{
 	},
 }
 
-// Blank returns a tree of no words.
+// Blank returns a tree without words.
 func Blank() (*Tree, error) {
 	handle, err := blank.Get()
 	if err != nil {
@@ -72,10 +72,10 @@ func Blank() (*Tree, error) {
 	return &Tree{handle}, nil
 }
 
-// Live returns how many trees C has.
+// Live returns the number of trees that C has allocated and not freed.
 func Live() int { return int(C.sample_live()) }
 
-// Flush frees what waits to be freed with others.
+// Flush frees the trees that wait to be freed with others.
 func Flush() {
 	trees.Flush()
 	blank.Flush()

@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-/* A C library as there are many: parse makes a tree of a text, from which cursors are
- * made; each is deleted by itself. The last two are what its Go wrapper adds. */
+/* A typical C library: sample_parse makes a tree of a text, and each tree is deleted
+ * separately. The last two functions are added for the Go wrapper. */
 typedef struct sample_tree sample_tree;
 
 sample_tree *sample_parse(const char *text, size_t length);

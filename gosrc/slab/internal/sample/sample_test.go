@@ -11,9 +11,9 @@ import (
 	"example.org/gccost/slab"
 )
 
-// TestTheLibraryGetsAllBack: closed, forgotten, and never handed out. Built with -asan or
-// -msan, or on a C library with checks of its own, it shows the use of what was freed.
-func TestTheLibraryGetsAllBack(t *testing.T) {
+// TestAllTreesAreFreed checks that closed trees, forgotten trees and trees that were never
+// handed out are freed. Run it with -asan or -msan to detect uses after free.
+func TestAllTreesAreFreed(t *testing.T) {
 	var kept []*Tree
 	for i := 0; i < 20_000; i++ {
 		tree, err := Parse("one two  three")
@@ -50,7 +50,7 @@ func TestTheLibraryGetsAllBack(t *testing.T) {
 		}
 	}
 	if live := Live(); live > 64*len(kept) {
-		t.Errorf("%d trees live for %d that are kept", live, len(kept))
+		t.Errorf("%d trees are live, but only %d are kept", live, len(kept))
 	}
 	kept = nil
 	for i := 0; i < 100 && Live() > 0; i++ {
@@ -58,6 +58,6 @@ func TestTheLibraryGetsAllBack(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if live := Live(); live != 0 {
-		t.Errorf("%d trees live for good", live)
+		t.Errorf("%d trees are never freed", live)
 	}
 }

@@ -1,4 +1,4 @@
-// Package copies is for vet to find the copy of a pool.
+// Package copies copies a pool, which vet must report.
 package copies
 
 import "example.org/gccost/slab"
