@@ -20,16 +20,16 @@ from playwright.sync_api import Locator, Page, expect
 
 from gccost import paths
 
-SECONDS = 180_000  # in which a notebook must have run, in ms: other tests may keep the cores busy
+SECONDS = 180_000  # timeout in ms; other tests may keep the cores busy
 
-# Every cell is in the page, also those far below the window.
+# Render every cell, also those far below the window.
 TRACKER = {"windowingMode": "none", "autoSaveInterval": 1e6}
 TRACKER_FILE = "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A running server; `folder` is what it serves, a clone as a user has it."""
+    """A running server; `folder` is the clone that it serves."""
 
     folder: Path
     url: str
@@ -37,7 +37,7 @@ class Lab:
     pid: int
 
     def of(self, notebook: str) -> str:
-        """Where a notebook opens, in a workspace that holds nothing else."""
+        """The URL that opens a notebook in an empty workspace."""
         return f"{self.url}lab/tree/notebooks/{notebook}.ipynb?token={self.token}&reset"
 
 
@@ -128,9 +128,9 @@ def wait_until_ready(page: Page) -> None:
 
 
 def run_all(page: Page) -> None:
-    """Run > Run All Cells, and wait until the first cell is taken up.
+    """Choose Run > Run All Cells, and wait until the first cell starts.
 
-    What is chosen in the moment in which a kernel is connected to may be lost.
+    Repeat the choice if it has no effect: it may be lost while the kernel connects.
     """
     assert wait_for(lambda: "[*]:" not in prompts(page), 20)
     before = prompts(page)
@@ -142,7 +142,7 @@ def run_all(page: Page) -> None:
 
 
 def prompts(page: Page) -> list[str]:
-    """The prompts of the code cells: "[ ]:" not run, "[*]:" to run, "[3]:" ran third."""
+    """The prompts of the code cells: "[ ]:" not run, "[*]:" queued, "[3]:" ran third."""
     found = page.locator(".jp-CodeCell .jp-InputArea-prompt").all_text_contents()
     return [text.strip() for text in found if text.strip()]
 
@@ -160,14 +160,14 @@ def wait_until_run(page: Page) -> None:
 
 
 def errors(page: Page) -> list[str]:
-    """The errors of failing cells; later cells are not run."""
+    """The tracebacks of failed cells, and the prompts of cells that did not run."""
     said = page.locator(".jp-OutputArea-output").all_text_contents()
     found = [text[-600:] for text in said if "Traceback (most recent call last)" in text]
     return found + [text for text in prompts(page) if text == "[ ]:"]
 
 
 def pictures(page: Page) -> list[int]:
-    """The width in which each picture was drawn, in pixels."""
+    """The width of each picture in pixels."""
     page.wait_for_function(
         "() => [...document.querySelectorAll('.jp-OutputArea-output img')].every(i => i.complete)"
     )
@@ -177,7 +177,7 @@ def pictures(page: Page) -> list[int]:
 
 
 def charts_due(notebook: str) -> int:
-    """How many pictures the committed notebook shows."""
+    """The number of charts in the committed notebook."""
     node = nbformat.read(paths.NOTEBOOKS / f"{notebook}.ipynb", as_version=4)
     return sum(
         "image/svg+xml" in output.get("data", {})
@@ -187,7 +187,7 @@ def charts_due(notebook: str) -> int:
 
 
 def answers_to_its_menus(page: Page) -> dict[str, bool]:
-    """Choose the last item of each menu in the notebook; whether what it shows then changed."""
+    """Choose the last item of each menu; return whether the output changed, by menu label."""
     changed = {}
     for dropdown in page.locator(".jp-OutputArea-output .widget-dropdown").all():
         dropdown.scroll_into_view_if_needed()  # distant elements are not laid out
@@ -204,7 +204,7 @@ def _chosen(select: Locator, shown: Locator) -> bool:
 
 
 def confirm(page: Page) -> None:
-    """Say yes to the dialog."""
+    """Accept the dialog."""
     dialog = page.locator(".jp-Dialog")
     expect(dialog).to_be_visible()
     dialog.locator("button.jp-mod-accept").click()

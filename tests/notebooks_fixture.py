@@ -1,7 +1,7 @@
-"""Two small notebooks with all kinds of content that the report must show.
+"""Two small notebooks with every kind of content that the report must show.
 
-They are written as a chapter would be, and run for real. The ledger is the package's; the
-charts have the form of the package's.
+They resemble chapters and are executed for real. The package makes the ledger; the charts
+imitate the package's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gccost.settings import Settings
 from gccost.showing.execute import execute_all
 from gccost.showing.report import write_report
 
-# As chapters' charts do: colours that follow the page, and unique ids.
+# Like the chapters' charts: colours that follow the page, and unique ids.
 SHOW = """\
 import base64, io
 
@@ -71,7 +71,7 @@ class Chart:
         return self.data, self.about
 """
 
-# A row with each verdict, without any recording.
+# Rows with every verdict, without a recording.
 LEDGER = """\
 from dataclasses import replace
 
@@ -152,7 +152,7 @@ def prose(source: str, cell_id: str) -> NotebookNode:
 
 
 def write(path: Path, cells: Iterable[NotebookNode]) -> Path:
-    """A notebook of these cells, unexecuted, as JupyterLab would save it."""
+    """Write these cells as an unexecuted notebook, as JupyterLab would save it."""
     metadata = {
         "kernelspec": {"name": "some-other-kernel", "display_name": "Other", "language": "python"},
         "language_info": {"name": "python", "version": "3.12.1"},
@@ -163,7 +163,7 @@ def write(path: Path, cells: Iterable[NotebookNode]) -> Path:
 
 
 def write_all(folder: Path) -> Sequence[Path]:
-    """The two notebooks, unexecuted: the results, and a chapter."""
+    """Write the two notebooks, unexecuted: the results and a chapter."""
     results = [
         prose("# Results\n\nEvery claim of the document, and what became of it.", "title"),
         code(
@@ -227,7 +227,7 @@ def execute(
     settings: Settings = REPLAY,
     on_stderr: Callable[[str], object] | None = None,
 ) -> Path:
-    """Run one notebook; the path that it was written to."""
+    """Run one notebook; return the path of the executed one."""
     execute_all({notebook: into}, settings, on_stderr=on_stderr)
     return into
 
@@ -239,7 +239,7 @@ FILES = {"ledger.csv": "id,toolchain,published,estimate\nL1,1.27.4,8.67,18.4\n"}
 
 @pytest.fixture(scope="session")
 def executed(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
-    """The two notebooks, run for real, once for all modules that import this."""
+    """The two notebooks, executed once for all modules that import this."""
     folder = tmp_path_factory.getbasetemp() / "fixture"
     if (folder / "executed").exists():
         return sorted((folder / "executed").glob("*.ipynb"))
@@ -250,11 +250,11 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
 
 @pytest.fixture(scope="session")
 def report(executed: Sequence[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of their report."""
+    """The folder of the report of the two notebooks."""
     return write_fixture_report(executed, tmp_path_factory.mktemp("report"))
 
 
 def write_fixture_report(executed: Sequence[Path], out: Path) -> Path:
-    """Write the report of executed notebooks under a title; its folder."""
+    """Write the report of executed notebooks; return its folder."""
     write_report(executed, out, title=TITLE, purpose=PURPOSE, files=FILES)
     return out

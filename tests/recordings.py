@@ -1,7 +1,7 @@
 """Synthetic recordings: run folders of every study with known values.
 
-One model says what a case costs; each sample varies by half a percent. A test overrides
-a figure with `ns`, or changes single samples with `change`.
+A model defines the cost of each case; samples have 0.5 % of noise. Tests override figures
+with `ns` and change single samples with `change`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ NS = {
     "descending": 0.0,
     "special": 30.0,
 }
-# The same on the runtime without the walk, where it differs.
+# Figures that differ on the runtime without the walk.
 INDEXED = {
     "AllocateAuto": 300.0,
     "AllocateCleanup": 220.0,
@@ -70,12 +70,12 @@ INDEXED = {
     "ascending": 0.0,
     "shuffled": 0.0,
 }
-# The same with the hint, which finds the place only in ascending order.
+# Figures with the hint, which finds the place only in ascending order.
 HINTED = {**INDEXED, "ScatteredCleanup": 18_000.0, "ScatteredStop": 14_000.0, "shuffled": 0.4}
 OTHERWISE = 100.0  # ns per operation of any other benchmark
 CALL = 70.0  # ns of a call with an empty list
 CYCLES = {"UntilFreePlain": 1, "UntilFreeCleanup": 1, "UntilFreeFinalizer": 2}
-# Of a JVM's process: CPU seconds and MB of memory.
+# CPU seconds and MB of memory of a JVM process.
 TAKES = {"Nothing": (0.05, 35), "Plain": (0.06, 40), "Cleaner": (1.0, 270), "Finalize": (4.0, 750)}
 JMH_NS = {"Removed": 0.5, "Escaping": 5.0, "Cleaned": 50.0, "Finalized": 200.0}
 TRACE = "gc 3 @0.027s 1%: 0.1+0.4+0.2 ms clock, 0.6+0.5/1/0+1 ms cpu, 4->4->0 MB, 5 MB goal, 48 P"
@@ -99,7 +99,7 @@ def record(
     cpus: int = 2,
     change: Change | None = None,
 ) -> runs.Run:
-    """A run of a study at the standard budget, without the samples that `change` empties."""
+    """A synthetic run at the standard budget, without samples that `change` empties."""
     machine = {"cpu": "Made-up CPU", "allowed_cpus": cpus, "release": "Test OS"}
     run = runs.create(
         folder,
@@ -147,12 +147,12 @@ def record(
 
 
 def recorded(folder: Path, study: str = "lemire", **more: object) -> Recording:
-    """The same as a recording; see `record`."""
+    """A synthetic recording; see `record`."""
     return Recording.load(STUDIES[study], record(folder, study, **more))  # type: ignore[arg-type]
 
 
 def empty(folder: Path, study: str) -> Recording:
-    """A run of a study without samples."""
+    """A recording of a study without samples."""
     run = runs.create(folder, machine={}, fingerprint="0" * 12, warnings=[])
     run.append([])
     return Recording.load(STUDIES[study], run)
@@ -166,7 +166,7 @@ def sample(case: Case, metrics: Metrics) -> benchfmt.Sample:
 
 
 def write_profile(path: Path, stacks: Stacks, unit: str = "nanoseconds") -> Path:
-    """A profile.proto of stacks (outermost first), one location a function."""
+    """Write a profile.proto of stacks (outermost first), with one location per function."""
     message = profiles._message()()
     strings = ["", "samples", "count", "cpu", unit]
     message.sample_type.add(type=1, unit=2)
@@ -219,7 +219,7 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
 
 
 def _time(case: Case, known: Mapping[str, float]) -> float:
-    """ns an operation."""
+    """The time per operation in ns."""
     variant, sub = case.variant, dict(case.variant.sub)
     if case.program in ("signing", "churn"):
         return 1e9 / _rate(case)
@@ -235,7 +235,7 @@ def _time(case: Case, known: Mapping[str, float]) -> float:
 
 
 def _call(case: Case, known: Mapping[str, float], records: float) -> float:
-    """The time (ns) of a call with so many records in its span's list."""
+    """The time in ns of a call whose span's list has this many records."""
     order = dict(case.variant.sub)["order"]
     each = known.get(
         f"{case.variant.benchmark} {order} {case.variant.runtime}".strip(), known[order]
@@ -291,7 +291,7 @@ def _of_specials(case: Case, known: Mapping[str, float], noise: float) -> Metric
 
 
 def _of_cycles(case: Case, known: Mapping[str, float], noise: float) -> Metrics:
-    """Further metrics of the GC cycles and operations with live specials."""
+    """Further metrics of GC cycles and operations with live specials."""
     if case.variant.benchmark.startswith("Tail"):
         slow = {"op-p50-ns": 100.0, "op-p99-ns": 1000.0, "op-p99.9-ns": 5e4, "op-max-ns": 1e7}
         return {name: times * noise for name, times in (slow | {"pause-max-ns": 1e5}).items()}
@@ -304,7 +304,7 @@ def _of_cycles(case: Case, known: Mapping[str, float], noise: float) -> Metrics:
 
 
 def _rate(case: Case) -> float:
-    """Signatures a second, as the document's machine would make them."""
+    """Signatures per second, modelled on the document's machine."""
     variant = case.variant
     goroutines = int(dict(variant.sub).get("goroutines", "1"))
     if variant.benchmark == "SignInTurns":
@@ -314,7 +314,7 @@ def _rate(case: Case) -> float:
         return 90_000.0 if variant == SERVE else 120_000.0
     table = published.table("cloudflare-throughput").itertuples(index=False)
     known = {(int(g), str(q)): float(v) for g, q, v in table}
-    # Along the document's points; past the physical cores a little is gained.
+    # Follow the document's points; beyond the physical cores, little is gained.
     rising = 30_600.0 * min(goroutines, 24) * 0.8 + 4000.0 * max(goroutines - 24, 0)
     falling = 274_622.0 * min(1.0, (17 / goroutines) ** 1.2)
     made = known.get((goroutines, variant.gogc), falling if variant.gogc == "100" else rising)
@@ -412,7 +412,7 @@ def _stacks(case: Case) -> Stacks:
 
 
 def labels(recording: Recording) -> dict[str, Label]:
-    """The verdicts on a study's claims on today's release, by claim."""
+    """The verdicts on a study's claims on today's release, by claim id."""
     rows = ledger.rows({recording.study.name: recording}, [recording.study])
     return {row.claim.id: row.verdict.label for row in rows if row.is_today}
 

@@ -1,4 +1,4 @@
-"""Imports inside gccost go one way: from a later layer to an earlier one."""
+"""Each gccost module imports only from its own layer or an earlier one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAYERS = (
 LEVELS = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
-def test_imports_go_from_a_later_layer_to_an_earlier_one() -> None:
+def test_no_module_imports_from_a_later_layer() -> None:
     root = paths.ROOT / "gccost"
     upwards = []
     for path in root.rglob("*.py"):

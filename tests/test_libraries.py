@@ -1,4 +1,4 @@
-"""Chapter 10: pinned libraries, and what is shown if one or all of them cannot be measured."""
+"""Chapter 10: pinned libraries, and what is shown if some or all are missing."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def test_libraries_are_pinned_with_checksums() -> None:
         assert f"{name} {version} h1:" in sums
 
 
-def test_a_program_is_hashed_with_the_versions_that_it_uses() -> None:
+def test_a_program_hash_covers_its_imports_and_pinned_versions() -> None:
     files = {p.relative_to(paths.GOSRC).as_posix() for p in builds.sources(TREES.program)}
     wanted = ("go.mod", "go.sum", "loop/loop.go", "treesitter/treesitter.go")
     assert files >= {f"libraries/{name}" for name in wanted} | {"meter/meter.go", "slab/slab.go"}
     assert not any(name.startswith("libraries/sqlite") for name in files)
 
 
-def test_a_share_above_the_bar_fails(recording: Recording) -> None:
+def test_a_share_above_the_threshold_fails(recording: Recording) -> None:
     assert set(labels(recording).values()) == {Label.FAILS}
 
 
-def test_small_shares_hold(recording: Recording) -> None:
+def test_a_share_below_the_threshold_holds(recording: Recording) -> None:
     busy = {
         name: {
             round_: replace(p, stacks=(*p.stacks, (("main.main",), 99 * p.total)))
@@ -64,7 +64,7 @@ def test_small_shares_hold(recording: Recording) -> None:
     assert set(labels(replace(recording, cpu_profiles=busy)).values()) == {Label.HOLDS}
 
 
-def test_a_library_that_does_not_build_is_left_out_alone(recording: Recording) -> None:
+def test_one_missing_library_does_not_affect_the_others(recording: Recording) -> None:
     sqlite = {way.variant.benchmark for way in SQLITE.ways}
     frame = recording.frame[~recording.frame["benchmark"].isin(sqlite)]
     profiles = {
@@ -84,7 +84,9 @@ def test_a_library_that_does_not_build_is_left_out_alone(recording: Recording) -
 
 
 @pytest.mark.usefixtures("machine")
-def test_without_the_libraries_a_recorded_run_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replay_is_shown_if_the_libraries_cannot_be_fetched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def unfetched(programs: object) -> None:
         raise MissingTool("the libraries cannot be fetched", "gosrc/libraries")
 
@@ -95,18 +97,18 @@ def test_without_the_libraries_a_recorded_run_is_shown(monkeypatch: pytest.Monke
     assert "the libraries cannot be fetched" in shown.notices[0]
 
 
-def test_a_failed_download_says_why() -> None:
+def test_a_failed_download_reports_the_cause() -> None:
     said = 'go: github.com/mattn/go-sqlite3: Get "…": dial tcp: no route to host\n'
 
     def offline(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, 1, "", said)
 
-    builds.fetch_modules(["cstr"], offline)  # needs none
+    builds.fetch_modules(["cstr"], offline)  # this program needs no libraries
     with pytest.raises(MissingTool, match="no route to host"):
         builds.fetch_modules([SERVER.program, "cstr"], offline)
 
 
-def test_one_that_fails_to_build_is_noted_and_the_others_are_measured(
+def test_a_failed_library_build_is_recorded_and_skipped(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(program: str, *arguments: Any) -> Path:

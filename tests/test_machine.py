@@ -1,4 +1,4 @@
-"""The machine's description: true, comparable, and fit to be published."""
+"""Machine descriptions are accurate, comparable and safe to publish."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ QUIET = {
 }
 
 
-def test_a_description_is_json_and_says_the_same_read_back():
+def test_a_description_survives_a_json_round_trip():
     described = machine.describe()
     assert json.loads(json.dumps(described)) == described
 
 
-def test_a_description_can_be_published():
+def test_a_description_contains_no_paths_or_host_name():
     text = json.dumps(machine.describe())
     assert str(Path.home()) not in text
     assert str(paths.ROOT) not in text
@@ -50,7 +50,7 @@ def test_a_description_can_be_published():
         assert platform.node() not in text
 
 
-def test_a_machine_that_tells_nothing_is_still_described(monkeypatch):
+def test_describe_works_if_nothing_can_be_read(monkeypatch):
     monkeypatch.setattr(machine, "_read", lambda _: "")
     monkeypatch.setattr(machine, "_say", lambda *_: "")
     described = machine.describe()
@@ -64,12 +64,12 @@ def test_a_machine_that_tells_nothing_is_still_described(monkeypatch):
 
 
 @pytest.mark.parametrize("name", machine.COMPARABLE)
-def test_another_machine_has_another_fingerprint(name):
+def test_each_comparable_field_changes_the_fingerprint(name):
     assert machine.fingerprint({**QUIET, name: "other"}) != machine.fingerprint(QUIET)
 
 
 @pytest.mark.parametrize("name", ["kernel", "load", "memory_available", "commit"])
-def test_weekly_changes_do_not_affect_the_fingerprint(name):
+def test_volatile_fields_do_not_affect_the_fingerprint(name):
     assert machine.fingerprint({**QUIET, name: "other"}) == machine.fingerprint(QUIET)
 
 
@@ -96,27 +96,27 @@ def test_a_quiet_machine_gives_no_warning():
         ({"dirty": True}, "uncommitted"),
     ],
 )
-def test_each_trouble_gives_one_sentence(change, says):
+def test_each_problem_gives_one_warning(change, says):
     (warning,) = machine.warnings({**QUIET, **change})
     assert says in warning
     assert warning.endswith(".")
 
 
-def test_a_description_by_an_older_version_can_be_judged():
+def test_fields_missing_from_old_descriptions_are_tolerated():
     machine.warnings({})
     machine.fingerprint({})
 
 
-# --- limits on a container --------------------------------------------------------
+# --- container limits ---------------------------------------------------------------
 
 
 def limits(monkeypatch, files: dict[str, str]) -> tuple[float | None, int | None]:
-    """The CPU quota and memory limit from the files of a control group."""
+    """Read the CPU quota and memory limit from these cgroup files."""
     monkeypatch.setattr(machine, "_read", lambda path: files.get(str(path), ""))
     return machine._cpu_quota(), machine._memory_limit()
 
 
-def test_a_limit_holds_when_it_is_set_on_a_group_above(monkeypatch):
+def test_limits_of_parent_cgroups_apply(monkeypatch):
     assert limits(
         monkeypatch,
         {
@@ -129,7 +129,7 @@ def test_a_limit_holds_when_it_is_set_on_a_group_above(monkeypatch):
     ) == (1.5, 2**30)
 
 
-def test_limits_of_version_1_are_read(monkeypatch):
+def test_cgroup_v1_limits_are_read(monkeypatch):
     assert limits(
         monkeypatch,
         {
@@ -142,7 +142,7 @@ def test_limits_of_version_1_are_read(monkeypatch):
 
 
 @pytest.mark.parametrize("quota", ["max 100000", "-1 100000", ""])
-def test_no_limit_is_no_limit(monkeypatch, quota):
+def test_unlimited_cgroups_give_no_limits(monkeypatch, quota):
     assert limits(
         monkeypatch,
         {
@@ -158,7 +158,7 @@ def test_no_limit_is_no_limit(monkeypatch, quota):
 
 @pytest.fixture
 def clone(monkeypatch, tmp_path):
-    """A clone with one commit, in the package's place; returns a runner of git."""
+    """Point ROOT at a clone with one commit; return a function that runs git there."""
     monkeypatch.setattr(paths, "ROOT", tmp_path)
 
     def git(*arguments: str) -> str:
@@ -174,11 +174,11 @@ def clone(monkeypatch, tmp_path):
     return git
 
 
-def test_the_commit_of_the_clone_is_named(clone):
+def test_the_commit_is_the_head_of_the_clone(clone):
     assert machine._commit() == (clone("rev-parse", "HEAD"), False)
 
 
-def test_an_uncommitted_change_of_a_tracked_file_is_reported(clone):
+def test_only_changed_tracked_files_make_the_clone_dirty(clone):
     (paths.ROOT / "untracked").touch()
     assert machine._commit() == (clone("rev-parse", "HEAD"), False)
     (paths.ROOT / "file").write_text("two")
@@ -197,7 +197,7 @@ def test_the_commit_of_an_enclosing_repository_is_ignored(monkeypatch):
 
 
 def about(monkeypatch: pytest.MonkeyPatch, read: dict[str, str], lscpu: str = "") -> dict[str, Any]:
-    """The machine described by these files, and by what lscpu prints."""
+    """Describe a machine with these files and this output of lscpu."""
     monkeypatch.setattr(machine, "_read", lambda path: read.get(str(path), ""))
     monkeypatch.setattr(
         machine, "_say", lambda *command: lscpu if command == ("lscpu", "-B", "-J") else ""
@@ -218,7 +218,7 @@ cpu family : 27
 """
 
 
-def test_the_description_distinguishes_cloud_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processor_model_and_caches_are_described(monkeypatch: pytest.MonkeyPatch) -> None:
     index = "/sys/devices/system/cpu/cpu0/cache/index"
     files = {"/proc/cpuinfo": CPUINFO}
     for i, (level, kind, size) in enumerate(
@@ -235,9 +235,7 @@ def test_the_description_distinguishes_cloud_processors(monkeypatch: pytest.Monk
     assert found["caches"] == {"L1d": 49152, "L1i": 32768, "L2": 2097152, "L3": 33554432}
 
 
-def test_caches_that_the_system_does_not_list_are_asked_of_lscpu(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_lscpu_supplies_caches_missing_from_sysfs(monkeypatch: pytest.MonkeyPatch) -> None:
     said = {
         "lscpu": [
             {"field": "Model name:", "data": "AMD EPYC"},
@@ -258,7 +256,7 @@ def test_caches_that_the_system_does_not_list_are_asked_of_lscpu(
 
 
 @pytest.mark.parametrize("lscpu", ["", "no JSON", "[]", '{"lscpu": [1]}', '{"lscpu": null}', "3"])
-def test_a_processor_that_tells_nothing_is_still_described(
+def test_describe_tolerates_unusable_lscpu_output(
     monkeypatch: pytest.MonkeyPatch, lscpu: str
 ) -> None:
     found = about(monkeypatch, {"/proc/cpuinfo": "model : POWER9"}, lscpu)

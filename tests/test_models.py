@@ -11,23 +11,23 @@ from gccost.judging.models import line, objects_in_span, size_class
 from gccost.studies.siebenmann import SIZES
 
 
-def test_a_line_through_points_on_a_line_is_that_line() -> None:
+def test_collinear_points_are_fitted_exactly() -> None:
     found = line([1, 2, 4], [12.0, 14.0, 18.0])
     assert (found.slope, found.intercept, found.r2) == pytest.approx((2, 10, 1))
     assert found.at(10) == pytest.approx(30)
 
 
-def test_scatter_lowers_what_a_line_explains() -> None:
+def test_scatter_lowers_r2() -> None:
     assert 0.5 < line([1, 2, 3, 4], [1.0, 3.0, 2.0, 4.0]).r2 < 0.9
 
 
-def test_a_level_line_explains_all() -> None:
+def test_constant_values_have_slope_0_and_r2_1() -> None:
     found = line([1, 2, 3], [5.0, 5.0, 5.0])
     assert (found.slope, found.intercept, found.r2) == (0, 5, 1)
 
 
 @pytest.mark.parametrize("x", [[], [1.0], [2.0, 2.0], [1.0, math.nan]])
-def test_there_is_no_line_through_a_single_place(x: list[float]) -> None:
+def test_a_line_needs_two_distinct_x_values(x: list[float]) -> None:
     found = line(x, [7.0] * len(x))
     assert math.isnan(found.slope)
     assert math.isnan(found.intercept)
@@ -39,18 +39,18 @@ def test_there_is_no_line_through_a_single_place(x: list[float]) -> None:
     [
         ("1.20.14", (1024, 512, 256, 128, 64, 32, 16, 8, 4, 2)),
         ("1.21.13", (1024, 512, 256, 128, 64, 32, 16, 8, 4, 2)),
-        # The pointer bitmap takes its share, and from 1,024 bytes on a header the next class.
+        # A pointer bitmap uses part of the span; from 1,024 bytes on, a header raises the class.
         ("1.22.12", (1008, 504, 252, 126, 63, 31, 15, 7, 7, 5)),
         ("1.25.14", (1008, 504, 252, 126, 63, 31, 15, 7, 7, 5)),
-        # The mark bits are in the span too, except for the smallest objects.
+        # The span also holds the mark bits, except for the smallest objects.
         ("1.27.4", (1008, 496, 248, 124, 62, 31, 15, 7, 7, 5)),
     ],
 )
-def test_how_many_objects_share_a_span(go: str, counts: tuple[int, ...]) -> None:
+def test_objects_per_span_depend_on_the_go_release(go: str, counts: tuple[int, ...]) -> None:
     assert tuple(objects_in_span(8 * words, go) for words in SIZES) == counts
 
 
-def test_an_object_takes_its_size_class() -> None:
+def test_sizes_round_up_to_a_size_class() -> None:
     assert size_class(33, "1.20.14") == 48
     assert objects_in_span(33, "1.20.14") == 170
     assert size_class(1024, "1.20.14") == 1024

@@ -1,4 +1,4 @@
-"""A pack measures on a machine without tools, and refuses one that it does not fit."""
+"""A pack measures on a machine without compilers, and refuses an unsuitable machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LEMIRE, TINY = STUDIES["lemire"], BUDGETS["tiny"]
 
 
 def make(output: Path, study: Study = LEMIRE) -> Path:
-    """A pack of a study whose programs are scripts, unpacked."""
+    """Make and unpack a pack of a study whose programs are scripts."""
     pack.make([study], TINY, questions([study], TINY), asked([study]), output)
     with tarfile.open(output) as tar:
         tar.extractall(output.parent, filter="data")
@@ -58,7 +58,7 @@ def unpacked(machine: FakeMachine, tmp_path: Path) -> Path:
 
 
 def run(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Start the pack with the standard library alone: -S hides what is installed."""
+    """Run the pack with the standard library only; -S hides installed packages."""
     clean = {"PATH": os.defpath, "PYTHON": bare_python(folder.parent), **environment}
     return subprocess.run([folder / "run"], env=clean, capture_output=True, text=True, check=False)
 
@@ -70,7 +70,7 @@ def bare_python(folder: Path) -> str:
     return str(script)
 
 
-def test_a_pack_measures_with_the_standard_library_alone(unpacked: Path) -> None:
+def test_a_pack_needs_only_the_standard_library(unpacked: Path) -> None:
     done = run(unpacked)
     assert done.returncode == 0, done.stderr
     (measured,) = all_runs(unpacked / "data" / "runs")
@@ -85,7 +85,7 @@ def test_a_pack_measures_with_the_standard_library_alone(unpacked: Path) -> None
     assert "round" not in again.stderr
 
 
-def test_what_a_pack_measured_can_be_added(
+def test_results_of_a_pack_can_be_added(
     unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(unpacked).returncode == 0
@@ -112,7 +112,7 @@ def test_an_interrupted_pack_resumes(unpacked: Path, tmp_path: Path) -> None:
     assert after.samples.read_bytes().startswith(before)
 
 
-def test_the_layouts_of_a_build_differ(unpacked: Path) -> None:
+def test_a_pack_holds_every_layout_of_each_build(unpacked: Path) -> None:
     made = json.loads((unpacked / "pack.json").read_text())
     assert {len(files) for files in made["binaries"].values()} == {of(LEMIRE).layouts}
     assert of(LEMIRE).layouts > 1
@@ -120,14 +120,14 @@ def test_the_layouts_of_a_build_differ(unpacked: Path) -> None:
     assert sorted(p.name for p in (unpacked / "programs").iterdir()) == sorted(names)
 
 
-def test_a_study_survives_the_manifest() -> None:
+def test_a_study_survives_a_manifest_round_trip() -> None:
     for study in STUDIES.values():
         again = packed.read_study(json.loads(json.dumps(packed.study_json(study, study.cases))))
         assert again.cases == study.cases
-        assert not any("/" in packed.build_name(case.build) for case in study.cases)  # names files
+        assert not any("/" in packed.build_name(case.build) for case in study.cases)  # a file name
 
 
-def test_further_rounds_go_to_all_claims_up_to_the_last_look(unpacked: Path) -> None:
+def test_every_claim_gets_more_rounds_until_the_last_look(unpacked: Path) -> None:
     made = json.loads((unpacked / "pack.json").read_text())
     assert run(unpacked).returncode == 0
     (measured,) = all_runs(unpacked / "data" / "runs")
@@ -136,7 +136,7 @@ def test_further_rounds_go_to_all_claims_up_to_the_last_look(unpacked: Path) -> 
 
 @pytest.fixture
 def java(machine: FakeMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An unpacked pack of weimer, made and then alone on a machine with JDKs 11 and 25."""
+    """An unpacked pack of weimer on a machine that has only JDKs 11 and 25."""
     for version in ("11.0.1", "25.0.1"):
         fakejdks.make(tmp_path / "jvm" / version, version)
     monkeypatch.setattr(jdks, "_KEPT_IN", (f"{tmp_path}/jvm/*",))
@@ -152,7 +152,7 @@ def java(machine: FakeMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def java_run(folder: Path) -> runs.Run:
-    """What the pack measures here."""
+    """Run the pack in this process; return its run."""
     assert packed.main() == 0
     (measured,) = all_runs(folder / "data" / "runs")
     assert measured.holds("weimer")
@@ -160,14 +160,14 @@ def java_run(folder: Path) -> runs.Run:
     return measured
 
 
-def test_java_programs_are_measured_on_the_jdks_of_the_target(java: Path) -> None:
+def test_a_java_pack_uses_the_target_jdks(java: Path) -> None:
     manifest = java_run(java).manifest()
     assert manifest["compilers"]["javac"] == "25.0.1"
     assert manifest["random_layout"] == {"jdk-11": True, "jdk-25": True}
     assert not manifest["missing"]
 
 
-def test_a_jdk_that_the_target_lacks_is_named(
+def test_a_missing_jdk_is_reported_and_skipped(
     java: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.rmtree(tmp_path / "jvm" / "11.0.1")
@@ -178,7 +178,7 @@ def test_a_jdk_that_the_target_lacks_is_named(
     assert set(measured.manifest()["random_layout"]) == {"jdk-25"}
 
 
-def test_without_a_jdk_a_pack_of_java_measures_nothing(
+def test_a_java_pack_fails_without_a_jdk(
     java: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.rmtree(tmp_path / "jvm")
@@ -192,7 +192,7 @@ def test_a_damaged_java_program_is_refused(java: Path) -> None:
         packed.load(java)
 
 
-# --- What does not fit --------------------------------------------------------------------
+# --- Unsuitable machines and packs ---------------------------------------------------------
 
 
 def changed(**more: object) -> Callable[[Path], None]:
@@ -220,7 +220,7 @@ def cut(folder: Path) -> None:
         (lambda folder: next((folder / "programs").iterdir()).unlink(), "cannot be read"),
     ],
 )
-def test_a_pack_that_does_not_fit_is_refused(
+def test_an_unsuitable_or_damaged_pack_is_refused(
     unpacked: Path, change: Callable[[Path], object], why: str
 ) -> None:
     change(unpacked)
@@ -235,7 +235,7 @@ def test_a_musl_system_is_refused(unpacked: Path, monkeypatch: pytest.MonkeyPatc
         packed.load(unpacked)
 
 
-def test_a_disk_without_exec_is_named(unpacked: Path) -> None:
+def test_a_noexec_mount_is_reported(unpacked: Path) -> None:
     for program in (unpacked / "programs").iterdir():
         program.chmod(0o644)  # as a noexec mount makes it
     done = run(unpacked)
@@ -244,7 +244,7 @@ def test_a_disk_without_exec_is_named(unpacked: Path) -> None:
     assert "not mounted noexec" in done.stderr
 
 
-def test_an_argument_of_run_is_refused(unpacked: Path) -> None:
+def test_run_refuses_arguments(unpacked: Path) -> None:
     command = [bare_python(unpacked.parent), unpacked / "gccost/measuring/packed.py", "--help"]
     environment = {"PATH": os.defpath, "PYTHONPATH": str(unpacked)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -252,7 +252,7 @@ def test_an_argument_of_run_is_refused(unpacked: Path) -> None:
     assert "usage: ./run" in done.stderr
 
 
-def test_an_old_python_is_named(unpacked: Path, tmp_path: Path) -> None:
+def test_an_old_python_is_refused(unpacked: Path, tmp_path: Path) -> None:
     old = tmp_path / "old"
     old.write_text("#!/bin/sh\nexit 1\n")
     old.chmod(0o755)
@@ -267,8 +267,8 @@ def test_an_old_python_is_named(unpacked: Path, tmp_path: Path) -> None:
     assert "older than Python 3.11" in done.stderr
 
 
-def test_a_full_disk_keeps_the_samples(unpacked: Path) -> None:
-    full = f"ulimit -f 8; exec {unpacked / 'run'}"  # KiB or half of them, by the shell
+def test_samples_survive_a_full_disk(unpacked: Path) -> None:
+    full = f"ulimit -f 8; exec {unpacked / 'run'}"  # units of 1 or 0.5 KiB, depending on the shell
     clean = {"PATH": os.defpath, "PYTHON": bare_python(unpacked.parent)}
     done = subprocess.run(
         ["/bin/sh", "-c", full], env=clean, capture_output=True, text=True, check=False
@@ -280,7 +280,7 @@ def test_a_full_disk_keeps_the_samples(unpacked: Path) -> None:
     assert run(unpacked).returncode == 0
 
 
-def test_a_clock_that_jumps_loses_no_sample(
+def test_a_clock_that_runs_backwards_loses_no_sample(
     unpacked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = iter(range(2_000_000_000, 0, -1_000_000))
@@ -295,6 +295,6 @@ def test_a_clock_that_jumps_loses_no_sample(
     assert all(s.metrics["elapsed-s"] >= 0 for s in measured.reading().samples.values())
 
 
-def test_an_unknown_target_is_named(tmp_path: Path) -> None:
+def test_an_unknown_target_is_refused(tmp_path: Path) -> None:
     with pytest.raises(GccostError, match="no target 'z80'"):
         pack.make([], TINY, questions([], TINY), [], tmp_path / "x.tar.xz", goarch="z80")

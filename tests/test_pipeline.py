@@ -1,4 +1,4 @@
-"""The main job, for real: measure at the tiny budget, run the notebooks, read the report."""
+"""End to end: measure at the tiny budget, run the notebooks, check the report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gccost.measuring.runs import all_runs
 from gccost.studies import CLAIMS, STUDIES
 
 
-def test_every_case_was_measured_and_every_sample_is_sound(made: Made) -> None:
+def test_every_case_has_valid_samples(made: Made) -> None:
     (run,) = all_runs(made.runs)
     assert run.reading().errors == []
     assert run.manifest()["failed"] == {}
@@ -34,9 +34,9 @@ def test_every_case_was_measured_and_every_sample_is_sound(made: Made) -> None:
                 assert rounds[case.name] >= (1 if case.once else BUDGETS["tiny"].shown), case.name
         if "c-allocated" not in frame:
             continue
-        frame = frame[frame["c-allocated"].gt(0)]  # the others free Go objects only
+        frame = frame[frame["c-allocated"].gt(0)]  # other cases free Go objects only
         assert (frame["c-misfreed"] == 0).all()
-        # A slab's blocks are allocated together, so the last may have some to spare.
+        # A slab allocates its blocks together, so the last slab may have unused ones.
         spare = frame["handles"].ne("") * 1024 if "handles" in frame else 0
         pooled = ("Reuse", "HeapSlab", "LatencySlab", "LatencySlabClose", "ParallelSlab")
         spare = spare + 1024 * frame["benchmark"].isin(pooled)
@@ -45,12 +45,12 @@ def test_every_case_was_measured_and_every_sample_is_sound(made: Made) -> None:
         assert frame["c-allocated"].between(frame["n"], frame["n"] + spare).all()
 
 
-def test_the_summary_has_the_share_inside_timed_loops(made: Made) -> None:
+def test_the_summary_reports_the_share_in_timed_loops(made: Made) -> None:
     assert "of it inside timed loops" in made.said
     assert "the report is" in made.said
 
 
-def test_the_ledger_for_programs(made: Made) -> None:
+def test_ledger_csv_rows_are_consistent(made: Made) -> None:
     with (made.report / "ledger.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["id"] for row in rows} >= {"L1", "L2a", "L2b", "L3", "L4"}
@@ -65,7 +65,7 @@ def test_the_ledger_for_programs(made: Made) -> None:
             assert row["verdict"] != "not measured"
 
 
-def test_a_second_report_measures_nothing_again(made: Made) -> None:
+def test_a_second_measure_adds_no_samples(made: Made) -> None:
     (run,) = all_runs(made.runs)
     before = run.samples.read_bytes()
     done = gccost("measure", "--budget=tiny", GCCOST_RUNS=str(made.runs))
@@ -74,7 +74,7 @@ def test_a_second_report_measures_nothing_again(made: Made) -> None:
     assert [r.name for r in all_runs(made.runs)] == [run.name]
 
 
-def test_the_plain_command_really_ran_and_its_output_was_kept(made: Made) -> None:
+def test_the_plain_command_output_is_stored_and_shown(made: Made) -> None:
     (run,) = all_runs(made.runs)
     kept = run.manifest()["shell"]["lemire-plain"]
     assert "BenchmarkAllocateAuto" in kept["output"]
@@ -82,7 +82,9 @@ def test_the_plain_command_really_ran_and_its_output_was_kept(made: Made) -> Non
 
 
 @pytest.mark.parametrize("window", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_the_report_in_a_browser(browser: Browser, made: Made, window: tuple[int, int]) -> None:
+def test_the_report_renders_in_a_browser(
+    browser: Browser, made: Made, window: tuple[int, int]
+) -> None:
     seen = browser.open_report(made.report / "01-lemire.html", window=window)
     assert seen.requests == ()
     assert seen.problems == ()
@@ -92,7 +94,7 @@ def test_the_report_in_a_browser(browser: Browser, made: Made, window: tuple[int
     assert seen.empty_charts == 0
 
 
-def test_the_headline_and_its_line_on_the_ledger_come_first(browser: Browser, made: Made) -> None:
+def test_headline_links_lead_to_the_ledger_and_chapter(browser: Browser, made: Made) -> None:
     def look(page: Page) -> None:
         first = page.get_by_role("table").first
         assert first.get_by_role("img").first.is_visible()
@@ -105,11 +107,11 @@ def test_the_headline_and_its_line_on_the_ledger_come_first(browser: Browser, ma
     browser.visit(made.report / "index.html", look)
 
 
-def test_the_page_is_light_enough_to_mail(made: Made) -> None:
+def test_the_results_page_is_under_5_mb(made: Made) -> None:
     assert (made.report / "index.html").stat().st_size < 5_000_000
 
 
-def test_two_runs_are_compared_and_never_pooled(made: Made, tmp_path: Path) -> None:
+def test_compare_shows_both_runs_in_each_row(made: Made, tmp_path: Path) -> None:
     (run,) = all_runs(made.runs)
     done = gccost("compare", str(run.folder), str(run.folder), f"--csv={tmp_path / 'both.csv'}")
     assert done.returncode == 0, done.stderr

@@ -38,8 +38,8 @@ from gccost.studies.precision import (
 
 PRECISION = STUDIES["precision"]
 TINY = BUDGETS["tiny"]
-# A program that answers for every benchmark of the pattern, as often as asked, each
-# with another time, with laps where they are asked for, and with its slices.
+# A program that prints -test.count results with laps for each benchmark of the pattern,
+# each with a different time, and writes slices if asked.
 BEHAVIOUR = """
 for arg; do case $arg in -test.count=*) count=${arg#*=} ;; esac; done
 for each in $(echo "$name" | sed 's/^Benchmark//; s/|/ /g'); do
@@ -56,7 +56,7 @@ done
 
 
 def measure(plan: campaign.Plan, most: int = 1000) -> Run:
-    """Measure as briefly as possible, and stop after so many measurements."""
+    """Measure as briefly as possible; interrupt after `most` measurements."""
     begun = iter(range(most))
 
     def progress(done: float, total: float, what: str) -> None:
@@ -113,7 +113,7 @@ WHOLE = {
 # --- measuring ---------------------------------------------------------------------
 
 
-def test_each_method_and_load_is_measured_by_real_processes(machine: FakeMachine) -> None:
+def test_real_processes_measure_each_method_and_load(machine: FakeMachine) -> None:
     machine.behaviour = BEHAVIOUR
     run = measure(campaign.plan([PRECISION], TINY))
     assert sizes(run) == WHOLE
@@ -145,7 +145,7 @@ def test_an_interrupted_measurement_is_repeated_entirely(plan: campaign.Plan, at
 
 
 @pytest.mark.parametrize("at", [1, 3])
-def test_a_measurement_that_was_written_and_not_yet_counted_is_not_doubled(
+def test_an_uncounted_measurement_is_not_duplicated(
     plan: campaign.Plan, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     update = Run.update
@@ -168,7 +168,7 @@ RATIO = Ratio(*(measured_by(b, COUNT, "quiet", "1") for b in (COSTLY, BASELINE))
 
 
 def measured_as(ratio: Callable[[str, str, str], float]) -> recordings.Change:
-    """Samples of a ratio determined by method, load and measurement."""
+    """Change samples so that their ratio depends on method, load and measurement."""
 
     def change(case: Case, number: int, metrics: dict[str, float]) -> None:
         keys = dict(case.variant.more)
@@ -180,7 +180,7 @@ def measured_as(ratio: Callable[[str, str, str], float]) -> recordings.Change:
     return change
 
 
-def test_the_other_methods_match_their_names(tmp_path: Path) -> None:
+def test_median_ratio_and_paired_means_follow_their_formulas(tmp_path: Path) -> None:
     run = runs.create(tmp_path, machine={}, fingerprint="0" * 12, warnings=[])
     over, under = (Case("cstr", variant, TODAY_GO, 1000) for variant in RATIO.variants)
     times = [100 * exp(0.01 * i) for i in range(10)]
@@ -188,7 +188,7 @@ def test_the_other_methods_match_their_names(tmp_path: Path) -> None:
     run.append(benchfmt.format_line(sample(under, 10.0, round=i + 1.0)) for i in range(10))
     recording = Recording.load(PRECISION, run)
     counted = MedianRatio(RATIO).estimate(recording, TODAY_GO)
-    # benchstat's interval of ten goes from the second to the ninth.
+    # For ten samples, benchstat's interval goes from the second to the ninth.
     assert counted.value == pytest.approx(10 * exp(0.045))
     assert counted.high / counted.value == pytest.approx(exp(0.035))
     paired = PairedMeans(RATIO).estimate(recording, TODAY_GO)
@@ -205,13 +205,13 @@ SCATTERED = {number: 8.0 * (1.0 + 0.06 * int(number)) for number in MEASUREMENTS
     ("scattered", "labels"),
     [
         ({(COUNT, "quiet"), (COUNT, "busy")}, "yes yes yes"),
-        ({(COUNT, "quiet")}, "yes yes no"),  # busy, those of go test -count agree as well
+        ({(COUNT, "quiet")}, "yes yes no"),  # go test -count agrees on a busy machine too
         (set(), "no yes no"),
         ({(COUNT, "quiet"), (COUNT, "busy"), (OURS, "quiet")}, "no no yes"),
         ({(COUNT, "quiet"), (COUNT, "busy"), (OURS, "busy")}, "yes yes no"),
     ],
 )
-def test_x9_holds_if_ours_agree_and_the_others_do_not(
+def test_x9_holds_if_only_our_measurements_agree(
     tmp_path: Path, scattered: set[tuple[str, str]], labels: str
 ) -> None:
     def ratio(method: str, load: str, number: str) -> float:
@@ -227,7 +227,7 @@ def test_x9_holds_if_ours_agree_and_the_others_do_not(
     )
 
 
-def test_one_measurement_alone_has_no_spread(tmp_path: Path) -> None:
+def test_x9_is_unmeasured_with_a_single_measurement(tmp_path: Path) -> None:
     recording = recordings.recorded(tmp_path, "precision", rounds=4)
     alone = replace(recording, frame=recording.frame[recording.frame["measurement"] == "3"])
     rows = ledger.rows({"precision": alone}, [recording.study])

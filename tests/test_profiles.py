@@ -11,7 +11,7 @@ from gccost.errors import GccostError
 from gccost.measuring import profiles
 
 
-def test_shares_are_of_the_stacks_that_hold_a_function(tmp_path: Path) -> None:
+def test_share_counts_stacks_that_contain_a_function(tmp_path: Path) -> None:
     path = write(tmp_path / "p", [(["main", "a", "b"], 30), (["main", "a"], 20), (["gc"], 50)])
     profile = profiles.read(path)
     assert profile.total == 100
@@ -43,7 +43,7 @@ def test_a_profile_without_samples_has_no_shares(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"garbage", gzip.compress(b"\xff" * 40, mtime=0), b"\x1f\x8b\x08"]
 )
-def test_a_file_that_is_not_a_profile_is_named(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_not_a_profile_is_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "not-a-profile"
     path.write_bytes(data)
     with pytest.raises(GccostError, match="not-a-profile: this is not a CPU profile"):
@@ -55,7 +55,7 @@ def test_a_profile_in_another_unit_is_refused(tmp_path: Path) -> None:
         profiles.read(write(tmp_path / "p", [(["a"], 1)], unit="bytes"))
 
 
-def test_a_share_may_ask_for_two_functions_and_be_of_a_part(tmp_path: Path) -> None:
+def test_share_supports_within_of_and_prefixes(tmp_path: Path) -> None:
     stacks = [
         (["loop", "malloc", "sweep"], 10),
         (["loop", "link"], 30),
@@ -71,7 +71,7 @@ def test_a_share_may_ask_for_two_functions_and_be_of_a_part(tmp_path: Path) -> N
     assert profile.share(["(*"]) == 0
 
 
-def test_a_profile_is_known_by_the_benchmark_on_its_stacks(tmp_path: Path) -> None:
+def test_holds_finds_the_benchmark_in_the_stacks(tmp_path: Path) -> None:
     profile = profiles.read(write(tmp_path / "p", [(["testing.run", "x/y.BenchmarkThis"], 1)]))
     assert profile.holds(".BenchmarkThis")
     assert not profile.holds(".BenchmarkThat")

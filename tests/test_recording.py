@@ -50,7 +50,7 @@ HOLDS, FAILS, UNDECIDED = Label.HOLDS, Label.FAILS, Label.UNDECIDED
 
 
 def judged(recording: Recording) -> dict[str, Row]:
-    """The rows of today's release by claim."""
+    """The ledger rows of today's release, by claim id."""
     rows = ledger.rows({"lemire": recording}, [recording.study])
     return {row.claim.id: row for row in rows if row.release == TODAY_GO}
 
@@ -67,7 +67,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 # --- estimates -------------------------------------------------------------------
 
 
-def test_estimates_are_those_of_the_samples(recording: Recording) -> None:
+def test_estimates_match_the_samples(recording: Recording) -> None:
     assert not recording.problems
     assert recording.level(FREE, TODAY_GO).value == pytest.approx(0.98 * 80, rel=0.02)
     assert recording.mean(FREE, TODAY_GO) == pytest.approx(80, rel=0.02)
@@ -99,7 +99,7 @@ def test_estimates_are_those_of_the_samples(recording: Recording) -> None:
     ],
     ids=lambda x: type(x).__name__,
 )
-def test_each_quantity_estimates_itself(
+def test_each_quantity_has_the_expected_estimate(
     recording: Recording, quantity: Quantity, value: float
 ) -> None:
     found = recording.estimate(quantity, TODAY_GO)
@@ -110,7 +110,7 @@ def test_each_quantity_estimates_itself(
 # --- ignored samples ------------------------------------------------------------
 
 
-def test_rejected_processes_are_recorded_and_do_not_count(tmp_path: Path) -> None:
+def test_rejected_samples_are_kept_but_not_used(tmp_path: Path) -> None:
     def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
         if number in (2, 5) and case.variant in (
             AUTO,
@@ -130,7 +130,7 @@ def test_rejected_processes_are_recorded_and_do_not_count(tmp_path: Path) -> Non
     assert "in 20 the threads waited for a CPU for more than 20" in notice(made)
 
 
-def test_contention_is_subtracted_from_a_time(tmp_path: Path) -> None:
+def test_contention_is_subtracted_from_times(tmp_path: Path) -> None:
     def contended(case: Case, number: int, metrics: recordings.Metrics) -> None:
         if case.variant == AUTO:
             slower = 2 if number % 2 else 1
@@ -142,17 +142,17 @@ def test_contention_is_subtracted_from_a_time(tmp_path: Path) -> None:
     assert made.mean(AUTO, TODAY_GO) > 800  # as it is usually reported
 
 
-def test_a_case_whose_processes_were_all_rejected_gets_no_verdict(tmp_path: Path) -> None:
+def test_no_verdict_if_all_samples_of_a_case_are_rejected(tmp_path: Path) -> None:
     def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
         metrics["run-delay-share"] = 0.4 if case.variant == AUTO else 0.0
 
     row = judged(recordings.recorded(tmp_path, change=waits))["L1"]
     assert (row.verdict.label, row.needed) == (UNDECIDED, 2)
     assert row.why.startswith("the machine was disturbed: in 8 of 8 rounds")
-    assert row.estimate.samples  # shown all the same
+    assert row.estimate.samples  # the estimate is still shown
 
 
-def test_a_sample_with_invalid_slices_is_named_and_skipped(tmp_path: Path) -> None:
+def test_samples_with_invalid_slices_are_reported_and_skipped(tmp_path: Path) -> None:
     def spoil(case: Case, number: int, metrics: recordings.Metrics) -> None:
         if (case.variant, case.release) == (FREE, TODAY_GO) and number == 2:
             del metrics["slice-p05-ns/op"]
@@ -174,7 +174,7 @@ def test_a_sample_with_invalid_slices_is_named_and_skipped(tmp_path: Path) -> No
         ([(["other.BenchmarkOther", "a"], 1)], "no BenchmarkAllocateAuto"),
     ],
 )
-def test_a_profile_that_is_empty_or_of_another_program_is_left_out(
+def test_empty_or_foreign_profiles_are_reported_and_skipped(
     tmp_path: Path, stacks: list[tuple[list[str], int]], why: str
 ) -> None:
     run = recordings.record(tmp_path, rounds=4)
@@ -186,7 +186,7 @@ def test_a_profile_that_is_empty_or_of_another_program_is_left_out(
     assert any(str(path) in problem and why in problem for problem in loaded.problems)
 
 
-def test_a_run_without_samples_says_so(tmp_path: Path) -> None:
+def test_loading_a_run_without_samples_fails(tmp_path: Path) -> None:
     run = recordings.record(tmp_path, rounds=1)
     run.samples.unlink()
     with pytest.raises(GccostError, match="holds no samples"):
@@ -196,7 +196,7 @@ def test_a_run_without_samples_says_so(tmp_path: Path) -> None:
 # --- verdicts ----------------------------------------------------------------------
 
 
-def test_a_copy_with_one_variant_scaled_has_other_verdicts(tmp_path: Path) -> None:
+def test_scaling_one_variant_changes_verdicts(tmp_path: Path) -> None:
     def labels(**ns: float) -> dict[str, Label]:
         made = recordings.recorded(tmp_path / str(ns), ns=ns)
         return {name: row.verdict.label for name, row in judged(made).items()}
@@ -210,7 +210,7 @@ def test_a_copy_with_one_variant_scaled_has_other_verdicts(tmp_path: Path) -> No
     assert labels(AllocateAuto=385)["L1"] is UNDECIDED
 
 
-def test_the_first_deciding_look_is_final(tmp_path: Path) -> None:
+def test_the_first_decisive_look_is_final(tmp_path: Path) -> None:
     def later(case: Case, number: int, metrics: recordings.Metrics) -> None:
         if case.variant.benchmark == "AllocateAuto" and number > 4:
             metrics["ns/op"] /= 8
@@ -220,13 +220,11 @@ def test_the_first_deciding_look_is_final(tmp_path: Path) -> None:
     assert row.verdict == one.verdict
     assert row.verdict.label is HOLDS
     assert row.judged == one.judged
-    assert row.estimate.value < one.estimate.value / 4  # the shown estimate is of all samples
+    assert row.estimate.value < one.estimate.value / 4  # the displayed estimate uses all samples
 
 
 @pytest.mark.parametrize(("rounds", "look"), [(3, 0), (4, 4), (5, 4), (7, 6), (9, 8)])
-def test_a_verdict_is_looked_at_after_so_many_rounds_only(
-    tmp_path: Path, rounds: int, look: int
-) -> None:
+def test_verdicts_change_only_at_scheduled_looks(tmp_path: Path, rounds: int, look: int) -> None:
     row = judged(recordings.recorded(tmp_path, ns={"AllocateAuto": 410.0}, rounds=rounds))["L1"]
     assert row.verdict.label is UNDECIDED
     assert (row.judged.rounds, row.estimate.rounds) == (look, rounds)
@@ -256,7 +254,7 @@ def no_floor(case: Case, number: int, metrics: recordings.Metrics) -> None:
         metrics["slice-p05-ns/op"] *= 1.1**number
 
 
-def test_a_release_without_a_floor_leaves_the_verdicts_of_the_other(tmp_path: Path) -> None:
+def test_a_disturbed_release_does_not_affect_the_other(tmp_path: Path) -> None:
     def one(case: Case, number: int, metrics: recordings.Metrics) -> None:
         if case.release == DOCUMENT_GO:
             no_floor(case, number, metrics)
@@ -284,7 +282,7 @@ def unlike_itself(case: Case, number: int, metrics: recordings.Metrics) -> None:
         (unlike_itself, "AllocateAuto against itself comes out as 1."),
     ],
 )
-def test_a_disturbed_run_gives_no_verdict_on_a_ratio_and_says_what_to_do(
+def test_a_disturbed_run_gives_no_verdict_on_ratios(
     tmp_path: Path, change: recordings.Change, says: str
 ) -> None:
     made = recordings.recorded(tmp_path, rounds=6, change=change)
@@ -310,7 +308,7 @@ def test_noise_alone_does_not_mark_a_run_as_disturbed(recording: Recording, tmp_
     assert recordings.recorded(tmp_path, change=bursts).disturbed == {}
 
 
-def test_a_run_that_was_only_begun_has_no_verdict_yet(tmp_path: Path) -> None:
+def test_a_run_that_only_started_has_no_verdicts(tmp_path: Path) -> None:
     run = recordings.record(tmp_path, rounds=1)
     run.samples.write_text("goos: linux\n")
     shutil.rmtree(run.folder / "profiles")
@@ -328,7 +326,7 @@ def test_an_unmeasured_release_is_reported_not_guessed(recording: Recording) -> 
     assert new.verdict.label is HOLDS
 
 
-def test_the_ledger_for_programs_has_a_row_per_claim_and_toolchain(recording: Recording) -> None:
+def test_the_ledger_table_has_one_row_per_claim_and_toolchain(recording: Recording) -> None:
     rows = ledger.rows({"lemire": recording}, STUDIES.values())
     table = ledger.table(rows)
     assert list(table.columns) == list(ledger.COLUMNS)
@@ -338,7 +336,7 @@ def test_the_ledger_for_programs_has_a_row_per_claim_and_toolchain(recording: Re
     assert float(first["over_published"]) == pytest.approx(float(first["estimate"]) / 8.667, 1e-3)
 
 
-def test_the_ledger_as_json_explains_its_columns(recording: Recording) -> None:
+def test_ledger_json_describes_its_columns(recording: Recording) -> None:
     rows = ledger.rows({"lemire": recording}, [LEMIRE, STUDIES["siebenmann"]])
     table = json.loads(ledger.as_json(ledger.table(rows).to_csv(index=False)))
     fields = {field["name"]: field for field in table["schema"]["fields"]}
@@ -353,7 +351,7 @@ def test_the_ledger_as_json_explains_its_columns(recording: Recording) -> None:
     assert {tuple(row) for row in table["data"]} == {tuple(fields)}
 
 
-def test_the_ledger_links_to_headings_that_exist(recording: Recording) -> None:
+def test_ledger_links_lead_to_existing_headings(recording: Recording) -> None:
     shown = results.ledger(ledger.rows({"lemire": recording}, STUDIES.values())).html
     links = re.findall(r'href="([^"#]+)#([^"]+)"', shown)
     assert len(links) == len(CLAIMS)

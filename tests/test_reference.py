@@ -23,7 +23,7 @@ recorded = runs.all_runs(paths.reference())
     params=[name for name in STUDIES if any(run.holds(name) for run in recorded)],
 )
 def recording(request: pytest.FixtureRequest) -> Recording:
-    """The recordings of each study, in turn."""
+    """The recording of each study, in turn."""
     of = STUDIES[request.param]
     return Recording.load(of, reference(of))
 
@@ -33,19 +33,19 @@ AUTOMATIC = {"AllocateAuto", "AllocateCleanup", "EmptyFinalizer", "Finalize", "C
 AUTOMATIC |= {"ParallelAuto", "ParallelCleanup"}
 
 
-def test_every_study_that_is_measured_with_the_others_was_recorded() -> None:
+def test_every_study_without_its_own_command_is_recorded() -> None:
     assert runs.skipped(paths.reference()) == ()
     for of in STUDIES.values():
         if not of.command:
             assert reference(of)
 
 
-def test_every_line_can_be_used(recording: Recording) -> None:
+def test_every_recorded_line_is_usable(recording: Recording) -> None:
     assert recording.problems == ()
     assert recording.manifest["scale"] == 1
 
 
-def test_it_was_recorded_from_the_current_sources(recording: Recording) -> None:
+def test_the_recording_matches_the_current_sources(recording: Recording) -> None:
     here = languages.source_hashes(recording.study)
     assert here.items() <= recording.manifest["programs"].items()
     assert not recording.manifest["machine"]["dirty"]
@@ -69,7 +69,7 @@ def test_every_case_was_measured(recording: Recording) -> None:
     assert names <= set(recording.frame["name"])
 
 
-def test_the_gc_runs_wherever_it_is_on(recording: Recording) -> None:
+def test_the_gc_runs_wherever_it_is_enabled(recording: Recording) -> None:
     frame = recording.frame
     gogc = frame.get("gogc", default="")  # a JVM has none
     automatic = frame["benchmark"].isin(AUTOMATIC) & (gogc == "100")
@@ -78,14 +78,14 @@ def test_the_gc_runs_wherever_it_is_on(recording: Recording) -> None:
     assert (frame.loc[many, "gc-cycles"] >= 3).all()
 
 
-def test_no_sample_takes_too_much_memory_or_frees_a_block_twice(recording: Recording) -> None:
+def test_samples_stay_in_memory_limits_and_misfree_nothing(recording: Recording) -> None:
     frame = recording.frame
     for limit, metric in ((MOST_BYTES, "peak-rss-bytes"), (0, "c-misfreed")):
         if metric in frame:
             assert (frame[metric].dropna() <= limit).all()
 
 
-def test_every_claim_got_a_verdict_that_rests_on_samples(recording: Recording) -> None:
+def test_every_claim_has_a_verdict_based_on_samples(recording: Recording) -> None:
     for row in ledger.rows({recording.study.name: recording}, [recording.study]):
         assert row.verdict.label is not Label.UNMEASURED, (row.claim.id, row.release, row.why)
         if row.verdict.label is not Label.UNTESTABLE:

@@ -1,4 +1,4 @@
-"""Release by release: every release is measured alike, and a broken one is named and left out."""
+"""The releases study: every release is measured alike; unusable ones are skipped."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CHEAPER = "1.26.11"  # the release that made calls into C cheaper
 
 
 def cheaper_calls(case: Case, _: int, metrics: recordings.Metrics) -> None:
-    """From a release on, a call into C takes 15 ns less."""
+    """From CHEAPER on, make each call into C 15 ns faster."""
     saved = {"AcrossCall": 15.0, "AcrossFree": 30.0}.get(case.variant.benchmark, 0.0)
     if number(case.release) >= number(CHEAPER):
         for metric in ("ns/op", "slice-p05-ns/op", "slices-ns/op"):
@@ -71,29 +71,29 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 # --- The list of releases -----------------------------------------------------------
 
 
-def test_every_minor_release_from_the_oldest_on_is_listed_once() -> None:
+def test_every_minor_release_is_listed_once() -> None:
     listed = [number(go)[:2] for go in GO_RELEASES]
     assert listed == [(1, minor) for minor in range(9, number(TODAY_GO)[1] + 1)]
 
 
-def test_every_listed_release_has_the_same_cases_but_for_addcleanup() -> None:
+def test_all_releases_have_the_same_cases_except_addcleanup() -> None:
     of = {go: {c.variant for c in STUDY.cases if c.release == go} for go in GO_RELEASES}
     every = of[TODAY_GO]
     for go, variants in of.items():
         assert variants == (every if number(go) >= (1, 24) else every - {CLEANUP}), go
 
 
-def test_a_release_without_addcleanup_is_not_asked_for_it() -> None:
+def test_cleanup_cases_are_refused_before_go_1_24() -> None:
     with pytest.raises(GccostError, match=r"Go 1\.23\.12 has no runtime\.AddCleanup"):
         Case("across", CLEANUP, "1.23.12", 1000)
 
 
-def test_no_other_study_needs_the_releases_between() -> None:
+def test_other_studies_use_fewer_than_half_of_the_releases() -> None:
     others = {go for of in STUDIES.values() if of is not STUDY for go in of.releases}
     assert len(others & {*GO_RELEASES}) < len(GO_RELEASES) / 2
 
 
-def test_a_release_that_is_added_is_measured_like_the_others(tmp_path: Path) -> None:
+def test_a_new_release_gets_the_same_cases(tmp_path: Path) -> None:
     listed = tmp_path / "releases.csv"
     listed.write_text(paths.RELEASES.read_text() + "1.99.1,linux-amd64,h1:=\n")
     program = (
@@ -107,19 +107,17 @@ def test_a_release_that_is_added_is_measured_like_the_others(tmp_path: Path) -> 
     assert int(done.stdout) == sum(case.release == TODAY_GO for case in STUDY.cases)
 
 
-def test_the_notes_name_listed_releases() -> None:
+def test_release_notes_link_to_listed_releases() -> None:
     notes = published.table("release-notes")
     assert set(notes["release"]) <= {f"Go {minor(go)}" for go in GO_RELEASES}
     for release, link in zip(notes["release"], notes["link"], strict=True):
         assert link.startswith(f"https://go.dev/doc/{release.lower().replace(' ', '')}#")
 
 
-# --- Which release moved what -------------------------------------------------------
+# --- Which release changed what -----------------------------------------------------
 
 
-def test_a_jump_is_found_on_its_release_with_the_side_and_the_part_that_moved(
-    recording: Recording,
-) -> None:
+def test_a_jump_is_attributed_to_its_release_and_cause(recording: Recording) -> None:
     for figure in (MANUAL, ONE_CALL, RATIOS[0]):
         assert list(jumps(recording, figure)) == [CHEAPER], figure.name
     assert jumps(recording, RATIOS[0])[CHEAPER].value > 1 > jumps(recording, MANUAL)[CHEAPER].value
@@ -130,13 +128,13 @@ def test_a_jump_is_found_on_its_release_with_the_side_and_the_part_that_moved(
     assert [line.split()[0] for line in lines] == ["Go", "1.26"]
 
 
-def test_without_a_change_nothing_jumps(tmp_path: Path) -> None:
+def test_steady_costs_have_no_jumps(tmp_path: Path) -> None:
     steady = recordings.recorded(tmp_path, "releases")
     assert not any(jumps(steady, figure) for figure in releases.FIGURES)
     assert causes(steady) == []
 
 
-def test_an_upgrade_is_told_for_each_release(
+def test_every_release_has_an_upgrade_summary(
     recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = gains(recording).text.splitlines()[1:]
@@ -152,7 +150,7 @@ def test_an_upgrade_is_told_for_each_release(
     assert isinstance(choose_release(recording), Prose)
 
 
-def test_a_release_that_was_not_measured_is_left_out(tmp_path: Path) -> None:
+def test_an_unmeasured_release_is_left_out(tmp_path: Path) -> None:
     def without(case: Case, _: int, metrics: recordings.Metrics) -> None:
         if case.release == ISSUE_GO:
             metrics.clear()
@@ -166,7 +164,7 @@ def test_a_release_that_was_not_measured_is_left_out(tmp_path: Path) -> None:
     assert causes(empty) == []
 
 
-def test_a_run_without_the_study_is_drawn_with_a_recorded_one(
+def test_own_measurements_are_added_to_the_recorded_charts(
     recording: Recording, tmp_path: Path
 ) -> None:
     assert open_study("releases", Settings("replay")).recording.own_run is None
@@ -188,7 +186,7 @@ def test_a_run_without_the_study_is_drawn_with_a_recorded_one(
     assert set(every(recording)["run"]) == {recording.run.name}
 
 
-def test_the_table_of_releases_has_every_cost_with_its_interval(recording: Recording) -> None:
+def test_the_releases_table_has_costs_with_intervals(recording: Recording) -> None:
     _, about = overview(recording)._repr_mimebundle_()
     assert about == {"gccost": {"table": "releases"}}
     found = every(recording).set_index(["variant", "go"])
@@ -202,22 +200,20 @@ def test_the_table_of_releases_has_every_cost_with_its_interval(recording: Recor
 # --- Measuring ----------------------------------------------------------------------
 
 
-def test_it_is_measured_only_if_it_is_asked_for(tools: FakeTools) -> None:
+def test_the_study_is_measured_only_on_request(tools: FakeTools) -> None:
     assert STUDY.on_request
     assert [of.name for of in STUDIES.values() if of.on_request] == ["releases"]
     assert "releases is skipped" not in tools.gccost("measure").stderr
     assert not tools.the_run().holds("releases")
 
 
-def test_no_other_study_is_measured_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requesting_the_study_measures_no_other_study(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "measure", lambda *_: pytest.fail("it measures"))
     chapter = open_study("weimer", Settings("measure", BUDGETS["tiny"], "releases"))
     assert chapter.mode == "replay"
 
 
-def test_releases_that_are_damaged_missing_or_do_not_build_are_named_and_left_out(
-    tools: FakeTools,
-) -> None:
+def test_unusable_releases_are_reported_and_skipped(tools: FakeTools) -> None:
     damaged, missing, unbuilt = "1.13.15", "1.14.15", "1.12.17"
     platform = toolchains._platform()
     records = tools.folder / "mod/cache/download/golang.org/toolchain/@v"
@@ -244,7 +240,7 @@ def test_releases_that_are_damaged_missing_or_do_not_build_are_named_and_left_ou
     assert found.samples.read_bytes() == before
 
 
-def test_downloaded_releases_are_removed_again_and_the_room_is_told(tools: FakeTools) -> None:
+def test_remove_deletes_downloaded_releases_and_reports_space(tools: FakeTools) -> None:
     kept = tools.folder / "mod/another@v1.0.0/file"
     kept.parent.mkdir()
     kept.touch()
@@ -259,7 +255,7 @@ def test_downloaded_releases_are_removed_again_and_the_room_is_told(tools: FakeT
     assert "removed" not in tools.gccost("remove").stdout
 
 
-def test_more_rounds_are_made_from_the_standard_budget_on() -> None:
+def test_cases_get_more_rounds_than_the_standard_budget() -> None:
     (rounds,) = {case.rounds for case in STUDY.cases}
     assert rounds > BUDGETS["standard"].shown
 
@@ -268,7 +264,7 @@ def test_more_rounds_are_made_from_the_standard_budget_on() -> None:
 
 
 @pytest.mark.parametrize("version", ["1.9.7", "1.17.13", "1.19.13", "1.22.12", "1.23.12"])
-def test_each_release_is_built_in_the_way_that_it_knows(version: str, tmp_path: Path) -> None:
+def test_each_release_is_built_with_supported_options(version: str, tmp_path: Path) -> None:
     seen = {}
 
     def made(command: list[str], **how: object) -> CompletedProcess[str]:
@@ -284,7 +280,7 @@ def test_each_release_is_built_in_the_way_that_it_knows(version: str, tmp_path: 
     assert ("-trimpath" in command) == (not in_gopath)
     assert ("-ldflags=-randlayout=7" in command) == (number(version) >= (1, 23))
     assert (environment.get("GODEBUG") == "goindex=0") == (version == "1.19.13")
-    if in_gopath:  # releases build at once, so none may share a folder
+    if in_gopath:  # builds run concurrently, each in its own folder
         assert version in folder.parent.parent.name
         assert (folder / "across" / "across.go").exists()
 

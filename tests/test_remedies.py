@@ -23,14 +23,14 @@ from gccost.studies.remedies import (
     with_heap,
 )
 
-# ns per operation by benchmark, otherwise 100, and of a slab's handle by goroutines.
+# ns per operation by benchmark (otherwise 100), and per slab handle by goroutines.
 NS = {"Batch": 20.0, "Slab": 30.0, "AllocateAuto": 900.0, "AllocateCleanup": 600.0}
 AMONG = {"1": 50.0, "2": 30.0, "4": 60.0}
 TIMES = ("ns/op", "cpu-ns/op", "slice-p05-ns/op", "slices-ns/op")
 
 
 def made_up(folder: Path, without: str = "nothing") -> Recording:
-    """A recording without some benchmark, in which the manual free takes 100 ns."""
+    """A recording without benchmarks that match `without`; a manual free takes 100 ns."""
 
     def change(case: Case, _: int, metrics: Metrics) -> None:
         sub = dict(case.variant.sub)
@@ -51,9 +51,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return made_up(tmp_path_factory.mktemp("runs"))
 
 
-def test_the_cost_is_compared_with_single_frees_with_batches_and_with_calls(
-    recording: Recording,
-) -> None:
+def test_costs_are_relative_to_manual_and_batched_frees(recording: Recording) -> None:
     data = CHARTS["remedies-cost"](recording).data
     of_slabs = data[data["variant"] == "slabs of 256"].set_index("against")["estimate"]
     assert of_slabs["manual free"] == pytest.approx(0.3, rel=0.05)
@@ -64,7 +62,7 @@ def test_the_cost_is_compared_with_single_frees_with_batches_and_with_calls(
     }
 
 
-def test_the_heaps_chart_has_every_remedy_with_every_heap(recording: Recording) -> None:
+def test_the_heap_chart_covers_every_remedy_and_heap_size(recording: Recording) -> None:
     chart = CHARTS["remedies-heap"](recording)
     assert set(zip(chart.data["mb"], chart.data["variant"], strict=True)) == {
         (mb, benchmark) for mb in HEAPS for benchmark in HEAP_REMEDIES
@@ -73,7 +71,7 @@ def test_the_heaps_chart_has_every_remedy_with_every_heap(recording: Recording) 
     assert with_heap("HeapManual", 0) == MANUAL
 
 
-def test_the_slowest_operations_of_each_remedy(recording: Recording) -> None:
+def test_the_latency_chart_covers_every_remedy(recording: Recording) -> None:
     data = CHARTS["remedies-latency"](recording).data
     assert len(data) == 3 * len(LATENCY)
     assert set(data["unit"]) == {"op-p99-ns", "op-p99.9-ns", "op-max-ns"}
@@ -101,25 +99,25 @@ def test_c_memory_held_is_shown_over_time(recording: Recording) -> None:
         ("cost", "Adopted"),
     ],
 )
-def test_a_recording_from_before_can_be_drawn(tmp_path: Path, name: str, lost: str) -> None:
+def test_charts_tolerate_missing_benchmarks(tmp_path: Path, name: str, lost: str) -> None:
     chart = CHARTS[f"remedies-{name}"](made_up(tmp_path, lost))
     assert chart.title
     assert name == "cost" or chart.data.empty
 
 
-def test_many_goroutines_are_judged_by_the_worst_number_of_them(recording: Recording) -> None:
+def test_x7c_uses_the_worst_goroutine_count(recording: Recording) -> None:
     worst = recording.estimate(CLAIMS["X7c"].quantity, TODAY_GO)
     assert worst.value == pytest.approx(60 / 50, rel=0.05)
     assert worst.low < worst.value < worst.high
 
 
-def test_without_goroutines_there_is_no_worst(tmp_path: Path) -> None:
+def test_x7c_has_no_estimate_without_parallel_samples(tmp_path: Path) -> None:
     worst = made_up(tmp_path, "Parallel").estimate(CLAIMS["X7c"].quantity, TODAY_GO)
     assert not worst.samples
     assert math.isnan(worst.value)
 
 
-def test_the_batch_and_the_slab_of_x6d_have_one_size() -> None:
+def test_x6d_compares_a_batch_and_a_slab_of_equal_size() -> None:
     batch, slab = CLAIMS["X6d"].quantity.variants[1], CLAIMS["X6d"].quantity.variants[0]
     assert (batch.benchmark, slab) == ("Batch", slabs("Slab", 256))
     assert CLAIMS["X6a"].quantity.variants == (slabs("Slab"), FREE)

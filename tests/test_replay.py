@@ -1,4 +1,4 @@
-"""Replay makes every page from the recorded run, identical to the byte each time."""
+"""Replay makes every page from the recorded runs, byte for byte the same each time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from gccost.settings import Settings
 from gccost.showing.execute import execute_all
 from gccost.studies import STUDIES
 
-# A chapter whose measuring is a command of its own has nothing to replay until
-# that was recorded.
+# Chapters measured by their own command have nothing to replay until recorded.
 RECORDED = {name for name in STUDIES for run in all_runs(paths.reference()) if run.holds(name)}
 CHAPTERS = [
     paths.NOTEBOOKS / f"{chapter}.ipynb"
@@ -33,7 +32,7 @@ CHAPTERS = [
 
 
 def replayed(folder: Path, *only: str, **environment: str) -> dict[str, str]:
-    """The notebooks (all, if not said) executed in replay; name to text."""
+    """Execute the named notebooks (default: all) in replay; return their text by name."""
     folder.mkdir()
     chosen = {n: folder / n.name for n in CHAPTERS if not only or n.stem in only}
     with pytest.MonkeyPatch.context() as patch:
@@ -50,9 +49,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return replayed(folder / "one", **dict.fromkeys(("PATH", "HOME", "GOMODCACHE"), str(folder)))
 
 
-def test_the_committed_notebooks_are_what_replay_writes_without_a_toolchain(
-    shown: dict[str, str],
-) -> None:
+def test_committed_notebooks_match_replay_without_toolchain(shown: dict[str, str]) -> None:
     for notebook in CHAPTERS:
         committed = notebook.read_text(encoding="utf-8")
         assert shown[notebook.stem] == committed, f"{notebook.name} is stale: run make replay"
@@ -78,7 +75,7 @@ def outputs(text: str, kind: str) -> list[str]:
     ]
 
 
-def test_scaled_data_change_numbers_prose_charts_and_verdicts(
+def test_scaled_samples_change_prose_charts_and_verdicts(
     shown: dict[str, str], tmp_path: Path
 ) -> None:
     shutil.copytree(paths.reference(), tmp_path / "reference")
@@ -94,7 +91,7 @@ def test_scaled_data_change_numbers_prose_charts_and_verdicts(
             for line in file.read_text().splitlines()
         ]
         file.write_text("\n".join(scaled) + "\n")
-    chapters = ("00-results", "01-lemire")  # that show it
+    chapters = ("00-results", "01-lemire")  # they show AllocateAuto
     other = replayed(tmp_path / "scaled", *chapters, GCCOST_REFERENCE=str(tmp_path / "reference"))
     same = {chapter: shown[chapter] for chapter in chapters}
 

@@ -65,7 +65,7 @@ def texts(node: NotebookNode) -> list[str]:
     return [output.text for cell in node.cells for output in cell.outputs if "text" in output]
 
 
-def test_a_notebook_runs_in_this_interpreter_in_its_own_folder(
+def test_a_notebook_runs_with_this_python_in_its_folder(
     run: Callable[..., NotebookNode], tmp_path: Path
 ) -> None:
     node = run(
@@ -77,7 +77,7 @@ def test_a_notebook_runs_in_this_interpreter_in_its_own_folder(
     assert texts(node) == ["\n".join(told) + "\n"]
 
 
-def test_nothing_specific_to_the_run_is_written(run: Callable[..., NotebookNode]) -> None:
+def test_executed_notebooks_are_normalised(run: Callable[..., NotebookNode]) -> None:
     node = run(
         "import sys\nprint('a')\nprint('warned', file=sys.stderr)\nprint('b')",
         "",
@@ -95,7 +95,7 @@ def test_nothing_specific_to_the_run_is_written(run: Callable[..., NotebookNode]
     assert "widget" not in str(node.cells[2].outputs[0].data.keys())
 
 
-def test_running_an_executed_notebook_in_place_changes_nothing(executed: Sequence[Path]) -> None:
+def test_executing_a_notebook_again_changes_nothing(executed: Sequence[Path]) -> None:
     before = executed[0].read_bytes()
     execute(executed[0], executed[0])
     assert executed[0].read_bytes() == before
@@ -110,7 +110,7 @@ def test_standard_error_can_be_forwarded(run: Callable[..., NotebookNode]) -> No
     assert texts(node) == ["kept\n"]
 
 
-def test_a_failing_cell_is_named_with_the_kernels_own_words(
+def test_a_failing_cell_is_reported_with_its_error(
     run: Callable[..., NotebookNode], tmp_path: Path
 ) -> None:
     with pytest.raises(GccostError) as caught:
@@ -164,7 +164,7 @@ def test_several_notebooks_run_at_once(tmp_path: Path) -> None:
     assert all(path.exists() for path in notebooks.values())
 
 
-def test_when_one_notebook_fails_the_others_are_ended(tmp_path: Path) -> None:
+def test_a_failing_notebook_stops_the_others(tmp_path: Path) -> None:
     after_the_first = MEETING.format(own="b", other="0-ran.ipynb") + "1 / 0"
     cells = ["1", after_the_first, "import time\ntime.sleep(600)", "1"]
     notebooks = {
@@ -219,7 +219,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
         names = [name for name, _ in attrs]
-        assert len(names) == len(set(names)), f"an attribute twice in {self.get_starttag_text()}"
+        assert len(names) == len(set(names)), f"duplicate attribute in {self.get_starttag_text()}"
         self.elements.append((tag, {name: value or "" for name, value in attrs}))
         if tag not in self.VOID:
             self.open.append(tag)
@@ -253,9 +253,7 @@ def chapter(pages: Mapping[str, Page]) -> Page:
     return pages["01-lemire.html"]
 
 
-def test_the_results_are_the_landing_page_and_each_chapter_has_its_own(
-    pages: Mapping[str, Page],
-) -> None:
+def test_the_report_has_a_landing_page_and_chapter_pages(pages: Mapping[str, Page]) -> None:
     assert list(pages) == ["01-lemire.html", "index.html"]
     for page in pages.values():
         assert page.text.startswith('<!DOCTYPE html>\n<html lang="en"')
@@ -265,7 +263,7 @@ def test_the_results_are_the_landing_page_and_each_chapter_has_its_own(
         assert len(page.ids()) == len(set(page.ids()))
 
 
-def test_every_link_leads_somewhere(pages: Mapping[str, Page]) -> None:
+def test_every_link_has_a_target(pages: Mapping[str, Page]) -> None:
     for name, page in pages.items():
         for link in page.all("a"):
             file, _, fragment = link["href"].partition("#")
@@ -275,14 +273,14 @@ def test_every_link_leads_somewhere(pages: Mapping[str, Page]) -> None:
             assert not fragment or unquote(fragment) in target.ids(), link
 
 
-def test_links_between_notebooks_follow_them_onto_the_page(pages: Mapping[str, Page]) -> None:
+def test_links_between_notebooks_point_to_report_pages(pages: Mapping[str, Page]) -> None:
     hrefs = {name: [a["href"] for a in page.all("a")] for name, page in pages.items()}
     assert "01-lemire.html#the-gap" in hrefs["index.html"]
     assert "01-lemire.html" in hrefs["index.html"]
-    assert "#l1" in hrefs["index.html"]  # the line of a claim
+    assert "#l1" in hrefs["index.html"]  # a claim's row
     assert "#measured" in hrefs["01-lemire.html"]
     assert "index.html#the-ledger" in hrefs["01-lemire.html"]
-    assert "index.html#ledger" in hrefs["01-lemire.html"]  # by the id of the cell
+    assert "index.html#ledger" in hrefs["01-lemire.html"]  # by cell id
 
 
 def test_links_to_pages_outside_the_report_become_text(chapter: Page) -> None:
@@ -291,12 +289,12 @@ def test_links_to_pages_outside_the_report_become_text(chapter: Page) -> None:
     assert "the code (<code>gosrc/cstr/cstr.go</code>)" in chapter.text
 
 
-def test_a_link_to_the_web_is_a_note_on_paper(chapter: Page) -> None:
+def test_web_links_have_footnotes_for_print(chapter: Page) -> None:
     assert 'the document</a><sup class="note">1</sup>' in chapter.text
     assert re.search(r'<ol class="notes"[^>]*>\s*<li>https://example.org/lemire</li>', chapter.text)
 
 
-def test_nothing_would_be_fetched_and_no_script_is_a_notebooks(pages: Mapping[str, Page]) -> None:
+def test_pages_fetch_nothing_and_run_no_notebook_scripts(pages: Mapping[str, Page]) -> None:
     loading = ("src", "srcset", "poster", "data", "action", "xlink:href")
     for name, page in pages.items():
         assert page.all("link", "iframe", "object", "embed", "form") == []
@@ -310,9 +308,9 @@ def test_nothing_would_be_fetched_and_no_script_is_a_notebooks(pages: Mapping[st
         assert re.findall(r"url\((?!#)[^)]*\)|@import", page.text) == []
 
 
-def test_every_picture_says_what_it_shows(index: Page, chapter: Page) -> None:
+def test_every_picture_has_alt_text(index: Page, chapter: Page) -> None:
     pictures = [one for one in index.all("svg", "img") if one.get("aria-hidden") != "true"]
-    assert len(pictures) == 1 + 5 + 1  # a headline claim, the ledger's, a chart
+    assert len(pictures) == 1 + 5 + 1  # one headline claim, five ledger rows, one chart
     assert all(one["role"] == "img" and one["aria-label"] for one in pictures)
     assert pictures[0]["aria-label"] == (
         "published 8.67×; Go 1.20.14 1.00× (0.900 to 1.10), holds; "
@@ -337,8 +335,8 @@ def test_charts_are_numbered_and_can_be_linked(chapter: Page) -> None:
     ]
 
 
-def test_charts_do_not_affect_the_page(pages: Mapping[str, Page]) -> None:
-    """A style sheet inside an SVG, or an id twice, would change another chart."""
+def test_charts_do_not_affect_each_other(pages: Mapping[str, Page]) -> None:
+    """A style sheet in an SVG, or a duplicate id, would change other charts."""
     for page in pages.values():
         assert len(page.all("style")) == 1
         used = re.findall(r'(?:url\(#|<use[^>]* (?:xlink:)?href="#)([^")]+)', page.text)
@@ -355,13 +353,13 @@ def test_every_chart_has_its_data_in_the_page_and_as_csv(report: Path, chapter: 
     assert (report / "ledger.csv").read_text() == FILES["ledger.csv"]
 
 
-def test_figures_in_tables_are_aligned_and_words_are_not(chapter: Page) -> None:
+def test_only_numeric_table_cells_get_numeric_alignment(chapter: Page) -> None:
     aligned = re.findall(r'<t[dh][^>]*class="num"[^>]*>([^<]*)', chapter.text)
     assert {"60.6", "1,150", "18.4× (18.1 to 18.8)", "–", "allocs/op"} <= set(aligned)
     assert not {"AllocateFree", "1.20 ", "1.27.4 ", "release", "verdict"} & set(aligned)
 
 
-def test_wide_content_scrolls_in_a_box_that_the_keyboard_reaches(chapter: Page) -> None:
+def test_tables_scroll_and_are_keyboard_accessible(chapter: Page) -> None:
     boxes = [one for one in chapter.all("div") if one.get("class") == "table"]
     assert len(boxes) == len(chapter.all("table")) == 3
     assert all(one["tabindex"] == "0" and one["aria-label"] for one in boxes)
@@ -372,11 +370,11 @@ def test_code_is_folded_and_highlighted_by_its_language(index: Page, chapter: Pa
     assert '<span class="kn">import</span>' in chapter.text  # Python, in a cell
     folded = [one for one in chapter.all("details") if one.get("class") == "code"]
     assert len(folded) == 4
-    assert "class Chart" not in re.sub("<[^>]+>", "", index.text)  # tagged `hide`
-    assert "What makes this run less trustworthy" in index.text  # what it displays is not
+    assert "class Chart" not in re.sub("<[^>]+>", "", index.text)  # the cell is tagged `hide`
+    assert "What makes this run less trustworthy" in index.text  # its output is shown
 
 
-def test_headings_descend_step_by_step(pages: Mapping[str, Page]) -> None:
+def test_heading_levels_are_never_skipped(pages: Mapping[str, Page]) -> None:
     for page in pages.values():
         levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch("h[1-6]", tag)]
         assert levels[0] == 1
@@ -384,9 +382,7 @@ def test_headings_descend_step_by_step(pages: Mapping[str, Page]) -> None:
             assert below <= above + 1
 
 
-def test_the_same_notebooks_give_the_same_bytes(
-    executed: Sequence[Path], report: Path, tmp_path: Path
-) -> None:
+def test_the_report_is_reproducible(executed: Sequence[Path], report: Path, tmp_path: Path) -> None:
     again = write_fixture_report(executed, tmp_path)
     names = sorted(path.relative_to(report) for path in report.rglob("*") if path.is_file())
     assert names == sorted(p.relative_to(again) for p in again.rglob("*") if p.is_file())
@@ -458,7 +454,7 @@ def test_forbidden_prose_is_reported_too(tmp_path: Path) -> None:
     assert caught.value.location == "07-why.ipynb, after cell 3"
 
 
-def test_two_charts_of_one_name_must_be_one_chart(tmp_path: Path) -> None:
+def test_different_charts_may_not_share_a_name(tmp_path: Path) -> None:
     one, other = (shown(svg=SVG % "", text_plain="A.", text_csv=f"x\n{n}\n") for n in (1, 2))
     other.id = "another-cell"
     again = nbformat.from_dict({**one, "id": "again"})
@@ -467,7 +463,7 @@ def test_two_charts_of_one_name_must_be_one_chart(tmp_path: Path) -> None:
         page_of(tmp_path, one, other)
 
 
-def test_a_page_that_weighs_too_much_names_the_heaviest_chart(
+def test_an_oversized_page_reports_its_largest_chart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reporting, "LARGEST_PAGE", 1_000_000)
@@ -478,7 +474,7 @@ def test_a_page_that_weighs_too_much_names_the_heaviest_chart(
     assert "a-chart" in caught.value.hint
 
 
-# Details that readers would miss
+# Page details
 
 
 def luminance(colour: str) -> float:
@@ -488,7 +484,7 @@ def luminance(colour: str) -> float:
     return sum(share * c for share, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-def test_every_ink_of_a_chart_can_be_read_in_light_and_dark_and_without_colour() -> None:
+def test_chart_colours_have_contrast_and_distinct_markers() -> None:
     css = "".join((TEMPLATES / name).read_text() for name in ("results.css", "style.css"))
     for ink in ("ink", "muted", "blue", "orange", "green", "purple"):
         papers, inks = (re.findall(rf"--{name}: (#\w{{6}});", css) for name in ("paper", ink))
@@ -499,7 +495,7 @@ def test_every_ink_of_a_chart_can_be_read_in_light_and_dark_and_without_colour()
     assert len(set(markers)) == len(set(signs)) == len(MARKERS)
 
 
-def test_a_long_chart_keeps_its_first_rows_on_the_page_and_all_in_the_file(tmp_path: Path) -> None:
+def test_long_chart_data_is_cut_on_the_page_but_not_in_csv(tmp_path: Path) -> None:
     rows = "x\n" + "".join(f"{n}\n" for n in range(1000))
     page = page_of(tmp_path, shown(svg=SVG % "", text_plain="A.", text_csv=rows))
     assert page.count('<td class="num">') == 300
@@ -507,14 +503,14 @@ def test_a_long_chart_keeps_its_first_rows_on_the_page_and_all_in_the_file(tmp_p
     assert (tmp_path / "report" / "data" / "a-chart.csv").read_text() == rows
 
 
-def test_a_table_with_a_name_is_written_as_csv(tmp_path: Path) -> None:
+def test_a_named_table_is_written_as_csv(tmp_path: Path) -> None:
     cell = shown(text_html="<table></table>", text_plain="", text_csv="go,cost\n1.9,87\n")
     cell.outputs[0].metadata["gccost"] = {"table": "releases"}
     assert "<code>data/releases.csv</code>" in page_of(tmp_path, cell)
     assert (tmp_path / "report" / "data" / "releases.csv").read_text() == "go,cost\n1.9,87\n"
 
 
-def test_headings_alike_get_anchors_of_their_own(tmp_path: Path) -> None:
+def test_equal_headings_get_distinct_anchors(tmp_path: Path) -> None:
     page = page_of(
         tmp_path, prose("## So what?\n\n[down](#So-what-2)", "a"), prose("## So what?", "b")
     )
@@ -523,7 +519,7 @@ def test_headings_alike_get_anchors_of_their_own(tmp_path: Path) -> None:
     assert '<a href="#so-what-2">down</a>' in page
 
 
-def test_text_outputs_are_text(tmp_path: Path) -> None:
+def test_text_output_is_escaped(tmp_path: Path) -> None:
     cell = shown(text_plain="<b> & 1 < 2")
     stream = nbformat.v4.new_output("stream", name="stdout", text="\x1b[31mred\x1b[0m <i>\n")
     cell.outputs.append(stream)
@@ -532,7 +528,7 @@ def test_text_outputs_are_text(tmp_path: Path) -> None:
     assert "red &lt;i&gt;</pre>" in page
 
 
-def test_inline_styles_of_libraries_are_removed(tmp_path: Path) -> None:
+def test_inline_styles_and_handlers_are_removed(tmp_path: Path) -> None:
     page = page_of(
         tmp_path,
         shown(
@@ -549,17 +545,17 @@ def test_inline_styles_of_libraries_are_removed(tmp_path: Path) -> None:
         assert gone not in body
 
 
-def test_a_picture_attached_to_the_prose_is_in_the_page(tmp_path: Path) -> None:
+def test_attached_pictures_are_embedded(tmp_path: Path) -> None:
     cell = prose("![a pixel](attachment:dot.png)", "picture")
     cell.attachments = {"dot.png": {"image/png": PIXEL}}
     assert f'alt="a pixel" src="data:image/png;base64,{PIXEL}"' in page_of(tmp_path, cell)
 
 
-# The results page when something is missing or odd
+# The results page with missing or unusual data
 
 
 def results_of(folder: Path, *names: str, **manifest: object) -> Results:
-    """The results of synthetic runs of a few studies, whose manifests have further facts."""
+    """The results of synthetic runs of these studies, with these facts in their manifests."""
     opened = []
     for name in names:
         made = recordings.recorded(folder / name, name, rounds=4)
@@ -568,7 +564,7 @@ def results_of(folder: Path, *names: str, **manifest: object) -> Results:
     return Results(tuple(opened))
 
 
-def test_with_half_of_the_studies_missing_the_others_are_shown(tmp_path: Path) -> None:
+def test_missing_studies_are_shown_as_not_measured(tmp_path: Path) -> None:
     results = results_of(tmp_path, "lemire")
     assert results.first_screen().html.count('<tr role="row"><th role="rowheader"') == 5
     assert "L1" in results.ledger().html
@@ -580,20 +576,20 @@ def test_with_half_of_the_studies_missing_the_others_are_shown(tmp_path: Path) -
     assert all(other.startswith(("not measured", "needs")) for other in others)
 
 
-def test_with_one_study_chosen_only_its_claims_are_counted() -> None:
+def test_only_claims_of_the_chosen_study_are_counted() -> None:
     documents = {row.document for row in open_results(Settings("replay", only="lemire")).rows}
     assert documents == {"lemire"}
     assert documents < {row.document for row in open_results(Settings("replay")).rows}
 
 
-def test_with_no_study_at_all_there_is_still_a_page(tmp_path: Path) -> None:
+def test_the_results_page_works_without_any_study(tmp_path: Path) -> None:
     results = Results(())
     assert "not measured" in results.first_screen().html
     assert results.chart().title == "No headline claim was measured"
     assert results.machines == []
 
 
-def test_a_claim_that_could_not_be_measured_has_its_reason_and_no_marks(tmp_path: Path) -> None:
+def test_an_unmeasured_claim_shows_its_reason_and_no_marks(tmp_path: Path) -> None:
     results = results_of(tmp_path, "lemire", missing={TODAY_GO: "a <b>proxy</b> refused"})
     rows = [
         replace(row, estimate=stats.nothing(), verdict=Verdict(Label.UNMEASURED, "a <b> & c"))
@@ -606,7 +602,7 @@ def test_a_claim_that_could_not_be_measured_has_its_reason_and_no_marks(tmp_path
     assert "nan" not in shown.replace('data-factor="nan"', "")
 
 
-def test_a_machines_name_is_text(tmp_path: Path) -> None:
+def test_machine_names_are_escaped(tmp_path: Path) -> None:
     name = '<script>alert("x")</script> & <b>CPU</b>'
     machine = {"cpu": name, "allowed_cpus": 2, "release": "<i>OS</i>"}
     results = results_of(tmp_path, "lemire", machine=machine)
@@ -616,7 +612,7 @@ def test_a_machines_name_is_text(tmp_path: Path) -> None:
         assert "<i>" not in shown
 
 
-def test_the_readmes_picture_is_current() -> None:
+def test_the_readme_picture_is_current() -> None:
     chart = open_results(Settings("replay")).chart()
     kept = (paths.NOTEBOOKS / "headlines.svg").read_text(encoding="utf-8")
     assert kept == chart.picture, "run make replay"

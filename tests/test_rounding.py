@@ -24,11 +24,11 @@ from gccost.stats import Estimate
         (math.inf, "∞"),
     ],
 )
-def test_three_significant_digits_are_printed(x: float, text: str) -> None:
+def test_numbers_have_three_significant_digits(x: float, text: str) -> None:
     assert rounding.plain(x) == text
 
 
-def test_units() -> None:
+def test_values_have_units() -> None:
     assert rounding.times(8.6667) == "8.67×"
     assert rounding.percent(0.7017) == "70.2 %"
     assert rounding.nanoseconds(1153.2) == "1,150 ns"
@@ -42,10 +42,10 @@ def test_an_interval_is_shown_in_the_unit_of_its_value() -> None:
 
 
 @given(st.floats(min_value=1e-12, max_value=1e15))
-def test_written_numbers_read_back_to_six_digits(x: float) -> None:
+def test_written_numbers_keep_six_digits(x: float) -> None:
     assert float(rounding.written(x)) == rounding.rounded(x)
     assert math.isclose(rounding.rounded(x), x, rel_tol=1e-5)
 
 
-def test_rounding_hides_the_last_bits_that_machines_differ_in() -> None:
+def test_rounding_hides_floating_point_noise() -> None:
     assert rounding.written(0.1 + 0.2) == rounding.written(0.3)

@@ -1,4 +1,4 @@
-"""Run folders survive faults of disks and of people."""
+"""Run folders survive full disks, interruptions and invalid files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gccost.measuring import runs
 
 
 def described(**more: object) -> str:
-    """A run's manifest with a changed field."""
+    """A valid manifest as JSON, with these fields changed."""
     texts = dict.fromkeys(("created", "fingerprint", "method"), "")
     names: dict[str, object] = {name: {} for name in runs._BY_NAME}
     sound = {"format": 2, "machine": {}, "warnings": [], "scale": 1.0, "seed": 1, **texts, **names}
@@ -27,13 +27,13 @@ def run(tmp_path: Path) -> runs.Run:
     return runs.create(tmp_path / "runs", machine={}, fingerprint="0123456789ab", warnings=[])
 
 
-def test_lines_are_appended_whole(run: runs.Run) -> None:
+def test_append_writes_whole_lines(run: runs.Run) -> None:
     run.append(["a: 1", "b: 2"])
     run.append(["c: 3"])
     assert run.samples.read_text() == "a: 1\nb: 2\nc: 3\n"
 
 
-def test_an_unfinished_line_is_dropped_and_nothing_else(run: runs.Run) -> None:
+def test_only_an_unfinished_line_is_dropped(run: runs.Run) -> None:
     run.append(["a: 1"])
     with run.samples.open("a") as file:
         file.write("Benchmark")
@@ -42,7 +42,7 @@ def test_an_unfinished_line_is_dropped_and_nothing_else(run: runs.Run) -> None:
     assert run.samples.read_text() == "a: 1\n"
 
 
-def test_a_full_disk_leaves_no_half_line(run: runs.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_partial_line(run: runs.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.append(["a: 1"])
     write = os.write
 
@@ -57,7 +57,7 @@ def test_a_full_disk_leaves_no_half_line(run: runs.Run, monkeypatch: pytest.Monk
     assert run.samples.read_text() == "a: 1\n"
 
 
-def test_two_runs_in_one_second_are_two_folders(tmp_path: Path) -> None:
+def test_runs_of_the_same_second_get_separate_folders(tmp_path: Path) -> None:
     made = {runs.create(tmp_path, machine={}, fingerprint="ab" * 6, warnings=[]) for _ in range(3)}
     assert len(made) == 3
     assert len(runs.all_runs(tmp_path)) == 3
@@ -90,19 +90,19 @@ def test_two_runs_in_one_second_are_two_folders(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_description_that_cannot_be_used_is_named(run: runs.Run, text: str, why: str) -> None:
+def test_an_invalid_manifest_is_reported(run: runs.Run, text: str, why: str) -> None:
     (run.folder / "run.json").write_text(text)
     with pytest.raises(GccostError, match=why) as error:
         run.manifest()
     assert "run.json" in error.value.location
 
 
-def test_a_sound_description_is_read(run: runs.Run) -> None:
+def test_a_valid_manifest_is_read(run: runs.Run) -> None:
     (run.folder / "run.json").write_text(described())
     assert run.manifest()["scale"] == 1
 
 
-def test_a_run_of_an_older_format_is_refused_and_says_what_to_do(run: runs.Run) -> None:
+def test_a_run_in_an_older_format_is_refused_with_a_fix(run: runs.Run) -> None:
     (run.folder / "run.json").write_text(described(format=1))
     with pytest.raises(GccostError, match="format 1, this gccost reads format 2") as error:
         run.manifest()
@@ -113,7 +113,7 @@ def test_a_run_of_an_older_format_is_refused_and_says_what_to_do(run: runs.Run) 
     assert run.name in told
 
 
-def test_an_update_keeps_what_was_there(run: runs.Run) -> None:
+def test_an_update_keeps_other_fields(run: runs.Run) -> None:
     run.update(programs={"x": "k"})
     run.update(seed=7)
     assert run.manifest()["programs"] == {"x": "k"}

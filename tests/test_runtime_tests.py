@@ -1,4 +1,4 @@
-"""The script that tests the runtime without the walk reports failures."""
+"""The script that tests the patched runtimes reports failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def script(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("status", [0, 1])
-def test_an_undetected_mutation_fails_the_script(tmp_path, status):
+def test_the_exit_status_of_go_test_is_passed_on(tmp_path, status):
     (tmp_path / "scripts").mkdir()
     (tmp_path / "gosrc").mkdir()
     shutil.copy(paths.ROOT / "scripts" / "runtime-tests", tmp_path / "scripts")

@@ -1,7 +1,7 @@
-"""Set-up: one environment, specified consistently, made once and never undone.
+"""The lock files, `scripts/setup`, the Makefile and the doctor.
 
-What `scripts/setup` does is seen in a clone whose Python is a stand-in that
-writes down what is asked of it: no network, no installing.
+In the tests of `scripts/setup`, a script that records its calls replaces Python and uv,
+so they need no network and install nothing.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ ROOT = paths.ROOT
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
 
 
-# Where conda-forge names a package otherwise than the Python index does.
+# Packages that conda-forge names differently from PyPI.
 CONDA_NAMES = yaml.safe_load((ROOT / "scripts" / "conda-names.yml").read_text())
-# What conda brings and the lock does not: the compilers, and what installs the clone.
+# Packages in the conda environment only: compilers and installation tools.
 CONDA_ONLY = {"python", "go", "c-compiler", "openjdk", "make", "pip", "setuptools"}
 
 
@@ -53,7 +53,7 @@ def version(pin: Requirement) -> str:
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
-def test_a_lock_has_one_hashed_version_of_each_package_and_names_no_index(lock):
+def test_locks_pin_one_hashed_version_of_each_package(lock):
     assert [name for name, n in Counter(pin.name for pin in pins(lock)).items() if n > 1] == []
     for block in re.split(r"\n(?=\S)", lock.read_text().strip()):
         assert "==" in block.splitlines()[0]
@@ -61,17 +61,17 @@ def test_a_lock_has_one_hashed_version_of_each_package_and_names_no_index(lock):
         assert not re.search(r"://|--(?!hash=)| @ |/|^-", block), block
 
 
-# --- the same everywhere --------------------------------------------------------------
+# --- the conda environment ------------------------------------------------------------
 
 
 def conda() -> dict[str, str]:
-    """environment.yml's own packages: name to version, empty where it is left open."""
+    """The packages in environment.yml: name to version, which is empty if not pinned."""
     listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     names = [entry.partition("=") for entry in listed if isinstance(entry, str)]
     return {name: version for name, _, version in names}
 
 
-def test_the_conda_environment_holds_the_direct_dependencies_as_locked():
+def test_conda_pins_the_locked_direct_dependencies():
     locked = {pin.name: version(pin) for pin in pins(ROOT / "requirements.lock")}
     wanted = {
         CONDA_NAMES.get(name, name): locked[name]
@@ -81,7 +81,7 @@ def test_the_conda_environment_holds_the_direct_dependencies_as_locked():
     assert found == wanted
 
 
-def test_every_conda_spec_can_be_read_and_means_what_it_says():
+def test_conda_parses_every_spec_as_intended():
     listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     for entry in listed:
         if isinstance(entry, str):
@@ -111,7 +111,7 @@ esac
 
 
 class Clone:
-    """A clone with nothing but the set-up, and a stand-in for Python and uv."""
+    """A clone that contains only the set-up, with a stand-in for Python and uv."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -142,7 +142,7 @@ class Clone:
 
     @property
     def synced(self) -> dict[str, str]:
-        """uv's settings when it filled the environment."""
+        """uv's settings when it installed the packages."""
         lines = (self.folder / "sync.env").read_text().splitlines()
         return dict(line.split("=", 1) for line in lines)
 
@@ -152,7 +152,7 @@ def clone(tmp_path):
     return Clone(tmp_path / "a clone")
 
 
-def test_a_fresh_clone_is_set_up_from_the_lock_alone(clone):
+def test_a_fresh_clone_is_installed_from_the_lock(clone):
     done = clone.setup()
     assert done.returncode == 0, done.stderr
     said = r"about \d+ MB to download, [\d.]+ [MG]B on disk, a minute"
@@ -162,7 +162,7 @@ def test_a_fresh_clone_is_set_up_from_the_lock_alone(clone):
     assert (clone.folder / ".venv/site/gccost.pth").read_text() == f"{clone.folder}\n"
 
 
-def test_uv_is_bootstrapped_by_pip_under_its_hashes(clone):
+def test_pip_installs_uv_with_checked_hashes(clone):
     clone.setup()
     assert re.search(r"pip install .*--no-deps --require-hashes", clone.asked)
     (pin,) = pins(clone.folder / "bootstrap.lock")
@@ -171,22 +171,20 @@ def test_uv_is_bootstrapped_by_pip_under_its_hashes(clone):
 
 
 @pytest.mark.parametrize("again", [(), ("test",)])
-def test_nothing_is_done_twice(clone, again):
+def test_a_second_setup_does_nothing(clone, again):
     clone.setup(*again)
     done = clone.setup(*again)
     assert (done.returncode, done.stderr, clone.asked) == (0, "", "")
 
 
-def test_a_report_after_the_tests_does_not_undo_what_the_tests_need(clone):
+def test_plain_setup_keeps_the_test_dependencies(clone):
     clone.setup("test")
     clone.setup()
     assert clone.asked == ""
 
 
 @pytest.mark.parametrize(("first", "second"), [((), ("test",)), (("test",), ())])
-def test_added_tests_and_a_changed_lock_are_installed_without_a_new_environment(
-    clone, first, second
-):
+def test_updates_reuse_the_existing_environment(clone, first, second):
     clone.setup(*first)
     with (clone.folder / "requirements.lock").open("a") as lock:
         lock.write("# changed\n" if first else "")
@@ -203,7 +201,7 @@ def test_a_moved_clone_is_set_up_again(clone, tmp_path):
     assert "-m venv --clear .venv" in clone.asked
 
 
-def test_a_failed_setup_names_the_fix_and_is_repeated(clone):
+def test_a_failed_setup_suggests_a_fix_and_can_be_repeated(clone):
     done = clone.setup(SYNC_FAILS="1")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith("run it again when online")
@@ -221,7 +219,7 @@ def test_an_unusable_python_is_refused_in_one_line(clone, lack, said):
     assert said in line
 
 
-def test_the_mirror_and_certificate_that_pip_knows_reach_uv(clone):
+def test_uv_inherits_pip_mirrors_and_certificates(clone):
     clone.setup(
         PIP_SAYS="global.index-url='https://file.invalid/simple'\n"
         "global.cert='/some/ca.pem'\n"
@@ -234,7 +232,7 @@ def test_the_mirror_and_certificate_that_pip_knows_reach_uv(clone):
     assert clone.synced["UV_SYSTEM_CERTS"] == "true"
 
 
-def test_uvs_own_settings_are_respected(clone):
+def test_uv_settings_override_pip_settings(clone):
     clone.setup(
         PIP_SAYS="global.index-url='https://pip.invalid/simple'\n",
         UV_DEFAULT_INDEX="https://uv.invalid/simple",
@@ -242,7 +240,7 @@ def test_uvs_own_settings_are_respected(clone):
     assert clone.synced["UV_DEFAULT_INDEX"] == "https://uv.invalid/simple"
 
 
-def test_an_environment_that_is_linked_to_is_never_emptied(clone, tmp_path):
+def test_a_symlinked_environment_is_never_emptied(clone, tmp_path):
     other = tmp_path / "another clone's"
     other.mkdir()
     (other / "kept").touch()
@@ -260,7 +258,7 @@ def test_an_environment_that_is_linked_to_is_never_emptied(clone, tmp_path):
 
 @pytest.fixture
 def workshop(tmp_path):
-    """A clone whose set-up does nothing and whose Python prints what it is given."""
+    """A clone whose set-up does nothing and whose Python prints its arguments."""
     shutil.copy(ROOT / "Makefile", tmp_path)
     for name, text in {
         "scripts/setup": "",
@@ -274,7 +272,7 @@ def workshop(tmp_path):
 
 
 def make(folder: Path, *arguments: str) -> str:
-    # Not as a part of the `make test` that may be running this.
+    # Remove the variables of a `make test` that may be running this.
     outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "GCCOST_BUDGET", "GCCOST_ONLY")
     environment = {name: value for name, value in os.environ.items() if name not in outer}
     return subprocess.run(
@@ -286,7 +284,7 @@ def make(folder: Path, *arguments: str) -> str:
     ).stdout
 
 
-def test_make_alone_lists_every_target_with_a_line(workshop):
+def test_make_lists_every_target_with_a_description(workshop):
     listed = re.findall(r"^  make ([\w-]+) +\S", make(workshop), re.M)
     declared = re.findall(r"^\.PHONY: (\S+)", (workshop / "Makefile").read_text(), re.M)
     assert listed == [name for name in declared if not name.startswith("setup")]
@@ -298,7 +296,7 @@ def test_make_alone_lists_every_target_with_a_line(workshop):
 
 
 @pytest.mark.parametrize("target", ["report", "measure"])
-def test_budget_and_experiment_reach_the_command(workshop, target):
+def test_budget_and_only_reach_the_command(workshop, target):
     said = make(workshop, target, "BUDGET=tiny", "ONLY=lemire")
     assert f"-m gccost {target} budget=tiny only=lemire" in said
     assert f"-m gccost {target} budget= only=" in make(workshop, target)
@@ -310,7 +308,7 @@ def test_open_reaches_the_command(workshop, target):
     assert f"-m gccost {target} budget=" in make(workshop, target)
 
 
-def test_cleaning_never_takes_a_run(workshop):
+def test_make_clean_keeps_runs(workshop):
     run = workshop / "data" / "runs" / "mine" / "samples.txt"
     made = workshop / "report" / "index.html"
     for path in (run, made):
@@ -325,7 +323,7 @@ def test_cleaning_never_takes_a_run(workshop):
 # --- the doctor -----------------------------------------------------------------------
 
 
-def test_the_doctor_survives_any_finding(monkeypatch, tmp_path):
+def test_the_doctor_works_without_any_tools(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("GOMODCACHE", str(tmp_path))
     monkeypatch.setattr("gccost.measuring.toolchains._STAND_INS", tmp_path)
@@ -340,7 +338,7 @@ def test_the_doctor_survives_any_finding(monkeypatch, tmp_path):
     assert re.search(r"^missing +C compiler", said, re.M) or "ziglang" in said
 
 
-def test_findings_are_aligned_and_summed_up():
+def test_doctor_findings_are_aligned_and_summarised():
     text = render(
         [
             Finding("Go", State.OK, "1.27.4"),
@@ -357,7 +355,7 @@ def test_findings_are_aligned_and_summed_up():
     )
 
 
-# --- two set-ups, and one that ends ----------------------------------------------
+# --- concurrent and interrupted set-ups ------------------------------------------
 
 
 @pytest.fixture
@@ -372,7 +370,7 @@ def slow(tmp_path: Path) -> Clone:
 
 
 def start(clone: Clone) -> subprocess.Popen[str]:
-    """Start a set-up in a process group of its own; wait until it fetches, or has ended."""
+    """Start a set-up in its own process group; wait until it fetches or ends."""
     reached = clone.folder / "reached"
     reached.unlink(missing_ok=True)
     started = subprocess.Popen(
@@ -386,7 +384,7 @@ def start(clone: Clone) -> subprocess.Popen[str]:
     return started
 
 
-def test_a_second_set_up_at_once_says_so_and_leaves_the_first_alone(slow: Clone) -> None:
+def test_a_concurrent_setup_is_refused(slow: Clone) -> None:
     first = start(slow)
     second = start(slow)
     fetches = second.poll() is None

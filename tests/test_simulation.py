@@ -13,7 +13,7 @@ def test_same_seed_gives_the_same_outcome():
 
 @pytest.mark.parametrize("case", ["finalizer", "cleanup"])
 @pytest.mark.parametrize("busy", [0.1, 0.5])
-def test_intervals_cover_the_truth_and_boundary_verdicts_are_rare(case, busy):
+def test_intervals_cover_the_truth_and_few_verdicts_are_wrong(case, busy):
     outcome = simulate(4.8, 4.8, numerator=case, noise=Noise(busy=busy), campaigns=1000)
     assert min(outcome.coverage) >= 0.93
     assert outcome.stopping_coverage >= 0.93
@@ -26,7 +26,7 @@ def test_clear_ratio_is_decided_at_the_first_look():
     assert outcome.wrong == 0
 
 
-def test_hidden_contention_is_a_bias_that_intervals_do_not_cover():
+def test_intervals_do_not_cover_hidden_contention():
     outcome = simulate(4.8, 4.8, noise=Noise(busy=0.9, contention=0.1), campaigns=500)
     assert outcome.bias > 0.03
     assert outcome.coverage[-1] < 0.7
@@ -39,7 +39,7 @@ def test_disturbed_campaigns_give_no_verdict():
     assert outcome.undecided[-1] > 0.95
 
 
-def test_equal_cases_are_the_same_within_the_band():
+def test_equal_costs_are_judged_equal_within_the_band():
     outcome = simulate(1.0, 1.25, denominator="finalizer", band=True, campaigns=500)
     assert outcome.undecided[-1] < 0.01
     assert outcome.wrong == 0

@@ -50,19 +50,19 @@ def shown(cost: Cost, width: Width = Width()) -> Estimate:  # noqa: B008 - it is
 # --- the undisturbed cost ---------------------------------------------------------
 
 
-def test_a_floor_ignores_bursts_and_takes_the_lower_quartile_over_builds() -> None:
-    """Three rounds of four processes: a burst in all but one process, and a lucky build."""
+def test_a_floor_ignores_bursts_and_lucky_builds() -> None:
+    """Three rounds of four processes: all but one per round have a burst; one build is lucky."""
     quantiles = [130, 100, 125, 160, 80, 95, 92, 140, 101, 150, 170, 102]
     cost = floor(quantiles, np.repeat([1, 2, 3], 4))
     assert cost.log == pytest.approx(level([100, 80, 101]).log)
-    assert 80 < exp(cost.log) < 100  # neither the luckiest build nor the middle one
+    assert 80 < exp(cost.log) < 100  # between the luckiest and the median build
     assert (cost.rounds, cost.samples) == (3, 12)
     worse = np.where(np.isin(quantiles, [100, 80, 101]), quantiles, 5 * np.array(quantiles))
     assert floor(worse, np.repeat([1, 2, 3], 4)) == cost
 
 
 def test_a_level_is_the_median_unbiased_lower_quartile() -> None:
-    # Of five it lies two thirds of the way from the first to the second.
+    # With five samples, it is two thirds of the way from the first to the second.
     assert level(np.exp([4, 0, 3, 1, 2])).log == pytest.approx(2 / 3)
     assert level(np.exp([4, 0, 3, 1, 2]), 0.5).log == pytest.approx(2)
     rng = np.random.default_rng(1)
@@ -71,12 +71,12 @@ def test_a_level_is_the_median_unbiased_lower_quartile() -> None:
     assert np.mean(below) == pytest.approx(0.5, abs=0.04)
 
 
-def test_upward_disturbances_do_not_widen_intervals_of_eight_or_more() -> None:
+def test_disturbances_do_not_widen_intervals_of_eight_samples() -> None:
     quiet = [100, 101, 99, 102, 98, 100, 103, 97]
     disturbed = [*quiet[:5], 130, 140, 128]
     assert level(disturbed).spread == pytest.approx(level(quiet).spread, abs=0.01)
-    assert level(disturbed[:7]).spread > 0.1  # of fewer all count
-    assert level(disturbed, 0.5).spread > 0.1  # memory, say, is disturbed to both sides
+    assert level(disturbed[:7]).spread > 0.1  # with fewer samples, all count
+    assert level(disturbed, 0.5).spread > 0.1  # a median, as for memory, has no such protection
 
 
 def test_contention_shown_by_the_reference_is_subtracted() -> None:
@@ -86,9 +86,7 @@ def test_contention_shown_by_the_reference_is_subtracted() -> None:
 
 
 @given(values, st.sampled_from([2.0**k for k in range(-9, 10)]))
-def test_a_cost_scales_with_its_samples_and_ignores_their_order(
-    x: list[float], factor: float
-) -> None:
+def test_costs_scale_with_samples_and_ignore_their_order(x: list[float], factor: float) -> None:
     rounds = [i % 5 for i in range(len(x))]
     for cost, scaled in (
         (level(x), level([factor * v for v in reversed(x)])),
@@ -99,7 +97,7 @@ def test_a_cost_scales_with_its_samples_and_ignores_their_order(
 
 
 @given(values, st.sampled_from([nan, 0.0, -1.0, inf]))
-def test_a_useless_sample_is_skipped(x: list[float], useless: float) -> None:
+def test_invalid_samples_are_skipped(x: list[float], useless: float) -> None:
     assert level([*x, useless]) == level(x)
     rounds = list(range(len(x)))
     assert floor([*x, useless], [*rounds, 99]) == floor(x, rounds)
@@ -108,7 +106,7 @@ def test_a_useless_sample_is_skipped(x: list[float], useless: float) -> None:
 # --- intervals --------------------------------------------------------------------
 
 
-def test_an_interval_is_the_stated_formula() -> None:
+def test_intervals_match_the_documented_formula() -> None:
     x = [1.0, 1.1, 0.9, 1.3, 1.2, 1.0]
     cost, found = level(x), shown(level(x))
     s = np.std(np.log(x), ddof=1)
@@ -120,21 +118,19 @@ def test_an_interval_is_the_stated_formula() -> None:
     assert log(judged.high / judged.value) == pytest.approx(1.5 * t(5, 0.99) * s / sqrt(6))
 
 
-def test_similar_samples_are_not_treated_as_certain() -> None:
+def test_identical_samples_get_a_minimum_spread() -> None:
     cost = level([7.0] * 6)
     assert cost.half_width(0.99) == pytest.approx(WIDENING * t(5, 0.99) * LEAST_SPREAD / sqrt(6))
 
 
 @given(values)
-def test_an_estimate_lies_inside_its_interval_and_more_confidence_widens_it(
-    x: list[float],
-) -> None:
+def test_intervals_contain_the_estimate_and_grow_with_confidence(x: list[float]) -> None:
     narrow, wide = (shown(level(x), Width(c)) for c in (0.9, 0.99))
     assert wide.low <= narrow.low <= narrow.value <= narrow.high <= wide.high
     assert narrow.contains(narrow.value)
 
 
-def test_one_round_says_a_value_and_no_interval_and_none_says_nothing() -> None:
+def test_one_round_has_a_value_but_no_interval() -> None:
     one = shown(level([6.0]))
     assert (one.value, one.low, one.high, one.rounds) == (pytest.approx(6), 0, inf, 1)
     assert one.half_width == inf
@@ -157,7 +153,7 @@ A, B, C, D = 900.0, 100.0, 240.0, 80.0
 @pytest.mark.parametrize(
     ("function", "figures", "signed", "slopes"),
     [
-        # The change of the figure (of its logarithm if not signed) with each cost's logarithm.
+        # Slopes: derivatives of the figure (its logarithm if not signed) by each cost's logarithm.
         (lambda a, b: a / b, (A, B), False, (1, -1)),
         (lambda a, b: a - b, (A, B), True, (A, -B)),
         (
@@ -192,7 +188,7 @@ def test_the_delta_method_agrees_with_the_closed_form(
     assert (found.samples, found.rounds) == (4, 4)
 
 
-def test_a_figure_that_has_no_logarithm_is_none() -> None:
+def test_negative_figures_have_no_estimate_unless_signed() -> None:
     costs = [level([1.0, 1.1]), level([2.0, 2.1])]
     assert not combine(lambda a, b: a - b, costs).samples
     assert combine(lambda a, b: a - b, costs, signed=True).value == pytest.approx(-1, rel=0.1)
@@ -201,14 +197,14 @@ def test_a_figure_that_has_no_logarithm_is_none() -> None:
 # --- counts, shares, and unseen events ----------------------------------------
 
 
-def test_counts_that_are_the_same_have_no_width() -> None:
+def test_identical_counts_have_zero_width() -> None:
     assert amount([2] * 5) == Estimate(2, 2, 2, 5, 5, 0.95)
     found = amount([1, 2, 2, 3, nan])
     assert (found.value, found.samples) == (2, 4)
     assert found.high - 2 == pytest.approx(1.5 * t(3, 0.95) * np.std([1, 2, 2, 3], ddof=1) / 2)
 
 
-def test_no_interval_of_a_share_leaves_0_to_1() -> None:
+def test_share_intervals_stay_between_0_and_1() -> None:
     few, all_ = share([0.0, 0.0, 0.02, 0.01]), share([1.0, 0.97, 1.0, 0.99])
     assert 0 <= few.low <= few.value <= few.high < 0.2
     assert 0.8 < all_.low <= all_.value <= all_.high <= 1
@@ -226,10 +222,10 @@ def test_more_rounds_narrow_an_interval_as_predicted() -> None:
     assert narrowing(4, 10, 0.99) == pytest.approx(many.half_width(0.99) / few.half_width(0.99))
 
 
-# --- measurements of one thing -------------------------------------------------------
+# --- heterogeneity -------------------------------------------------------------------
 
 
-def test_heterogeneity_needs_two_ratios_and_none_with_width() -> None:
+def test_heterogeneity_needs_two_bounded_ratios() -> None:
     sure, other = (Estimate(x, x, x, 5, 5, 0.95) for x in (2.0, 3.0))
     unknown = Estimate(2.0, 0.0, inf, 1, 1, 0.95)
     assert isnan(heterogeneity([sure, unknown]))
@@ -237,8 +233,8 @@ def test_heterogeneity_needs_two_ratios_and_none_with_width() -> None:
     assert heterogeneity([sure, sure, other]) == pytest.approx(0, abs=1e-9)
 
 
-def test_heterogeneity_tells_scattered_ratios_from_agreeing_ones() -> None:
-    """Of four that agree at most 1 in 100 has p < 0.01; with a misfit of 15 % most have."""
+def test_heterogeneity_detects_scattered_ratios() -> None:
+    """p < 0.01 for at most 1 % of agreeing sets, but for 90 % of sets with one ratio 15 % off."""
     rng = np.random.default_rng(3)
 
     def p(last: float) -> float:
@@ -259,7 +255,7 @@ def machine(log: float, error: float) -> Estimate:
     return Estimate(*ends, samples=10**6, rounds=10**6, confidence=0.95)
 
 
-def test_random_effects_give_the_textbook_figures() -> None:
+def test_random_effects_match_a_published_example() -> None:
     # The 13 trials of the BCG vaccine (Colditz et al., 1994): log risk ratios and variances.
     logs = [-0.8893, -1.5854, -1.3481, -1.4416, -0.2175, -0.7861, -1.6209, 0.0120, -0.4694]
     logs += [-1.3713, -0.3394, 0.4459, -0.0173]
@@ -273,18 +269,18 @@ def test_random_effects_give_the_textbook_figures() -> None:
 def test_random_effects_of_equal_machines_are_their_mean() -> None:
     found = random_effects([machine(1.0, 0.1)] * 4)
     assert log(found.value) == pytest.approx(1.0)
-    # Never narrower than the errors make it: t(3) * 0.1 / sqrt(4).
+    # At least as wide as the errors imply: t(3) * 0.1 / sqrt(4).
     assert log(found.high) - 1.0 == pytest.approx(3.182 * 0.05, rel=0.001)
 
 
-def test_random_effects_of_few_machines_have_a_wide_interval_or_none() -> None:
+def test_random_effects_of_few_machines_are_very_uncertain() -> None:
     assert not random_effects([machine(1.0, 0.1)]).samples
     two = random_effects([machine(1.0, 0.1), machine(2.0, 0.1)])
     assert two.low < exp(-3)
     assert two.high > exp(6)
 
 
-def test_a_disturbed_process_does_not_bend_the_line() -> None:
+def test_linearity_ignores_a_disturbed_process() -> None:
     x = np.arange(9)
     times = np.outer(np.linspace(1, 1.02, 8), 10 + 5 * x)
     times[2, 4:] *= 1.6

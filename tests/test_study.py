@@ -1,4 +1,4 @@
-"""The notebooks' interface, and its results if something is missing."""
+"""The notebooks' interface, also with releases missing or runs interrupted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reference(tmp_path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("missing", [DOCUMENT_GO, TODAY_GO])
-def test_with_one_release_missing_the_chapter_shows_the_other(
+def test_a_chapter_works_with_one_release_missing(
     machine: FakeMachine, reference, missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.missing = {missing}
@@ -49,16 +49,14 @@ def test_with_one_release_missing_the_chapter_shows_the_other(
     assert opened.costs(FREE, AUTO, under=FREE).text
 
 
-def test_a_release_that_becomes_available_again_is_measured(
-    machine: FakeMachine, reference
-) -> None:
+def test_a_release_is_measured_once_available(machine: FakeMachine, reference) -> None:
     machine.missing = {DOCUMENT_GO}
     assert study.open_study("lemire").releases == (TODAY_GO,)
     machine.missing = set()
     assert study.open_study("lemire").releases == (DOCUMENT_GO, TODAY_GO)
 
 
-def test_a_case_that_is_added_is_measured_then(
+def test_a_new_case_is_measured(
     machine: FakeMachine, reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study.open_study("lemire")
@@ -70,7 +68,7 @@ def test_a_case_that_is_added_is_measured_then(
     assert len(again.recording.samples(added.variant, added.release)) == added.processes
 
 
-def test_with_no_release_at_all_the_recorded_run_is_shown(machine: FakeMachine, reference) -> None:
+def test_the_recorded_run_is_shown_without_any_release(machine: FakeMachine, reference) -> None:
     machine.missing = {DOCUMENT_GO, TODAY_GO}
     opened = study.open_study("lemire")
     assert opened.mode == "replay"
@@ -78,9 +76,7 @@ def test_with_no_release_at_all_the_recorded_run_is_shown(machine: FakeMachine, 
     assert "Measuring is not possible here" in opened.notice().text
 
 
-def test_replay_shows_the_recorded_run_and_says_when_the_programs_have_changed(
-    reference, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replay_reports_changed_programs(reference, monkeypatch: pytest.MonkeyPatch) -> None:
     reference.update(programs={"cstr": "other sources"})
     monkeypatch.setenv("GCCOST_MODE", "replay")
     opened = study.open_study("lemire")
@@ -88,7 +84,7 @@ def test_replay_shows_the_recorded_run_and_says_when_the_programs_have_changed(
     assert "have changed since this run was recorded" in opened.notice().text
 
 
-def test_an_interrupted_run_says_so(machine: FakeMachine, reference) -> None:
+def test_the_notice_reports_an_interrupted_run(machine: FakeMachine, reference) -> None:
     opened = study.open_study("lemire")
     assert "interrupted before" not in opened.notice().text
     opened.run.update(finished={})

