@@ -1,8 +1,8 @@
 """A real browser for the tests, which reports what a reader would see.
 
-The `browser` fixture starts a headless Chromium once a session. It lives in a
-thread of its own, because Playwright keeps an event loop running in the thread
-it is used from, where nothing else could run one.
+The `browser` fixture starts a headless Chromium once a session, in a separate
+thread: Playwright keeps an event loop running in the thread that uses it, which
+would prevent tests from running their own.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ T = TypeVar("T")
 DESKTOP = (1280, 900)
 PHONE = (390, 844)
 
-# For every text of the page: the contrast of its colour to its background, as
-# WCAG defines it. Text in an SVG is filled, other text is coloured.
+# The WCAG contrast between each text on the page and its background. The colour of
+# text in an SVG is its fill.
 _CONTRASTS = r"""
 () => {
   const canvas = document.createElement("canvas");
@@ -137,7 +137,7 @@ _FACTS = r"""
 
 @dataclass(frozen=True)
 class Contrast:
-    """How a text stands out: `ratio` as WCAG defines it, from 1 to 21.
+    """A text's contrast with its background; `ratio` is WCAG's, from 1 to 21.
 
     `kind` is "text", "code" (in a <pre>) or "chart" (in an SVG).
     """
@@ -149,11 +149,11 @@ class Contrast:
 
 @dataclass(frozen=True)
 class PageInfo:
-    """The observations of a page.
+    """What the browser observed on a page.
 
-    `requests` are the URLs that it asked for beyond itself, data: and blob:
-    aside; `problems` what it wrote to the console as error or warning, and
-    uncaught errors. Lengths are in CSS pixels.
+    `requests` are the URLs requested besides the page itself, except data: and
+    blob:; `problems` are console errors, console warnings and uncaught errors.
+    Lengths are in CSS pixels.
     """
 
     requests: tuple[str, ...]
@@ -171,12 +171,12 @@ class PageInfo:
     contrasts: tuple[Contrast, ...]
 
     def weakest(self, kind: str) -> Contrast:
-        """The text of a kind that stands out least."""
+        """The text of a kind with the lowest contrast."""
         return min((one for one in self.contrasts if one.kind == kind), key=lambda one: one.ratio)
 
 
 class Browser:
-    """A headless Chromium that opens pages and tells what it saw."""
+    """A headless Chromium that opens pages and reports what it saw."""
 
     def __init__(self, chromium: PlaywrightBrowser, thread: ThreadPoolExecutor) -> None:
         self._chromium = chromium
@@ -192,10 +192,10 @@ class Browser:
         media: Media = "screen",
         scripts: bool = True,
     ) -> tuple[T, tuple[str, ...], tuple[str, ...]]:
-        """Open a file or URL and `look` at it; what it returned, requests, problems.
+        """Open a file or URL and `look` at it; return its result, the requests and the problems.
 
-        `look` runs in the browser's thread and is given Playwright's page.
-        Nothing gets out: a request to another machine is recorded and refused.
+        `look` runs in the browser's thread and is given Playwright's page. On a
+        file's page, HTTP requests are recorded and blocked.
         """
         return self._thread.submit(self._visit, page, look, window, scheme, media, scripts).result()
 
@@ -207,7 +207,7 @@ class Browser:
         scheme: Scheme = "light",
         media: Media = "screen",
     ) -> PageInfo:
-        """Open a page and take stock of it."""
+        """Open a page and return what the browser observed."""
 
         def look(at: Page) -> dict[str, object]:
             facts: dict[str, object] = at.evaluate(_FACTS)
@@ -267,8 +267,7 @@ class Browser:
 def chromium() -> Iterator[Browser]:
     """A running browser.
 
-    Where there is none the test is skipped with the hint, except with CI=true,
-    where a browser that is missing is a failure.
+    Without Chromium, the test is skipped with a hint; with CI=true it fails.
     """
     path = next(filter(None, map(shutil.which, CANDIDATES)), None)
     if path is None:

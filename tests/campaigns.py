@@ -43,7 +43,7 @@ def planned() -> campaign.Plan:
 
 
 def after(calls: int) -> campaign.Progress:
-    """A progress callback that interrupts measuring."""
+    """A progress callback that interrupts measuring after this many calls."""
     left = itertools.count(calls, -1)
 
     def progress(done: float, total: float, what: str) -> None:
@@ -54,7 +54,7 @@ def after(calls: int) -> campaign.Progress:
 
 
 def assert_every_sample_is_there(run: runs.Run) -> None:
-    """The run holds every process of every case's first rounds."""
+    """Check that the run holds every sample of every case's first rounds, and no other."""
     pool = {case.name: case for case in LEMIRE.within(TINY)}
     plan = campaign.Plan((LEMIRE,), TINY, questions([LEMIRE], TINY), {}, {}, pool, {})
     frame = frames.of_cases(run.reading().frame, pool.values())
@@ -67,7 +67,7 @@ def assert_every_sample_is_there(run: runs.Run) -> None:
 
 
 def assert_complete(run: runs.Run) -> None:
-    """The run holds every sample, and no bad line."""
+    """Check that the run is finished and holds every sample and no bad line."""
     assert run.reading().errors == []
     assert_every_sample_is_there(run)
     assert "lemire" in run.manifest()["finished"]["tiny"]["studies"]
@@ -78,12 +78,12 @@ def assert_no_process_stays(tools: FakeTools) -> None:
 
 
 def gccost(*arguments: str) -> Result:
-    """Run a command here, on the fake machine."""
+    """Run a gccost command in this process, on the fake machine."""
     done = CliRunner().invoke(cli.main, arguments)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
 
 
 def page_of(recording: Recording) -> str:
-    """A chapter's notice of the run that it shows."""
+    """A chapter's notice about the run that it shows."""
     return notice.notice([recording], "replay").text

@@ -20,13 +20,12 @@ from gccost.measuring import builds, toolchains
 from gccost.measuring.campaign import Plan
 from gccost.measuring.toolchains import CCompiler, Toolchain
 
-# What is started in the background ignores Ctrl-C, and so would all that the tests
-# start and interrupt: they would wait for an end that never comes.
+# A background process ignores Ctrl-C and its children inherit that, so tests that
+# interrupt a command would wait forever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The number of hypothesis examples of faults by people and disks;
-# GCCOST_EXAMPLES=10 tries ten times as many.
+# The number of Hypothesis examples of each property; GCCOST_EXAMPLES=10 multiplies it by 10.
 EXAMPLES = {
     "a sample": 400,
     "a line": 7600,
@@ -46,8 +45,8 @@ def tried(what: str) -> settings:
     )
 
 
-# Modules that share what takes long to make, and so run in one process of several; what
-# takes longest begins first.
+# Modules that share slow fixtures, grouped so that each group runs in one process; the
+# slowest group starts first.
 TOGETHER = {
     "test_pipeline": "the report",
     "test_gokernel": "the report",
@@ -70,7 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute tests: a group together, and other tests one by one."""
+    """Keep the modules of a group in one process; distribute other tests one by one."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Grouped(LoadScopeScheduling):
@@ -82,7 +81,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def due(plan: Plan, number: int) -> dict[str, int]:
-    """The number of samples of each case in the first rounds."""
+    """The number of samples of each case in round `number` of the first rounds."""
     return {c.name: c.processes for c in plan.pool.values() if plan.rounds(c) >= number}
 
 

@@ -1,7 +1,7 @@
 """An activated conda environment, without conda.
 
-A prefix with the files of conda-forge's packages and the variables that activating them
-sets. The variables that would affect a build are set as conda sets them, or worse.
+A prefix with the files of conda-forge's packages, and the variables set by activating it.
+Variables that could affect a build have conda's values or more harmful ones.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import fakejdks
 GO = "1.26.0"
 C_COMPILER = "x86_64-conda-linux-gnu-cc (conda-forge gcc 14.3.0) 14.3.0"
 
-# Its Go downloads a release that it is asked for by name, as a module: from {store}.
-# Whoever asks it to become that release is refused.
+# A Go that downloads releases as modules, from {store}, and refuses to switch to one:
+# it requires GOTOOLCHAIN=local.
 _GO = """#!/bin/sh
 refuse() { echo "go: toolchain not available" >&2; exit 1; }
 [ "$GOTOOLCHAIN" = local ] || refuse
@@ -38,7 +38,7 @@ _CC = f"""#!/bin/sh
 
 
 def make(prefix: Path, store: Path) -> dict[str, str]:
-    """A prefix with Go, a C compiler and a JDK; what activating it sets, less PATH.
+    """Make a prefix with Go, a C compiler and a JDK; return its variables, except PATH.
 
     `store` holds the Go releases that can be downloaded: `toolchain@…`, with their `sum`.
     """

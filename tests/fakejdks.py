@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-# A JVM: its last two arguments are the benchmark and how often. `line` prints a result.
+# A JVM: its last two arguments are the benchmark and the number of operations; `line` prints
+# a result.
 JAVA = """#!/bin/sh
 if [ "$1" = -version ]; then echo 'openjdk version "{version}" 2026-01-01' >&2; exit; fi
 for last; do name=$n; n=$last; done
@@ -16,7 +17,7 @@ line() {
   printf '1 opened\\t1 native-allocated\\t1 native-freed\\t0 leaked\\n'
 }
 """
-# A compiler: it says that it is one, and leaves a class behind.
+# A compiler that only creates a class file.
 JAVAC = """#!/bin/sh
 while [ $# -gt 0 ]; do [ "$1" = -d ] && into=$2; shift; done
 mkdir -p "$into" && : > "$into/Main.class"
@@ -24,7 +25,7 @@ mkdir -p "$into" && : > "$into/Main.class"
 
 
 def make(home: Path, version: str, behaviour: str = 'line "$name"', javac: bool = True) -> Path:
-    """A JDK of a version in a folder; returns the folder."""
+    """Make a JDK of a version in a folder; return the folder."""
     scripts = {"java": JAVA.replace("{version}", version) + behaviour + "\n"}
     if javac:
         scripts["javac"] = JAVAC
@@ -37,5 +38,5 @@ def make(home: Path, version: str, behaviour: str = 'line "$name"', javac: bool 
 
 
 def quoted(path: Path) -> str:
-    """A path as a script writes it."""
+    """A path, quoted for a shell script."""
     return shlex.quote(str(path))

@@ -1,7 +1,7 @@
-"""A machine whose compilers are scripts, for a `gccost` in its own process.
+"""A machine whose compilers are scripts, for tests that run `gccost` as a subprocess.
 
-They lie where gccost looks for real ones: the Go releases in Go's module cache,
-the C compiler in CC. What they do can be changed between two starts.
+They are where gccost looks for real ones: the Go releases in Go's module cache,
+the C compiler in CC. Their behaviour can be changed between runs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from gccost import paths
 from gccost.measuring import toolchains
 from gccost.measuring.runs import Run, all_runs
 
-# A program that answers as a Go test binary does: one line for the benchmark
-# and N that it is asked for. `$ns` is its time per operation, `$delay` the share of
-# it for which its threads waited for a CPU.
+# A program that answers like a Go test binary: one line for the requested benchmark
+# and N. `$ns` is the time per operation, `$delay` the share of it that its threads
+# spent waiting for a CPU.
 PROGRAM = """#!/bin/sh
 n=1000
 ns=10
@@ -66,7 +66,7 @@ case $name in *Auto | *Dummy) ns=70 ;; esac
 . "$here/sample"
 line "$name"
 """
-# Works as real compilers do: in a child, for minutes.
+# Runs a child process for minutes, as real compilers do.
 AT_WORK = 'sleep 600 & : > "{folder}/reached"; wait'
 
 
@@ -112,7 +112,7 @@ class FakeTools:
             (self.folder / name).write_text(text)
 
     def from_the(self, number: int, of: str, what: str = AT_WORK) -> None:
-        """Do something first at the nth build, sample or other command, and at all after it."""
+        """Run `what` first in the nth build, sample or other command and in all later ones."""
         count = self.folder / f"{of}-count"
         count.unlink(missing_ok=True)
         this = f'echo >> "{count}"; [ "$(wc -l < "{count}")" -lt {number} ] || {{ {what}; }}'
@@ -155,7 +155,7 @@ class FakeTools:
     ) -> subprocess.Popen[str]:
         """Start gccost, or a Python program, in a process group of its own as a shell does.
 
-        `under` is a command that is given it to run; `more` is more environment.
+        `under` is a command to run it with; `more` adds environment variables.
         """
         python = [sys.executable, *(("-c", program) if program else ("-m", "gccost"))]
         return subprocess.Popen(
@@ -178,7 +178,7 @@ class FakeTools:
         return subprocess.CompletedProcess(arguments, process.returncode, said, complaint)
 
     def wait_until_at_work(self, started: subprocess.Popen[str]) -> None:
-        """Wait until something is AT_WORK."""
+        """Wait until the command has reached its long part; fail the test if it ends first."""
         reached = self.folder / "reached"
         wait_for(lambda: reached.exists() or started.poll() is not None)
         if not reached.exists():
@@ -186,7 +186,7 @@ class FakeTools:
             pytest.fail(f"it did not come to that: {started.communicate()}")
 
     def stop(self, started: subprocess.Popen[str], sent: signal.Signals) -> tuple[int, str]:
-        """Send a signal to its whole group, as Ctrl-C does; its exit code and what it said."""
+        """Signal its process group, as Ctrl-C does; return its exit code and stderr."""
         os.killpg(started.pid, sent)
         _, complaint = started.communicate(timeout=20)
         return started.returncode, complaint
@@ -209,7 +209,7 @@ class FakeTools:
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60) -> bool:
-    """Whether a condition becomes true within so many seconds."""
+    """Wait for a condition; return whether it became true within `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -231,7 +231,7 @@ Reported = tuple[FakeTools, subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="session")
 def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
-    """A report that opens in a browser, and the result of another, started meanwhile."""
+    """The machine of a finished `report --open`, and the result of a report started during it."""
     tools = FakeTools(tmp_path_factory.mktemp("reported") / "machine")
     hold = tools.folder / "hold"
     hold.touch()

@@ -1,4 +1,4 @@
-"""A run is added to the reference only if it is whole, and of today's programs."""
+"""Only complete runs of the current programs are added to the reference."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "runs"
 
 
-def test_a_run_is_copied_and_its_costs_are_kept(folder: Path) -> None:
+def test_add_copies_the_run_and_records_its_costs(folder: Path) -> None:
     run = recordings.record(folder)
     copy, caveats = reference.add(run.folder, ALL)
     assert caveats == []
     assert shown(STUDIES["lemire"]).folder == copy.folder
     assert copy.samples.read_bytes() == run.samples.read_bytes()
-    reference.add(run.folder, ALL)  # again, with samples added since
+    reference.add(run.folder, ALL)  # adding it again replaces its costs
     costs = pd.read_csv(paths.reference() / "costs.csv")
     assert list(costs["run"]) == [run.name]
     assert costs.loc[0, "AllocateFree"] == pytest.approx(0.98 * 80, rel=0.05)
@@ -58,7 +58,7 @@ def test_a_run_is_copied_and_its_costs_are_kept(folder: Path) -> None:
         ("AllocateCleanup", 1.3, True),
     ],
 )
-def test_a_run_that_is_slower_than_like_machines_is_refused(
+def test_add_refuses_a_run_slower_than_similar_machines(
     folder: Path, variant: str, factor: float, refused: bool
 ) -> None:
     reference.add(recordings.record(folder).folder, ALL)
@@ -71,13 +71,13 @@ def test_a_run_that_is_slower_than_like_machines_is_refused(
         assert reference.add(later.folder, ALL)[0].samples.exists()
 
 
-def test_a_run_on_another_machine_does_not_replace_the_one_that_chapters_show(folder: Path) -> None:
+def test_another_machine_replaces_the_main_one_only_on_request(folder: Path) -> None:
     main, _ = reference.add(recordings.record(folder).folder, ALL)
     slow = recordings.record(
         folder, cpus=1, ns={name: 2 * ns for name, ns in recordings.NS.items()}
     )
     other, caveats = reference.add(slow.folder, ALL)
-    assert len(caveats) == 2  # its costs: they differ by the number of CPUs only
+    assert len(caveats) == 2  # it is slower than a machine that differs only in its CPUs
     assert shown(STUDIES["lemire"]).name == main.name
     assert [run.name for run in reference.recorded()] == [other.name, main.name]
     fresh = recordings.record(folder, cpus=4)
@@ -86,14 +86,14 @@ def test_a_run_on_another_machine_does_not_replace_the_one_that_chapters_show(fo
     assert shown(STUDIES["lemire"]).name == fresh.name
 
 
-def test_a_test_run_is_never_what_chapters_show(folder: Path) -> None:
+def test_chapters_never_show_a_test_run(folder: Path) -> None:
     main, _ = reference.add(recordings.record(folder).folder, ALL)
     shutil.copytree(main.folder, tiny := paths.reference() / f"3{main.name}")
     Run(tiny).update(scale=0.005)
     assert shown(STUDIES["lemire"]).name == main.name
 
 
-def test_a_run_of_a_disturbed_machine_is_refused(folder: Path) -> None:
+def test_add_refuses_a_run_from_a_disturbed_machine(folder: Path) -> None:
     def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
         metrics["run-delay-share"] = 0.5 if case.variant in (AUTO, FREE) else 0.0
 
@@ -102,7 +102,7 @@ def test_a_run_of_a_disturbed_machine_is_refused(folder: Path) -> None:
     assert not paths.reference().exists()
 
 
-# --- What was changed by hand ----------------------------------------------------------
+# --- Altered runs ----------------------------------------------------------------------
 
 
 def replaced(name: str, old: str, new: str) -> Callable[[Run], None]:
@@ -116,7 +116,7 @@ def replaced(name: str, old: str, new: str) -> Callable[[Run], None]:
 
 
 def ended(run: Run) -> None:
-    """Ends it as a campaign does, with the digest of its samples."""
+    """Finish a run as a campaign does, recording the digest of its samples."""
     run.finish("standard", run.manifest()["finished"]["standard"])
 
 
@@ -145,7 +145,7 @@ def bomb(run: Run) -> None:
         (replaced("run.json", "{", "["), "this is not JSON"),
     ],
 )
-def test_a_run_that_was_changed_is_refused(
+def test_add_refuses_an_altered_or_incomplete_run(
     folder: Path, change: Callable[[Run], object], why: str
 ) -> None:
     run = recordings.record(folder, rounds=1)
@@ -174,7 +174,7 @@ def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.T
     return made
 
 
-def test_an_archive_is_added_like_its_folder(folder: Path) -> None:
+def test_add_accepts_an_archive_of_a_run(folder: Path) -> None:
     run = recordings.record(folder)
     copy, _ = reference.add(archive(run), ALL)
     assert copy.samples.read_bytes() == run.samples.read_bytes()
@@ -200,9 +200,7 @@ def test_an_archive_is_added_like_its_folder(folder: Path) -> None:
     ],
     ids=lambda bad: bad.name,
 )
-def test_an_archive_that_would_escape_its_folder_is_refused(
-    folder: Path, bad: tarfile.TarInfo
-) -> None:
+def test_add_refuses_an_archive_with_unsafe_entries(folder: Path, bad: tarfile.TarInfo) -> None:
     run = recordings.record(folder, rounds=1)
     bad.name, bad.linkname = (text.format(run=run.name) for text in (bad.name, bad.linkname))
     with pytest.raises(GccostError, match=r"is not part of a run|not the name of a run"):
@@ -212,7 +210,9 @@ def test_an_archive_that_would_escape_its_folder_is_refused(
 
 
 @pytest.mark.parametrize("much", ["bytes", "files"])
-def test_a_bomb_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, much: str) -> None:
+def test_add_refuses_a_decompression_bomb(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, much: str
+) -> None:
     run = recordings.record(folder, rounds=1)
     monkeypatch.setattr(reference, f"MOST_{much.upper()}", 4 << 20 if much == "bytes" else 20)
     bomb = entry(f"{run.name}/slices/a.txt"), bytes(5 << 20)
@@ -222,14 +222,14 @@ def test_a_bomb_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, much: 
 
 
 @pytest.mark.parametrize("data", [b"", b"no archive", gzip.compress(b"no archive", mtime=0)])
-def test_a_file_that_is_no_archive_is_refused(folder: Path, data: bytes) -> None:
+def test_add_refuses_a_file_that_is_not_an_archive(folder: Path, data: bytes) -> None:
     folder.mkdir()
     (folder / "x.tar.gz").write_bytes(data)
     with pytest.raises(GccostError, match=r"not an archive of a run|the archive is empty"):
         reference.add(folder / "x.tar.gz", ALL)
 
 
-def test_an_archive_cut_short_is_refused(folder: Path) -> None:
+def test_add_refuses_a_truncated_archive(folder: Path) -> None:
     path = archive(recordings.record(folder, rounds=1))
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(GccostError, match="not an archive of a run"):
@@ -244,12 +244,12 @@ def test_a_damaged_reference_json_is_reported(folder: Path) -> None:
         reference.recorded()
 
 
-# --- Machine by machine ------------------------------------------------------------------
+# --- Comparing machines ------------------------------------------------------------------
 
 
 @pytest.fixture
 def two(folder: Path) -> Machines:
-    """The recorded machine, and one of more CPUs on which a finalizer is cheap."""
+    """Two recorded machines; the second has more CPUs, and finalizers are cheap on it."""
     reference.add(recordings.record(folder).folder, ALL)
     reference.add(recordings.record(folder, cpus=16, ns={"AllocateAuto": 240.0}).folder, ALL)
     return open_machines(Settings("replay"))
@@ -273,7 +273,7 @@ def test_verdicts_are_compared_between_machines(two: Machines) -> None:
     assert low < mean < high
 
 
-def test_the_recorded_machines_are_compared_in_a_terminal(two: Machines, tmp_path: Path) -> None:
+def test_compare_command_compares_the_recorded_machines(two: Machines, tmp_path: Path) -> None:
     done = CliRunner().invoke(cli.main, ["compare", "--csv", str(tmp_path / "out.csv")])
     assert done.exit_code == 0, done.output
     assert "allowed_cpus differs: 2 and 16" in done.stdout
@@ -282,7 +282,7 @@ def test_the_recorded_machines_are_compared_in_a_terminal(two: Machines, tmp_pat
 
 
 @pytest.mark.parametrize("command", ["replay", "compare"])
-def test_without_a_recorded_run_there_is_an_error(
+def test_replay_and_compare_fail_without_a_recorded_run(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "none"))
@@ -291,7 +291,7 @@ def test_without_a_recorded_run_there_is_an_error(
     assert "there is no recorded run" in done.output
 
 
-def test_one_machine_needs_no_other(folder: Path) -> None:
+def test_comparison_says_when_only_one_machine_was_recorded(folder: Path) -> None:
     reference.add(recordings.record(folder).folder, ALL)
     one = open_machines(Settings("replay"))
     assert set(machines.travel(one.found)) <= {"decided on one machine only", "undecided"}
@@ -299,7 +299,7 @@ def test_one_machine_needs_no_other(folder: Path) -> None:
     assert one.forest().title.startswith("One machine was recorded")
 
 
-def test_test_runs_replace_no_figures_of_their_machine() -> None:
+def test_test_runs_are_grouped_apart_from_full_runs() -> None:
     scales = [1.0, 0.01, 1.0]
     runs: Any = [
         SimpleNamespace(manifest=lambda s=s: {"fingerprint": "", "scale": s}) for s in scales
@@ -307,7 +307,7 @@ def test_test_runs_replace_no_figures_of_their_machine() -> None:
     assert by_machine(runs) == [[runs[0], runs[2]], [runs[1]]]
 
 
-def test_nothing_in_a_run_becomes_markup(folder: Path) -> None:
+def test_a_run_cannot_inject_markup_into_the_report(folder: Path) -> None:
     bad = "<img src=x onerror=alert(1)>$\\frac{ [a](javascript:b) `c` *d*"
     run = recordings.record(folder)
     names = dict.fromkeys(("cpu", "release", "kernel", "libc", "virtualisation"), bad)

@@ -1,4 +1,4 @@
-"""The reader and the writer of the Go benchmark format."""
+"""Reading and writing the Go benchmark format."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ GOOD = "BenchmarkAllocateFree/go=1.27.4/gogc=100/setting=default\t1600000\t60.61
 
 
 def read_text(folder: Path, text: str | bytes) -> Reading:
-    """The reading of a file with the text."""
+    """The reading of a file with this text."""
     path = folder / "lemire.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read(path)
 
 
 def told(reading: Reading) -> list[tuple[int, str]]:
-    """Line and reason of each problem."""
+    """The line and reason of each problem."""
     return [(problem.line, problem.why) for problem in reading.errors]
 
 
-# One line.
+# Single lines.
 
 
-def test_a_programs_own_line_becomes_a_named_sample() -> None:
+def test_a_parsed_line_can_be_extended_and_written() -> None:
     own = parse_line("BenchmarkAllocateAuto-2 \t 1600000\t      1100 ns/op\t       8 B/op\n")
     assert own == Sample("AllocateAuto", 1_600_000, {"ns/op": 1100.0, "B/op": 8.0}, procs=2)
     assert isinstance(own, Sample)
@@ -58,7 +58,7 @@ def test_keys_procs_and_name_parts_are_distinguished() -> None:
 
 @pytest.mark.parametrize("end", ["published-2", "x-0", "2024-01", "-", "a-b"])
 @pytest.mark.parametrize("procs", [1, 2, 166])
-def test_the_end_of_a_name_is_not_mistaken_for_procs(end: str, procs: int) -> None:
+def test_a_name_suffix_is_not_mistaken_for_procs(end: str, procs: int) -> None:
     sample = Sample("X", 1, {"ns/op": 1.0}, {"setting": end}, procs)
     assert parse_line(format_line(sample)) == sample
 
@@ -103,7 +103,7 @@ def test_a_malformed_line_is_reported_with_its_reason(line: str, why: str) -> No
     assert len(str(problem)) < 250
 
 
-def test_the_results_are_found_in_a_programs_output() -> None:
+def test_results_are_extracted_from_program_output() -> None:
     output = f"goos: linux\r\n{GOOD}\r\nBenchmarkCrash \nsome noise\nPASS\nok  \tcstr\t1.2s\n"
     sample, crash = results(output)
     assert sample == parse_line(GOOD)
@@ -129,14 +129,14 @@ sample_parts = st.builds(
 
 
 def writable(sample: Sample) -> bool:
-    """Whether no unit looks like a number, the only possible fault of these."""
+    """Whether the sample can be written: no unit looks like a number."""
     return isinstance(
         parse_line(f"BenchmarkX 1 {' '.join(f'1 {u}' for u in sample.metrics)}"), Sample
     )
 
 
 samples = sample_parts.filter(writable)
-# Samples whose units and keys cannot be taken for one another or for another column.
+# Samples whose units and keys clash neither with each other nor with other columns.
 samples_apart = st.builds(
     lambda sample: replace(
         sample,
@@ -149,7 +149,7 @@ samples_apart = st.builds(
 
 @tried("a sample")
 @given(samples)
-def test_a_sample_is_read_back_exactly(sample: Sample) -> None:
+def test_a_sample_round_trips_exactly(sample: Sample) -> None:
     assert parse_line(format_line(sample)) == sample
 
 
@@ -177,7 +177,7 @@ def test_an_unrepresentable_sample_is_not_written(sample: Sample) -> None:
 # The frame.
 
 
-def test_the_frame_has_a_row_a_sample_and_a_column_a_key_and_unit(tmp_path: Path) -> None:
+def test_the_frame_has_a_row_per_sample_and_a_column_per_unit(tmp_path: Path) -> None:
     reading = read_text(
         tmp_path,
         "goos: linux\n"
@@ -209,13 +209,13 @@ def test_the_frame_has_a_row_a_sample_and_a_column_a_key_and_unit(tmp_path: Path
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "goos: linux\n", "PASS\n", "\ufeff"])
-def test_a_file_without_results_is_an_empty_frame(tmp_path: Path, text: str) -> None:
+def test_a_file_without_results_gives_an_empty_frame(tmp_path: Path, text: str) -> None:
     frame = read_text(tmp_path, text).frame
     assert list(frame.columns) == ["benchmark", "procs", "n", "line"]
     assert frame.empty
 
 
-def test_clashing_names_lose_no_sample(tmp_path: Path) -> None:
+def test_clashing_column_names_are_disambiguated(tmp_path: Path) -> None:
     reading = read_text(tmp_path, "BenchmarkX/round=a/n=b/k=c 1 2 round 3 n 4 line\n")
     assert reading.frame.iloc[0].to_dict() == {
         **{"benchmark": "X", "procs": 1, "n": 1, "line": 1},
@@ -224,14 +224,14 @@ def test_clashing_names_lose_no_sample(tmp_path: Path) -> None:
     }
 
 
-# Faults, each with the good lines around it kept.
+# Faults; the good lines around them are kept.
 
 
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
         (GOOD.replace("60.61", "NaN"), "not between"),
-        (GOOD[:-6] + GOOD, "is not a number"),  # a write that was cut short, then gone on with
+        (GOOD[:-6] + GOOD, "is not a number"),  # an interrupted write, then the next one
         ("\x00\x00\x00\x00", "not text"),
         (b"caf\xe9 au lait", "not text"),
         (b"BenchmarkCaf\xe9 1 1 ns/op", "not text"),
@@ -251,37 +251,37 @@ def test_a_bad_line_is_reported_and_the_rest_is_used(
     str(problem).encode()
 
 
-def test_a_line_without_its_newline_was_not_written_to_its_end(tmp_path: Path) -> None:
+def test_a_last_line_without_a_newline_is_reported_as_unfinished(tmp_path: Path) -> None:
     reading = read_text(tmp_path, f"{GOOD}\n{GOOD}")
     assert len(reading.frame) == 1
     assert told(reading) == [(2, "an unfinished line: its end is missing")]
 
 
-def test_line_ends_and_byte_order_marks_of_windows_do_not_matter(tmp_path: Path) -> None:
+def test_windows_line_ends_and_byte_order_marks_are_accepted(tmp_path: Path) -> None:
     reading = read_text(tmp_path, f"\ufeffgoos: windows\r\n{GOOD}\r\n\ufeff{GOOD}\r\n")
     assert list(reading.frame["line"]) == [2, 3]
     assert reading.config == {"goos": "windows"}
     assert reading.errors == []
 
 
-def test_a_configuration_that_is_only_repeated_is_no_problem(tmp_path: Path) -> None:
+def test_repeated_configuration_lines_are_accepted(tmp_path: Path) -> None:
     reading = read_text(tmp_path, "goos: linux\npkg: a\n\ngoos: linux\nGoos: x\na b: c\nd:e\n")
     assert reading.config == {"goos": "linux", "pkg": "a"}
     assert reading.errors == []
 
 
-def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_reported_with_the_fix(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.txt", tmp_path):
         with pytest.raises(GccostError, match=r"cannot be read .*To fix it"):
             read(path)
 
 
-# Anything at all.
+# Arbitrary input.
 
 
 @tried("a file")
 @given(content=st.binary(max_size=400))
-def test_no_bytes_crash_the_reader(tmp_path: Path, content: bytes) -> None:
+def test_arbitrary_bytes_do_not_crash_the_reader(tmp_path: Path, content: bytes) -> None:
     reading = read_text(tmp_path, content)
     for problem in reading.errors:
         str(problem).encode()
@@ -289,7 +289,7 @@ def test_no_bytes_crash_the_reader(tmp_path: Path, content: bytes) -> None:
 
 @tried("a line")
 @given(text=st.text(max_size=40))
-def test_no_text_crashes_the_parser(text: str) -> None:
+def test_arbitrary_text_does_not_crash_the_parser(text: str) -> None:
     found = parse_line(f"Benchmark{text}")
     assert isinstance(found, Sample | SyntaxProblem)
     if isinstance(found, Sample):
@@ -307,7 +307,7 @@ garbage = st.one_of(
 
 @tried("good lines among bad ones")
 @given(lines=st.lists(st.one_of(samples_apart, garbage), max_size=12))
-def test_no_good_line_is_lost_among_bad_ones(tmp_path: Path, lines: list[Sample | bytes]) -> None:
+def test_good_lines_among_bad_ones_are_kept(tmp_path: Path, lines: list[Sample | bytes]) -> None:
     texts = [line if isinstance(line, bytes) else format_line(line).encode() for line in lines]
     frame = read_text(tmp_path, b"".join(text + b"\n" for text in texts)).frame
     rows = {row["line"]: row for row in frame.to_dict("records")}

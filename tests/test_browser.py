@@ -1,4 +1,4 @@
-"""The report in a real browser: what a reader sees, on a screen, a phone and paper."""
+"""The report in a real browser, on a desktop, on a phone and in print."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from playwright.sync_api import Page
 __all__ = ["executed", "report"]  # fixtures, for pytest to find
 
 PAGES = ["index.html", "01-lemire.html"]
-NARROW = (320, 640)  # 1280 pixels at 400 %, which WCAG asks for
+NARROW = (320, 640)  # 1280 pixels at 400 % zoom, as WCAG requires
 
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize(
     ("window", "scheme"), [(DESKTOP, "dark"), (PHONE, "light"), (NARROW, "light")]
 )
-def test_a_page_asks_nothing_breaks_nothing_and_can_be_read(
+def test_a_page_is_self_contained_valid_and_readable(
     browser: Browser, report: Path, name: str, window: tuple[int, int], scheme: Scheme
 ) -> None:
     seen = browser.open_report(report / name, window=window, scheme=scheme)
@@ -40,7 +40,7 @@ def test_a_page_asks_nothing_breaks_nothing_and_can_be_read(
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize(("window", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
-def test_axe_finds_no_violation(
+def test_axe_finds_no_violations(
     browser: Browser, report: Path, name: str, window: tuple[int, int], scheme: Scheme
 ) -> None:
     axe = pytest.importorskip(
@@ -56,7 +56,7 @@ def test_axe_finds_no_violation(
     assert violations == []
 
 
-def test_dark_and_light_are_dark_and_light(browser: Browser, report: Path) -> None:
+def test_the_background_follows_the_colour_scheme(browser: Browser, report: Path) -> None:
     def ground(page: Page) -> int:
         colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
         return sum(int(part) for part in colour.strip("rgb()").split(","))
@@ -67,14 +67,14 @@ def test_dark_and_light_are_dark_and_light(browser: Browser, report: Path) -> No
     assert dark < 150
 
 
-def test_contents_are_next_to_the_text_and_fold_on_a_phone(browser: Browser, report: Path) -> None:
+def test_contents_are_a_sidebar_that_folds_on_a_phone(browser: Browser, report: Path) -> None:
     def beside(page: Page) -> None:
         contents = page.get_by_role("navigation", name="Contents", exact=True)
         assert contents.is_visible()
         contents.get_by_role("link", name="The gap").click()
         assert page.url.endswith("#the-gap")
         assert page.get_by_role("heading", name="The gap").bounding_box()["y"] < 200
-        assert contents.is_visible()  # it stays while the text moves
+        assert contents.is_visible()  # it stays in place while the text scrolls
 
     def folded(page: Page) -> None:
         assert not page.locator(".sidebar").is_visible()
@@ -88,7 +88,7 @@ def test_contents_are_next_to_the_text_and_fold_on_a_phone(browser: Browser, rep
     browser.visit(report / "01-lemire.html", folded, window=PHONE)
 
 
-def test_code_and_data_unfold(browser: Browser, report: Path) -> None:
+def test_code_and_data_can_be_expanded(browser: Browser, report: Path) -> None:
     def look(page: Page) -> None:
         code = page.locator("details.code").last
         assert not code.locator("pre").is_visible()
@@ -101,7 +101,9 @@ def test_code_and_data_unfold(browser: Browser, report: Path) -> None:
     browser.visit(report / "01-lemire.html", look)
 
 
-def test_the_keyboard_reaches_the_content_and_opens_a_claim(browser: Browser, report: Path) -> None:
+def test_the_keyboard_skips_to_the_content_and_opens_a_claim(
+    browser: Browser, report: Path
+) -> None:
     def look(page: Page) -> None:
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
@@ -115,10 +117,10 @@ def test_the_keyboard_reaches_the_content_and_opens_a_claim(browser: Browser, re
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_the_ledger_is_all_there_without_a_script(
+def test_the_ledger_is_complete_without_javascript(
     browser: Browser, report: Path, tmp_path: Path, *, scripts: bool
 ) -> None:
-    """Also where the report is opened from a stick with a name of its own."""
+    """The report's folder has a name with spaces and non-ASCII letters."""
     folder = tmp_path / "Meßdaten für später"
     shutil.copytree(report, folder)
 
@@ -135,9 +137,7 @@ def test_the_ledger_is_all_there_without_a_script(
     browser.visit(folder / "index.html", look, scripts=scripts)
 
 
-def test_the_ledger_can_be_filtered_and_sorted_and_a_claim_be_linked(
-    browser: Browser, report: Path
-) -> None:
+def test_the_ledger_can_be_filtered_sorted_and_linked_to(browser: Browser, report: Path) -> None:
     def look(page: Page) -> None:
         def shown() -> list[str]:
             rows = page.locator("tr[data-verdict]").all()
@@ -165,7 +165,7 @@ def test_the_ledger_can_be_filtered_and_sorted_and_a_claim_be_linked(
 
 
 @pytest.mark.parametrize("window", [(1280, 800), PHONE])
-def test_the_first_screen_has_the_answer(
+def test_the_headlines_fit_on_the_first_screen(
     browser: Browser, report: Path, window: tuple[int, int]
 ) -> None:
     def look(page: Page) -> None:
@@ -177,10 +177,10 @@ def test_the_first_screen_has_the_answer(
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_on_paper_it_is_dark_on_white_and_nothing_is_cut(
+def test_printed_pages_are_dark_on_white_and_not_cut_off(
     browser: Browser, report: Path, tmp_path: Path, name: str
 ) -> None:
-    """A4 less its margins is 673 CSS pixels wide."""
+    """A4 without its margins is 673 CSS pixels wide."""
     page = report / name
     seen = browser.open_report(page, window=(673, 900), scheme="dark", media="print")
     assert seen.scroll_width <= seen.inner_width
@@ -206,8 +206,8 @@ def test_on_paper_it_is_dark_on_white_and_nothing_is_cut(
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_a_bad_page_is_recognized(browser: Browser, tmp_path: Path) -> None:
-    """Otherwise the promises above would hold for any page."""
+def test_the_checks_detect_a_bad_page(browser: Browser, tmp_path: Path) -> None:
+    """Otherwise the tests above could pass for any page."""
     page = tmp_path / "bad.html"
     page.write_text(
         "<!DOCTYPE html><title>bad</title><body style='background: #fff'>"

@@ -32,7 +32,7 @@ from gccost.stats import LOOKS
 from gccost.studies import CLAIMS, STUDIES
 
 LEMIRE = STUDIES["lemire"]
-TINY = replace(BUDGETS["tiny"], judged=LOOKS[0], shown=2, retries=2)  # so that verdicts are given
+TINY = replace(BUDGETS["tiny"], judged=LOOKS[0], shown=2, retries=2)  # enough for verdicts
 CASE = Case("cstr", FREE, TODAY_GO, n=1000)
 COSTLY, DUMMY = (replace(CASE, variant=variant) for variant in (AUTO, Variant("AllocateDummy")))
 
@@ -55,14 +55,14 @@ def measured(run: runs.Run, plan: Plan) -> pd.DataFrame:
 
 
 def counted(run: runs.Run, plan: Plan) -> dict[str, int]:
-    """How many rounds of each benchmark a run holds."""
+    """The number of rounds of each benchmark in a run."""
     return measured(run, plan).groupby("benchmark")["round"].nunique().to_dict()
 
 
 # --- one sample ---------------------------------------------------------------
 
 
-def test_a_sample_is_named_by_its_case(tmp_path: Path) -> None:
+def test_a_sample_takes_its_name_and_keys_from_its_case(tmp_path: Path) -> None:
     sample = run_sample(program(tmp_path, 'line "$name"'), CASE, tmp_path)
     assert sample.name == "AllocateFree"
     assert sample.keys == {"go": "1.27.4", "gogc": "100", "setting": "published"}
@@ -71,7 +71,7 @@ def test_a_sample_is_named_by_its_case(tmp_path: Path) -> None:
     assert sample.metrics["elapsed-s"] > 0
 
 
-def test_a_loop_that_is_shorter_than_its_references_has_no_cpu_time_left(tmp_path: Path) -> None:
+def test_negative_cpu_time_is_recorded_as_zero(tmp_path: Path) -> None:
     behaviour = 'line "$name" | sed "s/10 cpu-ns/-3.5 cpu-ns/"'
     assert run_sample(program(tmp_path, behaviour), CASE, tmp_path).metrics["cpu-ns/op"] == 0
 
@@ -95,13 +95,13 @@ def test_a_loop_that_is_shorter_than_its_references_has_no_cpu_time_left(tmp_pat
         ),
     ],
 )
-def test_a_program_that_fails_is_no_sample(tmp_path: Path, behaviour: str, why: str) -> None:
+def test_a_failing_program_gives_no_sample(tmp_path: Path, behaviour: str, why: str) -> None:
     with pytest.raises(SampleFailed, match=why) as failure:
         run_sample(program(tmp_path, behaviour), CASE, tmp_path)
     assert failure.value.location == CASE.name
 
 
-def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
+def test_a_hanging_program_is_killed_with_its_children(tmp_path: Path) -> None:
     child = f'echo $$ > "{tmp_path}/child"; sleep 60; touch "{tmp_path}/ended"'
     hanging = program(tmp_path, f"sh -c '{child}' & wait")
     with pytest.raises(SampleFailed, match=r"hung: it was ended after 0\.5 s"):
@@ -111,7 +111,7 @@ def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
     assert not (tmp_path / "ended").exists()  # it was not waited for
 
 
-def test_a_precise_case_runs_on_one_proc_pinned_and_sees_no_other_go_settings(
+def test_a_precise_case_runs_pinned_without_inherited_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("GOMAXPROCS", "GOMEMLIMIT", "GODEBUG", "GOFLAGS", "MALLOC_ARENA_MAX"):
@@ -125,7 +125,7 @@ def test_a_precise_case_runs_on_one_proc_pinned_and_sees_no_other_go_settings(
     assert (tmp_path / "nproc").read_text().strip() == "1"
 
 
-def test_a_sub_benchmark_is_asked_for_and_known_by_its_keys(tmp_path: Path) -> None:
+def test_a_sub_benchmark_is_selected_and_checked_by_its_keys(tmp_path: Path) -> None:
     sized = replace(CASE, variant=Variant("Finalize", sub=(("words", "8"),)))
     asked = f'echo "$@" > "{tmp_path}/asked"; '
     sample = run_sample(
@@ -137,7 +137,7 @@ def test_a_sub_benchmark_is_asked_for_and_known_by_its_keys(tmp_path: Path) -> N
         run_sample(program(tmp_path, "line BenchmarkFinalize/words=16"), sized, tmp_path)
 
 
-def test_a_benchmark_that_refuses_says_why(tmp_path: Path) -> None:
+def test_a_skipped_benchmark_reports_its_reason(tmp_path: Path) -> None:
     refuses = "printf -- '--- SKIP: BenchmarkX\\n    x_test.go:7: it may never run\\n'"
     with pytest.raises(SampleFailed, match="the program skipped it: it may never run"):
         run_sample(program(tmp_path, refuses), CASE, tmp_path)
@@ -173,7 +173,7 @@ def sampler(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> Sampler:
 
 
 def asking(*wants: Want, until: int = 1000) -> Questions:
-    """Questions that stay open until so many rounds are measured; their cases rest on verdicts."""
+    """Questions that stay open until this many rounds are measured; verdicts need their cases."""
     names = {name for want in wants for name in want.cases}
     cases = [c for c in (CASE, COSTLY, DUMMY) if c.name in names]
 
@@ -184,7 +184,7 @@ def asking(*wants: Want, until: int = 1000) -> Questions:
     return Questions(frozenset((c.variant, c.release) for c in cases), standing=standing)
 
 
-def test_a_case_of_several_studies_is_measured_once(sampler: Sampler) -> None:
+def test_a_case_shared_by_studies_is_measured_once(sampler: Sampler) -> None:
     two = study(CASE, COSTLY, name="one"), study(CASE, DUMMY, name="other")
     run = campaign.measure(plan := campaign.plan(two, TINY))
     once = {c.variant.benchmark: TINY.shown * c.processes for c in (CASE, COSTLY, DUMMY)}
@@ -216,7 +216,7 @@ def test_every_round_is_complete_with_its_own_order_and_layout(
     assert len(layouts) == 2 + 2 * len(rounds)
 
 
-def test_a_release_is_measured_in_one_stretch_and_the_baseline_all_through_it() -> None:
+def test_each_release_is_one_block_with_baselines_throughout() -> None:
     chance = random.Random(1)
     firsts = set()
     for _ in range(20):
@@ -234,7 +234,7 @@ def test_a_release_is_measured_in_one_stretch_and_the_baseline_all_through_it() 
 
 
 AUTO_OPEN, DUMMY_OPEN = (Want((case.scaled(TINY.scale).name,), 1) for case in (COSTLY, DUMMY))
-FIRST = 4 * 9 + 4 * 7 + 2 * 4  # seconds, if verdicts rest on both and none on the baseline
+FIRST = 4 * 9 + 4 * 7 + 2 * 4  # seconds of the first rounds; no verdict needs the baseline
 
 
 @pytest.mark.parametrize(
@@ -252,22 +252,22 @@ FIRST = 4 * 9 + 4 * 7 + 2 * 4  # seconds, if verdicts rest on both and none on t
         "decided is enough",
     ],
 )
-def test_open_questions_follow_the_first_rounds(
+def test_remaining_budget_goes_to_the_cheapest_open_questions(
     sampler: Sampler, wants: list[Want], seconds: float, rounds: tuple[int, ...], because: str
 ) -> None:
     sampler.seconds = lambda case: {COSTLY.variant: 9.0, DUMMY.variant: 7.0}.get(case.variant, 1.0)
     limit = replace(TINY, seconds=seconds)
     plan = campaign.plan([study(CASE, COSTLY, DUMMY)], limit, asking(*wants, until=6))
     run = campaign.measure(plan)
-    # The baseline is measured again in each round for a question.
+    # Each round for a question measures the baseline again.
     assert counted(run, plan) == dict(
         zip(("AllocateAuto", "AllocateDummy", "AllocateFree"), rounds, strict=True)
     )
     assert run.manifest()["finished"]["tiny"]["because"].startswith(because)
 
 
-def test_verdicts_that_are_decided_end_a_campaign(sampler: Sampler) -> None:
-    """The questions are those of the ledger: every ratio of these samples is 1."""
+def test_a_campaign_ends_when_its_verdicts_are_decided(sampler: Sampler) -> None:
+    """The questions are the ledger's; every ratio of these samples is 1."""
     limit = replace(TINY, seconds=1e6)
     plan = campaign.plan([LEMIRE], limit, questions([LEMIRE], limit))
     run = campaign.measure(plan)
@@ -278,7 +278,7 @@ def test_verdicts_that_are_decided_end_a_campaign(sampler: Sampler) -> None:
     assert standing.verdicts == 10
 
 
-def test_undecided_verdicts_and_wide_headlines_are_what_is_open(tmp_path: Path) -> None:
+def test_open_questions_are_undecided_verdicts_and_wide_headlines(tmp_path: Path) -> None:
     ns = {"AllocateDummy": 1.1 * 700}
     run = recordings.record(tmp_path, ns=ns, rounds=4)
     dummy = Variant("AllocateDummy")
@@ -292,7 +292,7 @@ def test_undecided_verdicts_and_wide_headlines_are_what_is_open(tmp_path: Path) 
     assert {want.rounds for want in narrow if want.cases in wide} == {4 * (2**2 - 1)}
 
 
-def test_only_limits_the_pool(sampler: Sampler) -> None:
+def test_only_option_limits_the_measured_cases(sampler: Sampler) -> None:
     result = CliRunner().invoke(cli.main, ["measure", "--budget", "tiny", "--only", "lemire"])
     assert result.exit_code == 0, result.output
     (run,) = runs.all_runs(paths.runs())
@@ -313,22 +313,22 @@ def test_a_rejected_process_is_retried_at_most_twice(sampler: Sampler) -> None:
     costly = frame[frame["benchmark"] == "AllocateAuto"]
     # The first round has no accepted process, so another one is measured.
     assert costly.groupby("round").size().to_dict() == {1: 3, 2: 1, 3: 2}
-    baseline = frame[frame["benchmark"] == "AllocateFree"]  # its slices show its floor
+    baseline = frame[frame["benchmark"] == "AllocateFree"]  # its slices suffice
     assert baseline.groupby("round").size().to_dict() == {1: 4, 2: 4}
 
 
-def test_a_case_whose_processes_all_wait_gets_two_rounds_more(sampler: Sampler) -> None:
+def test_a_case_with_no_accepted_process_gets_two_more_rounds(sampler: Sampler) -> None:
     sampler.delay = lambda case: 0.5
     run = campaign.measure(plan := campaign.plan([study(COSTLY)], TINY))
     rounds = measured(run, plan).groupby("round").size().to_dict()
     assert rounds == dict.fromkeys(range(1, TINY.shown + TINY.retries + 1), 3)
 
 
-# --- one run, or another ---------------------------------------------------------
+# --- the same run, or a new one --------------------------------------------------
 
 
 @pytest.mark.parametrize("changed", ["sources", "compiler", "method", "scale", "machine"])
-def test_samples_of_other_sources_methods_or_machines_are_not_mixed(
+def test_changed_sources_method_or_machine_start_a_new_run(
     sampler: Sampler, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
     first = campaign.measure(campaign.plan([study(CASE)], TINY))
@@ -343,7 +343,7 @@ def test_samples_of_other_sources_methods_or_machines_are_not_mixed(
         limit = replace(BUDGETS["quick"], seconds=0.0)
     elif changed == "compiler":
         first.update(compilers={"C compiler": "another"})
-    else:  # the fingerprint alone is no proof
+    else:  # an equal fingerprint is not enough
         first.update(machine=first.manifest()["machine"] | {"cpu": "another"})
     plan = campaign.plan([study(CASE)], limit)
     assert not campaign.fits(first, plan)
@@ -351,7 +351,7 @@ def test_samples_of_other_sources_methods_or_machines_are_not_mixed(
     assert first.samples.read_bytes() == before
 
 
-def test_a_larger_budget_or_another_study_adds_to_the_same_run(sampler: Sampler) -> None:
+def test_a_larger_budget_or_another_study_extends_the_run(sampler: Sampler) -> None:
     first = campaign.measure(campaign.plan([LEMIRE], TINY))
     before = first.samples.read_bytes()
     more = replace(BUDGETS["standard"], seconds=0.0, scale=TINY.scale)
@@ -379,7 +379,7 @@ def test_a_failing_case_is_skipped_and_the_others_are_measured(machine: FakeMach
     }
 
 
-def test_a_case_that_cannot_be_built_is_noted_and_its_claims_say_why(
+def test_claims_say_why_their_case_could_not_be_built(
     machine: FakeMachine, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def build(program, toolchain, *more, **named):  # type: ignore[no-untyped-def]
@@ -398,7 +398,7 @@ def test_a_case_that_cannot_be_built_is_noted_and_its_claims_say_why(
     assert new.verdict.label is Label.FAILS
 
 
-def test_when_every_case_fails_the_error_says_why(machine: FakeMachine) -> None:
+def test_the_error_says_why_every_case_failed(machine: FakeMachine) -> None:
     def build(*_: object, **__: object) -> Path:
         raise GccostError("no space for the linker")
 
@@ -408,13 +408,13 @@ def test_when_every_case_fails_the_error_says_why(machine: FakeMachine) -> None:
             campaign.measure(campaign.plan([study(CASE)], TINY))
 
 
-def test_blocks_that_stay_unfreed_are_a_trouble_unless_by_design(machine: FakeMachine) -> None:
+def test_unfreed_blocks_are_reported_unless_by_design(machine: FakeMachine) -> None:
     machine.behaviour = 'line "$name" | sed "s/0 c-unfreed-drained/900 c-unfreed-drained/"'
     run = campaign.measure(campaign.plan([study(COSTLY, DUMMY)], TINY))
     assert set(run.manifest()["troubles"]) == {COSTLY.name}
 
 
-def test_a_missing_release_leaves_out_its_cases(machine: FakeMachine, sampler: Sampler) -> None:
+def test_cases_of_a_missing_release_are_skipped(machine: FakeMachine, sampler: Sampler) -> None:
     machine.missing = {DOCUMENT_GO}
     plan = campaign.plan([LEMIRE], TINY)
     run = campaign.measure(plan)
@@ -422,14 +422,14 @@ def test_a_missing_release_leaves_out_its_cases(machine: FakeMachine, sampler: S
     assert "cannot be fetched" in run.manifest()["missing"][DOCUMENT_GO]
 
 
-def test_with_no_release_at_all_nothing_is_measured(machine: FakeMachine) -> None:
+def test_measuring_fails_without_any_release(machine: FakeMachine) -> None:
     machine.missing = {DOCUMENT_GO, TODAY_GO}
     with pytest.raises(MissingTool, match="nothing can be measured"):
         campaign.measure(campaign.plan([LEMIRE], TINY))
     assert not runs.all_runs(paths.runs())
 
 
-def test_two_at_once_in_one_place(machine: FakeMachine) -> None:
+def test_measuring_refuses_a_folder_in_use(machine: FakeMachine) -> None:
     with (
         runs.exclusive(paths.runs(), "measuring"),
         pytest.raises(GccostError, match="another gccost is measuring here"),
@@ -437,12 +437,10 @@ def test_two_at_once_in_one_place(machine: FakeMachine) -> None:
         campaign.measure(campaign.plan([LEMIRE], TINY))
 
 
-# --- cases measured once, or not here ---------------------------------------------
+# --- cases measured once, capped or not at all ------------------------------------
 
 
-def test_a_case_that_comes_out_the_same_gets_one_sample_and_one_for_many_cpus_none(
-    sampler: Sampler,
-) -> None:
+def test_once_and_cpus_limit_the_samples_of_a_case(sampler: Sampler) -> None:
     of = study(COSTLY, replace(DUMMY, once=True), replace(CASE, cpus=10_000))
     limit = replace(TINY, seconds=1e6)
     plan = campaign.plan([of], limit, asking(Want((DUMMY.name,), 1), until=6))
@@ -450,7 +448,7 @@ def test_a_case_that_comes_out_the_same_gets_one_sample_and_one_for_many_cpus_no
     assert Counter(sampler.taken) == {"AllocateAuto": TINY.shown, "AllocateDummy": 1}
 
 
-def test_a_case_too_large_for_the_memory_is_capped_and_says_so(sampler: Sampler) -> None:
+def test_a_case_too_large_for_memory_is_capped_and_reported(sampler: Sampler) -> None:
     whole = replace(DUMMY, n=1_600_000)
     scaled = whole.scaled(TINY.scale).n
     of = study(
@@ -487,7 +485,7 @@ func Work() { work() } // at once
         ("func Work() { work() }", "func Work() { work(); work() }", True),
     ],
 )
-def test_only_a_comment_changes_without_a_new_recording(
+def test_the_source_hash_ignores_only_comments(
     tmp_path: Path, line: str, instead: str, counts: bool
 ) -> None:
     path = tmp_path / "a.go"
@@ -498,7 +496,7 @@ def test_only_a_comment_changes_without_a_new_recording(
     assert (builds.hash_of_code([path], tmp_path) != before) is counts
 
 
-def test_a_program_is_its_own_sources_and_those_that_it_imports() -> None:
+def test_sources_of_a_program_include_imported_packages() -> None:
     files = builds.sources("parallel")
     assert {path.parent.name for path in files} == {
         "gosrc",

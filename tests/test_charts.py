@@ -31,7 +31,7 @@ from gccost.studies.siebenmann import kind
 from gccost.studies.weimer import CLEANER, java_and_go, per_object
 from gccost.study import OpenStudy
 
-# A run on few CPUs cannot reproduce a document's 48, and says so.
+# The recording of the Cloudflare study on 48 CPUs, as many as in the document.
 MANY = "cloudflare on 48 CPUs"
 # These need further files of `make precision`; see tests/test_precision.py.
 WITH_FURTHER_FILES = ("precision-slices", "precision-drift")
@@ -75,7 +75,7 @@ def drawn(made: Recordings) -> Callable[[str, str], Chart]:
 
 @pytest.fixture
 def no_pictures() -> Iterator[None]:
-    """Charts are made and not drawn, which takes most of the time."""
+    """Skip drawing the SVG, which takes most of the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FigureCanvasSVG, "print_svg", lambda self, f, **_: f.write("<svg />"))
         yield
@@ -85,7 +85,7 @@ def no_pictures() -> Iterator[None]:
 
 
 @every_chart
-def test_every_chart_is_complete_and_says_what_it_draws(
+def test_every_chart_is_complete_and_describes_its_data(
     drawn: Callable[[str, str], Chart], name: str, study: str
 ) -> None:
     chart = drawn(name, study)
@@ -103,10 +103,10 @@ def test_every_chart_is_complete_and_says_what_it_draws(
     if name.startswith(("lemire", "siebenmann", "addcleanup", "control")):
         for value in chart.data.select_dtypes("number").get("estimate", []):
             shown = rounding.whole(float(value))
-            assert shown in chart.alt, f"{shown} is drawn and not said"
+            assert shown in chart.alt, f"{shown} is drawn but not in the alt text"
 
 
-def test_each_raw_sample_is_drawn_as_a_dot_separate_from_those_it_overlaps() -> None:
+def test_overlapping_dots_are_in_separate_paths() -> None:
     near = [10.0, 10.001, 20.0, 30.0]
     point = plots.Point("", "one", stats.amount(near), raw=near)
     draw = plots.chart("dotted", "")(lambda _: plots.dots([point], "Dots", "x"))
@@ -115,7 +115,7 @@ def test_each_raw_sample_is_drawn_as_a_dot_separate_from_those_it_overlaps() -> 
 
 
 @pytest.mark.parametrize("name", list(CHARTS))
-def test_with_nothing_measured_a_chart_says_so(made: Recordings, name: str) -> None:
+def test_a_chart_without_samples_says_so(made: Recordings, name: str) -> None:
     recording = made[dict(EVERY)[name]]
     nothing = replace(recording, frame=recording.frame.iloc[:0], cpu_profiles={})
     chart = draw(nothing, name)
@@ -128,7 +128,7 @@ def test_with_nothing_measured_a_chart_says_so(made: Recordings, name: str) -> N
     assert chart.csv().startswith("variant,go,estimate")
 
 
-# Charts of published values, gctraces, outcomes, and held memory.
+# Charts of published values, gctraces, outcomes and held memory, which metrics do not change.
 OF_OTHER_THINGS = {
     *("lemire-published", "cloudflare-published", "cloudflare-gctrace"),
     *("remedies-latency", "remedies-held", "remedies-over-time"),
@@ -162,7 +162,7 @@ def alone(made: Recordings) -> Recordings:
 
 @pytest.mark.usefixtures("no_pictures")
 @every_chart
-def test_a_release_with_one_sample_and_profile_alone_can_be_drawn(
+def test_charts_can_be_drawn_from_one_round_of_one_release(
     made: Recordings, alone: Recordings, name: str, study: str
 ) -> None:
     other, _ = FIRST_AND_LAST.get(study, (DOCUMENT_GO, TODAY_GO))
@@ -173,7 +173,7 @@ def test_a_release_with_one_sample_and_profile_alone_can_be_drawn(
 
 
 def mark(text: str) -> float:
-    """From 0 to 1, by the text."""
+    """A number from 0 to 1, determined by the text."""
     return crc32(text.encode()) % 100 / 100
 
 
@@ -213,11 +213,11 @@ def test_titles_and_data_follow_the_samples(
     assert after.csv() != before.csv()
 
 
-# --- Single charts ---------------------------------------------------------
+# --- Individual charts -----------------------------------------------------
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_which_side_moved_more_is_read_from_the_data(made: Recordings) -> None:
+def test_the_title_names_the_variant_that_changed_more(made: Recordings) -> None:
     recording = made["addcleanup"]
 
     def title(benchmark: str) -> str:
@@ -256,12 +256,12 @@ def test_unmeasured_variants_are_omitted(
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_without_the_gc_off_the_chart_of_page_faults_says_so(made: Recordings) -> None:
+def test_page_fault_chart_says_if_gc_off_was_not_measured(made: Recordings) -> None:
     on = replace(made["siebenmann"], frame=made["siebenmann"].frame.query("gogc == '100'"))
     assert draw(on, "siebenmann-faults").title.endswith("with the GC off it was not measured")
 
 
-def test_a_chart_of_gctraces_names_the_one_that_cannot_be_read(tmp_path: Path) -> None:
+def test_gctrace_chart_names_an_unreadable_trace(tmp_path: Path) -> None:
     recording = recordings.recorded(tmp_path, "cloudflare", rounds=1)
     whole = draw(recording, "cloudflare-gctrace")
     path = recording.run.gctrace(turns(MOST_PROCS).on(TODAY_GO))
@@ -281,7 +281,7 @@ def test_a_chart_of_gctraces_names_the_one_that_cannot_be_read(tmp_path: Path) -
     assert "more cannot be read" in nothing.title
 
 
-def test_charts_of_the_ledger_follow_its_rows(made: Recordings) -> None:
+def test_summary_charts_follow_the_samples(made: Recordings) -> None:
     recording = made["lemire"]
     costlier = recording.frame["benchmark"].eq("AllocateAuto")
     frame = recording.frame.assign(**{"ns/op": recording.frame["ns/op"] * (1 + costlier / 2)})
@@ -299,11 +299,11 @@ def test_charts_of_the_ledger_follow_its_rows(made: Recordings) -> None:
     assert len(values) == estimate.samples
 
 
-# --- What they are made of -----------------------------------------------------
+# --- Parts of charts -----------------------------------------------------------
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_the_fit_finds_the_line_that_the_samples_lie_on(made: Recordings) -> None:
+def test_the_fit_recovers_the_slope_of_the_samples(made: Recordings) -> None:
     data = draw(made["siebenmann"], "siebenmann-fit").data
     assert set(data["go"]) == {DOCUMENT_GO, TODAY_GO}
     assert data["slope"].between(0.55, 0.65).all()
@@ -312,7 +312,7 @@ def test_the_fit_finds_the_line_that_the_samples_lie_on(made: Recordings) -> Non
     assert dict(today) == {8: 1008, 16: 496, 32: 248, 64: 124, 128: 62, 256: 31}
 
 
-def test_a_flame_graph_merges_what_stacks_share() -> None:
+def test_a_flame_graph_merges_shared_stack_prefixes() -> None:
     profiles = [
         Profile(((("main", "runtime.SetFinalizer"), 60), (("main", "b"), 20))),
         Profile(((("main", "b"), 10), (("runtime.gcDrain", "c"), 9), (("rare",), 0))),
@@ -338,7 +338,7 @@ def test_a_flame_graph_merges_what_stacks_share() -> None:
     }
 
 
-def test_a_flame_graph_is_cut_below_its_depth() -> None:
+def test_a_flame_graph_is_truncated_at_its_depth() -> None:
     deep = Profile(((tuple(f"f{i}" for i in range(40)), 10),))
     assert max(len(frame.path) for frame in flame.frames([deep], 14, 0.01)) == 14
 
@@ -346,7 +346,7 @@ def test_a_flame_graph_is_cut_below_its_depth() -> None:
 @pytest.mark.parametrize(
     "wanted", [[0.1, 0.5, 0.9], [0.5, 0.5, 0.5], [0.1, 0.11, 0.12, 0.3], [0.95, 0.98, 0.99], []]
 )
-def test_names_at_the_ends_of_lines_do_not_overlap(wanted: list[float]) -> None:
+def test_line_end_labels_do_not_overlap(wanted: list[float]) -> None:
     apart: Callable[[list[float], float], list[float]] = plots._apart
     placed = apart(wanted, 0.1)
     assert all(b - a > 0.1 - 1e-9 for a, b in pairwise(placed))
@@ -356,14 +356,14 @@ def test_names_at_the_ends_of_lines_do_not_overlap(wanted: list[float]) -> None:
         assert placed == pytest.approx(wanted)
 
 
-def test_the_ledger_marks_a_figure_that_is_off_the_scale(made: Recordings) -> None:
+def test_the_ledger_marks_values_off_the_scale(made: Recordings) -> None:
     rows = ledger.rows({"siebenmann": made["siebenmann"]}, [STUDIES["siebenmann"]])
     none = [row for row in rows if row.claim.id == "S2"]
     assert [row.estimate.value for row in none] == [0, 0]
     assert results.ledger(none).html.count("◀") == 2
 
 
-def test_a_panel_says_whose_release_it_shows(made: Recordings) -> None:
+def test_panel_labels_distinguish_original_and_current_toolchains(made: Recordings) -> None:
     recording = made["addcleanup"]
     assert release(recording, ISSUE_GO).endswith("the document's toolchain")
     assert release(recording, TODAY_GO).endswith("today's")

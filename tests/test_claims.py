@@ -49,7 +49,7 @@ def interval(low: float, high: float) -> Estimate:
     return Estimate(middle, low, high, 6, 6, 0.99)
 
 
-# A rule, the published figure, and the bounds between which it then holds.
+# A rule, the published value, and the bounds within which the rule holds.
 RULES = [
     (Effect(), 8.667, 4.8335, EVERY),
     (Effect(), 1.882, 1.441, EVERY),
@@ -68,7 +68,7 @@ RULES = [
 
 
 @pytest.mark.parametrize(("rule", "figure", "low", "high"), RULES, ids=str)
-def test_each_rule_decides_beyond_its_bounds_and_their_margin(
+def test_each_rule_applies_its_bounds_and_margin(
     rule: Bounded, figure: float, low: float, high: float
 ) -> None:
     assert rule.bounds(figure) == pytest.approx((low, high))
@@ -92,7 +92,7 @@ def test_each_rule_decides_beyond_its_bounds_and_their_margin(
     assert judged(0.0, EVERY) is UNDECIDED
 
 
-def test_the_margin_is_the_stated_one_except_for_whole_numbers() -> None:
+def test_ratio_rules_use_the_documented_margin() -> None:
     assert {rule.margin for rule, *_ in RULES[:-3]} == {stats.MARGIN} == {1.05}
     assert WithinTolerance().margin == AtMostCount().margin == 1
 
@@ -143,7 +143,7 @@ def both(one: tuple[float, float], other: tuple[float, float]) -> RangeEstimate:
     ],
     ids=str,
 )
-def test_rules_of_more_than_one_interval(
+def test_rules_that_need_more_than_one_interval(
     rule: Rule, figure: float, measured: Estimate, label: Label
 ) -> None:
     assert rule.judge(measured, figure).label is label
@@ -154,14 +154,14 @@ def test_rules_of_more_than_one_interval(
 every_claim = pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda c: c.id)
 
 
-def test_claims_and_published_rows_correspond() -> None:
+def test_claims_match_the_published_rows() -> None:
     assert set(CLAIMS) == set(published.claims().index)
 
 
 @every_claim
-def test_every_claim_is_measured_by_its_experiment_on_its_releases(claim: Claim) -> None:
+def test_every_experiment_measures_what_its_claims_need(claim: Claim) -> None:
     of = study_of(claim)
-    assert len(claim.releases) <= 2  # those between belong to chapter 06
+    assert len(claim.releases) <= 2  # chapter 06 covers the releases in between
     assert claim.releases[-1] == toolchains.today(of.document)
     for variant in claim.quantity.variants:
         measured = {c.release for c in of.cases if c.variant == variant}
@@ -169,16 +169,16 @@ def test_every_claim_is_measured_by_its_experiment_on_its_releases(claim: Claim)
 
 
 @every_claim
-def test_a_claim_that_is_looked_at_again_rests_on_no_case_measured_once(claim: Claim) -> None:
+def test_a_claim_judged_repeatedly_uses_no_case_measured_once(claim: Claim) -> None:
     once = {c.variant for c in study_of(claim).cases if c.once}
     assert claim.quantity.at_once or once.isdisjoint(claim.quantity.variants)
 
 
-def test_claims_about_many_cores_need_them() -> None:
+def test_many_core_claims_need_16_cpus() -> None:
     assert {CLAIMS[f"C{number}"].cpus for number in range(1, 9)} == {16}
 
 
-def test_published_ratios_are_those_of_the_published_figures() -> None:
+def test_published_claims_match_the_published_tables() -> None:
     rows = published.table("lemire-timings").set_index(["variant", "gogc"])["ns_per_op"]
     claims = published.claims()["value"]
     for claim, gogc in (("L1", "100"), ("L2b", "off")):
@@ -208,14 +208,14 @@ def test_published_ratios_are_those_of_the_published_figures() -> None:
     assert claims["S6"] == shares["runtime.lock2"] + shares["runtime.unlock2"]
 
 
-def test_without_a_run_every_claim_is_not_measured() -> None:
+def test_claims_without_a_run_are_unmeasured() -> None:
     rows = ledger.rows({}, STUDIES.values())
     assert len(rows) == sum(len(claim.releases) for claim in CLAIMS.values())
     assert {row.verdict.label for row in rows} == {Label.UNMEASURED}
 
 
-def test_the_document_judged_wall_time() -> None:
-    # Weimer's is of the whole process; our own claims have no document.
+def test_document_claims_use_wall_clock_time() -> None:
+    # Weimer measured whole processes; our own claims have no document.
     documents = ("lemire", "siebenmann", "addcleanup", "cloudflare")
     ratios = {
         claim.id: claim.quantity
@@ -223,11 +223,11 @@ def test_the_document_judged_wall_time() -> None:
         if study_of(claim).name in documents and isinstance(claim.quantity, Ratio)
     }
     per_core = {name for name, ratio in ratios.items() if ratio.metric != "ns/op"}
-    assert per_core == {"C2"}  # which is about the CPUs that it uses
+    assert per_core == {"C2"}  # the claim about CPU usage
     assert {ratio.numerator.setting for ratio in ratios.values()} == {"published"}
 
 
-# --- how much more an undecided verdict needs --------------------------------------------
+# --- rounds that an undecided verdict needs ----------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_an_undecided_verdict_states_the_rounds_needed(
         assert AtLeast().judge(shown(later, stats.JUDGED), 0.5).label is HOLDS
 
 
-def test_a_verdict_is_given_eight_rounds_before_it_is_given_up() -> None:
+def test_a_verdict_is_not_given_up_before_eight_rounds() -> None:
     judged = shown(stats.Cost(math.log(0.51), 0.15, 4, 4), stats.JUDGED)
     claim = replace(CLAIMS["L3"], rule=AtLeast())
     assert ledger._needed(claim, judged, 0.5, 4) == 4  # the interval may become narrow
@@ -265,7 +265,7 @@ def test_a_verdict_is_given_eight_rounds_before_it_is_given_up() -> None:
         (math.nan, " (99 %: 1.00× to 4.00×)"),
     ],
 )
-def test_the_reason_says_how_many_more_rounds(needed: float, told: str) -> None:
+def test_the_reason_says_how_many_more_rounds_are_needed(needed: float, told: str) -> None:
     row, *_ = ledger.rows({}, [replace(STUDIES["remedies"], claims=(CLAIMS["L6"],))])
     verdict = Verdict(UNDECIDED, "the interval holds the bar")
     row = replace(row, verdict=verdict, judged=interval(1, 4), needed=needed, unit="ratio")

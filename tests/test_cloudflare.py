@@ -1,4 +1,4 @@
-"""Chapter 04: its claims by machine, an interrupted sweep, and a simulated machine."""
+"""Chapter 04: its claims by number of CPUs, its models and cases, and Go 1.10."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def few_cores(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return recorded(tmp_path_factory.mktemp("2-cpus"), "cloudflare", rounds=6)
 
 
-def test_on_few_cores_every_claim_says_what_it_needs(few_cores: Recording) -> None:
+def test_claims_on_few_cpus_are_untestable_and_say_why(few_cores: Recording) -> None:
     rows = ledger.rows({"cloudflare": few_cores}, [CLOUDFLARE])
     assert len(rows) == 16
     assert {row.verdict.label for row in rows} == {Label.UNTESTABLE}
     assert {row.verdict.reason for row in rows} == {"it needs 16 CPUs, there were 2"}
 
 
-def test_a_quota_of_few_cpus_is_few_cpus(many_cores: Recording, tmp_path: Path) -> None:
+def test_a_small_cpu_quota_counts_as_few_cpus(many_cores: Recording, tmp_path: Path) -> None:
     described = {"cpu": "Made-up CPU", "allowed_cpus": 48, "cpu_quota": 2.5, "release": "Test OS"}
     run = runs.create(tmp_path, machine=described, fingerprint="0" * 12, warnings=[])
     limited = replace(many_cores, run=run)
@@ -66,13 +66,13 @@ def test_a_quota_of_few_cpus_is_few_cpus(many_cores: Recording, tmp_path: Path) 
     assert {row.verdict.reason for row in rows} == {"it needs 16 CPUs, there were 2"}
 
 
-def test_on_many_cores_the_same_claims_are_judged(many_cores: Recording) -> None:
+def test_claims_are_judged_on_many_cpus(many_cores: Recording) -> None:
     rows = ledger.rows({"cloudflare": many_cores}, [CLOUDFLARE])
     for row in rows:
         assert row.verdict.label is Label.HOLDS, (row.claim.id, row.verdict, row.estimate)
 
 
-def test_verdicts_on_many_cores_follow_the_samples(many_cores: Recording) -> None:
+def test_verdicts_on_many_cpus_follow_the_samples(many_cores: Recording) -> None:
     frame = many_cores.frame.copy()
     slow = frame["benchmark"].eq("Sign") & frame["gogc"].eq("100")
     frame.loc[slow & frame["goroutines"].eq("48"), ["ns/op", "cpu-ns/op"]] /= 8  # no collapse
@@ -83,7 +83,7 @@ def test_verdicts_on_many_cores_follow_the_samples(many_cores: Recording) -> Non
     assert labels["C7"] is labels["C8"] is Label.HOLDS
 
 
-def test_the_threshold_is_where_the_operations_per_cycle_fall(few_cores: Recording) -> None:
+def test_the_threshold_is_where_operations_per_cycle_drop(few_cores: Recording) -> None:
     where = cloudflare.threshold(few_cores, TODAY_GO)
     assert where is not None
     assert where[:2] == (28, 32)
@@ -93,7 +93,7 @@ def test_the_threshold_is_where_the_operations_per_cycle_fall(few_cores: Recordi
     assert cloudflare.threshold(replace(few_cores, frame=level), TODAY_GO) is None
 
 
-def test_the_sweep_is_the_documents_own_with_enough_cores(
+def test_the_sweep_matches_the_document_with_enough_cpus(
     few_cores: Recording, many_cores: Recording
 ) -> None:
     assert cloudflare.sweep_variant(many_cores)[0]("400") == signing(DOCUMENT_CPUS, "400")
@@ -102,7 +102,7 @@ def test_the_sweep_is_the_documents_own_with_enough_cores(
     assert cloudflare.best_gogc(many_cores, TODAY_GO) == "200"
 
 
-def test_ways_on_the_front_are_not_dominated(few_cores: Recording) -> None:
+def test_no_configuration_on_the_pareto_front_is_dominated(few_cores: Recording) -> None:
     found = cloudflare.ways(few_cores)
     front = [way for way in found if way.front]
     assert front
@@ -115,7 +115,7 @@ def test_ways_on_the_front_are_not_dominated(few_cores: Recording) -> None:
 # --- Models --------------------------------------------------------------------------
 
 
-def test_a_plane_is_found_again_within_its_intervals() -> None:
+def test_plane_fit_recovers_coefficients_within_intervals() -> None:
     draw = random.Random(2)
     cycles = [draw.uniform(0, 0.01) for _ in range(60)]
     faults = [draw.uniform(0, 2) for _ in range(60)]
@@ -142,11 +142,11 @@ def test_a_plane_is_found_again_within_its_intervals() -> None:
     ],
     ids=["nothing", "too few", "one never varies", "one is the other"],
 )
-def test_an_undetermined_plane_is_none(xs: list[list[float]], y: list[float]) -> None:
+def test_an_underdetermined_plane_fit_returns_none(xs: list[list[float]], y: list[float]) -> None:
     assert fits.plane(xs, y) is None
 
 
-def test_the_scalability_law_is_found_again() -> None:
+def test_scaling_fit_recovers_its_parameters() -> None:
     truth = fits.Scaling(30_000.0, 0.03, 0.001)
     ns = [1, 2, 4, 8, 17]
     found = fits.scaling(ns, [truth.at(n) for n in ns])
@@ -160,7 +160,7 @@ def test_the_scalability_law_is_found_again() -> None:
 # --- What the experiment declares ------------------------------------------------------
 
 
-def test_the_published_values_are_those_of_the_published_figures() -> None:
+def test_published_claims_match_the_published_tables() -> None:
     rows = published.table("cloudflare-throughput").set_index(["goroutines", "gogc"])["op_per_s"]
     values = published.claims()["value"]
     profile = published.table("cloudflare-profile").set_index("function")["flat_percent"]
@@ -178,7 +178,7 @@ def test_the_published_values_are_those_of_the_published_figures() -> None:
     assert rows[48, "100"] / values["C4"] == pytest.approx(cloudflare.PUBLISHED_OPERATIONS, abs=0.5)
 
 
-def test_gogc_is_swept_as_finely_as_the_budget_allows() -> None:
+def test_larger_budgets_sweep_gogc_more_finely() -> None:
     steps = {}
     for name, limit in BUDGETS.items():
         swept = {
@@ -192,7 +192,7 @@ def test_gogc_is_swept_as_finely_as_the_budget_allows() -> None:
     assert len(GOGCS) == 201
 
 
-def test_goroutines_go_up_to_twice_the_cpus_and_no_further() -> None:
+def test_goroutines_are_swept_up_to_twice_the_cpus() -> None:
     for cpus in (1, 2, 48):
         swept = {
             int(dict(c.variant.sub)["goroutines"])
@@ -203,20 +203,20 @@ def test_goroutines_go_up_to_twice_the_cpus_and_no_further() -> None:
         assert swept == set(range(1, 2 * cpus + 1))
 
 
-# --- Bad input -------------------------------------------------------------------------
+# --- Samples and plans -----------------------------------------------------------------
 
 TRACED = Case("signing", turns(48, "400"), TODAY_GO, n=1000, traced=True)
 SHOW = 'name=BenchmarkSignInTurns/goroutines=48; line "$name"'
 
 
-def test_a_case_sets_its_ps_its_gogc_and_its_limit(tmp_path: Path) -> None:
+def test_a_case_sets_gomaxprocs_gogc_and_gomemlimit(tmp_path: Path) -> None:
     told = 'echo "$GOMAXPROCS $GOGC $GOMEMLIMIT" > told; name=BenchmarkServe; line "$name"'
     limited = Case("churn", replace(with_limit(64), procs="96"), TODAY_GO, n=1000)
     run_sample(program(tmp_path, told), limited, tmp_path)
     assert (tmp_path / "told").read_text().split() == ["96", "off", "64MiB"]
 
 
-def test_a_traced_sample_holds_what_its_gctrace_says(tmp_path: Path) -> None:
+def test_a_traced_sample_records_its_gctrace(tmp_path: Path) -> None:
     path = program(tmp_path, f'echo "$GODEBUG" >&2; echo "{TRACE}" >&2; {SHOW}')
     sample = run_sample(path, TRACED, tmp_path)
     assert sample.metrics["gctrace-cycles"] == 1
@@ -225,7 +225,7 @@ def test_a_traced_sample_holds_what_its_gctrace_says(tmp_path: Path) -> None:
     assert "gctrace=1" in kept
 
 
-def test_a_program_that_dies_of_memory_is_not_hidden_by_its_gctrace(tmp_path: Path) -> None:
+def test_gctrace_lines_do_not_hide_an_out_of_memory_error(tmp_path: Path) -> None:
     path = program(tmp_path, f'echo "{TRACE}" >&2; echo "fatal error: out of memory" >&2; exit 2')
     with pytest.raises(SampleFailed, match="out of memory"):
         run_sample(path, TRACED, tmp_path)
@@ -242,7 +242,7 @@ def measured(machine: FakeMachine, more: str = "") -> runs.Run:
     return campaign.measure(campaign.plan([CLOUDFLARE], BUDGETS["tiny"]))
 
 
-def test_one_that_dies_with_the_gc_off_is_recorded_as_data(machine: FakeMachine) -> None:
+def test_a_program_killed_with_the_gc_off_is_recorded_as_failed(machine: FakeMachine) -> None:
     run = measured(machine, 'if [ "$GOGC$GOMEMLIMIT" = off ]; then kill -KILL $$; fi\n')
     recording = Recording.load(CLOUDFLARE, run)
     ended = recording.failures(turns(MOST_PROCS, "off"), TODAY_GO)
@@ -254,7 +254,7 @@ def test_one_that_dies_with_the_gc_off_is_recorded_as_data(machine: FakeMachine)
 
 
 @pytest.mark.parametrize("cpus", [1, 2, 16, 48])
-def test_a_plan_holds_what_the_cpus_can_show(
+def test_a_plan_omits_cases_that_need_more_cpus(
     cpus: int, machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     description = {**described.describe(), "allowed_cpus": cpus}
@@ -265,7 +265,7 @@ def test_a_plan_holds_what_the_cpus_can_show(
     assert {signing(1), turns(1), turns(MOST_PROCS), SERVE} <= variants
 
 
-def test_a_container_of_little_memory_gets_fewer_operations_with_the_gc_off(
+def test_a_memory_limit_caps_operations_with_the_gc_off(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = 64 * 2**20
@@ -281,10 +281,10 @@ def test_a_container_of_little_memory_gets_fewer_operations_with_the_gc_off(
     assert {name for name, case in plan.pool.items() if case.variant in capped} == told.keys()
 
 
-# --- The interactive part --------------------------------------------------------------
+# --- Menus -----------------------------------------------------------------------------
 
 
-def test_a_report_and_a_replay_hold_no_widget(
+def test_a_headless_session_has_no_menus(
     few_cores: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(widgets.HEADLESS, "1")
@@ -303,7 +303,7 @@ def test_an_interactive_session_has_menus(
     shown.close_all()
 
 
-def test_a_choice_gives_its_figures_or_says_that_there_are_none(few_cores: Recording) -> None:
+def test_a_choice_shows_its_values_or_not_measured(few_cores: Recording) -> None:
     assert "signatures per CPU second  4" in choosing.chosen(few_cores, 48, "400", TODAY_GO).text
     assert "not measured" in choosing.chosen(few_cores, 5, "400", TODAY_GO).markdown
 
@@ -320,7 +320,7 @@ def old_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return builds.build("signing", toolchain, compiler, 1, tmp_path_factory.mktemp("go1.10"))
 
 
-def test_go_1_10_builds_it_and_prints_all_that_today_prints(
+def test_go_1_10_prints_the_metrics_of_the_current_release(
     old_program: Path, tmp_path: Path
 ) -> None:
     new = toolchains.find(TODAY_GO)
@@ -339,13 +339,13 @@ def test_go_1_10_builds_it_and_prints_all_that_today_prints(
     assert printed[0] <= printed[1]
 
 
-def test_go_1_10_writes_a_profile_of_the_signing(old_program: Path, tmp_path: Path) -> None:
+def test_go_1_10_writes_a_cpu_profile(old_program: Path, tmp_path: Path) -> None:
     case = Case("signing", turns(1, profile="cpu"), CLOUDFLARE_GO, n=6000)
     run_sample(old_program, case, tmp_path, profile=tmp_path / "cpu.pb.gz")
     assert read(tmp_path / "cpu.pb.gz").holds(SHARED_LOOPS[0])
 
 
-def test_go_1_10_runs_its_tests_and_refuses_what_is_no_number(old_program: Path) -> None:
+def test_go_1_10_passes_its_tests_and_refuses_an_invalid_count(old_program: Path) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [old_program, *arguments],
@@ -360,10 +360,10 @@ def test_go_1_10_runs_its_tests_and_refuses_what_is_no_number(old_program: Path)
     assert "want a number of operations" in wrong.stderr
 
 
-def test_a_build_that_fails_without_modules_says_where(
+def test_a_failed_build_names_its_program(
     tmp_path: Path, old_program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toolchain = toolchains.find(CLOUDFLARE_GO)
     assert toolchain is not None
-    with pytest.raises(GccostError, match="gosrc/churn"):  # it needs generics' own release
+    with pytest.raises(GccostError, match="gosrc/churn"):  # it needs generics
         builds.build("churn", toolchain, toolchains.c_compiler(), 1, tmp_path)

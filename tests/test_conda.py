@@ -1,6 +1,6 @@
 """An activated conda environment: its tools are used, and it does not affect results.
 
-That a replay gives the same bytes there is held by tests/test_replay.py.
+tests/test_replay.py checks that a replay there gives the same bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def prefix(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def activated(tools: FakeTools, prefix: Path, tmp_path: Path) -> dict[str, str]:
-    """The environment: the document's Go release is not on the machine, but to be had."""
+    """The environment's variables; the document's Go release must be downloaded."""
     store = tmp_path / "store"
     module = toolchains._module_version(DOCUMENT_GO)
     cached = tools.folder / "mod" / "golang.org" / f"toolchain@{module}"
@@ -39,7 +39,7 @@ def activated(tools: FakeTools, prefix: Path, tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_the_tools_of_the_environment_are_found(
+def test_doctor_finds_the_tools_of_the_environment(
     tools: FakeTools, activated: dict[str, str], prefix: Path
 ) -> None:
     said = tools.gccost("doctor", **activated).stdout

@@ -1,4 +1,4 @@
-"""The widgets: shown only to an interactive reader."""
+"""Widgets: their choices, and that only an interactive session shows them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def rows():
         return open_results().rows
 
 
-def test_rows_are_picked_by_document_verdict_and_text(rows):
+def test_rows_can_be_filtered_by_document_verdict_and_text(rows):
     every = [row for of in by_document(rows) for line in of.lines for row in line.rows]
     assert widgets.picked(rows) == every
     assert len(every) == len(rows)
@@ -29,7 +29,7 @@ def test_rows_are_picked_by_document_verdict_and_text(rows):
     assert {row.claim.id for row in widgets.picked(rows, verdict="holds")} == today
 
 
-def test_a_reader_gets_every_document_and_verdict_to_pick_from(rows, monkeypatch):
+def test_menus_offer_every_document_and_verdict(rows, monkeypatch):
     offered = {}
     monkeypatch.delenv(widgets.HEADLESS, raising=False)
     monkeypatch.setattr(
@@ -47,7 +47,7 @@ def test_a_reader_gets_every_document_and_verdict_to_pick_from(rows, monkeypatch
     assert shown[1].markdown == "No claim is like this."
 
 
-def test_where_no_reader_is_nothing_is_shown(rows, monkeypatch, capsys):
+def test_a_headless_session_shows_no_widgets(rows, monkeypatch, capsys):
     monkeypatch.setenv(widgets.HEADLESS, "1")
     monkeypatch.setattr(ipywidgets, "interact", lambda *_, **__: pytest.fail("shown"))
     widgets.pick(rows)

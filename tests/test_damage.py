@@ -85,7 +85,7 @@ def test_a_bad_line_is_reported_on_the_page_and_the_rest_is_used(
 @pytest.mark.parametrize(
     "more", ["\t80 ms/op\t4 round", "\t80 ns/op", "\t80 ns/op\t1e18 round", "\t80 ns/op\t0 round"]
 )
-def test_a_sample_in_a_wrong_unit_or_of_no_round_changes_no_estimate(
+def test_samples_with_a_wrong_unit_or_round_are_ignored(
     recorded: Recording, copy: runs.Run, more: str
 ) -> None:
     copy.append([NAME + more])
@@ -94,7 +94,7 @@ def test_a_sample_in_a_wrong_unit_or_of_no_round_changes_no_estimate(
         assert spoilt.level(variant, TODAY_GO) == recorded.level(variant, TODAY_GO)
 
 
-def test_a_corrupt_file_does_not_fill_the_page(copy: runs.Run) -> None:
+def test_the_page_lists_a_limited_number_of_problems(copy: runs.Run) -> None:
     with copy.samples.open("ab") as file:
         file.write(b"BenchmarkX\n" * 1000)
     shown = page_of(Recording.load(LEMIRE, copy))
@@ -102,7 +102,7 @@ def test_a_corrupt_file_does_not_fill_the_page(copy: runs.Run) -> None:
     assert f"{1000 - notice.SHOWN_PROBLEMS} more lines" in shown
 
 
-def test_garbage_written_while_measuring_loses_no_sample(machine: FakeMachine) -> None:
+def test_garbage_in_the_results_file_loses_no_sample(machine: FakeMachine) -> None:
     plan = planned()
     told = 0
 
@@ -118,7 +118,7 @@ def test_garbage_written_while_measuring_loses_no_sample(machine: FakeMachine) -
     assert_every_sample_is_there(run)
 
 
-def test_a_results_file_without_its_head_is_resumed(machine: FakeMachine) -> None:
+def test_measuring_resumes_after_the_results_are_overwritten(machine: FakeMachine) -> None:
     plan = planned()
     with pytest.raises(KeyboardInterrupt):
         campaign.measure(plan, after(30))
@@ -129,7 +129,7 @@ def test_a_results_file_without_its_head_is_resumed(machine: FakeMachine) -> Non
     assert_complete(run)
 
 
-def test_an_unreadable_run_is_named_and_skipped(machine: FakeMachine) -> None:
+def test_an_unreadable_run_is_reported_and_skipped(machine: FakeMachine) -> None:
     old = campaign.measure(planned())
     description = old.folder / "run.json"
     description.write_text(description.read_text().replace('"format": 2', '"format": 1'))
@@ -153,7 +153,7 @@ def test_an_unreadable_run_is_named_and_skipped(machine: FakeMachine) -> None:
     assert why in compared.stderr
 
 
-# --- one byte -----------------------------------------------------------------------
+# --- single damaged bytes -----------------------------------------------------------
 
 
 def broken(path: Path) -> None:
@@ -163,7 +163,7 @@ def broken(path: Path) -> None:
 
 
 @pytest.mark.parametrize("read", [profiles.read, gctrace.read], ids=["profile", "gctrace"])
-def test_no_damaged_byte_is_anything_but_a_named_fault(
+def test_a_damaged_byte_gives_an_error_that_names_the_file(
     tmp_path: Path, read: Callable[[Path], object]
 ) -> None:
     path = tmp_path / "of-a-case.gz"
@@ -176,7 +176,7 @@ def test_no_damaged_byte_is_anything_but_a_named_fault(
     for at in range(len(data)):
         path.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
         try:
-            assert read(path) == whole  # a byte of the header may say nothing
+            assert read(path) == whole  # some header bytes are ignored
             unharmed += 1
         except GccostError as fault:
             named.add(fault.location)
@@ -184,7 +184,7 @@ def test_no_damaged_byte_is_anything_but_a_named_fault(
     assert unharmed < 10
 
 
-def test_a_profile_with_a_damaged_byte_is_left_out_and_named(tmp_path: Path) -> None:
+def test_a_damaged_profile_is_reported_and_skipped(tmp_path: Path) -> None:
     run = recordings.record(tmp_path, rounds=3)
     whole = Recording.load(LEMIRE, run)
     path = min(run.folder.glob("profiles/*"))
@@ -196,7 +196,7 @@ def test_a_profile_with_a_damaged_byte_is_left_out_and_named(tmp_path: Path) -> 
     assert left == sum(len(of) for of in whole.cpu_profiles.values()) - 1
 
 
-# --- anything at all ----------------------------------------------------------
+# --- arbitrary input ----------------------------------------------------------
 
 
 json_values = st.recursive(
@@ -209,7 +209,7 @@ json_values = st.recursive(
 
 
 def places_in(value: Any) -> Iterator[tuple[Any, ...]]:
-    """Every path that leads into a JSON value."""
+    """Every path into a JSON value."""
     entries = value.items() if isinstance(value, dict) else enumerate(value)
     for key, inner in entries:
         yield (key,)
@@ -239,7 +239,7 @@ def descriptions(draw: st.DrawFn, sound: dict[str, Any]) -> str | bytes:
 
 @tried("a description")
 @given(data=st.data())
-def test_no_manifest_crashes_anything(
+def test_an_arbitrary_manifest_crashes_nothing(
     recorded: Recording, data: st.DataObject, tmp_path: Path
 ) -> None:
     run = runs.Run(tmp_path / "run")
@@ -279,7 +279,7 @@ bad_line = st.binary(max_size=30).map(lambda junk: junk.replace(b"\n", b" "))
 
 @tried("a run")
 @given(lines=st.lists(good_line | bad_line, max_size=8), unfinished=good_line | st.just(b""))
-def test_no_results_crash_a_run_and_no_good_line_is_lost(
+def test_good_lines_among_arbitrary_results_are_kept(
     recorded: Recording, lines: list[bytes], unfinished: bytes, tmp_path: Path
 ) -> None:
     run = runs.Run(tmp_path)

@@ -1,4 +1,4 @@
-"""A full or unwritable disk is reported with the fix, and existing data remain."""
+"""A full or unwritable disk is reported with the fix, and existing data are kept."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from gccost.measuring.toolchains import TODAY_GO, CCompiler, Toolchain
 
 
 def no_larger_than(kilobytes: int) -> tuple[str, ...]:
-    """A command whose programs cannot make a file larger than this, as on a full disk."""
+    """A command whose children cannot write a larger file, as if the disk were full."""
     return ("sh", "-c", f'ulimit -f {2 * kilobytes}; exec "$@"', "sh")
 
 
 def not_writable(folder: Path) -> tuple[str, ...]:
-    """A command whose programs cannot write to a folder, not even as root."""
+    """A command whose children cannot write to a folder, not even as root."""
     folder.chmod(0o555)
     if os.geteuid() != 0:
         return ()
     if not shutil.which("setpriv"):
-        pytest.skip("root may write everywhere, and setpriv is not here to take that away")
+        pytest.skip("root can write everywhere, and setpriv is missing, which could prevent that")
     return ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 
 
-def test_a_full_disk_stops_measuring_which_resumes_with_room(tools: FakeTools) -> None:
+def test_measuring_resumes_after_a_full_disk(tools: FakeTools) -> None:
     full = tools.gccost("measure", under=no_larger_than(10))
     assert full.returncode == 1
     said = full.stderr.splitlines()[-1]
@@ -56,7 +56,7 @@ def test_a_full_disk_stops_measuring_which_resumes_with_room(tools: FakeTools) -
     assert_complete(tools.the_run())
 
 
-def test_an_unwritable_disk_is_named_with_the_fix(tools: FakeTools) -> None:
+def test_an_unwritable_disk_is_reported_with_the_fix(tools: FakeTools) -> None:
     tools.runs.mkdir()
     done = tools.gccost("measure", under=not_writable(tools.runs))
     assert done.returncode == 1
@@ -66,7 +66,7 @@ def test_an_unwritable_disk_is_named_with_the_fix(tools: FakeTools) -> None:
     )
 
 
-def test_a_finished_run_can_be_used_from_a_disk_that_cannot_be_written(reported: Reported) -> None:
+def test_a_finished_run_can_be_used_on_a_read_only_disk(reported: Reported) -> None:
     tools, _ = reported
     under = not_writable(tools.runs)
     try:
@@ -76,7 +76,7 @@ def test_a_finished_run_can_be_used_from_a_disk_that_cannot_be_written(reported:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_full_disk_leaves_the_report_that_was_there(reported: Reported, tmp_path: Path) -> None:
+def test_a_full_disk_keeps_the_previous_report(reported: Reported, tmp_path: Path) -> None:
     tools, _ = reported
     report = shutil.copytree(tools.report, tmp_path / "report")
     before = {p: p.read_bytes() for p in report.rglob("*") if p.is_file()}
@@ -87,7 +87,7 @@ def test_a_full_disk_leaves_the_report_that_was_there(reported: Reported, tmp_pa
     assert {p: p.read_bytes() for p in report.rglob("*") if p.is_file()} == before
 
 
-def test_an_atomic_write_is_complete_or_absent(
+def test_a_failed_atomic_write_keeps_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "profiles" / "cpu.pb.gz"
@@ -111,7 +111,7 @@ def test_an_atomic_write_is_complete_or_absent(
         ("/dev/null/runs", "/dev/null/runs: cannot be written: Not a directory"),
     ],
 )
-def test_a_place_that_cannot_hold_runs_is_named(
+def test_an_invalid_runs_folder_is_reported(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, place: str, said: str
 ) -> None:
     monkeypatch.setenv("GCCOST_RUNS", place)
@@ -121,7 +121,7 @@ def test_a_place_that_cannot_hold_runs_is_named(
     assert "To fix it: " in done.stderr
 
 
-# --- builds that find no room ----------------------------------------------------
+# --- builds without space --------------------------------------------------------
 
 
 TOOLCHAIN = Toolchain(TODAY_GO, Path("/the/release"), "test")
@@ -142,7 +142,7 @@ class Fails:
 
 @pytest.fixture
 def compilers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A toolchain sufficient for building, with its cache in tmp_path."""
+    """A toolchain environment sufficient for building, with its cache in tmp_path."""
     environment = {"GOCACHE": str(tmp_path / "go-build"), "PATH": "/bin"}
     monkeypatch.setattr(Toolchain, "environment", lambda _: dict(environment))
 
@@ -157,7 +157,7 @@ def compilers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("cmp: write /elsewhere/a b/c: {full}", "/elsewhere/a b/c"),
     ],
 )
-def test_a_build_without_room_is_a_full_disk(tmp_path: Path, said: str, where: str) -> None:
+def test_a_build_without_space_reports_a_full_disk(tmp_path: Path, said: str, where: str) -> None:
     into = tmp_path / "into"
     run = Fails(said.format(tmp=tmp_path, full="no space left on device"))
     with pytest.raises(DiskFull) as full:
@@ -170,7 +170,7 @@ def test_a_build_without_room_is_a_full_disk(tmp_path: Path, said: str, where: s
 
 
 @pytest.mark.usefixtures("compilers")
-def test_where_no_path_is_printed_the_fullest_disk_is_named(
+def test_the_fullest_disk_is_named_if_no_path_is_printed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     usage = shutil.disk_usage(tmp_path)
@@ -191,14 +191,14 @@ def test_an_exhausted_quota_has_its_own_fix(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("compilers")
-def test_another_fault_of_a_build_is_still_the_builds(tmp_path: Path) -> None:
+def test_other_build_errors_do_not_report_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(GccostError, match="the build failed:\nundefined: x") as failed:
         builds.build("cstr", TOOLCHAIN, COMPILER, 7, tmp_path, Fails("undefined: x"))
     assert not isinstance(failed.value, DiskFull)
 
 
 @pytest.mark.usefixtures("compilers")
-def test_a_runtime_without_room_is_a_full_disk(
+def test_a_runtime_overlay_without_space_reports_a_full_disk(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
@@ -214,7 +214,7 @@ interface Handle extends AutoCloseable {
 1 error"""
 
 
-def test_classes_without_room_are_a_full_disk(
+def test_compiling_java_without_space_reports_a_full_disk(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(paths, "CACHE", tmp_path)
@@ -226,7 +226,9 @@ def test_classes_without_room_are_a_full_disk(
     assert not isinstance(failed.value, DiskFull)
 
 
-def test_jars_without_room_are_a_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_copying_jars_without_space_reports_a_full_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def copytree(source: Path, into: Path) -> None:
         raise shutil.Error([(source, into, "[Errno 28] No space left on device: 'x.jar'")])
 
@@ -238,7 +240,7 @@ def test_jars_without_room_are_a_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_a_write_without_room_is_a_full_disk(tmp_path: Path, number: int) -> None:
+def test_a_write_without_space_reports_a_full_disk(tmp_path: Path, number: int) -> None:
     with pytest.raises(DiskFull, match="cannot be written"), files.writing(tmp_path):
         raise OSError(number, "no room")
     with pytest.raises(GccostError) as other, files.writing(tmp_path):
@@ -246,9 +248,7 @@ def test_a_write_without_room_is_a_full_disk(tmp_path: Path, number: int) -> Non
     assert not isinstance(other.value, DiskFull)
 
 
-def test_a_disk_that_fills_up_in_a_build_ends_measuring_with_nothing_noted(
-    tmp_path: Path,
-) -> None:
+def test_a_full_disk_in_a_build_is_not_recorded_as_a_trouble(tmp_path: Path) -> None:
     tools = FakeTools(tmp_path)
     full = 'echo "write $GOTMPDIR/b1/x.a: no space left on device" >&2; exit 1'
     tools.from_the(4, of="build", what=full)

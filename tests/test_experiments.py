@@ -32,19 +32,19 @@ together = [of for of in STUDIES.values() if not of.command]
 
 
 @every_experiment
-def test_no_two_cases_have_one_name(of: Experiment) -> None:
+def test_case_names_are_unique(of: Experiment) -> None:
     names = [c.name for c in of.cases]
     assert len(set(names)) == len(names)
 
 
-def test_a_case_is_the_same_in_every_study_that_uses_it() -> None:
+def test_a_case_is_the_same_in_every_study() -> None:
     known: dict[str, Case] = {}
     for case in (case for of in together for case in of.cases):
         other = known.setdefault(case.name, case)
         assert (other.program, other.n) == (case.program, case.n), case.name
 
 
-def test_every_budget_measures_the_headline_ratios_and_no_other_has_more() -> None:
+def test_budgets_are_nested_and_include_the_headlines() -> None:
     headlines = [claim for claim in CLAIMS.values() if claim.headline]
     assert headlines
     for claim in headlines:
@@ -58,7 +58,7 @@ def test_every_budget_measures_the_headline_ratios_and_no_other_has_more() -> No
         assert all(a <= b for a, b in pairwise(sizes))
 
 
-def test_gc_dependent_variants_are_compared_at_the_same_n() -> None:
+def test_headline_ratios_compare_variants_at_the_same_n() -> None:
     for claim in CLAIMS.values():
         if claim.headline and isinstance(claim.quantity, Ratio):
             cases = study_of(claim).cases
@@ -83,7 +83,7 @@ def test_a_control_differs_from_its_variant_only_by_name() -> None:
 
 
 @every_experiment
-def test_every_benchmark_is_in_its_program(of: Experiment) -> None:
+def test_every_benchmark_exists_in_its_program(of: Experiment) -> None:
     for case in of.cases:
         folder = languages.of(of).folder / case.program
         if folder.is_relative_to(paths.JAVASRC):
@@ -94,25 +94,25 @@ def test_every_benchmark_is_in_its_program(of: Experiment) -> None:
 
 
 @every_experiment
-def test_a_leaking_case_fits_in_memory(of: Experiment) -> None:
+def test_retained_memory_is_declared_and_bounded(of: Experiment) -> None:
     for case in of.cases:
         unlimited = case.variant.gogc == "off" and not case.variant.limit
         keeps = case.leaks or (unlimited and not case.variant.stationary)
         assert bool(case.retained_bytes) == keeps, (
-            f"{case.name}: what an operation keeps is not declared"
+            f"{case.name}: retained_bytes is wrongly declared"
         )
         assert case.n * case.retained_bytes < MOST_BYTES
 
 
 @every_experiment
-def test_every_key_of_a_case_distinguishes_samples(of: Experiment) -> None:
+def test_every_key_of_a_case_is_a_known_sample_key(of: Experiment) -> None:
     for case in of.cases:
         keys = [key for key, _ in case.variant.sub] + list(case.variant.keys())
         assert set(keys) <= set(KEYS), case.name
 
 
 @every_experiment
-def test_its_chapter_exists(of: Experiment) -> None:
+def test_every_experiment_has_a_chapter(of: Experiment) -> None:
     assert (paths.NOTEBOOKS / f"{of.chapter}.ipynb").exists()
 
 
@@ -126,19 +126,17 @@ def test_its_chapter_exists(of: Experiment) -> None:
         (replace(AUTO, procs="1"), False, False),  # its threads share one CPU by design
     ],
 )
-def test_slices_and_gates_exclude_each_other(
-    variant: Variant, stationary: bool, gated: bool
-) -> None:
+def test_stationary_variants_are_not_gated(variant: Variant, stationary: bool, gated: bool) -> None:
     assert (variant.stationary, variant.gated) == (stationary, gated)
     assert Case("cstr", variant, "1.27.4", 1).processes == (PROCESSES if stationary else 1)
 
 
-def test_a_release_without_cleanups_is_not_asked_for_their_curve() -> None:
+def test_a_cleanup_case_requires_go_1_24() -> None:
     with pytest.raises(GccostError, match=r"Go 1.20.14 has no runtime.AddCleanup.*1.24 or later"):
         Case("objects", sized("Cleanup", 8), "1.20.14", 1000)
 
 
-def test_memory_caps_what_a_case_keeps_and_nothing_else() -> None:
+def test_memory_caps_only_cases_that_retain_memory() -> None:
     keeps = Case("objects", sized("Finalize", 512, gogc="off"), "1.27.4", 1000, retained_bytes=5000)
     frees = Case("objects", sized("Finalize", 512), "1.27.4", 1000)
     fitted = Case("cstr", FREE, "1.27.4", 0)

@@ -1,4 +1,4 @@
-"""A Go CPU profile says what finalizers, cleanups and weak pointers cost; others are refused."""
+"""The cost of finalizers, cleanups and weak pointers in a Go CPU profile, and bad input."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_call_sites_are_outside_the_runtime(tmp_path: Path) -> None:
     ]
 
 
-def test_estimates_leave_what_frees_and_weak_pointers(tmp_path: Path) -> None:
+def test_savings_exclude_cleanup_functions_and_weak_pointers(tmp_path: Path) -> None:
     saved = of(write_profile(tmp_path / "p", NEW))["saves_at_most"]
     assert saved["no_walk"] == 0.34
     assert saved["none"] == pytest.approx(0.71 + 0.015 - 0.1)
@@ -79,28 +79,28 @@ def test_estimates_leave_what_frees_and_weak_pointers(tmp_path: Path) -> None:
     assert saved["slabs"] == pytest.approx(slabs, rel=1e-5)
 
 
-def test_walk_of_an_older_release_is_a_bound(tmp_path: Path) -> None:
+def test_the_walk_of_an_older_release_is_an_upper_bound(tmp_path: Path) -> None:
     path = write_profile(tmp_path / "p", OLD)
     answer = of(path)
     assert (answer["parts"]["walk"], answer["walk_is_separate"]) == (0.3, False)
     assert "The walk takes less" in called(str(path)).stdout
 
 
-def test_registrations_without_the_walk_are_told(tmp_path: Path) -> None:
+def test_a_profile_without_the_walk_says_so(tmp_path: Path) -> None:
     path = write_profile(tmp_path / "p", [each for each in NEW if SPLICE not in each[0]])
     answer = of(path)
     assert (answer["parts"]["walk"], answer["walk_is_separate"]) == (0, True)
     assert "No sample is in the walk." in called(str(path)).stdout
 
 
-def test_profile_without_any_is_answered(tmp_path: Path) -> None:
+def test_a_profile_without_finalizers_says_so(tmp_path: Path) -> None:
     done = called(str(write_profile(tmp_path / "p", NEW[-3:])))
     assert done.exit_code == 0
     assert "No finalizers, cleanups or weak pointers" in done.stdout
 
 
 @pytest.mark.parametrize("setting", ["AllocateAuto", "AllocateCleanup"])
-def test_recorded_profiles(setting: str) -> None:
+def test_recorded_profiles_are_explained(setting: str) -> None:
     recorded = sorted(paths.reference().glob(f"*/profiles/{setting},*profile=cpu-*"))
     assert recorded
     for path in recorded:
@@ -147,7 +147,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_says_what_it_is(name: str, tmp_path: Path) -> None:
+def test_bad_input_is_identified_and_refused(name: str, tmp_path: Path) -> None:
     data, message = BAD[name]
     path = tmp_path / name
     path.write_bytes(data)
@@ -164,7 +164,7 @@ def test_bad_input_says_what_it_is(name: str, tmp_path: Path) -> None:
         ("http://127.0.0.1:99999/", "cannot be read"),
     ],
 )
-def test_unreadable_sources(source: str, message: str) -> None:
+def test_unreadable_sources_are_refused(source: str, message: str) -> None:
     assert_refused(source, message)
 
 
@@ -177,7 +177,7 @@ def assert_refused(source: str, message: str) -> None:
 
 
 def serve(status: int, body: bytes) -> str:
-    """Serve one answer; the address."""
+    """Serve one HTTP response; return the URL."""
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
 
@@ -190,7 +190,7 @@ def serve(status: int, body: bytes) -> str:
     return f"http://127.0.0.1:{port}/debug/pprof/profile?seconds=1"
 
 
-def test_json_of_a_url_on_loopback(tmp_path: Path) -> None:
+def test_json_is_printed_for_a_loopback_url(tmp_path: Path) -> None:
     path = write_profile(tmp_path / "p", NEW)
     done = called("--json", serve(200, path.read_bytes()))
     assert json.loads(done.stdout) == of(path)
@@ -198,5 +198,5 @@ def test_json_of_a_url_on_loopback(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [302, 404, 500])
-def test_server_that_refuses(status: int) -> None:
+def test_an_http_error_is_reported(status: int) -> None:
     assert_refused(serve(status, b"cpu profiling already in use"), f"HTTP {status}: cpu profiling")

@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md work literally in a copy of the tree."""
+"""The recipes in CONTRIBUTING.md work, applied literally to a copy of the tree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COPIED = ("gccost", "gosrc", "javasrc", "data/published", "data/releases.csv", "
 
 
 def blocks() -> list[tuple[str, str, str]]:
-    """The recipes' additions: the file, the place in it, and the text."""
+    """The recipes' additions: for each, the file, the place in it and the text."""
     return BLOCK.findall((paths.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 
 
@@ -42,7 +42,7 @@ def added(to: str, where: str, text: str) -> str:
         return to[: body.end()] + indented + to[body.end() :]
     name = re.fullmatch(r"in (.+)", where)
     assert name, where
-    # The first bracket that is left open on a line after the name.
+    # The first line from the name on that ends with an open bracket.
     words = r"\s+".join(map(re.escape, name[1].split()))
     opened = re.search(rf"^[^\n#]*{words}\b[\s\S]*?[({{]\n(?:\s*{{\n)?", to, re.MULTILINE)
     assert opened, where
@@ -51,7 +51,7 @@ def added(to: str, where: str, text: str) -> str:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree, with all that the recipes add."""
+    """A copy of the tree with every recipe applied."""
     folder = tmp_path_factory.mktemp("extended")
     for name in COPIED:
         source, into = paths.ROOT / name, folder / name
@@ -91,7 +91,7 @@ def run(tree: Path, tools: FakeTools, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_added_case_is_one_of_the_experiment(tree: Path, tools: FakeTools) -> None:
+def test_the_added_case_belongs_to_the_experiment(tree: Path, tools: FakeTools) -> None:
     said = run(
         tree,
         tools,
@@ -121,7 +121,7 @@ def test_the_added_claim_is_judged(tree: Path, tools: FakeTools) -> None:
     assert all("A deferred free costs what a manual free costs True" in line for line in lines)
 
 
-def test_the_added_experiment_is_measured_and_its_chart_drawn(tree: Path, tools: FakeTools) -> None:
+def test_the_added_experiment_is_measured_and_charted(tree: Path, tools: FakeTools) -> None:
     said = run(tree, tools, "-m", "gccost", "measure", "--budget=tiny", "--only=mine")
     assert re.match(r"0 of 0 verdicts decided, from \d+ samples", said)
     said = run(

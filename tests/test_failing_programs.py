@@ -63,7 +63,7 @@ def test_a_failing_program_is_skipped_and_the_others_are_measured(
     assert why in page_of(Recording.load(LEMIRE, run))
 
 
-def test_a_program_that_cannot_be_started_is_left_out(
+def test_a_program_that_cannot_start_is_skipped(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build = builds.build
@@ -119,7 +119,7 @@ def test_a_failed_precision_measurement_is_repeated(
     ],
     ids=["hangs", "prints once", "prints thrice"],
 )
-def test_a_process_that_does_not_count_as_asked_is_no_sample(
+def test_a_wrong_number_of_results_gives_no_sample(
     tmp_path: Path, behaviour: str, why: str
 ) -> None:
     with pytest.raises(SampleFailed, match=why) as failure:
@@ -150,7 +150,7 @@ def test_a_jumping_clock_affects_neither_budget_nor_resuming(
 
 
 @pytest.mark.skipif((paths.CACHE / "standins" / "ziglang").exists(), reason="Zig replaces cc")
-def test_without_compilers_and_network_each_way_out_is_named(tools: FakeTools) -> None:
+def test_missing_compilers_are_reported_with_the_fix(tools: FakeTools) -> None:
     for lacking, said in (
         ({"CC": "none"}, "a C compiler: is not on this machine"),
         ({"GOMODCACHE": str(tools.folder / "none")}, "Go: is not on this machine"),
@@ -162,7 +162,7 @@ def test_without_compilers_and_network_each_way_out_is_named(tools: FakeTools) -
         assert "Traceback" not in done.stderr
 
 
-def test_a_go_on_path_that_is_not_a_program_is_skipped(tools: FakeTools) -> None:
+def test_a_broken_go_on_path_is_skipped(tools: FakeTools) -> None:
     broken = tools.folder / "bin" / "go"
     broken.parent.mkdir()
     broken.write_bytes(b"\x7fELF no program")
@@ -171,7 +171,7 @@ def test_a_go_on_path_that_is_not_a_program_is_skipped(tools: FakeTools) -> None
     assert done.returncode == 0, done.stderr
 
 
-def test_a_release_that_cannot_be_fetched_leaves_the_others(tools: FakeTools) -> None:
+def test_a_release_that_cannot_be_fetched_is_skipped(tools: FakeTools) -> None:
     module = toolchains._module_version("1.20.14")
     shutil.rmtree(tools.folder / f"mod/golang.org/toolchain@{module}")
     done = tools.gccost("measure")
@@ -180,7 +180,7 @@ def test_a_release_that_cannot_be_fetched_leaves_the_others(tools: FakeTools) ->
     assert set(benchfmt.read(tools.the_run().samples).frame["go"]) == {TODAY_GO}
 
 
-def test_once_all_is_there_measuring_takes_no_network(tmp_path: Path) -> None:
+def test_measuring_works_offline_once_tools_are_installed(tmp_path: Path) -> None:
     """The real compilers, without a network if the system supports that."""
     try:
         for release in LEMIRE.releases:
@@ -220,9 +220,7 @@ def kernel_failed() -> str:
     return str(execute._kernel_failed(Path("a.ipynb"), 0, error, None, io.StringIO()))
 
 
-def test_an_unreachable_kernel_differs_from_one_without_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_kernel_errors_distinguish_loopback_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "check that memory and disk are free" in kernel_failed()
 
     def refuse(*_: object, **__: object) -> socket.socket:
@@ -234,7 +232,7 @@ def test_an_unreachable_kernel_differs_from_one_without_memory(
     assert "the loopback interface is down" in said
     assert "ip link set lo up" in said
     assert "memory and disk" not in said
-    number = errno.EMFILE  # there is no file to spare: the loopback is not to blame
+    number = errno.EMFILE  # too many open files, which the loopback does not cause
     assert "check that memory and disk are free" in kernel_failed()
 
 
@@ -256,7 +254,7 @@ def test_an_unreachable_kernel_differs_from_one_without_memory(
         ),
     ],
 )
-def test_an_error_is_one_paragraph_and_exit_code_1(
+def test_an_error_prints_one_line_and_exits_with_1(
     monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
     def fail() -> None:
@@ -269,7 +267,7 @@ def test_an_error_is_one_paragraph_and_exit_code_1(
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_reader_that_goes_away_gets_no_traceback(tools: FakeTools) -> None:
+def test_a_closed_pipe_causes_no_traceback(tools: FakeTools) -> None:
     with tools.start("doctor") as started:
         assert started.stdout is not None
         assert started.stderr is not None
@@ -289,15 +287,15 @@ def test_a_reader_that_goes_away_gets_no_traceback(tools: FakeTools) -> None:
         (("add", "gccost"), "name a run, such as data/runs/"),
     ],
 )
-def test_an_invalid_name_lists_the_valid_ones(arguments: tuple[str, ...], said: str) -> None:
+def test_an_invalid_argument_is_explained(arguments: tuple[str, ...], said: str) -> None:
     done = gccost(*arguments)
     assert done.exit_code == 1
     assert said in done.stderr
 
 
-def test_every_command_explains_itself() -> None:
+def test_every_command_has_a_help_text() -> None:
     for command in cli.main.commands:
         assert len(gccost(command, "--help").stdout.splitlines()) > 5, command
     summaries = gccost("--help").stdout.partition("Commands:")[2]
     assert summaries
-    assert "..." not in summaries  # for one that is too long for its line
+    assert "..." not in summaries  # click shortens a summary that is too long

@@ -1,4 +1,4 @@
-"""A campaign on many machines: each gets a complete run, and none that lies is measured."""
+"""A campaign gives every machine a complete run and refuses inconsistent workers."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from gccost.measuring.runs import Run, all_runs
 from gccost.studies import STUDIES
 
 SMALL = replace(STUDIES["lemire"], cases=STUDIES["lemire"].cases[:3])
-# Starts the sampler without installed packages, on a machine with the host name, boot and
-# CPUs that stand in files of the worker's folder.
+# Starts the sampler without installed packages. The machine's host name, boot ID and CPUs
+# come from files in the worker's folder.
 PYTHON = f"""#!/bin/sh
 case $1 in -c) exec {sys.executable} "$@" ;; esac
 exec {sys.executable} -sPBS -c '
@@ -62,7 +62,7 @@ if [ -e "$TMPDIR/hang" ]; then
   [ "$(wc -l < "$TMPDIR/hang")" -lt 6 ] || { : > "$TMPDIR/reached"; exec sleep 600; }
 fi
 line "$name"
-"""  # hangs at the fifth sample if it is to: its first start is the check of the pack
+"""  # hangs in the fifth sample if told to; the first start checks the pack
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def archive(machine: FakeMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def place(folder: Path, host: str = "", boot: str = "", cpus: int = 2) -> Path:
-    """A worker's folder, with what its machine says of itself."""
+    """Make a worker's folder with the description of its machine."""
     folder.mkdir(exist_ok=True)
     for name, value in (("host", host or folder.name), ("boot", boot or folder.name)):
         (folder / name).write_text(value)
@@ -99,7 +99,7 @@ def run_of(machine: str) -> Run:
 
 
 def check_complete(archive: Path, machine: str) -> None:
-    """The run holds the samples of every case and round, each of them once."""
+    """Check that the run holds every sample of every case and round exactly once."""
     run = run_of(machine)
     plan = packed.plan(fleet.read(archive.read_bytes())[0], run.manifest()["machine"], {})
     assert finished(run, plan)
@@ -108,12 +108,12 @@ def check_complete(archive: Path, machine: str) -> None:
     assert taken == {(name, n): k for n in (1, 2) for name, k in due(plan, n).items()}
 
 
-# --- A scheduler and workers as processes of their own ------------------------------------
+# --- A scheduler and workers in separate processes ----------------------------------------
 
 
 @dataclass
 class Cluster:
-    """A scheduler on loopback, and workers that have no gccost."""
+    """A scheduler on loopback, and workers without gccost installed."""
 
     folder: Path
     stack: ExitStack = field(default_factory=ExitStack)
@@ -171,7 +171,7 @@ def campaign(cluster: Cluster, archive: Path, *more: str) -> Any:
     return CliRunner().invoke(cli.main, given)
 
 
-def test_a_killed_worker_costs_the_sample_it_was_at(cluster: Cluster, archive: Path) -> None:
+def test_a_killed_worker_loses_only_its_current_sample(cluster: Cluster, archive: Path) -> None:
     cluster.schedule()
     names = ("node1", "node2", "node3")
     workers = {name: cluster.work(name, hangs=name == "node2") for name in names}
@@ -184,7 +184,7 @@ def test_a_killed_worker_costs_the_sample_it_was_at(cluster: Cluster, archive: P
         workers["node2"].kill()
         assert hung
         _, orphans = psutil.wait_procs(hung, timeout=20)
-        assert not orphans  # no sample goes on without its worker
+        assert not orphans  # no sample outlives its worker
         cluster.work("node2")
         return kept
 
@@ -199,7 +199,7 @@ def test_a_killed_worker_costs_the_sample_it_was_at(cluster: Cluster, archive: P
         assert f"node{machine[-1]} is measured. To add it: gccost add" in done.output
 
 
-def test_a_campaign_resumes_after_its_scheduler_went_away(
+def test_a_campaign_resumes_after_its_scheduler_is_killed(
     cluster: Cluster, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduler = cluster.schedule()
@@ -229,11 +229,11 @@ def test_a_campaign_resumes_after_its_scheduler_went_away(
     assert copy.holds("lemire")
 
 
-def test_a_campaign_over_tls(cluster: Cluster, archive: Path, tmp_path: Path) -> None:
+def test_a_campaign_runs_over_tls(cluster: Cluster, archive: Path, tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
     if not shutil.which(made[0]):
-        pytest.skip("openssl is not here")
+        pytest.skip("openssl is missing")
     subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
     files = {"ca-file": certificate, "cert": certificate, "key": key}
     cluster.tls = tuple(f"--tls-{name}={path}" for name, path in files.items())
@@ -245,7 +245,7 @@ def test_a_campaign_over_tls(cluster: Cluster, archive: Path, tmp_path: Path) ->
     check_complete(archive, "node1")
 
 
-# --- What does not fit, with workers in this process --------------------------------------
+# --- Inconsistent workers, in this process ------------------------------------------------
 
 HERE = threading.local()
 
@@ -286,7 +286,7 @@ class Local:
 
 
 def measured(archive: Path, *folders: Path, **more: Any) -> tuple[set[str], str]:
-    """The names of the finished machines, and what was said."""
+    """The names of the finished machines, and the messages."""
     said: list[str] = []
     client: Any = Local(folders, **more)
     with pytest.MonkeyPatch.context() as patch:
@@ -315,7 +315,7 @@ def later(change: Callable[[], object]) -> Callable[[Any], None]:
         ({"host": "../../elsewhere"}, "the machine's name cannot name a folder"),
     ],
 )
-def test_a_worker_that_lies_about_its_machine_is_refused(
+def test_a_worker_with_a_duplicate_or_invalid_machine_is_refused(
     archive: Path, tmp_path: Path, second: dict[str, str], why: str
 ) -> None:
     places = place(tmp_path / "node1"), place(tmp_path / "node2", **second)
@@ -333,7 +333,7 @@ def test_a_worker_that_lies_about_its_machine_is_refused(
         ("boot", "another", "the worker answers for another machine now"),
     ],
 )
-def test_a_machine_that_changes_is_refused_until_it_changes_back(
+def test_a_changed_machine_is_refused_until_it_is_restored(
     archive: Path, tmp_path: Path, file: str, value: str, why: str
 ) -> None:
     node = place(tmp_path / "node1")
@@ -348,7 +348,7 @@ def test_a_machine_that_changes_is_refused_until_it_changes_back(
     check_complete(archive, "node1")
 
 
-def test_a_program_that_is_changed_meanwhile_is_refused(archive: Path, tmp_path: Path) -> None:
+def test_a_program_changed_during_a_campaign_is_refused(archive: Path, tmp_path: Path) -> None:
     node = place(tmp_path / "node1")
 
     def spoil() -> None:
@@ -360,7 +360,7 @@ def test_a_program_that_is_changed_meanwhile_is_refused(archive: Path, tmp_path:
     assert "the program is damaged: its hash differs" in said
 
 
-def test_a_sample_of_another_case_is_a_failure(archive: Path, tmp_path: Path) -> None:
+def test_a_sample_of_the_wrong_case_is_a_failure(archive: Path, tmp_path: Path) -> None:
     def change(answer: dict[str, Any]) -> dict[str, Any]:
         return answer | {"line": answer.get("line", "").replace("AllocateFree/", "Allocated/")}
 
@@ -371,7 +371,7 @@ def test_a_sample_of_another_case_is_a_failure(archive: Path, tmp_path: Path) ->
     assert all("not of this case" in said for each in failed.values() for said in each)
 
 
-def test_an_answer_without_sense_concerns_its_machine_only(archive: Path, tmp_path: Path) -> None:
+def test_a_malformed_answer_affects_only_its_machine(archive: Path, tmp_path: Path) -> None:
     def change(answer: dict[str, Any]) -> dict[str, Any]:
         return {} if answer.get("host") == "node1" else answer
 
@@ -382,7 +382,7 @@ def test_an_answer_without_sense_concerns_its_machine_only(archive: Path, tmp_pa
     assert "its answer cannot be understood" in said
 
 
-def test_a_case_that_ends_its_worker_is_skipped(archive: Path, tmp_path: Path) -> None:
+def test_a_case_that_kills_its_worker_is_skipped(archive: Path, tmp_path: Path) -> None:
     def die(request: Any) -> None:
         if request and "AllocateFree" in request["case"]:
             raise CancelledError
@@ -397,7 +397,9 @@ def test_a_case_that_ends_its_worker_is_skipped(archive: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("benches", [0, 2])
-def test_a_worker_offers_one_bench(archive: Path, tmp_path: Path, benches: float) -> None:
+def test_a_worker_must_offer_exactly_one_bench(
+    archive: Path, tmp_path: Path, benches: float
+) -> None:
     done, said = measured(archive, place(tmp_path / "node1"), benches=benches)
     assert not done
     assert f"it offers {benches} of the resource bench" in said
@@ -442,12 +444,14 @@ def archived(name: str, text: bytes) -> bytes:
         (archived("pack.json", b'{"format": 1}'), "the pack has format 1"),
     ],
 )
-def test_what_is_no_pack_is_refused(archive: bytes, why: str) -> None:
+def test_an_archive_that_is_not_a_pack_is_refused(archive: bytes, why: str) -> None:
     with pytest.raises(GccostError, match=why):
         fleet.read(archive)
 
 
-def test_a_missing_scheduler_is_named(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_scheduler_is_reported(
+    archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fleet, "CONNECT_SECONDS", 0.2)
     address = "tcp://127.0.0.1:9"
     with pytest.raises(GccostError, match=f"{address}: the scheduler cannot be reached") as found:

@@ -9,7 +9,7 @@ import pytest
 from gccost import paths
 from gccost.measuring import gctrace
 
-# As these releases printed them.
+# Lines that these releases printed.
 GO_1_9 = (
     "gc 1 @0.021s 0%: 0.15+0.37+0.25 ms clock, 3.0+0.19/0.39/0.60+5.0 ms cpu, "
     "4->4->0 MB, 5 MB goal, 48 P"
@@ -52,7 +52,7 @@ SCAVENGER = (
     ],
     ids=["1.9", "1.16", "1.20", "1.27"],
 )
-def test_a_line_of_every_form_is_read(line, number, at, percent, sizes, goal) -> None:
+def test_lines_of_every_release_are_parsed(line, number, at, percent, sizes, goal) -> None:
     trace = gctrace.parse(line + "\n")
     (cycle,) = trace.cycles
     assert (cycle.number, cycle.at, cycle.percent) == (number, at, percent)
@@ -61,14 +61,14 @@ def test_a_line_of_every_form_is_read(line, number, at, percent, sizes, goal) ->
     assert trace.foreign == ()
 
 
-def test_the_clocks_are_distinguished() -> None:
+def test_cpu_time_excludes_idle_marking() -> None:
     (cycle,) = gctrace.parse(GO_1_9).cycles
     assert cycle.cpu == (3.0, 0.19, 0.39, 0.60, 5.0)
     assert cycle.cpu_ms == pytest.approx(3.0 + 0.19 + 0.39 + 5.0)
 
 
 @pytest.mark.parametrize("line", [OFF_1_10, OFF_1_27], ids=["1.10", "1.27"])
-def test_with_the_gc_off_a_forced_cycle_has_no_goal(line: str) -> None:
+def test_a_forced_cycle_with_the_gc_off_has_no_goal(line: str) -> None:
     trace = gctrace.parse(line)
     assert trace.cycles[0].forced
     assert math.isinf(trace.cycles[0].goal_mb)
@@ -83,17 +83,17 @@ def test_scavenger_lines_are_skipped() -> None:
 
 
 @pytest.mark.parametrize("line", [GO_1_9, GO_1_27, OFF_1_27], ids=["1.9", "1.27", "off"])
-def test_a_line_cut_short_anywhere_is_never_a_wrong_cycle(line: str) -> None:
+def test_a_truncated_line_never_gives_a_wrong_cycle(line: str) -> None:
     (whole,) = gctrace.parse(line).cycles
     for end in range(len("gc 1 @0"), len(line) - 1):
         trace = gctrace.parse(f"{GO_1_16}\n{line[:end]}")
         assert trace.cycles[0].number == 12
-        for cycle in trace.cycles[1:]:  # what is lost may be "(forced)" and a digit of the Ps
+        for cycle in trace.cycles[1:]:  # only "(forced)" and digits of the Ps may be lost
             assert (cycle.number, cycle.goal_mb) == (whole.number, whole.goal_mb)
             assert " P" in line[:end]
 
 
-def test_foreign_lines_are_kept_and_break_nothing() -> None:
+def test_foreign_lines_are_separated_from_cycles() -> None:
     text = "\n".join(
         [
             "listening on 127.0.0.1",
@@ -122,11 +122,11 @@ def test_the_metrics_omit_forced_cycles() -> None:
     assert found["gctrace-cpu-ns"] == pytest.approx(1e6 * cpu)
 
 
-def test_nothing_at_all_is_no_trace() -> None:
+def test_empty_output_has_no_cycles() -> None:
     assert gctrace.metrics(gctrace.parse("")) == {"gctrace-cycles": 0.0}
 
 
-def test_the_documents_own_lines_go_through_the_same_parser() -> None:
+def test_the_published_gctrace_is_parsed() -> None:
     text = (paths.PUBLISHED / "cloudflare-gctrace.txt").read_text()
     trace = gctrace.parse(text)
     assert trace.foreign == ()

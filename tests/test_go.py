@@ -14,7 +14,7 @@ from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, TODAY_GO
 releases = pytest.mark.parametrize("version", [DOCUMENT_GO, CLEANUP_GO, TODAY_GO])
 
 
-SLAB = paths.GOSRC / "slab"  # a module of its own
+SLAB = paths.GOSRC / "slab"  # a separate module
 
 
 def go(version: str, *arguments: str, program: str = "go", folder: Path = paths.GOSRC) -> str:
@@ -31,7 +31,7 @@ def go(version: str, *arguments: str, program: str = "go", folder: Path = paths.
     return done.stdout
 
 
-def test_every_file_is_formatted() -> None:
+def test_every_go_file_is_formatted() -> None:
     assert go(TODAY_GO, "-l", ".", program="gofmt") == ""
 
 
@@ -41,27 +41,27 @@ def test_vet_finds_nothing(version: str) -> None:
     go(version, "vet", "./...", folder=SLAB)
 
 
-def test_programs_with_libraries() -> None:
+def test_programs_with_libraries_pass_vet_and_tests() -> None:
     folder = paths.GOSRC / "libraries"
     builds.fetch_modules(["libraries/sqlite"])
     go(TODAY_GO, "vet", "./...", folder=folder)
     print(go(TODAY_GO, "test", "-trimpath", "./...", folder=folder))
 
 
-# The place of objects depends on when the collector runs, and so on the machine's load.
+# Where objects are placed depends on when the collector runs, and so on the machine's load.
 STRIDES = "^TestStrides$"
 
 
 @releases
 def test_go_tests_pass(version: str) -> None:
-    # The stress of the runtime is run by scripts/runtime-tests, for longer.
+    # scripts/runtime-tests runs the runtime's stress test, for longer.
     print(go(version, "test", "-skip", f"{STRIDES}|^TestPromises$", "./..."))
     print(go(version, "test", "./...", folder=SLAB))
 
 
 @releases
-def test_an_object_is_next_to_the_next_handle_or_its_dummy(version: str) -> None:
-    """One run of four must show it: in each other the collector came at the wrong time."""
+def test_objects_are_allocated_at_the_expected_stride(version: str) -> None:
+    """One of four attempts must pass: the collector may run at the wrong time."""
     failures = []
     for _ in range(4):
         try:
@@ -75,8 +75,8 @@ def test_an_object_is_next_to_the_next_handle_or_its_dummy(version: str) -> None
 
 def test_slab_is_race_free() -> None:
     print(go(TODAY_GO, "test", "-race", "-short", "./...", folder=SLAB))
-    # The race detector makes sync.Pool forget at random, so slabs are left half empty there:
-    # how many blocks are made and held is counted without it.
+    # Under the race detector, sync.Pool drops items at random and leaves slabs half empty, so
+    # the tests that count blocks run without it.
     print(go(TODAY_GO, "test", "-race", "-skip=^Test(Conservation|Looks)$", "./remedies"))
 
 
@@ -90,7 +90,7 @@ def test_a_plain_go_test_bench_prints_every_metric(version: str) -> None:
             assert f" {unit}" in line
 
 
-def test_a_size_that_the_runtime_batches_is_refused() -> None:
+def test_sizes_of_the_tiny_allocator_are_refused() -> None:
     benchmark = ("test", "-run=^$", "-bench=FinalizeBytes", "-benchtime=100x", "-v", "./objects")
     said = go(TODAY_GO, *benchmark)
     for size in (8, 16):
@@ -99,7 +99,7 @@ def test_a_size_that_the_runtime_batches_is_refused() -> None:
 
 
 @pytest.mark.parametrize("version", [DOCUMENT_GO, TODAY_GO])
-def test_each_layout_gives_another_binary(version: str, tmp_path) -> None:
+def test_the_layout_determines_the_binary(version: str, tmp_path) -> None:
     toolchain, compiler = toolchains.fetch(version), toolchains.c_compiler()
     built = []
     for i, layout in enumerate((7, 7, 8)):

@@ -1,4 +1,4 @@
-"""The Go kernel: built from pinned sources, and it runs every Go notebook."""
+"""The Go kernel is built from pinned sources and runs every Go notebook."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = [path.stem for path in NOTEBOOKS]
 
 @pytest.fixture(scope="session")
 def kernel() -> Path:
-    """The kernel's folder; it is built if it is not there."""
+    """The kernel's folder; the kernel is built if missing."""
     try:
         return gokernel.make(print)
     except MissingTool as error:
@@ -49,7 +49,7 @@ def read(path: Path) -> NotebookNode:
 # --- the kernel -----------------------------------------------------------------------
 
 
-def test_it_is_registered_in_this_environment_with_the_go_that_built_it(kernel: Path) -> None:
+def test_the_kernel_is_registered_with_the_go_that_built_it(kernel: Path) -> None:
     spec = gokernel.find()
     assert spec is not None
     assert Path(spec.resource_dir) == kernel
@@ -61,14 +61,14 @@ def test_it_is_registered_in_this_environment_with_the_go_that_built_it(kernel: 
     assert f"go{TODAY_GO}".encode() in (kernel / gokernel.NAME).read_bytes()
 
 
-def test_it_is_not_built_twice(kernel: Path) -> None:
+def test_the_kernel_is_not_built_twice(kernel: Path) -> None:
     before = (kernel / gokernel.NAME).stat().st_mtime_ns
     said: list[str] = []
     assert gokernel.make(said.append) == kernel
     assert (said, (kernel / gokernel.NAME).stat().st_mtime_ns) == ([], before)
 
 
-def test_another_source_asks_for_another_build(kernel: Path, monkeypatch, tmp_path: Path) -> None:
+def test_changed_sources_require_a_rebuild(kernel: Path, monkeypatch, tmp_path: Path) -> None:
     for name in ("go.mod", "go.sum"):
         (tmp_path / name).write_bytes((gokernel.MODULE / name).read_bytes() + b"\n// other\n")
     monkeypatch.setattr(gokernel, "MODULE", tmp_path)
@@ -79,12 +79,12 @@ def test_another_source_asks_for_another_build(kernel: Path, monkeypatch, tmp_pa
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
-def test_it_runs_with_the_committed_metadata(kernel: Path, made: Made, notebook: Path) -> None:
+def test_every_notebook_runs_without_errors(kernel: Path, made: Made, notebook: Path) -> None:
     ran = read(made.report / "notebooks" / notebook.name)
     for cell in ran.cells:
         kinds = [output.output_type for output in cell.get("outputs", [])]
         assert "error" not in kinds
-        # An import that failed may do so in silence, and then nothing else is said.
+        # A failed import may cause no error, only a message on stderr.
         assert not [output for output in cell.get("outputs", []) if output.get("name") == "stderr"]
     committed = read(notebook)
     assert ran.metadata.gccost.sources == committed.metadata.gccost.sources
@@ -94,7 +94,7 @@ def test_it_runs_with_the_committed_metadata(kernel: Path, made: Made, notebook:
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
-def test_its_committed_output_is_of_these_cells_and_programs(notebook: Path) -> None:
+def test_the_committed_output_is_up_to_date(notebook: Path) -> None:
     _, stale = gokernel.stored(read(notebook))
     assert stale == "", f"{notebook.name}: run make live"
 
@@ -112,7 +112,7 @@ def test_a_cell_that_panics_shows_why(kernel: Path, tmp_path: Path) -> None:
         execute(notebook, tmp_path / "ran.ipynb")
 
 
-def test_without_the_kernel_one_line_says_how_to_get_it(tmp_path: Path, monkeypatch) -> None:
+def test_a_missing_kernel_is_reported_with_the_fix(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(gokernel, "find", lambda: None)
     notebook = written_in_go(tmp_path / "go-x.ipynb", "1")
     with pytest.raises(MissingTool, match=r"the Go kernel: is not built.*make kernel"):
@@ -122,13 +122,13 @@ def test_without_the_kernel_one_line_says_how_to_get_it(tmp_path: Path, monkeypa
 # --- replay and the report ------------------------------------------------------------
 
 
-def test_a_replay_keeps_what_is_committed(tmp_path: Path) -> None:
+def test_a_replay_does_not_change_the_notebooks(tmp_path: Path) -> None:
     before = [path.read_bytes() for path in NOTEBOOKS]
     assert cli._execute(NOTEBOOKS, paths.NOTEBOOKS, Settings("replay")) == NOTEBOOKS
     assert [path.read_bytes() for path in NOTEBOOKS] == before
 
 
-def test_a_report_without_the_kernel_shows_what_is_committed(tmp_path: Path, monkeypatch) -> None:
+def test_a_report_without_the_kernel_shows_committed_notebooks(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(gokernel, "find", lambda: None)
     shown = cli._execute(NOTEBOOKS, tmp_path / "notebooks", Settings("measure"))
     assert [path.read_bytes() for path in shown] == [path.read_bytes() for path in NOTEBOOKS]
@@ -147,14 +147,14 @@ def test_the_page_highlights_go_and_says_when_it_ran(notebook: Path, tmp_path: P
     assert "This output is stale" not in html
 
 
-def test_a_page_whose_programs_have_changed_since_says_so(tmp_path: Path) -> None:
+def test_a_page_with_changed_cells_says_its_output_is_stale(tmp_path: Path) -> None:
     node = read(NOTEBOOKS[0])
     node.cells[-2].source += "\n// changed"
     nbformat.write(node, tmp_path / NOTEBOOKS[0].name)
     assert "This output is stale" in page(tmp_path / NOTEBOOKS[0].name, tmp_path / "out")
 
 
-def test_a_changed_program_makes_the_notebooks_that_name_it_stale(monkeypatch) -> None:
+def test_a_changed_program_makes_its_notebook_stale(monkeypatch) -> None:
     node = read(NOTEBOOKS[0])
     hashed: list[list[str]] = []
     monkeypatch.setattr(gokernel.builds, "source_hash", lambda p: hashed.append(p) or "other")

@@ -33,7 +33,7 @@ from gccost.measuring import (
 )
 from gccost.processes import ProcessGroup
 
-# Stops in the middle of writing a result, as a kill may do.
+# Stops in the middle of writing a result, where a kill leaves half a line.
 HALF_A_LINE = """
 import os, sys, time
 from pathlib import Path
@@ -67,7 +67,7 @@ def test_measuring_resumes_after_a_signal(
     if phase == "a write":
         started = tools.start(str(tools.folder / "reached"), program=HALF_A_LINE)
     else:
-        # Three builds are the first ones; a sample in the middle is the 20th.
+        # Builds 1 to 3 precede the samples; the 20th sample is in the middle.
         number = {"first builds": 1, "building": 4, "a sample": 20}[phase]
         tools.from_the(number, of="sample" if phase == "a sample" else "build")
         started = tools.start("measure")
@@ -117,7 +117,7 @@ def test_a_second_ctrl_c_changes_nothing(tools: FakeTools) -> None:
     assert_no_process_stays(tools)
 
 
-def test_ctrl_c_while_it_loads_ends_it_silently(tools: FakeTools) -> None:
+def test_ctrl_c_during_startup_prints_no_traceback(tools: FakeTools) -> None:
     started = tools.start("measure")
     time.sleep(0.2)
     code, said = tools.stop(started, signal.SIGINT)
@@ -138,9 +138,7 @@ cli.main(["report"])
 
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
-def test_a_report_that_a_signal_ends_leaves_no_process(
-    tools: FakeTools, sent: signal.Signals
-) -> None:
+def test_an_interrupted_report_leaves_no_process(tools: FakeTools, sent: signal.Signals) -> None:
     source = f"from gccost import processes\nprocesses.run(['sh', '-c', {tools.here(AT_WORK)!r}])"
     notebook = write(tools.folder / "01-lemire.ipynb", [code(source, "long")])
     started = tools.start(str(notebook), program=ONE_NOTEBOOK)
@@ -152,7 +150,7 @@ def test_a_report_that_a_signal_ends_leaves_no_process(
         assert said.splitlines()[-1] == RESUME_WITH.format("report")
         assert list((tools.folder / "tmp").iterdir()) == []
     assert not any(tools.report.glob("notebooks/*"))
-    if sent == signal.SIGKILL:  # its leftovers, such as its lock, block nobody
+    if sent == signal.SIGKILL:  # leftovers, such as the lock, do not block the next report
         tools.do()
         again = tools.start(str(notebook), program=ONE_NOTEBOOK)
         tools.wait_until_at_work(again)
@@ -170,7 +168,7 @@ with _load():
 """
 
 
-def test_the_busy_process_ends_with_the_measurement(tools: FakeTools) -> None:
+def test_the_load_process_ends_with_the_measurement(tools: FakeTools) -> None:
     started = tools.start(str(tools.folder / "reached"), program=BUSY)
     tools.wait_until_at_work(started)
     assert len(tools.processes()) > 1
@@ -178,7 +176,7 @@ def test_the_busy_process_ends_with_the_measurement(tools: FakeTools) -> None:
     assert_no_process_stays(tools)
 
 
-def test_a_download_that_ctrl_c_ends_leaves_no_process(tools: FakeTools) -> None:
+def test_an_interrupted_download_leaves_no_process(tools: FakeTools) -> None:
     module = toolchains._module_version("1.20.14")
     shutil.rmtree(tools.folder / f"mod/golang.org/toolchain@{module}")
     tools.do(shell=tools.here(AT_WORK))  # what `go mod download` does here
@@ -191,7 +189,7 @@ def test_a_download_that_ctrl_c_ends_leaves_no_process(tools: FakeTools) -> None
     assert not runs.all_runs(tools.runs)
 
 
-def test_precision_that_a_signal_ends_says_how_to_resume(tools: FakeTools) -> None:
+def test_interrupted_precision_says_how_to_resume(tools: FakeTools) -> None:
     tools.from_the(1, of="sample")
     started = tools.start("precision", "--seconds=0.1")
     tools.wait_until_at_work(started)
@@ -246,7 +244,7 @@ def test_resumed_precision_keeps_samples_measured_meanwhile(machine: FakeMachine
         precision.measure(plan, after(2), seconds=0.1)
     run = campaign.measure(planned())
     unfinished = [line for line in run.samples.read_text().splitlines() if "/method=" in line][:1]
-    run.append(unfinished)  # of a measurement during which it was killed
+    run.append(unfinished)  # from a measurement that was killed
     before = run.samples.read_bytes()
     with pytest.raises(KeyboardInterrupt):
         precision.measure(plan, after(2), seconds=0.1)
@@ -256,10 +254,10 @@ def test_resumed_precision_keeps_samples_measured_meanwhile(machine: FakeMachine
     assert campaign.finished(run, planned())
 
 
-# --- two at once --------------------------------------------------------------
+# --- concurrent commands ------------------------------------------------------
 
 
-def test_a_second_report_at_once_says_so_and_leaves_the_first_alone(reported: Reported) -> None:
+def test_a_concurrent_report_fails_and_leaves_the_first_alone(reported: Reported) -> None:
     tools, second = reported
     assert second.returncode == 1
     assert second.stderr.startswith("gccost: ")
@@ -268,7 +266,7 @@ def test_a_second_report_at_once_says_so_and_leaves_the_first_alone(reported: Re
     assert (tools.report / "index.html").read_text().rstrip().endswith("</html>")
 
 
-def test_a_report_and_its_pages_written_anew_open_in_the_browser(reported: Reported) -> None:
+def test_report_and_html_open_the_browser_on_request(reported: Reported) -> None:
     tools, _ = reported
     opened = tools.folder / "opened"
     page = (tools.report / "index.html").as_uri()
@@ -277,7 +275,7 @@ def test_a_report_and_its_pages_written_anew_open_in_the_browser(reported: Repor
     assert opened.read_text().split() == [page, page]
 
 
-def test_nothing_is_written_outside_the_clone_and_the_tools_caches(reported: Reported) -> None:
+def test_nothing_is_written_outside_the_clone_and_tool_caches(reported: Reported) -> None:
     tools, _ = reported
     assert list((tools.folder / "tmp").iterdir()) == []
     home = tools.folder / "home"

