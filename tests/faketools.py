@@ -183,7 +183,7 @@ class FakeTools:
         wait_for(lambda: reached.exists() or started.poll() is not None)
         if not reached.exists():
             self.end()
-            pytest.fail(f"it did not come to that: {started.communicate()}")
+            pytest.fail(f"the command ended too early: {started.communicate()}")
 
     def stop(self, started: subprocess.Popen[str], sent: signal.Signals) -> tuple[int, str]:
         """Signal its process group, as Ctrl-C does; return its exit code and stderr."""
