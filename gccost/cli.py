@@ -506,9 +506,10 @@ def _measure(settings: Settings) -> bool:
     done = run.manifest()["finished"]
     summary = done.get(limit.name) or list(done.values())[-1]
     standing = plan.questions.standing(run)
+    verdicts = f"{standing.decided} of {standing.verdicts} verdicts decided, from "
     click.echo(
-        f"{standing.decided} of {standing.verdicts} verdicts decided, from {summary['samples']} "
-        f"samples in {rounding.plain(summary['seconds'])} s, "
+        f"{verdicts if standing.verdicts else ''}{summary['samples']} samples in "
+        f"{rounding.plain(summary['seconds'])} s, "
         f"{rounding.percent(summary['share_in_loops'])} of it inside timed loops "
         f"({summary['because']}); saved in {run.name}"
     )
