@@ -569,6 +569,7 @@ def test_missing_studies_are_shown_as_not_measured(tmp_path: Path) -> None:
     assert results.first_screen().html.count('<tr role="row"><th role="rowheader"') == 5
     assert "L1" in results.ledger().html
     assert results.ledger().html.count("not measured") > 50
+    assert results.chart().title.startswith("The headline claims today: 1 holds, ")
     assert "Lemire: A finalizer" in " ".join(results.chart().alt.split())
     assert "Weimer" not in results.chart().alt
     (lemire, *others) = answers(results.rows)

@@ -126,6 +126,11 @@ def region(row: Row) -> str:
     return f"below {told[1]}" if math.isinf(low) else f"{told[0]} to {told[1]}"
 
 
+def counts(lines: Iterable[Line]) -> str:
+    """How many claims have each verdict, as in "3 hold, 1 does not hold"."""
+    return ", ".join(f"{n} {COUNTED[label][n != 1]}" for label, n in standing(lines).items())
+
+
 def first_screen(rows: Iterable[Row]) -> Markup:
     """The verdicts counted, and each document's headline claim, published, then and today."""
     documents = [each for each in by_document(rows) if not each.lines[0].latest.ours]
@@ -185,6 +190,7 @@ def _rendered(macro: str, text: str, **given: object) -> Markup:
     functions: dict[str, Callable[..., object] | object] = {
         "Picture": Picture,
         "counted": COUNTED,
+        "counts": counts,
         "estimate": tables.estimate,
         "holds": Label.HOLDS,
         "holds_if": holds_if,

@@ -32,6 +32,7 @@ from gccost.showing.plots import (
     dots,
     places,
 )
+from gccost.showing.results import counts
 from gccost.stats import Estimate, Floats
 
 # The name of each benchmark on charts and in tables.
@@ -447,11 +448,11 @@ def shared_work(name: str, benchmarks: Sequence[str]) -> NamedChart[Recording]:
 @chart("headlines", "No headline claim was measured")
 def headlines(ledger: Sequence[Row]) -> Drawing | None:
     """Each document's headline claim: published, then and today, and where it holds."""
+    chosen = [(each, line) for each in by_document(ledger) if (line := each.chosen)]
     drawn = [
         ("\n".join(textwrap.wrap(f"{document.short}: {document.words}", 30)), row)
-        for document in by_document(ledger)
-        if document.chosen
-        for row in document.chosen.rows
+        for document, line in chosen
+        for row in line.rows
         if row.estimate.samples
     ]
     points = [
@@ -467,7 +468,6 @@ def headlines(ledger: Sequence[Row]) -> Drawing | None:
         )
         for words, row in drawn
     ]
-    labels = [row.verdict.label for _, row in drawn if row.is_today]
 
     def where_it_holds(axes: Axes, _: str) -> None:
         left, right = axes.get_xlim()
@@ -478,9 +478,7 @@ def headlines(ledger: Sequence[Row]) -> Drawing | None:
 
     return dots(
         points,
-        "The headline claims today: "
-        f"{labels.count(Label.HOLDS)} hold, {labels.count(Label.FAILS)} do not, "
-        f"{labels.count(Label.UNDECIDED)} undecided",
+        f"The headline claims today: {counts(line for _, line in chosen)}",
         "times as expensive, or as slow (log scale)\n"
         "shaded: where the claim holds; hollow diamonds: as published",
         kind="A dot plot of the documents' headline claims, then and today",
