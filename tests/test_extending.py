@@ -123,7 +123,7 @@ def test_the_added_claim_is_judged(tree: Path, tools: FakeTools) -> None:
 
 def test_the_added_experiment_is_measured_and_charted(tree: Path, tools: FakeTools) -> None:
     said = run(tree, tools, "-m", "gccost", "measure", "--budget=tiny", "--only=mine")
-    assert re.match(r"0 of 0 verdicts decided, from \d+ samples", said)
+    assert re.match(r"\d+ samples in ", said)
     said = run(
         tree,
         tools,
