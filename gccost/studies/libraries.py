@@ -178,11 +178,11 @@ def shares(recording: Recording) -> Drawing | None:
         for way in _profiles(load)
         for phase, name in PHASES.items()
     )
-    most = max((p.estimate.value for p in points if p.data["phase"] == REGISTERING), default=0)
+    registering = [p.estimate.value for p in points if p.data["phase"] == REGISTERING]
     return dots(
         points,
-        "Registering and removing finalizers and cleanups takes at most "
-        f"{rounding.plain(most)} % of the CPU time of these programs",
+        "Registering and removing finalizers and cleanups takes "
+        f"{rounding.extent(registering)} % of the CPU time of these programs (estimates)",
         "share of CPU time (%)",
         kind="A dot plot of shares of CPU time",
     )

@@ -122,12 +122,13 @@ def forest(found: Sequence[Machine]) -> Drawing | None:
         line = f"{key[0]} on {first.toolchain}"
         measured = {label: row for label, row in row_by_label.items() if row.estimate.low > 0}
         for label, row in measured.items():
+            figures = " and ".join(map(rounding.times, row.estimate.shown))
             points.append(
                 Point(
                     "",
                     line,
                     row.estimate,
-                    label=f"{rounding.times(row.estimate.value)} {row.verdict}, {label}",
+                    label=f"{figures} {row.verdict}, {label}",
                     colour=VERDICT_COLOURS.get(row.verdict.label, MUTED),
                     published=[Mark(row.published)],
                     data={"claim": key[0], "go": key[1], "machine": label, "unit": "ratio"},
@@ -153,7 +154,7 @@ def forest(found: Sequence[Machine]) -> Drawing | None:
         f"same, and {counts[2]} depend on the machine"
         if len(compared(found)) > 1
         else "One machine was recorded; add others to compare them",
-        "ratio (log scale); diamond: published\n"
+        "ratio (log scale); diamond: published value or bar\n"
         "all machines: random-effects mean with its 95 % interval",
         kind="A forest plot",
         log=True,

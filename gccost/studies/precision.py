@@ -236,7 +236,7 @@ def slices(recording: Recording) -> Drawing | None:
             label_right(axes, level, f"{name} {rounding.nanoseconds(level)}", ink, va=side)
         axes.set(ylim=(0, top), title=LOADS[load], ylabel="ns per operation")
     below(figure, "slice of 1,024 operations, in order; slower slices are drawn at the top edge")
-    title = "Bursts slow a loop down: " + ", ".join(
+    title = "In one process each, bursts lift the mean above the floor: " + ", ".join(
         f"{LOADS[load]}, its mean is {rounding.nanoseconds(means[load])} "
         f"and its floor {rounding.nanoseconds(floors[load])}"
         for load in found
@@ -263,7 +263,7 @@ def drift(recording: Recording) -> Drawing | None:
     points = [
         Point(
             "",
-            "median",
+            "median of the processes" if len(samples) > 1 else "one process",
             replace(NO_ESTIMATE, value=float(samples[lap].median())),
             i * each / 1e6,
             raw=samples[lap],
@@ -275,8 +275,8 @@ def drift(recording: Recording) -> Drawing | None:
     medians = [p.estimate.value for p in points] or [math.nan]
     found = curves(
         points,
-        f"In one process the slowest lap takes {rounding.times(max(medians) / min(medians))}"
-        " the time of the fastest: the result depends on N",
+        "The laps of a long loop take "
+        f"{rounding.extent(medians, rounding.nanoseconds)} per operation",
         Axis("operations so far (millions)"),
         Axis("ns per operation in this lap", limits=(0, None)),
         kind="A line chart of the time per operation over the millions of operations so far",

@@ -16,7 +16,7 @@ type GC struct {
 	Goal   int     // heap goal of the cycle, in MiB, or 0 if there was none
 }
 
-var gcLine = regexp.MustCompile(`^gc \d+ @(\S+)s .* (\d+)->\d+->(\d+) MB, (\d+) MB goal`)
+var gcLine = regexp.MustCompile(`\bgc \d+ @(\S+)s .* (\d+)->\d+->(\d+) MB, (\d+) MB goal`)
 
 // Trace returns the GC cycles in the output of a program with GODEBUG=gctrace=1. It ignores
 // other lines.

@@ -70,7 +70,7 @@ func TestRowIsFinalizedInOneCycle(t *testing.T) {
 
 const printed = `gc 1 @0.004s 2%: 0.01+0.4+0.003 ms clock, 0.02+0.1/0.3/0.2+0.006 ms cpu, 4->4->0 MB, 5 MB goal, 2 P
 goos: linux
-gc 2 @1.25s 3%: 0.01+0.4+0.003 ms clock, 0.02+0.1/0.3/0.2+0.006 ms cpu, 40->41->6 MB, 42 MB goal, 0 MB stacks, 0 MB globals, 2 P (forced)
+BenchmarkAllocateAuto-2 gc 2 @1.25s 3%: 0.01+0.4+0.003 ms clock, 0.02+0.1/0.3/0.2+0.006 ms cpu, 40->41->6 MB, 42 MB goal, 0 MB stacks, 0 MB globals, 2 P (forced)
 gc 3 @1.5s 3%: 0.01+0.4+0.003 ms clock, 0+0/0/0+0 ms cpu, 7->7->6 MB, 17592186044415 MB goal, 2 P
 scvg: inuse: 3, idle: 59, sys: 63, released: 57, consumed: 5 (MB)
 `
