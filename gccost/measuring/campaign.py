@@ -566,7 +566,10 @@ class _Campaign:
             self.run.update(troubles=self.troubles)
 
     def _finish(self, because: str) -> None:
-        taken = self._samples()
+        # A run may have samples of studies that this plan lacks. Those of the precision
+        # study, which have a measurement's number, are summarised by themselves.
+        run = self.run.reading().samples.values()
+        taken = [sample for sample in run if "measurement" not in sample.keys]
         in_loops = sum(sample.metrics.get("ns/op", 0.0) * sample.n for sample in taken) / 1e9
         spent, name = _seconds_of(taken), self.plan.budget.name
         done = self.run.manifest()["finished"]
