@@ -242,11 +242,15 @@ def causes(recording: Recording) -> list[str]:
         )
         said.append(
             f"From Go {minor(before)} to {minor(after)} a manual free changed by "
-            f"{rounding.nanoseconds(whole)}. Its two calls into C account for "
-            f"{rounding.nanoseconds(2 * call)}, and malloc and free themselves for "
-            f"{rounding.nanoseconds(pair)}."
+            f"{rounding.nanoseconds(whole)}. Its two calls into C changed by "
+            f"{rounding.nanoseconds(2 * call)}, and malloc and free themselves by "
+            f"{_small(pair)}."
         )
     return said
+
+
+def _small(ns: float) -> str:
+    return rounding.nanoseconds(ns) if abs(ns) >= 1 else "less than 1 ns"
 
 
 def notes() -> Markup:
@@ -434,7 +438,7 @@ def ratio(recording: Recording) -> Drawing | None:
     points = _lines(recording, RATIOS)
     steps = jumps(recording, RATIOS[0])
     most = max(steps, key=lambda go: abs(math.log(steps[go].value)), default="")
-    where = f"; the largest change is {change(steps[most])} on Go {minor(most)}" if most else ""
+    where = f"; its largest change is {change(steps[most])} on Go {minor(most)}" if most else ""
     return _over_releases(
         points,
         _ends([p for p in points if p.line == RATIOS[0].name]) + where,
@@ -543,7 +547,7 @@ def signing(recording: Recording) -> Drawing | None:
     title = "Signing with many Ps"
     if low:
         title = (
-            f"With {MOST_PROCS} Ps that take turns signing keeps {rounding.percent(shares[low])} "
+            f"With {MOST_PROCS} Ps taking turns, signing keeps {rounding.percent(shares[low])} "
             f"(Go {minor(low)}) to {rounding.percent(shares[high])} (Go {minor(high)}) of the "
             "throughput of one P"
         )

@@ -251,8 +251,9 @@ def cost(recording: Recording) -> Drawing | None:
         points += sorted(found, key=lambda p: p.estimate.value)
     return dots(
         points,
-        f"On Go {TODAY_GO} slabs cost {_settled(recording, slabs('Slab'), FREE)} a manual free "
-        f"and {_settled(recording, slabs('Slab', 256), Variant('Batch'))} one in batches; "
+        f"On Go {TODAY_GO} slabs of 64 cost {_settled(recording, slabs('Slab'), FREE)} a manual "
+        f"free, slabs of 256 {_settled(recording, slabs('Slab', 256), Variant('Batch'))} one in "
+        "batches of 256; "
         f"a finalizer per object costs {_settled(recording, AUTO, FREE)}",
         "settled wall-clock time relative to the manual free (ratio, log scale)\n"
         "circle: the program closes or frees; triangle: automatic; square: one per object",
@@ -403,8 +404,10 @@ def heap(recording: Recording) -> Drawing | None:
     heaps, costs = (", ".join(each) for each in zip(*known, strict=True))
     return dots(
         points,
-        f"With {heaps} of live Go memory slabs of 64 cost {costs} a manual free, settled",
-        "wall-clock time per operation (ns, log scale); brackets: relative to manual free",
+        f"With {heaps} of live Go memory slabs of 64 cost {costs} a manual free on one C heap, "
+        "settled",
+        "wall-clock time per operation (ns, log scale)\n"
+        "brackets: relative to the manual free on one C heap",
         kind="A dot plot of the wall-clock time per operation by live heap",
         log=True,
     )
@@ -482,7 +485,7 @@ def held(recording: Recording) -> Drawing | None:
     ]
     return dots(
         points,
-        "Maximum C memory held: " + ", ".join(named),
+        "The largest C memory held, typical of a run: " + ", ".join(named),
         "C memory held (kB, log scale)",
         kind="A dot plot of the C memory held, by remedy",
         log=True,
@@ -535,7 +538,7 @@ def over_time(recording: Recording) -> Drawing | None:
     most = {name: max(p.estimate.value for p in line) for name, line in by_line(points).items()}
     return curves(
         points,
-        "C memory held over the run: at most "
+        "C memory held over one run: up to "
         + ", ".join(
             f"{rounding.plain(most[each])} MB ({each})"
             for each in map(name, (slabs("Slab"), *ONE_HEAP))
@@ -581,7 +584,7 @@ def releases(recording: Recording) -> Drawing | None:
         points,
         f"Slabs of 64 cost {rounding.extent(of_slab, rounding.times)} a manual free"
         + (", depending on the release" if len(of_slab) > 1 else ""),
-        "cost relative to the manual free (ratio, log scale)",
+        "cost relative to a manual free right after the allocation (ratio, log scale)",
         kind="A dot plot of ratios to the manual free, by release",
         log=True,
         reference=1,

@@ -668,8 +668,9 @@ def visits(recording: Recording) -> list[str]:
         f"GC cycles for a million operations. With {rounding.count(POOL)} handles in use, the "
         f"collector visits {rounding.plain(times)} records for each operation. A visit costs "
         f"{rounding.interval(each, 'ns')} where the objects lie next to each other, which gives "
-        f"{rounding.nanoseconds(times * each.value)} for each operation. Here the objects lie "
-        "apart; we did not measure what a visit costs then."
+        f"{rounding.nanoseconds(times * each.value)} for each operation. In the program the "
+        "objects lie apart, and we did not measure what a visit costs then. The profiles show how "
+        "long marking and sweeping really take."
     ]
 
 
