@@ -25,6 +25,7 @@ from gccost.measuring.profiles import read
 from gccost.measuring.samples import SampleFailed, run_sample
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
 from gccost.showing import widgets
+from gccost.stats import Estimate
 from gccost.studies import STUDIES, cloudflare
 from gccost.studies.cloudflare import (
     AUTOMEMLIMIT,
@@ -102,6 +103,29 @@ def test_the_sweep_matches_the_document_with_enough_cpus(
     assert cloudflare.best_gogc(many_cores, TODAY_GO) == "200"
 
 
+def test_a_setting_is_unbeaten_if_no_other_interval_lies_above_its_own() -> None:
+    def level(value: float, reach: float) -> Estimate:
+        return Estimate(value, value - reach, value + reach, 6, 6, 0.95)
+
+    # The largest estimate is not significantly above "low", but a narrower one is.
+    found = {"low": level(10, 2), "middle": level(15, 1), "largest": level(20, 9)}
+    assert cloudflare.first_unbeaten(found) == "middle"
+    assert cloudflare.first_unbeaten({}) == ""
+
+
+def test_only_settings_that_differ_significantly_are_said_to_be_faster(
+    few_cores: Recording,
+) -> None:
+    alike = few_cores.frame.copy()
+    alike.loc[alike["benchmark"].str.startswith("Serve"), cloudflare.RATE] = 1000.0
+    for recording, said in (
+        (replace(few_cores, frame=alike), "No setting's throughput differs significantly"),
+        (few_cores, "settings differs significantly from the default's"),
+    ):
+        drawing = cloudflare.pareto(recording)
+        assert said in drawing.title
+
+
 def test_no_configuration_on_the_pareto_front_is_dominated(few_cores: Recording) -> None:
     found = cloudflare.ways(few_cores)
     front = [way for way in found if way.front]
@@ -130,6 +154,22 @@ def test_plane_fit_recovers_coefficients_within_intervals() -> None:
         assert coefficient.half_width < 0.1
     assert 0.99 < fit.r2 <= 1
     assert sum(y) == pytest.approx(sum(fit.fitted))
+
+
+@pytest.mark.parametrize(("fault_ns", "terms"), [(300, 3), (0, 2), (-300, 2)])
+def test_the_cost_model_has_page_faults_only_if_they_cost(
+    fault_ns: float, terms: int, few_cores: Recording
+) -> None:
+    draw = random.Random(3)
+    frame = few_cores.frame.copy()
+    frame["gc-cycles"] = [draw.uniform(0, 0.01) * n for n in frame["n"]]
+    frame["faults"] = [draw.uniform(0, 2) * n for n in frame["n"]]
+    each = (500_000 * frame["gc-cycles"] + fault_ns * frame["faults"]) / frame["n"]
+    frame["cpu-ns/op"] = 20_000 + each + [draw.gauss(0, 50) for _ in each]
+    variants = cloudflare.MODELLED["signing on Ps that take turns"]
+    fit = cloudflare.cost_model(replace(few_cores, frame=frame), TODAY_GO, variants)
+    assert fit is not None
+    assert len(fit.coefficients) == terms
 
 
 @pytest.mark.parametrize(

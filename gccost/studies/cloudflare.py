@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -265,9 +266,9 @@ def best_gogc(recording: Recording, go: str) -> str:
 
 
 def first_unbeaten(levels: Mapping[str, Estimate]) -> str:
-    """The name of the first level that the largest does not significantly exceed, or ""."""
-    largest = max(levels.values(), key=lambda e: e.value, default=None)
-    return next((name for name, e in levels.items() if largest and e.high >= largest.low), "")
+    """The name of the first level that no other significantly exceeds, or ""."""
+    most = max((e.low for e in levels.values()), default=0.0)
+    return next((name for name, e in levels.items() if e.high >= most), "")
 
 
 def profiled_variants(recording: Recording) -> list[Variant]:
@@ -458,9 +459,15 @@ def modelled(recording: Recording, go: str, variants: Iterable[Variant]) -> pd.D
 
 
 def cost_model(recording: Recording, go: str, variants: Iterable[Variant]) -> Plane | None:
-    """Fit cpu/op = a + c·GC/op + f·faults/op to the samples, in ns; None if too few."""
+    """Fit cpu/op = a + c·GC/op + f·faults/op to the samples, in ns; None if too few.
+
+    It is fitted without page faults, and has no f, if f is not significantly above zero.
+    """
     found = modelled(recording, go, variants)
-    return plane([found["cycles"], found["faults"]], found["cpu"])
+    fit = plane([found["cycles"], found["faults"]], found["cpu"])
+    if fit is None or fit.coefficients[-1].low > 0:
+        return fit
+    return plane([found["cycles"]], found["cpu"])
 
 
 # --- Scaling with cores ------------------------------------------------------------------
@@ -603,7 +610,7 @@ def scaling(recording: Recording) -> Drawing | None:
 
     return curves(
         points,
-        _scaling_title(points, cpus) if points else "",
+        _scaling_title(recording, points) if points else "",
         Axis(
             f"goroutines; line: this machine's {cpus} CPUs\n"
             "hollow diamonds: as published on 24 cores, at GOGC=100",
@@ -619,18 +626,25 @@ def scaling(recording: Recording) -> Drawing | None:
     )
 
 
-def _scaling_title(points: Sequence[Point], cpus: int) -> str:
+def _scaling_title(recording: Recording, points: Sequence[Point]) -> str:
     """The gain of each release from more goroutines, at the first GOGC that was measured."""
     setting, said = points[0].line, []
     at_one_gogc = [p for p in points if p.line == setting]
     for line in by_panel(at_one_gogc).values():
         first, last, peak = line[0], line[-1], max(line, key=lambda p: p.estimate.value)
-        end, most = (rounding.times(p.estimate.value / first.estimate.value) for p in (last, peak))
-        more = "" if peak in (first, last) else f", with a peak of {most} at {peak.x:.0f}"
-        said.append(f"Go {first.data['go']} {end}{more}")
+        go = str(first.data["go"])
+        one, *others = (signing(int(p.x), setting[len("GOGC=") :]) for p in (first, last, peak))
+        end, most = (
+            rounding.interval(recording.estimate(Ratio(many, one, "op/s"), go), "ratio")
+            for many in others
+        )
+        peaks = all(peak.estimate.low > p.estimate.high for p in (first, last))
+        said.append(
+            f"Go {go} {end}" + (f", with a peak of {most} at {peak.x:.0f}" if peaks else "")
+        )
     return (
         f"Throughput of {max(p.x for p in at_one_gogc):.0f} goroutines over that of one, on "
-        f"{cpus} CPUs at {setting}: " + "; ".join(said)
+        f"{recording.cpus} CPUs at {setting}: " + "; ".join(said)
     )
 
 
@@ -658,7 +672,8 @@ def sweep(recording: Recording) -> Drawing | None:
     figures = published_sweep().items() if own else ()
     found = points and curves(
         points + one_p,
-        "Throughput relative to GOGC=100: " + "; ".join(map(_gained, by_panel(points).values())),
+        "Throughput relative to GOGC=100: "
+        + "; ".join(_gained(recording, of) for of in by_panel(points).values()),
         Axis(f"GOGC (log); {words.partition(', ')[2]}", "log", _GOGC_TICKS, (85, 36_000)),
         _from_zero(words.partition(",")[0]),
         kind=f"A line chart of {words}, over GOGC ({_OFF:,} stands for off)",
@@ -670,13 +685,20 @@ def sweep(recording: Recording) -> Drawing | None:
     return replace(found, data=found.data.replace({"gogc": {_OFF: "off"}}))
 
 
-def _gained(swept: Sequence[Point]) -> str:
+def _gained(recording: Recording, swept: Sequence[Point]) -> str:
     """A release's gain from a larger GOGC, and from turning the GC off."""
-    over = {p.x: rounding.times(p.estimate.value / swept[0].estimate.value) for p in swept}
+    variant, metric, _ = sweep_variant(recording)
+    go, least = str(swept[0].data["go"]), variant(f"{swept[0].x:.0f}")
+
+    def over(setting: str) -> str:
+        return rounding.interval(
+            recording.estimate(Ratio(variant(setting), least, metric), go), "ratio"
+        )
+
     best = max(swept, key=lambda p: (p.x != _OFF, p.estimate.value))
-    said = [f"Go {best.data['go']} up to {over[best.x]} (GOGC={best.x:.0f})"]
-    if _OFF in over:  # no-break spaces keep it on one line of the title
-        said.append(f"{over[_OFF]} with the GC off".replace(" ", "\u00a0"))
+    said = [f"Go {go} up to {over(f'{best.x:.0f}')} at GOGC={best.x:.0f}"]
+    if any(p.x == _OFF for p in swept):
+        said.append(f"{over('off')} with the GC off")
     return ", ".join(said)
 
 
@@ -695,8 +717,8 @@ def grid(recording: Recording) -> Drawing | None:
     }
     return curves(
         points,
-        f"Smallest setting that no other significantly outperforms, with {MOST_PROCS} Ps: "
-        + ", ".join(f"{setting} on Go {go}" for go, setting in best.items()),
+        "Of these settings, the smallest that no other significantly outperforms, with "
+        f"{MOST_PROCS} Ps: " + ", ".join(f"{setting} on Go {go}" for go, setting in best.items()),
         Axis("Ps that take turns on one CPU", ticks=GRID_PROCS, limits=(0, MOST_PROCS + 2)),
         _from_zero("signatures per CPU second"),
         kind="Line charts of signatures per CPU second over the Ps, a line per GOGC",
@@ -772,6 +794,10 @@ def _mechanism_title(recording: Recording, rates: Iterable[Sequence[Point]]) -> 
 # --- gctrace ---------------------------------------------------------------------------
 
 
+def _whole_ms(x: float) -> str:
+    return f"{x:.0f}" if x > 0.5 else "under 1"
+
+
 def _no_trace(recording: Recording) -> str:
     return "No gctrace with cycles was recorded" + _left_out(recording, traces(recording)[1])
 
@@ -789,7 +815,7 @@ def trace(recording: Recording) -> Drawing | None:
             variant,
             replace(NO_ESTIMATE, value=middle),
             raw=between(found[variant]),
-            label=f"{rounding.plain(middle)} ms; {start}→{live} MB, goal {goal:.0f}",
+            label=f"{_whole_ms(middle)} ms; {start}→{live} MB, goal {goal:.0f}",
             colour={"as published": PURPLE}.get(
                 variant, BLUE if variant.endswith(" P") else ORANGE
             ),
@@ -798,8 +824,9 @@ def trace(recording: Recording) -> Drawing | None:
     ]
     drawing = ours and dots(
         points,
-        f"A cycle every {rounding.plain(first)} ms as published, every {rounding.extent(ours)} ms "
-        f"here, with at most {data['live_mb'].max()} MB live after it",
+        f"A cycle every {_whole_ms(first)} ms as published, every "
+        f"{rounding.extent(ours, _whole_ms)} ms here, with at most {data['live_mb'].max()} MB "
+        "live after it",
         "time from one GC cycle to the next (ms, log; rounded to 1 ms), GOGC=100;\n"
         "right: the median, and the heap at a cycle's start and its live heap at the end"
         + "".join(f"\n{line}" for line in textwrap.wrap(left_out[2:], 90)),
@@ -819,6 +846,9 @@ def _left_out(recording: Recording, unread: Sequence[GccostError]) -> str:
 
 
 # --- The GC's share ----------------------------------------------------------------------
+
+
+_PER_STACK = 10_000_000  # ns of CPU time between two stacks of a Go profile
 
 
 @chart("cloudflare-profile", "Signing was not profiled")
@@ -843,16 +873,27 @@ def profile(recording: Recording) -> Drawing | None:
             gogc=variant.gogc,
         )
     ]
-    found = {(p.data["go"], p.data["gogc"]): p.label for p in points if p.line == whole}
+    found = {
+        (p.data["go"], p.data["gogc"]): rounding.interval(p.estimate, "number")
+        for p in points
+        if p.line == whole
+    }
+    stacks = [
+        each.total / _PER_STACK
+        for go in recording.releases
+        for variant in variants
+        for each in recording.profiles(variant, go).values()
+    ]
     return dots(
         points,
-        "Share of the GC and its locks in the CPU profile at GOGC="
+        "Share (%) of the GC and its locks in the CPU profile at GOGC="
         + f"{' and '.join(variant.gogc for variant in variants)}: "
         + "; ".join(
             f"{' and '.join(found.get((go, variant.gogc), '–') for variant in variants)} on Go {go}"
             for go in dict.fromkeys(go for go, _ in found)
         ),
-        "share of the CPU profile (%); shares overlap\n"
+        f"share of the CPU profile (%), of {rounding.extent(stacks, rounding.count)} stacks each; "
+        "shares overlap\n"
         "hollow diamonds: flat shares of the functions that the document lists",
         kind="A dot plot of overlapping shares of the CPU profile",
         limits=PERCENT,
@@ -868,7 +909,7 @@ def gc_share(recording: Recording) -> Drawing | None:
             measure,
             in_percent(estimate),
             raw=[100 * v for v in raw],
-            label=rounding.percent(estimate.value),
+            label=rounding.interval(estimate, "share"),
             colour=GREEN if measure == SAVED else ORANGE,
             data={"variant": measure, "go": go, "unit": "%"},
         )
@@ -878,9 +919,10 @@ def gc_share(recording: Recording) -> Drawing | None:
     ]
     return dots(
         points,
-        f"The GC's share of the CPU time depends on the measure: with {MOST_PROCS} Ps on one CPU "
-        f"it is {rounding.extent(p.estimate.value for p in points)} %",
-        "share of the process's CPU time (%); a value over 100 is an overcount",
+        f"The GC's share with {MOST_PROCS} Ps on one CPU, by measure: "
+        f"{rounding.extent(p.estimate.value for p in points)} %",
+        "share (%) of the process's CPU time; of gctrace and GCCPUFraction, of the time of all Ps\n"
+        "a value over 100 is an overcount",
         kind="A dot plot of the GC's share by several measures",
     )
 
@@ -927,10 +969,12 @@ def pareto(recording: Recording) -> Drawing | None:
         at = zip(points, names, strict=True)
         name_points(axes, [(p.x, p.estimate.value, name, p.colour) for p, name in at])
 
+    highs = [w.rate.high for w in found]
+    highs += [recording.values(w.variant, TODAY_GO, RATE).max() for w in found]
     least, most = min(p.x for p in points), max(p.x for p in points)
     return curves(
         points,
-        _pareto_title(found),
+        _pareto_title(recording, found),
         Axis(
             "peak resident memory (MiB, log); labels: GOGC, or the target in MiB\n"
             "grey line: the Pareto front",
@@ -940,7 +984,7 @@ def pareto(recording: Recording) -> Drawing | None:
         ),
         _from_zero(
             "operations per CPU second",
-            1.1 * max(recording.values(w.variant, TODAY_GO, RATE).max() for w in found),
+            1.05 * max(filter(math.isfinite, highs)),
         ),
         kind="A scatter plot of operations per CPU second against the peak memory in MiB",
         height=13,
@@ -949,17 +993,25 @@ def pareto(recording: Recording) -> Drawing | None:
     )
 
 
-def _pareto_title(found: Sequence[Way]) -> str:
-    best = max(found, key=lambda w: w.rate.value)
-    title = (
-        f"The highest throughput, {_thousands(best.rate.value)} operations per CPU second, "
-        f"needs {rounding.mebibytes(best.memory.value)} ({way(best.variant)})"
+def _pareto_title(recording: Recording, found: Sequence[Way]) -> str:
+    over = {w.variant: Ratio(w.variant, SERVE, RATE) for w in found}
+    default = [
+        f"{rounding.interval(w.rate, 'number')} operations per CPU second with "
+        f"{rounding.mebibytes(w.memory.value)}"
+        for w in found
+        if w.variant == SERVE
+    ]
+    if not default:
+        return f"Throughput and memory of {len(found)} settings; the default was not measured"
+    differ = [w for w in found if recording.differs(over[w.variant], TODAY_GO)]
+    if not differ:
+        return f"No setting's throughput differs significantly from the default's, {default[0]}"
+    best = max(differ, key=lambda w: w.rate.value).variant
+    most = rounding.interval(recording.estimate(over[best], TODAY_GO), "ratio")
+    return (
+        f"The throughput of {len(differ)} of {len(found) - 1} settings differs significantly from "
+        f"the default's, {default[0]}; of these {way(best)} has the highest, {most}"
     )
-    for w in found:
-        if w.variant == SERVE:
-            memory = rounding.mebibytes(w.memory.value)
-            title += f"; the default reaches {_thousands(w.rate.value)} with {memory}"
-    return title
 
 
 # --- The model -----------------------------------------------------------------------------
@@ -980,13 +1032,15 @@ def model(recording: Recording) -> Drawing | None:
     figure, all_axes = canvas([5.5] * len(fits))
     for axes, (workload, go, fit) in zip(all_axes, fits, strict=True):
         panel = f"{workload}, Go {go}"
-        own, cycle, fault = fit.coefficients
+        own, cycle, *faults = fit.coefficients
         micros = rounding.interval(scaled(cycle, 1e-3), "number")
         parts = {
             "operation": (own, f"R² {rounding.plain(fit.r2)}"),
             "GC cycle": (cycle, f"{micros} µs a GC cycle"),
-            "page fault": (fault, f"{rounding.interval(fault, 'number')} ns a page fault"),
         }
+        for fault in faults:
+            ns = rounding.interval(fault, "number")
+            parts["page fault"] = fault, f"{ns} ns a page fault"
         for name, (e, label) in parts.items():
             data = {"variant": name, "go": go, "unit": "ns", "workload": workload}
             points.append(Point(panel, name, e, label=label, data=data))
@@ -1002,8 +1056,8 @@ def model(recording: Recording) -> Drawing | None:
     explained = rounding.extent(100 * fit.r2 for *_, fit in fits)
     cycles = rounding.extent(fit.coefficients[1].value / 1000 for *_, fit in fits)
     title = (
-        f"GC cycles and page faults explain {explained} % of the variance of an operation's "
-        f"CPU time; a GC cycle costs {cycles} µs"
+        f"GC cycles (and page faults, where significant) explain {explained} % of the variance "
+        f"of the CPU time; a GC cycle costs {cycles} µs"
     )
     return drawing(
         figure, title, points, "Residuals of a linear model of the CPU time per operation"

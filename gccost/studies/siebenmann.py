@@ -211,11 +211,11 @@ def _of_the_heap(recording: Recording, go: str) -> str:
 # the document's profile.
 _PROFILE: dict[str, tuple[tuple[str, ...], tuple[str, ...], list[str]]] = {
     "SetFinalizer": (SETTING, (), ["SetFinalizer"]),
-    "of it, linking in\n(addspecial)": (LINKING_IN, (), []),
+    "of it, linking in": (LINKING_IN, (), []),
     "collecting": (COLLECTING, (), ["GC"]),
-    "of it, triggered\nby allocating": (COLLECTING, ALLOCATING, ["GC triggered by allocation"]),
-    "of it, finding,\nqueueing, running": (FINALIZING, (), ["processing and running finalizers"]),
-    "locks (lock2,\nunlock2)": (LOCKING, (), ["runtime.lock2", "runtime.unlock2"]),
+    "of it, by allocating": (COLLECTING, ALLOCATING, ["GC triggered by allocation"]),
+    "of it, finalizers": (FINALIZING, (), ["processing and running finalizers"]),
+    "lock2 and unlock2": (LOCKING, (), ["runtime.lock2", "runtime.unlock2"]),
 }
 
 
@@ -425,15 +425,17 @@ def sizes(recording: Recording) -> Drawing | None:
 def _sizes_title(recording: Recording) -> str:
     told = []
     for go in recording.releases:
-        added = {ns.value: size for size, ns in finalizer_adds(recording, go).items()}
+        added = finalizer_adds(recording, go)
         if len(added) > 1:
-            most, least = (
-                f"{rounding.nanoseconds(ns)} at {added[ns]:,}" for ns in (max(added), min(added))
+            least = min(added, key=lambda size: added[size].value)
+            shown = sorted({min(added), least, max(added)})
+            told.append(
+                ", ".join(f"{rounding.interval(added[s], 'number')} at {s:,}" for s in shown)
+                + f" on Go {go}"
             )
-            told.append(f"{most} bytes (most) and {least} (least) on Go {go}")
     if not told:
         return "The cost of a finalizer over the object's size was not measured"
-    return "A finalizer adds " + "; ".join(told)
+    return "A finalizer adds, in ns by bytes: " + "; ".join(told)
 
 
 # --- A line over the objects of a span -------------------------------------------------
