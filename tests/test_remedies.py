@@ -88,7 +88,7 @@ def test_c_memory_held_is_shown_over_time(recording: Recording) -> None:
     of_slabs = chart.data[chart.data["variant"] == "slabs of 64"]
     assert list(of_slabs["seconds"]) == [0.01, 0.02, 0.03, 0.04]
     assert list(of_slabs["estimate"]) == pytest.approx([0, 0.05, 0.1, 0.15], rel=0.02)
-    assert chart.title.startswith("C memory held over the run: at most 0.15")
+    assert chart.title.startswith("C memory held over one run: up to 0.15")
 
 
 @pytest.mark.parametrize(
