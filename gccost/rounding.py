@@ -37,8 +37,8 @@ def plain(x: float, digits: int = PRINTED) -> str:
 
 
 def written(x: float) -> str:
-    """x for a CSV file: the shortest form of six significant digits; empty for NaN."""
-    return "" if math.isnan(x) else repr(rounded(x)).removesuffix(".0")
+    """x for a CSV file: the shortest form of six significant digits; empty if not finite."""
+    return repr(rounded(x)).removesuffix(".0") if math.isfinite(x) else ""
 
 
 def times(x: float) -> str:
@@ -95,15 +95,11 @@ def places(x: float) -> str:
     return whole(x) + (" place" if x == 1 else " places")
 
 
-def _counted(words: str) -> Callable[[float], str]:
-    return lambda x: f"{whole(x)} {words}"
-
-
 WHOLE: Mapping[str, Callable[[float], str]] = MappingProxyType(
     {
-        "allocations": _counted("more"),  # per operation, than another variant
-        "registrations": _counted("more"),  # per object, than another variant
-        "cycles": _counted("cycles"),
+        "allocations": lambda x: whole(x) + " more",  # per operation, than another variant
+        "registrations": lambda x: whole(x) + " more",  # per object, than another variant
+        "cycles": lambda x: whole(x) + (" cycle" if x == 1 else " cycles"),
         "blocks": blocks,
         "places": places,
     }
@@ -127,8 +123,10 @@ def value(x: float, unit: str) -> str:
 
 
 def interval(estimate: Estimate, unit: str) -> str:
-    """An estimate with its interval: "18.4× (18.1 to 18.8)"."""
+    """An estimate with its interval: "18.4× (18.1 to 18.8)"; alone if all three read the same."""
     scale = 100.0 if unit == "share" else 1.0
+    shown = value(estimate.value, unit)
+    if plain(estimate.low) == plain(estimate.value) == plain(estimate.high):
+        return shown
     end = whole if unit in WHOLE else plain
-    low, high = end(scale * estimate.low), end(scale * estimate.high)
-    return f"{value(estimate.value, unit)} ({low} to {high})"
+    return f"{shown} ({end(scale * estimate.low)} to {end(scale * estimate.high)})"

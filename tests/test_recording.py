@@ -334,6 +334,8 @@ def test_the_ledger_table_has_one_row_per_claim_and_toolchain(recording: Recordi
     assert not table.duplicated(["id", "toolchain"]).any()
     first = table.set_index("id").loc["L1"].iloc[-1]
     assert float(first["over_published"]) == pytest.approx(float(first["estimate"]) / 8.667, 1e-3)
+    unmeasured = table[table["verdict"] == "not measured"]
+    assert not unmeasured[["estimate", "low", "high"]].to_numpy(dtype=str).any()
 
 
 def test_ledger_json_describes_its_columns(recording: Recording) -> None:

@@ -41,6 +41,16 @@ def test_an_interval_is_shown_in_the_unit_of_its_value() -> None:
     assert rounding.interval(estimate, "ratio") == "0.702× (0.650 to 0.750)"
 
 
+def test_an_interval_that_reads_as_its_value_is_left_out() -> None:
+    assert rounding.interval(Estimate(1, 0.9999, 1.0001, 5, 5, 0.95), "registrations") == "1 more"
+    assert rounding.interval(Estimate(1, 1, 2, 5, 5, 0.95), "cycles") == "1 cycle (1 to 2)"
+
+
+@pytest.mark.parametrize("x", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_not_finite_is_written_as_an_empty_field(x: float) -> None:
+    assert rounding.written(x) == ""
+
+
 @given(st.floats(min_value=1e-12, max_value=1e15))
 def test_written_numbers_keep_six_digits(x: float) -> None:
     assert float(rounding.written(x)) == rounding.rounded(x)

@@ -13,6 +13,7 @@ from recordings import Change, Metrics, labels, recorded
 
 from gccost import paths
 from gccost.errors import MissingTool
+from gccost.judging import ledger
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, campaign, java, jdks, languages
@@ -335,6 +336,7 @@ def test_scaling_a_variant_changes_the_verdict(made, tmp_path: Path) -> None:
 
 def test_l5_is_judged_against_both_baselines(made, tmp_path: Path) -> None:
     assert labels(made["jmh"])["L5"] is Label.FAILS
+    assert not any(row.sized for row in ledger.rows({"jmh": made["jmh"]}, [STUDIES["jmh"]]))
     same = recorded(tmp_path, "jmh", rounds=4, change=times(10, "Removed", "Finalized"))
     assert labels(same)["L5"] is Label.HOLDS
 

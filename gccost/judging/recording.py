@@ -296,7 +296,7 @@ class Recording:
                 within = np.abs(np.log(least / floor)) <= math.log(_FLOOR_WITHIN)
                 if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
                     yield (
-                        f"{variant.benchmark} on {toolchains.title(release)} shows no floor: the "
+                        f"{variant.printed} on {toolchains.title(release)} shows no floor: the "
                         f"least times of its {len(least)} rounds lie up to "
                         f"{100 * (least.max() / least.min() - 1):.0f} % apart"
                     )

@@ -124,7 +124,7 @@ def _warnings(machine: Mapping[str, Any]) -> Iterator[str]:
     if (load := (machine.get("load") or [0.0])[0]) > 0.5 * cpus:
         yield (
             f"The machine was busy before measuring began (load {load:g} on {told}): wall-clock "
-            "times are too high and vary more."
+            "times may be too high and vary more."
         )
     if (governor := machine.get("governor")) and governor != "performance":
         yield (

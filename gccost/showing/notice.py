@@ -20,8 +20,8 @@ from gccost.showing.tables import Markup
 SHOWN_PROBLEMS = 5  # unusable lines to list; a corrupt file has many
 
 DISTURBED = (
-    "The machine was disturbed during this measurement, so ratios of the affected times are not "
-    "judged. Close other programs, or use another machine, and measure again. The reasons:"
+    "The machine was disturbed while it measured some cases, so ratios of the times of these cases "
+    "are not judged. Close other programs, or use another machine, and measure again. The reasons:"
 )
 
 
@@ -67,13 +67,14 @@ def _facts(recordings: Sequence[Recording], mode: Mode) -> Iterator[tuple[str, s
     for budget in dict.fromkeys(_finished(recording) for recording in recordings):
         if budget:
             summary = manifest["finished"][budget]
+            studies = len(summary["studies"])
+            together = f", {studies} studies together" if studies > 1 else ""
             yield (
                 "measured",
-                f"all studies together: {summary['samples']} samples in "
-                f"{rounding.plain(summary['seconds'])} s "
-                f"({rounding.percent(summary['share_in_loops'])} of it inside timed loops), "
-                f"{budget}{' budget' if budget in BUDGETS else ''}; it ended because "
-                f"{summary['because']}",
+                f"{budget}{' budget' if budget in BUDGETS else ''}{together}: "
+                f"{summary['samples']} samples in {rounding.plain(summary['seconds'])} s "
+                f"({rounding.percent(summary['share_in_loops'])} of it inside timed loops); it "
+                f"ended because {summary['because']}",
             )
 
 

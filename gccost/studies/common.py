@@ -26,7 +26,6 @@ from gccost.showing.plots import (
     Mark,
     NamedChart,
     Point,
-    by_line,
     chart,
     curves,
     dots,
@@ -422,15 +421,16 @@ def shared_work(name: str, benchmarks: Sequence[str]) -> NamedChart[Recording]:
                     data={"goroutines": None, "unit": metric},
                     colour=colour(variants[0][1]),
                 )
-        lines = by_line(p for p in points if p.panel == _CLOCKS["ns/op"]).items()
+        most = int(max((p.x for p in points), default=0))
+        changes = {
+            NAMES[one.benchmark]: change(recording, Ratio(many, one), TODAY_GO)
+            for benchmark in reversed(benchmarks)
+            for one, many in [(shared(benchmark, 1), shared(benchmark, most))]
+        }
         return curves(
             points,
-            f"Wall-clock time per object from {GOROUTINES[0]} to "
-            f"{max((p.x for p in points), default=0):.0f} goroutines on Go {TODAY_GO}: "
-            + "; ".join(
-                f"{line} {rounding.plain(each[0].estimate.value)} to {each[-1].label}"
-                for line, each in reversed(lines)
-            ),
+            f"Wall-clock time per object on {most} goroutines relative to 1 on Go {TODAY_GO}: "
+            + "; ".join(f"{line}: {changed}" for line, changed in changes.items()),
             Axis("goroutines that share the work (log)", "log2"),
             Axis("ns per object (log)", "log"),
             kind="A line chart of the time per object over the goroutines",
@@ -501,15 +501,18 @@ def control(recording: Recording) -> Chart:
         )
         for variant, go, estimate in recording.controls()
     ]
-    off = max((abs(math.log(p.estimate.value)) for p in points), default=math.nan)
     values = [v for p in points for v in (p.estimate.low, p.estimate.high, *p.raw)]
     ends = [v for v in values if math.isfinite(v)] or [1.0]
 
     @chart(f"{recording.study.name}-control", "No A/A control was measured")
     def drawn(points: list[Point]) -> Drawing | None:
+        if not points:
+            return None
+        furthest = max((p.estimate for p in points), key=lambda e: abs(math.log(e.value)))
         return dots(
             points,
-            f"Identical code measured twice differs by {rounding.percent(math.expm1(off))} at most",
+            "Identical code measured twice: the ratio furthest from 1 is "
+            + rounding.interval(furthest, "ratio"),
             "cost relative to a second measurement of the same code (ratio)",
             kind="A dot plot of the ratios of identical code",
             limits=(min(0.98, *ends) - 0.01, max(1.02, *ends) + 0.01),

@@ -228,6 +228,13 @@ def per_object(
     return values, scaled(recording.added(Ratio(variant, NOTHING, metric), on), factor)
 
 
+def net(recording: Recording, on: str, gc: str = "G1") -> Estimate:
+    """The CPU time of finalize over that of Cleaner, both net of an idle JVM."""
+    variants = jvm("Finalize", gc=gc), jvm("Cleaner", gc=gc), NOTHING
+    costs = [(variant, "cpu-s") for variant in variants]
+    return recording.combine(lambda over, under, idle: (over - idle) / (under - idle), costs, on)
+
+
 def made_none(recording: Recording, on: str) -> bool:
     """Whether the plain run used too little memory to have allocated its handles."""
     taken = recording.added(Ratio(PLAIN, NOTHING, _PEAK), on)
@@ -330,13 +337,11 @@ def _figures(column: str) -> dict[Variant, float]:
 def cost(recording: Recording) -> Drawing | None:
     """The CPU time per object of each kind of handle, on each JDK."""
     lines = _lines(_KINDS, "cpu-ns/op, net", _figures("cpu"), "cpu-s", per_object)
-    ratios = [
-        recording.estimate(Ratio(FINALIZE, CLEANER, "cpu-s"), on) for on in recording.releases
-    ]
+    ratios = (net(recording, on) for on in recording.releases)
     known = rounding.extent((e.value for e in ratios if e.samples), rounding.times)
     return dots(
         timings(recording, lines),
-        f"finalize takes {known} the CPU time of Cleaner, over the whole process",
+        f"An object with finalize takes {known} the CPU time of one with a Cleaner",
         "CPU time per object (ns), net of an idle JVM\n"
         "diamonds: as published, on OpenJDK 9, not net of an idle JVM",
         kind="A dot plot of the CPU time per object",
@@ -387,9 +392,9 @@ def memory(recording: Recording) -> Drawing | None:
     lines = _lines({NOTHING: MUTED} | _KINDS, "MiB", _figures("memory"), _PEAK, _mebibytes)
     return dots(
         timings(recording, lines, lambda mib: f"{rounding.plain(mib)} MiB"),
-        f"On {in_words(recording.newest)} a Cleaner uses "
-        f"{_ratio(recording, CLEANER, PLAIN, _PEAK)} the memory of a plain handle, finalize "
-        f"{_ratio(recording, FINALIZE, PLAIN, _PEAK)}",
+        f"On {in_words(recording.newest)} the process with Cleaners uses "
+        f"{_ratio(recording, CLEANER, PLAIN, _PEAK)} the memory of the one with plain handles, "
+        f"with finalize {_ratio(recording, FINALIZE, PLAIN, _PEAK)}",
         "peak resident memory (MiB)\ndiamonds: as published, on OpenJDK 9",
         kind="A dot plot of the peak resident memory",
     )
@@ -415,14 +420,14 @@ def removed(recording: Recording) -> Drawing | None:
         )
         for p, n in found
     ]
-    counts = [n for p, n in found if p.line == "default"]
-    heading = f"runs up to {rounding.count(max(counts, default=math.nan))} times"
-    if counts and not any(counts):
-        none = all(made_none(recording, on) for on in recording.releases)
+    counts = {str(p.data["go"]): n for p, n in found if p.line == "default"}
+    heading = f"runs up to {rounding.count(max(counts.values(), default=math.nan))} times"
+    if counts and not any(counts.values()):
+        none = all(made_none(recording, on) for on in counts)
         heading = "does not run" + (": the compiler removes all of them" if none else "")
     return dots(
         points,
-        f"During a hundred million plain handles the collector {heading}",
+        f"By default, during a hundred million plain handles the collector {heading}",
         "wall-clock time of the loop per object (ns, log scale)\n"
         "100,000,000 handles by default, 10,000,000 with escape analysis off",
         kind="A dot plot of the time per plain handle",
@@ -444,19 +449,15 @@ def collectors(recording: Recording) -> Drawing | None:
     if all(p.data["gc"] == "G1" for p in points):
         return None
     ratios = [
-        (estimate.value, f"({in_words(on)}, {gc})")
+        (estimate.value, f"{rounding.interval(estimate, 'ratio')} with {gc} on {in_words(on)}")
         for on in recording.releases
         for gc in COLLECTORS
-        for ratio in [Ratio(jvm("Finalize", gc=gc), jvm("Cleaner", gc=gc), "cpu-s")]
-        if (estimate := recording.estimate(ratio, on)).samples
+        if (estimate := net(recording, on, gc)).samples
     ]
-    ends = " to ".join(
-        f"{rounding.times(value)} {where}"
-        for value, where in (end(ratios, default=(math.nan, "")) for end in (min, max))
-    )
+    least, most = (end(ratios, default=(math.nan, "–"))[1] for end in (min, max))
     return dots(
         points,
-        f"finalize costs {ends} as much as Cleaner, depending on the collector",
+        f"CPU time of finalize relative to Cleaner: from {least} to {most}",
         "CPU time per object (ns), net of an idle JVM",
         kind="A dot plot of the CPU time per object by collector",
     )
