@@ -16,7 +16,7 @@ from gccost.judging.quantities import Share
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import toolchains
-from gccost.measuring.cases import GOROUTINES, Ratio, Variant, shared
+from gccost.measuring.cases import AUTO, FREE, GOROUTINES, HEAP_FREE, Ratio, Variant, shared
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_GO
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE, Chart
 from gccost.showing.plots import (
@@ -162,6 +162,14 @@ def on_each(recording: Recording, ratio: Ratio) -> str:
     """A ratio on each release, such as "8.7× on Go 1.20.14, 12.1× on Go 1.27.4"."""
     found = ((go, recording.estimate(ratio, go)) for go in recording.releases)
     return ", ".join(f"{rounding.times(e.value)} on Go {go}" for go, e in found if e.samples)
+
+
+def heap_share(recording: Recording, go: str) -> Estimate:
+    """The share (0 to 1) of a finalizer's added cost that a heap-allocated handle explains."""
+    times = [(variant, "ns/op") for variant in (HEAP_FREE, AUTO, FREE)]
+    return recording.combine(
+        lambda heap, auto, free: (heap - free) / (auto - free), times, go, signed=True
+    )
 
 
 def measured(points: Iterable[Point]) -> list[Point]:

@@ -53,6 +53,7 @@ from gccost.studies.common import (
     colour,
     costs,
     counted,
+    heap_share,
     levels,
     release,
     shares_by_release,
@@ -182,7 +183,11 @@ _HEAP_UNKNOWN = "The cost of a heap-allocated handle was not measured"
 @chart("siebenmann-heap", _HEAP_UNKNOWN)
 def heap(recording: Recording) -> Drawing | None:
     """The part of a finalizer's cost that comes from a heap-allocated handle."""
-    parts = [part for go in recording.releases if (part := _of_the_heap(recording, go))]
+    parts = [
+        f"{rounding.interval(share, 'share')} on Go {go}"
+        for go in recording.releases
+        if (share := heap_share(recording, go)).samples
+    ]
     title = "A heap-allocated handle explains this share of a finalizer's added cost: "
     return dots(
         timings(recording, costs((FREE, HEAP_FREE, AUTO), FREE, {})),
@@ -190,19 +195,6 @@ def heap(recording: Recording) -> Drawing | None:
         "wall-clock time per operation (ns); in brackets: relative to a manual free",
         kind="A dot plot of the wall-clock time per operation",
     )
-
-
-def _of_the_heap(recording: Recording, go: str) -> str:
-    by_heap, all_of_it = (
-        recording.added(Ratio(variant, FREE), go) for variant in (HEAP_FREE, AUTO)
-    )
-    if not by_heap.samples or not all_of_it.samples:
-        return ""
-    if all_of_it.value <= 0:
-        return f"none on Go {go}, where a finalizer adds no cost"
-    if by_heap.value <= 0:
-        return f"none on Go {go}"
-    return f"{rounding.percent(by_heap.value / all_of_it.value)} on Go {go}"
 
 
 # --- The profile -------------------------------------------------------------------
@@ -430,12 +422,14 @@ def _sizes_title(recording: Recording) -> str:
             least = min(added, key=lambda size: added[size].value)
             shown = sorted({min(added), least, max(added)})
             told.append(
-                ", ".join(f"{rounding.interval(added[s], 'number')} at {s:,}" for s in shown)
-                + f" on Go {go}"
+                ", ".join(
+                    f"{rounding.nanoseconds(added[size].value)} at {size:,}" for size in shown
+                )
+                + f" bytes on Go {go}"
             )
     if not told:
         return "The cost of a finalizer over the object's size was not measured"
-    return "A finalizer adds, in ns by bytes: " + "; ".join(told)
+    return "A finalizer adds " + "; ".join(told)
 
 
 # --- A line over the objects of a span -------------------------------------------------
