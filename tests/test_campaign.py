@@ -366,7 +366,8 @@ def test_a_larger_budget_or_another_study_extends_the_run(sampler: Sampler) -> N
     assert set(first.manifest()["finished"]) == {"tiny", "standard"}
     counts = measured(first, plan).groupby(["name", "round"]).size()
     assert set(counts) == {1, 4}  # earlier samples were not measured again
-    assert set(measured(first, plan).groupby("name")["round"].nunique()) == {3, 4}
+    rounds = set(measured(first, plan).groupby("name")["round"].nunique())
+    assert rounds == {more.judged, more.shown}
 
 
 # --- faults --------------------------------------------------------------
