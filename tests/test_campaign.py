@@ -304,7 +304,9 @@ def test_only_option_limits_the_measured_cases(sampler: Sampler) -> None:
     assert further.exit_code == 0, further.output
     summary = run.manifest()["finished"]["tiny"]
     assert summary["studies"] == ["lemire", "why"]
-    assert summary["samples"] == len(run.reading().samples)
+    taken = run.reading().samples.values()
+    assert summary["samples"] == len(taken)
+    assert summary["rounds"] == max(sample.metrics["round"] for sample in taken)
 
 
 # --- processes that wait for a CPU -----------------------------------------------

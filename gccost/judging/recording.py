@@ -33,6 +33,8 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 _FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.04
 _REFERENCE = "reference-ns/op"  # of manual frees between parts of a loop; see gosrc/meter
 _TIMES = ("ns/op", "-s", "-ns")  # suffixes of metrics that waiting for a CPU increases
+# Prefixes of times of a process's slowest operations, of which disturbances are a part.
+_SLOWEST = ("op-p", "op-max", "pause-max")
 _CONTROLS_WITHIN = 1.05  # an A/A ratio beyond it whose interval excludes 1 shows a disturbance
 
 
@@ -150,8 +152,7 @@ class Recording:
     def values(self, variant: Variant, release: str, metric: str = "ns/op") -> Floats:
         """A metric of each accepted process; for a loop timed in slices, their low quantile."""
         column = _sliced(variant, metric)
-        timed = metric.endswith(_TIMES)
-        samples = self.accepted(variant, release) if timed else self.samples(variant, release)
+        samples = (self.accepted if _timed(metric) else self.samples)(variant, release)
         if column in samples:
             samples = samples[samples[column].notna()]
         values = _column(samples, column)
@@ -190,7 +191,7 @@ class Recording:
         quantile = 0.5
         if metric.startswith("op/"):  # a rate, which disturbances lower
             quantile = 1 - stats.LOW
-        elif metric.endswith(_TIMES):
+        elif _timed(metric):
             quantile = stats.LOW
         return stats.level(self.values(variant, release, metric), quantile)
 
@@ -321,6 +322,11 @@ def _unhindered(variant: Variant, samples: pd.DataFrame) -> pd.DataFrame:
     if not variant.gated or "run-delay-share" not in samples:
         return samples
     return samples[~((samples["run-delay-share"] > RUN_DELAY) & (samples["procs"] > 1))]
+
+
+def _timed(metric: str) -> bool:
+    """Whether waiting for a CPU spoils a metric."""
+    return metric.endswith(_TIMES) and not metric.startswith(_SLOWEST)
 
 
 def _sliced(variant: Variant, metric: str) -> str:

@@ -580,7 +580,9 @@ class _Campaign:
             {
                 "because": because,
                 "studies": sorted({*before, *measured}),
-                "rounds": self._last_round(),
+                "rounds": int(
+                    max((sample.metrics.get("round", 0.0) for sample in taken), default=0)
+                ),
                 "samples": len(taken),
                 "seconds": round(spent, 1),
                 "share_in_loops": round(in_loops / spent, 3) if spent else 0.0,

@@ -297,8 +297,8 @@ def _log_limits(points: Sequence[Point], reference: float | None) -> tuple[float
 def _lines(axes: Axes, ys: Sequence[float], lines: Sequence[Point]) -> None:
     """Draw the lines of a dot plot's panel, after its scale is set.
 
-    An interval much wider than the spread of the points (as from two samples) is clipped;
-    the data have its ends.
+    An interval much wider than the spread of the points (as from two samples) is clipped,
+    with an arrowhead where it goes on; the data have its ends.
     """
     limits = axes.get_xlim()
     ticks: dict[str, list[float]] = {}
@@ -314,6 +314,10 @@ def _lines(axes: Axes, ys: Sequence[float], lines: Sequence[Point]) -> None:
         if math.isfinite(e.low) and math.isfinite(e.high):
             ends = [rounded(min(max(end, limits[0]), limits[1])) for end in (e.low, e.high)]
             axes.plot(ends, [y, y], color=line.colour, linewidth=2.2, solid_capstyle="round")
+            cut = (("<", ends[0], e.low < limits[0]), (">", ends[1], e.high > limits[1]))
+            for arrow, end, goes_on in cut:
+                if goes_on:
+                    axes.scatter([end], [y], s=26, marker=arrow, color=line.colour)
         inside = rounded(max(e.value, limits[0]))  # a log scale has no place for 0
         marker = "<" if e.value < limits[0] else MARKERS[line.colour][0]
         axes.scatter([inside], [y], s=34, marker=marker, color=line.colour, zorder=3)
