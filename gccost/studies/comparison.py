@@ -137,6 +137,9 @@ PROCESSES: Columns = {
 }
 
 
+_STEADY = 5  # collections, so that the number of waiting blocks has a mean
+
+
 def choices(c_ns: float, per_second: float) -> Columns:
     """Columns for the cost that a variant adds to a program that now frees manually.
 
@@ -147,14 +150,13 @@ def choices(c_ns: float, per_second: float) -> Columns:
     def added(line: Line) -> float:
         return line.added("settled-ns/op").value
 
-    def waiting(line: Line) -> str:
-        held = line.recording.amount(line.variant, line.release, "c-held-peak")
-        return rounding.count(held.value if held.samples else line.amount("c-unfreed-loop"))
-
     def wait(line: Line) -> str:
-        # Little's law: the mean number of waiting blocks times the time per block.
+        # Little's law: the mean number of waiting blocks times the time per block. Where the
+        # loop ends after a few collections, that is the length of the loop.
         mean = line.recording.amount(line.variant, line.release, "c-held-mean")
-        return rounding.nanoseconds(mean.value * line.level("ns/op")) if mean.samples else "–"
+        if not mean.samples or line.amount("gc-cycles") < _STEADY:
+            return "–"
+        return rounding.duration(mean.value * line.level("ns/op"))
 
     return {
         "choice": lambda line: called(line.variant),
@@ -166,6 +168,6 @@ def choices(c_ns: float, per_second: float) -> Columns:
             line.added("settled-cpu-ns/op").value * per_second / 1e9
         ),
         "adds 5 % or less from": lambda line: rounding.nanoseconds(max(added(line), 0) / 0.05),
-        "C blocks waiting, at most": waiting,
+        "C blocks waiting, at most": amount("c-held-peak"),
         "a block waits, on average": wait,
     }

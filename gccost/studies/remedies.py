@@ -579,11 +579,16 @@ def releases(recording: Recording) -> Drawing | None:
         for panel, (variant, metric) in _BY_RELEASE.items()
         for go in recording.releases
     )
-    of_slab = [p.estimate.value for p in points if p.panel == next(iter(_BY_RELEASE))]
+    of_slab = [p for p in points if p.panel == next(iter(_BY_RELEASE))]
+    ends = dict.fromkeys((of_slab[0].line, of_slab[-1].line)) if of_slab else {}
     return dots(
         points,
-        f"Slabs of 64 cost {rounding.extent(of_slab, rounding.times)} a manual free"
-        + (", depending on the release" if len(of_slab) > 1 else ""),
+        "Slabs of 64 cost a manual free's "
+        + " and ".join(
+            f"{rounding.interval(p.estimate, 'ratio')} on {p.line}"
+            for p in of_slab
+            if p.line in ends
+        ),
         "cost relative to a manual free right after the allocation (ratio, log scale)",
         kind="A dot plot of ratios to the manual free, by release",
         log=True,
