@@ -176,7 +176,8 @@ def canvas(heights: Sequence[float], columns: int = 1, **shared: Any) -> tuple[F
 
 def headline(figure: Figure, title: str) -> None:
     """Write the finding above the figure."""
-    text = re.sub(r" (?=%|ns\b)|(?<=\bGo) ", "\u00a0", title)  # keep these words together
+    # A number keeps its unit, and Go its version.
+    text = re.sub(r" (?=%|[nµm]s\b|[kM]i?B\b|GB\b)|(?<=\bGo) ", "\u00a0", title)
     figure.suptitle(
         "\n".join(textwrap.wrap(text, 72)), x=0.01, ha="left", fontsize=11, fontweight="bold"
     )

@@ -583,7 +583,7 @@ def releases(recording: Recording) -> Drawing | None:
     ends = dict.fromkeys((of_slab[0].line, of_slab[-1].line)) if of_slab else {}
     return dots(
         points,
-        "Slabs of 64 cost a manual free's "
+        "Relative to a manual free, slabs of 64 cost "
         + " and ".join(
             f"{rounding.interval(p.estimate, 'ratio')} on {p.line}"
             for p in of_slab
