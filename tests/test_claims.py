@@ -251,6 +251,18 @@ def test_an_undecided_verdict_states_the_rounds_needed(
         assert AtLeast().judge(shown(later, stats.JUDGED), 0.5).label is HOLDS
 
 
+@pytest.mark.parametrize(
+    ("rule", "unit", "reason"),
+    [
+        (AtLeast(), "share", "the interval does not lie above 50.0 %"),
+        (AtMost(), "ratio", "the interval lies below 0.500×"),
+        (Between(low=0.1, high=0.25), "ns", "the interval lies between 0.100 ns and 0.250 ns"),
+    ],
+)
+def test_a_reason_has_the_bounds_with_their_unit(rule: Rule, unit: str, reason: str) -> None:
+    assert rule.judge(interval(0.15, 0.2), 0.5, unit).reason == reason
+
+
 def test_a_verdict_is_not_given_up_before_eight_rounds() -> None:
     judged = shown(stats.Cost(math.log(0.51), 0.15, 4, 4), stats.JUDGED)
     claim = replace(CLAIMS["L3"], rule=AtLeast())

@@ -206,7 +206,7 @@ def _row(
         verdict, needed = Verdict(Label.UNMEASURED, "no run holds it"), math.nan
     else:
         estimate = recording.estimate(claim.quantity, release)
-        judged, verdict, needed = _judge(claim, release, value, recording)
+        judged, verdict, needed = _judge(claim, release, value, str(words["unit"]), recording)
     return Row(
         claim=claim,
         study=study,
@@ -226,7 +226,7 @@ def _row(
 
 
 def _judge(
-    claim: Claim, release: str, published_value: float, recording: Recording
+    claim: Claim, release: str, published_value: float, unit: str, recording: Recording
 ) -> tuple[Estimate, Verdict, float]:
     """The deciding estimate (or the last one), the verdict, and the rounds still needed."""
     nothing, quantity = stats.nothing(), claim.quantity
@@ -246,14 +246,14 @@ def _judge(
         return nothing, Verdict(Label.UNDECIDED, why), _UNTIL_QUIET
     if quantity.at_once:
         judged = recording.estimate(quantity, release, JUDGED)
-        return judged, claim.rule.judge(judged, published_value), math.nan
+        return judged, claim.rule.judge(judged, published_value, unit), math.nan
     if fewest < LOOKS[0]:
         few = f"it has {fewest} of the {LOOKS[0]} rounds that a verdict needs"
         return nothing, Verdict(Label.UNDECIDED, few), LOOKS[0] - fewest
     for look in (look for look in LOOKS if look <= fewest):
         last = max(numbers[look - 1] for numbers in rounds)
         judged = recording.until(last).estimate(quantity, release, JUDGED)
-        verdict = claim.rule.judge(judged, published_value)
+        verdict = claim.rule.judge(judged, published_value, unit)
         if verdict.label.decided:
             return judged, verdict, math.nan
     return judged, verdict, _needed(claim, judged, published_value, look) - (fewest - look)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from gccost import stats
+from gccost import rounding, stats
 from gccost.judging.quantities import (
     AgreementEstimate,
     CurveDepthEstimate,
@@ -62,8 +62,8 @@ class Rule(ABC):
         return 1.0, math.inf
 
     @abstractmethod
-    def judge(self, measured: Any, published: float) -> Verdict:
-        """The verdict on an estimate of the rule's kind of quantity."""
+    def judge(self, measured: Any, published: float, unit: str = "number") -> Verdict:
+        """The verdict on an estimate of the rule's kind of quantity; its reason uses the unit."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class Bounded(Rule):
     @abstractmethod
     def bounds(self, published: float) -> tuple[float, float]: ...
 
-    def judge(self, measured: Estimate, published: float) -> Verdict:
+    def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
         low, high = self.bounds(published)
         if low * self.margin <= measured.low and measured.high <= high / self.margin:
-            return Verdict(Label.HOLDS, f"the interval lies {_region(low, high)}")
+            return Verdict(Label.HOLDS, f"the interval lies {_region(low, high, unit)}")
         if measured.high < low / self.margin or measured.low > high * self.margin:
-            return Verdict(Label.FAILS, f"the interval does not lie {_region(low, high)}")
+            return Verdict(Label.FAILS, f"the interval does not lie {_region(low, high, unit)}")
         return Verdict(Label.UNDECIDED, "the interval is too wide or too near a bound to decide")
 
 
@@ -99,12 +99,13 @@ class Between(Bounded):
         return self.low, self.high
 
 
-def _region(low: float, high: float) -> str:
+def _region(low: float, high: float, unit: str) -> str:
+    least, most = (rounding.value(bound, unit) for bound in (low, high))
     if high == math.inf:
-        return f"above {low:.3g}"
+        return f"above {least}"
     if low == -math.inf:
-        return f"below {high:.3g}"
-    return f"between {low:.3g} and {high:.3g}"
+        return f"below {most}"
+    return f"between {least} and {most}"
 
 
 class Effect(Bounded):
@@ -171,7 +172,9 @@ class AtMostCount(Bounded):
 class UShaped(Rule):
     """A curve whose ends both lie above its lowest point."""
 
-    def judge(self, measured: CurveDepthEstimate, published: float) -> Verdict:
+    def judge(
+        self, measured: CurveDepthEstimate, published: float, unit: str = "number"
+    ) -> Verdict:
         ends = ((measured.low, measured.high), (measured.last_low, measured.last_high))
         if measured.least == 0 or any(high < 1 / stats.MARGIN for _, high in ends):
             return Verdict(Label.FAILS, "the curve is least at an end")
@@ -193,7 +196,9 @@ class Occurs(Rule):
     def bounds(self, published: float) -> tuple[float, float]:
         return published, math.inf
 
-    def judge(self, measured: ExclusiveEventCount, published: float) -> Verdict:
+    def judge(
+        self, measured: ExclusiveEventCount, published: float, unit: str = "number"
+    ) -> Verdict:
         where = f"it happens at {measured.value:.0f} of {measured.looked_at} places"
         if measured.value < published:
             most = stats.most_unseen(measured.samples, 0.99)
@@ -214,13 +219,13 @@ class AgainstBoth(Rule):
     def bounds(self, published: float) -> tuple[float, float]:
         return self.effect.bounds(published)
 
-    def judge(self, measured: RangeEstimate, published: float) -> Verdict:
+    def judge(self, measured: RangeEstimate, published: float, unit: str = "number") -> Verdict:
         parts = sorted((measured.one, measured.other), key=lambda e: e.value)
-        verdicts = [(part, self.effect.judge(part, published)) for part in parts]
+        verdicts = [(part, self.effect.judge(part, published, unit)) for part in parts]
         for part, verdict in verdicts:
             if verdict.label is Label.FAILS:
-                reason = f"against one baseline it is {part.value:.3g}: {verdict.reason}"
-                return Verdict(Label.FAILS, reason)
+                value = rounding.value(part.value, unit)
+                return Verdict(Label.FAILS, f"against one baseline it is {value}: {verdict.reason}")
         for _, verdict in verdicts:
             if verdict.label is Label.UNDECIDED:
                 return verdict
@@ -236,7 +241,7 @@ class Agrees(Rule):
     def bounds(self, published: float) -> tuple[float, float]:
         return math.nan, math.nan
 
-    def judge(self, measured: AgreementEstimate, published: float) -> Verdict:
+    def judge(self, measured: AgreementEstimate, published: float, unit: str = "number") -> Verdict:
         p, other = measured.chance, measured.other_chance
         told = f"p = {p:.2g} for ours, {other:.2g} for the other method"
         agrees = p > self.chance and not other > self.chance
