@@ -690,7 +690,8 @@ def tail_cycles(recording: Recording) -> list[str]:
     ]
     said = (
         "The slowest operation is the slowest over all GC cycles of a run, and the runs need not "
-        f"have the same number of cycles. With {rounding.count(MANY)} live handles: "
+        f"have the same number of cycles. With {rounding.count(MANY)} live handles, GC cycles of a "
+        "run: "
     )
     return [f"{said}{'; '.join(found)}."] if found else []
 
