@@ -31,6 +31,7 @@ from gccost.measuring.toolchains import (
 from gccost.settings import Settings
 from gccost.showing.tables import Prose
 from gccost.showing.widgets import HEADLESS
+from gccost.stats import Estimate
 from gccost.studies import CHARTS, STUDIES, releases
 from gccost.studies.releases import (
     CLEANUP,
@@ -40,12 +41,15 @@ from gccost.studies.releases import (
     RATIOS,
     STUDY,
     causes,
+    chances,
     every,
     gains,
     jumps,
+    largest,
     minor,
     moved,
     overview,
+    since_first,
     upgrading,
 )
 from gccost.study import _with_own_run, open_study
@@ -125,13 +129,53 @@ def test_a_jump_is_attributed_to_its_release_and_cause(recording: Recording) -> 
     (said,) = causes(recording)
     assert "From Go 1.25 to 1.26" in said
     lines = moved(recording).text.splitlines()
-    assert [line.split()[0] for line in lines] == ["Go", "1.26"]
+    assert [line.split()[0] for line in lines] == ["Go", "1.26", "since"]
 
 
 def test_steady_costs_have_no_jumps(tmp_path: Path) -> None:
     steady = recordings.recorded(tmp_path, "releases")
     assert not any(jumps(steady, figure) for figure in releases.FIGURES)
     assert causes(steady) == []
+    assert moved(steady).text == "Go"
+    assert largest(steady) == ["No step of signing with 48 Ps is significant."]
+    since = len(GO_RELEASES) - list(GO_RELEASES).index("1.24.13")
+    with_cleanup = sum(CLEANUP in (f.variant, f.under) for f in releases.FIGURES)
+    steps = (len(releases.FIGURES) - with_cleanup) * (len(GO_RELEASES) - 1)
+    (said,) = chances(steady)
+    assert f"tests {steps + with_cleanup * (since - 1)} steps" in said
+
+
+def test_many_small_steps_are_in_the_last_row(tmp_path: Path) -> None:
+    def slower_each_time(case: Case, _: int, metrics: recordings.Metrics) -> None:
+        if case.variant == releases.LIVE:
+            metrics["special-ns"] *= 1.02 ** list(GO_RELEASES).index(case.release)
+
+    creeping = recordings.recorded(tmp_path, "releases", change=slower_each_time)
+    assert not jumps(creeping, releases.PER_CYCLE)
+    assert since_first(creeping, releases.PER_CYCLE).low > 1
+    lines = [line.split() for line in moved(creeping).text.splitlines()]
+    assert [line[0] for line in lines] == ["Go", "since"]
+
+
+def test_the_largest_step_of_signing_is_next_to_that_with_a_larger_gogc(tmp_path: Path) -> None:
+    def dearer_cycles(case: Case, _: int, metrics: recordings.Metrics) -> None:
+        if case.variant == releases.SIGNED["48 Ps"] and number(case.release) >= number(CHEAPER):
+            metrics["op/cpu-s"] /= 2
+
+    (said,) = largest(recordings.recorded(tmp_path, "releases", change=dearer_cycles))
+    assert "on Go 1.26" in said
+    assert "With 48 Ps and GOGC=400 it is" in said
+    assert "we think that the cost of a cycle changed" in said
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [(0.95, 1.05, "same"), (0.85, 1.05, "undecided"), (0.95, 1.2, "undecided")],
+)
+def test_a_cost_is_the_same_only_if_no_larger_change_is_possible(
+    low: float, high: float, said: str
+) -> None:
+    assert releases._differs(Estimate(1.0, low, high, 8, 8, 0.95)) == said
 
 
 def test_every_release_has_an_upgrade_summary(

@@ -198,16 +198,29 @@ FIGURES = (*COSTS, *RATIOS, ONE_CALL, PAIR, REGISTERING, PER_CYCLE, *SIGNING)
 _CERTAIN = Width(confidence=0.99)
 
 
+def _steps(recording: Recording, figure: Figure) -> dict[str, Estimate]:
+    """A figure on each release over that on the release before."""
+    steps = {
+        after: figure.estimate(recording, before, after, width=_CERTAIN)
+        for before, after in pairwise(recording.releases)
+    }
+    return {go: e for go, e in steps.items() if e.samples}
+
+
 def jumps(recording: Recording, figure: Figure) -> dict[str, Estimate]:
     """The releases on which a figure differs significantly from that on the one before it.
 
     The estimate is the figure over that on the release before.
     """
-    steps = {
-        after: figure.estimate(recording, before, after, width=_CERTAIN)
-        for before, after in pairwise(recording.releases)
-    }
-    return {go: e for go, e in steps.items() if e.samples and not e.contains(1)}
+    return {go: e for go, e in _steps(recording, figure).items() if not e.contains(1)}
+
+
+def since_first(recording: Recording, figure: Figure) -> Estimate:
+    """A figure on the newest release over that on the first that has it."""
+    having = [go for go in recording.releases if figure.estimate(recording, go).samples]
+    if len(having) < 2:
+        return stats.nothing(_CERTAIN)
+    return figure.estimate(recording, having[0], having[-1], width=_CERTAIN)
 
 
 def change(estimate: Estimate) -> str:
@@ -215,18 +228,62 @@ def change(estimate: Estimate) -> str:
     return ("+" if estimate.value > 1 else "") + rounding.percent(estimate.value - 1)
 
 
+def _ends_of(estimate: Estimate) -> str:
+    """The interval of a ratio as changes in percent: "−38.1 to −32.0"."""
+    return " to ".join(rounding.plain(100 * (end - 1)) for end in (estimate.low, estimate.high))
+
+
 def moved(recording: Recording) -> Markup:
     """A table of the releases on which a figure changed significantly, and by how much."""
-    found = {figure: jumps(recording, figure) for figure in FIGURES}
-    found = {figure: steps for figure, steps in found.items() if steps}
-    return table(
-        ("Go", *(figure.name for figure in found)),
-        [
-            (minor(go), *(change(steps[go]) if go in steps else "" for steps in found.values()))
-            for go in recording.releases
-            if any(go in steps for steps in found.values())
-        ],
+    steps = {figure: jumps(recording, figure) for figure in FIGURES}
+    whole = {figure: since_first(recording, figure) for figure in FIGURES}
+    shown = [f for f in FIGURES if steps[f] or (whole[f].samples and not whole[f].contains(1))]
+    rows: list[list[str | Cell]] = [
+        [minor(go), *(change(steps[f][go]) if go in steps[f] else "" for f in shown)]
+        for go in recording.releases
+        if any(go in steps[f] for f in shown)
+    ]
+    if shown:
+        changes = [Cell(change(whole[f]), _ends_of(whole[f])) for f in shown]
+        rows.append(["since the first", *changes])
+    return table(("Go", *(figure.name for figure in shown)), rows)
+
+
+def chances(recording: Recording) -> list[str]:
+    """The number of steps tested, and of those significant by chance, in a sentence."""
+    tests = sum(len(_steps(recording, figure)) for figure in FIGURES)
+    chance = rounding.count(tests * (1 - _CERTAIN.confidence))
+    return [
+        f"The table tests {tests} steps. Had nothing changed, about {chance} of them would still "
+        "be significant."
+    ]
+
+
+def largest(recording: Recording) -> list[str]:
+    """The largest jump of signing with many Ps, next to that with a larger GOGC, in sentences."""
+    many, larger = SIGNING[2:]
+    steps = jumps(recording, many)
+    if not steps:
+        return [f"No step of signing with {many.name} is significant."]
+    on = max(steps, key=lambda go: abs(math.log(steps[go].value)))
+    before = recording.releases[recording.releases.index(on) - 1]
+    one, other = steps[on], larger.estimate(recording, before, on, width=_CERTAIN)
+    then, now = (
+        rounding.value(many.estimate(recording, go).value, many.unit) for go in (before, on)
     )
+    said = (
+        f"The largest step with {many.name} is {change(one)} ({_ends_of(one)}) on Go {minor(on)}, "
+        f"from {then} to {now}."
+    )
+    if other.samples:
+        named = larger.name.replace(", ", " and ")
+        said += f" With {named} it is {change(other)} ({_ends_of(other)})."
+        if other.low > one.high if one.value < 1 else other.high < one.low:
+            said += (
+                " The larger GOGC means fewer GC cycles, so we think that the cost of a cycle "
+                "changed; we did not test this."
+            )
+    return [said]
 
 
 def causes(recording: Recording) -> list[str]:
@@ -309,6 +366,9 @@ def _written(estimate: Estimate) -> list[str]:
     return [rounding.written(value) if estimate.samples else "" for value in values]
 
 
+SAME = 0.1  # two costs are the same if the interval of their ratio lies within 1 ± SAME
+
+
 def upgrading(recording: Recording, go: str) -> Markup | Prose:
     """A table of one release next to the newest measured."""
     newest = recording.newest
@@ -329,7 +389,9 @@ def upgrading(recording: Recording, go: str) -> Markup | Prose:
 def _differs(over: Estimate) -> str:
     if not over.samples:
         return "–"
-    return "same" if over.contains(1) else change(over)
+    if not over.contains(1):
+        return change(over)
+    return "same" if over.low >= 1 - SAME and over.high <= 1 + SAME else "undecided"
 
 
 def gains(recording: Recording) -> Markup:

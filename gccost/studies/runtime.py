@@ -43,7 +43,6 @@ from gccost.studies.common import (
     counted,
     levels,
     release,
-    scaled,
     shares,
     timings,
 )
@@ -487,7 +486,7 @@ def cycles(recording: Recording) -> Drawing | None:
     each = recording.slope(cycle("Cleanup"), TODAY_GO)
     return curves(
         points,
-        f"Each live cleanup adds {rounding.nanoseconds(each.value)} to every GC cycle",
+        f"Each live cleanup adds {rounding.interval(each, 'ns')} to every GC cycle",
         Axis(
             f"live specials, one per 16-byte object (Go {TODAY_GO})",
             ticks={0: "0", MANY // 2: rounding.count(MANY // 2), MANY: rounding.count(MANY)},
@@ -560,11 +559,24 @@ def tails(recording: Recording) -> Drawing | None:
             data={"unit": "µs", "metric": metric, "live": None},
             colour=_TAIL_COLOURS[name],
         )
-    found = [p for p in points if p.panel == "the slowest operation" and p.x == MANY]
+    none = _TAILS["no specials"]
+    ratios = {
+        name: Ratio(variant, none, "op-max-ns")
+        for name, variant in _TAILS.items()
+        if variant != none and recording.level(variant, TODAY_GO, "op-max-ns").samples
+    }
+    differ = {name: recording.differs(ratio, TODAY_GO) for name, ratio in ratios.items()}
+    told = [
+        f"{rounding.interval(recording.estimate(ratio, TODAY_GO), 'ratio')} with {name}"
+        for name, ratio in ratios.items()
+        if differ[name]
+    ]
+    if same := [name for name in ratios if not differ[name]]:
+        told.append(f"no significant difference with {'; '.join(same)}")
     return curves(
         points,
-        f"With {rounding.count(MANY)} live handles the slowest operation takes "
-        + "; ".join(f"{p.label} with {p.line}" for p in found),
+        f"The slowest operation with {rounding.count(MANY)} live handles, relative to no specials: "
+        + "; ".join(told),
         Axis(f"live handles (both scales are logarithmic; Go {TODAY_GO})", "log"),
         Axis("time (µs, log)", "log"),
         kind="Curves of the slowest operations and pauses",
@@ -582,10 +594,23 @@ _SPENT = {
 
 
 def spent(recording: Recording, what: str, functions: Iterable[str], runtime: str = "") -> Estimate:
-    """The CPU time (ns) that a program's operation spends in functions: a share of its cost."""
-    share = Share(profiled_program(what, runtime), tuple(functions))
+    """The CPU time (ns) that a program's operation spends in functions: a share of its cost.
+
+    Its interval covers the errors of both.
+    """
+    part = Share(profiled_program(what, runtime), tuple(functions))
+    share = recording.estimate(part, TODAY_GO)
     cost = recording.level(program(what, POOL, MIXED, runtime), TODAY_GO, CPU)
-    return scaled(recording.estimate(share, TODAY_GO), cost.value)
+
+    def error(of_share: float, of_cost: float) -> float:
+        # A share of zero is zero of any cost, even of one without an interval.
+        return math.hypot(cost.value * of_share, share.value and share.value * of_cost)
+
+    value = share.value * cost.value
+    low = value - error(share.value - share.low, cost.value - cost.low)
+    high = value + error(share.high - share.value, cost.high - cost.value)
+    samples, rounds = min(share.samples, cost.samples), min(share.rounds, cost.rounds)
+    return Estimate(value, max(low, 0), high, samples, rounds, share.confidence)
 
 
 @chart("runtime-programs", "The program was not profiled on the runtimes")
@@ -606,7 +631,7 @@ def programs(recording: Recording) -> Drawing | None:
                 label = rounding.nanoseconds(e.value)
                 more = {"variant": name, "go": TODAY_GO, "unit": "ns", "part": part}
                 points.append(Point(part, name, e, label=label, colour=colour, data=more))
-    parts = {p.panel: p.label for p in points if p.line == "stock"}
+    parts = {p.panel: rounding.interval(p.estimate, "ns") for p in points if p.line == "stock"}
     return dots(
         points,
         f"With {rounding.count(POOL)} handles in use and {MIXED} other objects for each, "
@@ -642,6 +667,60 @@ def relative(recording: Recording) -> Markup:
     return tables.table(("cost relative to stock", *PATCHED[1:]), rows)
 
 
+def without_green_tea(recording: Recording) -> list[str]:
+    """What a live special costs a GC cycle without Green Tea, relative to stock, in a sentence."""
+    found = [
+        f"{what} {rounding.interval(e, 'ratio')}"
+        for what, kind in KINDS.items()
+        for ratio in [SlopeRatio(cycle(kind, runtime=NO_GREEN_TEA), cycle(kind))]
+        for e in [recording.estimate(ratio, TODAY_GO)]
+        if e.samples
+    ]
+    said = "The cost of a live special in a GC cycle without Green Tea, relative to stock: "
+    return [f"{said}{', '.join(found)}."] if found else []
+
+
+def tail_cycles(recording: Recording) -> list[str]:
+    """The GC cycles of the runs whose operations are timed, in a sentence."""
+    found = [
+        f"{rounding.interval(e, 'number')} with {name}"
+        for name, variant in _TAILS.items()
+        for e in [recording.amount(variant, TODAY_GO, "gc-cycles")]
+        if e.samples
+    ]
+    said = (
+        "The slowest operation is the slowest over all GC cycles of a run, and the runs need not "
+        f"have the same number of cycles. With {rounding.count(MANY)} live handles, GC cycles of a "
+        "run: "
+    )
+    return [f"{said}{'; '.join(found)}."] if found else []
+
+
+def step(recording: Recording) -> list[str]:
+    """The place at which a call is slowest on every runtime without any walk, in a sentence."""
+    lines = [
+        call_points(recording, "", _NAMES[r], attach("AttachCleanup", "descending", runtime=r), INK)
+        for r in PATCHED[:-1]
+    ]
+    if not all(lines):
+        return []
+    peaks = [max(line, key=lambda p: p.estimate.value) for line in lines]
+    stand_out = all(
+        peak.estimate.low > p.estimate.value
+        for peak, line in zip(peaks, lines, strict=True)
+        for p in line
+        if p != peak
+    )
+    if len({peak.x for peak in peaks}) > 1 or not stand_out:
+        return []
+    return [
+        "In descending order AddCleanup does not walk on any of the runtimes. Yet on each a call "
+        f"near {rounding.count(peaks[0].x)} records takes longer than anywhere else: "
+        f"{', '.join(f'{p.label} on {p.line}' for p in peaks)}. So the walk does not cause this "
+        "step. We do not know its cause."
+    ]
+
+
 def each_cycle(recording: Recording) -> Markup:
     """A table of what a live special costs in each GC cycle, and of its resident memory."""
     rows = []
@@ -652,6 +731,37 @@ def each_cycle(recording: Recording) -> Markup:
         rows.append([Cell(f"a live {what}"), *cells, tables.estimate(resident, "number")])
     header = (f"{rounding.count(live)} live" for live in LIVE)
     return tables.table(("in each GC cycle", *header, "resident bytes"), rows)
+
+
+def paid(recording: Recording) -> list[str]:
+    """The program's cost on each runtime, and the parts of its profile, in two sentences."""
+    mixed = program("Cleanup", POOL, MIXED)
+    ratios = {_NAMES[r]: Ratio(patched(mixed, r), mixed, CPU) for r in PATCHED[1:]}
+    costs = {
+        name: e for name, r in ratios.items() if (e := recording.estimate(r, TODAY_GO)).samples
+    }
+    differ = [name for name in costs if recording.differs(ratios[name], TODAY_GO)]
+    parts = {
+        part: e
+        for part, functions in _SPENT.items()
+        for e in [recording.estimate(Share(profiled_program("Cleanup"), functions), TODAY_GO)]
+        if e.samples
+    }
+    said = []
+    if costs:
+        said.append(
+            "Relative to stock, the CPU time of the program is "
+            + ", ".join(f"{rounding.interval(e, 'ratio')} on {name}" for name, e in costs.items())
+            + ". "
+            + (f"Significant: {', '.join(differ)}." if differ else "No difference is significant.")
+        )
+    if parts:
+        said.append(
+            "In the profile of the stock runtime, of the program's CPU time: "
+            + ", ".join(f"{part} {rounding.interval(e, 'share')}" for part, e in parts.items())
+            + "."
+        )
+    return said
 
 
 def visits(recording: Recording) -> list[str]:
@@ -666,7 +776,8 @@ def visits(recording: Recording) -> list[str]:
     return [
         f"The counts give a second estimate. The program runs {rounding.plain(1e6 * found.value)} "
         f"GC cycles for a million operations. With {rounding.count(POOL)} handles in use, the "
-        f"collector visits {rounding.plain(times)} records for each operation. A visit costs "
+        f"collector visits {rounding.plain(times)} records for each operation: each record in "
+        "every cycle of its handle's life, and once more when the handle is dead. A visit costs "
         f"{rounding.interval(each, 'ns')} where the objects lie next to each other, which gives "
         f"{rounding.nanoseconds(times * each.value)} for each operation. In the program the "
         "objects lie apart, and we did not measure what a visit costs then. The profiles show how "
