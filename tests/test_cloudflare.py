@@ -25,7 +25,6 @@ from gccost.measuring.profiles import read
 from gccost.measuring.samples import SampleFailed, run_sample
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
 from gccost.showing import widgets
-from gccost.stats import Estimate
 from gccost.studies import STUDIES, cloudflare
 from gccost.studies.cloudflare import (
     AUTOMEMLIMIT,
@@ -103,14 +102,22 @@ def test_the_sweep_matches_the_document_with_enough_cpus(
     assert cloudflare.best_gogc(many_cores, TODAY_GO) == "200"
 
 
-def test_a_setting_is_unbeaten_if_no_other_interval_lies_above_its_own() -> None:
-    def level(value: float, reach: float) -> Estimate:
-        return Estimate(value, value - reach, value + reach, 6, 6, 0.95)
+def test_a_setting_is_unbeaten_if_no_other_is_significantly_faster(few_cores: Recording) -> None:
+    frame = few_cores.frame.copy()
+    # The largest rate is not significantly above that at GOGC=100, but a narrower one is.
+    for gogc, rates in {"100": [10.0], "200": [15.0], "400": [5.0, 40.0]}.items():
+        at = frame["benchmark"].eq("SignInTurns") & frame["gogc"].eq(gogc)
+        each = [rates[int(round_) % len(rates)] for round_ in frame["round"]]
+        frame[cloudflare.RATE] = frame[cloudflare.RATE].where(~at, each)
+    recording = replace(few_cores, frame=frame)
 
-    # The largest estimate is not significantly above "low", but a narrower one is.
-    found = {"low": level(10, 2), "middle": level(15, 1), "largest": level(20, 9)}
-    assert cloudflare.first_unbeaten(found) == "middle"
-    assert cloudflare.first_unbeaten({}) == ""
+    def first(*settings: str) -> str:
+        variants = {gogc: turns(MOST_PROCS, gogc) for gogc in settings}
+        return cloudflare.first_unbeaten(recording, TODAY_GO, variants, cloudflare.RATE)
+
+    assert first("100", "400") == "100"
+    assert first("100", "200", "400") == "200"
+    assert first() == ""
 
 
 def test_only_settings_that_differ_significantly_are_said_to_be_faster(
@@ -156,6 +163,17 @@ def test_plane_fit_recovers_coefficients_within_intervals() -> None:
     assert sum(y) == pytest.approx(sum(fit.fitted))
 
 
+def test_plane_fit_has_intervals_for_unequal_variances() -> None:
+    # Two groups with means 1 and 2. HC3 doubles the residuals, whose leverages are 1/2.
+    fit = fits.plane([[0, 0, 1, 1]], [0, 2, 0, 4])
+    assert fit is not None
+    one, step = fit.coefficients
+    t = 4.302653  # Student's, for 2 degrees of freedom at 95 %
+    assert (one.value, step.value) == pytest.approx((1, 1))
+    assert one.high - one.value == pytest.approx(t * 2**0.5)
+    assert step.value - step.low == pytest.approx(t * 10**0.5)
+
+
 @pytest.mark.parametrize(("fault_ns", "terms"), [(300, 3), (0, 2), (-300, 2)])
 def test_the_cost_model_has_page_faults_only_if_they_cost(
     fault_ns: float, terms: int, few_cores: Recording
@@ -179,8 +197,9 @@ def test_the_cost_model_has_page_faults_only_if_they_cost(
         ([[1, 2], [1, 3]], [1, 2]),
         ([[0, 0, 0, 0, 0], [1, 2, 3, 4, 5]], [1, 2, 3, 4, 5]),
         ([[1, 2, 3, 4, 5], [2, 4, 6, 8, 10]], [1, 2, 3, 4, 6]),
+        ([[0, 0, 0, 0, 1]], [1, 2, 3, 4, 6]),
     ],
-    ids=["nothing", "too few", "one never varies", "one is the other"],
+    ids=["nothing", "too few", "one never varies", "one is the other", "one point fixes it"],
 )
 def test_an_underdetermined_plane_fit_returns_none(xs: list[list[float]], y: list[float]) -> None:
     assert fits.plane(xs, y) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import exp
@@ -21,6 +22,7 @@ from gccost.measuring.cases import BUDGETS, Case, Ratio
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import SLICES
 from gccost.measuring.toolchains import TODAY_GO
+from gccost.showing import results
 from gccost.studies import CHARTS, STUDIES
 from gccost.studies.precision import (
     BASELINE,
@@ -225,6 +227,16 @@ def test_x9_holds_if_only_our_measurements_agree(
     assert rows[0].estimate.value == pytest.approx(
         1.48 / 1.06 if (OURS, "quiet") in scattered else 1.0, abs=0.03
     )
+
+
+def test_the_ledger_shows_what_x9_judges(tmp_path: Path) -> None:
+    recording = recordings.recorded(tmp_path, "precision", rounds=10)
+    agrees, spread, _ = ledger.rows({"precision": recording}, [recording.study])
+    assert re.fullmatch(r"p = [\d.e-]+; go test [\d.e-]+", results.measured(agrees))
+    assert agrees.held_to == "bar p > 0.01; go test p ≤ 0.01"
+    assert not results.Picture(ledger.Line((agrees,)), results.Scale(0.1, 9, {}), 1).dots(agrees)
+    assert results.measured(spread).endswith("×")
+    assert spread.held_to == "bar 1.05×"
 
 
 def test_x9_is_unmeasured_with_a_single_measurement(tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ from gccost.stats import Estimate
 class Plane:
     """A least-squares fit of y to a constant plus a linear combination of the xs.
 
-    `coefficients` (the constant first) have 95 % Student's t intervals; `fitted` and
-    `residuals` (y - fitted) have an entry per point.
+    `coefficients` (the constant first) have 95 % Student's t intervals from HC3, the jackknife's
+    standard errors, which allow for residuals of unequal variance. `fitted` and `residuals`
+    (y - fitted) have an entry per point.
     """
 
     coefficients: tuple[Estimate, ...]
@@ -31,7 +32,7 @@ class Plane:
 
 
 def plane(xs: Sequence[ArrayLike], y: ArrayLike) -> Plane | None:
-    """Fit a plane to points; None if there are too few, or the xs are collinear."""
+    """Fit a plane to points; None if they are too few, collinear, or one fixes a coefficient."""
     ys = np.asarray(y, dtype=float)
     design = np.column_stack([np.ones_like(ys), *(np.asarray(x, dtype=float) for x in xs)])
     freedom = len(ys) - design.shape[1]
@@ -47,8 +48,12 @@ def plane(xs: Sequence[ArrayLike], y: ArrayLike) -> Plane | None:
     found = np.linalg.lstsq(scaled, ys, rcond=None)[0]
     fitted = scaled @ found
     left, total = float(((ys - fitted) ** 2).sum()), float(((ys - ys.mean()) ** 2).sum())
-    variance = np.diag(np.linalg.inv(scaled.T @ scaled)) * left / freedom
-    half = float(special.stdtrit(freedom, 0.975)) * np.sqrt(variance)
+    weights = np.linalg.pinv(scaled)  # of the points in each coefficient
+    free = 1 - (scaled * weights.T).sum(axis=1)  # 1 - leverage
+    if free.min() < 1e-9:
+        return None
+    errors = np.sqrt(((weights * (ys - fitted) / free) ** 2).sum(axis=1))
+    half = float(special.stdtrit(freedom, 0.975)) * errors
     coefficients = tuple(
         Estimate(float(c), float(c - h), float(c + h), len(ys), len(ys), 0.95)
         for c, h in zip(found / scale, half / scale, strict=True)

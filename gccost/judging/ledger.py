@@ -17,7 +17,7 @@ from gccost import rounding, stats
 from gccost.judging import published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.recording import Recording
-from gccost.judging.rules import Label, Verdict
+from gccost.judging.rules import Agrees, Label, Verdict
 from gccost.measuring import toolchains
 from gccost.measuring.cases import Variant
 from gccost.stats import JUDGED, LOOKS, Estimate
@@ -83,6 +83,8 @@ class Row:
     @property
     def held_to(self) -> str:
         """The published value or our bar, as text."""
+        if isinstance(self.claim.rule, Agrees):
+            return f"bar {self.claim.rule}"
         return ("bar " if self.is_bar else "") + rounding.value(self.published, self.unit)
 
     @property

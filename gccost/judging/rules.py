@@ -238,6 +238,9 @@ class Agrees(Rule):
 
     chance: float = 0.01
 
+    def __str__(self) -> str:
+        return f"p > {self.chance}; go test p ≤ {self.chance}"
+
     def bounds(self, published: float) -> tuple[float, float]:
         return math.nan, math.nan
 

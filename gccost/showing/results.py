@@ -15,10 +15,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gccost import rounding
 from gccost.judging.ledger import Line, Row, by_document, standing
-from gccost.judging.rules import Label, Rule
+from gccost.judging.quantities import AgreementEstimate
+from gccost.judging.rules import Agrees, Label, Rule
 from gccost.showing import tables
 from gccost.showing.plots import ticks_between
-from gccost.showing.tables import Markup
+from gccost.showing.tables import Cell, Markup
 
 TEMPLATES = Path(__file__).with_name("template")
 PAGES = Environment(
@@ -91,6 +92,8 @@ class Picture:
 
     def dots(self, row: Row) -> list[tuple[float, str]]:
         """The places of a row's estimates, and on which side they are off the scale."""
+        if isinstance(row.claim.rule, Agrees):
+            return []
         values = [value / self.unit for value in row.estimate.shown]
         return [(self.scale.at(value), self.scale.beyond(value)) for value in values]
 
@@ -98,16 +101,27 @@ class Picture:
     def alt(self) -> str:
         """The picture in words."""
         row = self.line.latest
-        parts = ["bar" if row.is_bar else "published", rounding.value(row.published, row.unit)]
         rows = [each for each in (self.line.then, self.line.today) if each]
         return "; ".join(
-            [" ".join(parts)] + [f"{each.toolchain} {measured(each)}, {each.said}" for each in rows]
+            [row.held_to if row.is_bar else f"published {row.held_to}"]
+            + [f"{each.toolchain} {measured(each)}, {each.said}" for each in rows]
         )
 
 
 def measured(row: Row) -> str:
-    """A row's estimate with its interval; a dash if there is none."""
-    return tables.with_interval(row.estimate, row.unit) if row.estimate.samples else "–"
+    """A row's estimate with its interval, or its p; a dash if there is none."""
+    e = row.estimate
+    if not e.samples:
+        return "–"
+    if isinstance(e, AgreementEstimate) and isinstance(row.claim.rule, Agrees):
+        return f"p = {e.chance:.2g}; go test {e.other_chance:.2g}"
+    return tables.with_interval(e, row.unit)
+
+
+def cell(row: Row) -> Cell:
+    """The same with the interval below the estimate."""
+    shown, _, interval = measured(row).partition(" (")
+    return Cell(shown, interval.removesuffix(")"))
 
 
 def holds_if(rule: Rule) -> str:
@@ -189,9 +203,9 @@ def _rendered(macro: str, text: str, **given: object) -> Markup:
     """A macro of the template as HTML that brings its style along."""
     functions: dict[str, Callable[..., object] | object] = {
         "Picture": Picture,
+        "cell": cell,
         "counted": COUNTED,
         "counts": counts,
-        "estimate": tables.estimate,
         "holds": Label.HOLDS,
         "holds_if": holds_if,
         "region": region,

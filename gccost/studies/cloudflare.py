@@ -261,14 +261,20 @@ def best_gogc(recording: Recording, go: str) -> str:
     An empty string if none was measured.
     """
     variant, metric, _ = sweep_variant(recording)
-    found = {gogc: recording.level(variant(gogc), go, metric) for gogc in GOGCS}
-    return first_unbeaten({gogc: e for gogc, e in found.items() if e.samples})
+    return first_unbeaten(recording, go, {gogc: variant(gogc) for gogc in GOGCS}, metric)
 
 
-def first_unbeaten(levels: Mapping[str, Estimate]) -> str:
-    """The name of the first level that no other significantly exceeds, or ""."""
-    most = max((e.low for e in levels.values()), default=0.0)
-    return next((name for name, e in levels.items() if e.high >= most), "")
+def first_unbeaten(
+    recording: Recording, go: str, variants: Mapping[str, Variant], metric: str
+) -> str:
+    """The name of the first measured variant that no other significantly exceeds, or ""."""
+
+    def beaten(variant: Variant) -> bool:
+        ratios = (Ratio(other, variant, metric) for other in variants.values())
+        return any(recording.estimate(ratio, go).low > 1 for ratio in ratios)
+
+    measured = (name for name, v in variants.items() if recording.level(v, go, metric).samples)
+    return next((name for name in measured if not beaten(variants[name])), "")
 
 
 def profiled_variants(recording: Recording) -> list[Variant]:
@@ -299,9 +305,9 @@ def published_profile() -> dict[str, float]:
     return {"GC and locks": sum(parts.values())} | parts
 
 
-SAVED = "saved by GOGC=400"
+PRINTED, SAVED = "gctrace's percentage", "saved by GOGC=400"
 _SHARES = {
-    "gctrace's percentage": "gctrace-share",
+    PRINTED: "gctrace-share",
     "MemStats.GCCPUFraction": "gc-share-memstats",
     "runtime/metrics over CPU time": "gc-share-classes",
 }
@@ -468,6 +474,19 @@ def cost_model(recording: Recording, go: str, variants: Iterable[Variant]) -> Pl
     if fit is None or fit.coefficients[-1].low > 0:
         return fit
     return plane([found["cycles"]], found["cpu"])
+
+
+def by_default(recording: Recording, go: str, variants: Iterable[Variant]) -> float:
+    """The share (0 to 1) of the samples' variation in GC cycles per operation at GOGC=100.
+
+    It is of the sum of squares about the mean, on which the fitted cost of a cycle rests.
+    """
+    every, own = (
+        modelled(recording, go, chosen)["cycles"]
+        for chosen in (variants, [v for v in variants if v in (turns(MOST_PROCS), SERVE)])
+    )
+    about = every.mean()
+    return float(((own - about) ** 2).sum() / ((every - about) ** 2).sum())
 
 
 # --- Scaling with cores ------------------------------------------------------------------
@@ -711,14 +730,18 @@ def grid(recording: Recording) -> Drawing | None:
         for setting, ink in inks
     }
     points = _swept(recording, lines, RATE, "procs")
-    best = {
-        found[0].data["go"]: first_unbeaten({p.line: p.estimate for p in found})
-        for found in by_panel(p for p in points if p.x == MOST_PROCS).values()
-    }
+    at_most = {name: variants[MOST_PROCS] for name, (_, variants) in lines.items()}
+    best = {go: first_unbeaten(recording, go, at_most, RATE) for go in recording.releases}
     return curves(
         points,
-        "Of these settings, the smallest that no other significantly outperforms, with "
-        f"{MOST_PROCS} Ps: " + ", ".join(f"{setting} on Go {go}" for go, setting in best.items()),
+        f"With {MOST_PROCS} Ps "
+        + "; ".join(
+            f"no setting significantly outperforms {setting} on Go {go}"
+            if setting == _named("100")
+            else f"{setting} is the smallest that none significantly outperforms on Go {go}"
+            for go, setting in best.items()
+            if setting
+        ),
         Axis("Ps that take turns on one CPU", ticks=GRID_PROCS, limits=(0, MOST_PROCS + 2)),
         _from_zero("signatures per CPU second"),
         kind="Line charts of signatures per CPU second over the Ps, a line per GOGC",
@@ -909,7 +932,9 @@ def gc_share(recording: Recording) -> Drawing | None:
             measure,
             in_percent(estimate),
             raw=[100 * v for v in raw],
-            label=rounding.interval(estimate, "share"),
+            label="under 1 %"  # gctrace prints whole percents
+            if measure == PRINTED and not estimate.value
+            else rounding.interval(estimate, "share"),
             colour=GREEN if measure == SAVED else ORANGE,
             data={"variant": measure, "go": go, "unit": "%"},
         )
@@ -917,12 +942,16 @@ def gc_share(recording: Recording) -> Drawing | None:
         for measure, (estimate, raw) in gc_shares(recording, go).items()
         if estimate.samples
     ]
+    found = {(p.data["go"], p.line): p.label for p in points}
     return dots(
         points,
-        f"The GC's share with {MOST_PROCS} Ps on one CPU, by measure: "
-        f"{rounding.extent(p.estimate.value for p in points)} %",
+        f"The GC's share with {MOST_PROCS} Ps on one CPU, by gctrace and as saved by GOGC=400: "
+        + "; ".join(
+            f"{found.get((go, PRINTED), '–')} and {found.get((go, SAVED), '–')} on Go {go}"
+            for go in recording.releases
+        ),
         "share (%) of the process's CPU time; of gctrace and GCCPUFraction, of the time of all Ps\n"
-        "a value over 100 is an overcount",
+        "a value over 100 is an overcount; gctrace prints whole percents",
         kind="A dot plot of the GC's share by several measures",
     )
 
@@ -1053,11 +1082,10 @@ def model(recording: Recording) -> Drawing | None:
         words = f"{panel}: " + ", ".join(label for _, label in parts.values())
         axes.set_title("\n".join(textwrap.wrap(words, 76)), fontsize=9)
     below(figure, "CPU time per operation predicted by the model (µs)")
-    explained = rounding.extent(100 * fit.r2 for *_, fit in fits)
-    cycles = rounding.extent(fit.coefficients[1].value / 1000 for *_, fit in fits)
-    title = (
-        f"GC cycles (and page faults, where significant) explain {explained} % of the variance "
-        f"of the CPU time; a GC cycle costs {cycles} µs"
+    title = "CPU time of a GC cycle by a linear model: " + "; ".join(
+        f"{rounding.interval(scaled(fit.coefficients[1], 1e-3), 'number')} µs in {workload} on "
+        f"Go {go}"
+        for workload, go, fit in fits
     )
     return drawing(
         figure, title, points, "Residuals of a linear model of the CPU time per operation"

@@ -8,7 +8,7 @@ from typing import Any
 from gccost import rounding, stats
 from gccost.judging.machines import Key, Machine, travels
 from gccost.judging.rules import Label
-from gccost.showing import tables
+from gccost.showing import results, tables
 from gccost.showing.figures import INK, MUTED
 from gccost.showing.plots import Drawing, Mark, Point, chart, dots
 from gccost.showing.tables import Cell, Markup, Prose
@@ -69,7 +69,7 @@ def side_by_side(found: Sequence[Machine]) -> Markup:
         rows_of = [machine.rows[key] for machine in found]
         cells = [
             Cell(
-                tables.estimate(row.estimate, row.unit).text,
+                results.cell(row).text,
                 f"{row.verdict}" if row.estimate.samples else "",
             )
             for row in rows_of

@@ -648,7 +648,12 @@ _SAFETY_NETS = (
     (TODAY_GO, "closed at once, with Cleanup.Stop", "remedies", Ratio(Variant("Stop"), FREE)),
     (TODAY_GO, "left to AddCleanup", "addcleanup", Ratio(CLEANUP, FREE)),
     (TODAY_GO, "left to a finalizer", "lemire", Ratio(AUTO, FREE)),
-    (TODAY_JDK, "closed explicitly, with a Cleaner as net", "weimer", Ratio(CLEANER, ALLOCATED)),
+    (
+        TODAY_JDK,
+        "closed explicitly, with a Cleaner as net",
+        "weimer",
+        Ratio(ALLOCATED_CLEANER, ALLOCATED),
+    ),
     (TODAY_JDK, "closed explicitly, with finalize as net", "weimer", Ratio(FINALIZE, ALLOCATED)),
 )
 
@@ -668,7 +673,8 @@ def java_and_go(recordings: Mapping[str, Recording]) -> Drawing | None:
         "Cost relative to manual: "
         + ", ".join(f"in {in_words(on)} {what[on]} {label}" for on, label in last.items()),
         "wall-clock time per object relative to manual (ratio, log scale)\n"
-        "manual: freeing C memory (Go), or closing a plain handle that is kept (Java)",
+        "manual: freeing C memory (Go), or closing a plain handle that is allocated (Java)\n"
+        "Java without escape analysis; finalize was measured only with it",
         kind="A dot plot of the cost relative to manual",
         log=True,
         reference=1,
