@@ -34,6 +34,7 @@ from gccost.studies.precision import (
     PairedMeans,
     measured_by,
     measurements,
+    shift,
 )
 
 PRECISION = STUDIES["precision"]
@@ -225,6 +226,19 @@ def test_x9_holds_if_only_our_measurements_agree(
     assert rows[0].estimate.value == pytest.approx(
         1.48 / 1.06 if (OURS, "quiet") in scattered else 1.0, abs=0.03
     )
+
+
+def test_shift_is_the_change_under_load_with_its_interval(tmp_path: Path) -> None:
+    def ratio(method: str, load: str, number: str) -> float:
+        return (8.8 if load == "busy" else 8.0) * (1 + 0.001 * int(number))
+
+    recording = recordings.recorded(tmp_path, "precision", rounds=10, change=measured_as(ratio))
+    for method in ESTIMATORS:
+        moved = shift(recording, method)
+        assert moved.value == pytest.approx(1.1, rel=0.02)
+        assert 1 < moved.low < moved.value < moved.high
+    alone = replace(recording, frame=recording.frame[recording.frame["load"] != "busy"])
+    assert not shift(alone, "the undisturbed cost").samples
 
 
 def test_x9_is_unmeasured_with_a_single_measurement(tmp_path: Path) -> None:
