@@ -254,8 +254,8 @@ def slices(recording: Recording) -> Drawing | None:
             label_right(axes, level, f"{name} {rounding.nanoseconds(level)}", ink, va=side)
         axes.set(ylim=(0, top), title=LOADS[load], ylabel="ns per operation")
     below(figure, "slice of 1,024 operations, in order; slower slices are drawn at the top edge")
-    title = "The mean of one process over its floor: " + "; ".join(
-        f"{LOADS[load]}, {rounding.nanoseconds(means[load])} over "
+    title = "The mean and the floor of one process each: " + "; ".join(
+        f"{LOADS[load]}, {rounding.nanoseconds(means[load])} and "
         f"{rounding.nanoseconds(floors[load])}"
         for load in found
     )
