@@ -1,8 +1,8 @@
 """What finalizers, cleanups and weak pointers cost in a Go CPU profile.
 
 A stack belongs to one phase at most, that of its innermost function in `stacks.PHASES`,
-so phases add up. All shares are of the CPU time sampled, 0 to 1. An estimate assumes that
-what is no longer done is no longer in the profile, and that nothing else changes. For
+so phases add up. All shares are of the CPU time sampled, 0 to 1. What a remedy saves is of
+these phases only: freeing at another time changes other costs too, such as page faults. For
 slabs it takes the part that they saved in the recorded measurements of chapter 8.
 """
 
@@ -81,7 +81,7 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     """Divide the time of a profile by phase and by who registers, as JSON has it.
 
     `share` is the sum of the phases; `parts` are these and what PARTS says of them. The
-    walk is an upper bound unless `walk_is_separate`. `saves_at_most` is for REMEDIES.
+    walk is an upper bound unless `walk_is_separate`. `saves` is for REMEDIES.
     """
     total = profile.total + profile.unnamed
     separate = any(_WALK_IS_A_FUNCTION.match(name) for stack, _ in profile.stacks for name in stack)
@@ -112,7 +112,7 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
         "walk_is_separate": separate,
         "slabs_save": rounded(slabs_save()),
         "parts": {part: shares.get(part, 0.0) for part in PARTS},
-        "saves_at_most": {remedy: shares[remedy] if life else 0.0 for remedy in REMEDIES},
+        "saves": {remedy: shares[remedy] if life else 0.0 for remedy in REMEDIES},
         "call_sites": [
             {
                 "function": site[0],
@@ -153,11 +153,12 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
         yield f"{percent(site['share']):>10}  {site['function']} ({site['calls']}{walk})"
     if others := answer["call_sites"][_SHOWN:]:
         yield f"{percent(sum(site['share'] for site in others)):>10}  {len(others)} others"
-    yield "What would help, and how much of the CPU time it would save at most:"
+    yield "What would help, and the share of the CPU time that it would take off these phases:"
     for remedy, title in REMEDIES.items():
         part = f": {percent(answer['slabs_save'])}" if remedy == "slabs" else ""
-        yield f"{percent(answer['saves_at_most'][remedy]):>10}  {title}{part}"
+        yield f"{percent(answer['saves'][remedy]):>10}  {title}{part}"
     yield "These figures leave out the program's own functions, which have to free in any case."
+    yield "They do not show what freeing later costs, such as page faults and cold memory."
 
 
 def _site(stack: tuple[str, ...], at: int) -> _Site:

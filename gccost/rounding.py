@@ -113,6 +113,7 @@ FORMATS: Mapping[str, Callable[[float], str]] = MappingProxyType(
         "count": count,
         "number": plain,
         "frequency": lambda x: plain(x) + "/s",
+        "MiB": lambda x: plain(x) + " MiB",
     }
 )
 

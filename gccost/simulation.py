@@ -26,7 +26,7 @@ for three successive rounds that share a quarter of the variance:
   it 0.7 % is the lower quartile over layouts that differ by 1 %. With a `SYSTEMATIC` of 4 %
   they cover 96.6, 95.6 and 90.5 %.
 - Contention of 10 % that affects neither the run delay nor the reference causes a bias of 5
-  to 6 % in the busy regime. Intervals then cover 28 to 39 % at the last look, and 2 to 4 %
+  to 7 % in the busy regime. Intervals then cover 23 to 39 % at the last look, and 4 to 11 %
   of campaigns with the truth on the boundary decide. No interval width corrects that.
 """
 

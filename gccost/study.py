@@ -406,6 +406,10 @@ class Machines:
         """A forest plot of the documents' ratios."""
         return machines.forest(self.found)
 
+    def in_short(self) -> str:
+        """How many of the verdicts agree, in a sentence or two."""
+        return machines.in_short(self.found)
+
     def agreement(self) -> Prose:
         """The claims whose verdicts agree between the machines, and those that differ."""
         return machines.agreement(self.found)

@@ -97,10 +97,11 @@ def record(
     ns: Mapping[str, float] = {},
     rounds: int = 8,
     cpus: int = 2,
+    cpu: str = "Made-up CPU",
     change: Change | None = None,
 ) -> runs.Run:
     """A synthetic run at the standard budget, without samples that `change` empties."""
-    machine = {"cpu": "Made-up CPU", "allowed_cpus": cpus, "release": "Test OS"}
+    machine = {"cpu": cpu, "allowed_cpus": cpus, "release": "Test OS"}
     run = runs.create(
         folder,
         machine=machine,

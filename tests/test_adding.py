@@ -265,12 +265,31 @@ def test_verdicts_are_compared_between_machines(two: Machines) -> None:
     assert "L2a on Go 1.27.4" in travel["holds where decided"]
     assert "depends on the machine" in two.ledger().text
     counts = [len(travel.get(what, ())) for what in machines._SHARED]
-    assert two.forest().title.startswith(f"Of {sum(counts)} verdicts that two or more machines")
+    assert f"{sum(counts[:2])} of the {sum(counts)} verdicts" in two.in_short()
     assert "\n- Decided on one machine only: " in two.agreement().markdown
+
+
+def test_one_computer_with_other_cpus_has_no_mean(two: Machines) -> None:
+    begins = "One computer, measured with 2 CPUs and with 16 CPUs: "
+    assert two.forest().title.startswith(begins)
+    assert ": 3 of the 4 ratios " in two.forest().title
+    assert two.in_short().startswith(begins)
+    assert two.in_short().endswith("nothing about other computers.")
     data = two.forest().data.query("claim == 'L1'")
-    assert list(data["machine"]) == [*(m.label for m in two.found), "all machines"]
-    low, high, mean = data["estimate"].sort_values().iloc[[0, 2, 1]]
+    assert list(data["machine"]) == [m.label for m in two.found]
+
+
+def test_each_computer_counts_once_in_the_mean(folder: Path) -> None:
+    kinds = [{}, {"cpus": 16}, {"cpu": "Another", "ns": {"AllocateAuto": 240.0}}]
+    for more in kinds:
+        reference.add(recordings.record(folder, **more).folder, ALL)  # type: ignore[arg-type]
+    three = open_machines(Settings("replay"))
+    assert three.in_short().startswith("2 computers: ")
+    data = three.forest().data.query("claim == 'L1'")
+    assert list(data["machine"]) == [*(m.label for m in three.found), "all computers"]
+    low, mean, high = data["estimate"].sort_values().iloc[[0, 1, 3]]
     assert low < mean < high
+    assert mean == pytest.approx((low * high) ** 0.5, rel=0.05)
 
 
 def test_compare_command_compares_the_recorded_machines(two: Machines, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_call_sites_are_outside_the_runtime(tmp_path: Path) -> None:
 
 
 def test_savings_exclude_cleanup_functions_and_weak_pointers(tmp_path: Path) -> None:
-    saved = of(write_profile(tmp_path / "p", NEW))["saves_at_most"]
+    saved = of(write_profile(tmp_path / "p", NEW))["saves"]
     assert saved["no_walk"] == 0.34
     assert saved["none"] == pytest.approx(0.71 + 0.015 - 0.1)
     slabs = (saved["none"] - 0.02) * (1 - 0.01 / 0.4) * explain.slabs_save()

@@ -36,6 +36,7 @@ from gccost.studies.precision import (
     PairedMeans,
     measured_by,
     measurements,
+    shift,
 )
 
 PRECISION = STUDIES["precision"]
@@ -237,6 +238,19 @@ def test_the_ledger_shows_what_x9_judges(tmp_path: Path) -> None:
     assert not results.Picture(ledger.Line((agrees,)), results.Scale(0.1, 9, {}), 1).dots(agrees)
     assert results.measured(spread).endswith("×")
     assert spread.held_to == "bar 1.05×"
+
+
+def test_shift_is_the_change_under_load_with_its_interval(tmp_path: Path) -> None:
+    def ratio(method: str, load: str, number: str) -> float:
+        return (8.8 if load == "busy" else 8.0) * (1 + 0.001 * int(number))
+
+    recording = recordings.recorded(tmp_path, "precision", rounds=10, change=measured_as(ratio))
+    for method in ESTIMATORS:
+        moved = shift(recording, method)
+        assert moved.value == pytest.approx(1.1, rel=0.02)
+        assert 1 < moved.low < moved.value < moved.high
+    alone = replace(recording, frame=recording.frame[recording.frame["load"] != "busy"])
+    assert not shift(alone, "the undisturbed cost").samples
 
 
 def test_x9_is_unmeasured_with_a_single_measurement(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
+from gccost.measuring.machine import fingerprint
 from gccost.measuring.runs import Run
 
 Key = tuple[str, str]  # a claim's id, and a release
@@ -33,6 +34,11 @@ class Machine:
     @property
     def description(self) -> Mapping[str, Any]:
         return self.run.manifest()["machine"]
+
+    @property
+    def computer(self) -> str:
+        """A hash that is equal for machines that differ in nothing but the CPUs used."""
+        return fingerprint({**self.description, "allowed_cpus": None, "cpu_quota": None})
 
     @property
     def is_test(self) -> bool:

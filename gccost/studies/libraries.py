@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from gccost import rounding
+from gccost import rounding, stats
 from gccost.judging import stacks
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import PhaseShare
@@ -16,9 +16,10 @@ from gccost.measuring.cases import Case, Ratio, Variant, profiled
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import tables
 from gccost.showing.figures import BLUE, GREEN, ORANGE
-from gccost.showing.plots import Axis, Drawing, Point, by_panel, chart, curves, dots
-from gccost.showing.tables import Markup
-from gccost.studies.common import counted, in_percent, levels, measured, scaled, timed
+from gccost.showing.plots import Axis, Drawing, Point, chart, curves, dots
+from gccost.showing.tables import Cell, Markup
+from gccost.stats import Estimate
+from gccost.studies.common import in_percent, levels, measured, scaled
 from gccost.studies.runtime import patched
 
 # === Cases ===========================================================================
@@ -56,6 +57,11 @@ class Workload:
     def judged(self) -> Variant:
         """What most programs do; its profile decides the claim."""
         return self.chosen or self.ways[0].variant
+
+    @property
+    def short(self) -> str:
+        """The library's name."""
+        return self.name.partition(":")[0]
 
 
 def _ways(benchmark: str, *more: Way) -> tuple[Way, ...]:
@@ -189,17 +195,35 @@ def shares(recording: Recording) -> Drawing | None:
 
 
 def summary(recording: Recording) -> Markup:
-    """A table of the shares of the CPU time, and of an operation's time."""
+    """A table of the shares of the judged programs' CPU time, and of an operation's time."""
     phases = {"registering": (REGISTERING,), "all phases": (), "own functions": (stacks.FUNCTIONS,)}
-    rows = [
+    rows: list[tuple[str | Cell, ...]] = [
         (
-            load.name,
-            *(share(recording, load.judged, *each).label for each in phases.values()),
-            rounding.duration(recording.level(load.closed, TODAY_GO).value),
+            Cell(load.name, way.name),
+            *(share(recording, way.variant, *each).label for each in phases.values()),
+            rounding.duration(recording.level(way.variant, TODAY_GO).value),
         )
         for load in WORKLOADS
+        for way in load.ways
+        if way.variant == load.judged
     ]
-    return tables.table(("share of CPU time", *phases, "an operation, closed"), rows)
+    return tables.table(("share of CPU time", *phases, "an operation"), rows)
+
+
+def faults(recording: Recording) -> Markup:
+    """A table of the page faults per operation of each way to free."""
+    rows = [
+        (
+            Cell(load.name, way.name),
+            tables.estimate(
+                scaled(recording.level(way.variant, TODAY_GO, "faults"), 1 / load.n), "number"
+            ),
+        )
+        for load in WORKLOADS[:-1]
+        for way in load.ways
+        if not way.variant.runtime
+    ]
+    return tables.table(("program", "page faults per operation"), rows)
 
 
 # Each chart's metric, the factor to its unit, the unit, and how its values are written.
@@ -227,7 +251,6 @@ def _compared(recording: Recording, metric: str) -> list[Point]:
                 metric,
                 say,
                 factor=factor,
-                find=timed if metric == "ns/op" else counted,
                 after=f"  ({rounding.times(ratio.value)})" if compared else "",
                 data={"variant": benchmark, "runtime": runtime, "unit": unit},
                 colour=way.colour,
@@ -235,18 +258,24 @@ def _compared(recording: Recording, metric: str) -> list[Point]:
     return points
 
 
+def _relative(recording: Recording, metric: str) -> str:
+    """A metric of each library's dropped objects relative to closed ones, with intervals."""
+    return ", ".join(
+        f"{load.short} {rounding.interval(ratio, 'ratio')}"
+        for load in WORKLOADS[:-1]
+        for ratio in [
+            recording.estimate(Ratio(load.ways[0].variant, load.closed, metric), TODAY_GO)
+        ]
+        if ratio.samples
+    )
+
+
 @chart("libraries-cost", "No library was measured")
 def cost(recording: Recording) -> Drawing | None:
     """The time per operation of each way to free."""
-    told = [
-        f"{rounding.times(ratio.value)} ({load.name.partition(':')[0]})"
-        for load in WORKLOADS[:-1]
-        for ratio in [recording.estimate(Ratio(load.ways[0].variant, load.closed), TODAY_GO)]
-        if ratio.samples
-    ]
     return dots(
         _compared(recording, "ns/op"),
-        "Time if finalizers free, relative to closing: " + ", ".join(told),
+        "Time if finalizers free, relative to closing: " + _relative(recording, "ns/op"),
         "",
         kind="A dot plot of the time per operation by library",
         each=dict.fromkeys(
@@ -259,19 +288,11 @@ def cost(recording: Recording) -> Drawing | None:
 @chart("libraries-memory", "The memory of no library was measured")
 def memory(recording: Recording) -> Drawing | None:
     """The largest resident memory of the process, by what frees."""
-    points = [
-        p
-        for p in _compared(recording, "peak-rss-bytes")
-        if p.panel != SERVER.name and p.estimate.value > 0
-    ]
-    most = [
-        f"{p.label} ({p.panel.partition(':')[0]})"
-        for p in points
-        if "Dropped" in str(p.data["variant"]) and not p.data["runtime"]
-    ]
+    metric = "peak-rss-bytes"
     return dots(
-        points,
-        "Largest resident memory if finalizers free: " + ", ".join(most),
+        [p for p in _compared(recording, metric) if p.panel != SERVER.name],
+        "Largest resident memory if finalizers free, relative to closing: "
+        + _relative(recording, metric),
         "largest resident memory of the process (MiB, log scale)",
         kind="A dot plot of the resident memory by library",
         log=True,
@@ -299,17 +320,17 @@ def growth(recording: Recording) -> Drawing | None:
         for way in load.ways
         if not way.variant.runtime and way.variant.benchmark != "MessagesReused"
         for moment in range(1, _MOMENTS + 1)
-        for estimate in [recording.amount(way.variant, TODAY_GO, f"rss-bytes-{moment}")]
+        for estimate in [recording.level(way.variant, TODAY_GO, f"rss-bytes-{moment}")]
         if estimate.samples
     ]
-    dropped = [p for p in points if "Dropped" in str(p.data["variant"])]
     told = [
-        f"{rounding.plain(max(p.estimate.value for p in each))} MiB ({panel.partition(':')[0]})"
-        for panel, each in by_panel(dropped).items()
+        f"{load.short} {rounding.interval(last[-1].estimate, 'MiB')} after {load.n:,} operations"
+        for load in (TREES, MESSAGES)
+        if (last := [p for p in points if p.data["variant"] == load.ways[0].variant.benchmark])
     ]
     return curves(
         points,
-        "Resident memory if finalizers free the C objects grows to " + ", ".join(told),
+        "Resident memory if finalizers free the C objects: " + ", ".join(told),
         Axis("operations so far (thousands)", limits=(0, None)),
         Axis("resident memory (MiB)", limits=(0, None)),
         kind="Line charts of the resident memory over the operations",
@@ -317,6 +338,13 @@ def growth(recording: Recording) -> Drawing | None:
         shared=False,
         ends=lambda p: p.line.partition(":")[0],
     )
+
+
+def grown(recording: Recording, load: Workload) -> Estimate:
+    """How much (MiB) dropped objects raise the resident memory in the loop's second half."""
+    ends = [f"rss-bytes-{moment}" for moment in (_MOMENTS // 2, _MOMENTS)]
+    found = recording.samples(load.ways[0].variant, TODAY_GO).reindex(columns=ends)
+    return scaled(stats.amount(found[ends[1]] - found[ends[0]]), 2**-20)
 
 
 # === The study =======================================================================

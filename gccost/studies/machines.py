@@ -8,6 +8,7 @@ from typing import Any
 from gccost import rounding, stats
 from gccost.judging.machines import Key, Machine, travels
 from gccost.judging.rules import Label
+from gccost.measuring.cases import Quantity
 from gccost.showing import results, tables
 from gccost.showing.figures import INK, MUTED
 from gccost.showing.plots import Drawing, Mark, Point, chart, dots
@@ -15,7 +16,8 @@ from gccost.showing.tables import Cell, Markup, Prose
 from gccost.studies.common import VERDICT_COLOURS
 
 _GIB = 2**30
-_ALL = "all machines"
+_ALL = "all computers"
+_DIFFER = 0.01  # below this heterogeneity p, ratios differ significantly
 
 # A row of the table of machines: its name, and its text from a run's description.
 _FACTS: dict[str, Callable[[Machine, Any], object]] = {
@@ -96,10 +98,42 @@ def travel(found: Sequence[Machine]) -> dict[str, list[str]]:
     return agreed
 
 
+def computers(found: Sequence[Machine]) -> list[Machine]:
+    """A machine of each computer, which may be measured with some of its CPUs too."""
+    return list({machine.computer: machine for machine in reversed(compared(found))}.values())
+
+
+def _measured_on(found: Sequence[Machine]) -> str:
+    """What was compared, such as "One computer, measured with 2 CPUs and with 1 CPU"."""
+    if len(computers(found)) > 1:
+        return f"{len(computers(found))} computers"
+    used = [int(machine.description.get("allowed_cpus") or 1) for machine in compared(found)]
+    told = " and ".join(f"with {cpus} CPU{'s' * (cpus != 1)}" for cpus in used)
+    return f"One computer, measured {told}"
+
+
+def in_short(found: Sequence[Machine]) -> str:
+    """How many of the verdicts agree, in a sentence or two."""
+    if len(compared(found)) < 2:
+        return "One machine was recorded, so there is nothing to compare yet."
+    agreed = travel(found)
+    counts = [len(agreed.get(what, ())) for what in _SHARED]
+    about = {
+        (found[0].rows[key].claim.quantity, key[1])
+        for key in keys(found)
+        if travels([machine.rows[key] for machine in compared(found)]) in _SHARED
+    }
+    alone = " This says nothing about other computers." if len(computers(found)) == 1 else ""
+    return (
+        f"{_measured_on(found)}: {sum(counts[:2])} of the {sum(counts)} verdicts that were decided "
+        f"more than once agree. They are about {len(about)} different figures.{alone}"
+    )
+
+
 def agreement(found: Sequence[Machine]) -> Prose:
     """How the verdicts agree, in words."""
     if len(compared(found)) < 2:
-        return Prose("One machine was recorded, so there is nothing to compare yet.")
+        return Prose(in_short(found))
     agreed = travel(found)
     lines = [
         f"- {said} ({len(agreed[what])}): {', '.join(agreed[what])}."
@@ -112,8 +146,12 @@ def agreement(found: Sequence[Machine]) -> Prose:
 
 @chart("machines", "No ratio was measured")
 def forest(found: Sequence[Machine]) -> Drawing | None:
-    """Each document's ratio of times on today's release, on each machine, and their mean."""
+    """Each document's ratio of times on today's release, on each machine.
+
+    Two or more computers also have a mean, in which each counts once.
+    """
     points = []
+    chances: dict[Quantity, float] = {}  # several claims may be about one ratio
     for key in keys(found):
         row_by_label = {machine.label: machine.rows[key] for machine in found}
         first = next(iter(row_by_label.values()))
@@ -135,7 +173,11 @@ def forest(found: Sequence[Machine]) -> Drawing | None:
                 )
             )
         whole = [m.rows[key].estimate for m in compared(found) if m.label in measured]
-        mean = stats.random_effects(whole)
+        if len(whole) > 1:
+            chances[first.claim.quantity] = stats.heterogeneity(whole)
+        mean = stats.random_effects(
+            [m.rows[key].estimate for m in computers(found) if m.label in measured]
+        )
         if mean.samples:
             points.append(
                 Point(
@@ -147,15 +189,16 @@ def forest(found: Sequence[Machine]) -> Drawing | None:
                     data={"claim": key[0], "go": key[1], "machine": _ALL, "unit": "ratio"},
                 )
             )
-    counts = [len(travel(found).get(what, ())) for what in _SHARED]
+    differ = sum(p < _DIFFER for p in chances.values())
+    several = len(computers(found)) > 1
     return dots(
         points,
-        f"Of {sum(counts)} verdicts that two or more machines decide, {sum(counts[:2])} are the "
-        f"same, and {counts[2]} depend on the machine"
+        f"{_measured_on(found)}: {differ} of the {len(chances)} ratios on today's release that "
+        f"were measured more than once differ significantly (p < {_DIFFER})"
         if len(compared(found)) > 1
         else "One machine was recorded; add others to compare them",
-        "ratio (log scale); diamond: published value or bar\n"
-        "all machines: random-effects mean with its 95 % interval",
+        "ratio (log scale); diamond: published value or bar"
+        + several * f"\n{_ALL}: random-effects mean with its 95 % interval",
         kind="A forest plot",
         log=True,
         reference=1,

@@ -153,6 +153,24 @@ def agreement(load: str) -> Agreement:
     return Agreement(ours, count)
 
 
+def shift(recording: Recording, method: str) -> Estimate:
+    """How many times as large a method's measurements are on the busy machine.
+
+    The ratio of the geometric means, with Welch's interval over the measurements.
+    """
+    made = {load: measurements(method, load) for load in ("busy", "quiet")}
+    busy, quiet = (
+        np.log([e.value for m in made[load] if (e := recording.estimate(m, TODAY_GO)).samples])
+        for load in made
+    )
+    n = min(len(busy), len(quiet))
+    if n < 2:
+        return stats.amount([])
+    ends = scipy.stats.ttest_ind(busy, quiet, equal_var=False).confidence_interval()
+    value, low, high = map(float, np.exp([busy.mean() - quiet.mean(), *ends]))
+    return Estimate(value, low, high, n, n, SHOWN.confidence)
+
+
 CLAIMS: tuple[Claim, ...] = tuple(
     Claim(name, "the-same-again", quantity, rule, (TODAY_GO,))
     for name, quantity, rule in (
@@ -236,9 +254,9 @@ def slices(recording: Recording) -> Drawing | None:
             label_right(axes, level, f"{name} {rounding.nanoseconds(level)}", ink, va=side)
         axes.set(ylim=(0, top), title=LOADS[load], ylabel="ns per operation")
     below(figure, "slice of 1,024 operations, in order; slower slices are drawn at the top edge")
-    title = "In one process each, bursts lift the mean above the floor: " + ", ".join(
-        f"{LOADS[load]}, its mean is {rounding.nanoseconds(means[load])} "
-        f"and its floor {rounding.nanoseconds(floors[load])}"
+    title = "The mean and the floor of one process each: " + "; ".join(
+        f"{LOADS[load]}, {rounding.nanoseconds(means[load])} and "
+        f"{rounding.nanoseconds(floors[load])}"
         for load in found
     )
     headline(figure, title)

@@ -80,8 +80,7 @@ func BenchmarkAllocateAuto(b *testing.B) {
 const laps = 16
 
 // BenchmarkAllocateAutoLaps is BenchmarkAllocateAuto that also reports the time
-// per operation of each sixteenth of the loop, as lap01-ns/op to lap16-ns/op. With
-// the GC on, the cost of an operation depends on how many came before it.
+// per operation of each sixteenth of the loop, as lap01-ns/op to lap16-ns/op.
 func BenchmarkAllocateAutoLaps(b *testing.B) {
 	var ends [laps]time.Duration
 	m := meter.Start(b, Count)
