@@ -237,7 +237,6 @@ def test_the_title_names_the_variant_that_changed_more(made: Recordings) -> None
         ("siebenmann-heap", "AllocateHeapFree"),
         ("siebenmann-sizes", "Allocate"),
         ("siebenmann-fit", "Allocate"),
-        ("siebenmann-faults", "Finalize"),
         ("addcleanup-cost", "AllocateFree"),
         ("addcleanup-why", "AllocateFree"),
         ("addcleanup-gc-off", "AllocateOnly"),
@@ -253,12 +252,6 @@ def test_unmeasured_variants_are_omitted(
     assert len(chart.data) < len(drawn(name, study).data)
     assert "nan" not in chart.alt
     assert "–" not in chart.title
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_page_fault_chart_says_if_gc_off_was_not_measured(made: Recordings) -> None:
-    on = replace(made["siebenmann"], frame=made["siebenmann"].frame.query("gogc == '100'"))
-    assert draw(on, "siebenmann-faults").title.endswith("with the GC off it was not measured")
 
 
 def test_gctrace_chart_names_an_unreadable_trace(tmp_path: Path) -> None:

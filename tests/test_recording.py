@@ -39,6 +39,7 @@ from gccost.measuring.cases import (
     profiled,
 )
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+from gccost.showing import notice as showing
 from gccost.showing import results
 from gccost.studies import CLAIMS, STUDIES
 from gccost.study import OpenStudy
@@ -127,7 +128,16 @@ def test_rejected_samples_are_kept_but_not_used(tmp_path: Path) -> None:
     assert made.level(AUTO, TODAY_GO).samples == 6
     assert made.estimate(Ratio(AUTO, FREE), TODAY_GO).contains(700 / 78.4)
     assert judged(made)["L1"].judged.rounds == 4
-    assert "in 20 the threads waited for a CPU for more than 20" in notice(made)
+    assert "; 4 are rejected, because their threads waited" in notice(made)
+
+
+def test_the_notice_counts_a_shared_sample_once(tmp_path: Path) -> None:
+    one = recordings.recorded(tmp_path)
+    other = Recording.load(STUDIES["siebenmann"], one.run)
+    lines = {*one.frame["line"], *other.frame["line"]}
+    assert len(lines) < len(one.frame) + len(other.frame)
+    told = showing.notice([one, other], "replay").text
+    assert f"{len(lines)} of these studies; 0 are rejected" in told
 
 
 def test_slowest_operations_are_the_median_of_all_processes(tmp_path: Path) -> None:

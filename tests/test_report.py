@@ -390,6 +390,22 @@ def test_the_report_is_reproducible(executed: Sequence[Path], report: Path, tmp_
         assert (again / name).read_bytes() == (report / name).read_bytes()
 
 
+def test_pages_that_a_report_lacks_are_deleted_and_other_files_kept(tmp_path: Path) -> None:
+    made = [
+        write(tmp_path / f"{name}.ipynb", [prose("# A", "a")]) for name in ("00-a", "01-b", "02-c")
+    ]
+    out = tmp_path / "report"
+    reporting.write_report(made, out, title="T", purpose="P.", files={})
+    kept = {"mine.html": "<html>", "notes.txt": "", "copy.html": (out / "01-b.html").read_text()}
+    for name, text in kept.items():
+        (out / name).write_text(text)
+    old = (out / "01-b.html").read_text().replace('href="01-b.html"', 'href="#00-a"')
+    (out / "00-a.html").write_text(old)  # as an earlier version wrote the landing page
+    reporting.write_report(made[::2], out, title="T", purpose="P.", files={})
+    assert {path.name for path in out.iterdir()} == {"index.html", "02-c.html", *kept}
+    assert (out / "copy.html").read_text() == kept["copy.html"]
+
+
 # What the report refuses
 
 

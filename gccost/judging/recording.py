@@ -139,6 +139,17 @@ class Recording:
         found = _unhindered(variant, samples)
         return found if len(found) > 1 else samples
 
+    @property
+    def rejected(self) -> set[int]:
+        """The lines of the samples that are not accepted."""
+        return {
+            line
+            for case in self.study.cases
+            if case.variant.gated and len(self.samples(case.variant, case.release))
+            for line in set(self.samples(case.variant, case.release)["line"])
+            - set(self.accepted(case.variant, case.release)["line"])
+        }
+
     def rounds(self, variant: Variant, release: str, *, timed: bool = True) -> list[int]:
         """The rounds with a sample or profile of a variant, in order.
 

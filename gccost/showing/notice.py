@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-import pandas as pd
-
 from gccost import rounding
 from gccost.judging.recording import Recording
 from gccost.measuring import languages, toolchains
@@ -94,16 +92,16 @@ def _finished(recording: Recording) -> str:
 
 
 def _samples(recordings: Sequence[Recording]) -> str:
-    """The number of samples that the studies use, and how many of them waited for a CPU."""
-    frames = pd.concat([recording.frame for recording in recordings])
-    frame = frames[~frames.index.duplicated()]  # studies share the run's samples
-    counted = f"{len(frame)} of {'this study' if len(recordings) == 1 else 'these studies'}"
-    if "run-delay-share" not in frame:
+    """The number of samples that the studies use, and how many of them are rejected."""
+    # Studies share samples of the run, each a line of its file.
+    used = {line for recording in recordings for line in recording.frame["line"]}
+    rejected = set().union(*(recording.rejected for recording in recordings))
+    counted = f"{len(used)} of {'this study' if len(recordings) == 1 else 'these studies'}"
+    if not any("run-delay-share" in recording.frame for recording in recordings):
         return counted
-    rejected = int((frame["run-delay-share"] > RUN_DELAY).sum())
     return (
-        f"{counted}; in {rejected} the threads waited for a CPU for more than "
-        f"{rounding.percent(RUN_DELAY)} of the time"
+        f"{counted}; {len(rejected)} are rejected, because their threads waited for a CPU for "
+        f"more than {rounding.percent(RUN_DELAY)} of the time"
     )
 
 

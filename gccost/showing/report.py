@@ -68,7 +68,7 @@ def write_report(
 
     `title` and `purpose` (one sentence) describe every page. Writes the first notebook as
     `index.html`, the others as `<stem>.html`, `data/<chart>.csv` for each chart, and
-    `files`, texts by name.
+    `files`, texts by name. Deletes the pages of an earlier report that this one lacks.
 
     Returns the path of `index.html`. Raises GccostError, naming notebook and cell, for
     content that a page must not have, and if a page is larger than 5 MB.
@@ -95,7 +95,19 @@ def write_report(
     texts |= {f"data/{name}.csv": csv for each in chapters for name, csv in each.tables.items()}
     for name, text in texts.items():
         write_whole(out / name, text.encode())
+    for path in out.glob("*.html"):
+        if path.name not in pages.values() and path.is_file() and _is_page(path):
+            path.unlink()
     return out / "index.html"
+
+
+def _is_page(path: Path) -> bool:
+    """Whether a file is a page of a report under its own name, not a copy or another file."""
+    html = path.read_text(encoding="utf-8", errors="replace")
+    names = (path.name, f"#{path.stem}")  # earlier versions linked to an anchor
+    return '<nav class="sidebar" aria-label="Contents">' in html and any(
+        f'<a href="{name}" aria-current="page">' in html for name in names
+    )
 
 
 def _template(name: str) -> Markup:

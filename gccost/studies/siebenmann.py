@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 
@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from gccost import rounding
 from gccost.judging import published
 from gccost.judging.claims import Claim, Study
-from gccost.judging.curves import WORD, per_operation
+from gccost.judging.curves import WORD
 from gccost.judging.flame import Frame, frames
 from gccost.judging.models import Line, line, objects_in_span
 from gccost.judging.quantities import Amount, CurveDepth, Difference, Share
@@ -43,7 +43,7 @@ from gccost.measuring.cases import (
 )
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.showing import plots
-from gccost.showing.figures import BLUE, FILLS, GREEN, INK, ORANGE, PURPLE
+from gccost.showing.figures import BLUE, FILLS, GREEN, ORANGE, PURPLE
 from gccost.showing.plots import PERCENT, Axis, Drawing, Mark, Point, chart, curves, dots
 from gccost.stats import Estimate
 from gccost.studies.common import (
@@ -500,84 +500,6 @@ def _formula(found: Line) -> str:
     return f"{intercept} {sign} {slope} ns each\nr² {rounding.plain(found.r2)}"
 
 
-# --- Page faults -----------------------------------------------------------------------
-
-
-@chart("siebenmann-faults", "Page faults over the object's size were not measured")
-def faults(recording: Recording) -> Drawing | None:
-    """Page faults per operation over the object's size, with the GC on and off."""
-    go = recording.newest
-    points: list[Point] = []
-    for gogc, benchmark, words in product(("100", "off"), ("Allocate", "Finalize"), SIZES):
-        variant = sized(benchmark, words, gogc)
-        time = recording.level(variant, go)
-        points += levels(
-            recording,
-            release(recording, go),
-            NAMES[benchmark] + (_GC_OFF if gogc == "off" else ", GC on"),
-            go,
-            [(WORD * words, variant)],
-            "faults",
-            lambda faults: f"{rounding.plain(faults)} page faults",
-            find=per_operation,
-            after=f" and {rounding.nanoseconds(time.value)}",
-            data={
-                "variant": benchmark,
-                "gogc": gogc,
-                "bytes": None,
-                "unit": "faults/op",
-                "ns_per_op": time.value,
-            },
-            colour=colour(variant),
-            dashed=gogc == "off",
-        )
-
-    def name_times(axes: Axes, _: str) -> None:
-        """Write a finalizer's times at the points that are clear of the axis."""
-        for p in points:
-            clear = p.estimate.value > 0.12 * axes.get_ylim()[1] and p.x < WORD * SIZES[-1]
-            if clear and p.data["variant"] == "Finalize":
-                axes.annotate(
-                    _time(p),
-                    (p.x, rounding.rounded(p.estimate.value)),
-                    xytext=(-6, 5) if p.dashed else (6, -11),
-                    textcoords="offset points",
-                    ha="right" if p.dashed else "left",
-                    fontsize=8,
-                    color=INK,
-                )
-
-    return curves(
-        points,
-        _faults_title(points, go),
-        Axis("object size (bytes, log); small numbers: ns per operation", "log2"),
-        Axis("page faults per operation"),
-        kind="A line chart of page faults per operation over the object's size",
-        height=14,
-        gap=0.1,
-        ends=lambda p: f"{p.line}:\n{_time(p)}",
-        decorate=name_times,
-    )
-
-
-def _time(point: Point) -> str:
-    return point.label.rpartition(" and ")[2]
-
-
-def _faults_title(points: Iterable[Point], go: str) -> str:
-    last = {p.dashed: p for p in points if p.data["variant"] == "Finalize"}
-    if not last:
-        return f"The page faults of objects with a finalizer were not measured on Go {go}"
-    told = [
-        f"{last[off].label} with the GC {word}"
-        for off, word in ((True, "off"), (False, "on"))
-        if off in last
-    ]
-    told[-1] += "" if True in last else "; with the GC off it was not measured"
-    size = max(p.x for p in last.values())
-    return f"On Go {go} an object of {size:,.0f} bytes with a finalizer causes {', '.join(told)}"
-
-
 # === The study =======================================================================
 
 STUDY = Study(
@@ -586,5 +508,5 @@ STUDY = Study(
     question="Where does a finalizer's time go?",
     cases=tuple(_siebenmann()),
     claims=CLAIMS,
-    charts=(heap, profile, flame, cycles, sizes, fit, faults),
+    charts=(heap, profile, flame, cycles, sizes, fit),
 )

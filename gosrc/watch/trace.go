@@ -14,9 +14,10 @@ type GC struct {
 	Before int     // heap at the start of the cycle, in MiB
 	Live   int     // live heap at the end of the cycle, in MiB
 	Goal   int     // heap goal of the cycle, in MiB, or 0 if there was none
+	Forced bool    // whether the program asked for it, as with runtime.GC
 }
 
-var gcLine = regexp.MustCompile(`\bgc \d+ @(\S+)s .* (\d+)->\d+->(\d+) MB, (\d+) MB goal`)
+var gcLine = regexp.MustCompile(`\bgc \d+ @(\S+)s .* (\d+)->\d+->(\d+) MB, (\d+) MB goal(?:.*(\(forced\)))?`)
 
 // Trace returns the GC cycles in the output of a program with GODEBUG=gctrace=1. It ignores
 // other lines.
@@ -40,7 +41,7 @@ func Trace(printed string) []GC {
 		if numbers[2] > 1<<20 {
 			numbers[2] = 0 // with GOGC=off the goal exceeds any machine's memory
 		}
-		cycles = append(cycles, GC{at, numbers[0], numbers[1], numbers[2]})
+		cycles = append(cycles, GC{at, numbers[0], numbers[1], numbers[2], m[5] != ""})
 	}
 	return cycles
 }
@@ -76,19 +77,35 @@ func (c Chart) Metadata() map[string]interface{} {
 func (c Chart) alt() string {
 	text := c.Title + "."
 	for _, run := range c.Runs {
-		text += fmt.Sprintf(" %s: %d GC cycles, the heap reached %d MB.", run.Setting, len(run.Cycles), run.most())
+		text += fmt.Sprintf(" %s, the heap reached %d MB.", run.heading(), run.most())
 	}
 	return text
 }
 
 func (c Chart) csv() string {
-	text := "setting,seconds,before_mb,live_mb,goal_mb\n"
+	text := "setting,seconds,before_mb,live_mb,goal_mb,forced\n"
 	for _, run := range c.Runs {
 		for _, gc := range run.Cycles {
-			text += fmt.Sprintf("%s,%g,%d,%d,%d\n", run.Setting, gc.At, gc.Before, gc.Live, gc.Goal)
+			text += fmt.Sprintf("%s,%g,%d,%d,%d,%t\n", run.Setting, gc.At, gc.Before, gc.Live, gc.Goal, gc.Forced)
 		}
 	}
 	return text
+}
+
+// Unforced returns the number of the run's cycles that the program did not ask for.
+func (r Run) Unforced() int {
+	count := 0
+	for _, gc := range r.Cycles {
+		if !gc.Forced {
+			count++
+		}
+	}
+	return count
+}
+
+func (r Run) heading() string {
+	unforced := r.Unforced()
+	return fmt.Sprintf("%s (%d unforced and %d forced GC cycles)", r.Setting, unforced, len(r.Cycles)-unforced)
 }
 
 func (r Run) most() int {
@@ -167,7 +184,7 @@ func panelOf(b *strings.Builder, run Run, top int, seconds float64) {
 	y := func(mb int) float64 {
 		return float64(top) + panel*(1-float64(mb)/math.Max(float64(most), 1))
 	}
-	text(b, left, float64(top-8), ink, "start", `font-weight="bold"`, run.Setting)
+	text(b, left, float64(top-8), ink, "start", `font-weight="bold"`, run.heading())
 	for _, mb := range []int{0, most} {
 		fmt.Fprintf(b, `<path d="M%d %.1fH%d" stroke="%s"/>`, left, y(mb), width-right, grid)
 		text(b, left-8, y(mb)+4, ink, "end", "", strconv.Itoa(mb)+" MB")
@@ -196,7 +213,7 @@ func panelOf(b *strings.Builder, run Run, top int, seconds float64) {
 	}
 	last := run.Cycles[len(run.Cycles)-1]
 	at := math.Min(math.Max(y((last.Before+last.Live)/2), float64(top+10)), float64(top+panel-24))
-	text(b, width-right+8, at, ink, "start", "", fmt.Sprintf("heap (%d cycles)", len(run.Cycles)))
+	text(b, width-right+8, at, ink, "start", "", "heap")
 	if goals != "" {
 		text(b, width-right+8, at+18, ink, "start", "", "– the cycle's goal")
 	}

@@ -76,9 +76,13 @@ scvg: inuse: 3, idle: 59, sys: 63, released: 57, consumed: 5 (MB)
 `
 
 func TestTrace(t *testing.T) {
-	want := []GC{{0.004, 4, 0, 5}, {1.25, 40, 6, 42}, {1.5, 7, 6, 0}}
-	if got := Trace(printed); !reflect.DeepEqual(got, want) {
+	want := []GC{{0.004, 4, 0, 5, false}, {1.25, 40, 6, 42, true}, {1.5, 7, 6, 0, false}}
+	got := Trace(printed)
+	if !reflect.DeepEqual(got, want) {
 		t.Error(got)
+	}
+	if unforced := (Run{"GOGC=100", got}).Unforced(); unforced != 2 {
+		t.Error(unforced)
 	}
 }
 
