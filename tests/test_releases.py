@@ -80,11 +80,13 @@ def test_every_minor_release_is_listed_once() -> None:
     assert listed == [(1, minor) for minor in range(9, number(TODAY_GO)[1] + 1)]
 
 
-def test_all_releases_have_the_same_cases_except_addcleanup() -> None:
+def test_all_releases_have_the_same_cases_except_addcleanup_and_green_tea() -> None:
     of = {go: {c.variant for c in STUDY.cases if c.release == go} for go in GO_RELEASES}
-    every = of[TODAY_GO]
+    (no_green_tea,) = (variant for variant in of[TODAY_GO] if variant.runtime)
     for go, variants in of.items():
-        assert variants == (every if number(go) >= (1, 24) else every - {CLEANUP}), go
+        missing = {CLEANUP: (1, 24), no_green_tea: (1, 26)}
+        lacks = {variant for variant, since in missing.items() if number(go) < since}
+        assert variants == of[TODAY_GO] - lacks, go
 
 
 def test_cleanup_cases_are_refused_before_go_1_24() -> None:
@@ -157,15 +159,29 @@ def test_many_small_steps_are_in_the_last_row(tmp_path: Path) -> None:
     assert [line[0] for line in lines] == ["Go", "since"]
 
 
-def test_the_largest_step_of_signing_is_next_to_that_with_a_larger_gogc(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("without", "cause"),
+    [
+        (1.0, "So the step is that of Green Tea."),
+        (1.4, "So Green Tea is a part of the cause."),
+        (2.0, "So Green Tea is not shown to be the cause."),
+    ],
+)
+def test_the_largest_step_of_signing_is_tested_without_green_tea(
+    tmp_path: Path, without: float, cause: str
+) -> None:
     def dearer_cycles(case: Case, _: int, metrics: recordings.Metrics) -> None:
-        if case.variant == releases.SIGNED["48 Ps"] and number(case.release) >= number(CHEAPER):
+        many = releases.SIGNED["48 Ps"]
+        if case.variant == many and number(case.release) >= number(CHEAPER):
             metrics["op/cpu-s"] /= 2
+        elif case.variant.runtime:
+            metrics["op/cpu-s"] /= without
 
-    (said,) = largest(recordings.recorded(tmp_path, "releases", change=dearer_cycles))
-    assert "on Go 1.26" in said
-    assert "With 48 Ps and GOGC=400 it is" in said
-    assert "we think that the cost of a cycle changed" in said
+    step, tea = largest(recordings.recorded(tmp_path, "releases", change=dearer_cycles))
+    assert "on Go 1.26" in step
+    assert "With 48 Ps and GOGC=400 it is" in step
+    assert "the step lies in the cost of a cycle" in step
+    assert tea.endswith(cause)
 
 
 @pytest.mark.parametrize(

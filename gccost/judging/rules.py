@@ -82,9 +82,9 @@ class Bounded(Rule):
     def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
         low, high = self.bounds(published)
         if low * self.margin <= measured.low and measured.high <= high / self.margin:
-            return Verdict(Label.HOLDS, f"the interval lies {_region(low, high, unit)}")
+            return Verdict(Label.HOLDS, f"the interval lies {region(low, high, unit)}")
         if measured.high < low / self.margin or measured.low > high * self.margin:
-            return Verdict(Label.FAILS, f"the interval does not lie {_region(low, high, unit)}")
+            return Verdict(Label.FAILS, f"the interval does not lie {region(low, high, unit)}")
         return Verdict(Label.UNDECIDED, "the interval is too wide or too near a bound to decide")
 
 
@@ -99,7 +99,8 @@ class Between(Bounded):
         return self.low, self.high
 
 
-def _region(low: float, high: float, unit: str) -> str:
+def region(low: float, high: float, unit: str) -> str:
+    """The range between two bounds in words; either may be infinite."""
     least, most = (rounding.value(bound, unit) for bound in (low, high))
     if high == math.inf:
         return f"above {least}"

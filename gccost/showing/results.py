@@ -14,6 +14,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gccost import rounding
+from gccost.judging import rules
 from gccost.judging.ledger import Line, Row, by_document, standing
 from gccost.judging.quantities import AgreementEstimate
 from gccost.judging.rules import Agrees, Label, Rule
@@ -132,12 +133,7 @@ def holds_if(rule: Rule) -> str:
 def region(row: Row) -> str:
     """The range in which a claim holds, in words; empty if there is none."""
     low, high = row.bounds
-    if math.isnan(low):
-        return ""
-    told = [rounding.value(end, row.unit) for end in (low, high)]
-    if math.isinf(high):
-        return f"above {told[0]}"
-    return f"below {told[1]}" if math.isinf(low) else f"{told[0]} to {told[1]}"
+    return "" if math.isnan(low) else rules.region(low, high, row.unit)
 
 
 def counts(lines: Iterable[Line]) -> str:

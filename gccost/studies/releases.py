@@ -16,7 +16,7 @@ from gccost.judging import published
 from gccost.judging.claims import Study
 from gccost.judging.recording import Recording
 from gccost.measuring import cases
-from gccost.measuring.cases import AS_PUBLISHED, RECORD, Case, Ratio, Variant
+from gccost.measuring.cases import AS_PUBLISHED, NO_GREEN_TEA, RECORD, Case, Ratio, Variant
 from gccost.measuring.toolchains import (
     CLEANUP_GO,
     CLOUDFLARE_GO,
@@ -57,7 +57,8 @@ SIGNED = {
     f"{MOST_PROCS} Ps": turns(MOST_PROCS),
     f"{MOST_PROCS} Ps, GOGC=400": turns(MOST_PROCS, "400"),
 }
-_SIGNATURES = 12_000  # as in chapter 4
+_SIGNATURES = 12_000  # twice that of chapter 4
+GREEN_TEA_GO = "1.26"  # the first release with Green Tea as its default collector
 # The rounds that an interval of less than 5 % needs.
 _ROUNDS = 8
 _OPERATIONS = {
@@ -70,6 +71,11 @@ _OPERATIONS = {
 }
 
 
+def _without_green_tea(variant: Variant) -> Variant:
+    """A variant built with the collector that was the default before Green Tea."""
+    return replace(variant, runtime=NO_GREEN_TEA)
+
+
 def _cases() -> Iterator[Case]:
     for go in GO_RELEASES:
         for variant, n in _OPERATIONS.items():
@@ -77,6 +83,9 @@ def _cases() -> Iterator[Case]:
                 retained = RECORD if variant.gogc == "off" else 0
                 yield Case("across", variant, go, n, retained_bytes=retained, rounds=_ROUNDS)
         for variant in SIGNED.values():
+            yield Case("signing", variant, go, _SIGNATURES, traced=True, rounds=_ROUNDS)
+        if number(go) >= number(GREEN_TEA_GO):
+            variant = _without_green_tea(turns(MOST_PROCS))
             yield Case("signing", variant, go, _SIGNATURES, traced=True, rounds=_ROUNDS)
 
 
@@ -280,10 +289,37 @@ def largest(recording: Recording) -> list[str]:
         said += f" With {named} it is {change(other)} ({_ends_of(other)})."
         if other.low > one.high if one.value < 1 else other.high < one.low:
             said += (
-                " The larger GOGC means fewer GC cycles, so we think that the cost of a cycle "
-                "changed; we did not test this."
+                " The larger GOGC means fewer GC cycles, so the step lies in the cost of a cycle."
             )
-    return [said]
+    return [said, *_green_tea(recording, many, before, on)]
+
+
+def _green_tea(recording: Recording, figure: Figure, before: str, on: str) -> list[str]:
+    """A figure without Green Tea next to that with it and that on the release before."""
+    plain = replace(figure, variant=_without_green_tea(figure.variant))
+    rate = plain.estimate(recording, on)
+    if not rate.samples:
+        return []
+    over, left = (
+        stats.combine(
+            lambda a, b: a / b,
+            [recording.cost(v, go, figure.metric) for v, go in ((plain.variant, on), under)],
+            _CERTAIN,
+        )
+        for under in ((figure.variant, on), (figure.variant, before))
+    )
+    if over.contains(1):
+        cause = "So Green Tea is not shown to be the cause."
+    elif left.contains(1):
+        cause = "So the step is that of Green Tea."
+    else:
+        cause = "So Green Tea is a part of the cause."
+    return [
+        f"Does Green Tea, the default collector from Go {GREEN_TEA_GO} on, cause it? Built without "
+        f"it, the program makes {rounding.value(rate.value, figure.unit)} on Go {minor(on)}. That "
+        f"is {rounding.interval(over, 'ratio')} what it makes with Green Tea, and "
+        f"{rounding.interval(left, 'ratio')} what it makes on Go {minor(before)}. {cause}"
+    ]
 
 
 def causes(recording: Recording) -> list[str]:

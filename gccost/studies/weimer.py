@@ -93,7 +93,9 @@ def leak(benchmark: str, remaining: int) -> Variant:
 
 
 NOTHING, PLAIN, CLEANER, FINALIZE = map(jvm, ("Nothing", "Plain", "Cleaner", "Finalize"))
-ALLOCATED, ALLOCATED_CLEANER = (jvm(kind, escape="off") for kind in ("Plain", "Cleaner"))
+ALLOCATED, ALLOCATED_CLEANER, ALLOCATED_FINALIZE = (
+    jvm(kind, escape="off") for kind in ("Plain", "Cleaner", "Finalize")
+)
 DISABLED = jvm("Finalize", finalization="disabled")
 _FIRST_TO_DISABLE = 18  # the first JDK with --finalization=disabled
 _BY_JDK = {
@@ -145,6 +147,7 @@ def _on(jdk: str) -> Iterator[Case]:
         for benchmark in ("Plain", "Cleaner", "Finalize"):
             yield Case("finalization", jvm(benchmark, gc=gc), jdk, _COMPARED, "standard")
     if jdk == TODAY_JDK:
+        yield Case("finalization", ALLOCATED_FINALIZE, jdk, AS_WEIMER)
         for benchmark in ("Cleaner", "Finalize"):
             yield Case("finalization", jvm(benchmark, gcthreads="1"), jdk, AS_WEIMER, "standard")
 
@@ -654,7 +657,12 @@ _SAFETY_NETS = (
         "weimer",
         Ratio(ALLOCATED_CLEANER, ALLOCATED),
     ),
-    (TODAY_JDK, "closed explicitly, with finalize as net", "weimer", Ratio(FINALIZE, ALLOCATED)),
+    (
+        TODAY_JDK,
+        "closed explicitly, with finalize as net",
+        "weimer",
+        Ratio(ALLOCATED_FINALIZE, ALLOCATED),
+    ),
 )
 
 
@@ -674,7 +682,7 @@ def java_and_go(recordings: Mapping[str, Recording]) -> Drawing | None:
         + ", ".join(f"in {in_words(on)} {what[on]} {label}" for on, label in last.items()),
         "wall-clock time per object relative to manual (ratio, log scale)\n"
         "manual: freeing C memory (Go), or closing a plain handle that is allocated (Java)\n"
-        "Java without escape analysis; finalize was measured only with it",
+        "Java without escape analysis",
         kind="A dot plot of the cost relative to manual",
         log=True,
         reference=1,
