@@ -45,7 +45,7 @@ from gccost.studies.releases import (
     every,
     gains,
     jumps,
-    largest,
+    losses,
     minor,
     moved,
     overview,
@@ -139,7 +139,9 @@ def test_steady_costs_have_no_jumps(tmp_path: Path) -> None:
     assert not any(jumps(steady, figure) for figure in releases.FIGURES)
     assert causes(steady) == []
     assert moved(steady).text == "Go"
-    assert largest(steady) == ["No step of signing with 48 Ps is significant."]
+    assert losses(steady) == [
+        f"Signing with {ps} is not significantly slower on any release." for ps in ("1 P", "48 Ps")
+    ]
     since = len(GO_RELEASES) - list(GO_RELEASES).index("1.24.13")
     with_cleanup = sum(CLEANUP in (f.variant, f.under) for f in releases.FIGURES)
     steps = (len(releases.FIGURES) - with_cleanup) * (len(GO_RELEASES) - 1)
@@ -162,12 +164,12 @@ def test_many_small_steps_are_in_the_last_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("without", "cause"),
     [
-        (1.0, "So the step is that of Green Tea."),
+        (1.0, "So the loss is that of Green Tea."),
         (1.4, "So Green Tea is a part of the cause."),
-        (2.0, "So Green Tea is not shown to be the cause."),
+        (2.0, "So the loss is there without Green Tea too. We do not know its cause."),
     ],
 )
-def test_the_largest_step_of_signing_is_tested_without_green_tea(
+def test_the_largest_loss_of_signing_is_tested_without_green_tea(
     tmp_path: Path, without: float, cause: str
 ) -> None:
     def dearer_cycles(case: Case, _: int, metrics: recordings.Metrics) -> None:
@@ -177,10 +179,11 @@ def test_the_largest_step_of_signing_is_tested_without_green_tea(
         elif case.variant.runtime:
             metrics["op/cpu-s"] /= without
 
-    step, tea = largest(recordings.recorded(tmp_path, "releases", change=dearer_cycles))
+    one, step, tea = losses(recordings.recorded(tmp_path, "releases", change=dearer_cycles))
+    assert one == "Signing with 1 P is not significantly slower on any release."
     assert "on Go 1.26" in step
     assert "With 48 Ps and GOGC=400 it is" in step
-    assert "the step lies in the cost of a cycle" in step
+    assert "the loss lies in the cycles" in step
     assert tea.endswith(cause)
 
 

@@ -268,29 +268,60 @@ def chances(recording: Recording) -> list[str]:
     ]
 
 
-def largest(recording: Recording) -> list[str]:
-    """The largest jump of signing with many Ps, next to that with a larger GOGC, in sentences."""
-    many, larger = SIGNING[2:]
-    steps = jumps(recording, many)
+def losses(recording: Recording) -> list[str]:
+    """The largest losses of signing from release to release, in sentences."""
+    one, _, many, larger = SIGNING
+    return [*_with_allocations(recording, one), *_with_larger_gogc(recording, many, larger)]
+
+
+def _largest_loss(recording: Recording, figure: Figure) -> tuple[str, str, Estimate, str]:
+    """The releases before and after a rate's largest loss, the step, and all in a sentence.
+
+    Without a significant loss the releases are empty.
+    """
+    steps = {go: step for go, step in jumps(recording, figure).items() if step.value < 1}
     if not steps:
-        return [f"No step of signing with {many.name} is significant."]
-    on = max(steps, key=lambda go: abs(math.log(steps[go].value)))
+        said = f"Signing with {figure.name} is not significantly slower on any release."
+        return "", "", stats.nothing(_CERTAIN), said
+    on = min(steps, key=lambda go: steps[go].value)
     before = recording.releases[recording.releases.index(on) - 1]
-    one, other = steps[on], larger.estimate(recording, before, on, width=_CERTAIN)
     then, now = (
-        rounding.value(many.estimate(recording, go).value, many.unit) for go in (before, on)
+        rounding.value(figure.estimate(recording, go).value, figure.unit) for go in (before, on)
     )
     said = (
-        f"The largest step with {many.name} is {change(one)} ({_ends_of(one)}) on Go {minor(on)}, "
-        f"from {then} to {now}."
+        f"The largest loss with {figure.name} is {change(steps[on])} ({_ends_of(steps[on])}) on "
+        f"Go {minor(on)}, from {then} to {now}."
     )
+    return before, on, steps[on], said
+
+
+def _with_allocations(recording: Recording, figure: Figure) -> list[str]:
+    """The largest loss, with what an operation allocates before and after it."""
+    before, on, _, said = _largest_loss(recording, figure)
+    then, now = (recording.amount(figure.variant, go, "B/op") for go in (before, on))
+    if on and then.samples and now.samples:
+        said += (
+            f" A signature allocates {rounding.count(now.value)} bytes there; before it allocated "
+            f"{rounding.count(then.value)}. We did not test whether this is the cause."
+        )
+    return [said]
+
+
+def _with_larger_gogc(recording: Recording, many: Figure, larger: Figure) -> list[str]:
+    """The largest loss, next to that with a larger GOGC and to that without Green Tea."""
+    before, on, one, said = _largest_loss(recording, many)
+    if not on:
+        return [said]
+    other = larger.estimate(recording, before, on, width=_CERTAIN)
     if other.samples:
         named = larger.name.replace(", ", " and ")
         said += f" With {named} it is {change(other)} ({_ends_of(other)})."
-        if other.low > one.high if one.value < 1 else other.high < one.low:
-            said += (
-                " The larger GOGC means fewer GC cycles, so the step lies in the cost of a cycle."
-            )
+        if other.low > one.high:
+            said += " The larger GOGC means fewer GC cycles, so the loss lies in the cycles."
+    every = [recording.level(many.variant, go, "gc-cycle-op") for go in (before, on)]
+    if all(e.samples for e in every):
+        then, now = (rounding.interval(e, "number") for e in every)
+        said += f" A cycle comes every {now} signatures; before it came every {then}."
     return [said, *_green_tea(recording, many, before, on)]
 
 
@@ -308,12 +339,12 @@ def _green_tea(recording: Recording, figure: Figure, before: str, on: str) -> li
         )
         for under in ((figure.variant, on), (figure.variant, before))
     )
-    if over.contains(1):
-        cause = "So Green Tea is not shown to be the cause."
-    elif left.contains(1):
-        cause = "So the step is that of Green Tea."
-    else:
-        cause = "So Green Tea is a part of the cause."
+    cause = {
+        (False, True): "So the loss is that of Green Tea.",
+        (False, False): "So Green Tea is a part of the cause.",
+        (True, False): "So the loss is there without Green Tea too. We do not know its cause.",
+        (True, True): "These intervals do not decide it.",
+    }[over.contains(1), left.contains(1)]
     return [
         f"Does Green Tea, the default collector from Go {GREEN_TEA_GO} on, cause it? Built without "
         f"it, the program makes {rounding.value(rate.value, figure.unit)} on Go {minor(on)}. That "
