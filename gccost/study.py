@@ -198,12 +198,15 @@ class OpenStudy:
     def changed(self, ratio: Ratio, go: str, less: str, more: str) -> str:
         """A ratio as a change in words, if it is significant.
 
-        `less` and `more` are the verbs: "saves 12.3 %", "costs 12.3 %".
+        `less` and `more` are the verbs: "saves 12.3 % (10.1 to 14.5)".
         """
         if not self.recording.differs(ratio, go):
             return "makes no significant difference"
-        value = self.recording.estimate(ratio, go).value
-        return f"{less if value < 1 else more} {rounding.percent(abs(1 - value))}"
+        e = self.recording.estimate(ratio, go)
+        verb = less if e.value < 1 else more
+        ends = sorted(100 * abs(1 - end) for end in (e.low, e.high))
+        said = " to ".join(map(rounding.plain, ends))
+        return f"{verb} {rounding.percent(abs(1 - e.value))} ({said})"
 
     def shell(self, name: str, command: str) -> Prose:
         """Run a command in the programs' folder, with the newest release measured, and show its

@@ -168,6 +168,6 @@ def choices(c_ns: float, per_second: float) -> Columns:
             line.added("settled-cpu-ns/op").value * per_second / 1e9
         ),
         "adds 5 % or less from": lambda line: rounding.nanoseconds(max(added(line), 0) / 0.05),
-        "C blocks waiting, at most": amount("c-held-peak"),
+        "C blocks waiting, at the peak": amount("c-held-peak"),
         "a block waits, on average": wait,
     }

@@ -289,8 +289,8 @@ def _largest_loss(recording: Recording, figure: Figure) -> tuple[str, str, Estim
         rounding.value(figure.estimate(recording, go).value, figure.unit) for go in (before, on)
     )
     said = (
-        f"The largest loss with {figure.name} is {change(steps[on])} ({_ends_of(steps[on])}) on "
-        f"Go {minor(on)}, from {then} to {now}."
+        f"The largest loss with {figure.name} is {change(steps[on])} ({_ends_of(steps[on])}; 99 %) "
+        f"on Go {minor(on)}, from {then} to {now}."
     )
     return before, on, steps[on], said
 
@@ -315,7 +315,7 @@ def _with_larger_gogc(recording: Recording, many: Figure, larger: Figure) -> lis
     other = larger.estimate(recording, before, on, width=_CERTAIN)
     if other.samples:
         named = larger.name.replace(", ", " and ")
-        said += f" With {named} it is {change(other)} ({_ends_of(other)})."
+        said += f" With {named} it is {change(other)} ({_ends_of(other)}; 99 %)."
         if other.low > one.high:
             said += " The larger GOGC means fewer GC cycles, so the loss lies in the cycles."
     every = [recording.level(many.variant, go, "gc-cycle-op") for go in (before, on)]
@@ -349,7 +349,8 @@ def _green_tea(recording: Recording, figure: Figure, before: str, on: str) -> li
         f"Does Green Tea, the default collector from Go {GREEN_TEA_GO} on, cause it? Built without "
         f"it, the program makes {rounding.value(rate.value, figure.unit)} on Go {minor(on)}. That "
         f"is {rounding.interval(over, 'ratio')} what it makes with Green Tea, and "
-        f"{rounding.interval(left, 'ratio')} what it makes on Go {minor(before)}. {cause}"
+        f"{rounding.interval(left, 'ratio')} what it makes on Go {minor(before)} (both "
+        f"intervals at 99 %). {cause}"
     ]
 
 

@@ -266,8 +266,8 @@ def slopes(recording: Recording) -> Drawing | None:
             shares_left.append(index / stock)
     return curves(
         points,
-        "With the index each record in the list costs at most "
-        f"{rounding.percent(max(*shares_left, 0))} of its cost on the stock runtime"
+        "With the index each record in the list costs about "
+        f"{rounding.percent(max(*shares_left, 0))} of its cost on the stock runtime, or less"
         if shares_left
         else "The cost per record in the list, on each runtime",
         Axis(
@@ -404,7 +404,7 @@ def left(recording: Recording) -> Drawing | None:
     most = sorted(index, key=lambda p: -p.estimate.value)[:3]
     return dots(
         points,
-        "With the index the CPU time goes to "
+        "Overlapping shares of the CPU time with the index: "
         + ", ".join(f"{p.line} ({rounding.plain(p.estimate.value)} %)" for p in most),
         "share of the CPU profile's stacks that contain it (%); shares overlap",
         kind="A dot plot of shares of the CPU profile",
@@ -572,7 +572,7 @@ def tails(recording: Recording) -> Drawing | None:
         if differ[name]
     ]
     if same := [name for name in ratios if not differ[name]]:
-        told.append(f"no significant difference with {'; '.join(same)}")
+        told.append(f"no significant difference with {' or '.join(same)}")
     return curves(
         points,
         f"The slowest operation with {rounding.count(MANY)} live handles, relative to no specials: "

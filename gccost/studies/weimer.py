@@ -397,7 +397,7 @@ def memory(recording: Recording) -> Drawing | None:
         timings(recording, lines, lambda mib: f"{rounding.plain(mib)} MiB"),
         f"On {in_words(recording.newest)} the process with Cleaners uses "
         f"{_ratio(recording, CLEANER, PLAIN, _PEAK)} the memory of the one with plain handles, "
-        f"with finalize {_ratio(recording, FINALIZE, PLAIN, _PEAK)}",
+        f"and that with finalize uses {_ratio(recording, FINALIZE, PLAIN, _PEAK)}",
         "peak resident memory (MiB)\ndiamonds: as published, on OpenJDK 9",
         kind="A dot plot of the peak resident memory",
     )
