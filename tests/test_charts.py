@@ -84,6 +84,19 @@ def no_pictures() -> Iterator[None]:
 # --- The contract of all charts ------------------------------------------------------
 
 
+def test_a_clipped_interval_has_an_arrowhead_where_it_goes_on() -> None:
+    wide = stats.Estimate(10.0, 0.01, 12.0, 2, 2, 0.95)
+    points = [
+        plots.Point("", "wide", wide, raw=[9.0, 11.0]),
+        plots.Point("", "other", replace(wide, low=9.0), raw=[9.0, 11.0]),
+    ]
+    arrows = [
+        plots.dots(some, "", "ns", kind="A dot plot", log=True).figure.axes[0].collections
+        for some in (points[1:], points)
+    ]
+    assert len(arrows[1]) - len(arrows[0]) == 2  # the further estimate, and the arrowhead
+
+
 @every_chart
 def test_every_chart_is_complete_and_describes_its_data(
     drawn: Callable[[str, str], Chart], name: str, study: str

@@ -41,7 +41,6 @@ from gccost.studies.releases import (
     RATIOS,
     STUDY,
     causes,
-    chances,
     every,
     gains,
     jumps,
@@ -50,6 +49,7 @@ from gccost.studies.releases import (
     moved,
     overview,
     since_first,
+    steps_tested,
     upgrading,
 )
 from gccost.study import _with_own_run, open_study
@@ -145,8 +145,7 @@ def test_steady_costs_have_no_jumps(tmp_path: Path) -> None:
     since = len(GO_RELEASES) - list(GO_RELEASES).index("1.24.13")
     with_cleanup = sum(CLEANUP in (f.variant, f.under) for f in releases.FIGURES)
     steps = (len(releases.FIGURES) - with_cleanup) * (len(GO_RELEASES) - 1)
-    (said,) = chances(steady)
-    assert f"tests {steps + with_cleanup * (since - 1)} steps" in said
+    assert steps_tested(steady) == steps + with_cleanup * (since - 1)
 
 
 def test_many_small_steps_are_in_the_last_row(tmp_path: Path) -> None:
@@ -167,6 +166,7 @@ def test_many_small_steps_are_in_the_last_row(tmp_path: Path) -> None:
         (1.0, "So the loss is that of Green Tea."),
         (1.4, "So Green Tea is a part of the cause."),
         (2.0, "So the loss is there without Green Tea too. We do not know its cause."),
+        (3.0, "So the loss is there without Green Tea too. We do not know its cause."),
     ],
 )
 def test_the_largest_loss_of_signing_is_tested_without_green_tea(
@@ -183,7 +183,7 @@ def test_the_largest_loss_of_signing_is_tested_without_green_tea(
     assert one == "Signing with 1 P is not significantly slower on any release."
     assert "on Go 1.26" in step
     assert "With 48 Ps and GOGC=400 it is" in step
-    assert "the loss lies in the cycles" in step
+    assert "of the loss lies in the cycles" in step
     assert tea.endswith(cause)
 
 

@@ -104,10 +104,7 @@ def write_report(
 def _is_page(path: Path) -> bool:
     """Whether a file is a page of a report under its own name, not a copy or another file."""
     html = path.read_text(encoding="utf-8", errors="replace")
-    names = (path.name, f"#{path.stem}")  # earlier versions linked to an anchor
-    return '<nav class="sidebar" aria-label="Contents">' in html and any(
-        f'<a href="{name}" aria-current="page">' in html for name in names
-    )
+    return f'<a href="{path.name}" aria-current="page">' in html
 
 
 def _template(name: str) -> Markup:

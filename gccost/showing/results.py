@@ -121,8 +121,9 @@ def measured(row: Row) -> str:
 
 def cell(row: Row) -> Cell:
     """The same with the interval below the estimate."""
-    shown, _, interval = measured(row).partition(" (")
-    return Cell(shown, interval.removesuffix(")"))
+    if isinstance(row.claim.rule, Agrees):
+        return Cell(measured(row))
+    return tables.estimate(row.estimate, row.unit)
 
 
 def holds_if(rule: Rule) -> str:

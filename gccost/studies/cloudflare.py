@@ -476,7 +476,7 @@ def cost_model(recording: Recording, go: str, variants: Iterable[Variant]) -> Pl
     return plane([found["cycles"]], found["cpu"])
 
 
-def by_default(recording: Recording, go: str, variants: Iterable[Variant]) -> float:
+def variation_at_gogc_100(recording: Recording, go: str, variants: Iterable[Variant]) -> float:
     """The share (0 to 1) of the samples' variation in GC cycles per operation at GOGC=100.
 
     It is of the sum of squares about the mean, on which the fitted cost of a cycle rests.

@@ -258,14 +258,9 @@ def moved(recording: Recording) -> Markup:
     return table(("Go", *(figure.name for figure in shown)), rows)
 
 
-def chances(recording: Recording) -> list[str]:
-    """The number of steps tested, and of those significant by chance, in a sentence."""
-    tests = sum(len(_steps(recording, figure)) for figure in FIGURES)
-    chance = rounding.count(tests * (1 - _CERTAIN.confidence))
-    return [
-        f"The table tests {tests} steps. Had nothing changed, about {chance} of them would still "
-        "be significant."
-    ]
+def steps_tested(recording: Recording) -> int:
+    """The number of steps from one release to the next that the table of `moved` tests."""
+    return sum(len(_steps(recording, figure)) for figure in FIGURES)
 
 
 def losses(recording: Recording) -> list[str]:
@@ -317,7 +312,10 @@ def _with_larger_gogc(recording: Recording, many: Figure, larger: Figure) -> lis
         named = larger.name.replace(", ", " and ")
         said += f" With {named} it is {change(other)} ({_ends_of(other)}; 99 %)."
         if other.low > one.high:
-            said += " The larger GOGC means fewer GC cycles, so the loss lies in the cycles."
+            said += (
+                " The larger GOGC means fewer GC cycles, so at least a part of the loss lies in "
+                "the cycles."
+            )
     every = [recording.level(many.variant, go, "gc-cycle-op") for go in (before, on)]
     if all(e.samples for e in every):
         then, now = (rounding.interval(e, "number") for e in every)
@@ -339,12 +337,12 @@ def _green_tea(recording: Recording, figure: Figure, before: str, on: str) -> li
         )
         for under in ((figure.variant, on), (figure.variant, before))
     )
-    cause = {
-        (False, True): "So the loss is that of Green Tea.",
-        (False, False): "So Green Tea is a part of the cause.",
-        (True, False): "So the loss is there without Green Tea too. We do not know its cause.",
-        (True, True): "These intervals do not decide it.",
-    }[over.contains(1), left.contains(1)]
+    cause = {  # is it faster without Green Tea, and is it as fast as before?
+        (True, True): "So the loss is that of Green Tea.",
+        (True, False): "So Green Tea is a part of the cause.",
+        (False, False): "So the loss is there without Green Tea too. We do not know its cause.",
+        (False, True): "These intervals do not decide it.",
+    }[over.low > 1, left.contains(1)]
     return [
         f"Does Green Tea, the default collector from Go {GREEN_TEA_GO} on, cause it? Built without "
         f"it, the program makes {rounding.value(rate.value, figure.unit)} on Go {minor(on)}. That "
@@ -434,7 +432,7 @@ def _written(estimate: Estimate) -> list[str]:
     return [rounding.written(value) if estimate.samples else "" for value in values]
 
 
-SAME = 0.1  # two costs are the same if the interval of their ratio lies within 1 ± SAME
+_SAME = 0.1  # two costs are the same if the interval of their ratio lies within 1 ± _SAME
 
 
 def upgrading(recording: Recording, go: str) -> Markup | Prose:
@@ -459,7 +457,7 @@ def _differs(over: Estimate) -> str:
         return "–"
     if not over.contains(1):
         return change(over)
-    return "same" if over.low >= 1 - SAME and over.high <= 1 + SAME else "undecided"
+    return "same" if over.low >= 1 - _SAME and over.high <= 1 + _SAME else "undecided"
 
 
 def gains(recording: Recording) -> Markup:

@@ -667,37 +667,27 @@ def relative(recording: Recording) -> Markup:
     return tables.table(("cost relative to stock", *PATCHED[1:]), rows)
 
 
-def without_green_tea(recording: Recording) -> list[str]:
-    """What a live special costs a GC cycle without Green Tea, relative to stock, in a sentence."""
-    found = [
-        f"{what} {rounding.interval(e, 'ratio')}"
+def without_green_tea(recording: Recording) -> dict[str, Estimate]:
+    """What a live special costs a GC cycle without Green Tea over stock, by kind of special."""
+    ratios = {
+        what: SlopeRatio(cycle(kind, runtime=NO_GREEN_TEA), cycle(kind))
         for what, kind in KINDS.items()
-        for ratio in [SlopeRatio(cycle(kind, runtime=NO_GREEN_TEA), cycle(kind))]
-        for e in [recording.estimate(ratio, TODAY_GO)]
-        if e.samples
-    ]
-    said = "The cost of a live special in a GC cycle without Green Tea, relative to stock: "
-    return [f"{said}{', '.join(found)}."] if found else []
+    }
+    found = {what: recording.estimate(ratio, TODAY_GO) for what, ratio in ratios.items()}
+    return {what: e for what, e in found.items() if e.samples}
 
 
-def tail_cycles(recording: Recording) -> list[str]:
-    """The GC cycles of the runs whose operations are timed, in a sentence."""
-    found = [
-        f"{rounding.interval(e, 'number')} with {name}"
-        for name, variant in _TAILS.items()
-        for e in [recording.amount(variant, TODAY_GO, "gc-cycles")]
-        if e.samples
-    ]
-    said = (
-        "The slowest operation is the slowest over all GC cycles of a run, and the runs need not "
-        f"have the same number of cycles. With {rounding.count(MANY)} live handles, GC cycles of a "
-        "run: "
-    )
-    return [f"{said}{'; '.join(found)}."] if found else []
+def tail_cycles(recording: Recording) -> dict[str, Estimate]:
+    """The GC cycles of a run whose operations are timed, by kind of special."""
+    found = {name: recording.amount(v, TODAY_GO, "gc-cycles") for name, v in _TAILS.items()}
+    return {name: e for name, e in found.items() if e.samples}
 
 
-def step(recording: Recording) -> list[str]:
-    """The place at which a call is slowest on every runtime without any walk, in a sentence."""
+def slowest_calls(recording: Recording) -> list[Point]:
+    """The slowest call of AddCleanup in descending order, where nothing walks, by runtime.
+
+    Empty unless it is at the same number of records on every runtime and stands out there.
+    """
     lines = [
         call_points(recording, "", _NAMES[r], attach("AttachCleanup", "descending", runtime=r), INK)
         for r in PATCHED[:-1]
@@ -711,14 +701,7 @@ def step(recording: Recording) -> list[str]:
         for p in line
         if p != peak
     )
-    if len({peak.x for peak in peaks}) > 1 or not stand_out:
-        return []
-    return [
-        "In descending order AddCleanup does not walk on any of the runtimes. Yet on each a call "
-        f"near {rounding.count(peaks[0].x)} records takes longer than anywhere else: "
-        f"{', '.join(f'{p.label} on {p.line}' for p in peaks)}. So the walk does not cause this "
-        "step. We do not know its cause."
-    ]
+    return peaks if stand_out and len({peak.x for peak in peaks}) == 1 else []
 
 
 def each_cycle(recording: Recording) -> Markup:
@@ -733,35 +716,22 @@ def each_cycle(recording: Recording) -> Markup:
     return tables.table(("in each GC cycle", *header, "resident bytes"), rows)
 
 
-def paid(recording: Recording) -> list[str]:
-    """The program's cost on each runtime, and the parts of its profile, in two sentences."""
-    mixed = program("Cleanup", POOL, MIXED)
-    ratios = {_NAMES[r]: Ratio(patched(mixed, r), mixed, CPU) for r in PATCHED[1:]}
-    costs = {
-        name: e for name, r in ratios.items() if (e := recording.estimate(r, TODAY_GO)).samples
-    }
-    differ = [name for name in costs if recording.differs(ratios[name], TODAY_GO)]
-    parts = {
-        part: e
+# The cost of the program with other objects on each patched runtime, relative to stock.
+PROGRAM = {
+    _NAMES[r]: Ratio(
+        patched(program("Cleanup", POOL, MIXED), r), program("Cleanup", POOL, MIXED), CPU
+    )
+    for r in PATCHED[1:]
+}
+
+
+def program_shares(recording: Recording) -> dict[str, Estimate]:
+    """The shares (0 to 1) of the program's CPU profile on the stock runtime, by part."""
+    found = {
+        part: recording.estimate(Share(profiled_program("Cleanup"), functions), TODAY_GO)
         for part, functions in _SPENT.items()
-        for e in [recording.estimate(Share(profiled_program("Cleanup"), functions), TODAY_GO)]
-        if e.samples
     }
-    said = []
-    if costs:
-        said.append(
-            "Relative to stock, the CPU time of the program is "
-            + ", ".join(f"{rounding.interval(e, 'ratio')} on {name}" for name, e in costs.items())
-            + ". "
-            + (f"Significant: {', '.join(differ)}." if differ else "No difference is significant.")
-        )
-    if parts:
-        said.append(
-            "In the profile of the stock runtime, of the program's CPU time: "
-            + ", ".join(f"{part} {rounding.interval(e, 'share')}" for part, e in parts.items())
-            + "."
-        )
-    return said
+    return {part: e for part, e in found.items() if e.samples}
 
 
 def visits(recording: Recording) -> list[str]:

@@ -231,7 +231,7 @@ def per_object(
     return values, scaled(recording.added(Ratio(variant, NOTHING, metric), on), factor)
 
 
-def net(recording: Recording, on: str, gc: str = "G1") -> Estimate:
+def finalize_over_cleaner(recording: Recording, on: str, gc: str = "G1") -> Estimate:
     """The CPU time of finalize over that of Cleaner, both net of an idle JVM."""
     variants = jvm("Finalize", gc=gc), jvm("Cleaner", gc=gc), NOTHING
     costs = [(variant, "cpu-s") for variant in variants]
@@ -340,7 +340,7 @@ def _figures(column: str) -> dict[Variant, float]:
 def cost(recording: Recording) -> Drawing | None:
     """The CPU time per object of each kind of handle, on each JDK."""
     lines = _lines(_KINDS, "cpu-ns/op, net", _figures("cpu"), "cpu-s", per_object)
-    ratios = (net(recording, on) for on in recording.releases)
+    ratios = (finalize_over_cleaner(recording, on) for on in recording.releases)
     known = rounding.extent((e.value for e in ratios if e.samples), rounding.times)
     return dots(
         timings(recording, lines),
@@ -455,7 +455,7 @@ def collectors(recording: Recording) -> Drawing | None:
         (estimate.value, f"{rounding.interval(estimate, 'ratio')} with {gc} on {in_words(on)}")
         for on in recording.releases
         for gc in COLLECTORS
-        if (estimate := net(recording, on, gc)).samples
+        if (estimate := finalize_over_cleaner(recording, on, gc)).samples
     ]
     least, most = (end(ratios, default=(math.nan, "–"))[1] for end in (min, max))
     return dots(

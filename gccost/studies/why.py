@@ -29,7 +29,7 @@ from gccost.measuring.toolchains import (
 from gccost.showing import plots
 from gccost.showing.figures import BLUE, GREEN, INK, MUTED, ORANGE
 from gccost.showing.plots import Axis, Drawing, Point, by_line, chart, curves, dots
-from gccost.stats import amount
+from gccost.stats import Estimate, amount
 from gccost.studies.common import counted, levels, release
 
 # === Cases ===========================================================================
@@ -491,45 +491,31 @@ def programs(recording: Recording) -> Drawing | None:
     )
 
 
-# === Sentences =======================================================================
+# === Estimates =======================================================================
 
 
-def bend(recording: Recording) -> list[str]:
-    """The slopes and lines of both orders with the smallest objects, in a sentence."""
+def straightness(recording: Recording) -> tuple[Estimate, Estimate, Estimate]:
+    """How straight the curves of the smallest objects are.
+
+    The slope in shuffled order over that in ascending order, and the r² in ascending and in
+    shuffled order.
+    """
     shuffled, ascending = (attach("AttachFinalizer", order) for order in ("shuffled", "ascending"))
-    ratio = recording.estimate(SlopeRatio(shuffled, ascending), TODAY_GO)
-    lines = [recording.estimate(Linearity(v), TODAY_GO) for v in (ascending, shuffled)]
-    if not ratio.samples:
-        return []
-    straight, bent = (rounding.interval(e, "number") for e in lines)
-    said = (
-        f"For objects of {SMALL} bytes, on Go {TODAY_GO}, the ratio of the slopes is "
-        f"{rounding.interval(ratio, 'ratio')}. The r² of the line is {straight} in ascending order "
-        f"and {bent} in random order."
-    )
-    if lines[1].high < lines[0].low:
-        said += (
-            " So the curve in random order is not straight, and its slope is only a mean. We think "
-            "that the cache bends it; we did not test this."
+    quantities = SlopeRatio(shuffled, ascending), Linearity(ascending), Linearity(shuffled)
+    ratio, *lines = (recording.estimate(quantity, TODAY_GO) for quantity in quantities)
+    return ratio, lines[0], lines[1]
+
+
+def walks_by_mix(recording: Recording) -> dict[int, Estimate]:
+    """The quantity of M8b, by the number of other objects for each handle."""
+    loop = program("Lists")
+    found = {
+        others: recording.estimate(
+            Ratio(program("Lists", POOL, others), loop, "passed-records/op"), TODAY_GO
         )
-    return [said]
-
-
-def mixes(recording: Recording) -> list[str]:
-    """The figure of M8b for each number of other objects, in a sentence."""
-    found = [
-        f"{rounding.interval(e, 'ratio')} with {others}"
         for others in OTHERS
-        for ratio in [Ratio(program("Lists", POOL, others), program("Lists"), "passed-records/op")]
-        for e in [recording.estimate(ratio, TODAY_GO)]
-        if e.samples
-    ]
-    said = (
-        f"M8b is judged with {MIXED} other objects for each handle. With {rounding.count(POOL)} "
-        f"handles in use on Go {TODAY_GO}, the walk relative to that of the loop, by the number of "
-        "other objects, is "
-    )
-    return [f"{said}{', '.join(found)}."] if found else []
+    }
+    return {others: e for others, e in found.items() if e.samples}
 
 
 # === The study =======================================================================
