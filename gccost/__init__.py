@@ -1,5 +1,81 @@
-"""gccost: what automatic cleanup costs in Go and Java, measured and judged."""
+"""gccost: what automatic cleanup costs in Go and Java, measured and judged.
+
+What a notebook calls:
+
+    import gccost
+    lemire = gccost.open("lemire")            # your newest run of the study, or the recorded one
+    samples = lemire.samples(gc="on")         # a row per process
+    costs = lemire.costs(gc="on")             # a row per case: value, low, high (95 %), rounds, n
+    gap = lemire.compare("finalizer frees", "manual free", gc="on")    # a row per release
+    lemire.judge("L1")                        # a claim's verdicts, with rule and reason
+
+| call | gives |
+|---|---|
+| `open(study)`, `measure(study, budget)` | a study; only `measure` measures |
+| `study.samples()`, `.costs()`, `.compare()` | processes, costs, ratios and differences |
+| `study.shares()`, `.stacks`, `.traces`, `.calls()` | profiles, GC cycles, calls by list length |
+| `study.controls`, `.published`, `.verdicts`, `.judge()` | A/A controls, the document, verdicts |
+| `study.shell(command)` | a command's output, printed and as a frame |
+| `cost(samples)`, `derive(f, *costs)` | the estimator, and any function of costs |
+| `read(file)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |
+| `figure(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
+| `palette(names)`, `markers(names)` | the inks and markers of variants |
+| `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
+
+Every frame of figures has the columns value, low and high (a 95 % confidence interval), rounds
+and n (processes). Times are in ns per operation unless a column's name says otherwise.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from gccost.errors import GccostError, MissingTool
 
-__all__ = ["GccostError", "MissingTool"]
+if TYPE_CHECKING:
+    from gccost.judging.costs import cost, derive
+    from gccost.notebook import measure, ns, number, percent, published, read, source, times
+    from gccost.notebook import open_study as open
+    from gccost.showing.drawing import figure, intervals, markers, palette
+
+__all__ = [
+    "GccostError",
+    "MissingTool",
+    "cost",
+    "derive",
+    "figure",
+    "intervals",
+    "markers",
+    "measure",
+    "ns",
+    "number",
+    "open",
+    "palette",
+    "percent",
+    "published",
+    "read",
+    "source",
+    "times",
+]
+
+# Loaded when first used, so that the command line starts without pandas and seaborn.
+_WHERE = {
+    "cost": "judging.costs",
+    "derive": "judging.costs",
+    "figure": "showing.drawing",
+    "intervals": "showing.drawing",
+    "markers": "showing.drawing",
+    "palette": "showing.drawing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'gccost' has no attribute {name!r}")
+    module = import_module(f"gccost.{_WHERE.get(name, 'notebook')}")
+    return getattr(module, "open_study" if name == "open" else name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -36,6 +37,13 @@ class GccostError(Exception):
 
 class MissingTool(GccostError):
     """A compiler, toolchain or runtime is missing on this machine."""
+
+
+def nearest(name: object, known: Iterable[object]) -> str:
+    """A hint with the few known names that are most like an unknown one."""
+    names = [str(each) for each in known]
+    found = get_close_matches(str(name), names, n=3, cutoff=0.4) or names[:3]
+    return f"name one of {', '.join(found)}" if found else "nothing is known by any name"
 
 
 class DiskFull(GccostError):

@@ -109,6 +109,7 @@ FORMATS: Mapping[str, Callable[[float], str]] = MappingProxyType(
         **WHOLE,
         "ratio": times,
         "share": percent,
+        "percent": lambda x: plain(x) + " %",
         "ns": nanoseconds,
         "count": count,
         "number": plain,

@@ -14,7 +14,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from gccost import rounding, stats
-from gccost.judging import published
+from gccost.judging import costs, published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Agrees, Label, Verdict
@@ -236,7 +236,7 @@ def _judge(
         needs = f"it needs {claim.cpus} CPUs, there were {recording.cpus}"
         return nothing, Verdict(Label.UNTESTABLE, needs), math.nan
     variants = measured(claim, release, recording)
-    rounds = [recording.rounds(variant, release, timed=quantity.timed) for variant in variants]
+    rounds = [recording.rounds(variant, release) for variant in variants]
     fewest = min(map(len, rounds), default=0)
     if math.isnan(recording.estimate(quantity, release).value):
         missing = recording.manifest["missing"].get(release)
@@ -289,6 +289,26 @@ def _procs(recording: Recording, release: str) -> int:
         return 0
     chosen = frame[(frame["release"] == release) & (frame["setting"] == "published")]
     return int(chosen["procs"].max()) if len(chosen) else 0
+
+
+def frame(ledger: Iterable[Row]) -> pd.DataFrame:
+    """The ledger as a frame of typed columns, with a row per claim and release."""
+    rows = [
+        {
+            "id": row.claim.id,
+            "release": row.toolchain,
+            "claim": row.words,
+            "published": row.published,
+            **costs.row(row.estimate),
+            "unit": row.unit,
+            "verdict": str(row.verdict),
+            "reason": row.verdict.reason,
+            **dict(zip(("holds_from", "holds_to"), row.bounds, strict=True)),
+            "document": row.document,
+        }
+        for row in ledger
+    ]
+    return pd.DataFrame(rows)
 
 
 COLUMNS: Mapping[str, str] = {

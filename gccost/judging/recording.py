@@ -14,6 +14,7 @@ import pandas as pd
 
 from gccost import stats
 from gccost.errors import GccostError
+from gccost.judging import costs, metrics
 from gccost.judging.claims import Study
 from gccost.judging.models import walk
 from gccost.judging.quantities import Share
@@ -32,9 +33,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 # The rounds that must lie near a floor, and within which factor of it; layouts differ by 1 %.
 _FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.04
 _REFERENCE = "reference-ns/op"  # of manual frees between parts of a loop; see gosrc/meter
-_TIMES = ("ns/op", "-s", "-ns")  # suffixes of metrics that waiting for a CPU increases
-# Prefixes of times of a process's slowest operations, of which disturbances are a part.
-_SLOWEST = ("op-p", "op-max", "pause-max")
+_SLICES = "slice-p05-ns/op"
 _CONTROLS_WITHIN = 1.05  # an A/A ratio beyond it whose interval excludes 1 shows a disturbance
 
 
@@ -150,29 +149,48 @@ class Recording:
             - set(self.accepted(case.variant, case.release)["line"])
         }
 
-    def rounds(self, variant: Variant, release: str, *, timed: bool = True) -> list[int]:
-        """The rounds with a sample or profile of a variant, in order.
-
-        If `timed`, the sample must be accepted. Waiting for a CPU does not affect counts.
-        """
+    def rounds(self, variant: Variant, release: str) -> list[int]:
+        """The rounds with an accepted sample, or a profile, of a variant, in order."""
         if variant.profile:
             return sorted(r for r in self.profiles(variant, release) if r <= self.last)
         samples = self.samples(variant, release)
-        return sorted({int(r) for r in (_unhindered(variant, samples) if timed else samples).index})
+        return sorted({int(r) for r in _unhindered(variant, samples).index})
 
-    def values(self, variant: Variant, release: str, metric: str = "ns/op") -> Floats:
-        """A metric of each accepted process; for a loop timed in slices, their low quantile."""
+    def undisturbed(self, variant: Variant, release: str, metric: str = "ns/op") -> pd.Series:
+        """A metric of each process, accepted or not, as it enters the cost.
+
+        For a loop timed in slices it is their low quantile. Another loop's time is corrected
+        for memory contention, if the process timed manual frees.
+        """
+        samples = self.samples(variant, release)
         column = _sliced(variant, metric)
-        samples = (self.accepted if _timed(metric) else self.samples)(variant, release)
-        if column in samples:
-            samples = samples[samples[column].notna()]
-        values = _column(samples, column)
+        if column not in samples:
+            return pd.Series(dtype=float)
+        values = samples[column]
         if column not in ("ns/op", "settled-ns/op") or _REFERENCE not in samples:
             return values
         manual = self.cost(replace(FREE, more=variant.more), release)  # of the same measurement
         if not manual.samples:
             return values
-        return stats.relieved(values, samples[_REFERENCE], math.exp(manual.log))
+        relieved = stats.relieved(values, samples[_REFERENCE], math.exp(manual.log))
+        return pd.Series(relieved, index=samples.index)
+
+    def _accepted(self, variant: Variant, release: str, metric: str, column: str) -> pd.DataFrame:
+        """The accepted processes as `gccost.judging.tidy` names them: round and the metric."""
+        values = self.undisturbed(variant, release, metric)
+        if not len(values):
+            return pd.DataFrame({"round": [], column: []})
+        samples = self.samples(variant, release)
+        frame = pd.DataFrame({"round": samples.index, column: values.to_numpy(dtype=float)})
+        if variant.stationary and _SLICES in samples:
+            frame[metrics.column(_SLICES)] = samples[_SLICES].to_numpy()
+        counts = samples["line"].isin(self.accepted(variant, release)["line"]).to_numpy()
+        return frame[counts]
+
+    def values(self, variant: Variant, release: str, metric: str = "ns/op") -> Floats:
+        """A metric of each accepted process, as it enters the cost."""
+        values = self._accepted(variant, release, metric, metric)[metric]
+        return values.dropna().to_numpy(dtype=float)
 
     def mean(self, variant: Variant, release: str) -> float:
         """The median over all processes of their mean ns/op, as benchmarks usually report it."""
@@ -193,18 +211,9 @@ class Recording:
         return {}
 
     def _cost(self, variant: Variant, release: str, metric: str) -> Cost:
-        column = _sliced(variant, metric)
-        samples = self.accepted(variant, release)
-        if column not in samples:
-            return stats.level([])
-        if column != metric:
-            return stats.floor(samples[column], samples.index)
-        quantile = 0.5
-        if metric.startswith("op/"):  # a rate, which disturbances lower
-            quantile = 1 - stats.LOW
-        elif _timed(metric):
-            quantile = stats.LOW
-        return stats.level(self.values(variant, release, metric), quantile)
+        quiet = {of: column for column, of in metrics.QUIET.items()}
+        column = quiet.get(metric) or metrics.column(metric)
+        return costs.fitted(self._accepted(variant, release, metric, column), column)
 
     def combine(
         self,
@@ -335,15 +344,10 @@ def _unhindered(variant: Variant, samples: pd.DataFrame) -> pd.DataFrame:
     return samples[~((samples["run-delay-share"] > RUN_DELAY) & (samples["procs"] > 1))]
 
 
-def _timed(metric: str) -> bool:
-    """Whether waiting for a CPU spoils a metric."""
-    return metric.endswith(_TIMES) and not metric.startswith(_SLOWEST)
-
-
 def _sliced(variant: Variant, metric: str) -> str:
     """The metric of a loop's time: the low quantile of its slices, if it has slices."""
     timed = variant.stationary and metric in ("ns/op", "settled-ns/op")
-    return "slice-p05-ns/op" if timed else metric
+    return _SLICES if timed else metric
 
 
 def _column(samples: pd.DataFrame, name: str) -> Floats:

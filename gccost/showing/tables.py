@@ -103,6 +103,11 @@ def stacked(parts: Sequence[Markup], gap: str = "\n\n") -> Markup:
     return Markup("".join(part.html for part in parts), gap.join(part.text for part in parts))
 
 
+def printable(text: str) -> str:
+    """Text of a program without control characters other than line ends and tabs."""
+    return "".join(c for c in text if c.isprintable() or c in "\n\t")
+
+
 def plain(rows: Sequence[Sequence[str]]) -> str:
     """Rows of cells as text, in columns."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]

@@ -1,0 +1,163 @@
+"""From samples to figures: frames of costs, and of values computed from costs.
+
+The frames hold what a notebook shows, and the claims are judged from the same functions.
+`gccost.stats` defines the estimators and explains them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas as pd
+
+from gccost import stats
+from gccost.errors import GccostError
+from gccost.judging.metrics import QUIET, by_column
+from gccost.stats import SHOWN, SYSTEMATIC, Cost, Estimate
+
+VALUES = ["value", "low", "high", "rounds", "n"]
+"""The columns of every frame of figures."""
+
+_SLICES = "slice_p05_ns"  # a process's 5 % quantile, if its loop is timed in slices
+_QUANTILES = {"time": stats.LOW, "rate": 1 - stats.LOW, "level": 0.5}
+
+
+def fitted(samples: pd.DataFrame, metric: str = "quiet_ns") -> Cost:
+    """The cost of one case on the log scale; of one without samples, NaN."""
+    kind = by_column(metric).kind
+    if metric not in samples:
+        return stats.level([])
+    known = samples[samples[metric].notna()]
+    in_slices = metric in QUIET and _SLICES in known and known[_SLICES].notna().all()
+    if in_slices and len(known):
+        return stats.floor(known[metric], known["round"])
+    return stats.level(known[metric], _QUANTILES.get(kind, 0.5))
+
+
+def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
+    """Estimate one case from its samples: value, low and high (95 %), rounds, n (processes).
+
+    A time is the lower quartile of its processes. If the loop is timed in slices, it is the
+    lower quartile over rounds of the least process of each round. Other metrics are medians,
+    and rates upper quartiles. With one round, low and high are NaN.
+
+        samples.groupby(["release", "variant"]).apply(gccost.cost)
+    """
+    if by_column(metric).kind == "count":
+        return _series(stats.amount(samples.get(metric, [])))
+    return _series(stats.combine(float, [fitted(samples, metric)]))
+
+
+def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
+    """An estimate as a row of a frame, times `scale`; an interval that is not finite is NaN."""
+    low, high = (x if math.isfinite(x) else math.nan for x in (estimate.low, estimate.high))
+    values = [estimate.value * scale, low * scale, high * scale]
+    return dict(zip(VALUES, [*values, estimate.rounds, estimate.samples], strict=True))
+
+
+def _series(estimate: Estimate) -> pd.Series:
+    return pd.Series(row(estimate))
+
+
+def costs(samples: pd.DataFrame, keys: Sequence[str], metric: str = "quiet_ns") -> pd.DataFrame:
+    """A row per case: its keys, and what `cost` says of it. A case without values has no row."""
+    by_column(metric)
+    groups = samples.groupby(list(keys), observed=True, dropna=False, sort=False)
+    rows = [
+        [*(key if isinstance(key, tuple) else (key,)), *cost(group, metric)]
+        for key, group in groups
+    ]
+    found = pd.DataFrame(rows, columns=[*keys, *VALUES])
+    found = found.astype({key: samples[key].dtype for key in keys})
+    return found.astype({"rounds": int, "n": int}).query("n > 0").reset_index(drop=True)
+
+
+def derive(
+    function: Callable[..., float], *costs: pd.Series | pd.DataFrame, signed: bool = False
+) -> Any:
+    """Estimate function(cost, …) with its interval, by the delta method.
+
+    Each cost is a row of `costs`, or a frame of such rows; frames are matched by their index.
+    With `signed` the interval is symmetric on the linear scale, for a value that may be zero
+    or negative; otherwise on the log scale. The result has value, low, high, rounds and n, as
+    a Series or a frame.
+
+        gccost.derive(lambda new, old: new / old, new, old)
+    """
+    frames = [each for each in costs if isinstance(each, pd.DataFrame)]
+    if not frames:
+        return _derived(function, [each for each in costs if isinstance(each, pd.Series)], signed)
+    index = frames[0].index
+    for each in frames:
+        if not each.index.is_unique:
+            twice = each.index[each.index.duplicated()][0]
+            raise GccostError(f"two costs are {twice}", "gccost.derive", "filter, or set_index")
+        index = index.intersection(each.index, sort=False)
+    rows = [
+        _derived(function, [e.loc[at] if isinstance(e, pd.DataFrame) else e for e in costs], signed)
+        for at in index
+    ]
+    return pd.DataFrame(rows, index=index, columns=VALUES).astype({"rounds": int, "n": int})
+
+
+_STEP = 1e-4  # for the slopes of the delta method
+
+
+def _derived(function: Callable[..., float], rows: Sequence[pd.Series], signed: bool) -> pd.Series:
+    """What `derive` says of a single row of each cost."""
+    values = [float(each["value"]) for each in rows]
+    rounds, n = (min((int(each[name]) for each in rows), default=0) for name in ("rounds", "n"))
+
+    def figure(at: int = 0, by: float = 0.0) -> float:
+        moved = [v + by * (i == at) for i, v in enumerate(values)]
+        found = function(*moved)
+        return found if signed else math.log(found) if found > 0 else math.nan
+
+    value, parts, shared = figure(), [], 0.0
+    for i, each in enumerate(rows):
+        half, systematic, unit = _half_width(each)
+        slope = (figure(i, _STEP * unit) - figure(i, -_STEP * unit)) / (2 * _STEP)
+        parts.append(slope * half if slope else 0.0)
+        shared = max(shared, abs(slope) * systematic)
+    half = math.hypot(*parts, shared)
+    ends = (
+        [value, value - half, value + half] if math.isfinite(half) else [value, math.nan, math.nan]
+    )
+    value, low, high = ends if signed else (math.exp(x) if x < 700 else math.inf for x in ends)
+    return _series(Estimate(value, low, high, n, rounds, SHOWN.confidence))
+
+
+def _half_width(cost: pd.Series) -> tuple[float, float, float]:
+    """A cost's half-width without the systematic error, that error, and the step of its scale.
+
+    A cost is symmetric on the log scale and has the systematic error, a count has neither.
+    """
+    value, low, high = (float(cost[name]) for name in ("value", "low", "high"))
+    if math.isnan(low):
+        return math.inf, 0.0, max(abs(value), 1.0)
+    half = math.log(high / value) if low > 0 else 0.0
+    if half > SYSTEMATIC * (1 - 1e-9) and math.isclose(low * high, value**2, rel_tol=1e-6):
+        return math.sqrt(max(half**2 - SYSTEMATIC**2, 0.0)), SYSTEMATIC, value
+    unit = max(abs(value), 1.0)
+    return (high - value) / unit, 0.0, unit
+
+
+def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """The ratio and the difference of costs that have the same keys, which become the index.
+
+    Columns: ratio, ratio_low, ratio_high; more, more_low, more_high (the difference, in the
+    metric's unit); differs (whether the ratio's interval excludes 1); rounds, n.
+    """
+    one, other = (each.set_index(list(keys)) for each in (over, under))
+    ratio = derive(lambda a, b: a / b if b else math.nan, one, other)
+    more = derive(lambda a, b: a - b, one, other, signed=True)
+    found = pd.DataFrame(index=ratio.index)
+    for name, frame in (("ratio", ratio), ("more", more)):
+        for end, of in (("", "value"), ("_low", "low"), ("_high", "high")):
+            found[name + end] = frame[of]
+    known = found["ratio_low"].notna()
+    apart = (found["ratio_low"] > 1) | (found["ratio_high"] < 1)
+    found["differs"] = apart.astype("boolean").where(known)
+    return found.assign(rounds=ratio["rounds"], n=ratio["n"])

@@ -1,0 +1,336 @@
+"""What a notebook's charts need beyond seaborn: intervals, direct labels, and finishing.
+
+A chart is drawn by seaborn or matplotlib in its notebook's own cell:
+
+    with gccost.figure("lemire-cost", "A finalizer costs …", costs):
+        grid = sns.catplot(samples, x="quiet_ns", y="variant", row="release", kind="strip")
+        gccost.intervals(grid, costs)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from IPython.display import display
+from matplotlib.axes import Axes
+
+from gccost import rounding
+from gccost.errors import GccostError, nearest
+from gccost.showing import figures
+from gccost.showing.figures import BLUE, GREEN, INK, MARKERS, MUTED, ORANGE, PURPLE
+from gccost.showing.tables import Prose
+
+FEWEST, WIDEST = 3, 4.0  # processes, and high over low, of a figure that is quoted
+_FURTHEST = 3.0  # an interval is drawn up to this factor from its value
+_TITLE = 72  # characters of a line of a title
+
+
+def theme() -> None:
+    """Give seaborn and matplotlib the charts' style; `gccost.open` does it."""
+    sns.set_theme(style="whitegrid", rc=dict(figures.STYLE))
+
+
+def quotable(row: Any) -> bool:
+    """Whether a figure is measured well enough to be quoted.
+
+    It needs three processes, and an interval that spans less than a factor of 4.
+    """
+    value, low, high, n = (row.get(name, math.nan) for name in ("value", "low", "high", "n"))
+    if pd.isna(value) or n < FEWEST or pd.isna(low):
+        return False
+    return not (low > 0 and high / low > WIDEST)
+
+
+_INKS = {"manual": BLUE, "finali": ORANGE, "leanup": GREEN, "leaner": GREEN, "slab": INK}
+
+
+def _own_ink(name: object) -> str:
+    """The ink of a kind of variant; empty if it has none."""
+    return next((ink for part, ink in _INKS.items() if part in str(name)), "")
+
+
+def palette(names: Iterable[object]) -> dict[Any, str]:
+    """An ink for each name, for seaborn's `palette`; up to six names have different ones.
+
+    A manual free is blue, a finalizer orange, a cleanup green and a slab black where they can
+    be. Each ink has a marker (see `markers`), so that no chart is told by colour alone.
+    """
+    inks = (BLUE, ORANGE, GREEN, PURPLE, INK, MUTED)
+    found: dict[Any, str] = {}
+    wanted = list(dict.fromkeys(names))
+    for name in wanted:
+        own = _own_ink(name)
+        if own and own not in found.values():
+            found[name] = own
+    for i, name in enumerate(wanted):
+        free = [ink for ink in inks if ink not in found.values()] or [inks[i % len(inks)]]
+        found.setdefault(name, free[0])
+    return {name: found[name] for name in wanted}
+
+
+def markers(names: Iterable[object]) -> dict[Any, str]:
+    """The marker of each name's ink, for seaborn's `markers`."""
+    return {name: MARKERS[ink][0] for name, ink in palette(names).items()}
+
+
+# --- Intervals and labels ---------------------------------------------------------
+
+
+def intervals(
+    grid: sns.FacetGrid | Axes,
+    costs: pd.DataFrame,
+    *,
+    x: str = "value",
+    y: str = "variant",
+    hue: str | None = None,
+    published: pd.DataFrame | None = None,
+    label: str | None = None,
+) -> None:
+    """Draw each row's value and 95 % interval over a seaborn grid or axes, facet by facet.
+
+    With x="value" (the default) y is a column of categories, as in `catplot(kind="strip")`:
+    each row gets a marker, a bar, and its figure to the right. With y="value" x is a column
+    of numbers, as in `relplot`: each row gets a bar, and each `hue` its name at the right end.
+    `label` is a column with other text. `published` has published values with the same key
+    columns: hollow diamonds. Set scales and limits before.
+
+    An interval that reaches beyond a factor of 3 is cut there and ends in an arrowhead.
+    """
+    frames = [costs] if published is None else [costs, published]
+    for frame in frames:
+        for column in {x, y, *([hue] if hue else [])} - set(frame.columns):
+            if frame is costs or column in (x, y):
+                where = "costs" if frame is costs else "published"
+                hint = nearest(column, frame.columns)
+                raise GccostError(f"{where} have no column {column!r}", "gccost.intervals", hint)
+    for axes, rows, theirs in _facets(grid, costs, published):
+        if x == "value":
+            _dots(axes, rows, theirs, y, hue, label)
+        else:
+            _curves(axes, rows, theirs, x, hue, label)
+
+
+def _facets(
+    grid: sns.FacetGrid | Axes, costs: pd.DataFrame, published: pd.DataFrame | None
+) -> Iterator[tuple[Axes, pd.DataFrame, pd.DataFrame]]:
+    """Each axes with the rows of its facet."""
+    theirs = pd.DataFrame(columns=costs.columns) if published is None else published
+    if isinstance(grid, Axes):
+        yield grid, costs, theirs
+        return
+    names = [name for name in (grid._row_var, grid._col_var) if name]
+    if not names:
+        yield grid.ax, costs, theirs
+    for key, axes in grid.axes_dict.items():
+        wanted = dict(zip(names, key if isinstance(key, tuple) else (key,), strict=True))
+        yield axes, _where(costs, wanted), _where(theirs, wanted)
+
+
+def _where(frame: pd.DataFrame, wanted: dict[str, Any]) -> pd.DataFrame:
+    """The rows of a facet; a column that the frame lacks does not select."""
+    for name, value in wanted.items():
+        if name in frame:
+            frame = frame[frame[name] == value]
+    return frame
+
+
+def _ends(row: Any) -> tuple[float, float, bool, bool]:
+    """The ends of an interval as drawn, and which of them are cut."""
+    value, low, high = float(row["value"]), float(row["low"]), float(row["high"])
+    if value <= 0 or math.isnan(low):
+        return low, high, False, False
+    least, most = value / _FURTHEST, value * _FURTHEST
+    return max(low, least), min(high, most), low < least, high > most
+
+
+def _dots(
+    axes: Axes,
+    rows: pd.DataFrame,
+    published: pd.DataFrame,
+    y: str,
+    hue: str | None,
+    label: str | None,
+) -> None:
+    """A marker and a bar for each row, on the line of its category."""
+    lines = {text.get_text(): at for text, at in _categories(axes)}
+    inks = palette(rows[hue]) if hue else {name: _own_ink(name) or BLUE for name in rows[y]}
+    lanes = list(dict.fromkeys(rows[hue])) if hue and hue != y else [None]
+    for _, row in rows.iterrows():
+        if str(row[y]) not in lines:
+            continue
+        lane = lanes.index(row[hue]) if len(lanes) > 1 else 0
+        at = lines[str(row[y])] + (lane - (len(lanes) - 1) / 2) * 0.8 / len(lanes)
+        ink = inks[row[hue or y]]
+        low, high, cut_low, cut_high = _ends(row)
+        if not math.isnan(low):
+            axes.plot([low, high], [at, at], color=ink, linewidth=2.2, solid_capstyle="round")
+        for marker, end, cut in (("<", low, cut_low), (">", high, cut_high)):
+            if cut:
+                axes.scatter([end], [at], s=26, marker=marker, color=ink)
+        axes.scatter([row["value"]], [at], s=34, marker=MARKERS[ink][0], color=ink, zorder=3)
+        text = str(row[label]) if label else figure_of(row)
+        axes.annotate(
+            text,
+            (1, at),
+            xycoords=axes.get_yaxis_transform(),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            color=ink,
+            fontsize=9,
+        )
+    known = published[published[y].astype(str).isin(lines)] if len(published) else published
+    _diamonds(axes, known["value"], [lines[str(name)] for name in known[y]])
+    axes.grid(axis="y", visible=False)
+    axes.set_ylim(max(lines.values(), default=0) + 0.5, min(lines.values(), default=0) - 0.5)
+    left, right = axes.get_xlim()
+    ends = [min(row["high"], _FURTHEST * row["value"]) for _, row in rows.iterrows()]
+    axes.set_xlim(left, max([right, *(1.02 * end for end in ends if math.isfinite(end))]))
+
+
+def _categories(axes: Axes) -> Iterator[tuple[Any, float]]:
+    ticks = zip(axes.get_yticklabels(), axes.get_yticks(), strict=True)
+    return ((text, float(at)) for text, at in ticks)
+
+
+def figure_of(row: Any) -> str:
+    """A row's value for a label: three digits, or that there are too few samples."""
+    return rounding.plain(float(row["value"])) if quotable(row) else "too few samples"
+
+
+def _curves(
+    axes: Axes,
+    rows: pd.DataFrame,
+    published: pd.DataFrame,
+    x: str,
+    hue: str | None,
+    label: str | None,
+) -> None:
+    """A vertical bar for each row, and a name at the end of each line."""
+    inks = palette(rows[hue]) if hue else {}
+    last: list[tuple[float, str, str]] = []
+    lines = rows.groupby(hue, observed=True, sort=False) if hue else [("", rows)]
+    for name, line in lines:
+        ink = inks.get(name, BLUE)
+        for _, row in line.iterrows():
+            low, high, *_ = _ends(row)
+            if not math.isnan(low):
+                axes.plot([row[x]] * 2, [low, high], color=ink, linewidth=1.6, alpha=0.6)
+        end = line.sort_values(x).iloc[-1]
+        text = str(end[label]) if label else str(name)
+        last.append((float(end["value"]), f"{MARKERS[ink][1]} {text}", ink))
+    _diamonds(axes, published[x], published["value"]) if len(published) else None
+    if hue:
+        name_ends(axes, last)
+
+
+def _diamonds(axes: Axes, x: Iterable[float], y: Iterable[float]) -> None:
+    """Published values, hollow and below ours."""
+    axes.scatter(list(x), list(y), marker="D", s=46, facecolors="none", edgecolors=PURPLE, zorder=1)
+
+
+def name_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], gap: float = 0.08) -> None:
+    """Name lines (y at their ends, name, colour) right of the axes, without overlaps.
+
+    `gap` is the smallest distance, as a share of the axes' height.
+    """
+
+    def share(y: float) -> float:
+        at = axes.transData.transform((axes.get_xlim()[0], y))
+        return float(np.clip(axes.transAxes.inverted().transform(at)[1], 0, 1))
+
+    named = sorted((share(y), text, ink) for y, text, ink in ends if math.isfinite(y))
+    places = [at for at, *_ in named]
+    for _ in range(50):  # push neighbours apart until none overlap
+        for i in range(1, len(places)):
+            if (lack := gap - (places[i] - places[i - 1])) > 1e-6:
+                places[i - 1] -= lack / 2
+                places[i] += lack / 2
+    for at, (_, text, ink) in zip(places, named, strict=True):
+        axes.annotate(
+            text,
+            (1, at),
+            xycoords="axes fraction",
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            color=ink,
+            fontsize=9,
+        )
+
+
+# --- A finished figure ------------------------------------------------------------
+
+
+@contextmanager
+def figure(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
+    """Finish the figure that the block draws: title, alt text, data, and the SVG for the page.
+
+    `name` names its file, `title` states the finding, `data` is its CSV file: the frame that
+    the chart shows. Without data there is no chart but a line of text that says so, whatever
+    the block raises.
+    """
+    values = data["value"] if "value" in data else pd.Series(range(len(data)), dtype=float)
+    empty = not values.notna().any()
+    before = set(plt.get_fignums())
+    try:
+        yield
+    except Exception:
+        if not empty:
+            raise
+    drawn = [number for number in plt.get_fignums() if number not in before]
+    try:
+        if empty:
+            display(Prose(f"*Nothing to draw ({name}): it was not measured.*"))
+        elif not drawn:
+            hint = "draw with seaborn or matplotlib's pyplot inside the with block"
+            raise GccostError("the block drew no figure", f"gccost.figure({name!r})", hint)
+        else:
+            shown = plt.figure(drawn[-1])
+            shown.set_layout_engine("constrained")
+            shown.set_figwidth(figures.WIDTH)
+            text = re.sub(r" (?=%|[nµm]s\b|[kM]i?B\b|GB\b)|(?<=\bGo) ", "\u00a0", title)
+            lines = "\n".join(textwrap.wrap(text, _TITLE))
+            shown.suptitle(lines, x=0.01, ha="left", fontsize=11, fontweight="bold")
+            alt = alt_text(data)
+            display(figures.finish(shown, name=name, title=title, alt=alt, data=data))
+    finally:
+        for number in drawn:
+            plt.close(number)
+
+
+_SPOKEN = 40  # rows of a chart that its alt text lists; of more it tells the ends
+
+
+def alt_text(data: pd.DataFrame) -> str:
+    """A chart in words: its rows, with the values of each."""
+    if "value" not in data:
+        return f"A chart of {len(data)} rows; its data are in the table."
+    names = [
+        column
+        for column in data.columns
+        if column not in ("value", "low", "high", "rounds", "n", "label")
+        and len(data[column].drop_duplicates()) > 1
+        and not str(column).endswith(("_low", "_high"))
+    ]
+    keys = [n for n in names if not pd.api.types.is_float_dtype(data[n])]
+
+    def told(row: Any) -> str:
+        named = ", ".join(str(row[key]) for key in keys if pd.notna(row[key]))
+        return f"{named}: {rounding.plain(float(row['value']))}".removeprefix(": ")
+
+    known = data[data["value"].notna()]
+    listed = [told(row) for _, row in known.iterrows()]
+    if len(listed) > _SPOKEN:
+        few = known.sort_values("value").iloc[[0, len(known) // 2, -1]]
+        listed = [f"{len(known)} values, among them", *(told(row) for _, row in few.iterrows())]
+    return "A chart of " + "; ".join(listed) + "."
