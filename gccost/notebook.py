@@ -164,7 +164,7 @@ class OpenedStudy:
         frame = self._filtered(self._all(of), filters)
         if not all:
             frame = frame[frame["rejected"] == ""].drop(columns="rejected")
-        at = frame.columns.get_loc("round")
+        at = list(frame.columns).index("round")
         empty = [c for c in frame.columns if frame[c].isna().all()]
         first = [*frame.columns[: at + 1], "operations", "quiet_ns", "mean_ns"]
         frame = frame[[*first, *frame.columns.difference([*first, *_BOOKKEEPING], sort=False)]]
@@ -188,7 +188,8 @@ class OpenedStudy:
         keys = self._keys(frame)
         named = counted.columns[: counted.columns.get_loc("round")]
         found = estimating.costs(counted, [str(name) for name in named], metric)
-        return found[[*keys, *estimating.VALUES]]
+        known = [key for key in keys if key in _ALWAYS or found[key].notna().any()]
+        return found[[*known, *estimating.VALUES]]
 
     def compare(
         self,
@@ -211,7 +212,7 @@ class OpenedStudy:
         if isinstance(over, list):
             parts = {name: self.compare(name, under, metric, of=of, **filters) for name in over}
             found = pd.concat(parts, names=["variant"])
-            return found.reorder_levels([*found.index.names[1:], "variant"])
+            return found.reorder_levels([*map(str, found.index.names[1:]), "variant"])
         sides = [
             dict(side) if isinstance(side, Mapping) else {"variant": side} for side in (over, under)
         ]
@@ -236,10 +237,10 @@ class OpenedStudy:
                 )
         found = estimating.compare(frames[0], frames[1], keys)
         if keys == ["release"]:
-            titles = [
-                t for t in found.index.categories if t in {*found.index, self.then, self.today}
-            ]
-            index = pd.CategoricalIndex(titles, dtype=found.index.dtype, name="release")
+            shown = {*found.index, self.then, self.today}
+            kind = tidy.release_type(case.release for case in self.recording.study.cases)
+            titles = [title for title in kind.categories if title in shown]
+            index = pd.CategoricalIndex(titles, dtype=kind, name="release")
             found = found.reindex(index)
         return found
 
@@ -566,9 +567,8 @@ def _text(row: Any, unit: str, columns: tuple[str, str, str]) -> str:
     return rounding.interval(e, unit)
 
 
-_RATIO, _MORE = (
-    tuple(f"{name}{end}" for end in ("", "_low", "_high")) for name in ("ratio", "more")
-)
+_RATIO = ("ratio", "ratio_low", "ratio_high")
+_MORE = ("more", "more_low", "more_high")
 
 
 def times(row: Any) -> str:

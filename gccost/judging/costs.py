@@ -66,8 +66,8 @@ def costs(samples: pd.DataFrame, keys: Sequence[str], metric: str = "quiet_ns") 
     by_column(metric)
     groups = samples.groupby(list(keys), observed=True, dropna=False, sort=False)
     rows = [
-        [*(key if isinstance(key, tuple) else (key,)), *cost(group, metric)]
-        for key, group in groups
+        [*key, *cost(group, metric)]
+        for key, group in groups  # keys are tuples, because they are grouped by a list
     ]
     found = pd.DataFrame(rows, columns=[*keys, *VALUES])
     found = found.astype({key: samples[key].dtype for key in keys})

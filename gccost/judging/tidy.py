@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from gccost.judging import metrics
@@ -80,17 +81,15 @@ def _parts(recording: Recording) -> Iterator[tuple[dict[str, Any], pd.DataFrame]
     for case in {case.name: case for case in recording.study.cases}.values():
         samples = recording.samples(case.variant, case.release)
         accepted = recording.accepted(case.variant, case.release)
-        metrics_of = [c for c in samples if "records-ns" not in str(c) or c[:3] != "at-"]
+        metrics_of = [c for c in samples if not str(c).endswith("-records-ns")]
         numbers = samples[metrics_of].select_dtypes("number")
         frame = numbers.drop(columns=["line", "procs", "n"], errors="ignore")
         frame = frame.rename(columns=metrics.column)
         frame.insert(0, "operations", samples.get("n", math.nan))
         frame.insert(0, "procs", samples.get("procs", math.nan))
         frame.insert(0, "round", samples.index.astype(int))
-        rejected = ~samples["line"].isin(accepted["line"]) if len(samples) else []
-        frame["rejected"] = pd.Series(rejected, index=frame.index).map(
-            {True: "its threads waited for a CPU", False: ""}
-        )
+        counts = samples["line"].isin(accepted["line"]).to_numpy()
+        frame["rejected"] = np.where(counts, "", "its threads waited for a CPU")
         for column, metric in metrics.QUIET.items():
             if metric in samples:
                 frame[column] = recording.undisturbed(case.variant, case.release, metric)
