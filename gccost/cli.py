@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -45,7 +46,14 @@ TITLE = "What automatic cleanup costs"
 PURPOSE = (
     "Published claims about finalizers and cleanups, reproduced and judged by documented rules."
 )
-STORY = ("lemire-cost", "why-span", "runtime-cost", "remedies-cost")  # after the headlines
+# The charts that tell the story, and the notebooks that draw them.
+STORY = {
+    "headlines": "00-results",
+    "lemire-cost": "01-lemire",
+    "why-span": "07-why",
+    "runtime-cost": "07-why",
+    "remedies-cost": "08-instead",
+}
 
 TERMINATED = 128 + signal.SIGTERM  # the exit code by the shell's convention
 MOST_AT_ONCE = 4  # notebooks in replay; each takes a few hundred megabytes
@@ -194,12 +202,16 @@ def replay(*, opens: bool) -> None:
     Needs neither Go nor a C compiler. Rewrites the notebooks and the README's picture in
     notebooks/; if nothing has changed, they are identical to the byte.
     """
+    from gccost.showing.execute import pictures
+    from gccost.showing.figures import as_file
+
     _recorded()
     settings = Settings("replay")
     with runs.exclusive(paths.report(), "writing the report"):
         executed = _execute(_notebooks(settings), paths.NOTEBOOKS, settings)
-        picture = _write(executed, settings, opens=opens).chart().picture
-        write_whole(paths.NOTEBOOKS / "headlines.svg", picture.encode())
+        _write(executed, settings, opens=opens)
+        if svg := pictures(executed[0]).get("headlines"):
+            write_whole(paths.NOTEBOOKS / "headlines.svg", as_file(svg).encode())
 
 
 @main.command()
@@ -215,23 +227,18 @@ def html(*, opens: bool) -> None:
 @main.command()
 def figures() -> None:
     """Write the five main charts to report/figures, as PNG and SVG."""
-    from gccost import study
+    from gccost.showing.figures import PICTURES
 
-    results = study.open_results()
-    charts = [results.chart()]
-    for name in STORY:
-        opened = next(
-            (s for s in results.studies if name in {c.name for c in s.study.charts}), None
-        )
-        if opened is None:
-            _say(f"{name} is skipped: its study has no run")
-        else:
-            charts.append(opened.chart(name))
+    settings = Settings.read()
     into = paths.report() / "figures"
-    for number, chart in enumerate(charts, 1):
-        write_whole(into / f"{number}-{chart.name}.svg", chart.picture.encode())
-        write_whole(into / f"{number}-{chart.name}.png", chart.png)
-    click.echo(f"{len(charts)} charts are in {os.path.relpath(into)}")
+    os.environ[PICTURES] = str(into)  # where `gccost.figure` also writes its pictures
+    with runs.exclusive(paths.report(), "writing the figures"), TemporaryDirectory() as scratch:
+        notebooks = [path for path in _notebooks(settings) if path.stem in STORY.values()]
+        _execute(notebooks, Path(scratch), settings)
+    for path in into.iterdir():
+        if path.stem not in STORY:
+            path.unlink()
+    click.echo(f"{len(list(into.glob('*.svg')))} charts are in {os.path.relpath(into)}")
 
 
 @main.command()

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import io
+import re
 import shlex
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,11 +29,12 @@ from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, gctrace, languages, toolchains
 from gccost.measuring.names import NAMES
 from gccost.settings import Mode, Settings
-from gccost.showing import drawing, results, tables
+from gccost.showing import drawing, tables
+from gccost.showing import results as results_of
 from gccost.showing.notice import notice
 from gccost.showing.tables import Markup, Prose
 from gccost.stats import Estimate, share
-from gccost.studies import declared
+from gccost.studies import STUDIES, declared
 
 SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
 Rows = Literal["cases", "controls", "profiles"]
@@ -75,6 +78,20 @@ class OpenedStudy:
     def cpus(self) -> int:
         """The CPUs that the measured programs could use."""
         return self.recording.cpus
+
+    @property
+    def machine(self) -> str:
+        """The machine of the run in words, which are safe in Markdown."""
+        known = self.recording.manifest["machine"]
+        kind = known.get("virtualisation")
+        told = [
+            str(known.get("cpu", "")),
+            f"{self.cpus} CPUs",
+            f"a virtual machine ({kind}), shared with others" if kind else "",
+            str(known.get("release", "")),
+        ]
+        text = ", ".join(filter(None, told))
+        return re.sub(r"[^\w .,()/+-]", "", text)[:200]
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         return notice([self.recording], self.mode, self.notices)._repr_mimebundle_()
@@ -404,8 +421,8 @@ class OpenedStudy:
                     f"{row.claim.id}: {row.words}",
                     row.toolchain,
                     row.held_to,
-                    results.cell(row),
-                    results.region(row),
+                    results_of.cell(row),
+                    results_of.region(row),
                     tables.Cell(str(row.verdict), row.why),
                 ]
                 for row in chosen
@@ -478,6 +495,56 @@ def open_study(name: str) -> OpenedStudy:
     drawing.theme()
     found = study._without_measuring(declared(name), Settings.read())
     return OpenedStudy(found.recording, found.mode, found.notices)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Every study that has a run, and the ledger of all claims. Displays what was run."""
+
+    studies: Mapping[str, OpenedStudy]
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        recordings = {name: each.recording for name, each in self.studies.items()}
+        return ledger.rows(recordings, STUDIES.values())
+
+    @cached_property
+    def verdicts(self) -> pd.DataFrame:
+        """The verdicts of all claims, in the columns of a study's `verdicts`."""
+        return ledger.frame(self._rows)
+
+    def study(self, name: str) -> OpenedStudy:
+        """One of the studies, opened."""
+        return self.studies.get(name) or open_study(name)
+
+    def first_screen(self) -> Markup:
+        """The verdicts counted, and each document's headline claim, then and today."""
+        return results_of.first_screen(self._rows)
+
+    def ledger(self) -> Markup:
+        """The ledger as a table that opens into rules, reasons and evidence."""
+        return results_of.ledger(self._rows)
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
+        of_run: dict[Path, list[OpenedStudy]] = {}
+        for each in self.studies.values():
+            of_run.setdefault(each.recording.run.folder, []).append(each)
+        notices = [
+            notice([s.recording for s in shown], shown[0].mode, chain(*(s.notices for s in shown)))
+            for shown in of_run.values()
+        ]
+        return tables.stacked(notices)._repr_mimebundle_()
+
+
+def results() -> Results:
+    """Open every study that has a run, without measuring; for the notebook of all results."""
+    from gccost import study
+
+    drawing.theme()
+    found = study.open_results().studies
+    return Results(
+        {each.study.name: OpenedStudy(each.recording, each.mode, each.notices) for each in found}
+    )
 
 
 def measure(name: str, budget: str = "quick") -> OpenedStudy:

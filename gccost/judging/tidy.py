@@ -84,13 +84,20 @@ def _parts(recording: Recording) -> Iterator[tuple[dict[str, Any], pd.DataFrame]
         metrics_of = [c for c in samples if not str(c).endswith("-records-ns")]
         numbers = samples[metrics_of].select_dtypes("number")
         frame = numbers.drop(columns=["line", "procs", "n"], errors="ignore")
-        frame = frame.rename(columns=metrics.column)
-        frame.insert(0, "operations", samples.get("n", math.nan))
-        frame.insert(0, "procs", samples.get("procs", math.nan))
-        frame.insert(0, "round", samples.index.astype(int))
         counts = samples["line"].isin(accepted["line"]).to_numpy()
-        frame["rejected"] = np.where(counts, "", "its threads waited for a CPU")
-        for column, metric in metrics.QUIET.items():
-            if metric in samples:
-                frame[column] = recording.undisturbed(case.variant, case.release, metric)
+        named = pd.DataFrame(
+            {
+                "round": samples.index.astype(int),
+                "procs": samples.get("procs", math.nan),
+                "operations": samples.get("n", math.nan),
+                "rejected": np.where(counts, "", "its threads waited for a CPU"),
+                **{
+                    column: recording.undisturbed(case.variant, case.release, metric)
+                    for column, metric in metrics.QUIET.items()
+                    if metric in samples
+                },
+            },
+            index=samples.index,
+        )
+        frame = pd.concat([named, frame.rename(columns=metrics.column)], axis="columns")
         yield keys(case), frame.reset_index(drop=True)

@@ -10,10 +10,12 @@ A chart is drawn by seaborn or matplotlib in its notebook's own cell:
 from __future__ import annotations
 
 import math
+import os
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -26,6 +28,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gccost import rounding
 from gccost.errors import GccostError, nearest
+from gccost.files import write_whole
 from gccost.showing import figures
 from gccost.showing.figures import BLUE, GREEN, INK, MARKERS, MUTED, ORANGE, PURPLE
 from gccost.showing.tables import Prose
@@ -313,8 +316,11 @@ def figure(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
             text = re.sub(r" (?=%|[nµm]s\b|[kM]i?B\b|GB\b)|(?<=\bGo) ", "\u00a0", title)
             lines = "\n".join(textwrap.wrap(text, _TITLE))
             shown.suptitle(lines, x=0.01, ha="left", fontsize=11, fontweight="bold")
-            alt = alt_text(data)
-            display(figures.finish(shown, name=name, title=title, alt=alt, data=data))
+            chart = figures.finish(shown, name=name, title=title, alt=alt_text(data), data=data)
+            display(chart)
+            if into := os.environ.get(figures.PICTURES):
+                write_whole(Path(into) / f"{name}.svg", figures.as_file(chart.svg).encode())
+                write_whole(Path(into) / f"{name}.png", chart.png)
     finally:
         for number in drawn:
             plt.close(number)
