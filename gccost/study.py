@@ -23,7 +23,7 @@ import pandas as pd
 from IPython.display import display
 
 from gccost import paths, processes, rounding
-from gccost.errors import GccostError, MissingTool
+from gccost.errors import GccostError, MissingTool, nearest
 from gccost.judging import ledger
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
@@ -323,7 +323,9 @@ def source(path: str, *functions: str) -> Prose:
         pattern = start + r".*(?:\}|(?:\n(?:[\t ].*)?)+\n\})$"
         found = re.search(pattern, text, re.MULTILINE)
         if found is None:
-            raise GccostError(f"there is no function {name}", f"gosrc/{path}")
+            known = re.findall(r"^func (?:\([^)]*\) )?(\w+)\(", text, re.MULTILINE)
+            hint = nearest(name, known)
+            raise GccostError(f"there is no function {name}", f"gosrc/{path}", hint)
         parts.append(found.group(0))
     return Prose("\n".join(("```go", f"// gosrc/{path}", "", "\n\n".join(parts), "```")))
 

@@ -52,7 +52,8 @@ def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
 
 def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
     """An estimate as a row of a frame, times `scale`; an interval that is not finite is NaN."""
-    low, high = (x if math.isfinite(x) else math.nan for x in (estimate.low, estimate.high))
+    ends = (estimate.low, estimate.high)
+    low, high = ends if all(map(math.isfinite, ends)) else (math.nan, math.nan)
     values = [estimate.value * scale, low * scale, high * scale]
     return dict(zip(VALUES, [*values, estimate.rounds, estimate.samples], strict=True))
 

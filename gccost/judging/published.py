@@ -5,15 +5,15 @@ from __future__ import annotations
 import pandas as pd
 
 from gccost import paths
-from gccost.errors import GccostError
+from gccost.errors import GccostError, nearest
 
 
 def table(name: str) -> pd.DataFrame:
     """Read a published table by name, such as "lemire-timings"."""
     path = paths.PUBLISHED / f"{name}.csv"
     if not path.exists():
-        known = ", ".join(sorted(p.stem for p in paths.PUBLISHED.glob("*.csv")))
-        raise GccostError(f"there is no published table {name!r}", hint=f"name one of {known}")
+        known = sorted(p.stem for p in paths.PUBLISHED.glob("*.csv"))
+        raise GccostError(f"there is no published table {name!r}", hint=nearest(name, known))
     frame: pd.DataFrame = pd.read_csv(path, dtype={"gogc": str}, keep_default_na=False)
     return frame
 

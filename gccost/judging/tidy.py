@@ -70,7 +70,7 @@ def tidy(recording: Recording) -> pd.DataFrame:
             found[column] = found[column].astype("Int64")
     releases = [case.release for case in recording.study.cases]
     found["release"] = found["release"].astype(release_type(releases))
-    for column in ("quiet_ns", "mean_ns", "operations", "round"):
+    for column in ("round", "rejected", "operations", "quiet_ns", "mean_ns"):
         if column not in found:
             found[column] = pd.Series(dtype=float)
     return found

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from gccost.errors import GccostError
+from gccost.errors import GccostError, nearest
 from gccost.estimates import LOOKS, SHOWN, Estimate, Width
 from gccost.measuring import toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, number
@@ -59,7 +59,7 @@ def budget(name: str) -> Budget:
 
 def named(known: Mapping[str, T], name: str, kind: str) -> T:
     if name not in known:
-        raise GccostError(f"there is no {kind} {name!r}", hint=f"name one of {', '.join(known)}")
+        raise GccostError(f"there is no {kind} {name!r}", hint=nearest(name, known))
     return known[name]
 
 

@@ -1,0 +1,237 @@
+"""The frames of a study: samples, costs, ratios, shares, and what a wrong name says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import recordings
+from pandas.testing import assert_frame_equal
+
+import gccost
+from gccost import paths, study
+from gccost.errors import GccostError
+from gccost.judging import ledger, metrics
+from gccost.judging.recording import Recording
+from gccost.measuring import benchfmt
+from gccost.measuring.cases import Ratio
+from gccost.measuring.names import NAMES
+from gccost.notebook import OpenedStudy
+from gccost.settings import Settings
+from gccost.showing.drawing import quotable
+from gccost.studies import STUDIES
+
+
+@pytest.fixture(autouse=True)
+def replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GCCOST_MODE", "replay")
+    monkeypatch.delenv("GCCOST_ONLY", raising=False)
+
+
+@pytest.fixture(scope="module")
+def lemire() -> OpenedStudy:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GCCOST_MODE", "replay")
+        return gccost.open("lemire")
+
+
+def synthetic(folder: Path, name: str = "lemire", **more: object) -> OpenedStudy:
+    return OpenedStudy(recordings.recorded(folder, name, **more), "replay", ())
+
+
+def test_the_ledger_of_the_recorded_run_is_the_golden_one() -> None:
+    rows = study.open_results(Settings("replay")).rows
+    golden = (Path(__file__).parent / "golden" / "ledger.csv").read_text(encoding="utf-8")
+    assert ledger.table(rows).to_csv(index=False, lineterminator="\n") == golden
+
+
+@pytest.mark.parametrize("name", ["lemire", "addcleanup", "siebenmann", "weimer"])
+def test_groupby_and_cost_reproduce_the_costs(name: str) -> None:
+    opened = gccost.open(name)
+    costs = opened.costs()
+    keys = list(costs.columns[: list(costs.columns).index("value")])
+    found = opened.samples().groupby(keys, dropna=False, observed=True, sort=False)
+    by_hand = found.apply(gccost.cost).reset_index()
+    whole = {"rounds": int, "n": int}
+    known = by_hand.dropna(subset="value").astype(whole).reset_index(drop=True)
+    assert_frame_equal(known[costs.columns], costs, check_exact=True, check_dtype=False)
+
+
+def test_claims_are_judged_from_the_figures_of_compare(lemire: OpenedStudy) -> None:
+    compared = 0
+    for row in lemire._rows:
+        quantity = row.claim.quantity
+        if isinstance(quantity, Ratio):
+            over, under = (
+                {"variant": NAMES[v.benchmark], "gc": "off" if v.gogc == "off" else "on"}
+                for v in quantity.variants
+            )
+            found = lemire.compare(over, under).loc[row.toolchain]
+            ends = (row.estimate.value, row.estimate.low, row.estimate.high)
+            assert tuple(found[["ratio", "ratio_low", "ratio_high"]]) == pytest.approx(ends, 1e-6)
+            compared += 1
+    assert compared >= 6
+
+
+def test_controls_and_profiles_are_not_among_the_samples(lemire: OpenedStudy) -> None:
+    ordinary = len(lemire.samples(all=True))
+    assert len(lemire.samples(of="controls", all=True)) > 0
+    assert len(lemire.samples(of="profiles", all=True)) > 0
+    others = sum(len(lemire.samples(of=of, all=True)) for of in ("controls", "profiles"))
+    assert ordinary + others == len(lemire.recording.frame)
+
+
+def test_a_rejected_process_is_only_in_all_samples(tmp_path: Path) -> None:
+    def waits(case, number: int, values: dict[str, float]) -> None:
+        if case.variant.benchmark == "AllocateAuto" and number == 3:
+            values["run-delay-share"] = 0.5
+
+    opened = synthetic(tmp_path, change=waits)
+    everything = opened.samples(all=True)
+    rejected = everything[everything.rejected != ""]
+    assert set(rejected["round"]) == {3}
+    assert set(rejected.variant) == {"finalizer frees"}
+    assert len(opened.samples()) == len(everything) - len(rejected)
+
+
+def test_columns_have_types(lemire: OpenedStudy) -> None:
+    samples = lemire.samples()
+    assert samples.release.cat.ordered
+    assert list(samples.release.cat.categories) == [lemire.then, lemire.today]
+    sizes = gccost.open("siebenmann").samples()
+    assert sizes.words.dtype == "Int64"
+    assert sizes.words.isna().any()
+    assert pd.api.types.is_float_dtype(samples.quiet_ns)
+
+
+def test_every_metric_of_a_recorded_run_is_in_the_table() -> None:
+    names = set()
+    for path in paths.reference().glob("*/samples.txt"):
+        for sample in benchfmt.read(path).samples.values():
+            names |= set(sample.metrics)
+    series = re.compile(r"at-[\d.]+-records-ns")
+    for name in names - {"round"}:
+        if not series.fullmatch(name):
+            metrics.by_column(metrics.column(name))
+
+
+def test_a_difference_and_a_ratio_follow_the_samples(tmp_path: Path) -> None:
+    before, after = (
+        synthetic(tmp_path / str(ns), ns={"AllocateAuto": ns}).compare(
+            "finalizer frees", "manual free", gc="on"
+        )
+        for ns in (700.0, 1400.0)
+    )
+    assert (after.ratio / before.ratio).round(2).eq(2).all()
+    assert before.differs.all()
+    assert before.more.between(600, 640).all()
+
+
+def test_derive_is_the_delta_method(lemire: OpenedStudy) -> None:
+    costs = lemire.costs(gc="on").query("release == @lemire.today").set_index("variant")
+    gap = lemire.compare("finalizer frees", "manual free", gc="on").loc[lemire.today]
+    ratio = gccost.derive(
+        lambda a, b: a / b, costs.loc["finalizer frees"], costs.loc["manual free"]
+    )
+    assert tuple(ratio[["value", "low", "high"]]) == pytest.approx(
+        tuple(gap[["ratio", "ratio_low", "ratio_high"]])
+    )
+    one = gccost.derive(lambda a: 2 * a, costs.loc["manual free"])
+    assert one.low / costs.loc["manual free"].low == pytest.approx(2, 1e-3)
+
+
+def test_one_round_has_no_interval_and_none_has_no_row(tmp_path: Path) -> None:
+    costs = synthetic(tmp_path / "one", rounds=1).costs(gc="on")
+    assert len(costs)
+    assert costs.query("rounds == 1")[["low", "high"]].isna().all(axis=None)
+    nothing = OpenedStudy(recordings.empty(tmp_path / "none", "lemire"), "replay", ())
+    assert nothing.samples().empty
+    assert nothing.costs().empty
+    assert nothing.compare("finalizer frees", "manual free", gc="on").ratio.isna().all()
+    assert nothing.shares({"C": ["runtime.cgocall"]}).empty
+    assert nothing.controls.empty
+    assert nothing.stacks.empty
+    assert (nothing.verdicts.verdict == "not measured").all()
+
+
+@pytest.mark.parametrize(
+    ("call", "nearest"),
+    [
+        (lambda s: gccost.open("lemir"), "lemire"),
+        (lambda s: s.samples(gcc="on"), "gc"),
+        (lambda s: s.samples(variant="finaliser frees"), "finalizer frees"),
+        (lambda s: s.samples(release="Go 1.27"), "Go 1.27.4"),
+        (lambda s: s.samples(of="control"), "controls"),
+        (lambda s: s.costs("quite_ns"), "quiet_ns"),
+        (lambda s: s.judge("L9"), "L1"),
+        (lambda s: s.compare("manual", "finalizer frees"), "manual free"),
+        (lambda s: gccost.source("cstr/cstr.go", "Alocate"), "Allocate"),
+        (lambda s: gccost.published("lemire-timing"), "lemire-timings"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_nearest(lemire, call, nearest: str) -> None:
+    with pytest.raises(GccostError) as raised:
+        call(lemire)
+    assert nearest in raised.value.hint
+    assert raised.value.hint.count(",") <= 3
+
+
+def test_two_costs_of_a_name_are_refused(lemire: OpenedStudy) -> None:
+    with pytest.raises(GccostError, match="two costs") as raised:
+        lemire.compare({"variant": "finalizer frees", "gc": ["on", "off"]}, {"gc": "on"})
+    assert raised.value.hint
+
+
+# --- Your own benchmarks --------------------------------------------------------------
+
+OWN = """goos: linux
+BenchmarkMine/size=8-4   1000000   60.5 ns/op   3.5 furlongs/op   8 B/op   1 allocs/op
+BenchmarkAllocateFree-4   20000000   55.1 ns/op
+PASS
+"""
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_own_output_is_read_as_file_and_as_text(tmp_path: Path, end: str) -> None:
+    text = OWN.replace("\n", end)
+    path = tmp_path / "bench.txt"
+    path.write_bytes(text.encode())
+    for frame in (gccost.read(path), gccost.read(text)):
+        assert list(frame.variant) == ["Mine", "manual free"]
+        assert list(frame.mean_ns) == [60.5, 55.1]
+        assert frame.furlongs_per_op[0] == 3.5
+        assert list(frame.procs) == [4, 4]
+
+
+@pytest.mark.parametrize("content", [b"", b"nothing here\n", b"\xff\xfe\x00 Benchmark", None])
+def test_a_file_that_is_no_benchmark_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "bench.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(GccostError) as raised:
+        gccost.read(path)
+    assert str(path) in str(raised.value)
+    assert raised.value.hint
+
+
+# --- Text ------------------------------------------------------------------------------
+
+
+def test_what_was_not_measured_well_is_not_quoted() -> None:
+    good = {"value": 2.0, "low": 1.8, "high": 2.2, "n": 3}
+    assert gccost.times(good) == "2.00× (1.80 to 2.20)"
+    assert quotable(good)
+    for poor in ({"n": 2}, {"low": 0.5, "high": 2.5}, {"low": float("nan")}):
+        assert gccost.times(good | poor) == "too few samples"
+    assert gccost.times({}) == "not measured"
+    assert gccost.ns(pd.DataFrame(columns=["value", "low", "high", "n"])) == "not measured"
+
+
+def test_every_study_opens_with_its_releases() -> None:
+    for name in STUDIES:
+        opened = gccost.open(name)
+        assert isinstance(opened.recording, Recording)
+        assert opened.releases
+        assert opened.published is not None if name == "lemire" else True
