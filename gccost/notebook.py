@@ -114,17 +114,21 @@ class OpenedStudy:
             raise GccostError(f"there are no samples of {of!r}", hint=nearest(of, chosen))
         return frame[chosen[of]].drop(columns=["control", "profile"], errors="ignore")
 
+    @cached_property
+    def _cases(self) -> pd.DataFrame:
+        """The keys of every case of the study, measured or not."""
+        return pd.DataFrame([tidy.keys(case) for case in self.recording.study.cases])
+
     def _keys(self, frame: pd.DataFrame) -> list[str]:
-        """The columns that identify a case, of which some differ within the study."""
-        at = frame.columns.get_loc("round") if "round" in frame else 0
-        named = [str(column) for column in frame.columns[:at]]
-        if "gogc" in frame and not _varies(frame["gogc"].dropna()):
+        """A frame's columns that identify a case, of which some differ within the study."""
+        cases = self._cases
+        for kind in ("control", "profile"):
+            if kind in cases and not (kind in frame and frame[kind].notna().any()):
+                cases = cases[cases[kind].isna()]
+        named = [str(column) for column in cases if column in frame and column not in _NEVER]
+        if "gogc" in named and not _varies(cases["gogc"].dropna()):
             named.remove("gogc")  # `gc` says whether it is on
-        return [
-            name
-            for name in named
-            if name in _ALWAYS or (name not in _NEVER and _varies(frame[name]))
-        ]
+        return [name for name in named if name in _ALWAYS or _varies(cases[name])]
 
     def _filtered(self, frame: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
         """The rows that have the filters' values; each is a value or a list of values."""
@@ -134,23 +138,14 @@ class OpenedStudy:
                 known = nearest(name, frame.columns[:at])
                 raise GccostError(f"there is no filter {name!r}", f"study {self.name}", known)
             values = list(wanted) if isinstance(wanted, (list, tuple, set)) else [wanted]
-            column = self._tidy[name]
-            known_values = [*column.dropna().unique(), *self._declared(name)]
+            known_values = list(self._cases[name].dropna().unique())
             for value in values:
                 if not pd.isna(value) and value not in known_values:
-                    raise GccostError(
-                        f"there is no {name} {value!r}",
-                        f"study {self.name}",
-                        nearest(value, dict.fromkeys(known_values)),
-                    )
+                    hint = nearest(value, known_values)
+                    raise GccostError(f"there is no {name} {value!r}", f"study {self.name}", hint)
             missing = any(pd.isna(value) for value in values)
             frame = frame[frame[name].isin(values) | (frame[name].isna() & missing)]
         return frame
-
-    def _declared(self, name: str) -> list[Any]:
-        """The values of a key in the study's cases, measured or not."""
-        found = (tidy.keys(case).get(name) for case in self.recording.study.cases)
-        return [value for value in dict.fromkeys(found) if value is not None]
 
     def _keyed(
         self,
@@ -182,7 +177,7 @@ class OpenedStudy:
         if not all:
             frame = frame[frame["rejected"] == ""].drop(columns="rejected")
         at = list(frame.columns).index("round")
-        empty = [c for c in frame.columns if frame[c].isna().all()]
+        empty = [c for c in frame.columns if len(frame) and frame[c].isna().all()]
         first = [*frame.columns[: at + 1], "operations", "quiet_ns", "mean_ns"]
         frame = frame[[*first, *frame.columns.difference([*first, *_BOOKKEEPING], sort=False)]]
         same = [c for c in frame.columns[:at] if c not in self._keys(self._all(of))]
@@ -205,7 +200,8 @@ class OpenedStudy:
         keys = self._keys(frame)
         named = counted.columns[: counted.columns.get_loc("round")]
         found = estimating.costs(counted, [str(name) for name in named], metric)
-        known = [key for key in keys if key in _ALWAYS or found[key].notna().any()]
+        unused = [key for key in keys if len(found) and found[key].isna().all()]
+        known = [key for key in keys if key not in unused]
         return found[[*known, *estimating.VALUES]]
 
     def compare(
@@ -591,7 +587,8 @@ def read(source: str | Path | io.StringIO) -> pd.DataFrame:
         }
         for sample in found
     ]
-    return pd.DataFrame(rows, columns=None if rows else ["variant", "operations", "mean_ns"])
+    empty = ["variant", "benchmark", "procs", "operations", "mean_ns", "B_per_op", "allocs_per_op"]
+    return pd.DataFrame(rows, columns=None if rows else empty)
 
 
 def published(name: str) -> pd.DataFrame:

@@ -21,6 +21,7 @@ NUMBERS = (
 )
 """The keys whose values are numbers; all others are text."""
 
+_FIRST = ("round", "procs", "operations", "rejected")
 _RENAMED = {"gomemlimit": "memory_limit", "gc": "collector"}
 
 
@@ -70,9 +71,9 @@ def tidy(recording: Recording) -> pd.DataFrame:
             found[column] = found[column].astype("Int64")
     releases = [case.release for case in recording.study.cases]
     found["release"] = found["release"].astype(release_type(releases))
-    for column in ("round", "rejected", "operations", "quiet_ns", "mean_ns"):
-        if column not in found:
-            found[column] = pd.Series(dtype=float)
+    if not len(found):  # every column that a reader may ask for
+        every = [*_FIRST, *metrics.QUIET, *(each.column for each in metrics.METRICS.values())]
+        found = found.reindex(columns=[*columns, *every])
     return found
 
 
