@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ import yaml
 from campaigns import SIGNALS
 from faketools import wait_for
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from gccost import paths
 from gccost.doctor import Finding, State, render
@@ -59,6 +61,15 @@ def test_locks_pin_one_hashed_version_of_each_package(lock):
         assert "==" in block.splitlines()[0]
         assert "--hash=sha256:" in block
         assert not re.search(r"://|--(?!hash=)| @ |/|^-", block), block
+
+
+def test_every_import_is_a_declared_dependency():
+    text = "".join(path.read_text() for path in (ROOT / "gccost").rglob("*.py"))
+    roots = set(re.findall(r"^ *(?:import|from) (\w+)", text, re.M)) - {"gccost"}
+    packages = metadata.packages_distributions()
+    declared = {Requirement(text).name for text in project()["project"]["dependencies"]}
+    for name in roots & packages.keys() - sys.stdlib_module_names:
+        assert declared & {canonicalize_name(package) for package in packages[name]}, name
 
 
 # --- the conda environment ------------------------------------------------------------
