@@ -224,7 +224,7 @@ def test_leftovers_of_a_killed_install_are_removed():
     ],
 )
 def test_the_cause_of_a_pip_failure_is_reported(said, cause):
-    assert toolchains._pip_error(said) == cause
+    assert toolchains.cause(said) == cause
 
 
 # --- C --------------------------------------------------------------------------
