@@ -11,6 +11,7 @@ missing compilers, or raise `MissingTool`.
 
 from __future__ import annotations
 
+import csv
 import functools
 import json
 import os
@@ -25,6 +26,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from gccost import paths, processes
@@ -42,10 +44,10 @@ TODAY_JDK: Final = "jdk-25"  # the newest measured
 def _pinned() -> Mapping[str, Mapping[str, str]]:
     """The rows of data/releases.csv."""
     found: dict[str, dict[str, str]] = {}
-    for line in paths.RELEASES.read_text(encoding="utf-8").splitlines()[1:]:
-        release, platform, pinned = line.split(",")
-        found.setdefault(release, {})[platform] = pinned
-    return found
+    with paths.RELEASES.open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            found.setdefault(line["release"], {})[line["platform"]] = line["sum"]
+    return MappingProxyType(found)
 
 
 def number(version: str) -> tuple[int, ...]:
