@@ -12,7 +12,7 @@ import signal
 import sys
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ import click
 from gccost import gokernel, paths, rounding
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
-from gccost.measuring import campaign, machine, pack, runs, toolchains
+from gccost.measuring import campaign, machine, pack, packed, runs, toolchains
 from gccost.measuring.cases import BUDGETS, budget
 from gccost.measuring.runs import Run
 from gccost.settings import Settings
@@ -536,9 +536,12 @@ def _measure(settings: Settings) -> bool:
 
 
 def _progress(name: str) -> AbstractContextManager[campaign.Progress]:
+    """A bar on a terminal, and lines in a log."""
     from gccost.showing import progress
 
-    return progress.bar(name) if sys.stderr.isatty() else progress.lines(name)
+    if sys.stderr.isatty():
+        return progress.bar(name)
+    return nullcontext(packed.PrintedProgress(f"{name}: "))
 
 
 def _notebooks(settings: Settings) -> list[Path]:

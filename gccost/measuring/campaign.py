@@ -169,11 +169,11 @@ def plan(
     pool: dict[str, Case] = {}
     owners: dict[str, Experiment] = {}
     for study in studies:
-        wanted = chosen(study, budget, questions, description)
+        wanted = fitting(study, budget, questions, description)
         releases = dict.fromkeys(case.release for case in wanted)
         tools[study.name] = found = languages.tools(study, releases, say, fetch=fetch)
         for case in wanted:
-            if case.release in found.found and found.compiler is not None:
+            if case.release in found.found:
                 other = pool.setdefault(case.name, case)
                 if other.n != case.n:
                     raise GccostError(
@@ -185,17 +185,22 @@ def plan(
     return Plan(tuple(studies), budget, questions, description, tools, pool, owners)
 
 
-def chosen(
+def chosen(study: Experiment, budget: Budget, questions: Questions) -> list[Case]:
+    """A study's cases at a budget."""
+    return [
+        case
+        for case in study.cases
+        if budget.reaches(case.min_budget) or (case.variant, case.release) in questions.needed
+    ]
+
+
+def fitting(
     study: Experiment, budget: Budget, questions: Questions, description: Mapping[str, Any]
 ) -> list[Case]:
     """A study's cases at a budget that a machine can run, with their N there."""
     memory, cpus = machine.memory_for_a_sample(description), description["allowed_cpus"]
-    return [
-        case.scaled(budget.scale).capped(memory)
-        for case in study.cases
-        if case.cpus <= cpus
-        and (budget.reaches(case.min_budget) or (case.variant, case.release) in questions.needed)
-    ]
+    found = chosen(study, budget, questions)
+    return [c.scaled(budget.scale).capped(memory) for c in found if c.cpus <= cpus]
 
 
 def fits(run: Run, plan: Plan) -> bool:
