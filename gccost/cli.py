@@ -96,26 +96,17 @@ def _stopped(ctx: click.Context) -> str:
     return f"Interrupted. Completed samples are saved; resume with: {' '.join(words)}"
 
 
-def _budget(command: Command) -> Command:
-    return click.option(
-        "--budget",
-        "budget_name",
-        envvar="GCCOST_BUDGET",
-        default="quick",
-        show_default=True,
-        help=f"How long to measure: {', '.join(BUDGETS)}.",
-    )(command)
-
-
-def _only(command: Command) -> Command:
-    return click.option(
-        "--only",
-        envvar="GCCOST_ONLY",
-        default="",
-        help="One study instead of all, such as lemire.",
-    )(command)
-
-
+_budget = click.option(
+    "--budget",
+    "budget_name",
+    envvar="GCCOST_BUDGET",
+    default="quick",
+    show_default=True,
+    help=f"How long to measure: {', '.join(BUDGETS)}.",
+)
+_only = click.option(
+    "--only", envvar="GCCOST_ONLY", default="", help="One study instead of all, such as lemire."
+)
 _open = click.option("--open", "opens", is_flag=True, help="Open the report in a browser.")
 
 
@@ -214,13 +205,10 @@ def figures() -> None:
     results = study.open_results()
     charts = [results.chart()]
     for name in STORY:
-        opened = next(
-            (s for s in results.studies if name in {c.name for c in s.study.charts}), None
-        )
-        if opened is None:
+        found = [s.chart(name) for s in results.studies if name in {c.name for c in s.study.charts}]
+        charts += found
+        if not found:
             _say(f"{name} is skipped: its study has no run")
-        else:
-            charts.append(opened.chart(name))
     into = paths.report() / "figures"
     for number, chart in enumerate(charts, 1):
         write_whole(into / f"{number}-{chart.name}.svg", chart.picture.encode())

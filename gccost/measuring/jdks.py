@@ -95,9 +95,8 @@ def find(release: str) -> Jdk | None:
 
 def system(release: str) -> Jdk:
     """The system's JDK of a release. Raises `MissingTool` if there is none."""
-    for jdk in _system():
-        if jdk.release == release:
-            return jdk
+    if found := next((jdk for jdk in _system() if jdk.release == release), None):
+        return found
     raise MissingTool(
         "it is not on this machine", toolchains.title(release), "install it, or set JAVA_HOME"
     )
