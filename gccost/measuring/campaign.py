@@ -107,9 +107,10 @@ class Plan:
     @cached_property
     def programs(self) -> dict[str, str]:
         """The hash of each measured program's sources."""
-        studies = {owner.name: owner for owner in self.owners.values()}
-        marks = [languages.source_hashes(study) for study in studies.values()]
-        return {program: mark for found in marks for program, mark in found.items()}
+        found: dict[str, str] = {}
+        for study in {owner.name: owner for owner in self.owners.values()}.values():
+            found |= languages.source_hashes(study)
+        return found
 
     @property
     def random_layouts(self) -> dict[str, bool]:
@@ -168,11 +169,11 @@ def plan(
     pool: dict[str, Case] = {}
     owners: dict[str, Experiment] = {}
     for study in studies:
-        wanted = chosen(study, budget, questions, description)
+        wanted = fitting(study, budget, questions, description)
         releases = dict.fromkeys(case.release for case in wanted)
         tools[study.name] = found = languages.tools(study, releases, say, fetch=fetch)
         for case in wanted:
-            if case.release in found.found and found.compiler is not None:
+            if case.release in found.found:
                 other = pool.setdefault(case.name, case)
                 if other.n != case.n:
                     raise GccostError(
@@ -184,17 +185,22 @@ def plan(
     return Plan(tuple(studies), budget, questions, description, tools, pool, owners)
 
 
-def chosen(
+def chosen(study: Experiment, budget: Budget, questions: Questions) -> list[Case]:
+    """A study's cases at a budget."""
+    return [
+        case
+        for case in study.cases
+        if budget.reaches(case.min_budget) or (case.variant, case.release) in questions.needed
+    ]
+
+
+def fitting(
     study: Experiment, budget: Budget, questions: Questions, description: Mapping[str, Any]
 ) -> list[Case]:
     """A study's cases at a budget that a machine can run, with their N there."""
     memory, cpus = machine.memory_for_a_sample(description), description["allowed_cpus"]
-    return [
-        case.scaled(budget.scale).capped(memory)
-        for case in study.cases
-        if case.cpus <= cpus
-        and (budget.reaches(case.min_budget) or (case.variant, case.release) in questions.needed)
-    ]
+    found = chosen(study, budget, questions)
+    return [c.scaled(budget.scale).capped(memory) for c in found if c.cpus <= cpus]
 
 
 def fits(run: Run, plan: Plan) -> bool:
@@ -357,28 +363,25 @@ class _Campaign:
 
         A case whose processes were all rejected gets a few further rounds.
         """
-        sizes: Counter[tuple[str, float]] = Counter()
-        accepted: Counter[tuple[str, float]] = Counter()
+        pool = self.plan.pool
+        taken, accepted = Counter[tuple[str, float]](), Counter[tuple[str, float]]()
         for sample in self._samples():
-            name = sample.full_name
-            key = name, sample.metrics["round"]
-            sizes[key] += 1
-            gated = self.plan.pool[name].variant.gated
-            accepted[key] += not (gated and hindered(sample.metrics, sample.procs))
-
-        def rounds(found: Counter[tuple[str, float]]) -> Counter[str]:
-            """The number of rounds with all processes of a case, by its name."""
-            pool = self.plan.pool
-            return Counter(name for (name, _), n in found.items() if n >= pool[name].processes)
-
-        complete, usable = rounds(sizes), rounds(accepted)
-
-        def lacks(case: Case) -> bool:
+            process = sample.full_name, sample.metrics["round"]
+            taken[process] += 1
+            gated = pool[sample.full_name].variant.gated
+            accepted[process] += not (gated and hindered(sample.metrics, sample.procs))
+        # The rounds of each case with all its processes, and with all of them accepted.
+        complete, usable = (
+            Counter(name for (name, _), n in found.items() if n >= pool[name].processes)
+            for found in (taken, accepted)
+        )
+        lacking = []
+        for case in self._still_measured():
             needed = self.plan.rounds(case)
             most = needed + (self.plan.budget.retries if case.variant.gated else 0)
-            return usable[case.name] < needed and complete[case.name] < most
-
-        return [case for case in self._still_measured() if lacks(case)]
+            if usable[case.name] < needed and complete[case.name] < most:
+                lacking.append(case)
+        return lacking
 
     def _next(self) -> tuple[str, list[Case]]:
         """The reason to stop measuring, or the cases of the next round."""
@@ -409,14 +412,13 @@ class _Campaign:
     def _seconds(self) -> dict[str, float]:
         """The seconds of a round of each case, including its part of the builds."""
         taken = self._samples()
-        count = Counter(sample.full_name for sample in taken)
-        sums: defaultdict[str, float] = defaultdict(float)
-        for sample in taken:
-            sums[sample.full_name] += sample.metrics.get("elapsed-s", 0.0)
         builds = sum(s.metrics.get("build-s", 0.0) for s in taken) / max(len(taken), 1)
+        elapsed: defaultdict[str, list[float]] = defaultdict(list)
+        for sample in taken:
+            elapsed[sample.full_name].append(sample.metrics.get("elapsed-s", 0.0))
         return {
-            case.name: (sums[case.name] / max(count[case.name], 1) + builds) * case.processes
-            for case in self.plan.pool.values()
+            name: (sum(elapsed[name]) / max(len(elapsed[name]), 1) + builds) * case.processes
+            for name, case in self.plan.pool.items()
         }
 
     def _still_measured(self) -> list[Case]:
@@ -475,7 +477,9 @@ class _Campaign:
                 try:
                     sample = self._sample(case, binaries, number, scratch)
                 except SampleFailed as failure:
-                    self._note_failure(case, failure)
+                    last = self.failures[case.name] == GIVE_UP - 1
+                    told = failure.message + "; it is skipped from here on" * last
+                    self._note_failure(case, 1, failure, told)
                     continue
                 if building:
                     sample = sample.with_metrics({"build-s": round(building, 3)})
@@ -517,7 +521,10 @@ class _Campaign:
                 except DiskFull:  # not the program's fault, so do not record it
                     raise
                 except GccostError as error:
-                    self._note_unbuilt(key, error)
+                    for case in self.plan.pool.values():
+                        if case.build == key:
+                            told = f"{error}; its cases are skipped"
+                            self._note_failure(case, GIVE_UP, error, told)
             return built
 
     def _sample(
@@ -542,23 +549,12 @@ class _Campaign:
         if not case.leaks and left > max(UNFREED, UNFREED_SHARE * sample.n):
             self._trouble(case.name, f"{left:.0f} of {sample.n} C blocks were never freed")
 
-    def _note_failure(self, case: Case, failure: SampleFailed) -> None:
-        self.failures[case.name] += 1
-        given_up = "; it is skipped from here on" if self.failures[case.name] == GIVE_UP else ""
-        self._note_end(case, failure)
-        self._trouble(case.name, f"{failure.message}{given_up}")
-
-    def _note_end(self, case: Case, error: GccostError) -> None:
+    def _note_failure(self, case: Case, failures: int, error: GccostError, told: str) -> None:
+        self.failures[case.name] += failures
         failed = dict(self.run.manifest()["failed"])
         failed[case.name] = [*failed.get(case.name, []), error.message]
         self.run.update(failed=failed)
-
-    def _note_unbuilt(self, build: Build, error: GccostError) -> None:
-        for case in self.plan.pool.values():
-            if case.build == build:
-                self.failures[case.name] = GIVE_UP
-                self._note_end(case, error)
-                self._trouble(case.name, f"{error}; its cases are skipped")
+        self._trouble(case.name, told)
 
     def _trouble(self, case: str, what: str) -> None:
         if what not in self.troubles.setdefault(case, []):  # a build may fail in every round
@@ -580,9 +576,7 @@ class _Campaign:
             {
                 "because": because,
                 "studies": sorted({*before, *measured}),
-                "rounds": int(
-                    max((sample.metrics.get("round", 0.0) for sample in taken), default=0)
-                ),
+                "rounds": int(max((s.metrics.get("round", 0.0) for s in taken), default=0)),
                 "samples": len(taken),
                 "seconds": round(spent, 1),
                 "share_in_loops": round(in_loops / spent, 3) if spent else 0.0,

@@ -34,9 +34,8 @@ JMH = "jmh"  # the program that needs JMH, and its folder
 # out of memory, and log collections.
 _ALWAYS = (
     *("-XX:+UnlockExperimentalVMOptions", "-XX:-UsePerfData"),
-    *("-Xlog:disable", "-Xlog:gc,gc+phases:file=gc.log"),
+    *("-Xlog:disable", "-Xlog:gc,gc+phases:file=gc.log", "-XX:+ExitOnOutOfMemoryError"),
 )
-_ENDS_ITSELF = "-XX:+ExitOnOutOfMemoryError"
 OUT_OF_MEMORY = 3  # the exit code for it
 # In this JVM only the program allocates, and nothing is collected. The program must continue
 # when the heap is full.
@@ -65,7 +64,7 @@ _CYCLE = re.compile(r"\bGC\((\d+)\)")
 
 def flags(settings: Iterable[tuple[str, str]]) -> list[str]:
     """The JVM's options for a variant's settings."""
-    options = [*_ALWAYS, _ENDS_ITSELF]
+    options = [*_ALWAYS]
     for key, value in settings:
         known = FLAGS[key]
         options += [each.format(value) for each in known.get(value) or known["*"]]

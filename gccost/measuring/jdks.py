@@ -16,14 +16,15 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
+import ssl
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from gccost import paths, processes
+from gccost import processes
 from gccost.errors import GccostError, MissingTool
 from gccost.files import make_once
 from gccost.measuring import toolchains
@@ -33,25 +34,29 @@ from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK, silent
 RELEASES: Final = (DOCUMENT_JDK, "jdk-17", "jdk-21", TODAY_JDK)
 COMPILED_FOR: Final = "11"  # the programs' target release: the oldest measured
 
+# The files that javasrc/jmh/pom.xml depends on, with their pinned SHA-256.
 JMH_JARS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "commons-math3-3.6.1.jar": (
+        "org.apache.commons:commons-math3:3.6.1": (
             "1e56d7b058d28b65abd256b8458e3885b674c1d588fa43cd7d1cbb9c7ef2b308"
         ),
-        "jmh-core-1.37.jar": "dc0eaf2bbf0036a70b60798c785d6e03a9daf06b68b8edb0f1ba9eb3421baeb3",
-        "jmh-generator-annprocess-1.37.jar": (
+        "org.openjdk.jmh:jmh-core:1.37": (
+            "dc0eaf2bbf0036a70b60798c785d6e03a9daf06b68b8edb0f1ba9eb3421baeb3"
+        ),
+        "org.openjdk.jmh:jmh-generator-annprocess:1.37": (
             "6a5604b5b804e0daca1145df1077609321687734a8b49387e49f10557c186c77"
         ),
-        "jopt-simple-5.0.4.jar": "df26cc58f235f477db07f753ba5a3ab243ebe5789d9f89ecf68dd62ea9a66c28",
+        "net.sf.jopt-simple:jopt-simple:5.0.4": (
+            "df26cc58f235f477db07f753ba5a3ab243ebe5789d9f89ecf68dd62ea9a66c28"
+        ),
     }
 )
-"""The files that javasrc/jmh/pom.xml makes Maven fetch, with their pinned SHA-256."""
+_CLIENT = "maven-artifact"  # the wheel that downloads them
 
 # The standard folders for JDKs of Linux distributions and macOS.
 _KEPT_IN = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
 # Environment variables from which a JVM silently reads options.
 _BENT_BY = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS")
-MAVEN_SECONDS = 600  # after which Maven counts as hung
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +95,8 @@ def find(release: str) -> Jdk | None:
 
 def system(release: str) -> Jdk:
     """The system's JDK of a release. Raises `MissingTool` if there is none."""
-    for jdk in _system():
-        if jdk.release == release:
-            return jdk
+    if found := next((jdk for jdk in _system() if jdk.release == release), None):
+        return found
     raise MissingTool(
         "it is not on this machine", toolchains.title(release), "install it, or set JAVA_HOME"
     )
@@ -191,40 +195,37 @@ def find_jmh() -> Path | None:
 
 
 def jmh(say: Callable[[str], None] = silent) -> Path:
-    """Like `find_jmh`, but fetches JMH with Maven if it is missing.
+    """Like `find_jmh`, but downloads JMH from Maven Central if it is missing.
 
-    Raises `MissingTool` if that fails.
+    Raises `MissingTool` if that fails, and `GccostError` for a file with another checksum.
     """
     if found := find_jmh():
         return found
-    if not (maven := shutil.which("mvn")):
-        raise MissingTool("Maven, which fetches it, is not on PATH", "JMH", "install Maven")
+    toolchains.install(_CLIENT, "JMH", f"{_CLIENT}, which fetches JMH: 6 MB to download", say)
 
     def fill(folder: Path) -> None:
-        say("JMH: about 10 MB to download by Maven, 3 MB on disk")
-        _fetch_jmh(maven, folder)
+        say("JMH: 3 MB to download")
+        folder.mkdir()
+        for artifact, pinned in JMH_JARS.items():
+            _, name, version = artifact.split(":")
+            _download(artifact, folder / f"{name}-{version}.jar", pinned)
 
     return make_once(toolchains.stand_in("jmh"), fill)
 
 
-def _fetch_jmh(maven: str, into: Path) -> None:
-    online = "run `make measure` when online"
-    command = [maven, "--batch-mode", "--quiet", "--file", str(paths.JAVASRC / "jmh" / "pom.xml")]
-    command += ["dependency:copy-dependencies", f"-DoutputDirectory={into}"]
-    try:
-        done = processes.run(command, env=environment(), limit=MAVEN_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise MissingTool(f"Maven took over {MAVEN_SECONDS} s", "JMH", online) from None
+def _download(artifact: str, jar: Path, pinned: str) -> None:
+    # certifi, which its HTTP library uses, does not know certificates that the user added.
+    trusted = ssl.get_default_verify_paths().cafile
+    client = {"PYTHONPATH": str(toolchains.stand_in(_CLIENT))}
+    certificates = {"REQUESTS_CA_BUNDLE": trusted} if trusted else {}
+    done = processes.run(
+        [sys.executable, "-m", "maven_artifact.main", artifact, str(jar)],
+        env={**certificates, **os.environ, **client},
+    )
     if done.returncode != 0:
-        said = re.search(r"^\[ERROR\] (.+)", done.stdout, re.MULTILINE)
-        why = said[1] if said else f"exit code {done.returncode}"
-        raise MissingTool(f"Maven cannot fetch it ({why[:160]})", "JMH", online)
-    for name, pinned in JMH_JARS.items():
-        jar = into / name
-        found = hashlib.sha256(jar.read_bytes()).hexdigest() if jar.is_file() else "missing"
-        if found != pinned:
-            raise GccostError(
-                f"its SHA-256 is {found}, which is not the pinned {pinned}",
-                name,
-                "remove it from Maven's local repository and try again",
-            )
+        why = toolchains.cause((done.stderr or done.stdout).strip().rpartition("\n")[2])
+        raise MissingTool(
+            f"{artifact} cannot be fetched ({why[:160]})", "JMH", "run `make measure` when online"
+        )
+    if (found := hashlib.sha256(jar.read_bytes()).hexdigest()) != pinned:
+        raise GccostError(f"its SHA-256 is {found}, which is not the pinned {pinned}", artifact)

@@ -84,8 +84,8 @@ def memory_for_a_sample(description: Mapping[str, Any]) -> int:
     """The bytes that a sample may retain: half of the machine's usable memory, at most
     `MOST_BYTES`."""
     sizes = (description.get("memory"), description.get("memory_limit"))
-    known = [size for size in sizes if isinstance(size, int) and size > 0]
-    return min([MOST_BYTES, *(size // 2 for size in known)])
+    known = [size // 2 for size in sizes if isinstance(size, int) and size > 0]
+    return min([MOST_BYTES, *known])
 
 
 def fingerprint(description: Mapping[str, Any]) -> str:
@@ -98,9 +98,9 @@ def fingerprint(description: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(comparable, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def warnings(description: Mapping[str, Any]) -> list[str]:
-    """Caveats about results from this machine, a sentence each."""
-    return list(_warnings(description))
+def warnings(machine: Mapping[str, Any]) -> list[str]:
+    """Caveats about results from a machine, a sentence each."""
+    return list(_warnings(machine))
 
 
 def _warnings(machine: Mapping[str, Any]) -> Iterator[str]:
@@ -136,10 +136,8 @@ def _warnings(machine: Mapping[str, Any]) -> Iterator[str]:
             "Two threads share each core (SMT): a sample runs slower while the other thread is "
             "busy, the garbage collector's own threads included."
         )
-    known = [
-        size for size in (machine.get("memory_available"), machine.get("memory_limit")) if size
-    ]
-    if known and (free := min(known)) < 2 * _GIB:
+    sizes = (machine.get("memory_available"), machine.get("memory_limit"))
+    if (free := min(filter(None, sizes), default=2 * _GIB)) < 2 * _GIB:
         yield (
             f"Only {free / _GIB:.1f} GiB of memory are free: variants that keep garbage may swap "
             "or be killed."

@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from gccost import paths
-from gccost.errors import GccostError, MissingTool
+from gccost.errors import MissingTool
 from gccost.files import writing
-from gccost.measuring import languages, machine, toolchains
+from gccost.measuring import campaign, languages, machine, toolchains
 from gccost.measuring.campaign import GOARCH, Questions
-from gccost.measuring.cases import Budget, Build, Case, Experiment
+from gccost.measuring.cases import Budget, Build, Experiment, named
 from gccost.measuring.packed import FORMAT, PROGRAMS, build_name, digest, study_json
 from gccost.processes import ProcessGroup
 
@@ -71,11 +71,8 @@ def make(
     described = machine.describe()
     here = GOARCH.get(described["architecture"], described["architecture"])
     goarch = goarch or here
-    if goarch not in _ARCHES:
-        raise GccostError(
-            f"there is no target {goarch!r}", hint=f"name one of {', '.join(_ARCHES)}"
-        )
-    chosen = {study.name: tuple(_chosen(study, budget, questions)) for study in studies}
+    named(_ARCHES, goarch, "target")
+    chosen = {study.name: tuple(campaign.chosen(study, budget, questions)) for study in studies}
     tools = {
         study.name: languages.tools(study, {c.release for c in chosen[study.name]}, say)
         for study in studies
@@ -132,28 +129,19 @@ def make(
     say(f"{output}: {output.stat().st_size / 1e6:.1f} MB{needs}")
 
 
-def _chosen(study: Experiment, budget: Budget, questions: Questions) -> Iterator[Case]:
-    for case in study.cases:
-        if budget.reaches(case.min_budget) or (case.variant, case.release) in questions.needed:
-            yield case
-
-
 def _build(
     wanted: Mapping[Build, tuple[int, Callable[..., Path]]],
     folder: Path,
     say: Callable[[str], None],
 ) -> dict[str, dict[str, Path]]:
-    """Build each program in its number of layouts; return its files by name, by build.
-
-    A Go program is a file; a Java program is a folder.
-    """
+    """Build each program in its number of layouts; return its files by name, by build."""
     chance = random.SystemRandom()
     made: dict[str, dict[str, Path]] = {}
 
     def build(what: Build, number: int) -> dict[str, Path]:
         with tempfile.TemporaryDirectory(dir=folder) as into:
             built = wanted[what][1](chance.randrange(1, 2**31), Path(into), group.run)
-            if built.is_file():
+            if built.is_file():  # a Go program; a Java program is a folder
                 built = built.replace(folder / f"{build_name(what)}-{number}.test")
                 return {built.name: built}
         files = (path for path in built.rglob("*") if path.is_file())

