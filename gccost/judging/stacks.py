@@ -103,6 +103,9 @@ OTHER_WORK = {
     "sweep_loop": (r"runtime\.\(\*(sweepLocked|mspan)\)\.sweep",),
     "sampling": (r"runtime\.(setprofilebucket|mProf_Free)",),
 }
+_PHASE = re.compile(
+    "|".join(f"(?P<{name}>{'|'.join(found)})" for name, found in (PHASES | OTHER_WORK).items())
+)
 # In older releases, such as Go 1.20, the walk is part of these, not a function of its own.
 WALKING = (*LINKING_IN, "runtime.removespecial")
 # Functions that the loop of the sweep over the specials calls, in addition to those that free.
@@ -115,16 +118,12 @@ RUNTIME = ("runtime.", "runtime/", "internal/", "weak.", "unique.")
 
 def classified(profile: Profile) -> Iterator[tuple[str, tuple[str, ...], int, int]]:
     """The stacks with a phase: it, the stack, the place of the function that decides, the time."""
-    phases = {name: phase for name in profile.names if (phase := _phase_of(name))}
+    matches = filter(None, map(_PHASE.fullmatch, profile.names))
+    phases = {match[0]: str(match.lastgroup) for match in matches}
     for stack, time in profile.stacks:
         if not phases.keys().isdisjoint(stack):
             at = next(at for at in reversed(range(len(stack))) if stack[at] in phases)
             yield phases[stack[at]], stack, at, time
-
-
-def _phase_of(function: str) -> str:
-    phases = (PHASES | OTHER_WORK).items()
-    return next((phase for phase, names in phases if re.fullmatch("|".join(names), function)), "")
 
 
 def is_outside(function: str) -> bool:
