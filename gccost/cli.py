@@ -293,7 +293,13 @@ def doctor() -> None:
 @main.command()
 @click.argument("profile")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object, for programs.")
-def explain(profile: str, as_json: bool) -> None:
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write an HTML page to pass on.",
+)
+def explain(profile: str, as_json: bool, page: Path | None) -> None:
     """Show what automatic cleanup costs in a Go CPU profile.
 
     Counts the time of finalizers, cleanups and weak pointers, and says what registers them.
@@ -307,6 +313,8 @@ def explain(profile: str, as_json: bool) -> None:
     from gccost import explain as explanation
 
     answer = explanation.explain(explanation.load(profile, _say))
+    if page:
+        write_whole(page, explanation.page(answer).encode())
     click.echo(json.dumps(answer, indent=2) if as_json else "\n".join(explanation.lines(answer)))
 
 

@@ -9,6 +9,8 @@ slabs it takes the part that they saved in the recorded measurements of chapter 
 from __future__ import annotations
 
 import gzip
+import html
+import math
 import re
 import zlib
 from collections import Counter
@@ -32,21 +34,28 @@ from gccost.studies import STUDIES
 from gccost.studies.remedies import SETTLED, slabs
 from gccost.study import reference
 
+# The letter before a phase stands for it in the bar.
 PARTS = {
-    "registering": "registering and removing",
-    "walk": "  of it, the walk of the span's list",
-    "marking": "marking",
-    "sweeping": "sweeping",
-    "sweep_loop": "  in addition, at most: the sweep's own loop, which visits other objects too",
-    "running": "queueing and running",
-    "functions": "  of it, the program's own functions",
-    "resolving": "weak pointers' Value",
+    "registering": "R registering and removing",
+    "walk": "    of it, the walk of the span's list",
+    "marking": "M marking",
+    "sweeping": "S sweeping",
+    "sweep_loop": "    in addition, at most: the sweep's own loop, which visits other objects too",
+    "running": "Q queueing and running",
+    "functions": "    of it, the program's own functions",
+    "resolving": "V weak pointers' Value",
+    "rest": ". the rest of the program",
 }
+_COLOURS = {"R": "#0067a3", "M": "#b34700", "S": "#00765a", "Q": "#97358a", "V": "#1f2328"}
+_BAR = 72  # letters
 REMEDIES = {
     "no_walk": "a Go runtime without the walk (gosrc/overlay)",
     "slabs": "slabs (gosrc/slab), if they save as much of it as in chapter 8",
     "none": "resources closed explicitly, nothing registered",
 }
+FEWEST = 10  # samples for an estimate
+# Files, connections and keys of Go's own packages register, closed or not.
+_OF_GO = re.compile(r"(os|net|crypto|syscall)[./]")
 _HINT = (
     "take a CPU profile of a Go program: go test -cpuprofile FILE, or "
     "curl -o FILE http://localhost:PORT/debug/pprof/profile"
@@ -81,13 +90,15 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     """Divide the time of a profile by phase and by who registers, as JSON has it.
 
     `share` is the sum of the phases; `parts` are these and what PARTS says of them. The
-    walk is an upper bound unless `walk_is_separate`. `saves` is for REMEDIES.
+    walk is an upper bound unless `walk_is_separate`. `remedies` has those of REMEDIES whose
+    part of registering is FEWEST samples or more: what each saves, and what remains of `share`.
+    `registered_anyway` is what registers weak pointers and the types of Go's own packages.
     """
     total = profile.total + profile.unnamed
-    separate = any(_WALK_IS_A_FUNCTION.match(name) for stack, _ in profile.stacks for name in stack)
+    one_sample = min(time for _, time in profile.stacks if time > 0)
+    separate = any(map(_WALK_IS_A_FUNCTION.match, profile.names))
     times, sites, walks = Counter[str](), Counter[_Site](), Counter[_Site]()
-    for stack, time in profile.stacks:
-        phase, at = stacks.phase(stack)
+    for phase, stack, at, time in stacks.classified(profile):
         if phase != "sweep_loop" or stacks.MARK_BITS.issuperset(stack[at + 1 :]):
             times[phase] += time
         if phase == "registering":
@@ -97,22 +108,38 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
             walks[site] += time * walking
         elif phase == "running" and any(map(stacks.is_outside, stack[at:])):
             times["functions"] += time
-    times["walk"] = times["no_walk"] = walks.total()
+    times["walk"] = walks.total()
     life = sum(times[phase] for phase in stacks.PHASES)
-    weak = sum(time for (_, call), time in sites.items() if not call.startswith("runtime."))
-    times["none"] = life + times["sweep_loop"] - times["functions"]
-    # Slabs do nothing for weak pointers; who registers what says whose marking it is.
-    helped = 1 - weak / times["registering"] if weak else 1
-    by_slabs = (times["none"] - times["resolving"]) * helped * slabs_save()
-    shares = {name: rounded(time / total) for name, time in [*times.items(), ("slabs", by_slabs)]}
+    times["rest"] = total - life
+    avoidable = sum(
+        time
+        for (function, call), time in sites.items()
+        if call.startswith("runtime.") and not _OF_GO.match(function)
+    )
+    saves: dict[str, float] = {}
+    if times["walk"] >= FEWEST * one_sample:
+        saves["no_walk"] = times["walk"]
+    if avoidable >= FEWEST * one_sample:
+        # Who registers what says whose marking, sweeping and running it is.
+        own = avoidable / times["registering"]
+        saves["none"] = (life - times["resolving"] - times["functions"]) * own
+        saves["slabs"] = saves["none"] * slabs_save()
     return {
         "cpu_seconds": total / 1e9,
-        "one_sample": rounded(min(time for _, time in profile.stacks) / total),
+        "one_sample": rounded(one_sample / total),
         "share": rounded(life / total),
         "walk_is_separate": separate,
         "slabs_save": rounded(slabs_save()),
-        "parts": {part: shares.get(part, 0.0) for part in PARTS},
-        "saves": {remedy: shares[remedy] if life else 0.0 for remedy in REMEDIES},
+        "parts": {part: rounded(times[part] / total) for part in PARTS},
+        "registered_anyway": rounded((times["registering"] - avoidable) / total),
+        "remedies": {
+            remedy: {
+                "saves": rounded(saves[remedy] / total),
+                "remains": rounded((life - saves[remedy]) / total),
+            }
+            for remedy in REMEDIES
+            if remedy in saves
+        },
         "call_sites": [
             {
                 "function": site[0],
@@ -134,7 +161,7 @@ def slabs_save() -> float:
     return recording.estimate(saved, TODAY_GO).value
 
 
-def lines(answer: dict[str, Any]) -> Iterator[str]:
+def lines(answer: dict[str, Any], bar: bool = True) -> Iterator[str]:
     """Write what `explain` found for reading."""
     sample = percent(answer["one_sample"])
     yield f"{plain(answer['cpu_seconds'])} s of CPU time; one sample is {sample} of it."
@@ -142,23 +169,69 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
         yield "No finalizers, cleanups or weak pointers: no sample is in their code."
         return
     yield f"Finalizers, cleanups and weak pointers: {percent(answer['share'])} of the CPU time."
+    if bar:
+        letters = [letter * math.ceil(_BAR * share) for letter, share in _shares(answer)]
+        yield f"[{''.join(letters)[:_BAR]}]"
     yield from (f"{percent(answer['parts'][part]):>10}  {PARTS[part]}" for part in PARTS)
     if answer["walk_is_separate"] and not answer["parts"]["walk"]:
         yield "No sample is in the walk."
     elif answer["parts"]["walk"] and not answer["walk_is_separate"]:
         yield "The walk takes less: this profile does not separate it from the rest of registering."
-    yield "Who registers or removes them:" if answer["call_sites"] else "No sample registers one."
+    if not answer["call_sites"]:
+        yield "No sample registers one, so nothing is proposed. Heap profiles take time here too."
+        return
+    yield "Who registers or removes them:"
     for site in answer["call_sites"][:_SHOWN]:
         walk = f", the walk {percent(site['walk'])}" if site["walk"] else ""
         yield f"{percent(site['share']):>10}  {site['function']} ({site['calls']}{walk})"
     if others := answer["call_sites"][_SHOWN:]:
         yield f"{percent(sum(site['share'] for site in others)):>10}  {len(others)} others"
-    yield "What would help, and the share of the CPU time that it would take off these phases:"
-    for remedy, title in REMEDIES.items():
+    if anyway := answer["registered_anyway"]:
+        yield f"Closing and slabs save none of the {percent(anyway)} of weak pointers and Go's own"
+        yield "types, such as os.File and net.Conn, which register even if they are closed."
+    if not answer["remedies"]:
+        yield f"Nothing is proposed: what could be saved has fewer than {FEWEST} samples."
+        return
+    yield "What would help: the share of the CPU time saved, and what would remain of these phases:"
+    for remedy, shares in answer["remedies"].items():
         part = f": {percent(answer['slabs_save'])}" if remedy == "slabs" else ""
-        yield f"{percent(answer['saves'][remedy]):>10}  {title}{part}"
-    yield "These figures leave out the program's own functions, which have to free in any case."
-    yield "They do not show what freeing later costs, such as page faults and cold memory."
+        saved, rest = percent(shares["saves"]), percent(shares["remains"])
+        yield f"{saved:>10}{rest:>10}  {REMEDIES[remedy]}{part}"
+    yield "No remedy saves the program's own functions, which have to free in any case."
+    yield "The figures do not show what freeing later costs, such as page faults and cold memory."
+
+
+def page(answer: dict[str, Any]) -> str:
+    """The same as an HTML page that needs nothing else and runs no script."""
+    title = "Finalizers, cleanups and weak pointers in a CPU profile"
+    bar = "".join(
+        f'<b style="width:{100 * share:.3f}%;background:{_COLOURS.get(letter, "#6e7781")}">'
+        f"{letter}</b>"
+        for letter, share in _shares(answer)
+        if share
+    )
+    text = html.escape("\n".join(lines(answer, bar=False)))
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+body {{ margin: 1em auto; max-width: 60em; padding: 0 1em; font-family: sans-serif }}
+div {{ display: flex; height: 2em; line-height: 2em }}
+b {{ color: #ffffff; overflow: hidden; text-align: center; min-width: 2px }}
+pre {{ white-space: pre-wrap; overflow-wrap: anywhere }}
+</style>
+<h1>{title}</h1>
+<div aria-hidden="true">{bar}</div>
+<pre>{text}</pre>
+</html>
+"""
+
+
+def _shares(answer: dict[str, Any]) -> list[tuple[str, float]]:
+    """The letters of the phases and of the rest, with their shares of the CPU time."""
+    return [(PARTS[part][0], answer["parts"][part]) for part in (*stacks.PHASES, "rest")]
 
 
 def _site(stack: tuple[str, ...], at: int) -> _Site:
@@ -171,8 +244,7 @@ def load(source: str, say: Callable[[str], None]) -> profiles.Profile:
     """Read a profile from a file or a loopback URL; BadInput says why it cannot be explained."""
     wrong = partial(BadInput, location=source, hint=_HINT)
     try:
-        data = _fetch(source, say) if "://" in source else Path(source).read_bytes()
-        data = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+        data = profiles.unzipped(_fetch(source, say) if "://" in source else _start(source))
     except EOFError:
         raise wrong("it is truncated: the program ended before the profile did") from None
     except (gzip.BadGzipFile, zlib.error) as error:
@@ -188,13 +260,19 @@ def load(source: str, say: Callable[[str], None]) -> profiles.Profile:
         profile = profiles.decode(data)
     except profiles.UNDECODABLE as error:
         raise wrong(f"it is not a CPU profile of a Go program: {error}") from None
-    if any(_JAVA.match(name) for stack, _ in profile.stacks for name in stack):
+    if any(map(_JAVA.match, profile.names)):
         raise wrong("it is a profile of a Java program")
     if profile.unnamed and not profile.stacks:
         raise wrong("it has no function names: the program was stripped")
     if profile.total <= 0:
         raise wrong("it has no samples: the program used no CPU meanwhile")
     return profile
+
+
+def _start(path: str) -> bytes:
+    """A file, or a little more of it than a profile can have."""
+    with Path(path).open("rb") as file:
+        return file.read(profiles.MOST + 1)
 
 
 def _fetch(url: str, say: Callable[[str], None]) -> bytes:
@@ -210,7 +288,7 @@ def _fetch(url: str, say: Callable[[str], None]) -> bytes:
     with closing(HTTPConnection(host, parts.port, timeout=seconds + 30)) as server:
         server.request("GET", f"{parts.path or '/'}?{parts.query}")
         response = server.getresponse()
-        body = response.read()
+        body = response.read(profiles.MOST + 1)
     if response.status != 200:
         said = body.decode(errors="replace").strip()
         raise HTTPException(f"HTTP {response.status}: {said[:200]}")

@@ -197,9 +197,17 @@ def test_the_cost_model_has_page_faults_only_if_they_cost(
         ([[1, 2], [1, 3]], [1, 2]),
         ([[0, 0, 0, 0, 0], [1, 2, 3, 4, 5]], [1, 2, 3, 4, 5]),
         ([[1, 2, 3, 4, 5], [2, 4, 6, 8, 10]], [1, 2, 3, 4, 6]),
+        ([[0.1, 0.2, 0.3, 0.7], [0.3, 0.6, 0.9, 2.1]], [1, 2, 3, 5]),
         ([[0, 0, 0, 0, 1]], [1, 2, 3, 4, 6]),
     ],
-    ids=["nothing", "too few", "one never varies", "one is the other", "one point fixes it"],
+    ids=[
+        "nothing",
+        "too few",
+        "one never varies",
+        "one is the other",
+        "nearly",
+        "one point fixes it",
+    ],
 )
 def test_an_underdetermined_plane_fit_returns_none(xs: list[list[float]], y: list[float]) -> None:
     assert fits.plane(xs, y) is None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import cProfile
 import gzip
+import html
 import json
+import re
 import socket
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +45,8 @@ OLD: Stacks = [
     (["lib.Open", "runtime.SetFinalizer", "runtime.addfinalizer", "runtime.addspecial"], 30),
     (["lib.Open", "runtime.SetFinalizer", "runtime.addspecial", "runtime.lock"], 10),
     (["runtime.runfinq", "lib.Close"], 10),
-    (["lib.Work"], 50),
+    (["lib.Work"], 48),
+    (["lib.Work", "lib.Rest"], 2),
 ]
 PHASES = {"registering": 0.4, "marking": 0.08, "sweeping": 0.06, "running": 0.15, "resolving": 0.02}
 
@@ -56,7 +61,7 @@ def called(*arguments: str) -> Result:
 
 def test_innermost_function_decides_the_phase(tmp_path: Path) -> None:
     answer = of(write_profile(tmp_path / "p", NEW))
-    more = {"walk": 0.34, "functions": 0.1, "sweep_loop": 0.015}
+    more = {"walk": 0.34, "functions": 0.1, "sweep_loop": 0.015, "rest": 0.29}
     assert answer["parts"] == PHASES | more
     assert answer["share"] == pytest.approx(sum(PHASES.values()))
     assert answer["walk_is_separate"]
@@ -72,11 +77,108 @@ def test_call_sites_are_outside_the_runtime(tmp_path: Path) -> None:
 
 
 def test_savings_exclude_cleanup_functions_and_weak_pointers(tmp_path: Path) -> None:
-    saved = of(write_profile(tmp_path / "p", NEW))["saves"]
-    assert saved["no_walk"] == 0.34
-    assert saved["none"] == pytest.approx(0.71 + 0.015 - 0.1)
-    slabs = (saved["none"] - 0.02) * (1 - 0.01 / 0.4) * explain.slabs_save()
-    assert saved["slabs"] == pytest.approx(slabs, rel=1e-5)
+    answer = of(write_profile(tmp_path / "p", NEW))
+    none = (0.71 - 0.02 - 0.1) * (1 - 0.01 / 0.4)
+    wanted = {"no_walk": 0.34, "slabs": none * explain.slabs_save(), "none": none}
+    assert {name: each["saves"] for name, each in answer["remedies"].items()} == pytest.approx(
+        wanted, rel=1e-5
+    )
+    for each in answer["remedies"].values():
+        assert each["saves"] + each["remains"] == pytest.approx(0.71, rel=1e-5)
+
+
+def proposed(path: Path, stacks: Stacks) -> list[str]:
+    """The remedies that are proposed; the text and the JSON agree on them."""
+    answer = of(write_profile(path, stacks))
+    text = "\n".join(explain.lines(answer))
+    assert list(answer["remedies"]) == [
+        name for name, title in explain.REMEDIES.items() if title in text
+    ]
+    assert bool(answer["remedies"]) == ("What would help" in text)
+    return list(answer["remedies"])
+
+
+def test_nothing_is_proposed_where_nothing_registers(tmp_path: Path) -> None:
+    stacks: Stacks = [(["runtime.gcBgMarkWorker", "runtime.markrootSpans"], 500), (["a.b"], 1)]
+    assert proposed(tmp_path / "p", stacks) == []
+    assert "No sample registers one" in called(str(tmp_path / "p")).stdout
+
+
+@pytest.mark.parametrize(
+    ("function", "remedies"),
+    [
+        ("os.newFile", ["no_walk"]),
+        ("net.(*netFD).setAddr", ["no_walk"]),
+        ("os/exec.Command", ["no_walk"]),
+        ("crypto/internal/boring.NewHMAC", ["no_walk"]),
+        ("osquery.Open", ["no_walk", "slabs", "none"]),
+        ("example.com/net.Open", ["no_walk", "slabs", "none"]),
+    ],
+)
+def test_types_of_go_register_even_if_closed(
+    function: str, remedies: list[str], tmp_path: Path
+) -> None:
+    stacks: Stacks = [
+        (["main.main", "lib.Open", function, "runtime.SetFinalizer", SPLICE], 300),
+        (["runtime.bgsweep", SWEEP, "runtime.freeSpecial"], 100),
+        (["main.main"], 1),
+    ]
+    assert proposed(tmp_path / "p", stacks) == remedies
+    said = called(str(tmp_path / "p")).stdout
+    assert ("register even if they are closed" in said) == (len(remedies) == 1)
+
+
+@pytest.mark.parametrize(
+    ("walk", "rest", "remedies"),
+    [(10, 0, ["no_walk", "slabs", "none"]), (9, 1, ["slabs", "none"]), (9, 0, [])],
+)
+def test_an_estimate_takes_ten_samples(
+    walk: int, rest: int, remedies: list[str], tmp_path: Path
+) -> None:
+    period = 10_000_000
+    stacks: Stacks = [
+        (["lib.Open", ADD, SPLICE], walk * period),
+        (["lib.Open", ADD], rest * period),
+        (["runtime.bgsweep", SWEEP, "runtime.freeSpecial"], 500 * period),
+        (["main.main"], period),
+    ]
+    assert proposed(tmp_path / "p", stacks) == remedies
+
+
+def test_the_bar_is_proportional(tmp_path: Path) -> None:
+    said = called(str(write_profile(tmp_path / "p", NEW))).stdout
+    bar = re.search(r"^\[(.*)\]$", said, re.MULTILINE)
+    assert bar
+    assert len(bar[1]) == 72
+    assert list(dict.fromkeys(bar[1])) == list("RMSQV.")
+    for phase, share in PHASES.items():
+        assert bar[1].count(explain.PARTS[phase][0]) == pytest.approx(72 * share, abs=1)
+
+
+def test_the_page_is_escaped_and_needs_nothing_else(tmp_path: Path) -> None:
+    hostile = "lib.<script src=//x>&Open"
+    path = write_profile(tmp_path / "p", [([hostile, ADD, SPLICE], 30), (["main.main"], 1)])
+    done = called(str(path), "--html", str(tmp_path / "page.html"))
+    page = (tmp_path / "page.html").read_text()
+    assert "&lt;script src=//x&gt;&amp;Open" in page
+    assert not re.search(r"<script|src\s*=\s*[\"']|href|@import|url\(", page)
+    shown = [line for line in done.stdout.splitlines() if not line.startswith("[")]
+    assert html.unescape(page.split("<pre>")[1].split("</pre>")[0]).splitlines() == shown
+
+
+def test_work_grows_with_the_stacks_and_not_with_their_frames(tmp_path: Path) -> None:
+    def calls(count: int, depth: int) -> int:
+        below = [f"lib.f{i % 9}" for i in range(depth)]
+        stacks: Stacks = [([*below, f"lib.leaf{i % 7}"], 10) for i in range(count)]
+        path = write_profile(tmp_path / "p", [(["lib.Open", ADD, SPLICE], 500), *stacks])
+        with cProfile.Profile() as profile:
+            of(path)
+        return sum(entry.callcount for entry in profile.getstats())
+
+    explain.slabs_save()
+    few, more, deep = calls(1000, 50), calls(2000, 50), calls(1000, 100)
+    assert more - few < 20 * 1000
+    assert deep - few < 1000
 
 
 def test_the_walk_of_an_older_release_is_an_upper_bound(tmp_path: Path) -> None:
@@ -152,6 +254,23 @@ def test_bad_input_is_identified_and_refused(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(data)
     assert_refused(str(path), message)
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_large_input_is_refused_with_little_memory(
+    zipped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profiles, "MOST", 2 << 20)
+    with (tmp_path / "p").open("wb") as file:
+        file.write(gzip.compress(bytes(100 << 20)) if zipped else b"")
+        file.truncate(file.tell() or 1 << 30)  # takes no room on the disk
+    tracemalloc.start()
+    try:
+        with pytest.raises(explain.BadInput, match="larger than 2 MiB"):
+            of(tmp_path / "p")
+        assert tracemalloc.get_traced_memory()[1] < 5 * profiles.MOST
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,11 @@ Charts show them with the measured points and residuals; no verdict depends on t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from gccost.stats import Estimate
 
@@ -33,33 +31,23 @@ class Plane:
 
 def plane(xs: Sequence[ArrayLike], y: ArrayLike) -> Plane | None:
     """Fit a plane to points; None if they are too few, collinear, or one fixes a coefficient."""
+    from statsmodels.regression.linear_model import OLS  # takes long to load
+
     ys = np.asarray(y, dtype=float)
     design = np.column_stack([np.ones_like(ys), *(np.asarray(x, dtype=float) for x in xs)])
-    freedom = len(ys) - design.shape[1]
-    if freedom < 1:
+    points, terms = design.shape
+    if points <= terms or np.linalg.matrix_rank(design, rtol=1e-12) < terms:
         return None
-    # Scale the columns so that the collinearity test does not depend on units.
-    scale = np.abs(design).max(axis=0)
-    if not scale.all():
+    fit = OLS(ys, design).fit()
+    if fit.get_influence().hat_matrix_diag.max() > 1 - 1e-9:
         return None
-    scaled = design / scale
-    if np.linalg.matrix_rank(scaled, tol=1e-6) < design.shape[1]:
-        return None
-    found = np.linalg.lstsq(scaled, ys, rcond=None)[0]
-    fitted = scaled @ found
-    left, total = float(((ys - fitted) ** 2).sum()), float(((ys - ys.mean()) ** 2).sum())
-    weights = np.linalg.pinv(scaled)  # of the points in each coefficient
-    free = 1 - (scaled * weights.T).sum(axis=1)  # 1 - leverage
-    if free.min() < 1e-9:
-        return None
-    errors = np.sqrt(((weights * (ys - fitted) / free) ** 2).sum(axis=1))
-    half = float(special.stdtrit(freedom, 0.975)) * errors
+    fit = fit.get_robustcov_results("HC3", use_t=True)
     coefficients = tuple(
-        Estimate(float(c), float(c - h), float(c + h), len(ys), len(ys), 0.95)
-        for c, h in zip(found / scale, half / scale, strict=True)
+        Estimate(float(value), float(low), float(high), points, points, 0.95)
+        for value, (low, high) in zip(fit.params, fit.conf_int(), strict=True)
     )
-    r2 = 1 - left / total if total else math.nan
-    return Plane(coefficients, tuple(fitted.tolist()), tuple((ys - fitted).tolist()), r2)
+    fitted, residuals = tuple(fit.fittedvalues.tolist()), tuple(fit.resid.tolist())
+    return Plane(coefficients, fitted, residuals, float(fit.rsquared))
 
 
 @dataclass(frozen=True)

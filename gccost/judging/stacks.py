@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from gccost.measuring.profiles import Profile
@@ -103,6 +103,9 @@ OTHER_WORK = {
     "sweep_loop": (r"runtime\.\(\*(sweepLocked|mspan)\)\.sweep",),
     "sampling": (r"runtime\.(setprofilebucket|mProf_Free)",),
 }
+_PHASE = re.compile(
+    "|".join(f"(?P<{name}>{'|'.join(found)})" for name, found in (PHASES | OTHER_WORK).items())
+)
 # In older releases, such as Go 1.20, the walk is part of these, not a function of its own.
 WALKING = (*LINKING_IN, "runtime.removespecial")
 # Functions that the loop of the sweep over the specials calls, in addition to those that free.
@@ -113,16 +116,14 @@ MARK_BITS = frozenset(
 RUNTIME = ("runtime.", "runtime/", "internal/", "weak.", "unique.")
 
 
-def phase(stack: tuple[str, ...]) -> tuple[str, int]:
-    """The phase of a stack and the place of the function that decides it; "" if it has none."""
-    places = reversed(range(len(stack)))
-    return next(((phase, at) for at in places if (phase := _phase_of(stack[at]))), ("", 0))
-
-
-@cache
-def _phase_of(function: str) -> str:
-    phases = (PHASES | OTHER_WORK).items()
-    return next((phase for phase, names in phases if re.fullmatch("|".join(names), function)), "")
+def classified(profile: Profile) -> Iterator[tuple[str, tuple[str, ...], int, int]]:
+    """The stacks with a phase: it, the stack, the place of the function that decides, the time."""
+    matches = filter(None, map(_PHASE.fullmatch, profile.names))
+    phases = {match[0]: str(match.lastgroup) for match in matches}
+    for stack, time in profile.stacks:
+        if not phases.keys().isdisjoint(stack):
+            at = next(at for at in reversed(range(len(stack))) if stack[at] in phases)
+            yield phases[stack[at]], stack, at, time
 
 
 def is_outside(function: str) -> bool:
@@ -134,8 +135,7 @@ def is_outside(function: str) -> bool:
 def phases(profile: Profile) -> Mapping[str, float]:
     """The share (0 to 1) of a profile in each phase, and in FUNCTIONS."""
     times = Counter[str]()
-    for stack, time in profile.stacks:
-        found, at = phase(stack)
+    for found, stack, at, time in classified(profile):
         own = found == "running" and any(map(is_outside, stack[at:]))
         times[FUNCTIONS if own else found] += time
     return {name: times[name] / profile.total for name in (*PHASES, FUNCTIONS)}

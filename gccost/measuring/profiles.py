@@ -10,7 +10,9 @@ import gzip
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from gccost.errors import GccostError
 # The errors of an unreadable, truncated or damaged gzipped file.
 _UNREADABLE = (OSError, EOFError, zlib.error)
 UNDECODABLE = (KeyError, IndexError, ValueError)
+MOST = 64 << 20  # bytes of a profile; 160,000 stacks of 64 functions take a third of it
 
 # message -> field -> (number in profile.proto, type, repeated)
 _SCHEMA: dict[str, dict[str, tuple[int, str, bool]]] = {
@@ -55,6 +58,11 @@ class Profile:
         """The total sampled time in ns."""
         return sum(value for _, value in self.stacks)
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The functions on any stack."""
+        return frozenset(chain.from_iterable(stack for stack, _ in self.stacks))
+
     def share(
         self, functions: Iterable[str], within: Iterable[str] = (), of: Iterable[str] = ()
     ) -> float:
@@ -77,28 +85,32 @@ class Profile:
         """The functions on any stack that match these names."""
         exact = {name for name in names if not name.endswith("*")}
         starts = tuple(name.removesuffix("*") for name in names if name not in exact)
-        return frozenset(
-            name
-            for stack, _ in self.stacks
-            for name in stack
-            if name in exact or name.startswith(starts)
-        )
+        return frozenset(n for n in self.names if n in exact or n.startswith(starts))
 
     def holds(self, part: str) -> bool:
         """Whether the name of any function on any stack ends in `part`."""
-        return any(name.endswith(part) for stack, _ in self.stacks for name in stack)
+        return any(name.endswith(part) for name in self.names)
 
 
 def read(path: Path) -> Profile:
     """Read a profile. Raises GccostError if the file is not a CPU profile."""
     try:
-        return decode(gzip.decompress(path.read_bytes()))
+        return decode(unzipped(path.read_bytes()))
     except (*_UNREADABLE, *UNDECODABLE) as error:
         raise GccostError(
             f"this is not a CPU profile that Go wrote: {error}",
             str(path),
             "remove the file; the next measuring makes another",
         ) from None
+
+
+def unzipped(data: bytes) -> bytes:
+    """Data that may be gzipped; ValueError if it is larger than a profile can be."""
+    if data.startswith(b"\x1f\x8b"):
+        data = gzip.GzipFile(fileobj=BytesIO(data)).read(MOST + 1)
+    if len(data) > MOST:
+        raise ValueError(f"it is larger than {MOST >> 20} MiB")
+    return data
 
 
 def decode(data: bytes) -> Profile:
@@ -118,15 +130,16 @@ def _stacks(message: Any) -> Iterator[tuple[tuple[str, ...], int]]:
     functions = {f.id: text[f.name] for f in message.function}
     # A location's lines start at the innermost inlined call, a sample's locations at the leaf.
     locations = {
-        loc.id: [functions[line.function_id] for line in loc.line] for loc in message.location
+        loc.id: [functions[line.function_id] for line in reversed(loc.line)]
+        for loc in message.location
     }
     kinds = [f"{text[kind.type]}/{text[kind.unit]}" for kind in message.sample_type]
     if "cpu/nanoseconds" not in kinds:
         raise ValueError(f"it holds {', '.join(kinds) or 'nothing'}, not cpu/nanoseconds")
     column = kinds.index("cpu/nanoseconds")
     for sample in message.sample:
-        inward = [name for loc in sample.location_id for name in locations[loc]]
-        yield tuple(reversed(inward)), sample.value[column]
+        outward = map(locations.__getitem__, reversed(list(sample.location_id)))
+        yield tuple(chain.from_iterable(outward)), sample.value[column]
 
 
 @cache
