@@ -24,7 +24,9 @@ from packaging.requirements import Requirement
 
 from gccost import gokernel, paths
 from gccost.errors import GccostError
-from gccost.measuring import jdks, machine, toolchains
+from gccost.judging import published
+from gccost.judging.reference import recorded
+from gccost.measuring import jdks, machine, runs, toolchains
 from gccost.studies import STUDIES
 
 _GIB = 2**30
@@ -110,6 +112,14 @@ def _probes() -> Iterator[_Probe]:
         f"{len(others)} of {pins} missing or of another version: {', '.join(others)}",
         "Notebooks may fail, and a replay may differ from the committed one.",
         "scripts/setup",
+    )
+    yield _Probe(
+        "Files of data/",
+        _data,
+        "{} tables and runs, all whole",
+        "",
+        "",
+        "",
     )
     yield _Probe(
         "Go",
@@ -238,6 +248,19 @@ def _releases() -> list[str]:
     named = {release for each in used for release in each.releases}
     of_go = (release for release in named if toolchains.key(release) == "go")
     return sorted(of_go, key=toolchains.number)
+
+
+def _data() -> int:
+    """The number of tables and recorded runs. Raises GccostError if one is damaged."""
+    toolchains.check_releases()
+    tables = sorted(paths.PUBLISHED.glob("*.csv"))
+    for path in tables:
+        published.table(path.stem)
+    found = recorded()
+    altered = [f"{run.name}/{name}" for run in found for name in run.altered()]
+    for told in (*runs.skipped(paths.reference()), *altered):
+        raise GccostError(told, str(paths.reference()), "git checkout -- data/reference")
+    return len(tables) + len(found)
 
 
 def _packages() -> tuple[int, list[str]]:

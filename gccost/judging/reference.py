@@ -26,10 +26,10 @@ import pandas as pd
 
 from gccost import paths, processes
 from gccost.errors import GccostError
-from gccost.files import write_whole, writing
+from gccost.files import read_table, read_text, reading, write_whole, writing
 from gccost.judging.claims import Study
 from gccost.judging.recording import Recording
-from gccost.measuring import benchfmt, languages, machine, runs, unpack
+from gccost.measuring import benchfmt, languages, machine, runs, toolchains, unpack
 from gccost.measuring.campaign import METHOD
 from gccost.measuring.cases import CLEANUP, FREE, Variant
 from gccost.measuring.manifest import unknown
@@ -51,6 +51,7 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
     chapters would show is also refused if its machine was disturbed, or slower than similar
     machines; of any other run these are caveats.
     """
+    toolchains.check_releases()
     place = paths.reference()
     with (
         runs.exclusive(place, "adding a run"),
@@ -93,6 +94,7 @@ def recorded() -> list[Run]:
 
     A run whose N was scaled (a test's) never comes before another one.
     """
+    toolchains.check_releases()
     main = _main_machine()
 
     def preference(run: Run) -> tuple[bool, bool, str]:
@@ -106,11 +108,11 @@ def _main_machine() -> str:
     """The fingerprint in reference.json, or that of the newest run; empty without runs."""
     path = paths.reference() / "reference.json"
     if path.exists():
-        try:
-            return str(json.loads(path.read_text(encoding="utf-8"))["machine"])
-        except (ValueError, KeyError, TypeError) as error:
-            hint = 'it should be {"machine": "<a run\'s fingerprint>"}'
-            raise GccostError(f"it names no machine: {error}", str(path), hint) from None
+        with reading(path):
+            try:
+                return str(json.loads(read_text(path))["machine"])
+            except (KeyError, TypeError) as error:
+                raise ValueError(f'it should be {{"machine": "a fingerprint"}}: {error}') from None
     found = runs.all_runs(paths.reference())
     return found[-1].manifest()["fingerprint"] if found else ""
 
@@ -241,4 +243,7 @@ def _known() -> pd.DataFrame:
     path = paths.reference() / "costs.csv"
     if not path.exists():
         return pd.DataFrame(columns=["run", "machine", "go", *MOST])
-    return pd.read_csv(path, dtype={"run": str, "machine": str, "go": str})
+    read_table(path)
+    with reading(path):
+        types = dict.fromkeys(("run", "machine", "go"), str) | dict.fromkeys(MOST, float)
+        return pd.read_csv(path, dtype=types)[list(types)]

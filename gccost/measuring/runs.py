@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 from filelock import FileLock, Timeout
 
 from gccost.errors import GccostError
-from gccost.files import write_whole, writing
+from gccost.files import read_text, reading, write_whole, writing
 from gccost.measuring import benchfmt
 from gccost.measuring.benchfmt import Reading
 
@@ -167,6 +167,20 @@ class Run:
         """The file with the ns/op of every slice of a case's first sample, if it was stored."""
         return self.folder / "slices" / f"{_in_a_file(case)}.txt"
 
+    def read_slices(self, case: str) -> list[float]:
+        """The ns/op of every slice; none if they were not stored. Raises GccostError."""
+        path = self.slices(case)
+        if not path.exists():
+            return []
+        with reading(path):
+            values = [float(each) for each in read_text(path).split()]
+            if not values or not all(0 < each <= benchfmt.LARGEST for each in values):
+                raise ValueError("a line is not a time in ns")
+            known = self.manifest().get("digests", {}).get(f"slices/{path.name}")
+            if known and hashlib.sha256(path.read_bytes()).hexdigest() != known:
+                raise ValueError("it was changed after measuring ended")
+        return values
+
     def append(self, lines: Iterable[str]) -> None:
         """Append whole lines to the samples, and sync them to disk."""
         path = self.samples
@@ -243,9 +257,17 @@ def all_runs(folder: Path) -> list[Run]:
 def skipped(folder: Path) -> tuple[str, ...]:
     """A sentence on each run in a folder that is skipped because it cannot be read."""
     return tuple(
-        f"The run {run.name} is skipped: {fault.message}. To fix it: {fault.hint}."
+        f"The run {run.name} is skipped: run.json: {fault.message}. To fix it: {fault.hint}."
         for run, fault in _look_at(folder)
         if fault is not None
+    )
+
+
+def changed(run: Run) -> tuple[str, ...]:
+    """A sentence on each file of a recorded run that has changed since measuring ended."""
+    return tuple(
+        f"{name} of the run {run.name} was changed after measuring ended. To fix it: {_RESTORE}."
+        for name in run.altered()
     )
 
 

@@ -11,7 +11,6 @@ missing compilers, or raise `MissingTool`.
 
 from __future__ import annotations
 
-import csv
 import functools
 import json
 import os
@@ -31,7 +30,7 @@ from typing import Final
 
 from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool
-from gccost.files import make_once, write_whole
+from gccost.files import make_once, read_table, reading, write_whole
 
 CLOUDFLARE_GO: Final = "1.10.8"  # of Cloudflare's document (late 2017)
 DOCUMENT_GO: Final = "1.20.14"  # of Lemire's document and of Siebenmann's
@@ -42,12 +41,30 @@ TODAY_JDK: Final = "jdk-25"  # the newest measured
 
 
 def _pinned() -> Mapping[str, Mapping[str, str]]:
-    """The rows of data/releases.csv."""
+    """The rows of data/releases.csv. Raises GccostError if it is damaged."""
     found: dict[str, dict[str, str]] = {}
-    with paths.RELEASES.open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
+    lines = read_table(paths.RELEASES)
+    with reading(paths.RELEASES):
+        for line in lines:
+            row = ",".join(line.values())
+            if [*line] != ["release", "platform", "sum"] or not re.fullmatch(_ROW, row):
+                raise ValueError(f"this is no release with its sum: {row!a}")
             found.setdefault(line["release"], {})[line["platform"]] = line["sum"]
+        if DOCUMENT_GO not in found:
+            raise ValueError(f"it lacks {DOCUMENT_GO}")
     return MappingProxyType(found)
+
+
+_ROW = r"1(\.\d+){1,2},[a-z]+-[a-z0-9]+,h1:[A-Za-z0-9+/]*=?"
+
+
+def _releases() -> tuple[Mapping[str, Mapping[str, str]], GccostError | None]:
+    """The releases, or those of the documents and what is wrong with the file."""
+    try:
+        return _pinned(), None
+    except GccostError as fault:
+        documents = (CLOUDFLARE_GO, DOCUMENT_GO, CLEANUP_GO, ISSUE_GO)
+        return MappingProxyType({release: {} for release in documents}), fault
 
 
 def number(version: str) -> tuple[int, ...]:
@@ -56,12 +73,22 @@ def number(version: str) -> tuple[int, ...]:
     return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
 
-GO_RELEASES: Final = _pinned()
+GO_RELEASES, _FAULT = _releases()
 """The measured releases with the pinned sums of `go mod download`, by platform. For other
 platforms Go's checksum database is used. `pin` adds a release."""
 
-TODAY_GO: Final = max(GO_RELEASES, key=number)
+TODAY_GO: Final[str] = max(GO_RELEASES, key=number)
 """The newest measured release."""
+
+
+def check_releases() -> None:
+    """Raise GccostError if data/releases.csv could not be read when this module was imported.
+
+    The module can be imported then, so that commands which need no releases still run.
+    """
+    if _FAULT:
+        raise _FAULT
+
 
 OLDEST_DRIVER: Final = (1, 18)  # the oldest Go that can build the module and download releases
 _STAND_INS = paths.CACHE / "standins"
@@ -149,6 +176,7 @@ def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
     `say` gets a line before the download. Raises `MissingTool` if it fails, for example
     offline, or for a release that does not exist for this platform.
     """
+    check_releases()
     if version not in GO_RELEASES:
         known = ", ".join(GO_RELEASES)
         raise GccostError(f"there is no Go release {version!r} here", hint=f"name one of {known}")
@@ -164,6 +192,7 @@ def pin(version: str, say: Callable[[str], None] = silent) -> str:
 
     Go checks the download against its checksum database. Returns the added line.
     """
+    check_releases()
     if not re.fullmatch(r"1(\.\d+){1,2}", version):
         raise GccostError(f"{version!r} is not a Go release", "gccost release", "name one: 1.27.4")
     if version in GO_RELEASES:
