@@ -372,7 +372,12 @@ def campaign_on_many(
     dask worker ADDRESS --nthreads 1 --resources bench=1. It needs Dask and no compiler; it
     gets PACK (gccost-pack.tar.xz) from here, or uses the unpacked one that its variable
     GCCOST_PACK names. Every machine gets a run of its own in data/runs/machines. The same
-    command resumes an interrupted campaign.
+    command resumes an interrupted campaign. A worker whose answers cannot be true is dropped.
+
+    Whoever reaches the scheduler or a worker can run code there and here: listen on loopback
+    addresses, or encrypt and authenticate with TLS.
+
+    The exit code is 0 if all the machines were measured.
     """
     from distributed import Security
 
@@ -389,7 +394,7 @@ def campaign_on_many(
     for name, run in sorted(done.items()):
         click.echo(f"{name} is measured. To add it: gccost add {os.path.relpath(run.folder)}")
     for name in sorted(unfinished):
-        click.echo(f"{name} is unfinished: start its worker, and repeat this command", err=True)
+        _say(f"{name} is unfinished, for the reason above; the same command resumes it")
     if unfinished or len(done) < machines:
         _say(f"{len(done)} of {max(machines, len(done) + len(unfinished))} machines are measured")
         sys.exit(1)

@@ -109,13 +109,18 @@ class Manifest(TypedDict):
     shell: NotRequired[dict[Line, Shell]]
 
 
+def fault_of(error: msgspec.ValidationError) -> str:
+    """What is wrong, in printable words."""
+    why = re.sub(r"Expected `str` matching regex '.*'", "Unexpected text", str(error))
+    return benchfmt.printable(why, 300)
+
+
 def misfit(manifest: Any) -> str:
     """What is wrong with a manifest's fields; empty if they have their types."""
     try:
         msgspec.convert(manifest, Manifest)
-    except msgspec.ValidationError as fault:
-        why = re.sub(r"Expected `str` matching regex '.*'", "Unexpected text", str(fault))
-        return benchfmt.printable(why, 300)
+    except msgspec.ValidationError as error:
+        return fault_of(error)
     return ""
 
 
