@@ -7,6 +7,7 @@ import io
 import json
 import lzma
 import os
+import re
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -22,7 +23,9 @@ from click.testing import CliRunner
 from gccost import cli, paths
 from gccost.errors import GccostError
 from gccost.judging import reference
+from gccost.judging.claims import Study
 from gccost.judging.machines import by_machine
+from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, runs
 from gccost.measuring.cases import AUTO, FREE, Case
 from gccost.measuring.machine import fingerprint
@@ -31,7 +34,7 @@ from gccost.measuring.runs import Run
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.settings import Settings
 from gccost.studies import STUDIES, machines
-from gccost.study import Machines, open_machines
+from gccost.study import Machines, open_machines, open_results, open_study
 from gccost.study import reference as shown
 
 ALL = list(STUDIES.values())
@@ -408,8 +411,8 @@ def test_the_recorded_runs_are_plausible() -> None:
 def test_a_damaged_reference_json_is_reported(folder: Path) -> None:
     run = recordings.record(folder)
     reference.add(run.folder, ALL)
-    (paths.reference() / "reference.json").write_text("{}")
-    with pytest.raises(GccostError, match="names no machine"):
+    (paths.reference() / "reference.json").write_text("{}\n")
+    with pytest.raises(GccostError, match=r"reference.json: .* it should be {.machine.: "):
         reference.recorded()
 
 
@@ -495,15 +498,80 @@ def test_test_runs_are_grouped_apart_from_full_runs() -> None:
     assert by_machine(runs) == [[runs[0], runs[2]], [runs[1]]]
 
 
-def test_a_run_cannot_inject_markup_into_the_report(folder: Path) -> None:
-    bad = "<img src=x onerror=alert(1)>$\\frac{ [a](javascript:b) `c` *d*"
+MARKUP = (
+    "</pre><img src=x onerror=alert(1)>\n```\n<script>alert(1)</script> [a](javascript:b) "
+    "**bold** `c` $\\href{javascript:alert(1)}{x}$ \\(x\\) &lt;"
+)
+
+
+def with_markup(folder: Path) -> Run:
+    """An added run each of whose texts holds markup that a page or JupyterLab could run."""
     run = recordings.record(folder)
-    names = dict.fromkeys(("cpu", "release", "kernel", "libc", "virtualisation"), bad)
-    machine = {**run.manifest()["machine"], **names}
-    run.update(machine=machine, fingerprint=fingerprint(machine), compilers={"C": bad})
-    run.folder.rename(folder / f"{run.name[:16]}{fingerprint(machine)[:6]}")
-    reference.add(next(folder.iterdir()), ALL)
-    shown = open_machines(Settings("replay"))
-    assert not set("<>$`*[]\\") & set(shown.found[0].label)
-    page = shown.described().html + shown.ledger().html + shown.forest().svg
-    assert "<img" not in page
+    line = MARKUP.replace("\n", " ")
+    manifest = run.manifest()
+    machine = dict(manifest["machine"])
+    machine |= dict.fromkeys(("cpu", "release", "kernel", "libc", "virtualisation"), line)
+    machine |= dict.fromkeys(("governor", "container", "system", "c_compiler", "python"), line)
+    machine["caches"] = {line: 1024}
+    lost = AUTO.on(TODAY_GO)
+    samples = run.samples.read_text().splitlines(keepends=True)
+    run.samples.write_text("".join(each for each in samples if f"{lost}-" not in each))
+    run.append(["BenchmarkX<img/onerror=alert(1)> 1 1 ns/op<script>", f"cpu: {line}"])
+    release = {TODAY_GO: MARKUP, line: MARKUP}
+    run.update(
+        machine=machine,
+        fingerprint=fingerprint(machine),
+        compilers={"C compiler": line, line: line},
+        warnings=[MARKUP],
+        missing={"1.20.14": MARKUP, line: MARKUP},
+        failed={lost: [MARKUP], line: [MARKUP]},
+        troubles={lost: [MARKUP], FREE.on(TODAY_GO): [MARKUP], line: [MARKUP]},
+        random_layout=dict.fromkeys(release, False),
+    )
+    printed = {"command": MARKUP, "output": MARKUP, "date": "2026-01-01T00:00:00Z"}
+    run.update(**{"shell": {"lemire-plain": printed, line: printed}, "done": [line]})
+    done = manifest["finished"]["standard"]
+    run.finish("standard", {**done, "because": line})
+    name = f"{run.name[:16]}{fingerprint(machine)[:6]}"
+    run.folder.rename(folder / name)
+    return Run(folder / name)
+
+
+def test_markup_in_any_text_of_a_run_is_shown_literally(folder: Path) -> None:
+    reference.add(with_markup(folder).folder, ALL)
+    compared = open_machines(Settings("replay"))
+    assert not set("<>$`*[]\\") & set(compared.found[0].label)
+    opened, every = open_study("lemire", Settings("replay")), open_results(Settings("replay"))
+    assert not set("<>$`*[]\\") & set("".join(every.machines))
+    shown = [
+        *(compared.described(), compared.ledger(), opened.notice(), opened.verdicts()),
+        *(every.notice(), every.ledger(), every.first_screen()),
+        *(opened.shell("lemire-plain", "go test"), opened.judged("L1"), opened.judged("L2a")),
+    ]
+    assert sum("onerror" in each.text for each in shown) >= 5
+    for each in shown:
+        bundle, _ = each._repr_mimebundle_()
+        assert set(bundle) <= {"text/html", "text/plain", "text/csv"}
+        assert not re.search(r"<(img|script)|</pre>.", each.html)
+        if "$" in each.html:
+            assert bundle["text/html"].startswith('<div class="mathjax_ignore">')
+    assert "<img" not in compared.forest().svg + every.chart().svg
+
+
+def test_a_run_that_fails_later_costs_its_own_column(
+    two: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = two.found[1].run.name
+    load = Recording.load
+
+    def fail(study: Study, run: Run) -> Recording:
+        if run.name == broken:
+            raise ZeroDivisionError("a surprise")
+        return load(study, run)
+
+    monkeypatch.setattr(Recording, "load", fail)
+    left = open_machines(Settings("replay"))
+    assert [machine.label for machine in left.found] == [two.found[0].label]
+    assert f"{broken} cannot be shown: ZeroDivisionError: a surprise" in left.described().text
+    assert left.in_short()
+    assert left.forest().svg
