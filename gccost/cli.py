@@ -6,14 +6,17 @@ seconds to load and measuring does not need them.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
 import sys
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -22,7 +25,7 @@ import pandas as pd
 
 from gccost import doctor as examination
 from gccost import explain as explanation
-from gccost import gokernel, paths, rounding, stats
+from gccost import gokernel, paths, processes, rounding, stats
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
 from gccost.judging import ledger, reference
@@ -48,6 +51,7 @@ PURPOSE = (
 STORY = ("lemire-cost", "why-span", "runtime-cost", "remedies-cost")  # after the headlines
 
 TERMINATED = 128 + signal.SIGTERM  # the exit code by the shell's convention
+MOST_EXPLAINED = 64 << 20  # bytes of a profile; a minute of a large program has 1 MB
 MOST_AT_ONCE = 4  # notebooks in replay; each takes a few hundred megabytes
 
 Command = Callable[..., Any]
@@ -198,6 +202,7 @@ def replay(*, opens: bool) -> None:
     settings = Settings("replay")
     with runs.exclusive(paths.report(), "writing the report"):
         executed = _execute(_notebooks(settings), paths.NOTEBOOKS, settings)
+        _sign(executed)
         picture = _write(executed, settings, opens=opens).chart().picture
         write_whole(paths.NOTEBOOKS / "headlines.svg", picture.encode())
 
@@ -252,9 +257,10 @@ def fetch(only: str) -> None:
 
 @main.command()
 def remove() -> None:
-    """Remove the downloaded Go releases.
+    """Remove the Go releases that gccost downloaded.
 
-    Says how much disk space that frees.
+    Says how much disk space that frees. Releases that Go downloaded for your own projects
+    stay.
     """
     freed = toolchains.remove()
     for version, size in freed.items():
@@ -285,7 +291,30 @@ def live() -> None:
     Replay shows that output unchanged.
     """
     gokernel.make(_say)
-    _execute(_go_notebooks(), paths.NOTEBOOKS, Settings("measure"))
+    _sign(_execute(_go_notebooks(), paths.NOTEBOOKS, Settings("measure")))
+
+
+@main.command()
+def trust() -> None:
+    """Let JupyterLab show the output of the notebooks that are as git has them.
+
+    Those that gccost executed are trusted already. JupyterLab hides the charts of any other,
+    because its output may hold scripts.
+    """
+    command = ("git", "-C", paths.NOTEBOOKS, "status", "--porcelain", "--ignored", "--", ".")
+    asked = processes.ask(command)
+    known = sorted(paths.NOTEBOOKS.glob("*.ipynb")) if asked else []
+    _sign(path for path in known if asked and f"/{path.name}\n" not in asked.stdout)
+
+
+def _sign(notebooks: Iterable[Path]) -> None:
+    """Trust notebooks as they are now."""
+    import nbformat
+    from nbformat.sign import NotebookNotary
+
+    notary = NotebookNotary()
+    for notebook in notebooks:
+        notary.sign(nbformat.read(notebook, as_version=4))
 
 
 @main.command()
@@ -308,8 +337,27 @@ def explain(profile: str, as_json: bool) -> None:
     The exit code is 0 with an answer, even if the profile has none of them, and 2 if
     PROFILE is not a CPU profile of a Go program.
     """
+    _check_size(profile)
     answer = explanation.explain(explanation.load(profile, _say))
     click.echo(json.dumps(answer, indent=2) if as_json else "\n".join(explanation.lines(answer)))
+
+
+def _check_size(profile: str) -> None:
+    """Refuse a file that is no file or, unpacked, larger than any CPU profile."""
+    path = Path(profile)
+    if "://" in profile or not path.exists() or path.is_fifo():
+        return
+    why = "" if path.is_file() else "it is not a file"
+    with suppress(OSError, EOFError, zlib.error):  # which are reported when it is read
+        if not why:
+            with path.open("rb") as file:
+                packed = file.read(2) == b"\x1f\x8b"
+            with gzip.open(path) if packed else path.open("rb") as file:
+                pieces = iter(lambda: len(file.read(1 << 20)), 0)
+                if any(size > MOST_EXPLAINED for size in accumulate(pieces)):
+                    why = f"it has more than {MOST_EXPLAINED >> 20} MiB"
+    if why:
+        raise explanation.BadInput(why, profile, "name a CPU profile of a Go program")
 
 
 @main.command("pack")

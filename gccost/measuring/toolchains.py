@@ -30,7 +30,7 @@ from typing import Final
 
 from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool
-from gccost.files import make_once, read_table, reading, write_whole
+from gccost.files import make_once, read_table, reading, write_whole, writing
 
 CLOUDFLARE_GO: Final = "1.10.8"  # of Cloudflare's document (late 2017)
 DOCUMENT_GO: Final = "1.20.14"  # of Lemire's document and of Siebenmann's
@@ -92,6 +92,7 @@ def check_releases() -> None:
 
 OLDEST_DRIVER: Final = (1, 18)  # the oldest Go that can build the module and download releases
 _STAND_INS = paths.CACHE / "standins"
+_OURS = ".gccost"  # ends the name of a record next to a release that we downloaded
 _DOWNLOADED, _ON_DISK = 100, 400  # megabytes of a Go release, on average
 _ZIG = "a C compiler (ziglang): about 100 MB to download, 410 MB on disk"
 
@@ -221,14 +222,17 @@ def absent(releases: Iterable[str]) -> str:
 
 
 def remove() -> dict[str, int]:
-    """Remove every listed Go release from Go's module cache; the bytes that each has freed."""
+    """Remove the Go releases that gccost downloaded; return the bytes that each has freed.
+
+    Go's module cache may also have releases that the user's own projects need.
+    """
     freed = {}
     for version in GO_RELEASES:
         goroot, records, module = _cached(version)
+        if not (records / f"{module}{_OURS}").exists():
+            continue
         folders = [goroot, *goroot.rglob("*")] if goroot.is_dir() else []
         files = [f for f in [*folders, *records.glob(f"{module}.*")] if not f.is_dir()]
-        if not files:
-            continue
         freed[version] = sum(file.lstat().st_size for file in files)
         for folder in filter(Path.is_dir, folders):
             folder.chmod(0o755)  # Go makes the folders of its cache read-only
@@ -250,7 +254,9 @@ def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
     """Download a release with Go, and return its sum and its folder in the module cache."""
     by = driver(say)
     say(f"Go {version}: about {_DOWNLOADED} MB to download, {_ON_DISK} MB on disk")
-    module = f"golang.org/toolchain@{_module_version(version)}"
+    goroot, records, name = _cached(version)
+    new, module = not goroot.exists(), f"golang.org/toolchain@{name}"
+    pinned = _platform() in GO_RELEASES.get(version, {})
     download = processes.run(
         [str(by.go), "mod", "download", "-json", module],
         # Outside of any module, because Go would write to its go.sum.
@@ -258,6 +264,7 @@ def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
         env={
             **_without_go(os.environ),
             **_user_settings(),
+            **({} if pinned else _checked()),
             "GO111MODULE": "on",
             "GOENV": "off",
             "GOROOT": str(by.goroot),
@@ -277,7 +284,16 @@ def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
             "if go.dev/dl has it, run the command again when online",
         )
     _check_sum(version, answer["Sum"], Path(answer["Dir"]))
+    if new:
+        with writing(records):
+            (records / f"{name}{_OURS}").touch()
     return answer["Sum"], Path(answer["Dir"])
+
+
+def _checked() -> dict[str, str]:
+    """Settings with which Go checks a download against a checksum database, whatever is set."""
+    database = _user_settings().get("GOSUMDB", "off")
+    return {"GOSUMDB": "sum.golang.org" if database == "off" else database, "GONOSUMDB": "none"}
 
 
 def find_driver() -> Toolchain | None:
@@ -393,7 +409,11 @@ def _platform() -> str:
 def _module_cache() -> Path:
     if folder := _user_settings().get("GOMODCACHE"):
         return Path(folder)
-    gopath = os.environ.get("GOPATH", "").split(os.pathsep)[0] or Path.home() / "go"
+    try:
+        gopath = os.environ.get("GOPATH", "").split(os.pathsep)[0] or Path.home() / "go"
+    except RuntimeError:
+        why = "this user has no home folder, where Go keeps its releases"
+        raise GccostError(why, "HOME", "set HOME or GOMODCACHE to a folder of your own") from None
     return Path(gopath) / "pkg" / "mod"
 
 
