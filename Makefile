@@ -55,7 +55,7 @@ html: setup # write the report anew from what was executed last
 .PHONY: lab
 lab: setup # the notebooks in JupyterLab
 	@$(gccost) kernel || echo "JupyterLab opens without the Go kernel" >&2
-	@$(python) -m jupyter trust --log-level=WARN notebooks/*.ipynb >/dev/null # or it hides the charts
+	@$(gccost) trust # or it hides the charts
 	$(python) -m jupyterlab --ip=127.0.0.1 $(as_root) $(linked) notebooks/00-results.ipynb
 
 .PHONY: kernel

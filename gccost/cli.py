@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from gccost import gokernel, paths, rounding
+from gccost import gokernel, paths, processes, rounding
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
 from gccost.measuring import campaign, machine, pack, packed, runs, toolchains
@@ -194,6 +194,7 @@ def replay(*, opens: bool) -> None:
     settings = Settings("replay")
     with runs.exclusive(paths.report(), "writing the report"):
         executed = _execute(_notebooks(settings), paths.NOTEBOOKS, settings)
+        _sign(executed)
         _write(executed, settings, opens=opens)
         if svg := pictures(executed[0]).get("headlines"):
             write_whole(paths.NOTEBOOKS / "headlines.svg", as_file(svg).encode())
@@ -246,9 +247,10 @@ def fetch(only: str) -> None:
 
 @main.command()
 def remove() -> None:
-    """Remove the downloaded Go releases.
+    """Remove the Go releases that gccost downloaded.
 
-    Says how much disk space that frees.
+    Says how much disk space that frees. Releases that Go downloaded for your own projects
+    stay.
     """
     freed = toolchains.remove()
     for version, size in freed.items():
@@ -279,7 +281,30 @@ def live() -> None:
     Replay shows that output unchanged.
     """
     gokernel.make(_say)
-    _execute(_go_notebooks(), paths.NOTEBOOKS, Settings("measure"))
+    _sign(_execute(_go_notebooks(), paths.NOTEBOOKS, Settings("measure")))
+
+
+@main.command()
+def trust() -> None:
+    """Let JupyterLab show the output of the notebooks that are as git has them.
+
+    Those that gccost executed are trusted already. JupyterLab hides the charts of any other,
+    because its output may hold scripts.
+    """
+    command = ("git", "-C", paths.NOTEBOOKS, "status", "--porcelain", "--ignored", "--", ".")
+    asked = processes.ask(command)
+    known = sorted(paths.NOTEBOOKS.glob("*.ipynb")) if asked else []
+    _sign(path for path in known if asked and f"/{path.name}\n" not in asked.stdout)
+
+
+def _sign(notebooks: Iterable[Path]) -> None:
+    """Trust notebooks as they are now."""
+    import nbformat
+    from nbformat.sign import NotebookNotary
+
+    notary = NotebookNotary()
+    for notebook in notebooks:
+        notary.sign(nbformat.read(notebook, as_version=4))
 
 
 @main.command()
@@ -381,7 +406,12 @@ def campaign_on_many(
     dask worker ADDRESS --nthreads 1 --resources bench=1. It needs Dask and no compiler; it
     gets PACK (gccost-pack.tar.xz) from here, or uses the unpacked one that its variable
     GCCOST_PACK names. Every machine gets a run of its own in data/runs/machines. The same
-    command resumes an interrupted campaign.
+    command resumes an interrupted campaign. A worker whose answers cannot be true is dropped.
+
+    Whoever reaches the scheduler or a worker can run code there and here: listen on loopback
+    addresses, or encrypt and authenticate with TLS.
+
+    The exit code is 0 if all the machines were measured.
     """
     from distributed import Security
 
@@ -398,7 +428,7 @@ def campaign_on_many(
     for name, run in sorted(done.items()):
         click.echo(f"{name} is measured. To add it: gccost add {os.path.relpath(run.folder)}")
     for name in sorted(unfinished):
-        click.echo(f"{name} is unfinished: start its worker, and repeat this command", err=True)
+        _say(f"{name} is unfinished, for the reason above; the same command resumes it")
     if unfinished or len(done) < machines:
         _say(f"{len(done)} of {max(machines, len(done) + len(unfinished))} machines are measured")
         sys.exit(1)

@@ -24,7 +24,9 @@ from packaging.utils import canonicalize_name
 
 from gccost import gokernel, paths
 from gccost.errors import GccostError
-from gccost.measuring import jdks, machine, toolchains
+from gccost.judging import published
+from gccost.judging.reference import recorded
+from gccost.measuring import jdks, machine, runs, toolchains
 from gccost.studies import STUDIES
 
 OK, NOTE, MISSING = "ok", "note", "missing"  # a note: present, but it may affect the results
@@ -73,6 +75,14 @@ def examine() -> list[Finding]:
         else:
             found.append(Finding(what, state, otherwise, effect, hint))
 
+    check(
+        "Files of data/",
+        _data,
+        "{} tables and runs, all whole",
+        "",
+        "",
+        "",
+    )
     check(
         "Go",
         toolchains.find_driver,
@@ -194,6 +204,19 @@ def _releases() -> list[str]:
     named = {release for each in used for release in each.releases}
     of_go = (release for release in named if toolchains.key(release) == "go")
     return sorted(of_go, key=toolchains.number)
+
+
+def _data() -> int:
+    """The number of tables and recorded runs. Raises GccostError if one is damaged."""
+    toolchains.check_releases()
+    tables = sorted(paths.PUBLISHED.glob("*.csv"))
+    for path in tables:
+        published.table(path.stem)
+    found = recorded()
+    altered = [f"{run.name}/{name}" for run in found for name in run.altered()]
+    for told in (*runs.skipped(paths.reference()), *altered):
+        raise GccostError(told, str(paths.reference()), "git checkout -- data/reference")
+    return len(tables) + len(found)
 
 
 def _python() -> Finding:

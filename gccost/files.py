@@ -1,7 +1,12 @@
-"""Atomic file writes: a full disk or a kill at any moment leaves no partial file."""
+"""Atomic file writes: a full disk or a kill at any moment leaves no partial file.
+
+Files of the clone are read here so that a damaged one is named, with what restores it.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -10,7 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from gccost.errors import refused
+from gccost.errors import GccostError, refused
 
 
 @contextmanager
@@ -39,6 +44,39 @@ def write_whole(path: Path, data: bytes) -> None:
             new.replace(path)
         finally:
             new.unlink(missing_ok=True)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what a damaged or missing file raises into a GccostError with the file."""
+    try:
+        yield
+    except (OSError, ValueError, csv.Error) as error:
+        raise GccostError(
+            f"the file is damaged or cannot be read: {getattr(error, 'strerror', None) or error}",
+            str(path),
+            f"restore it: git checkout -- {os.path.relpath(path)}",
+        ) from None
+
+
+def read_text(path: Path) -> str:
+    """A text that ends with a newline. Raises GccostError if the file is damaged."""
+    with reading(path):
+        text = path.read_bytes().decode()
+        if not text.endswith("\n") or "\0" in text:
+            raise ValueError("its end is missing" if text else "it is empty")
+        return text
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file. Raises GccostError if it is damaged."""
+    with reading(path):
+        rows = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+        head, *found = [(row, rows.line_num) for row in rows]
+        for row, line in found:
+            if len(row) != len(head[0]):
+                raise ValueError(f"line {line} has {len(row)} columns, not {len(head[0])}")
+        return [dict(zip(head[0], row, strict=True)) for row, _ in found]
 
 
 def make_once(folder: Path, fill: Callable[[Path], None]) -> Path:

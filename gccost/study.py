@@ -146,17 +146,17 @@ class OpenStudy:
         """A table of the ledger's rows for this study's claims."""
         return results.ledger(self.rows, links=False)
 
-    def judged(self, claim: str) -> Prose:
+    def judged(self, claim: str) -> Markup:
         """A claim's verdicts, a line per release."""
         lines = [
-            f"- **{row.claim.id} on {row.toolchain}**: {results.measured(row)}"
+            f"{row.claim.id} on {row.toolchain}: {results.measured(row)}"
             + f", {'' if row.is_bar else 'published '}{row.held_to}"
             + (f" ({rounding.times(row.factor)} of it)" if row.sized else "")
-            + f": **{row.verdict}** ({row.why})."
+            + f": {row.verdict} ({row.why})."
             for row in self.rows
             if row.claim.id == claim
         ]
-        return Prose("\n".join(lines))
+        return tables.listed(lines)
 
     def chart(self, name: str) -> Chart:
         """A chart by name."""
@@ -208,7 +208,7 @@ class OpenStudy:
         said = " to ".join(map(rounding.plain, ends))
         return f"{verb} {rounding.percent(abs(1 - e.value))} ({said})"
 
-    def shell(self, name: str, command: str) -> Prose:
+    def shell(self, name: str, command: str) -> Markup:
         """Run a command in the programs' folder, with the newest release measured, and show its
         output.
 
@@ -220,12 +220,10 @@ class OpenStudy:
             self.run.store_shell(name, command, printed)
             stored = self.run.manifest()["shell"][name]
         if stored is None:
-            return Prose(f"```\n$ {command}\n```\nThe recorded run lacks its output.")
+            return tables.plain_text(f"$ {command}\n(the recorded run lacks its output)")
         folder = languages.of(self.study).folder.name
-        return Prose(
-            f"```\n$ cd {folder} && {stored['command']}\n{stored['output'].rstrip()}\n```\n"
-            f"*Run on {stored['date'][:10]}.*"
-        )
+        printed = f"$ cd {folder} && {stored['command']}\n{stored['output'].rstrip()}"
+        return tables.plain_text(f"{printed}\n(run on {stored['date'][:10]})")
 
 
 def open_study(name: str, settings: Settings | None = None) -> OpenStudy:
@@ -288,7 +286,7 @@ def _replayed(study: Study, notices: tuple[str, ...]) -> OpenStudy:
     if not run.holds(study.name):
         how = study.command or f"make measure ONLY={study.name}"
         notices += (f"{study.name} has not been recorded yet; measure it with {how}.",)
-    notices += runs.skipped(paths.reference())
+    notices += runs.skipped(paths.reference()) + runs.changed(run)
     then, now = run.manifest()["programs"], languages.source_hashes(study)
     if any(then.get(program, mark) != mark for program, mark in now.items()):
         notices += ("The measured programs have changed since this run was recorded.",)
@@ -398,10 +396,12 @@ class Machines:
     """Every recorded machine, for the notebook that compares them."""
 
     found: tuple[Machine, ...]
+    unusable: tuple[str, ...] = ()  # sentences on runs that cannot be shown or are damaged
 
     def described(self) -> Markup:
-        """A table of the machines."""
-        return machines.described(self.found)
+        """A table of the machines, and the runs that cannot be shown."""
+        faults = tables.warnings(self.unusable, "Damaged runs and those that cannot be shown")
+        return tables.stacked([machines.described(self.found), faults], gap="\n")
 
     def ledger(self) -> Markup:
         """The ledger with a column per machine."""
@@ -425,7 +425,9 @@ def open_machines(settings: Settings | None = None) -> Machines:
     settings = settings or Settings.read()
     own = [run for run in runs.all_runs(paths.runs()) if run.manifest()["finished"]]
     groups = by_machine([*recorded(), *([] if settings.mode == "replay" else own[-1:])])
-    return Machines(tuple(judge_machines(groups, list(STUDIES.values()))))
+    unusable = [*runs.skipped(paths.reference()), *chain(*map(runs.changed, recorded()))]
+    found = judge_machines(groups, list(STUDIES.values()), unusable)
+    return Machines(tuple(found), tuple(unusable))
 
 
 def open_results(settings: Settings | None = None) -> Results:

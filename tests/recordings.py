@@ -130,19 +130,17 @@ def record(
                 trace = [TRACE.replace("gc 3 @0.027", f"gc {i} @{i / 1000:.3f}") for i in range(9)]
                 path.write_bytes(gzip.compress("\n".join(trace[1:]).encode(), mtime=0))
     run.append(lines)
-    finished = {
-        "because": "it was made up",
-        "studies": [study],
-        "rounds": rounds,
-        "samples": len(lines),
-        "seconds": 10.0,
-        "share_in_loops": 0.8,
-        "date": "2026-01-01T00:00:00Z",
-    }
-    run.update(
-        compilers={"C compiler": "cc 1.0"},
-        programs=languages.source_hashes(STUDIES[study]),
-        finished={"standard": finished},
+    run.update(compilers={"C compiler": "cc 1.0"}, programs=languages.source_hashes(STUDIES[study]))
+    run.finish(
+        "standard",
+        {
+            "because": "it was made up",
+            "studies": [study],
+            "rounds": rounds,
+            "samples": len(lines),
+            "seconds": 10.0,
+            "share_in_loops": 0.8,
+        },
     )
     return run
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
+import lzma
+import os
+import re
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -19,13 +23,18 @@ from click.testing import CliRunner
 from gccost import cli, paths
 from gccost.errors import GccostError
 from gccost.judging import reference
+from gccost.judging.claims import Study
 from gccost.judging.machines import by_machine
+from gccost.judging.recording import Recording
+from gccost.measuring import benchfmt, runs
 from gccost.measuring.cases import AUTO, FREE, Case
 from gccost.measuring.machine import fingerprint
+from gccost.measuring.manifest import unknown
 from gccost.measuring.runs import Run
+from gccost.measuring.toolchains import TODAY_GO
 from gccost.settings import Settings
 from gccost.studies import STUDIES, machines
-from gccost.study import Machines, open_machines
+from gccost.study import Machines, open_machines, open_results, open_study
 from gccost.study import reference as shown
 
 ALL = list(STUDIES.values())
@@ -35,6 +44,10 @@ ALL = list(STUDIES.values())
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
     return tmp_path / "runs"
+
+
+def nothing_is_added() -> bool:
+    return not list(paths.reference().glob("[!.]*"))
 
 
 def test_add_copies_the_run_and_records_its_costs(folder: Path) -> None:
@@ -99,7 +112,7 @@ def test_add_refuses_a_run_from_a_disturbed_machine(folder: Path) -> None:
 
     with pytest.raises(GccostError, match="every process waited for a CPU"):
         reference.add(recordings.record(folder, change=waits).folder, ALL)
-    assert not paths.reference().exists()
+    assert nothing_is_added()
 
 
 # --- Altered runs ----------------------------------------------------------------------
@@ -120,10 +133,36 @@ def ended(run: Run) -> None:
     run.finish("standard", run.manifest()["finished"]["standard"])
 
 
+def then_ended(change: Callable[[Run], object]) -> Callable[[Run], None]:
+    """A change that measuring itself would have made, so that the digests are right."""
+    return lambda run: (change(run), ended(run))[1]
+
+
 def bomb(run: Run) -> None:
     path = run.folder / "gctraces" / "x.txt.gz"
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(gzip.compress(bytes(reference._MOST_TEXT + 1)))
+    path.write_bytes(gzip.compress(bytes((4 << 20) + 1)))
+
+
+def line(more: str, n: int = 1_600_000) -> Callable[[Run], None]:
+    """A line of a sample of our cases."""
+    name = f"BenchmarkAllocateFree/go={TODAY_GO}/gogc=100/setting=published-2"
+    return then_ended(lambda run: run.append([f"{name}\t{n}\t{more}"]))
+
+
+def in_manifest(*path: str, value: object) -> Callable[[Run], None]:
+    """Set a field of the manifest, whose digest is then right."""
+
+    def change(run: Run) -> None:
+        manifest: Any = {**run.manifest()}
+        at = manifest
+        for key in path[:-1]:
+            at = at[key]
+        at[path[-1]] = value
+        manifest["digests"]["run.json"] = runs._digest_of(manifest)
+        (run.folder / "run.json").write_text(json.dumps(manifest))
+
+    return change
 
 
 @pytest.mark.parametrize(
@@ -135,13 +174,44 @@ def bomb(run: Run) -> None:
         (replaced("run.json", reference.METHOD, "by eye"), "another version of gccost"),
         (replaced("run.json", '"format": 2', '"format": 1'), "the run has format 1"),
         (lambda run: run.update(finished={}), "it is unfinished"),
-        (lambda run: (ended(run), run.append(["x"]))[0], "changed after measuring ended"),
-        (lambda run: run.append(["BenchmarkX 5"]), "a line of its samples is damaged"),
-        (replaced("samples.txt", "\t0 c-misfreed", "\t1 c-misfreed"), "C blocks do not add up"),
+        (lambda run: run.append(["x"]), "samples.txt was changed after measuring ended"),
+        (replaced("run.json", "It is made up", "It is true"), "run.json was changed after"),
+        (lambda run: run.update(digests={}), "samples.txt was changed"),
+        (lambda run: run.profile("x", 1).write_bytes(gzip.compress(b"")), "profiles was changed"),
+        (lambda run: run.profile("x", 1).write_bytes(b"x"), "x-001.pb.gz is damaged"),
+        (then_ended(lambda run: run.append(["BenchmarkX 5"])), "a line of its samples is damaged"),
+        (
+            then_ended(replaced("samples.txt", "\t0 c-misfreed", "\t1 c-misfreed")),
+            "C blocks do not add up",
+        ),
+        (line("0.01 ns/op\t1 round"), "a time is not between 0.1 ns and 1 h"),
+        (line("1e10 ns/op\t1 round"), "a time is not between"),
+        (line("80 ns/op\t1 round\t3601 elapsed-s"), "a time is not between"),
+        (line("80 ns/op\t1.5 round"), "the round is not a whole number"),
+        (line("80 ns/op\t0 round"), "the round is not a whole number"),
+        (line("80 ns/op\t" + "\t".join(f"1 x{i}" for i in range(200))), "or 200 values"),
+        (
+            then_ended(
+                lambda run: run.append(
+                    [f"BenchmarkX 1 {' '.join(f'1 x{i}_{k}' for i in range(9))}" for k in range(99)]
+                )
+            ),
+            "more than 600 units",
+        ),
+        (then_ended(lambda run: run.samples.write_text("")), "no usable sample of its studies"),
+        (
+            lambda run: (run.samples.unlink(), line("80 ns/op", n=3)(run))[0],
+            "no usable sample of its studies",
+        ),
+        (in_manifest("more", value=1), "fields that this version of gccost does not know"),
+        (in_manifest("machine", "host", value="x"), "fields that this version of gccost"),
+        (in_manifest("finished", "standard", "studies", value=["x"]), "unknown studies: x"),
+        (in_manifest("warnings", value=["\x1b[2J"]), "Unexpected text - at `\\$.warnings"),
+        (in_manifest("scale", value=2), "`float` <= 1.0"),
         (lambda run: run.samples.unlink(), "it holds no samples"),
         (lambda run: (run.folder / "run").write_text("rm -rf /"), "holds 'run', which is not part"),
         (lambda run: (run.folder / "slices").symlink_to("/etc"), "holds a link 'slices'"),
-        (bomb, "unpacks to more than 32 MiB"),
+        (bomb, "unpacks to more than 4,096 KiB"),
         (replaced("run.json", "{", "["), "this is not JSON"),
     ],
 )
@@ -152,7 +222,7 @@ def test_add_refuses_an_altered_or_incomplete_run(
     change(run)
     with pytest.raises(GccostError, match=why):
         reference.add(run.folder, ALL)
-    assert not paths.reference().exists()
+    assert nothing_is_added()
 
 
 # --- Archives --------------------------------------------------------------------------
@@ -205,19 +275,16 @@ def test_add_refuses_an_archive_with_unsafe_entries(folder: Path, bad: tarfile.T
     bad.name, bad.linkname = (text.format(run=run.name) for text in (bad.name, bad.linkname))
     with pytest.raises(GccostError, match=r"is not part of a run|not the name of a run"):
         reference.add(archive(run, (bad, b"")), ALL)
-    assert not paths.reference().exists()
+    assert nothing_is_added()
     assert not list(folder.parent.rglob("escaped"))
 
 
 @pytest.mark.parametrize("much", ["bytes", "files"])
-def test_add_refuses_a_decompression_bomb(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, much: str
-) -> None:
+def test_add_refuses_a_decompression_bomb(folder: Path, much: str) -> None:
     run = recordings.record(folder, rounds=1)
-    monkeypatch.setattr(reference, f"MOST_{much.upper()}", 4 << 20 if much == "bytes" else 20)
     bomb = entry(f"{run.name}/slices/a.txt"), bytes(5 << 20)
-    files = [(entry(f"{run.name}/slices/{i}.txt"), b"") for i in range(30)]
-    with pytest.raises(GccostError, match="it unpacks to more than"):
+    files = [(entry(f"{run.name}/slices", tarfile.DIRTYPE), b"")] * 20_001
+    with pytest.raises(GccostError, match=r"unpacks to more than|has more than 4,096 KiB"):
         reference.add(archive(run, *([bomb] if much == "bytes" else files)), ALL)
 
 
@@ -225,7 +292,7 @@ def test_add_refuses_a_decompression_bomb(
 def test_add_refuses_a_file_that_is_not_an_archive(folder: Path, data: bytes) -> None:
     folder.mkdir()
     (folder / "x.tar.gz").write_bytes(data)
-    with pytest.raises(GccostError, match=r"not an archive of a run|the archive is empty"):
+    with pytest.raises(GccostError, match=r"x.tar.gz: (it is not an archive of a run|it is empty)"):
         reference.add(folder / "x.tar.gz", ALL)
 
 
@@ -236,11 +303,116 @@ def test_add_refuses_a_truncated_archive(folder: Path) -> None:
         reference.add(path, ALL)
 
 
+def header(name: str, size: int, kind: bytes, data: bytes = b"") -> bytes:
+    """A header of an archive with any claim about its size, and data after it."""
+    made = entry(name, kind)
+    made.size = size
+    return made.tobuf(tarfile.GNU_FORMAT) + data.ljust(-(-len(data) // 512) * 512, b"\0")
+
+
+class Zeros(io.RawIOBase):
+    """So many zeros, as the data of a header of an archive."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        self.left -= (size := min(len(into), self.left))
+        into[:size] = bytes(size)
+        return size
+
+
+def pax(*records: str) -> bytes:
+    """A pax header with these records, and a file of a run to which it applies."""
+    data = "".join(f"{len(record) + 4} {record}\n" for record in records).encode()
+    return header("x", len(data), tarfile.XHDTYPE, data) + header(f"{A_RUN}/run.json", 0, b"0")
+
+
+A_RUN = "20260101T000000-0123456789ab"[:22]
+HOSTILE: dict[str, bytes] = {
+    "a long name of 3 GiB": header("././@LongLink", 3 << 30, tarfile.GNUTYPE_LONGNAME),
+    "a pax header of 3 GiB": header("x", 3 << 30, tarfile.XHDTYPE),
+    "a time that is no number": pax("mtime=nan", "path=x"),
+    "an infinite time": pax("mtime=inf"),
+    "an owner that is no number": pax("uid=x"),
+    "a sparse file": pax("GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.size=9"),
+    "a sparse map": pax("GNU.sparse.map=9,9,x", "GNU.sparse.size=99"),
+    "an old sparse map": header(f"{A_RUN}/run.json", 512, tarfile.GNUTYPE_SPARSE, b"\xff" * 512),
+    "a chain of headers": header("x", 0, tarfile.XHDTYPE) * 100_000,
+    "a chain of long names": header("x", 1, tarfile.GNUTYPE_LONGNAME, b"y") * 50_000,
+    "a negative size": header(f"{A_RUN}/run.json", -512, b"0"),
+    "a file twice": header(f"{A_RUN}/run.json", 0, b"0") * 2,
+    "a device": header(f"{A_RUN}/run.json", 0, tarfile.CHRTYPE),
+    "a name with control characters": header(f"{A_RUN}/\x1b[2J\u202e", 0, b"0"),
+    "no archive": b"no archive" * 1000,
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_an_archive_made_to_harm_is_refused_in_one_line(
+    folder: Path, what: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.tar.xz"
+    with lzma.open(path, "wb", preset=0) as file:
+        file.write(HOSTILE[what])
+        if what == "a pax header of 3 GiB":
+            shutil.copyfileobj(io.BufferedReader(Zeros(400 << 20)), file, 1 << 20)
+    with pytest.raises(GccostError) as refused:
+        reference.add(path, ALL)
+    assert refused.value.location.startswith(str(path))
+    assert refused.value.hint
+    assert str(refused.value).isprintable()
+    assert "Traceback" not in str(refused.value)
+    assert nothing_is_added()
+
+
+def test_a_pipe_is_refused(folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.tar.gz")
+    with pytest.raises(GccostError, match=r"run.tar.gz: it is neither a folder nor a file"):
+        reference.add(tmp_path / "run.tar.gz", ALL)
+    run = recordings.record(folder, rounds=1)
+    os.mkfifo(run.folder / "slices")
+    with pytest.raises(GccostError, match="it holds a link 'slices', which is not part"):
+        reference.add(run.folder, ALL)
+
+
+def test_an_error_in_an_archive_names_the_archive(folder: Path) -> None:
+    run = recordings.record(folder, rounds=1)
+    (run.folder / "run.json").write_text("{")
+    with pytest.raises(GccostError, match="this is not JSON") as refused:
+        reference.add(path := archive(run), ALL)
+    assert refused.value.location == f"{path}: run.json"
+    assert "scratch" not in str(refused.value)
+    assert "None" not in str(refused.value)
+
+
+def test_a_run_of_the_same_name_and_other_contents_is_refused(folder: Path) -> None:
+    run = recordings.record(folder)
+    copy, _ = reference.add(run.folder, ALL)
+    before = {path: path.read_bytes() for path in copy.folder.rglob("*.*")}
+    ended(run)
+    run.update(warnings=["another"])
+    with pytest.raises(GccostError, match="another run of this name is recorded") as refused:
+        reference.add(run.folder, ALL)
+    assert "remove it first: rm -r" in refused.value.hint
+    assert before == {path: path.read_bytes() for path in copy.folder.rglob("*.*")}
+
+
+def test_the_recorded_runs_are_plausible() -> None:
+    for run in runs.all_runs(paths.ROOT / "data" / "reference"):
+        assert run.altered() == []
+        assert not unknown(run.manifest())
+        assert not any(map(benchfmt.implausible, run.reading().samples.values()))
+
+
 def test_a_damaged_reference_json_is_reported(folder: Path) -> None:
     run = recordings.record(folder)
     reference.add(run.folder, ALL)
-    (paths.reference() / "reference.json").write_text("{}")
-    with pytest.raises(GccostError, match="names no machine"):
+    (paths.reference() / "reference.json").write_text("{}\n")
+    with pytest.raises(GccostError, match=r"reference.json: .* it should be {.machine.: "):
         reference.recorded()
 
 
@@ -326,15 +498,80 @@ def test_test_runs_are_grouped_apart_from_full_runs() -> None:
     assert by_machine(runs) == [[runs[0], runs[2]], [runs[1]]]
 
 
-def test_a_run_cannot_inject_markup_into_the_report(folder: Path) -> None:
-    bad = "<img src=x onerror=alert(1)>$\\frac{ [a](javascript:b) `c` *d*"
+MARKUP = (
+    "</pre><img src=x onerror=alert(1)>\n```\n<script>alert(1)</script> [a](javascript:b) "
+    "**bold** `c` $\\href{javascript:alert(1)}{x}$ \\(x\\) &lt;"
+)
+
+
+def with_markup(folder: Path) -> Run:
+    """An added run each of whose texts holds markup that a page or JupyterLab could run."""
     run = recordings.record(folder)
-    names = dict.fromkeys(("cpu", "release", "kernel", "libc", "virtualisation"), bad)
-    machine = {**run.manifest()["machine"], **names}
-    run.update(machine=machine, fingerprint=fingerprint(machine), compilers={"C": bad})
-    run.folder.rename(folder / f"{run.name[:16]}{fingerprint(machine)[:6]}")
-    reference.add(next(folder.iterdir()), ALL)
-    shown = open_machines(Settings("replay"))
-    assert not set("<>$`*[]\\") & set(shown.found[0].label)
-    page = shown.described().html + shown.ledger().html + shown.forest().svg
-    assert "<img" not in page
+    line = MARKUP.replace("\n", " ")
+    manifest = run.manifest()
+    machine = dict(manifest["machine"])
+    machine |= dict.fromkeys(("cpu", "release", "kernel", "libc", "virtualisation"), line)
+    machine |= dict.fromkeys(("governor", "container", "system", "c_compiler", "python"), line)
+    machine["caches"] = {line: 1024}
+    lost = AUTO.on(TODAY_GO)
+    samples = run.samples.read_text().splitlines(keepends=True)
+    run.samples.write_text("".join(each for each in samples if f"{lost}-" not in each))
+    run.append(["BenchmarkX<img/onerror=alert(1)> 1 1 ns/op<script>", f"cpu: {line}"])
+    release = {TODAY_GO: MARKUP, line: MARKUP}
+    run.update(
+        machine=machine,
+        fingerprint=fingerprint(machine),
+        compilers={"C compiler": line, line: line},
+        warnings=[MARKUP],
+        missing={"1.20.14": MARKUP, line: MARKUP},
+        failed={lost: [MARKUP], line: [MARKUP]},
+        troubles={lost: [MARKUP], FREE.on(TODAY_GO): [MARKUP], line: [MARKUP]},
+        random_layout=dict.fromkeys(release, False),
+    )
+    printed = {"command": MARKUP, "output": MARKUP, "date": "2026-01-01T00:00:00Z"}
+    run.update(**{"shell": {"lemire-plain": printed, line: printed}, "done": [line]})
+    done = manifest["finished"]["standard"]
+    run.finish("standard", {**done, "because": line})
+    name = f"{run.name[:16]}{fingerprint(machine)[:6]}"
+    run.folder.rename(folder / name)
+    return Run(folder / name)
+
+
+def test_markup_in_any_text_of_a_run_is_shown_literally(folder: Path) -> None:
+    reference.add(with_markup(folder).folder, ALL)
+    compared = open_machines(Settings("replay"))
+    assert not set("<>$`*[]\\") & set(compared.found[0].label)
+    opened, every = open_study("lemire", Settings("replay")), open_results(Settings("replay"))
+    assert not set("<>$`*[]\\") & set("".join(every.machines))
+    shown = [
+        *(compared.described(), compared.ledger(), opened.notice(), opened.verdicts()),
+        *(every.notice(), every.ledger(), every.first_screen()),
+        *(opened.shell("lemire-plain", "go test"), opened.judged("L1"), opened.judged("L2a")),
+    ]
+    assert sum("onerror" in each.text for each in shown) >= 5
+    for each in shown:
+        bundle, _ = each._repr_mimebundle_()
+        assert set(bundle) <= {"text/html", "text/plain", "text/csv"}
+        assert not re.search(r"<(img|script)|</pre>.", each.html)
+        if "$" in each.html:
+            assert bundle["text/html"].startswith('<div class="mathjax_ignore">')
+    assert "<img" not in compared.forest().svg + every.chart().svg
+
+
+def test_a_run_that_fails_later_costs_its_own_column(
+    two: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = two.found[1].run.name
+    load = Recording.load
+
+    def fail(study: Study, run: Run) -> Recording:
+        if run.name == broken:
+            raise ZeroDivisionError("a surprise")
+        return load(study, run)
+
+    monkeypatch.setattr(Recording, "load", fail)
+    left = open_machines(Settings("replay"))
+    assert [machine.label for machine in left.found] == [two.found[0].label]
+    assert f"{broken} cannot be shown: ZeroDivisionError: a surprise" in left.described().text
+    assert left.in_short()
+    assert left.forest().svg

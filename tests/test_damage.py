@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +31,7 @@ from hypothesis import strategies as st
 
 from gccost import paths, study
 from gccost.errors import GccostError
+from gccost.judging import ledger, published, reference
 from gccost.judging.recording import Recording
 from gccost.measuring import (
     benchfmt,
@@ -35,10 +39,13 @@ from gccost.measuring import (
     gctrace,
     profiles,
     runs,
+    toolchains,
 )
 from gccost.measuring.cases import AUTO, FREE
 from gccost.measuring.toolchains import TODAY_GO
+from gccost.settings import Settings
 from gccost.showing import notice
+from gccost.studies import CHARTS, precision
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +201,141 @@ def test_a_damaged_profile_is_reported_and_skipped(tmp_path: Path) -> None:
     assert problem.startswith(f"{path}: this is not a CPU profile that Go wrote: Error -3")
     left = sum(len(of) for of in spoilt.cpu_profiles.values())
     assert left == sum(len(of) for of in whole.cpu_profiles.values()) - 1
+
+
+# --- every kind of file under data/ ---------------------------------------------------
+
+
+def flipped(data: bytes, at: float) -> bytes:
+    place = int(at * (len(data) - 1))
+    return data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "a byte at the start": lambda data: flipped(data, 0),
+    "a byte in the middle": lambda data: flipped(data, 0.5),
+    "the last byte": lambda data: flipped(data, 1),
+    "truncated": lambda data: data[: len(data) // 2 + (data[len(data) // 2 - 1] == 10)],
+    "the last newline": lambda data: data[:-1],
+    "empty": lambda data: b"",
+}
+PUBLISHED = sorted(path.name for path in paths.PUBLISHED.glob("*.[ct][sx][vt]"))
+
+
+def told(read: Callable[[], object]) -> str:
+    """The error that reading raises."""
+    with pytest.raises(GccostError) as damaged:
+        read()
+    return str(damaged.value)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_damaged_published_file_is_named(
+    name: str, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = (paths.PUBLISHED / name).read_bytes()
+    monkeypatch.setattr(paths, "PUBLISHED", tmp_path)
+    (tmp_path / name).write_bytes(DAMAGES[damage](data))
+    read = published.table if name.endswith(".csv") else published.text
+    said = told(lambda: read(name.removesuffix(".csv")))
+    assert said.startswith(f"{tmp_path / name}: ")
+    assert "To fix it: restore it: git checkout" in said
+    if name == "claims.csv":
+        assert name in told(lambda: ledger.rows({}, [LEMIRE]))
+
+
+def test_a_published_table_with_a_letter_in_a_number_or_without_a_claim_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = (paths.PUBLISHED / "claims.csv").read_text()
+    monkeypatch.setattr(paths, "PUBLISHED", tmp_path)
+    for old, new in (("8.667", "8.b67"), ("\nL1,", "\nl1,"), ("\nL2a,", "\nL1,")):
+        (tmp_path / "claims.csv").write_text(data.replace(old, new))
+        assert "claims.csv" in told(lambda: ledger.rows({}, [LEMIRE]))
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["releases.csv", "costs.csv", "reference.json"])
+def test_a_damaged_table_of_ours_is_named(
+    name: str, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = {"releases.csv": paths.RELEASES}.get(name, paths.reference() / name)
+    (tmp_path / name).write_bytes(DAMAGES[damage](original.read_bytes()))
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path))
+    monkeypatch.setattr(paths, "RELEASES", tmp_path / name)
+    readers: dict[str, Callable[[], object]] = {
+        "releases.csv": toolchains._pinned,
+        "costs.csv": reference._known,
+        "reference.json": reference.recorded,
+    }
+    assert name in told(readers[name])
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("kind", ["run.json", "samples.txt", "slices", "profiles", "gctraces"])
+def test_a_damaged_file_of_a_recorded_run_is_named_and_the_others_are_shown(
+    kind: str, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = recordings.record(tmp_path, rounds=2)
+    trace = gzip.compress("\n".join([recordings.TRACE] * 9).encode(), mtime=0)
+    for path, data in ((run.slices("a"), b"3.5\n4.25\n"), (run.gctrace("a"), trace)):
+        path.parent.mkdir()
+        path.write_bytes(data)
+    run.finish("standard", run.manifest()["finished"]["standard"])
+    if (kind, damage) == ("run.json", "the last newline"):
+        return  # it is still the same JSON
+    path = run.folder / kind
+    path = path if path.is_file() else min(path.iterdir())
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path))
+    said = " ".join(runs.skipped(tmp_path))
+    if kind != "run.json":
+        opened = study.open_study("lemire", Settings("replay"))
+        said = opened.notice().text  # of the page
+        assert opened.rows
+    assert (kind if path.suffix == ".gz" else path.relative_to(run.folder).as_posix()) in said
+    assert run.name in said
+    if kind == "slices":
+        assert path.name in told(lambda: run.read_slices("a"))
+
+
+def test_a_damaged_file_costs_its_own_chart_and_no_more(tmp_path: Path) -> None:
+    recording = recordings.recorded(tmp_path, "precision")
+    path = recording.run.slices(
+        precision.measured_by(precision.BASELINE, precision.OURS, "quiet", "1").on(TODAY_GO)
+    )
+    path.parent.mkdir()
+    path.write_bytes(b"3.5\n4.x\n")
+    chart = CHARTS["precision-slices"](recording)
+    assert chart.title.startswith("This chart cannot be drawn.")
+    assert path.name in chart.title
+
+
+def test_no_command_ends_in_a_traceback_if_the_releases_are_damaged(tmp_path: Path) -> None:
+    damaged = tmp_path / "releases.csv"
+    damaged.write_bytes(flipped(paths.RELEASES.read_bytes(), 0.5))
+    script = (
+        "import sys, pathlib\nfrom gccost import paths\n"
+        "paths.RELEASES = pathlib.Path(sys.argv[1])\nfrom gccost.cli import main\n"
+        "for command in sys.argv[2:]:\n"
+        "    try:\n        main([command])\n"
+        "    except SystemExit as ended:\n        print(command, 'ended with', ended.code)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, damaged, "doctor", "measure", "compare", "replay"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "GCCOST_RUNS": str(tmp_path), "GCCOST_REPORT": str(tmp_path)},
+        timeout=300,
+    )
+    assert [line for line in done.stdout.splitlines() if "ended with" in line] == [
+        f"{command} ended with {code}"
+        for command, code in {"doctor": 0, "measure": 1, "compare": 1, "replay": 1}.items()
+    ], done.stderr
+    assert str(damaged) in "".join(done.stdout.split())  # the doctor's
+    assert done.stderr.count(f"gccost: {damaged}: the file is damaged") == 3
 
 
 # --- arbitrary input ----------------------------------------------------------

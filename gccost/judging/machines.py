@@ -46,24 +46,39 @@ class Machine:
         return self.run.manifest()["scale"] != 1
 
 
-def machines(found: Iterable[Sequence[Run]], studies: Sequence[Study]) -> list[Machine]:
+def machines(
+    found: Iterable[Sequence[Run]],
+    studies: Sequence[Study],
+    unusable: list[str] | None = None,
+) -> list[Machine]:
     """A machine for each group of runs; a study is shown from the last run that holds it.
 
-    Raises GccostError if a group holds no known study.
+    A group that cannot be judged, whatever the reason, is left out, and `unusable` gets a
+    sentence on it. Without that list, raises GccostError if a group holds no known study.
     """
     made: list[Machine] = []
     for group in found:
-        held = {s.name: run for run in group for s in studies if run.holds(s.name)}
-        if not held:
-            where = ", ".join(str(run.folder) for run in group)
-            raise GccostError("the run has no known study", where)
-        recordings = {s.name: Recording.load(s, held[s.name]) for s in studies if s.name in held}
-        rows = {(row.claim.id, row.release): row for row in ledger.rows(recordings, studies)}
-        run = max(group, key=lambda run: sum(run is other for other in held.values()))
-        label = _label(run)
-        same = sum(label == re.sub(r" #\d+$", "", other.label) for other in made)
-        made.append(Machine(f"{label} #{same + 1}" if same else label, run, rows))
+        try:
+            made.append(_machine(group, studies, made))
+        except Exception as error:  # a stranger's run may break anything
+            if unusable is None:
+                raise
+            names = ", ".join(run.name for run in group)
+            unusable.append(f"{names} cannot be shown: {type(error).__name__}: {error}")
     return made
+
+
+def _machine(group: Sequence[Run], studies: Sequence[Study], made: Sequence[Machine]) -> Machine:
+    held = {s.name: run for run in group for s in studies if run.holds(s.name)}
+    if not held:
+        where = ", ".join(str(run.folder) for run in group)
+        raise GccostError("the run has no known study", where)
+    recordings = {s.name: Recording.load(s, held[s.name]) for s in studies if s.name in held}
+    rows = {(row.claim.id, row.release): row for row in ledger.rows(recordings, studies)}
+    run = max(group, key=lambda run: sum(run is other for other in held.values()))
+    label = _label(run)
+    same = sum(label == re.sub(r" #\d+$", "", other.label) for other in made)
+    return Machine(f"{label} #{same + 1}" if same else label, run, rows)
 
 
 def by_machine(runs: Iterable[Run]) -> list[list[Run]]:
@@ -79,10 +94,15 @@ def by_machine(runs: Iterable[Run]) -> list[list[Run]]:
     return list(groups.values())[::-1]
 
 
+def words(text: object) -> str:
+    """A text of a run in words: without any character that markup knows."""
+    return _UNSAFE.sub("", str(text or "")).strip()[:100]
+
+
 def _label(run: Run) -> str:
     manifest = run.manifest()
     machine = manifest["machine"]
-    cpu = _UNSAFE.sub("", str(machine.get("cpu") or "")).strip()[:40] or "unnamed CPU"
+    cpu = words(machine.get("cpu"))[:40] or "unnamed CPU"
     cpus = machine.get("allowed_cpus") or 1
     test = "" if manifest["scale"] == 1 else ", test run"
     return f"{cpu} ({cpus} CPU{'s' * (cpus != 1)}{test})"

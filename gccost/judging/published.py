@@ -2,20 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pandas as pd
 
 from gccost import paths
 from gccost.errors import GccostError, nearest
+from gccost.files import read_table, read_text, reading
+
+# The kinds of the tables' columns: text, whole numbers, numbers.
+KINDS = {
+    "addcleanup-timings": "UUiUf",
+    "claims": "UUUfUUUU",
+    "cloudflare-profile": "Ufffff",
+    "cloudflare-throughput": "iUf",
+    "documents": "UUUUUUUUUU",
+    "lemire-profile": "Ufffff",
+    "lemire-timings": "UUUfU",
+    "release-notes": "UUU",
+    "siebenmann-profile": "UfU",
+    "siebenmann-sizes": "Uiifii",
+    "weimer-timings": "Uifffiii",
+}
 
 
 def table(name: str) -> pd.DataFrame:
-    """Read a published table by name, such as "lemire-timings"."""
+    """Read a published table by name, such as "lemire-timings".
+
+    Raises GccostError, with the file, if it is missing or damaged.
+    """
     path = paths.PUBLISHED / f"{name}.csv"
     if not path.exists():
         known = sorted(p.stem for p in paths.PUBLISHED.glob("*.csv"))
         raise GccostError(f"there is no published table {name!r}", hint=nearest(name, known))
-    frame: pd.DataFrame = pd.read_csv(path, dtype={"gogc": str}, keep_default_na=False)
+    read_table(path)
+    with reading(path):
+        frame: pd.DataFrame = pd.read_csv(path, dtype={"gogc": str}, keep_default_na=False)
+        kinds = "".join(kind if (kind := frame[c].dtype.kind) in "if" else "U" for c in frame)
+        if kinds != KINDS.get(name, kinds):
+            raise ValueError(f"its columns hold {kinds}, not {KINDS[name]}: text, floats, integers")
     return frame
+
+
+def text(name: str) -> str:
+    """Read a published text. Raises GccostError, with the file, if it is damaged."""
+    return read_text(paths.PUBLISHED / name)
+
+
+def by_name(name: str, wanted: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """A table's rows by their first column. Raises GccostError if a wanted one is missing."""
+    rows = table(name).to_dict("records")
+    found = {str(next(iter(row.values()))): {str(k): v for k, v in row.items()} for row in rows}
+    with reading(paths.PUBLISHED / f"{name}.csv"):
+        if len(found) < len(rows):
+            raise ValueError("a name is there twice")
+        if missing := {*wanted} - found.keys():
+            raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+    return found
 
 
 def claims() -> pd.DataFrame:

@@ -11,15 +11,12 @@ rejected even after older ones are deleted.
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import json
 import math
+import os
 import re
-import shutil
-import tarfile
-import tempfile
-import zlib
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,27 +24,22 @@ from typing import Any
 
 import pandas as pd
 
-from gccost import paths
+from gccost import paths, processes
 from gccost.errors import GccostError
-from gccost.files import write_whole, writing
+from gccost.files import read_table, read_text, reading, write_whole, writing
 from gccost.judging.claims import Study
 from gccost.judging.recording import Recording
-from gccost.measuring import languages, machine, runs
+from gccost.measuring import benchfmt, languages, machine, runs, toolchains, unpack
 from gccost.measuring.campaign import METHOD
 from gccost.measuring.cases import CLEANUP, FREE, Variant
+from gccost.measuring.manifest import unknown
 from gccost.measuring.runs import Run
 from gccost.measuring.toolchains import TODAY_GO
 
 # The largest accepted cost relative to the lower quartile of similar recordings.
 MOST: dict[str, float] = {FREE.benchmark: 1.10, CLEANUP.benchmark: 1.15}
 _MACHINE = ("cpu_family", "cpu_model", "cpu_stepping", "caches", "libc")
-# What a run consists of; a name of a case has no other characters.
-_NAME = re.compile(r"\d{8}T\d{6}-[0-9a-f]{6}(-\d+)?")
-_FILES = re.compile(
-    r"run\.json|samples\.txt|(profiles/[\w.,=+-]+\.pb|gctraces/[\w.,=+-]+\.txt)\.gz"
-    r"|slices/[\w.,=+-]+\.txt"
-)
-MOST_BYTES, MOST_FILES = 256 << 20, 20_000  # of a run; one of all studies has 4 MB
+MOST_UNITS = 600  # of a run's samples; those of all studies have 300
 _AGAIN = "copy it again from the machine that measured it"
 
 
@@ -59,7 +51,14 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
     chapters would show is also refused if its machine was disturbed, or slower than similar
     machines; of any other run these are caveats.
     """
-    with _opened(source) as run:
+    toolchains.check_releases()
+    place = paths.reference()
+    with (
+        runs.exclusive(place, "adding a run"),
+        runs.scratch(place) as scratch,
+        _named_after(source, scratch),
+    ):
+        run = _copied(source, scratch)
         check(run, studies)
         manifest = run.manifest()
         shown = main or _main_machine() in ("", manifest["fingerprint"])
@@ -71,9 +70,16 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
                 run.name,
                 "measure it again at a quieter time, or on another machine",
             )
-        target = paths.reference() / run.name
-        with writing(target):
-            shutil.copytree(run.folder, target, dirs_exist_ok=True)
+        target = place / run.name
+        if target.exists() and _contents(target) != _contents(run.folder):
+            raise GccostError(
+                "another run of this name is recorded, with other contents",
+                run.name,
+                f"keep that one, or remove it first: rm -r {os.path.relpath(target)}",
+            )
+        if not target.exists():
+            with writing(target):
+                run.folder.rename(target)
     if shown:
         text = json.dumps({"machine": manifest["fingerprint"]}, indent=1) + "\n"
         write_whole(paths.reference() / "reference.json", text.encode())
@@ -88,6 +94,7 @@ def recorded() -> list[Run]:
 
     A run whose N was scaled (a test's) never comes before another one.
     """
+    toolchains.check_releases()
     main = _main_machine()
 
     def preference(run: Run) -> tuple[bool, bool, str]:
@@ -101,11 +108,11 @@ def _main_machine() -> str:
     """The fingerprint in reference.json, or that of the newest run; empty without runs."""
     path = paths.reference() / "reference.json"
     if path.exists():
-        try:
-            return str(json.loads(path.read_text(encoding="utf-8"))["machine"])
-        except (ValueError, KeyError, TypeError) as error:
-            hint = 'it should be {"machine": "<a run\'s fingerprint>"}'
-            raise GccostError(f"it names no machine: {error}", str(path), hint) from None
+        with reading(path):
+            try:
+                return str(json.loads(read_text(path))["machine"])
+            except (KeyError, TypeError) as error:
+                raise ValueError(f'it should be {{"machine": "a fingerprint"}}: {error}') from None
     found = runs.all_runs(paths.reference())
     return found[-1].manifest()["fingerprint"] if found else ""
 
@@ -114,55 +121,39 @@ def _main_machine() -> str:
 
 
 @contextmanager
-def _opened(source: Path) -> Iterator[Run]:
-    """A run folder, or one unpacked from an archive for as long as this context lasts."""
-    if source.is_dir():
-        source = source.resolve()
-        for path in source.rglob("*"):
-            kind = "a link" if path.is_symlink() else "" if path.is_file() else "a folder"
-            _check_name(source.name, path.relative_to(source).as_posix(), kind, source)
-        yield Run(source)
-        return
-    with tempfile.TemporaryDirectory(prefix="gccost-") as scratch:
-        yield Run(_unpacked(source, Path(scratch)))
-
-
-def _unpacked(archive: Path, into: Path) -> Path:
-    top, size, files = "", 0, 0
+def _named_after(source: Path, scratch: Path) -> Iterator[None]:
+    """Name the source in errors about its temporary copy."""
     try:
-        # As a stream, so that a bomb is refused before it is unpacked any further.
-        with tarfile.open(archive, "r|*") as tar:
-            for member in tar:
-                size, files = size + member.size, files + 1
-                if size > MOST_BYTES or files > MOST_FILES:
-                    most = f"{MOST_BYTES >> 20} MiB or {MOST_FILES:,} files"
-                    raise GccostError(f"it unpacks to more than {most}", str(archive), _AGAIN)
-                first, _, rest = member.name.partition("/")
-                top = top or first
-                kind = "a folder" if member.isdir() else "" if member.isreg() else "a link"
-                if first != top or member.issparse() or not (rest or kind == "a folder"):
-                    raise GccostError(f"{member.name!r} is not part of a run", str(archive), _AGAIN)
-                _check_name(top, rest, kind, archive)
-                tar.extract(member, into, filter="data")
-    except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise GccostError(f"it is not an archive of a run: {error}", str(archive), _AGAIN) from None
-    except OSError as error:
-        why = f"it cannot be read: {error.strerror or error}"
-        raise GccostError(why, str(archive), "name a run folder or an archive") from None
-    if not top:
-        raise GccostError("the archive is empty", str(archive), _AGAIN)
-    return into / top
+        yield
+    except GccostError as error:
+        if str(scratch) not in str(error):
+            raise
+        said = (re.sub(rf"{re.escape(str(scratch))}/[^/]+/", "", part) for part in error.args)
+        message, location, hint = said
+        where = f"{source}: {location}" if location else str(source)
+        raise GccostError(message, where, hint or _AGAIN) from None
 
 
-def _check_name(run: str, name: str, kind: str, source: Path) -> None:
-    if not _NAME.fullmatch(run):
-        hint = "name a run, such as data/runs/20261122T175855-4b5c7f, or its archive"
-        raise GccostError(f"{run!r} is not the name of a run", str(source), hint)
-    folders = {"", "profiles", "gctraces", "slices"}
-    fits = name in folders if kind == "a folder" else not kind and _FILES.fullmatch(name)
-    if not fits:
-        what = f"{kind} {name!r}".strip()
-        raise GccostError(f"it holds {what}, which is not part of a run", str(source), _AGAIN)
+def _copied(source: Path, scratch: Path) -> Run:
+    """A copy of a run folder or of an archive's run, made by a process with limits."""
+    command = [sys.executable, "-I", unpack.__file__, str(source), str(scratch)]
+    try:
+        done = processes.run(command, limit=2 * unpack.MOST_SECONDS)
+        code, why = done.returncode, done.stdout.strip()
+    except subprocess.TimeoutExpired:
+        code, why = 1, ""
+    if code > 1:
+        with writing(scratch):
+            raise OSError(code, os.strerror(code))
+    if code:
+        why = why or f"reading it takes more than {unpack.MOST_SECONDS} s"
+        raise GccostError(why, str(source), _AGAIN)
+    return Run(next(scratch.iterdir()))
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def check(run: Run, studies: Sequence[Study]) -> None:
@@ -186,30 +177,28 @@ def check(run: Run, studies: Sequence[Study]) -> None:
             f"it was measured with other sources of {', '.join(changed) or 'unknown programs'}",
             "pack or measure again from this version of the sources",
         )
+    if unknown(manifest):
+        refuse("run.json has fields that this version of gccost does not know")
+    held = {name for done in manifest["finished"].values() for name in done["studies"]}
+    if others := held - {study.name for study in studies}:
+        refuse(f"it holds unknown studies: {', '.join(sorted(others))}")
     if not run.samples.exists():
         refuse("it holds no samples")
-    digest = hashlib.sha256(run.samples.read_bytes()).hexdigest()
-    if manifest.get("digest", digest) != digest:
-        refuse("samples.txt was changed after measuring ended")
+    if changed := run.altered():
+        refuse(f"{', '.join(changed)} was changed after measuring ended")
     reading = run.reading()
     for problem in reading.errors:
-        refuse(f"a line of its samples is damaged: {problem}")
+        refuse(f"a line of its samples is damaged: samples.txt:{problem.line}: {problem.why}")
+    if len({unit for sample in reading.samples.values() for unit in sample.metrics}) > MOST_UNITS:
+        refuse(f"its samples have more than {MOST_UNITS} units")
     for line, sample in reading.samples.items():
-        counts = {name: sample.metrics.get(name, 0.0) for name in _BLOCKS}
-        allocated, freed, loop, drained, misfreed = counts.values()
-        if allocated != freed + loop or drained > loop or misfreed:
-            refuse(f"samples.txt:{line}: the counts of C blocks do not add up: {counts}")
-    for path in run.folder.glob("*/*.gz"):
-        try:
-            with gzip.open(path) as file:
-                if len(file.read(_MOST_TEXT + 1)) > _MOST_TEXT:
-                    refuse(f"{path.name} unpacks to more than {_MOST_TEXT >> 20} MiB")
-        except (OSError, EOFError, zlib.error) as error:
-            refuse(f"{path.name} is damaged: {error}")
-
-
-_MOST_TEXT = 32 << 20
-_BLOCKS = ("c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-misfreed")
+        if why := benchfmt.implausible(sample):
+            refuse(f"samples.txt:{line}: {why}")
+    memory = machine.memory_for_a_sample(manifest["machine"])
+    cases = (c for study in studies if study.name in held for c in study.cases)
+    counts = {c.name: c.scaled(manifest["scale"]).capped(memory).n for c in cases}
+    if not any(counts.get(s.full_name) in (0, s.n) for s in reading.samples.values()):
+        refuse("it holds no usable sample of its studies")
 
 
 def _reasons(
@@ -254,4 +243,7 @@ def _known() -> pd.DataFrame:
     path = paths.reference() / "costs.csv"
     if not path.exists():
         return pd.DataFrame(columns=["run", "machine", "go", *MOST])
-    return pd.read_csv(path, dtype={"run": str, "machine": str, "go": str})
+    read_table(path)
+    with reading(path):
+        types = dict.fromkeys(("run", "machine", "go"), str) | dict.fromkeys(MOST, float)
+        return pd.read_csv(path, dtype=types)[list(types)]

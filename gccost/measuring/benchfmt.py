@@ -37,11 +37,19 @@ if TYPE_CHECKING:
 PREFIX = "Benchmark"
 LARGEST = 10**18  # for counts and values; larger ones cannot be measurements
 
+_BLOCKS = ("c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-misfreed")
 _PROCS = re.compile(r"(.+)-([1-9][0-9]{0,8})")
 _CONFIG = re.compile(r"([^\s:]+):(?:[ \t]+(.*))?")
-# Control characters other than white space, and bytes that are not UTF-8, which the decoder
-# turns into lone surrogates.
-_NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\ud800-\udfff]")
+# Control characters but tab and newline, characters that reverse or hide others, and bytes
+# that are not UTF-8, which the decoder turns into lone surrogates.
+UNSEEN = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    r"\ud800-\udfff"
+)
+LONGEST = 100_000  # characters of a line, or of a text in a manifest
+LEAST, LONG = 0.1, 3600.0  # of a measured time: ns per operation; seconds of a process
+MOST_UNITS = 200  # of a line; ours have up to 94
+_NOT_TEXT = re.compile(f"[{UNSEEN}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +135,21 @@ def results(output: str) -> list[Sample | SyntaxProblem]:
     ]
 
 
+def implausible(sample: Sample) -> str:
+    """What a measured sample cannot be; empty if it is plausible."""
+    time, seconds = sample.metrics.get("ns/op", LEAST), sample.metrics.get("elapsed-s", 0.0)
+    # A JVM's clock may show no time at all.
+    if not ("jdk" in sample.keys or time >= LEAST) or max(time * sample.n / 1e9, seconds) > LONG:
+        return f"a time is not between {LEAST} ns and {LONG / 3600:.0f} h: {time:g} ns/op"
+    if sample.metrics.get("round", 1.0) not in range(1, 1_000_000):
+        return f"the round is not a whole number from 1: {sample.metrics['round']:g}"
+    counts = {name: sample.metrics.get(name, 0.0) for name in _BLOCKS}
+    allocated, freed, loop, drained, misfreed = counts.values()
+    if allocated != freed + loop or drained > loop or misfreed:
+        return f"the counts of C blocks do not add up: {counts}"
+    return ""
+
+
 def format_line(sample: Sample) -> str:
     """Format a sample as a line, without a newline, that parse_line turns back into it.
 
@@ -177,7 +200,7 @@ def _take(text: str, config: dict[str, str]) -> Sample | str | None:
             return _parse(text)
         except _Malformed as why:
             return str(why)
-    if _NOT_TEXT.search(text):
+    if _NOT_TEXT.search(text.rstrip()):
         return "bytes that are not text"
     if pair := _parse_config(text):
         before = config.setdefault(*pair)
@@ -217,9 +240,11 @@ def _frame(found: Mapping[int, Sample]) -> pd.DataFrame:
 
 
 def _parse(text: str) -> Sample:
-    fields = text.split()
     if not text.startswith(PREFIX):
         raise _Malformed(f"it does not begin with {PREFIX}")
+    fields = text[:LONGEST].split()
+    if len(text) > LONGEST or len(fields) > 2 * (MOST_UNITS + 1):
+        raise _Malformed(f"it has more than {LONGEST:,} characters or {MOST_UNITS} values")
     name, keys, procs = _parse_name(fields[0])
     if len(fields) == 1:
         raise _Malformed("there is no count of iterations")
@@ -303,10 +328,10 @@ def _shortest(value: float) -> str:
 
 
 def _problem(file: str, line: int, text: str, why: str) -> SyntaxProblem:
-    return SyntaxProblem(file, line, _printable(text, 60), _printable(why, 120))
+    return SyntaxProblem(file, line, printable(text, 60), printable(why, 120))
 
 
-def _printable(text: str, size: int) -> str:
+def printable(text: str, size: int) -> str:
     """The beginning of a text in one line, with unprintable characters escaped."""
     beginning = " ".join(text[: 3 * size].split())[:size]
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in beginning)

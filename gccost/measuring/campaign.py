@@ -163,6 +163,7 @@ def plan(
 
     `say` gets a line before each download.
     """
+    toolchains.check_releases()
     questions = questions or Questions()
     description = machine.describe()
     tools: dict[str, languages.Tools] = {}

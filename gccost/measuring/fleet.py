@@ -12,7 +12,6 @@ Dask and the pack, and no package of ours.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 import json
@@ -31,40 +30,67 @@ from concurrent.futures import Future as Job
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Annotated, Any, cast
 
+import msgspec
 from distributed import Client, Future, KilledWorker, Security, get_worker
 
 from gccost import paths
 from gccost.errors import DiskFull, GccostError
 from gccost.files import write_whole
-from gccost.measuring import benchfmt, campaign, packed
+from gccost.measuring import benchfmt, campaign, packed, runs
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.campaign import GIVE_UP
 from gccost.measuring.cases import Case
+from gccost.measuring.manifest import Line, Machine, Text, fault_of
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import TRACE, SampleFailed
 
 BENCH = "bench"
 MOST_WORKERS = 10_000
+MOST_FILE = 16 << 20  # bytes of a profile or a gctrace
 CONNECT_SECONDS = 10
 POLL_SECONDS = 0.5  # between looks at which workers there are
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 _OFFER = f"start it with: dask worker ADDRESS --nthreads 1 --resources {BENCH}=1"
 _SAVED = "completed samples are saved"
+_RESUME_WITHOUT = f"start a worker of this version there; {_SAVED}"
 _RESUME = f"{_SAVED}, and the same command resumes"
 
-Answer = Mapping[str, Any]
+Request = Mapping[str, str]
+
+
+class Answer(msgspec.Struct, forbid_unknown_fields=True):
+    """What a worker answers: why not, or its machine, or a sample; see `packed.serve`."""
+
+    lacks: Line = ""
+    refused: Text = ""
+    boot: Line = ""
+    fingerprint: Line = ""
+    host: Line = ""
+    pack: Line = ""
+    described: Machine = msgspec.field(default_factory=Machine)
+    lacking: dict[Line, Text] = {}
+    failed: Text = ""
+    line: Text = ""
+    files: dict[Line, Annotated[bytes, msgspec.Meta(max_length=MOST_FILE)]] = {}
 
 
 class WorkerLost(GccostError):
     """A worker went away; another one may take its place."""
 
 
+class Lied(GccostError):
+    """A worker's answer cannot be true, so the worker is dropped."""
+
+    def __init__(self, why: str, worker: str) -> None:
+        super().__init__(f"the worker is dropped: {why}", worker, _RESUME_WITHOUT)
+
+
 # --- On a worker ------------------------------------------------------------------------
 
 
-def take(mark: str, request: Answer | None, archive: bytes | None) -> Answer:
+def take(mark: str, request: Request | None, archive: bytes | None) -> Any:
     """Pass a request to the sampler of the pack on this worker, and return its answer.
 
     Without a request, starts the sampler, which describes the machine. The pack is the folder
@@ -95,9 +121,7 @@ def take(mark: str, request: Answer | None, archive: bytes | None) -> Answer:
     else:
         sampler.stdin.write(json.dumps(request) + "\n")
         sampler.stdin.flush()
-    line = sampler.stdout.readline()
-    answer: Answer = json.loads(line or '{"refused": "the sampler ended"}')
-    return answer
+    return json.loads(sampler.stdout.readline() or '{"refused": "the sampler ended"}')
 
 
 take.__module__ = "__main__"  # so that it is pickled with its code: a worker has no gccost
@@ -111,7 +135,7 @@ class FleetPlan(packed.PackedPlan):
     """A pack's plan for another machine, where `ask` takes a sample of a case's program."""
 
     place: Path = Path()
-    ask: Callable[[Answer], Answer] = dict
+    ask: Callable[[Request], Answer] = lambda request: Answer()
 
     @property
     def folder(self) -> Path:
@@ -119,22 +143,25 @@ class FleetPlan(packed.PackedPlan):
 
     def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
         answer = self.ask({"case": case.name, "program": binary.name})
-        if answer["fingerprint"] != self.fingerprint:
+        if answer.fingerprint != self.fingerprint:
             raise GccostError(
                 "the machine's description changed while it was measured",
                 self.place.name,
                 f"see that its CPUs and limits stay the same; {_RESUME}",
             )
-        if "failed" in answer:
-            raise SampleFailed(answer["failed"], case.name)
-        sample = benchfmt.parse_line(answer["line"])
+        if answer.failed:
+            raise SampleFailed(answer.failed, case.name)
+        sample = benchfmt.parse_line(answer.line)
         if not isinstance(sample, Sample) or (sample.full_name, sample.n) != (case.name, case.n):
-            raise SampleFailed(f"the worker's sample is not of this case: {sample}", case.name)
+            raise Lied(f"its sample is not of {case.name}: {sample}", self.place.name)
+        why = "" if "elapsed-s" in sample.metrics else "it lacks its time"
+        if why := why or benchfmt.implausible(sample):
+            raise Lied(f"its sample of {case.name} cannot be: {why}", self.place.name)
         for path in (profile, scratch / TRACE if case.traced else None):
-            if path and path.name not in answer["files"]:
-                raise SampleFailed(f"the worker sent no {path.name}", case.name)
+            if path and path.name not in answer.files:
+                raise Lied(f"it sent no {path.name}", self.place.name)
             if path:
-                write_whole(path, base64.b64decode(answer["files"][path.name]))
+                write_whole(path, answer.files[path.name])
         return sample
 
 
@@ -144,14 +171,17 @@ class _Fleet:
     def __init__(self, client: Client, archive: bytes, say: Callable[[str], None]) -> None:
         self.client, self.archive, self.say = client, archive, say
         self.pack, self.mark = read(archive)
-        self.asked: dict[str, Future[Answer]] = {}  # by worker: the task under way
+        self.asked: dict[str, Future[Any]] = {}  # by worker: the task under way
         self.at: dict[str, tuple[str, str]] = {}  # by worker: its machine's name and boot
         self.names: dict[str, str] = {}  # of machines, by boot: a worker's host may be a container
         self.died: Counter[tuple[str, Any]] = Counter()  # workers, by machine and request
         self.lock = threading.Lock()
 
-    def submit(self, worker: str, request: Answer | None, archive: Any = None) -> Answer:
-        """The answer of a worker. Raises WorkerLost if it has gone, GccostError if it refuses."""
+    def submit(self, worker: str, request: Request | None, archive: Any = None) -> Answer:
+        """The answer of a worker.
+
+        Raises WorkerLost if it has gone, GccostError if it refuses, Lied if it is no answer.
+        """
         try:
             if archive is not None:  # in its own message, because tasks should be small
                 archive = self.client.scatter(archive, workers=[worker], hash=False)
@@ -164,16 +194,18 @@ class _Fleet:
                 resources={BENCH: 1},
                 pure=False,
             )
-            answer: Answer = task.result()
+            answer = msgspec.convert(task.result(), Answer)
         except (CancelledError, KilledWorker, TimeoutError):
             raise WorkerLost(f"the worker went away; {_SAVED}", worker) from None
+        except msgspec.ValidationError as error:
+            raise Lied(f"its answer cannot be read: {fault_of(error)}", worker) from None
         except Exception as error:  # whatever the worker raised
             raise GccostError(f"the worker failed: {error!r}", worker) from None
         finally:
             self.asked.pop(worker, None)
-        if "refused" in answer:
-            raise GccostError(answer["refused"], worker)
-        if "lacks" in answer and request is not None:
+        if answer.refused:
+            raise GccostError(answer.refused, worker)
+        if answer.lacks and request is not None:
             raise WorkerLost("the worker was started anew", worker)
         return answer
 
@@ -182,15 +214,18 @@ class _Fleet:
         if benches != 1:
             raise GccostError(f"it offers {benches:g} of the resource {BENCH}", worker, _OFFER)
         found = self.submit(worker, None)
-        if "lacks" in found:
+        if found.lacks:
             found = self.submit(worker, None, self.archive)
-        if found["pack"] != self.mark:
+        if found.pack != self.mark:
             hint = "unpack the campaign's pack there, or do not set GCCOST_PACK"
             raise GccostError("GCCOST_PACK names another pack", worker, hint)
-        name = self._enter(worker, found["host"], found["boot"])
-        self.say(f"{name}: {found['described']['cpu']}, {found['described']['allowed_cpus']} CPUs")
+        name = self._enter(worker, found.host, found.boot)
+        described = cast("dict[str, Any]", found.described)
+        if absent := {"cpu", "allowed_cpus", "architecture", "system"} - described.keys():
+            raise Lied(f"it does not describe its machine: {', '.join(sorted(absent))}", worker)
+        self.say(f"{name}: {described['cpu']}, {described['allowed_cpus']} CPUs")
 
-        def ask(request: Answer) -> Answer:
+        def ask(request: Request) -> Answer:
             which = name, request["case"]
             if self.died[which] >= GIVE_UP:
                 raise SampleFailed(f"the worker died {GIVE_UP} times in this case", request["case"])
@@ -199,14 +234,17 @@ class _Fleet:
             except WorkerLost:
                 self.died[which] += 1
                 raise
-            if answer["boot"] != found["boot"]:
+            if answer.boot != found.boot:
                 raise GccostError("the worker answers for another machine now", name, _RESUME)
             return answer
 
         place = paths.runs() / "machines" / name
-        described, lacking = found["described"], found["lacking"]
-        plan = packed.plan(self.pack, described, lacking, FleetPlan, place=place, ask=ask)
-        return campaign.measure(plan, packed.PrintedProgress(f"{name}: "))
+        plan = packed.plan(self.pack, described, found.lacking, FleetPlan, place=place, ask=ask)
+        run = campaign.measure(plan, packed.PrintedProgress(f"{name}: "))
+        if not campaign.samples_of(run, plan):
+            again = f"see why in run.json, and remove the run to measure it again: {run.folder}"
+            raise GccostError("no sample succeeded", name, again)
+        return run
 
     def _enter(self, worker: str, host: str, boot: str) -> str:
         """The name of a worker's machine, unless another worker stands for it."""
@@ -262,8 +300,8 @@ class _Fleet:
                         raise
                     except GccostError as refused:
                         self.say(str(refused))
-                    except (LookupError, TypeError, ValueError) as error:
-                        self.say(f"{worker}: its answer cannot be understood: {error!r}")
+                    except Exception as error:  # which no other machine is to pay for
+                        self.say(f"{worker}: the campaign on it failed: {error!r}")
                     settled.add(worker)
                 now = time.monotonic()
                 busy = now if running else busy
@@ -304,8 +342,9 @@ def measure(
     """
     read(archive)  # before anything is waited for
     try:
-        client = Client(scheduler, security=security, timeout=CONNECT_SECONDS)
-        return _Fleet(client, archive, say).measure(machines, wait)
+        with runs.exclusive(paths.runs() / "machines", "running a campaign"):
+            client = Client(scheduler, security=security, timeout=CONNECT_SECONDS)
+            return _Fleet(client, archive, say).measure(machines, wait)
     except (OSError, RuntimeError, TypeError, ValueError, CancelledError) as error:
         raise GccostError(
             f"the scheduler cannot be reached: {error}",

@@ -70,7 +70,7 @@ class Trace:
 def read(path: Path) -> Trace:
     """Parse a run's gzipped gctrace file. Raises GccostError if it cannot be read."""
     try:
-        text = gzip.decompress(path.read_bytes()).decode(errors="replace")
+        text = gzip.decompress(path.read_bytes() or b"\0").decode(errors="replace")
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
         raise GccostError(

@@ -1,75 +1,129 @@
-"""The types of a run's manifest, `run.json`, and their check."""
+"""The types of a run's manifest, `run.json`, and their check.
+
+Texts have no control characters, and none that reverse or hide what follows them, because
+they are shown in terminals and pages, and a run may come from anywhere.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired, TypedDict
+import re
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import msgspec
+from msgspec import Meta
+
+from gccost.measuring import benchfmt
+from gccost.measuring.benchfmt import LONGEST, UNSEEN
 
 decode = msgspec.json.decode
 
-Amount = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
+Text = Annotated[str, Meta(max_length=LONGEST, pattern=rf"\A[^{UNSEEN}]*\Z")]
+Line = Annotated[str, Meta(max_length=1000, pattern=rf"\A[^\t\n{UNSEEN}]*\Z")]
+Date = Annotated[
+    str,
+    Meta(pattern=r"\A(19|20)\d\d-(0\d|1[0-2])-([012]\d|3[01])T([01]\d|2[0-3])(:[0-5]\d){2}Z\Z"),
+]
+Hash = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+Amount = Annotated[float, Meta(ge=0, le=1e18)]
+Count = Annotated[int, Meta(ge=0, le=10**18)]
 
 
 class Machine(TypedDict, total=False):
-    """The used part of a machine's description; see `machine.describe`."""
+    """A machine's description; see `machine.describe`."""
 
-    cpu: str
-    release: str
-    allowed_cpus: int
+    cpu: Line
+    cpu_family: Count | None
+    cpu_model: Count | None
+    cpu_stepping: Count | None
+    caches: dict[Line, Count]
+    architecture: Literal["", "x86_64", "aarch64", "arm64"]
+    physical_cores: Count | None
+    logical_cpus: Count | None
+    allowed_cpus: Annotated[int, Meta(ge=1, le=100_000)]
     cpu_quota: Amount | None
-    memory: int
-    memory_limit: int | None
+    smt: bool
+    governor: Line
+    turbo: bool | None
+    virtualisation: Line
+    container: Line
+    load: list[Amount]
+    memory: Count
+    memory_available: Count | None
+    memory_limit: Count | None
+    swap: Count | None
+    swap_used: Count
+    transparent_huge_pages: Line
+    system: Line
+    release: Line
+    kernel: Line
+    libc: Line
+    c_compiler: Line
+    c_compiler_source: Line
+    python: Line
+    commit: Line
+    dirty: bool
 
 
 class Summary(TypedDict):
     """The summary of a finished budget."""
 
-    because: str
-    studies: list[str]
-    rounds: int
-    samples: int
+    because: Line
+    studies: list[Line]
+    rounds: Count
+    samples: Count
     seconds: Amount
     share_in_loops: Amount
-    date: NotRequired[str]
+    date: NotRequired[Date]
 
 
 class Shell(TypedDict):
     """A command with its output."""
 
-    command: str
-    output: str
-    date: str
+    command: Text
+    output: Text
+    date: Date
 
 
 class Manifest(TypedDict):
     """The content of `run.json`; dicts are by program, release, case, budget or command."""
 
     format: int
-    created: str
-    fingerprint: str
+    created: Date
+    fingerprint: Annotated[str, Meta(pattern=r"\A[0-9a-f]{12}\Z")]
     machine: Machine
-    warnings: list[str]
-    scale: Amount
-    method: str
-    seed: int
-    programs: dict[str, str]
-    compilers: dict[str, str]
-    random_layout: dict[str, bool]
-    missing: dict[str, str]
-    failed: dict[str, list[str]]
-    troubles: dict[str, list[str]]
-    finished: dict[str, Summary]
-    digest: NotRequired[str]  # SHA-256 of the samples when measuring ended
-    done: NotRequired[list[str]]  # measurements of the precision experiment
-    recorded: NotRequired[int]  # bytes of the samples that they are in
-    shell: NotRequired[dict[str, Shell]]
+    warnings: list[Text]
+    scale: Annotated[float, Meta(gt=0, le=1)]
+    method: Line
+    seed: Count
+    programs: dict[Line, Line]
+    compilers: dict[Line, Line]
+    random_layout: dict[Line, bool]
+    missing: dict[Line, Text]
+    failed: dict[Line, list[Text]]
+    troubles: dict[Line, list[Text]]
+    finished: dict[Line, Summary]
+    digest: NotRequired[Hash]  # of the samples; of runs without `digests`
+    digests: NotRequired[dict[Line, Hash]]  # SHA-256 by file; see `Run.digests`
+    done: NotRequired[list[Line]]  # measurements of the precision experiment
+    recorded: NotRequired[Count]  # bytes of the samples that they are in
+    shell: NotRequired[dict[Line, Shell]]
+
+
+def fault_of(error: msgspec.ValidationError) -> str:
+    """What is wrong, in printable words."""
+    why = re.sub(r"Expected `str` matching regex '.*'", "Unexpected text", str(error))
+    return benchfmt.printable(why, 300)
 
 
 def misfit(manifest: Any) -> str:
     """What is wrong with a manifest's fields; empty if they have their types."""
     try:
         msgspec.convert(manifest, Manifest)
-    except msgspec.ValidationError as fault:
-        return str(fault)
+    except msgspec.ValidationError as error:
+        return fault_of(error)
     return ""
+
+
+def unknown(manifest: Any) -> bool:
+    """Whether a manifest that fits has fields that no gccost writes."""
+    return bool(msgspec.convert(manifest, Manifest) != manifest)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 from filelock import FileLock, Timeout
 
 from gccost.errors import GccostError
-from gccost.files import write_whole, writing
+from gccost.files import read_text, reading, write_whole, writing
 from gccost.measuring import benchfmt
 from gccost.measuring.benchfmt import Reading
 
@@ -39,6 +40,7 @@ FORMAT = 2  # of run.json; other formats are rejected
 
 # The initially empty fields of a run.
 _BY_NAME = ("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished")
+_UNSEEN = re.compile(f"[{benchfmt.UNSEEN}]")
 _RESTORE = "restore the file, or move the run folder away and measure again"
 
 
@@ -59,7 +61,7 @@ class Run:
             manifest: Any = decode(path.read_bytes())
         except OSError as error:
             raise GccostError(
-                f"the run cannot be read: {error.strerror}",
+                f"the run cannot be read: {error.strerror or error}",
                 str(path),
                 "name a run's folder; unpack an archive first",
             ) from None
@@ -93,13 +95,43 @@ class Run:
     def finish(self, name: str, summary: Summary) -> None:
         """Store the summary of a finished budget, or of the precision study, by name.
 
-        The digest of the samples shows whether they were changed afterwards.
+        The digests of the files show whether they were changed afterwards.
         """
         finished = {**self.manifest()["finished"], name: {**summary, "date": now()}}
-        digest = hashlib.sha256(self.samples.read_bytes()).hexdigest()
-        self.update(finished=finished, digest=digest)
+        self.update(finished=finished, digests=self._digests())
+
+    def altered(self) -> list[str]:
+        """The files that have changed since measuring ended, or whose digests are missing.
+
+        A folder's name stands for its compressed files, which show by themselves if they
+        are damaged.
+        """
+        manifest: dict[str, Any] = {**self.manifest()}
+        known = manifest.get("digests") or {"samples.txt": manifest.get("digest", "")}
+        found = self._digests() | {"run.json": _digest_of(manifest)}
+        if "digests" not in manifest:  # recorded by an earlier version
+            found = {name: mark for name, mark in found.items() if name in known}
+        return sorted(n for n in known.keys() | found if known.get(n) != found.get(n))
+
+    def _digests(self) -> dict[str, str]:
+        found: dict[str, Any] = {}
+        for pattern in ("samples.txt", "slices/*.txt", "profiles/*.gz", "gctraces/*.gz"):
+            for path in sorted(self.folder.glob(pattern)):
+                name = path.relative_to(self.folder).as_posix()
+                mark = hashlib.sha256(path.read_bytes())
+                if path.suffix == ".gz":
+                    entry = f"{name} {mark.hexdigest()}\n".encode()
+                    name = path.parent.name
+                    mark = found.get(name, hashlib.sha256())
+                    mark.update(entry)
+                found[name] = mark
+        return {name: mark.hexdigest() for name, mark in found.items()}
 
     def _write(self, manifest: dict[str, Any]) -> None:
+        manifest = _seen(manifest)
+        if digests := manifest.get("digests"):
+            manifest.pop("digest", None)
+            digests["run.json"] = _digest_of(manifest)
         text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         write_whole(self.folder / "run.json", text.encode())
 
@@ -134,6 +166,20 @@ class Run:
     def slices(self, case: str) -> Path:
         """The file with the ns/op of every slice of a case's first sample, if it was stored."""
         return self.folder / "slices" / f"{_in_a_file(case)}.txt"
+
+    def read_slices(self, case: str) -> list[float]:
+        """The ns/op of every slice; none if they were not stored. Raises GccostError."""
+        path = self.slices(case)
+        if not path.exists():
+            return []
+        with reading(path):
+            values = [float(each) for each in read_text(path).split()]
+            if not values or not all(0 < each <= benchfmt.LARGEST for each in values):
+                raise ValueError("a line is not a time in ns")
+            known = self.manifest().get("digests", {}).get(f"slices/{path.name}")
+            if known and hashlib.sha256(path.read_bytes()).hexdigest() != known:
+                raise ValueError("it was changed after measuring ended")
+        return values
 
     def append(self, lines: Iterable[str]) -> None:
         """Append whole lines to the samples, and sync them to disk."""
@@ -179,6 +225,20 @@ def _read(path: Path, changed: int, size: int) -> Reading:
     return benchfmt.read(path)
 
 
+def _seen(value: Any) -> Any:
+    """A value of a manifest whose texts have no unseen characters; see `manifest`."""
+    if isinstance(value, str):
+        return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", value)[: benchfmt.LONGEST]
+    if isinstance(value, dict):
+        return {_seen(name): _seen(inner) for name, inner in value.items()}
+    return [_seen(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _digest_of(manifest: dict[str, Any]) -> str:
+    rest = {name: value for name, value in manifest.items() if name != "digests"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
 def _in_a_file(case: str) -> str:
     """A case's name for use in a file name: AllocateAuto,go=1.27.4,gogc=100,…"""
     return case.replace("/", ",")
@@ -197,9 +257,17 @@ def all_runs(folder: Path) -> list[Run]:
 def skipped(folder: Path) -> tuple[str, ...]:
     """A sentence on each run in a folder that is skipped because it cannot be read."""
     return tuple(
-        f"The run {run.name} is skipped: {fault.message}. To fix it: {fault.hint}."
+        f"The run {run.name} is skipped: run.json: {fault.message}. To fix it: {fault.hint}."
         for run, fault in _look_at(folder)
         if fault is not None
+    )
+
+
+def changed(run: Run) -> tuple[str, ...]:
+    """A sentence on each file of a recorded run that has changed since measuring ended."""
+    return tuple(
+        f"{name} of the run {run.name} was changed after measuring ended. To fix it: {_RESTORE}."
+        for name in run.altered()
     )
 
 

@@ -11,7 +11,6 @@ missing compilers, or raise `MissingTool`.
 
 from __future__ import annotations
 
-import csv
 import functools
 import json
 import os
@@ -31,7 +30,7 @@ from typing import Final
 
 from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool
-from gccost.files import make_once, write_whole
+from gccost.files import make_once, read_table, reading, write_whole, writing
 
 CLOUDFLARE_GO: Final = "1.10.8"  # of Cloudflare's document (late 2017)
 DOCUMENT_GO: Final = "1.20.14"  # of Lemire's document and of Siebenmann's
@@ -42,12 +41,30 @@ TODAY_JDK: Final = "jdk-25"  # the newest measured
 
 
 def _pinned() -> Mapping[str, Mapping[str, str]]:
-    """The rows of data/releases.csv."""
+    """The rows of data/releases.csv. Raises GccostError if it is damaged."""
     found: dict[str, dict[str, str]] = {}
-    with paths.RELEASES.open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
+    lines = read_table(paths.RELEASES)
+    with reading(paths.RELEASES):
+        for line in lines:
+            row = ",".join(line.values())
+            if [*line] != ["release", "platform", "sum"] or not re.fullmatch(_ROW, row):
+                raise ValueError(f"this is no release with its sum: {row!a}")
             found.setdefault(line["release"], {})[line["platform"]] = line["sum"]
+        if DOCUMENT_GO not in found:
+            raise ValueError(f"it lacks {DOCUMENT_GO}")
     return MappingProxyType(found)
+
+
+_ROW = r"1(\.\d+){1,2},[a-z]+-[a-z0-9]+,h1:[A-Za-z0-9+/]*=?"
+
+
+def _releases() -> tuple[Mapping[str, Mapping[str, str]], GccostError | None]:
+    """The releases, or those of the documents and what is wrong with the file."""
+    try:
+        return _pinned(), None
+    except GccostError as fault:
+        documents = (CLOUDFLARE_GO, DOCUMENT_GO, CLEANUP_GO, ISSUE_GO)
+        return MappingProxyType({release: {} for release in documents}), fault
 
 
 def number(version: str) -> tuple[int, ...]:
@@ -56,15 +73,26 @@ def number(version: str) -> tuple[int, ...]:
     return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
 
-GO_RELEASES: Final = _pinned()
+GO_RELEASES, _FAULT = _releases()
 """The measured releases with the pinned sums of `go mod download`, by platform. For other
 platforms Go's checksum database is used. `pin` adds a release."""
 
-TODAY_GO: Final = max(GO_RELEASES, key=number)
+TODAY_GO: Final[str] = max(GO_RELEASES, key=number)
 """The newest measured release."""
+
+
+def check_releases() -> None:
+    """Raise GccostError if data/releases.csv could not be read when this module was imported.
+
+    The module can be imported then, so that commands which need no releases still run.
+    """
+    if _FAULT:
+        raise _FAULT
+
 
 OLDEST_DRIVER: Final = (1, 18)  # the oldest Go that can build the module and download releases
 _STAND_INS = paths.CACHE / "standins"
+_OURS = ".gccost"  # ends the name of a record next to a release that we downloaded
 _DOWNLOADED, _ON_DISK = 100, 400  # megabytes of a Go release, on average
 _ZIG = "a C compiler (ziglang): about 100 MB to download, 410 MB on disk"
 
@@ -144,6 +172,7 @@ def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
     `say` gets a line before the download. Raises `MissingTool` if it fails, for example
     offline, or for a release that does not exist for this platform.
     """
+    check_releases()
     if version not in GO_RELEASES:
         known = ", ".join(GO_RELEASES)
         raise GccostError(f"there is no Go release {version!r} here", hint=f"name one of {known}")
@@ -159,6 +188,7 @@ def pin(version: str, say: Callable[[str], None] = silent) -> str:
 
     Go checks the download against its checksum database. Returns the added line.
     """
+    check_releases()
     if not re.fullmatch(r"1(\.\d+){1,2}", version):
         raise GccostError(f"{version!r} is not a Go release", "gccost release", "name one: 1.27.4")
     if version in GO_RELEASES:
@@ -187,14 +217,17 @@ def absent(releases: Iterable[str]) -> str:
 
 
 def remove() -> dict[str, int]:
-    """Remove every listed Go release from Go's module cache; the bytes that each has freed."""
+    """Remove the Go releases that gccost downloaded; return the bytes that each has freed.
+
+    Go's module cache may also have releases that the user's own projects need.
+    """
     freed = {}
     for version in GO_RELEASES:
         goroot, records, module = _cached(version)
+        if not (records / f"{module}{_OURS}").exists():
+            continue
         folders = [goroot, *goroot.rglob("*")] if goroot.is_dir() else []
         files = [f for f in [*folders, *records.glob(f"{module}.*")] if not f.is_dir()]
-        if not files:
-            continue
         freed[version] = sum(file.lstat().st_size for file in files)
         for folder in filter(Path.is_dir, folders):
             folder.chmod(0o755)  # Go makes the folders of its cache read-only
@@ -216,12 +249,14 @@ def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
     """Download a release with Go, and return its sum and its folder in the module cache."""
     by = driver(say)
     say(f"Go {version}: about {_DOWNLOADED} MB to download, {_ON_DISK} MB on disk")
-    module = f"golang.org/toolchain@{_module_version(version)}"
+    goroot, records, name = _cached(version)
+    new, module = not goroot.exists(), f"golang.org/toolchain@{name}"
+    pinned = _platform() in GO_RELEASES.get(version, {})
     download = processes.run(
         [str(by.go), "mod", "download", "-json", module],
         # Outside of any module, because Go would write to its go.sum.
         cwd=Path(os.sep),
-        env=by.alone() | {"GO111MODULE": "on"},
+        env=by.alone() | ({} if pinned else _checked()) | {"GO111MODULE": "on"},
     )
     try:
         answer = json.loads(download.stdout)
@@ -235,7 +270,17 @@ def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
             "if go.dev/dl has it, run the command again when online",
         )
     _check_sum(version, answer["Sum"], Path(answer["Dir"]))
+    if new:
+        with writing(records):
+            (records / f"{name}{_OURS}").touch()
     return answer["Sum"], Path(answer["Dir"])
+
+
+def _checked() -> dict[str, str]:
+    """Settings with which Go checks a download against a checksum database, whatever is set."""
+    database = _user_settings().get("GOSUMDB", "off")
+    # Empty is Go's default.
+    return {"GOSUMDB": "" if database == "off" else database, "GONOSUMDB": "none"}
 
 
 def find_driver() -> Toolchain | None:
@@ -346,7 +391,11 @@ def _platform() -> str:
 def _module_cache() -> Path:
     if folder := _user_settings().get("GOMODCACHE"):
         return Path(folder)
-    gopath = os.environ.get("GOPATH", "").split(os.pathsep)[0] or Path.home() / "go"
+    try:
+        gopath = os.environ.get("GOPATH", "").split(os.pathsep)[0] or Path.home() / "go"
+    except RuntimeError:
+        why = "this user has no home folder, where Go keeps its releases"
+        raise GccostError(why, "HOME", "set HOME or GOMODCACHE to a folder of your own") from None
     return Path(gopath) / "pkg" / "mod"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from gccost import rounding
+from gccost.judging.machines import words
 from gccost.judging.recording import Recording
 from gccost.measuring import languages, toolchains
 from gccost.measuring.cases import BUDGETS
@@ -46,7 +47,8 @@ def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] =
 def machine(run: Run) -> str:
     """The machine of a run in words."""
     known = run.manifest()["machine"]
-    return f"{known.get('cpu')}, {known.get('allowed_cpus')} CPUs, {known.get('release')}"
+    cpu, release = words(known.get("cpu")), words(known.get("release"))
+    return f"{cpu}, {known.get('allowed_cpus')} CPUs, {release}"
 
 
 def _facts(recordings: Sequence[Recording], mode: Mode) -> Iterator[tuple[str, str]]:

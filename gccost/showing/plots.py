@@ -22,6 +22,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from gccost.errors import GccostError
 from gccost.rounding import rounded
 from gccost.showing.figures import BLUE, INK, MARKERS, MUTED, PURPLE, WIDTH, Chart, finish, style
 from gccost.stats import Estimate
@@ -91,7 +92,10 @@ class NamedChart(Generic[Of]):
 
     def __call__(self, source: Of) -> Chart:
         with style():
-            found = self.draw(source)
+            try:
+                found = self.draw(source)
+            except GccostError as damaged:  # a file, which costs this chart alone
+                found = _nothing(f"This chart cannot be drawn. {damaged}")
             if found is None:
                 found = _nothing(self.empty if isinstance(self.empty, str) else self.empty(source))
         return finish(

@@ -24,7 +24,10 @@ class Markup:
     name: str = ""
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-        bundle = {"text/html": self.html, "text/plain": self.text}
+        # JupyterLab would typeset TeX, which may stand in a text of a run.
+        holds_tex = "$" in self.html or "\\" in self.html
+        shown = f'<div class="mathjax_ignore">{self.html}</div>' if holds_tex else self.html
+        bundle = {"text/html": shown, "text/plain": self.text}
         if not self.name:
             return bundle, {}
         return bundle | {"text/csv": self.csv}, {"gccost": {"table": self.name}}
@@ -38,6 +41,14 @@ class Prose:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/markdown": self.markdown, "text/plain": self.markdown}
+
+
+def plain_text(text: str) -> Markup:
+    """A text that came from a run, such as a program's output, shown literally.
+
+    Everything of a run is shown so, or by a table, and never as Markdown: it may hold markup.
+    """
+    return Markup(f"<pre>{html.escape(text)}</pre>", text)
 
 
 @dataclass(frozen=True)
@@ -87,15 +98,20 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]], caption: 
     return Markup(f"<table>{title}<thead><tr>{head}</tr></thead>{body}</table>", plain(text))
 
 
+def listed(items: Sequence[str]) -> Markup:
+    """A list of sentences."""
+    lines = "".join(f"<li>{html.escape(item)}</li>" for item in items)
+    return Markup(f"<ul>{lines}</ul>", "\n".join(f"- {item}" for item in items))
+
+
 def warnings(items: Iterable[str], heading: str) -> Markup:
     """A box of warnings, each a sentence; empty if there are none."""
     items = list(items)
     if not items:
         return Markup("", "")
-    listed = "".join(f"<li>{html.escape(item)}</li>" for item in items)
-    body = f"<p>{html.escape(heading)}</p><ul>{listed}</ul>"
-    markup = f'<div class="warning" role="note">{body}</div>'
-    return Markup(markup, "\n".join([heading, *(f"- {item}" for item in items)]))
+    body = listed(items)
+    markup = f'<div class="warning" role="note"><p>{html.escape(heading)}</p>{body.html}</div>'
+    return Markup(markup, f"{heading}\n{body.text}")
 
 
 def stacked(parts: Sequence[Markup], gap: str = "\n\n") -> Markup:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 import pandas as pd
 from matplotlib.axes import Axes
 
-from gccost import paths, rounding
+from gccost import rounding
 from gccost.errors import GccostError
 from gccost.judging import published
 from gccost.judging.claims import Claim, Study
@@ -336,8 +336,7 @@ def gc_shares(recording: Recording, go: str) -> dict[str, tuple[Estimate, list[f
 
 def published_trace() -> gctrace.Trace:
     """The document's printed gctrace lines, parsed."""
-    path = paths.PUBLISHED / "cloudflare-gctrace.txt"
-    return gctrace.parse(path.read_text(encoding="utf-8"))
+    return gctrace.parse(published.text("cloudflare-gctrace.txt"))
 
 
 def traced(recording: Recording, variant: Variant, go: str) -> gctrace.Trace | None:

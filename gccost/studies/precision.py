@@ -234,9 +234,9 @@ def slices(recording: Recording) -> Drawing | None:
     """The slices of one baseline process, quiet and busy, with their floor and mean."""
     found = {}
     for load in LOADS:
-        path = recording.run.slices(measured_by(BASELINE, OURS, load, MEASUREMENTS[0]).on(TODAY_GO))
-        if path.exists():
-            found[load] = np.array(path.read_text().split(), dtype=float)
+        case = measured_by(BASELINE, OURS, load, MEASUREMENTS[0]).on(TODAY_GO)
+        if values := recording.run.read_slices(case):
+            found[load] = np.array(values)
     if not found:
         return None
     floors = {load: float(np.quantile(values, 0.05)) for load, values in found.items()}
