@@ -327,8 +327,8 @@ def test_a_file_larger_than_any_profile_is_not_read(tmp_path: Path, kind: str) -
     with path.open("wb") as file:
         file.truncate(3 << 30)
     if kind == "zipped zeros":
-        path.write_bytes(gzip.compress(bytes(cli.MOST_EXPLAINED + 1), compresslevel=1))
+        path.write_bytes(gzip.compress(bytes(profiles.MOST + 1), compresslevel=1))
     given = "/dev/zero" if kind == "a device" else str(path)
     done = CliRunner().invoke(cli.main, ["explain", given])
     assert done.exit_code == 2
-    assert ("it is not a file" if kind == "a device" else "it has more than 64 MiB") in done.stderr
+    assert "larger than" in done.stderr
