@@ -16,7 +16,7 @@ from gccost.measuring.names import EXPERIMENTS, NAMES
 
 NUMBERS = (
     *("words", "goroutines", "handles", "live", "mb", "mib", "remaining"),
-    *("bytes", "dummies", "others", "gogc", "gcthreads"),
+    *("bytes", "dummies", "others", "gogc", "gcthreads", "heap"),
 )
 """The keys whose values are numbers; all others are text."""
 
