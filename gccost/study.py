@@ -44,7 +44,6 @@ from gccost.showing.tables import Markup, Prose
 from gccost.stats import Estimate
 from gccost.studies import CHARTS, STUDIES, comparison, declared, machines
 from gccost.studies.common import control, headlines
-from gccost.studies.weimer import java_and_go
 
 SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
 
@@ -170,13 +169,6 @@ class OpenStudy:
     def costs(self, *variants: Variant, under: Variant) -> Markup:
         """A table per release of variants' time, ratio to `under`, memory, and unfreed blocks."""
         return self._per_release(comparison.costs(under), variants, under)
-
-    def processes(self, *variants: Variant, nothing: Variant) -> Markup:
-        """A table per release of whole processes' resource usage, as `time` prints it.
-
-        `nothing` is an idle process; per-object costs are net of it.
-        """
-        return self._per_release(comparison.PROCESSES, variants, nothing)
 
     def _per_release(
         self, columns: comparison.Columns, variants: tuple[Variant, ...], baseline: Variant
@@ -369,10 +361,6 @@ class Results:
     def machines(self) -> list[str]:
         """The machines in words, as HTML."""
         return list(dict.fromkeys(html.escape(machine(each.run)) for each in self.studies))
-
-    def java_and_go(self) -> Chart:
-        """A chart of a safety net's cost relative to manual, in Java and Go."""
-        return java_and_go({s.study.name: s.recording for s in self.studies})
 
     def notice(self) -> Markup:
         """A notice per run: how it was measured, and its caveats."""

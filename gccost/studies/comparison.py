@@ -17,8 +17,6 @@ from gccost.showing.tables import Cell, Markup
 from gccost.stats import Estimate
 from gccost.studies.common import NAMES
 from gccost.studies.remedies import name as called
-from gccost.studies.weimer import name as on_a_jvm
-from gccost.studies.weimer import per_object
 
 
 @dataclass(frozen=True)
@@ -110,31 +108,6 @@ def costs(baseline: Variant) -> Columns:
         "page faults": amount("faults"),
         "peak RSS": level("peak-rss-bytes", rounding.mebibytes),
     }
-
-
-def _objects(line: Line) -> str:
-    return rounding.count(float(line.recording.samples(line.variant, line.release)["n"].iloc[0]))
-
-
-# Resource usage of whole processes, as `time` prints it. The baseline is an idle
-# process; per-object costs are net of it.
-PROCESSES: Columns = {
-    "variant": lambda line: on_a_jvm(line.variant),
-    "objects": compared(_objects),
-    "user s": amount("user-s", rounding.plain),
-    "system s": amount("sys-s", rounding.plain),
-    "elapsed s": amount("elapsed-s", rounding.plain),
-    "CPU": amount("cpu-share", rounding.percent),
-    "peak RSS": level("peak-rss-bytes", rounding.mebibytes),
-    "page faults": amount("faults"),
-    "collections": amount("gc-cycles"),
-    "paused ms": lambda line: rounding.plain(1000 * line.amount("gc-pause-s")),
-    "CPU ns per object": compared(
-        lambda line: tables.estimate(
-            per_object(line.recording, line.variant, line.release)[1], "ns"
-        )
-    ),
-}
 
 
 _STEADY = 5  # collections, so that the number of waiting blocks has a mean
