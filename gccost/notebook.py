@@ -145,6 +145,8 @@ class OpenedStudy:
         named = list(dict.fromkeys(key for row in rows for key in row if key not in values))
         frame = pd.DataFrame(rows, columns=[*(named or _ALWAYS), *values])
         frame["release"] = frame["release"].astype(self._tidy["release"].dtype)
+        for name in frame.columns.intersection(tidy.NUMBERS):
+            frame[name] = frame[name].astype("Int64")
         keys = self._keys(frame)
         return self._filtered(frame, filters or {})[[*keys, *values]].reset_index(drop=True)
 
