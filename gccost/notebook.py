@@ -157,6 +157,8 @@ class OpenedStudy:
         named = list(dict.fromkeys(key for row in rows for key in row if key not in values))
         frame = pd.DataFrame(rows, columns=[*(named or _ALWAYS), *values])
         frame["release"] = frame["release"].astype(self._tidy["release"].dtype)
+        for name in frame.columns.intersection(tidy.NUMBERS):
+            frame[name] = frame[name].astype("Int64")
         keys = self._keys(frame)
         return self._filtered(frame, filters or {})[[*keys, *values]].reset_index(drop=True)
 
@@ -369,13 +371,7 @@ class OpenedStudy:
             for round_, sample in samples.iterrows():
                 for records, ns in zip(*walked(sample), strict=True):
                     rows.append(tidy.keys(case) | {"round": round_, "records": records, "ns": ns})
-        frame = pd.DataFrame(
-            rows, columns=None if rows else ["release", "variant", "round", "records", "ns"]
-        )
-        keys = self._keys(frame)
-        return self._filtered(frame, filters)[[*keys, "round", "records", "ns"]].reset_index(
-            drop=True
-        )
+        return self._keyed(rows, ["round", "records", "ns"], filters)
 
     # --- Claims --------------------------------------------------------------------
 

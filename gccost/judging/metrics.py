@@ -46,13 +46,14 @@ _KINDS: Mapping[Kind, Mapping[str, str]] = {
     },
     "rate": {"1/s": "op/s op/cpu-s"},
     "level": {
-        "ns": "op-p50-ns op-p99-ns op-p99.9-ns op-max-ns pause-max-ns mark-ns/special "
-        "sweep-ns/special",
+        "ns": "op-p50-ns op-p99-ns op-p99.9-ns op-max-ns pause-max-ns",
         "bytes": "peak-rss-bytes gc-cycle-bytes gctrace-goal-bytes gctrace-live-bytes "
-        "off-heap-bytes/span rss-bytes/special stride-bytes",
+        "rss-bytes/special stride-bytes",
         "operations": "gc-cycle-op",
     },
     "count": {
+        "ns": "mark-ns/special sweep-ns/special",
+        "bytes": "off-heap-bytes/span",
         "": "B/op allocs/op c-allocated c-freed c-unfreed-loop c-unfreed-drained c-misfreed "
         "c-held-mean c-held-peak c-held/survivor cpu-share cpus-busy died faults gc-cycles "
         "gc-cycles-to-free gc-cycles/s gc-share-classes gc-share-memstats gctrace-cycles "
@@ -84,6 +85,8 @@ _SERIES: Mapping[str, tuple[str, Kind]] = {
 _COLUMNS: Mapping[str, Metric] = {
     **{metric.column: metric for metric in METRICS.values()},
     **{quiet: Metric(quiet, "ns", "time") for quiet in QUIET},
+    # Of the line through a process's times of a call, by the length of the list.
+    **{name: Metric(name, "ns", "count") for name in ("slope_ns", "intercept_ns")},
 }
 
 

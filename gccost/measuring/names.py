@@ -74,6 +74,22 @@ NAMES: Mapping[str, str] = {
     "Serve": "a server's garbage",
     "ServeBallast": "with a ballast",
     "ServeTuner": "with a tuner",
+    "ClearFinalizer": "SetFinalizer(nil) alone",
+    "LoopFinalizer": "loop with a finalizer",
+    "LoopCleanup": "loop with a cleanup",
+    "ProgramPlain": "program without cleanups",
+    "ProgramCleanup": "program with cleanups",
+    "ProgramFinalizer": "program with finalizers",
+    "ProgramLists": "program, records counted",
+    "ScatteredFinalizer": "SetFinalizer on a random live handle",
+    "ScatteredCleanup": "AddCleanup on a random live handle",
+    "ScatteredStop": "Stop on a random live handle",
+    "CycleFinalizer": "live finalizers",
+    "CycleCleanup": "live cleanups",
+    "CycleWeak": "live weak pointers",
+    "TailPlain": "nothing registered",
+    "TailFinalizer": "finalizers registered",
+    "TailCleanup": "cleanups registered",
 }
 """What each benchmark compares, in words: the column `variant`."""
 
