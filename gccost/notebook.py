@@ -355,13 +355,7 @@ class OpenedStudy:
             for round_, sample in samples.iterrows():
                 for records, ns in zip(*walked(sample), strict=True):
                     rows.append(tidy.keys(case) | {"round": round_, "records": records, "ns": ns})
-        frame = pd.DataFrame(
-            rows, columns=None if rows else ["release", "variant", "round", "records", "ns"]
-        )
-        keys = self._keys(frame)
-        return self._filtered(frame, filters)[[*keys, "round", "records", "ns"]].reset_index(
-            drop=True
-        )
+        return self._keyed(rows, ["round", "records", "ns"], filters)
 
     # --- Claims --------------------------------------------------------------------
 

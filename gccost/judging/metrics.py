@@ -84,6 +84,8 @@ _SERIES: Mapping[str, tuple[str, Kind]] = {
 _COLUMNS: Mapping[str, Metric] = {
     **{metric.column: metric for metric in METRICS.values()},
     **{quiet: Metric(quiet, "ns", "time") for quiet in QUIET},
+    # Of the line through a process's times of a call, by the length of the list.
+    **{name: Metric(name, "ns", "count") for name in ("slope_ns", "intercept_ns")},
 }
 
 
