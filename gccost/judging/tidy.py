@@ -25,7 +25,9 @@ _RENAMED = {"gomemlimit": "memory_limit", "gc": "collector"}
 
 def release_type(releases: Iterable[str]) -> pd.CategoricalDtype:
     """The ordered category of releases by title: "Go 1.9.7" < "Go 1.27.4" < "JDK 11"."""
-    found = sorted(set(releases), key=lambda r: (toolchains.key(r), toolchains.number(r)))
+    found = sorted(
+        set(releases), key=lambda r: (toolchains.key(r), toolchains.number(r.removeprefix("jdk-")))
+    )
     return pd.CategoricalDtype([toolchains.title(release) for release in found], ordered=True)
 
 
