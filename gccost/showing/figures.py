@@ -99,8 +99,8 @@ class Chart:
         """The data as CSV, with rounded numbers."""
         written = self.data.copy()
         for column in written.select_dtypes("number"):
-            values = written[column].astype("Float64").to_numpy(dtype=float, na_value=math.nan)
-            written[column] = [rounding.written(float(x)) for x in values]
+            known = written[column].astype(float)  # a key that a case lacks is NA
+            written[column] = known.map(rounding.written)
         return str(written.to_csv(index=False, lineterminator="\n"))
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
