@@ -346,19 +346,20 @@ class OpenedStudy:
     def traces(self) -> pd.DataFrame:
         """A row per GC cycle of the recorded gctraces: its case's keys, and the line's values.
 
-        Columns: number, at (s), percent, cpu_ms, start_mb, live_mb, goal_mb, forced.
+        Columns: number, at (s), percent, cpu_ms, start_mb, live_mb, goal_mb, forced. A trace
+        that cannot be read is named and left out.
         """
         rows = []
         for case in self.recording.study.cases:
             path = self.recording.run.gctrace(case.name)
             if case.traced and path.exists():
-                for cycle in gctrace.read(path).cycles:
-                    values = {n: getattr(cycle, n) for n in _CYCLE}
-                    rows.append(tidy.keys(case) | {"round": 1} | values)
-        frame = pd.DataFrame(
-            rows, columns=None if rows else ["release", "variant", "round", *_CYCLE]
-        )
-        return frame[[*self._keys(frame), *_CYCLE]]
+                try:
+                    cycles = gctrace.read(path).cycles
+                except GccostError as error:
+                    print(f"gctraces/{path.name} is left out: it cannot be read ({error.hint})")
+                    continue
+                rows += [tidy.keys(case) | {"round": 1} | _values(cycle) for cycle in cycles]
+        return self._keyed(rows, ["round", *_CYCLE]).drop(columns="round")
 
     def calls(self, **filters: Any) -> pd.DataFrame:
         """The time of a call by the number of records in its span's list, a row per process.
@@ -456,6 +457,10 @@ def _varies(column: pd.Series) -> bool:
 
 
 _CYCLE = ("number", "at", "percent", "cpu_ms", "start_mb", "live_mb", "goal_mb", "forced")
+
+
+def _values(cycle: gctrace.Cycle) -> dict[str, Any]:
+    return {name: getattr(cycle, name) for name in _CYCLE}
 
 
 def _run(command: str, language: languages.Language, release: str) -> str:
@@ -591,8 +596,11 @@ def published(name: str) -> pd.DataFrame:
     """A document's table by name, such as "lemire-timings", with the keys of `samples`.
 
     A benchmark is a `variant` in words, GOGC is `gc`, the figure per operation is `value`.
-    data/published/README.md lists the tables.
+    data/published/README.md lists the tables; a gctrace has the columns of `traces`.
     """
+    if name.endswith("-gctrace"):
+        text = (paths.PUBLISHED / f"{name}.txt").read_text(encoding="utf-8")
+        return pd.DataFrame(map(_values, gctrace.parse(text).cycles))
     frame = transcribed.table(name)
     if "variant" in frame:
         frame["variant"] = frame["variant"].map(lambda each: NAMES.get(each, each))
