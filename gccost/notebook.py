@@ -9,7 +9,7 @@ import io
 import re
 import shlex
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -28,6 +28,7 @@ from gccost.judging.models import walked
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, gctrace, languages, toolchains
 from gccost.measuring.names import NAMES
+from gccost.measuring.profiles import Profile
 from gccost.settings import Mode, Settings
 from gccost.showing import drawing, tables
 from gccost.showing import results as results_of
@@ -39,6 +40,7 @@ from gccost.studies import STUDIES, declared
 SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
 Rows = Literal["cases", "controls", "profiles"]
 _ALWAYS = ("release", "variant")  # the keys that every frame has
+_MEASURED = ("quiet_ns", "mean_ns")
 _BOOKKEEPING = ("unix_s", "build_s", "elapsed_s", "c_misfreed")
 _PRINTED = ("ns/op", "B/op", "allocs/op", "op/s")  # of a plain command's results
 _NEVER = ("experiment", "benchmark", "control", "profile", "procs", "round")
@@ -102,33 +104,55 @@ class OpenedStudy:
     def _tidy(self) -> pd.DataFrame:
         return tidy.tidy(self.recording)
 
-    def _all(self, of: Rows) -> pd.DataFrame:
-        """The processes of ordinary cases, of A/A controls, or of profiled runs."""
-        frame = self._tidy
+    @cached_property
+    def _cases(self) -> pd.DataFrame:
+        """The keys of every case of the study, measured or not, by its number."""
+        return tidy.cases(self.recording)
+
+    def _kind(self, of: Rows) -> pd.DataFrame:
+        """The keys of ordinary cases, of A/A controls, or of profiled runs."""
+        cases = self._cases
         control, profile = (
-            frame[key].notna() if key in frame else pd.Series(False, index=frame.index)
+            cases[key].notna() if key in cases else pd.Series(False, index=cases.index)
             for key in ("control", "profile")
         )
         chosen = {"cases": ~control & ~profile, "controls": control, "profiles": profile}
         if of not in chosen:
             raise GccostError(f"there are no samples of {of!r}", hint=nearest(of, chosen))
-        return frame[chosen[of]].drop(columns=["control", "profile"], errors="ignore")
+        return cases[chosen[of]].drop(columns=["control", "profile"], errors="ignore")
 
-    @cached_property
-    def _cases(self) -> pd.DataFrame:
-        """The keys of every case of the study, measured or not."""
-        return pd.DataFrame([tidy.keys(case) for case in self.recording.study.cases])
-
-    def _keys(self, frame: pd.DataFrame) -> list[str]:
-        """A frame's columns that identify a case, of which some differ within the study."""
-        cases = self._cases
-        for kind in ("control", "profile"):
-            if kind in cases and not (kind in frame and frame[kind].notna().any()):
-                cases = cases[cases[kind].isna()]
-        named = [str(column) for column in cases if column in frame and column not in _NEVER]
+    def _keys(self, cases: pd.DataFrame) -> list[str]:
+        """The columns of some cases' keys that a frame shows: those that differ."""
+        named = [str(column) for column in cases if column not in _NEVER]
         if "gogc" in named and not _varies(cases["gogc"].dropna()):
             named.remove("gogc")  # `gc` says whether it is on
         return [name for name in named if name in _ALWAYS or _varies(cases[name])]
+
+    @cached_property
+    def _accepted(self) -> dict[int, pd.DataFrame]:
+        """The processes that count, by the number of their case."""
+        counted = self._tidy[self._tidy["rejected"] == ""]
+        return {int(number): rows for number, rows in counted.groupby(level=0)}  # type: ignore[call-overload]
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, str], pd.Series]:
+        return {}
+
+    def _cost(self, case: int, metric: str) -> pd.Series:
+        """What `gccost.cost` says of a case, computed once."""
+        if (case, metric) not in self._known:
+            samples = self._accepted.get(case, self._tidy.iloc[:0])
+            self._known[case, metric] = estimating.cost(samples, metric)
+        return self._known[case, metric]
+
+    def _costs(self, metric: str, of: Rows, filters: Mapping[str, Any]) -> pd.DataFrame:
+        """All keys, and the cost, of each measured case that the filters leave."""
+        metrics.by_column(metric)
+        cases = self._filtered(self._kind(of), filters)
+        rows = [self._cost(int(number), metric) for number in cases.index]
+        found = pd.DataFrame(rows, index=cases.index, columns=estimating.VALUES)
+        found = pd.concat([cases, found.astype({"rounds": int, "n": int})], axis="columns")
+        return found[found["n"] > 0].reset_index(drop=True)
 
     def _filtered(self, frame: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
         """The rows that have the filters' values; each is a value or a list of values."""
@@ -151,16 +175,24 @@ class OpenedStudy:
         self,
         rows: list[dict[str, Any]],
         values: list[str],
+        of: Rows,
         filters: Mapping[str, Any] | None = None,
     ) -> pd.DataFrame:
-        """A frame of rows that have a case's keys and these values; "round" is the first."""
-        named = list(dict.fromkeys(key for row in rows for key in row if key not in values))
-        frame = pd.DataFrame(rows, columns=[*(named or _ALWAYS), *values])
-        frame["release"] = frame["release"].astype(self._tidy["release"].dtype)
-        for name in frame.columns.intersection(tidy.NUMBERS):
-            frame[name] = frame[name].astype("Int64")
-        keys = self._keys(frame)
-        return self._filtered(frame, filters or {})[[*keys, *values]].reset_index(drop=True)
+        """A frame of rows with these values, and the keys of the case that each one numbers."""
+        cases = self._filtered(self._kind(of), filters or {})
+        frame = pd.DataFrame(rows, columns=["case", *values])
+        frame = frame[frame["case"].isin(cases.index)]
+        keys = cases.loc[frame["case"], self._keys(self._kind(of))]
+        if len(frame):
+            keys = keys.dropna(axis="columns", how="all")
+        parts = [keys.reset_index(drop=True), frame[values].reset_index(drop=True)]
+        return pd.concat(parts, axis="columns")
+
+    def _profiles(self) -> Iterator[tuple[int, int, Profile]]:
+        """Each CPU profile, with the number of its case, and its round."""
+        for number, case in tidy.numbered(self.recording).items():
+            for round_, profile in self.recording.profiles(case.variant, case.release).items():
+                yield number, round_, profile
 
     def samples(self, *, of: Rows = "cases", all: bool = False, **filters: Any) -> pd.DataFrame:
         """A row per process that counts: its case's keys, the round, and its metrics.
@@ -175,17 +207,17 @@ class OpenedStudy:
         A/A controls or "profiles" for profiled runs, which are never mixed with the others.
         Raises GccostError for an unknown filter or value.
         """
-        frame = self._filtered(self._all(of), filters)
+        cases = self._kind(of)
+        chosen = self._filtered(cases, filters).index
+        frame = self._tidy[self._tidy.index.isin(chosen)]
         if not all:
             frame = frame[frame["rejected"] == ""].drop(columns="rejected")
-        at = list(frame.columns).index("round")
-        empty = [c for c in frame.columns if len(frame) and frame[c].isna().all()]
-        first = [*frame.columns[: at + 1], "operations", "quiet_ns", "mean_ns"]
-        frame = frame[[*first, *frame.columns.difference([*first, *_BOOKKEEPING], sort=False)]]
-        same = [c for c in frame.columns[:at] if c not in self._keys(self._all(of))]
-        kept = {*_ALWAYS, "round", "operations", "quiet_ns", "mean_ns"}
-        dropped = {*empty, *same} - kept
-        return frame.drop(columns=list(dropped), errors="ignore").reset_index(drop=True)
+        keys = [*self._keys(cases), "round"]
+        first = [*keys, *(() if not all else ("rejected",)), "procs", "operations", *_MEASURED]
+        others = frame.columns.difference([*self._cases, *first, *_BOOKKEEPING], sort=False)
+        empty = [c for c in (*keys, *others) if len(frame) and frame[c].isna().all()]
+        frame = frame.reindex(columns=[*first, *others]).drop(columns=empty)
+        return frame.reset_index(drop=True)
 
     def costs(
         self, metric: str = "quiet_ns", *, of: Rows = "cases", **filters: Any
@@ -195,16 +227,12 @@ class OpenedStudy:
         The same as samples(…).groupby(keys).apply(gccost.cost). With one round, low and high
         are NA. Raises GccostError for an unknown metric, filter or value.
         """
-        metrics.by_column(metric)
-        frame = self._all(of)
-        counted = self._filtered(frame, filters)
-        counted = counted[counted["rejected"] == ""]
-        keys = self._keys(frame)
-        named = counted.columns[: counted.columns.get_loc("round")]
-        found = estimating.costs(counted, [str(name) for name in named], metric)
+        keys = self._keys(self._kind(of))
+        found = self._costs(metric, of, filters)
         unused = [key for key in keys if len(found) and found[key].isna().all()]
-        known = [key for key in keys if key not in unused]
-        return found[[*known, *estimating.VALUES]]
+        return found.drop(columns=unused)[
+            [*(key for key in keys if key not in unused), *estimating.VALUES]
+        ]
 
     def compare(
         self,
@@ -232,7 +260,9 @@ class OpenedStudy:
             dict(side) if isinstance(side, Mapping) else {"variant": side} for side in (over, under)
         ]
         chosen = {*sides[0], *sides[1], "variant"}
-        frames = [self._all_keys(metric, of, {**filters, **side}) for side in sides]
+        frames = [
+            self._costs(metric, of, {**filters, **side}).drop(columns="benchmark") for side in sides
+        ]
         keys = ["release"]
         for name in frames[0].columns.drop([*estimating.VALUES, "release"]):
             values = [frame[name].drop_duplicates() for frame in frames]
@@ -253,20 +283,11 @@ class OpenedStudy:
         found = estimating.compare(frames[0], frames[1], keys)
         if keys == ["release"]:
             shown = {*found.index, self.then, self.today}
-            kind = tidy.release_type(case.release for case in self.recording.study.cases)
-            titles = [title for title in kind.categories if title in shown]
+            kind = self._cases["release"].dtype
+            titles = [title for title in self._cases["release"].cat.categories if title in shown]
             index = pd.CategoricalIndex(titles, dtype=kind, name="release")
             found = found.reindex(index)
         return found
-
-    def _all_keys(self, metric: str, of: Rows, filters: Mapping[str, Any]) -> pd.DataFrame:
-        """Costs with the keys that may distinguish two cases of a name."""
-        metrics.by_column(metric)
-        frame = self._filtered(self._all(of), filters)
-        frame = frame[frame["rejected"] == ""]
-        named = [str(c) for c in frame.columns[: frame.columns.get_loc("round")]]
-        found = estimating.costs(frame, named, metric)
-        return found.drop(columns=["benchmark"])
 
     @cached_property
     def controls(self) -> pd.DataFrame:
@@ -290,17 +311,12 @@ class OpenedStudy:
         `stack` is a tuple of function names, the outermost first.
         """
         rows = [
-            tidy.keys(case)
-            | {"round": round_, "stack": stack, "ms": ns / 1e6}
+            {"case": number, "round": round_, "stack": stack, "ms": ns / 1e6}
             | {"percent": 100 * ns / profile.total}
-            for case in self.recording.study.cases
-            for round_, profile in self.recording.profiles(case.variant, case.release).items()
+            for number, round_, profile in self._profiles()
             for stack, ns in profile.stacks
         ]
-        frame = pd.DataFrame(rows, columns=None if rows else ["release", "variant", "round"])
-        return frame[
-            [*self._keys(frame), *(c for c in ("round", "stack", "ms", "percent") if c in frame)]
-        ]
+        return self._keyed(rows, ["round", "stack", "ms", "percent"], "profiles")
 
     def shares(
         self,
@@ -320,19 +336,14 @@ class OpenedStudy:
         `by_profile` a row per profile instead: the keys, part, round, percent.
         """
         within, of = tuple(within), tuple(of)
-        profiles = [
-            (tidy.keys(case), round_, profile)
-            for case in self.recording.study.cases
-            for round_, profile in self.recording.profiles(case.variant, case.release).items()
-        ]
         rows = [
-            keys
-            | {"round": round_, "part": part}
+            {"case": number, "round": round_, "part": part}
             | {"percent": 100 * profile.share(tuple(functions), within, of)}
-            for keys, round_, profile in profiles
+            for number, round_, profile in self._profiles()
             for part, functions in parts.items()
         ]
-        frame = self._keyed(rows, ["round", "part", "percent"], filters).dropna(subset="percent")
+        values = ["round", "part", "percent"]
+        frame = self._keyed(rows, values, "profiles", filters).dropna(subset="percent")
         if by_profile:
             return frame.reset_index(drop=True)
         keys = [str(c) for c in frame.columns[: frame.columns.get_loc("round")]]
@@ -350,7 +361,7 @@ class OpenedStudy:
         that cannot be read is named and left out.
         """
         rows = []
-        for case in self.recording.study.cases:
+        for number, case in tidy.numbered(self.recording).items():
             path = self.recording.run.gctrace(case.name)
             if case.traced and path.exists():
                 try:
@@ -358,8 +369,8 @@ class OpenedStudy:
                 except GccostError as error:
                     print(f"gctraces/{path.name} is left out: it cannot be read ({error.hint})")
                     continue
-                rows += [tidy.keys(case) | {"round": 1} | _values(cycle) for cycle in cycles]
-        return self._keyed(rows, ["round", *_CYCLE]).drop(columns="round")
+                rows += [{"case": number} | _values(cycle) for cycle in cycles]
+        return self._keyed(rows, list(_CYCLE), "cases")
 
     def calls(self, **filters: Any) -> pd.DataFrame:
         """The time of a call by the number of records in its span's list, a row per process.
@@ -367,12 +378,13 @@ class OpenedStudy:
         Columns: the case's keys, round, records, ns.
         """
         rows = []
-        for case in self.recording.study.cases:
+        wanted = self._filtered(self._kind("cases"), filters).index
+        for number, case in tidy.numbered(self.recording).items():
             samples = self.recording.accepted(case.variant, case.release)
-            for round_, sample in samples.iterrows():
+            for round_, sample in samples.iterrows() if number in wanted else ():
                 for records, ns in zip(*walked(sample), strict=True):
-                    rows.append(tidy.keys(case) | {"round": round_, "records": records, "ns": ns})
-        return self._keyed(rows, ["round", "records", "ns"], filters)
+                    rows.append({"case": number, "round": round_, "records": records, "ns": ns})
+        return self._keyed(rows, ["round", "records", "ns"], "cases", filters)
 
     # --- Claims --------------------------------------------------------------------
 
@@ -588,7 +600,8 @@ def read(source: str | Path | io.StringIO) -> pd.DataFrame:
         }
         for sample in found
     ]
-    empty = ["variant", "benchmark", "procs", "operations", "mean_ns", "B_per_op", "allocs_per_op"]
+    every = dict.fromkeys(each.column for each in metrics.METRICS.values())
+    empty = ["variant", "benchmark", "procs", "operations", *every]
     return pd.DataFrame(rows, columns=None if rows else empty)
 
 

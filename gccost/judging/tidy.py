@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -54,53 +54,60 @@ def keys(case: Case) -> dict[str, Any]:
     return named
 
 
-def tidy(recording: Recording) -> pd.DataFrame:
-    """A row per process: the case's keys, the round, the metrics, and whether it was rejected.
-
-    `quiet_ns` is the time per operation that enters a cost: the 5 % quantile of the slices of a
-    loop that is timed in slices, and otherwise the mean, corrected by the manual frees that the
-    process timed between parts of its loop. `settled_ns` is the same of the settled time.
-    """
-    parts = list(_parts(recording))
-    named = pd.DataFrame([key for key, _ in parts])
-    known = ["release", "experiment", "variant", "benchmark", *named.columns]
-    columns = list(dict.fromkeys(known))
-    frames = [samples.assign(**key) for key, samples in parts if len(samples)]
-    found = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
-    found = found.reindex(columns=[*columns, *found.columns.difference(columns, sort=False)])
+def cases(recording: Recording) -> pd.DataFrame:
+    """A row per case of the study, measured or not: its keys, typed. Its index numbers them."""
+    found = pd.DataFrame([keys(case) for case in numbered(recording).values()])
     for column in NUMBERS:
         if column in found:
             found[column] = found[column].astype("Int64")
     releases = [case.release for case in recording.study.cases]
-    found["release"] = found["release"].astype(release_type(releases))
-    if not len(found):  # every column that a reader may ask for
+    return found.astype({"release": release_type(releases)})
+
+
+def numbered(recording: Recording) -> dict[int, Case]:
+    """The cases of the study by number; the index of every frame of cases has these numbers."""
+    return dict(enumerate({case.name: case for case in recording.study.cases}.values()))
+
+
+def tidy(recording: Recording) -> pd.DataFrame:
+    """A row per process: the case's keys, the round, the metrics, and whether it was rejected.
+
+    Its index is the number of its case. `quiet_ns` is the time per operation that enters a
+    cost: the 5 % quantile of the slices of a loop that is timed in slices, and otherwise the
+    mean, corrected by the manual frees that the process timed between parts of its loop.
+    `settled_ns` is the same of the settled time.
+    """
+    named = cases(recording)
+    parts = {i: _samples(recording, case) for i, case in numbered(recording).items()}
+    frames = {number: samples for number, samples in parts.items() if len(samples)}
+    if not frames:  # every column that a reader may ask for
         every = [*_FIRST, *metrics.QUIET, *(each.column for each in metrics.METRICS.values())]
-        found = found.reindex(columns=[*columns, *every])
-    return found
+        return named.iloc[:0].reindex(columns=[*named, *every])
+    found = pd.concat(frames).droplevel(1)
+    return pd.concat([named.loc[found.index], found], axis="columns")
 
 
-def _parts(recording: Recording) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """The keys and the samples of each case."""
-    for case in {case.name: case for case in recording.study.cases}.values():
-        samples = recording.samples(case.variant, case.release)
-        accepted = recording.accepted(case.variant, case.release)
-        metrics_of = [c for c in samples if not str(c).endswith("-records-ns")]
-        numbers = samples[metrics_of].select_dtypes("number")
-        frame = numbers.drop(columns=["line", "procs", "n"], errors="ignore")
-        counts = samples["line"].isin(accepted["line"]).to_numpy()
-        named = pd.DataFrame(
-            {
-                "round": samples.index.astype(int),
-                "procs": samples.get("procs", math.nan),
-                "operations": samples.get("n", math.nan),
-                "rejected": np.where(counts, "", "its threads waited for a CPU"),
-                **{
-                    column: recording.undisturbed(case.variant, case.release, metric)
-                    for column, metric in metrics.QUIET.items()
-                    if metric in samples
-                },
+def _samples(recording: Recording, case: Case) -> pd.DataFrame:
+    """The samples of a case, with the columns of a frame."""
+    samples = recording.samples(case.variant, case.release)
+    accepted = recording.accepted(case.variant, case.release)
+    metrics_of = [c for c in samples if not str(c).endswith("-records-ns")]
+    numbers = samples[metrics_of].select_dtypes("number")
+    frame = numbers.drop(columns=["line", "procs", "n"], errors="ignore")
+    counts = samples["line"].isin(accepted["line"]).to_numpy()
+    named = pd.DataFrame(
+        {
+            "round": samples.index.astype(int),
+            "procs": samples.get("procs", math.nan),
+            "operations": samples.get("n", math.nan),
+            "rejected": np.where(counts, "", "its threads waited for a CPU"),
+            **{
+                column: recording.undisturbed(case.variant, case.release, metric)
+                for column, metric in metrics.QUIET.items()
+                if metric in samples
             },
-            index=samples.index,
-        )
-        frame = pd.concat([named, frame.rename(columns=metrics.column)], axis="columns")
-        yield keys(case), frame.reset_index(drop=True)
+        },
+        index=samples.index,
+    )
+    frame = pd.concat([named, frame.rename(columns=metrics.column)], axis="columns")
+    return frame.reset_index(drop=True)
