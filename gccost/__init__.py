@@ -20,6 +20,7 @@ What a notebook calls:
 | `read(file)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |
 | `figure(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
 | `palette(names)`, `markers(names)` | the inks and markers of variants |
+| `results()` | every study and the ledger of all claims |
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
 
 Every frame of figures has the columns value, low and high (a 95 % confidence interval), rounds
@@ -35,7 +36,17 @@ from gccost.errors import GccostError, MissingTool
 
 if TYPE_CHECKING:
     from gccost.judging.costs import cost, derive
-    from gccost.notebook import measure, ns, number, percent, published, read, source, times
+    from gccost.notebook import (
+        measure,
+        ns,
+        number,
+        percent,
+        published,
+        read,
+        results,
+        source,
+        times,
+    )
     from gccost.notebook import open_study as open
     from gccost.showing.drawing import figure, intervals, markers, palette
 
@@ -55,6 +66,7 @@ __all__ = [
     "percent",
     "published",
     "read",
+    "results",
     "source",
     "times",
 ]

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import io
+import re
 import shlex
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,11 +29,12 @@ from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, gctrace, languages, toolchains
 from gccost.measuring.names import NAMES
 from gccost.settings import Mode, Settings
-from gccost.showing import drawing, results, tables
+from gccost.showing import drawing, tables
+from gccost.showing import results as results_of
 from gccost.showing.notice import notice
 from gccost.showing.tables import Markup, Prose
 from gccost.stats import Estimate, share
-from gccost.studies import declared
+from gccost.studies import STUDIES, declared
 
 SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
 Rows = Literal["cases", "controls", "profiles"]
@@ -76,6 +79,20 @@ class OpenedStudy:
         """The CPUs that the measured programs could use."""
         return self.recording.cpus
 
+    @property
+    def machine(self) -> str:
+        """The machine of the run in words, which are safe in Markdown."""
+        known = self.recording.manifest["machine"]
+        kind = known.get("virtualisation")
+        told = [
+            str(known.get("cpu", "")),
+            f"{self.cpus} CPUs",
+            f"a virtual machine ({kind}), shared with others" if kind else "",
+            str(known.get("release", "")),
+        ]
+        text = ", ".join(filter(None, told))
+        return re.sub(r"[^\w .,()/+-]", "", text)[:200]
+
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         return notice([self.recording], self.mode, self.notices)._repr_mimebundle_()
 
@@ -97,17 +114,21 @@ class OpenedStudy:
             raise GccostError(f"there are no samples of {of!r}", hint=nearest(of, chosen))
         return frame[chosen[of]].drop(columns=["control", "profile"], errors="ignore")
 
+    @cached_property
+    def _cases(self) -> pd.DataFrame:
+        """The keys of every case of the study, measured or not."""
+        return pd.DataFrame([tidy.keys(case) for case in self.recording.study.cases])
+
     def _keys(self, frame: pd.DataFrame) -> list[str]:
-        """The columns that identify a case, of which some differ within the study."""
-        at = frame.columns.get_loc("round") if "round" in frame else 0
-        named = [str(column) for column in frame.columns[:at]]
-        if "gogc" in frame and not _varies(frame["gogc"].dropna()):
+        """A frame's columns that identify a case, of which some differ within the study."""
+        cases = self._cases
+        for kind in ("control", "profile"):
+            if kind in cases and not (kind in frame and frame[kind].notna().any()):
+                cases = cases[cases[kind].isna()]
+        named = [str(column) for column in cases if column in frame and column not in _NEVER]
+        if "gogc" in named and not _varies(cases["gogc"].dropna()):
             named.remove("gogc")  # `gc` says whether it is on
-        return [
-            name
-            for name in named
-            if name in _ALWAYS or (name not in _NEVER and _varies(frame[name]))
-        ]
+        return [name for name in named if name in _ALWAYS or _varies(cases[name])]
 
     def _filtered(self, frame: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
         """The rows that have the filters' values; each is a value or a list of values."""
@@ -117,23 +138,14 @@ class OpenedStudy:
                 known = nearest(name, frame.columns[:at])
                 raise GccostError(f"there is no filter {name!r}", f"study {self.name}", known)
             values = list(wanted) if isinstance(wanted, (list, tuple, set)) else [wanted]
-            column = self._tidy[name]
-            known_values = [*column.dropna().unique(), *self._declared(name)]
+            known_values = list(self._cases[name].dropna().unique())
             for value in values:
                 if not pd.isna(value) and value not in known_values:
-                    raise GccostError(
-                        f"there is no {name} {value!r}",
-                        f"study {self.name}",
-                        nearest(value, dict.fromkeys(known_values)),
-                    )
+                    hint = nearest(value, known_values)
+                    raise GccostError(f"there is no {name} {value!r}", f"study {self.name}", hint)
             missing = any(pd.isna(value) for value in values)
             frame = frame[frame[name].isin(values) | (frame[name].isna() & missing)]
         return frame
-
-    def _declared(self, name: str) -> list[Any]:
-        """The values of a key in the study's cases, measured or not."""
-        found = (tidy.keys(case).get(name) for case in self.recording.study.cases)
-        return [value for value in dict.fromkeys(found) if value is not None]
 
     def _keyed(
         self,
@@ -166,8 +178,8 @@ class OpenedStudy:
         frame = self._filtered(self._all(of), filters)
         if not all:
             frame = frame[frame["rejected"] == ""].drop(columns="rejected")
-        at = frame.columns.get_loc("round")
-        empty = [c for c in frame.columns if frame[c].isna().all()]
+        at = list(frame.columns).index("round")
+        empty = [c for c in frame.columns if len(frame) and frame[c].isna().all()]
         first = [*frame.columns[: at + 1], "operations", "quiet_ns", "mean_ns"]
         frame = frame[[*first, *frame.columns.difference([*first, *_BOOKKEEPING], sort=False)]]
         same = [c for c in frame.columns[:at] if c not in self._keys(self._all(of))]
@@ -190,7 +202,9 @@ class OpenedStudy:
         keys = self._keys(frame)
         named = counted.columns[: counted.columns.get_loc("round")]
         found = estimating.costs(counted, [str(name) for name in named], metric)
-        return found[[*keys, *estimating.VALUES]]
+        unused = [key for key in keys if len(found) and found[key].isna().all()]
+        known = [key for key in keys if key not in unused]
+        return found[[*known, *estimating.VALUES]]
 
     def compare(
         self,
@@ -213,7 +227,7 @@ class OpenedStudy:
         if isinstance(over, list):
             parts = {name: self.compare(name, under, metric, of=of, **filters) for name in over}
             found = pd.concat(parts, names=["variant"])
-            return found.reorder_levels([*found.index.names[1:], "variant"])
+            return found.reorder_levels([*map(str, found.index.names[1:]), "variant"])
         sides = [
             dict(side) if isinstance(side, Mapping) else {"variant": side} for side in (over, under)
         ]
@@ -238,10 +252,10 @@ class OpenedStudy:
                 )
         found = estimating.compare(frames[0], frames[1], keys)
         if keys == ["release"]:
-            titles = [
-                t for t in found.index.categories if t in {*found.index, self.then, self.today}
-            ]
-            index = pd.CategoricalIndex(titles, dtype=found.index.dtype, name="release")
+            shown = {*found.index, self.then, self.today}
+            kind = tidy.release_type(case.release for case in self.recording.study.cases)
+            titles = [title for title in kind.categories if title in shown]
+            index = pd.CategoricalIndex(titles, dtype=kind, name="release")
             found = found.reindex(index)
         return found
 
@@ -399,8 +413,8 @@ class OpenedStudy:
                     f"{row.claim.id}: {row.words}",
                     row.toolchain,
                     row.held_to,
-                    results.cell(row),
-                    results.region(row),
+                    results_of.cell(row),
+                    results_of.region(row),
                     tables.Cell(str(row.verdict), row.why),
                 ]
                 for row in chosen
@@ -475,6 +489,56 @@ def open_study(name: str) -> OpenedStudy:
     return OpenedStudy(found.recording, found.mode, found.notices)
 
 
+@dataclass(frozen=True)
+class Results:
+    """Every study that has a run, and the ledger of all claims. Displays what was run."""
+
+    studies: Mapping[str, OpenedStudy]
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        recordings = {name: each.recording for name, each in self.studies.items()}
+        return ledger.rows(recordings, STUDIES.values())
+
+    @cached_property
+    def verdicts(self) -> pd.DataFrame:
+        """The verdicts of all claims, in the columns of a study's `verdicts`."""
+        return ledger.frame(self._rows)
+
+    def study(self, name: str) -> OpenedStudy:
+        """One of the studies, opened."""
+        return self.studies.get(name) or open_study(name)
+
+    def first_screen(self) -> Markup:
+        """The verdicts counted, and each document's headline claim, then and today."""
+        return results_of.first_screen(self._rows)
+
+    def ledger(self) -> Markup:
+        """The ledger as a table that opens into rules, reasons and evidence."""
+        return results_of.ledger(self._rows)
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
+        of_run: dict[Path, list[OpenedStudy]] = {}
+        for each in self.studies.values():
+            of_run.setdefault(each.recording.run.folder, []).append(each)
+        notices = [
+            notice([s.recording for s in shown], shown[0].mode, chain(*(s.notices for s in shown)))
+            for shown in of_run.values()
+        ]
+        return tables.stacked(notices)._repr_mimebundle_()
+
+
+def results() -> Results:
+    """Open every study that has a run, without measuring; for the notebook of all results."""
+    from gccost import study
+
+    drawing.theme()
+    found = study.open_results().studies
+    return Results(
+        {each.study.name: OpenedStudy(each.recording, each.mode, each.notices) for each in found}
+    )
+
+
 def measure(name: str, budget: str = "quick") -> OpenedStudy:
     """Measure what your run of a study lacks, with a progress bar, and open it."""
     from gccost import study
@@ -519,7 +583,8 @@ def read(source: str | Path | io.StringIO) -> pd.DataFrame:
         }
         for sample in found
     ]
-    return pd.DataFrame(rows, columns=None if rows else ["variant", "operations", "mean_ns"])
+    empty = ["variant", "benchmark", "procs", "operations", "mean_ns", "B_per_op", "allocs_per_op"]
+    return pd.DataFrame(rows, columns=None if rows else empty)
 
 
 def published(name: str) -> pd.DataFrame:
@@ -562,9 +627,8 @@ def _text(row: Any, unit: str, columns: tuple[str, str, str]) -> str:
     return rounding.interval(e, unit)
 
 
-_RATIO, _MORE = (
-    tuple(f"{name}{end}" for end in ("", "_low", "_high")) for name in ("ratio", "more")
-)
+_RATIO = ("ratio", "ratio_low", "ratio_high")
+_MORE = ("more", "more_low", "more_high")
 
 
 def times(row: Any) -> str:

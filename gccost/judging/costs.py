@@ -52,7 +52,8 @@ def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
 
 def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
     """An estimate as a row of a frame, times `scale`; an interval that is not finite is NaN."""
-    low, high = (x if math.isfinite(x) else math.nan for x in (estimate.low, estimate.high))
+    ends = (estimate.low, estimate.high)
+    low, high = ends if all(map(math.isfinite, ends)) else (math.nan, math.nan)
     values = [estimate.value * scale, low * scale, high * scale]
     return dict(zip(VALUES, [*values, estimate.rounds, estimate.samples], strict=True))
 
@@ -66,8 +67,8 @@ def costs(samples: pd.DataFrame, keys: Sequence[str], metric: str = "quiet_ns") 
     by_column(metric)
     groups = samples.groupby(list(keys), observed=True, dropna=False, sort=False)
     rows = [
-        [*(key if isinstance(key, tuple) else (key,)), *cost(group, metric)]
-        for key, group in groups
+        [*key, *cost(group, metric)]
+        for key, group in groups  # keys are tuples, because they are grouped by a list
     ]
     found = pd.DataFrame(rows, columns=[*keys, *VALUES])
     found = found.astype({key: samples[key].dtype for key in keys})

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from gccost.judging import metrics
@@ -20,6 +21,7 @@ NUMBERS = (
 )
 """The keys whose values are numbers; all others are text."""
 
+_FIRST = ("round", "procs", "operations", "rejected")
 _RENAMED = {"gomemlimit": "memory_limit", "gc": "collector"}
 
 
@@ -69,9 +71,9 @@ def tidy(recording: Recording) -> pd.DataFrame:
             found[column] = found[column].astype("Int64")
     releases = [case.release for case in recording.study.cases]
     found["release"] = found["release"].astype(release_type(releases))
-    for column in ("quiet_ns", "mean_ns", "operations", "round"):
-        if column not in found:
-            found[column] = pd.Series(dtype=float)
+    if not len(found):  # every column that a reader may ask for
+        every = [*_FIRST, *metrics.QUIET, *(each.column for each in metrics.METRICS.values())]
+        found = found.reindex(columns=[*columns, *every])
     return found
 
 
@@ -80,18 +82,23 @@ def _parts(recording: Recording) -> Iterator[tuple[dict[str, Any], pd.DataFrame]
     for case in {case.name: case for case in recording.study.cases}.values():
         samples = recording.samples(case.variant, case.release)
         accepted = recording.accepted(case.variant, case.release)
-        metrics_of = [c for c in samples if "records-ns" not in str(c) or c[:3] != "at-"]
+        metrics_of = [c for c in samples if not str(c).endswith("-records-ns")]
         numbers = samples[metrics_of].select_dtypes("number")
         frame = numbers.drop(columns=["line", "procs", "n"], errors="ignore")
-        frame = frame.rename(columns=metrics.column)
-        frame.insert(0, "operations", samples.get("n", math.nan))
-        frame.insert(0, "procs", samples.get("procs", math.nan))
-        frame.insert(0, "round", samples.index.astype(int))
-        rejected = ~samples["line"].isin(accepted["line"]) if len(samples) else []
-        frame["rejected"] = pd.Series(rejected, index=frame.index).map(
-            {True: "its threads waited for a CPU", False: ""}
+        counts = samples["line"].isin(accepted["line"]).to_numpy()
+        named = pd.DataFrame(
+            {
+                "round": samples.index.astype(int),
+                "procs": samples.get("procs", math.nan),
+                "operations": samples.get("n", math.nan),
+                "rejected": np.where(counts, "", "its threads waited for a CPU"),
+                **{
+                    column: recording.undisturbed(case.variant, case.release, metric)
+                    for column, metric in metrics.QUIET.items()
+                    if metric in samples
+                },
+            },
+            index=samples.index,
         )
-        for column, metric in metrics.QUIET.items():
-            if metric in samples:
-                frame[column] = recording.undisturbed(case.variant, case.release, metric)
+        frame = pd.concat([named, frame.rename(columns=metrics.column)], axis="columns")
         yield keys(case), frame.reset_index(drop=True)

@@ -10,10 +10,12 @@ A chart is drawn by seaborn or matplotlib in its notebook's own cell:
 from __future__ import annotations
 
 import math
+import os
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -22,9 +24,11 @@ import pandas as pd
 import seaborn as sns
 from IPython.display import display
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gccost import rounding
 from gccost.errors import GccostError, nearest
+from gccost.files import write_whole
 from gccost.showing import figures
 from gccost.showing.figures import BLUE, GREEN, INK, MARKERS, MUTED, ORANGE, PURPLE
 from gccost.showing.tables import Prose
@@ -112,11 +116,14 @@ def intervals(
                 where = "costs" if frame is costs else "published"
                 hint = nearest(column, frame.columns)
                 raise GccostError(f"{where} have no column {column!r}", "gccost.intervals", hint)
+    last = [grid] if isinstance(grid, Axes) else list(grid.axes[:, -1])
     for axes, rows, theirs in _facets(grid, costs, published):
         if x == "value":
             _dots(axes, rows, theirs, y, hue, label)
         else:
-            _curves(axes, rows, theirs, x, hue, label)
+            ends = _curves(axes, rows, theirs, x, hue, label)
+            if axes in last or len(grid.axes_dict) % len(grid.axes[0]):
+                name_ends(axes, ends)
 
 
 def _facets(
@@ -127,7 +134,9 @@ def _facets(
     if isinstance(grid, Axes):
         yield grid, costs, theirs
         return
-    names = [name for name in (grid._row_var, grid._col_var) if name]
+    names = [
+        name for name in (getattr(grid, "_row_var", ""), getattr(grid, "_col_var", "")) if name
+    ]
     if not names:
         yield grid.ax, costs, theirs
     for key, axes in grid.axes_dict.items():
@@ -167,7 +176,7 @@ def _dots(
     for _, row in rows.iterrows():
         if str(row[y]) not in lines:
             continue
-        lane = lanes.index(row[hue]) if len(lanes) > 1 else 0
+        lane = lanes.index(row[hue]) if hue and len(lanes) > 1 else 0
         at = lines[str(row[y])] + (lane - (len(lanes) - 1) / 2) * 0.8 / len(lanes)
         ink = inks[row[hue or y]]
         low, high, cut_low, cut_high = _ends(row)
@@ -214,8 +223,8 @@ def _curves(
     x: str,
     hue: str | None,
     label: str | None,
-) -> None:
-    """A vertical bar for each row, and a name at the end of each line."""
+) -> list[tuple[float, str, str]]:
+    """A vertical bar for each row; returns the ends of the lines, for `name_ends`."""
     inks = palette(rows[hue]) if hue else {}
     last: list[tuple[float, str, str]] = []
     lines = rows.groupby(hue, observed=True, sort=False) if hue else [("", rows)]
@@ -229,8 +238,7 @@ def _curves(
         text = str(end[label]) if label else str(name)
         last.append((float(end["value"]), f"{MARKERS[ink][1]} {text}", ink))
     _diamonds(axes, published[x], published["value"]) if len(published) else None
-    if hue:
-        name_ends(axes, last)
+    return last if hue else []
 
 
 def _diamonds(axes: Axes, x: Iterable[float], y: Iterable[float]) -> None:
@@ -298,14 +306,28 @@ def figure(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
             shown = plt.figure(drawn[-1])
             shown.set_layout_engine("constrained")
             shown.set_figwidth(figures.WIDTH)
+            for axes in shown.axes:
+                for axis in (axes.xaxis, axes.yaxis):
+                    if axis.get_scale() == "log":
+                        if isinstance(axis.get_major_locator(), LogLocator):  # no ticks were set
+                            axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
+                        axis.set_major_formatter(FuncFormatter(_plain_tick))
+                        axis.set_minor_formatter(NullFormatter())
             text = re.sub(r" (?=%|[nµm]s\b|[kM]i?B\b|GB\b)|(?<=\bGo) ", "\u00a0", title)
             lines = "\n".join(textwrap.wrap(text, _TITLE))
             shown.suptitle(lines, x=0.01, ha="left", fontsize=11, fontweight="bold")
-            alt = alt_text(data)
-            display(figures.finish(shown, name=name, title=title, alt=alt, data=data))
+            chart = figures.finish(shown, name=name, title=title, alt=alt_text(data), data=data)
+            display(chart)
+            if into := os.environ.get(figures.PICTURES):
+                write_whole(Path(into) / f"{name}.svg", figures.as_file(chart.svg).encode())
+                write_whole(Path(into) / f"{name}.png", chart.png)
     finally:
         for number in drawn:
             plt.close(number)
+
+
+def _plain_tick(value: float, _: object) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
 
 
 _SPOKEN = 40  # rows of a chart that its alt text lists; of more it tells the ends
@@ -322,10 +344,15 @@ def alt_text(data: pd.DataFrame) -> str:
         and len(data[column].drop_duplicates()) > 1
         and not str(column).endswith(("_low", "_high"))
     ]
-    keys = [n for n in names if not pd.api.types.is_float_dtype(data[n])]
+    whole = [n for n in names if pd.api.types.is_float_dtype(data[n]) and (data[n] % 1 == 0).all()]
+    keys = [n for n in names if n in whole or not pd.api.types.is_float_dtype(data[n])]
 
     def told(row: Any) -> str:
-        named = ", ".join(str(row[key]) for key in keys if pd.notna(row[key]))
+        named = ", ".join(
+            f"{row[key]:g} {key}" if key in whole else str(row[key])
+            for key in keys
+            if pd.notna(row[key])
+        )
         return f"{named}: {rounding.plain(float(row['value']))}".removeprefix(": ")
 
     known = data[data["value"].notna()]

@@ -172,6 +172,16 @@ def read_notebook(path: Path) -> NotebookNode:
     return node
 
 
+def pictures(path: Path) -> dict[str, str]:
+    """The SVG of each named chart of an executed notebook."""
+    outputs = (out for cell in read_notebook(path).cells for out in cell.get("outputs", []))
+    return {
+        out.metadata["gccost"]["chart"]: out.data["image/svg+xml"]
+        for out in outputs
+        if "image/svg+xml" in out.get("data", {}) and "gccost" in out.metadata
+    }
+
+
 class _KernelManager(AsyncKernelManager):
     """A manager of two kernels: this interpreter, and the Go kernel of this clone."""
 
