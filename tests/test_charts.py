@@ -146,7 +146,7 @@ OF_OTHER_THINGS = {
     *("lemire-published", "cloudflare-published", "cloudflare-gctrace"),
     *("remedies-latency", "remedies-held", "remedies-over-time"),
     *("libraries-memory", "libraries-growth"),
-    *("weimer-removed", "weimer-heaps", "weimer-leak", "runtime-slopes", "remedies-memory"),
+    *("weimer-removed", "weimer-heaps", "weimer-leak", "remedies-memory"),
 }
 # Columns that are not scaled with a sample's metrics.
 UNSCALED = ["round", "line", "procs", "n"]
