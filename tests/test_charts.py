@@ -21,13 +21,14 @@ from gccost.cli import STORY
 from gccost.judging import flame, ledger
 from gccost.judging.recording import Recording
 from gccost.measuring.profiles import Profile
-from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO
+from gccost.measuring.toolchains import DOCUMENT_GO, DOCUMENT_JDK, ISSUE_GO, TODAY_GO, TODAY_JDK
 from gccost.showing import plots, results
 from gccost.showing.figures import Chart
 from gccost.studies import CHARTS, STUDIES
 from gccost.studies.cloudflare import MOST_PROCS, start, turns
 from gccost.studies.common import headlines, release
 from gccost.studies.siebenmann import kind
+from gccost.studies.weimer import CLEANER, java_and_go, per_object
 from gccost.study import OpenStudy
 
 # The recording of the Cloudflare study on 48 CPUs, as many as in the document.
@@ -145,11 +146,13 @@ OF_OTHER_THINGS = {
     *("lemire-published", "cloudflare-published", "cloudflare-gctrace"),
     *("remedies-latency", "remedies-held", "remedies-over-time"),
     *("libraries-memory", "libraries-growth"),
-    *("runtime-slopes", "remedies-memory"),
+    *("weimer-removed", "weimer-heaps", "weimer-leak", "remedies-memory"),
 }
 # Columns that are not scaled with a sample's metrics.
 UNSCALED = ["round", "line", "procs", "n"]
 FIRST_AND_LAST = {
+    "weimer": (DOCUMENT_JDK, TODAY_JDK),
+    "jmh": ("jdk-11", TODAY_JDK),
     "addcleanup": (ISSUE_GO, TODAY_GO),
 }
 
@@ -293,6 +296,13 @@ def test_summary_charts_follow_the_samples(made: Recordings) -> None:
         headlines(ledger.rows({"lemire": r}, [STUDIES["lemire"]])) for r in (recording, scaled)
     )
     assert one.csv() != other.csv()
+    chart = java_and_go({"weimer": made["weimer"]})
+    assert "JDK 25" in chart.title
+    assert "Go 1" not in chart.title
+    assert java_and_go({}).title == "Neither Go nor Java was measured"
+    values, estimate = per_object(made["weimer"], CLEANER, TODAY_JDK)
+    assert estimate.value == pytest.approx(95, rel=0.05)  # (1.0 - 0.05) s over ten million
+    assert len(values) == estimate.samples
 
 
 # --- Parts of charts -----------------------------------------------------------

@@ -14,29 +14,16 @@ from recordings import CALL, labels, recorded
 
 from gccost import paths
 from gccost.errors import GccostError
-from gccost.judging import ledger, models, stacks
+from gccost.judging import ledger, models
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import builds, frames, toolchains
 from gccost.measuring.cases import BUDGETS, CLEANUP, Case, Ratio
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.studies import CHARTS, STUDIES
-from gccost.studies.runtime import HINT, INDEX, PLUS, patched, slowest_calls, spent
-from gccost.studies.why import (
-    CACHED,
-    CPU,
-    MANY,
-    MIXED,
-    ORDERS,
-    OTHERS,
-    POOL,
-    attach,
-    program,
-    scattered,
-    straightness,
-    walks_by_mix,
-)
+from gccost.studies import STUDIES
+from gccost.studies.runtime import HINT, INDEX, PLUS, patched
+from gccost.studies.why import CACHED, MANY, ORDERS, POOL, attach, scattered
 
 
 @pytest.fixture(scope="module")
@@ -144,47 +131,6 @@ def test_x3_is_the_share_of_the_walk_in_the_added_cost(runtime: Recording) -> No
         if r.claim.id == "X3" and r.release == TODAY_GO
     )
     assert row.estimate.value == pytest.approx((400 - 220) / (400 - 78.4), rel=0.02)
-
-
-# --- Charts --------------------------------------------------------------------------
-
-
-def test_chart_titles_follow_the_data(tmp_path: Path, why: Recording) -> None:
-    costlier = recorded(tmp_path, "why", ns={"AttachFinalizer ascending": 3.0})
-    before, after = (CHARTS["why-span"](r) for r in (why, costlier))
-    assert before.title != after.title
-    assert "3.0" in after.title or "2.9" in after.title
-
-
-def test_m8b_is_told_for_every_mix(why: Recording) -> None:
-    assert list(walks_by_mix(why)) == list(OTHERS)
-
-
-def test_a_straight_line_is_not_called_bent(why: Recording) -> None:
-    ratio, ascending, shuffled = straightness(why)
-    assert ratio.contains(0.5)  # of the model
-    assert shuffled.high >= ascending.low
-
-
-def test_a_part_of_a_program_has_the_errors_of_its_cost(runtime: Recording) -> None:
-    cost = runtime.level(program("Cleanup", POOL, MIXED), TODAY_GO, CPU)
-    part = spent(runtime, "Cleanup", stacks.SPLICE_POINT)
-    share = part.value / cost.value
-    assert 0 < share < 1
-    assert part.low <= share * cost.low < share * cost.high <= part.high
-    nothing = spent(runtime, "Plain", ("no such function",))
-    assert (nothing.low, nothing.value, nothing.high) == (0, 0, 0)
-
-
-def test_a_step_without_a_walk_needs_all_runtimes(runtime: Recording, tmp_path: Path) -> None:
-    def bumped(case: Case, _: int, metrics: dict[str, float]) -> None:
-        for name in metrics:
-            if case.variant.benchmark == "AttachCleanup" and name.startswith("at-567-"):
-                metrics[name] *= 2
-
-    calls = slowest_calls(recorded(tmp_path, "runtime", change=bumped))
-    assert {call.x for call in calls} == {567}
-    assert slowest_calls(runtime) == []
 
 
 # --- What is measured -------------------------------------------------------------------
