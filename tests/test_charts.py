@@ -144,9 +144,8 @@ def test_a_chart_without_samples_says_so(made: Recordings, name: str) -> None:
 # Charts of published values, gctraces, outcomes and held memory, which metrics do not change.
 OF_OTHER_THINGS = {
     *("lemire-published", "cloudflare-published", "cloudflare-gctrace"),
-    *("remedies-latency", "remedies-held", "remedies-over-time"),
     *("libraries-memory", "libraries-growth"),
-    *("weimer-removed", "weimer-heaps", "weimer-leak", "runtime-slopes", "remedies-memory"),
+    *("weimer-removed", "weimer-heaps", "weimer-leak", "runtime-slopes"),
 }
 # Columns that are not scaled with a sample's metrics.
 UNSCALED = ["round", "line", "procs", "n"]
