@@ -180,13 +180,6 @@ class OpenStudy:
             ]
         )
 
-    def choices(
-        self, *variants: Variant, under: Variant, go: str, c_ns: float, per_second: float
-    ) -> Markup:
-        """A table of the cost added to a program that frees manually; see `comparison.choices`."""
-        columns = comparison.choices(c_ns, per_second)
-        return comparison.of_variants(self.recording, columns, variants, under, go)
-
     def changed(self, ratio: Ratio, go: str, less: str, more: str) -> str:
         """A ratio as a change in words, if it is significant.
 

@@ -34,7 +34,8 @@ NAMES: Mapping[str, str] = {
     "Adopted": "adopted: slabs",
     "AdoptedClose": "adopted and closed: slabs",
     "SlabClose": "closed, with a net: slabs",
-    "SlabCloseAtOnce": "the same, freed at each Close: slabs",
+    "SlabCloseAtOnce": "freed at each Close: slabs",
+    "SlabSurvivors": "slabs",
     "Pinned": "pinned Go memory, no C",
     "Stop": "closed, with a net: Cleanup.Stop",
     "LastFirst": "AddCleanup, last handle first",
@@ -103,6 +104,7 @@ EXPERIMENTS: Mapping[str, str] = {
         "Live": "many live",
         "Heap": "next to a large heap",
         "Latency": "slowest operations",
+        "SlabSurvivors": "one in 100 survives",
     }.items()
     for benchmark in NAMES
     if benchmark.startswith(prefix) and benchmark != "Allocate"

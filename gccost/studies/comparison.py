@@ -1,4 +1,4 @@
-"""Tables with a row per variant: its costs, its processes' resource usage, or its overhead.
+"""Tables with a row per variant: its costs, or its processes' resource usage.
 
 A table is a mapping from a column's heading to a function that makes a line's cell.
 """
@@ -16,7 +16,8 @@ from gccost.showing import tables
 from gccost.showing.tables import Cell, Markup
 from gccost.stats import Estimate
 from gccost.studies.common import NAMES
-from gccost.studies.remedies import name as called
+from gccost.studies.weimer import name as on_a_jvm
+from gccost.studies.weimer import per_object
 
 
 @dataclass(frozen=True)
@@ -110,37 +111,26 @@ def costs(baseline: Variant) -> Columns:
     }
 
 
-_STEADY = 5  # collections, so that the number of waiting blocks has a mean
+def _objects(line: Line) -> str:
+    return rounding.count(float(line.recording.samples(line.variant, line.release)["n"].iloc[0]))
 
 
-def choices(c_ns: float, per_second: float) -> Columns:
-    """Columns for the cost that a variant adds to a program that now frees manually.
-
-    `c_ns` is the time of the C work per object in ns; `per_second` is the number of
-    objects per second.
-    """
-
-    def added(line: Line) -> float:
-        return line.added("settled-ns/op").value
-
-    def wait(line: Line) -> str:
-        # Little's law: the mean number of waiting blocks times the time per block. Where the
-        # loop ends after a few collections, that is the length of the loop.
-        mean = line.recording.amount(line.variant, line.release, "c-held-mean")
-        if not mean.samples or line.amount("gc-cycles") < _STEADY:
-            return "–"
-        return rounding.duration(mean.value * line.level("ns/op"))
-
-    return {
-        "choice": lambda line: called(line.variant),
-        "added per object": lambda line: tables.estimate(line.added("settled-ns/op"), "ns"),
-        f"to C work of {rounding.nanoseconds(c_ns)}": lambda line: rounding.percent(
-            added(line) / c_ns
-        ),
-        f"of a core, at {rounding.count(per_second)} a second": lambda line: rounding.percent(
-            line.added("settled-cpu-ns/op").value * per_second / 1e9
-        ),
-        "adds 5 % or less from": lambda line: rounding.nanoseconds(max(added(line), 0) / 0.05),
-        "C blocks waiting, at the peak": amount("c-held-peak"),
-        "a block waits, on average": wait,
-    }
+# Resource usage of whole processes, as `time` prints it. The baseline is an idle
+# process; per-object costs are net of it.
+PROCESSES: Columns = {
+    "variant": lambda line: on_a_jvm(line.variant),
+    "objects": compared(_objects),
+    "user s": amount("user-s", rounding.plain),
+    "system s": amount("sys-s", rounding.plain),
+    "elapsed s": amount("elapsed-s", rounding.plain),
+    "CPU": amount("cpu-share", rounding.percent),
+    "peak RSS": level("peak-rss-bytes", rounding.mebibytes),
+    "page faults": amount("faults"),
+    "collections": amount("gc-cycles"),
+    "paused ms": lambda line: rounding.plain(1000 * line.amount("gc-pause-s")),
+    "CPU ns per object": compared(
+        lambda line: tables.estimate(
+            per_object(line.recording, line.variant, line.release)[1], "ns"
+        )
+    ),
+}
