@@ -29,7 +29,6 @@ from gccost.measuring.runs import Run
 from gccost.settings import Settings
 
 if TYPE_CHECKING:
-    from gccost import study
     from gccost.judging.claims import Study
     from gccost.judging.machines import Machine
 
@@ -582,7 +581,7 @@ def _progress(name: str) -> AbstractContextManager[campaign.Progress]:
 
 def _notebooks(settings: Settings) -> list[Path]:
     """The notebooks to show, in order: the results first, then chapters with recordings."""
-    from gccost.study import is_shown
+    from gccost.opening import is_shown
 
     chapters = {"00-results"} if settings.only else {"00-results", "11-machine-by-machine"}
     for study in _chosen(settings):
@@ -630,15 +629,15 @@ def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _write(executed: list[Path], settings: Settings, *, opens: bool) -> study.Results:
-    """Write the report, and print its answers and its path; return what it shows."""
-    from gccost import study
+def _write(executed: list[Path], settings: Settings, *, opens: bool) -> None:
+    """Write the report, and print its answers and its path."""
+    from gccost import opening
     from gccost.judging import ledger
     from gccost.showing.report import write_report
     from gccost.showing.results import answers
 
-    found = study.open_results(settings)
-    table = ledger.table(found.rows).to_csv(index=False, lineterminator="\n")
+    rows = opening.rows(opening.every(settings), settings.only)
+    table = ledger.table(rows).to_csv(index=False, lineterminator="\n")
     index = write_report(
         executed,
         paths.report(),
@@ -646,9 +645,8 @@ def _write(executed: list[Path], settings: Settings, *, opens: bool) -> study.Re
         purpose=PURPOSE,
         files={"ledger.csv": table, "ledger.json": ledger.as_json(table)},
     )
-    for answer in answers(found.rows):
+    for answer in answers(rows):
         click.echo(answer)
     click.echo(f"the report is {os.path.relpath(index)}")
     if opens:
         webbrowser.open(index.resolve().as_uri())
-    return found

@@ -29,10 +29,10 @@ from gccost.judging.recording import Recording
 from gccost.measuring import profiles
 from gccost.measuring.cases import AUTO, FREE
 from gccost.measuring.toolchains import TODAY_GO
+from gccost.opening import reference
 from gccost.rounding import percent, plain, rounded
 from gccost.studies import STUDIES
 from gccost.studies.remedies import SETTLED, slabs
-from gccost.study import reference
 
 # The letter before a phase stands for it in the bar.
 PARTS = {

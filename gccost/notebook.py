@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from gccost import paths, processes, rounding
+from gccost import opening, paths, processes, rounding
 from gccost.errors import GccostError, nearest
 from gccost.judging import costs as estimating
 from gccost.judging import ledger, metrics, tidy
@@ -27,6 +27,7 @@ from gccost.judging.ledger import Row
 from gccost.judging.models import walked
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, gctrace, languages, toolchains
+from gccost.measuring.cases import BUDGETS, named
 from gccost.measuring.names import NAMES
 from gccost.measuring.profiles import Profile
 from gccost.settings import Mode, Settings
@@ -35,7 +36,7 @@ from gccost.showing import results as results_of
 from gccost.showing.notice import notice
 from gccost.showing.tables import Markup, Prose
 from gccost.stats import Estimate, share
-from gccost.studies import STUDIES, declared
+from gccost.studies import declared
 
 SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
 Rows = Literal["cases", "controls", "profiles"]
@@ -448,6 +449,7 @@ class OpenedStudy:
         release = self.recording.newest
         if self.mode == "measure":
             printed = _run(command, language, release)
+            self.recording.run.store_shell(command, command, printed)
             print(f"{toolchains.title(release)}, run just now")
         elif found is None:
             print("The recorded run lacks this command's output; with a compiler, it runs here.")
@@ -499,11 +501,8 @@ def open_study(name: str) -> OpenedStudy:
     Display the result to see which run it is. Also gives seaborn the charts' style.
     Raises GccostError, naming the nearest, if there is no such study.
     """
-    from gccost import study  # the older interface, which the other chapters still use
-
     drawing.theme()
-    found = study._without_measuring(declared(name), Settings.read())
-    return OpenedStudy(found.recording, found.mode, found.notices)
+    return OpenedStudy(*opening.shown(declared(name), Settings.read()))
 
 
 @dataclass(frozen=True)
@@ -514,8 +513,11 @@ class Results:
 
     @cached_property
     def _rows(self) -> list[Row]:
-        recordings = {name: each.recording for name, each in self.studies.items()}
-        return ledger.rows(recordings, STUDIES.values())
+        shown = {
+            name: opening.Shown(each.recording, each.mode, each.notices)
+            for name, each in self.studies.items()
+        }
+        return opening.rows(shown, Settings.read().only)
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
@@ -547,23 +549,16 @@ class Results:
 
 def results() -> Results:
     """Open every study that has a run, without measuring; for the notebook of all results."""
-    from gccost import study
-
     drawing.theme()
-    found = study.open_results().studies
-    return Results(
-        {each.study.name: OpenedStudy(each.recording, each.mode, each.notices) for each in found}
-    )
+    found = opening.every(Settings.read())
+    return Results({name: OpenedStudy(*each) for name, each in found.items()})
 
 
 def measure(name: str, budget: str = "quick") -> OpenedStudy:
     """Measure what your run of a study lacks, with a progress bar, and open it."""
-    from gccost import study
-    from gccost.measuring.cases import budget as named
-
     drawing.theme()
-    found = study.open_study(name, Settings("measure", named(budget)))
-    return OpenedStudy(found.recording, found.mode, found.notices)
+    settings = Settings("measure", named(BUDGETS, budget, "budget"))
+    return OpenedStudy(*opening.measured(declared(name), settings))
 
 
 def read(source: str | Path | io.StringIO) -> pd.DataFrame:
@@ -623,10 +618,29 @@ def published(name: str) -> pd.DataFrame:
 
 
 def source(path: str, *functions: str) -> Prose:
-    """Show functions of a file of gosrc/, or a file of javasrc/, with their comments."""
-    from gccost import study
-
-    return study.source(path, *functions) if functions else study.listing(path)
+    """Show functions of a file of gosrc/, or a whole file of javasrc/, with their comments."""
+    folder, language = (paths.GOSRC, "go") if functions else (paths.JAVASRC, "java")
+    try:
+        text = (folder / path).read_text(encoding="utf-8")
+    except OSError:
+        known = [str(each.relative_to(folder)) for each in folder.rglob(f"*.{language}")]
+        hint = nearest(path, known)
+        raise GccostError(f"there is no file {path!r}", folder.name, hint) from None
+    if not functions:
+        text = re.sub(r"^(?:package|import) .*;\n+", "", text, flags=re.MULTILINE).strip()
+    parts = [text] if not functions else []
+    for name in functions:
+        # Its comment lines, its first line, and what follows up to a brace in the first column.
+        start = rf"(?:^//.*\n)*^func (?:\([^)]*\) )?{re.escape(name)}\("
+        pattern = start + r".*(?:\}|(?:\n(?:[\t ].*)?)+\n\})$"
+        found = re.search(pattern, text, re.MULTILINE)
+        if found is None:
+            known = re.findall(r"^func (?:\([^)]*\) )?(\w+)\(", text, re.MULTILINE)
+            hint = nearest(name, known)
+            raise GccostError(f"there is no function {name}", f"gosrc/{path}", hint)
+        parts.append(found.group(0))
+    body = "\n\n".join(parts)
+    return Prose(f"```{language}\n// {folder.name}/{path}\n\n{body}\n```")
 
 
 # --- Figures as text ---------------------------------------------------------------
