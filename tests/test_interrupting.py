@@ -26,11 +26,7 @@ from notebooks_fixture import code, write
 from test_precision import BEHAVIOUR
 
 from gccost import paths, precision
-from gccost.measuring import (
-    campaign,
-    runs,
-    toolchains,
-)
+from gccost.measuring import campaign, runs, toolchains
 from gccost.processes import ProcessGroup
 
 # Stops in the middle of writing a result, where a kill leaves half a line.
