@@ -131,13 +131,14 @@ def plan(
     say: Callable[[str], None] = toolchains.silent,
     *,
     fetch: bool = True,
+    description: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Find the tools that studies need, downloading missing releases if `fetch`.
 
-    `say` gets a line before each download.
+    `say` gets a line before each download. `description` is of another machine, to measure on.
     """
     questions = questions or Questions()
-    description = machine.describe()
+    description = description or machine.describe()
     made = Plan(tuple(studies), budget, questions, description)
     for study in studies:
         language = languages.of(study)
