@@ -29,7 +29,7 @@ COPY --chown=jovyan:jovyan scripts/setup scripts/
 RUN scripts/setup && rm -rf "$HOME/.cache"
 ENV PATH=/home/jovyan/gccost/.venv/bin:$PATH
 
-# The releases that are measured, and the Go kernel. Go's newest and the oldest must
+# The releases that are measured, JMH, and the Go kernel. Go's newest and the oldest must
 # come; another that does not is left out of the measuring.
 COPY --chown=jovyan:jovyan requirements*.lock ./
 COPY --chown=jovyan:jovyan gokernel/ gokernel/

@@ -232,7 +232,8 @@ def _packages() -> Finding:
     lock = (paths.ROOT / "requirements.lock").read_text().splitlines()
     pins = [Requirement(line.rstrip(" \\")) for line in lock if line and line[0] not in " #"]
     wanted = [pin for pin in pins if pin.marker is None or pin.marker.evaluate()]
-    there = {canonicalize_name(each.name): each.version for each in metadata.distributions()}
+    there: dict[str, str] = {}
+    there |= {canonicalize_name(each.name): each.version for each in metadata.distributions()}
     others = [pin.name for pin in wanted if there.get(pin.name, "0") not in pin.specifier]
     if not others:
         return Finding("Python packages", OK, f"all {len(wanted)} as locked")

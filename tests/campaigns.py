@@ -11,27 +11,15 @@ from faketools import FakeTools, wait_for
 from gccost import cli
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
-from gccost.measuring import (
-    campaign,
-    frames,
-    runs,
-)
+from gccost.measuring import campaign, frames, runs
 from gccost.measuring.cases import BUDGETS
 from gccost.showing import notice
 from gccost.studies import STUDIES
 
 LEMIRE = STUDIES["lemire"]
-
-
 PRECISION = STUDIES["precision"]
-
-
 TINY = BUDGETS["tiny"]
-
-
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
-
-
 RESUME_WITH = (
     "gccost: Interrupted. Completed samples are saved; resume with: make {} BUDGET=tiny ONLY=lemire"
 )

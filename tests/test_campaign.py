@@ -12,11 +12,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import recordings
-from click.testing import CliRunner
+from campaigns import LEMIRE, gccost
 from conftest import FakeMachine, due
 from faketools import PROGRAM
 
-from gccost import cli, paths
+from gccost import paths
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
 from gccost.judging.questions import questions
@@ -29,9 +29,8 @@ from gccost.measuring.machine import describe, memory_for_a_sample
 from gccost.measuring.samples import SampleFailed, run_sample
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.stats import LOOKS
-from gccost.studies import CLAIMS, STUDIES
+from gccost.studies import CLAIMS
 
-LEMIRE = STUDIES["lemire"]
 TINY = replace(BUDGETS["tiny"], judged=LOOKS[0], shown=2, retries=2)  # enough for verdicts
 CASE = Case("cstr", FREE, TODAY_GO, n=1000)
 COSTLY, DUMMY = (replace(CASE, variant=variant) for variant in (AUTO, Variant("AllocateDummy")))
@@ -293,14 +292,14 @@ def test_open_questions_are_undecided_verdicts_and_wide_headlines(tmp_path: Path
 
 
 def test_only_option_limits_the_measured_cases(sampler: Sampler) -> None:
-    result = CliRunner().invoke(cli.main, ["measure", "--budget", "tiny", "--only", "lemire"])
+    result = gccost("measure", "--budget=tiny", "--only=lemire")
     assert result.exit_code == 0, result.output
     (run,) = runs.all_runs(paths.runs())
     assert run.manifest()["finished"]["tiny"]["studies"] == ["lemire"]
     assert set(run.manifest()["programs"]) == {"cstr"}
     assert set(sampler.taken) == {case.variant.benchmark for case in LEMIRE.cases}
     assert "of 10 verdicts decided" in result.output
-    further = CliRunner().invoke(cli.main, ["measure", "--budget", "tiny", "--only", "why"])
+    further = gccost("measure", "--budget=tiny", "--only=why")
     assert further.exit_code == 0, further.output
     summary = run.manifest()["finished"]["tiny"]
     assert summary["studies"] == ["lemire", "why"]
@@ -375,18 +374,6 @@ def test_a_larger_budget_or_another_study_extends_the_run(sampler: Sampler) -> N
 # --- faults --------------------------------------------------------------
 
 
-def test_a_failing_case_is_skipped_and_the_others_are_measured(machine: FakeMachine) -> None:
-    machine.behaviour = '[ "$name" = BenchmarkAllocateDummy ] && exit 9; line "$name"'
-    plan = campaign.plan([study(CASE, DUMMY)], TINY)
-    run = campaign.measure(plan)
-    assert counted(run, plan) == {"AllocateFree": TINY.shown}
-    manifest = run.manifest()
-    assert "skipped from here on" in manifest["troubles"][DUMMY.name][-1]
-    assert manifest["failed"] == {
-        DUMMY.name: ["the program failed with exit code 9: no output"] * 2
-    }
-
-
 def test_claims_say_why_their_case_could_not_be_built(
     machine: FakeMachine, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -406,14 +393,15 @@ def test_claims_say_why_their_case_could_not_be_built(
     assert new.verdict.label is Label.FAILS
 
 
-def test_the_error_says_why_every_case_failed(machine: FakeMachine) -> None:
+def test_the_error_says_why_every_case_failed(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def build(*_: object, **__: object) -> Path:
         raise GccostError("no space for the linker")
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(builds, "build", build)
-        with pytest.raises(GccostError, match=r"no case can be measured.*no space for the linker"):
-            campaign.measure(campaign.plan([study(CASE)], TINY))
+    monkeypatch.setattr(builds, "build", build)
+    with pytest.raises(GccostError, match=r"no case can be measured.*no space for the linker"):
+        campaign.measure(campaign.plan([study(CASE)], TINY))
 
 
 def test_unfreed_blocks_are_reported_unless_by_design(machine: FakeMachine) -> None:
@@ -422,27 +410,16 @@ def test_unfreed_blocks_are_reported_unless_by_design(machine: FakeMachine) -> N
     assert set(run.manifest()["troubles"]) == {COSTLY.name}
 
 
-def test_cases_of_a_missing_release_are_skipped(machine: FakeMachine, sampler: Sampler) -> None:
+def test_cases_of_missing_releases_are_skipped(machine: FakeMachine, sampler: Sampler) -> None:
+    machine.missing = {DOCUMENT_GO, TODAY_GO}
+    with pytest.raises(MissingTool, match="nothing can be measured"):
+        campaign.measure(campaign.plan([LEMIRE], TINY))
+    assert not runs.all_runs(paths.runs())
     machine.missing = {DOCUMENT_GO}
     plan = campaign.plan([LEMIRE], TINY)
     run = campaign.measure(plan)
     assert set(measured(run, plan)["release"]) == {TODAY_GO}
     assert "cannot be fetched" in run.manifest()["missing"][DOCUMENT_GO]
-
-
-def test_measuring_fails_without_any_release(machine: FakeMachine) -> None:
-    machine.missing = {DOCUMENT_GO, TODAY_GO}
-    with pytest.raises(MissingTool, match="nothing can be measured"):
-        campaign.measure(campaign.plan([LEMIRE], TINY))
-    assert not runs.all_runs(paths.runs())
-
-
-def test_measuring_refuses_a_folder_in_use(machine: FakeMachine) -> None:
-    with (
-        runs.exclusive(paths.runs(), "measuring"),
-        pytest.raises(GccostError, match="another gccost is measuring here"),
-    ):
-        campaign.measure(campaign.plan([LEMIRE], TINY))
 
 
 # --- cases measured once, capped or not at all ------------------------------------
@@ -506,11 +483,6 @@ def test_the_source_hash_ignores_only_comments(
 
 def test_sources_of_a_program_include_imported_packages() -> None:
     files = builds.sources("parallel")
-    assert {path.parent.name for path in files} == {
-        "gosrc",
-        "parallel",
-        "cstr",
-        "meter",
-        "rundelay",
-    }
+    folders = {"gosrc", "parallel", "cstr", "meter", "rundelay"}
+    assert {path.parent.name for path in files} == folders
     assert len(files) == len(set(files))

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,53 +58,61 @@ def unpacked(machine: FakeMachine, tmp_path: Path) -> Path:
         return make(tmp_path / "gccost-pack.tar.xz")
 
 
-def run(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the pack with the standard library only; -S hides installed packages."""
-    clean = {"PATH": os.defpath, "PYTHON": bare_python(folder.parent), **environment}
-    return subprocess.run([folder / "run"], env=clean, capture_output=True, text=True, check=False)
-
-
-def bare_python(folder: Path) -> str:
-    script = folder / "python"
-    script.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+@contextmanager
+def started(
+    folder: Path, command: str = '"$0"', python: str = f'exec {sys.executable} -S "$@"'
+) -> Iterator[subprocess.Popen[str]]:
+    """Start the pack from a shell with the standard library only; -S hides installed packages."""
+    script = folder.parent / "python"
+    script.write_text(f"#!/bin/sh\n{python}\n")
     script.chmod(0o755)
-    return str(script)
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f"exec {command}", folder / "run"],
+        env={"PATH": os.defpath, "PYTHON": str(script)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
 
 
-def test_a_pack_needs_only_the_standard_library(unpacked: Path) -> None:
+def run(folder: Path, **how: str) -> subprocess.CompletedProcess[str]:
+    """Run the pack to its end; see `started`."""
+    with started(folder, **how) as process:
+        said, complaint = process.communicate()
+    return subprocess.CompletedProcess([], process.returncode, said, complaint)
+
+
+def test_a_pack_needs_only_the_standard_library_and_its_run_can_be_added(
+    unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = run(unpacked)
     assert done.returncode == 0, done.stderr
     (measured,) = all_runs(unpacked / "data" / "runs")
     assert measured.holds("lemire")
     assert not measured.reading().errors
-    plan = packed.plan(json.loads((unpacked / "pack.json").read_text()), hardware.describe(), {})
-    assert finished(measured, plan)
+    made = json.loads((unpacked / "pack.json").read_text())
+    assert finished(measured, packed.plan(made, hardware.describe(), {}))
+    # Every claim gets more rounds until the last look.
+    assert len(packed.standing(measured, made).wants) == len(made["claims"])
     archive = measured.folder.with_name(f"{measured.name}.tar.gz")
     assert f"gccost add {archive.name}" in done.stdout
     again = run(unpacked)  # nothing is left to measure
     assert again.returncode == 0
     assert "round" not in again.stderr
 
-
-def test_results_of_a_pack_can_be_added(
-    unpacked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert run(unpacked).returncode == 0
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
-    (archive,) = (unpacked / "data" / "runs").glob("*.tar.gz")
     copy, _ = reference.add(archive, list(STUDIES.values()))
     assert copy.holds("lemire")
     assert copy.manifest()["compilers"] == {"C compiler": "cc 1.0"}
 
 
-def test_an_interrupted_pack_resumes(unpacked: Path, tmp_path: Path) -> None:
-    clean = {"PATH": os.defpath, "PYTHON": bare_python(tmp_path)}
-    with subprocess.Popen([unpacked / "run"], env=clean, stderr=subprocess.PIPE) as started:
-        (place,) = [unpacked / "data" / "runs"]
+def test_an_interrupted_pack_resumes(unpacked: Path) -> None:
+    place = unpacked / "data" / "runs"
+    with started(unpacked) as process:
         assert wait_for(lambda: any(r.samples.exists() for r in all_runs(place)), seconds=60)
-        started.send_signal(signal.SIGINT)
-        assert started.stderr is not None
-        said = started.stderr.read().decode()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
     assert "resume with: ./run" in said
     (kept,) = all_runs(place)
     before = kept.samples.read_bytes()
@@ -125,13 +134,6 @@ def test_a_study_survives_a_manifest_round_trip() -> None:
         again = packed.read_study(json.loads(json.dumps(packed.study_json(study, study.cases))))
         assert again.cases == study.cases
         assert not any("/" in packed.build_name(case.build) for case in study.cases)  # a file name
-
-
-def test_every_claim_gets_more_rounds_until_the_last_look(unpacked: Path) -> None:
-    made = json.loads((unpacked / "pack.json").read_text())
-    assert run(unpacked).returncode == 0
-    (measured,) = all_runs(unpacked / "data" / "runs")
-    assert len(packed.standing(measured, made).wants) == len(made["claims"])
 
 
 @pytest.fixture
@@ -244,55 +246,24 @@ def test_a_noexec_mount_is_reported(unpacked: Path) -> None:
     assert "not mounted noexec" in done.stderr
 
 
-def test_run_refuses_arguments(unpacked: Path) -> None:
-    command = [bare_python(unpacked.parent), unpacked / "gccost/measuring/packed.py", "--help"]
-    environment = {"PATH": os.defpath, "PYTHONPATH": str(unpacked)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "usage: ./run" in done.stderr
-
-
-def test_an_old_python_is_refused(unpacked: Path, tmp_path: Path) -> None:
-    old = tmp_path / "old"
-    old.write_text("#!/bin/sh\nexit 1\n")
-    old.chmod(0o755)
-    done = subprocess.run(
-        [unpacked / "run"],
-        env={"PATH": os.defpath, "PYTHON": str(old)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert "older than Python 3.11" in done.stderr
+def test_run_refuses_arguments_and_an_old_python(unpacked: Path) -> None:
+    for how, said in (
+        ({"command": '"$0" --help'}, "usage: ./run"),
+        ({"python": "exit 1"}, "older than Python 3.11"),
+    ):
+        done = run(unpacked, **how)
+        assert done.returncode == 1
+        assert said in done.stderr
 
 
 def test_samples_survive_a_full_disk(unpacked: Path) -> None:
-    full = f"ulimit -f 8; exec {unpacked / 'run'}"  # units of 1 or 0.5 KiB, depending on the shell
-    clean = {"PATH": os.defpath, "PYTHON": bare_python(unpacked.parent)}
-    done = subprocess.run(
-        ["/bin/sh", "-c", full], env=clean, capture_output=True, text=True, check=False
-    )
+    # In units of 1 or 0.5 KiB, depending on the shell.
+    done = run(unpacked, command='sh -c "ulimit -f 8; exec $0"')
     assert done.returncode == 1
     assert "ulimit -f" in done.stderr
     (kept,) = all_runs(unpacked / "data" / "runs")
     assert not kept.reading().errors
     assert run(unpacked).returncode == 0
-
-
-def test_a_clock_that_runs_backwards_loses_no_sample(
-    unpacked: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    times = iter(range(2_000_000_000, 0, -1_000_000))
-    monkeypatch.setattr("time.time", lambda: float(next(times, -5)))
-    monkeypatch.setattr(runs, "now", lambda: "1970-01-01T00:00:00Z")
-    monkeypatch.setenv("GCCOST_RUNS", str(unpacked / "runs"))
-    monkeypatch.setattr(paths, "ROOT", unpacked)
-    plan = packed.plan(packed.load(unpacked), hardware.describe(), {})
-    measured = packed.campaign.measure(plan)
-    assert not measured.reading().errors
-    assert finished(measured, plan)
-    assert all(s.metrics["elapsed-s"] >= 0 for s in measured.reading().samples.values())
 
 
 def test_an_unknown_target_is_refused(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -86,14 +85,14 @@ class Plan:
     budget: Budget
     questions: Questions
     description: Mapping[str, Any]  # of the machine
-    tools: Mapping[str, languages.Tools]  # by study
-    pool: Mapping[str, Case]  # by name; each is measured once for all studies
-    owners: Mapping[str, Experiment]  # by case: a study that uses it
-
-    @property
-    def missing(self) -> Mapping[str, str]:
-        """The unavailable releases, with reasons."""
-        return {go: why for tools in self.tools.values() for go, why in tools.missing.items()}
+    tools: dict[str, languages.Tools] = field(default_factory=dict)  # by study
+    pool: dict[str, Case] = field(default_factory=dict)  # each is measured once for all studies
+    owners: dict[str, Experiment] = field(default_factory=dict)  # by case: a study that uses it
+    missing: dict[str, str] = field(default_factory=dict)  # the reason, by release
+    programs: dict[str, str] = field(default_factory=dict)  # the hash of each one's sources
+    compilers: dict[str, str] = field(default_factory=dict)  # the version, by kind
+    # Whether a release's linker can randomize the layout.
+    random_layouts: dict[str, bool] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -103,32 +102,6 @@ class Plan:
     @property
     def fingerprint(self) -> str:
         return machine.fingerprint(self.description)
-
-    @cached_property
-    def programs(self) -> dict[str, str]:
-        """The hash of each measured program's sources."""
-        found: dict[str, str] = {}
-        for study in {owner.name: owner for owner in self.owners.values()}.values():
-            found |= languages.source_hashes(study)
-        return found
-
-    @property
-    def random_layouts(self) -> dict[str, bool]:
-        """Whether a release's linker can randomize the layout."""
-        return {
-            release: languages.of(study).random_layout(toolchain)
-            for study in self.studies
-            for release, toolchain in self.tools[study.name].found.items()
-        }
-
-    @property
-    def compilers(self) -> dict[str, str]:
-        """The version of each language's compiler."""
-        return {
-            languages.of(study).compiles_with: compiler.version
-            for study in self.studies
-            if (compiler := self.tools[study.name].compiler) is not None
-        }
 
     def build(self, what: Build, owner: Experiment, layout: int, into: Path, run: Any) -> Path:
         """Build a binary of one of the owner's programs; `run` runs the command."""
@@ -158,32 +131,39 @@ def plan(
     say: Callable[[str], None] = toolchains.silent,
     *,
     fetch: bool = True,
+    description: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Find the tools that studies need, downloading missing releases if `fetch`.
 
-    `say` gets a line before each download.
+    `say` gets a line before each download. `description` is of another machine, to measure on.
     """
     toolchains.check_releases()
     questions = questions or Questions()
-    description = machine.describe()
-    tools: dict[str, languages.Tools] = {}
-    pool: dict[str, Case] = {}
-    owners: dict[str, Experiment] = {}
+    description = description or machine.describe()
+    made = Plan(tuple(studies), budget, questions, description)
     for study in studies:
+        language = languages.of(study)
         wanted = fitting(study, budget, questions, description)
         releases = dict.fromkeys(case.release for case in wanted)
-        tools[study.name] = found = languages.tools(study, releases, say, fetch=fetch)
+        made.tools[study.name] = tools = languages.tools(study, releases, say, fetch=fetch)
+        made.missing.update(tools.missing)
+        made.random_layouts.update((k, language.random_layout(v)) for k, v in tools.found.items())
+        if tools.compiler is not None:
+            made.compilers[language.compiles_with] = tools.compiler.version
         for case in wanted:
-            if case.release in found.found:
-                other = pool.setdefault(case.name, case)
+            if case.release in tools.found:
+                other = made.pool.setdefault(case.name, case)
                 if other.n != case.n:
                     raise GccostError(
                         f"{case.name} has {case.n} operations, in another study {other.n}",
                         study.name,
                         "give a case the same number in all studies: it is measured once",
                     )
-                owners.setdefault(case.name, study)
-    return Plan(tuple(studies), budget, questions, description, tools, pool, owners)
+                made.owners.setdefault(case.name, study)
+    for study in studies:
+        if study in made.owners.values():
+            made.programs.update(languages.source_hashes(study))
+    return made
 
 
 def chosen(study: Experiment, budget: Budget, questions: Questions) -> list[Case]:
@@ -309,7 +289,7 @@ def begin(plan: Plan) -> Run:
         compilers=manifest["compilers"] | plan.compilers,
         random_layout=manifest["random_layout"] | layouts,
         missing={go: why for go, why in manifest["missing"].items() if go not in layouts}
-        | dict(plan.missing),
+        | plan.missing,
         troubles=troubles,
     )
     return run

@@ -17,6 +17,7 @@ import json
 import lzma
 import random
 import re
+import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -72,32 +73,24 @@ def make(
     here = GOARCH.get(described["architecture"], described["architecture"])
     goarch = goarch or here
     named(_ARCHES, goarch, "target")
-    chosen = {study.name: tuple(campaign.chosen(study, budget, questions)) for study in studies}
-    tools = {
-        study.name: languages.tools(study, {c.release for c in chosen[study.name]}, say)
-        for study in studies
-    }
+    anywhere = {**described, "allowed_cpus": sys.maxsize}
+    plan = campaign.plan(studies, budget, questions, say, description=anywhere)
+    if not plan.pool:
+        raise MissingTool(f"nothing can be packed: {'; '.join(plan.missing.values())}")
     compilers: dict[str, Any] = {
-        languages.of(study).compiles_with: compiler
-        for study in studies
-        if (compiler := tools[study.name].compiler)
+        languages.of(study).compiles_with: plan.tools[study.name].compiler
+        for study in plan.owners.values()
     }
     if "C compiler" in compilers and (old_libc or goarch != here):
         target = f"{_ARCHES[goarch]}-linux-gnu.{OLD_LIBC}"
         compilers["C compiler"] = toolchains.zig(target, say)
     wanted: dict[Build, tuple[int, Callable[..., Path]]] = {}
-    layouts: dict[str, bool] = {}
-    for study in studies:
-        language, found = languages.of(study), tools[study.name].found
-        chosen[study.name] = tuple(c for c in chosen[study.name] if c.release in found)
-        own = compilers.get(language.compiles_with)
-        layouts |= {release: language.random_layout(tool) for release, tool in found.items()}
-        for case in chosen[study.name]:
-            build = partial(language.build_packed, case.build, found[case.release], own, goarch)
-            wanted[case.build] = language.layouts, build
-    missing = {go: why for each in tools.values() for go, why in each.missing.items()}
-    if not wanted:
-        raise MissingTool(f"nothing can be packed: {'; '.join(missing.values())}")
+    for case in plan.pool.values():
+        owner = plan.owners[case.name]
+        language, tool = languages.of(owner), plan.tools[owner.name].found[case.release]
+        own = compilers[language.compiles_with]
+        build = partial(language.build_packed, case.build, tool, own, goarch)
+        wanted[case.build] = language.layouts, build
     with writing(output):
         scratch = tempfile.TemporaryDirectory(dir=output.resolve().parent, prefix=".pack-")
     with scratch as folder:
@@ -111,12 +104,15 @@ def make(
             "glibc": _needed_libc(Path(folder).glob("*.test")),
             "budget": budget.name,
             "made": made,
-            "studies": [study_json(study, chosen[study.name]) for study in studies],
+            "studies": [
+                study_json(study, tuple(c for c in study.cases if c.name in plan.pool))
+                for study in studies
+            ],
             "claims": [list(claim) for claim in claims],
-            "programs": {p: m for s in studies for p, m in languages.source_hashes(s).items()},
+            "programs": plan.programs,
             "compilers": {kind: own.version for kind, own in compilers.items()},
-            "random_layout": layouts,
-            "missing": missing,
+            "random_layout": plan.random_layouts,
+            "missing": plan.missing,
             "binaries": {
                 name: {file: digest(path) for file, path in files.items()}
                 for name, files in built.items()

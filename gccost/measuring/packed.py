@@ -71,30 +71,9 @@ def read_study(entry: Mapping[str, Any]) -> Experiment:
 
 @dataclass(frozen=True)
 class PackedPlan(Plan):
-    """A plan whose programs are already built; `pack` is the content of pack.json.
-
-    `lacking` says why releases are not measured on this machine, in the words of `lacks`.
-    """
+    """A plan whose programs are already built; `pack` is the content of pack.json."""
 
     pack: Mapping[str, Any] = field(default_factory=dict)
-    lacking: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def programs(self) -> dict[str, str]:
-        return dict(self.pack["programs"])
-
-    @property
-    def compilers(self) -> dict[str, str]:
-        return dict(self.pack["compilers"])
-
-    @property
-    def missing(self) -> Mapping[str, str]:
-        return {**self.pack["missing"], **self.lacking}
-
-    @property
-    def random_layouts(self) -> dict[str, bool]:
-        layouts: dict[str, bool] = self.pack["random_layout"]
-        return {go: known for go, known in layouts.items() if go not in self.lacking}
 
     def build(self, what: Build, owner: Experiment, layout: int, into: Path, run: Any) -> Path:
         """A program's folder, or one of its binaries, which differ by their layouts."""
@@ -125,14 +104,24 @@ def plan(
     cases = {case.name: case for study in studies for case in study.cases}
     names = frozenset((cases[name].variant, cases[name].release) for name in judged & cases.keys())
     questions = Questions(judged=names, needed=names, standing=lambda run: standing(run, pack))
-    pool: dict[str, Case] = {}
-    owners: dict[str, Experiment] = {}
+    made = kind(
+        studies,
+        budget,
+        questions,
+        description,
+        missing={**pack["missing"], **lacking},
+        programs=pack["programs"],
+        compilers=pack["compilers"],
+        random_layouts={k: v for k, v in pack["random_layout"].items() if k not in lacking},
+        pack=pack,
+        **more,
+    )
     for study in studies:
         for case in campaign.fitting(study, budget, questions, description):
             if case.release not in lacking:
-                pool.setdefault(case.name, case)
-                owners.setdefault(case.name, study)
-    return kind(studies, budget, questions, description, {}, pool, owners, pack, lacking, **more)
+                made.pool.setdefault(case.name, case)
+                made.owners.setdefault(case.name, study)
+    return made
 
 
 def lacks(pack: Mapping[str, Any]) -> dict[str, str]:
