@@ -32,7 +32,6 @@ from gccost import gokernel
 from gccost.errors import GccostError, MissingTool
 from gccost.files import write_whole
 from gccost.settings import Settings
-from gccost.showing import widgets
 
 # The kernel metadata of the written notebook: enough for JupyterLab to choose a kernel and
 # for a forge to highlight the code, but nothing that changes with a language release.
@@ -127,7 +126,6 @@ async def _execute(
             # the order of sets of strings.
             "IPYTHONDIR": scratch,
             "PYTHONHASHSEED": "0",
-            widgets.HEADLESS: "1",
             **settings.variables(),
         }
         await _run(notebook, node, environment, last_words, on_stderr)

@@ -1,0 +1,131 @@
+"""Which run a study shows, also with releases missing or runs interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import recordings
+from conftest import FakeMachine
+
+import gccost
+from gccost import notebook, opening
+from gccost.errors import GccostError
+from gccost.judging.recording import Recording
+from gccost.measuring import jdks, toolchains
+from gccost.measuring.cases import FREE
+from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+from gccost.notebook import OpenedStudy
+from gccost.settings import Settings
+from gccost.studies import STUDIES
+
+
+@pytest.fixture
+def reference(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
+    monkeypatch.delenv("GCCOST_ONLY", raising=False)
+    monkeypatch.setenv("GCCOST_MODE", "measure")
+    return recordings.record(tmp_path / "reference")
+
+
+def measure() -> OpenedStudy:
+    return gccost.measure("lemire", "tiny")
+
+
+def notice(study: OpenedStudy) -> str:
+    return str(study._repr_mimebundle_()[0]["text/plain"])
+
+
+@pytest.mark.parametrize("missing", [DOCUMENT_GO, TODAY_GO])
+def test_a_chapter_works_with_one_release_missing(
+    machine: FakeMachine, reference, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.missing = {missing}
+    asked: list[str] = []
+    monkeypatch.setattr(notebook, "_run", lambda of, command, go: asked.append(go) or "printed\n")
+    opened = measure()
+    assert opened.mode == "measure"
+    assert toolchains.title(missing) not in opened.releases
+    assert "cannot be fetched" in notice(opened)
+    assert opened.shell("go version").empty
+    assert asked == list(opened.recording.releases)
+    gap = opened.compare("finalizer frees", "manual free", gc="on")
+    assert gap.ratio.isna().sum() == 1
+    assert "not measured" in opened.judge("L1").text
+
+
+def test_a_release_is_measured_once_available(machine: FakeMachine, reference) -> None:
+    machine.missing = {DOCUMENT_GO}
+    assert measure().releases == [toolchains.title(TODAY_GO)]
+    machine.missing = set()
+    assert len(measure().releases) == 2
+
+
+def test_open_never_measures(machine: FakeMachine, reference) -> None:
+    opened = gccost.open("lemire")
+    assert opened.mode == "replay"
+    assert "make measure ONLY=lemire" in notice(opened)
+    assert not machine.built
+    measure()
+    built = list(machine.built)
+    assert gccost.open("lemire").mode == "measure"
+    assert machine.built == built
+
+
+def test_a_new_case_is_measured(
+    machine: FakeMachine, reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure()
+    of = STUDIES["lemire"]
+    added = replace(of.cases[0], variant=replace(FREE, gogc="50"))
+    more = replace(of, cases=(*of.cases, added))
+    again = opening.measured(more, Settings("measure", gccost.notebook.BUDGETS["tiny"]))
+    assert len(again.recording.samples(added.variant, added.release)) == added.processes
+
+
+def test_the_recorded_run_is_shown_without_any_release(machine: FakeMachine, reference) -> None:
+    machine.missing = {DOCUMENT_GO, TODAY_GO}
+    opened = measure()
+    assert opened.mode == "replay"
+    assert opened.recording.run.name == reference.name
+    assert "Measuring is not possible here" in notice(opened)
+
+
+def test_replay_reports_changed_programs(reference, monkeypatch: pytest.MonkeyPatch) -> None:
+    reference.update(programs={"cstr": "other sources"})
+    monkeypatch.setenv("GCCOST_MODE", "replay")
+    assert "have changed since this run was recorded" in notice(gccost.open("lemire"))
+
+
+def test_the_notice_reports_an_interrupted_run(machine: FakeMachine, reference) -> None:
+    opened = measure()
+    assert "interrupted before" not in notice(opened)
+    opened.recording.run.update(finished={})
+    again = Recording.load(STUDIES["lemire"], opened.recording.run)
+    assert "was interrupted before its budget" in notice(OpenedStudy(again, "measure", ()))
+
+
+def test_source_shows_functions_unchanged() -> None:
+    shown = gccost.source("cstr/cstr.go", "Free", "AllocateAuto").markdown
+    assert shown.startswith("```go\n// gosrc/cstr/cstr.go\n")
+    assert "// Free frees a block" in shown
+    assert "func Free(c *C.char) { C.cstr_free(c) }" in shown
+    assert shown.rstrip().endswith("return answer\n}\n```")
+
+
+@pytest.mark.usefixtures("reference")
+@pytest.mark.parametrize(
+    ("ask", "known"),
+    [
+        (lambda: toolchains.fetch("1.99"), "1.9"),
+        (lambda: jdks.fetch("jdk-9"), "jdk-11"),
+        (lambda: Settings.read({"GCCOST_BUDGET": "quik"}), "quick"),
+        (lambda: Settings.read({"GCCOST_MODE": "mesure"}), "measure"),
+    ],
+    ids=range(4),
+)
+def test_an_unknown_name_is_answered_with_known_ones(ask: Callable[[], object], known: str) -> None:
+    with pytest.raises(GccostError) as error:
+        ask()
+    assert known in error.value.hint
