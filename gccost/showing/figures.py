@@ -68,6 +68,8 @@ STYLE: Mapping[str, Any] = {
     "ytick.labelcolor": INK,
     "ytick.left": False,
 }
+PICTURES = "GCCOST_PICTURES"
+"""The environment variable with the folder where finished charts are also written as files."""
 WIDTH = 6.8  # inches; still readable on a phone
 
 
@@ -93,16 +95,12 @@ class Chart:
         self.figure.set(dpi=dpi)
         return raster.getvalue()
 
-    @property
-    def picture(self) -> str:
-        """The SVG for a file of its own, where no page gives it colours."""
-        return re.sub(r"var\(--\w+, (#\w+)\)", r"\1", self.svg)
-
     def csv(self) -> str:
         """The data as CSV, with rounded numbers."""
         written = self.data.copy()
         for column in written.select_dtypes("number"):
-            written[column] = [rounding.written(float(x)) for x in written[column]]
+            known = written[column].astype(float)  # a key that a case lacks is NA
+            written[column] = known.map(rounding.written)
         return str(written.to_csv(index=False, lineterminator="\n"))
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -112,6 +110,11 @@ class Chart:
             "text/csv": self.csv(),
         }
         return bundle, {"gccost": {"chart": self.name, "title": self.title}}
+
+
+def as_file(svg: str) -> str:
+    """An SVG for a file of its own, where no page gives it colours."""
+    return re.sub(r"var\(--\w+, (#\w+)\)", r"\1", svg)
 
 
 def style() -> Any:
