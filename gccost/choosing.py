@@ -1,4 +1,4 @@
-"""Interactive menus for chapters 04 and 06: choose settings to see their results.
+"""Interactive menus for chapter 04: choose settings to see their results.
 
 They appear only in JupyterLab. The report and replay show the same results as charts and
 tables.
@@ -17,7 +17,6 @@ from gccost.measuring.toolchains import title
 from gccost.showing.tables import Prose, table
 from gccost.showing.widgets import reader
 from gccost.studies.cloudflare import GRID_GOGC, GRID_PROCS, PROCS, turns
-from gccost.studies.releases import upgrading
 
 
 def choose(recording: Recording) -> Any:
@@ -35,19 +34,6 @@ def choose(recording: Recording) -> Any:
         release=ipywidgets.Dropdown(
             options=[(title(release), release) for release in recording.releases],
             description="release",
-        ),
-    )
-
-
-def choose_release(recording: Recording) -> Any:
-    """A menu of the measured releases with a comparison to the newest below it."""
-    if not reader():
-        return Prose("*In JupyterLab this cell has a menu: choose your release of Go.*")
-    return ipywidgets.interactive(
-        lambda release: display(upgrading(recording, release)),
-        release=ipywidgets.Dropdown(
-            options=[(title(release), release) for release in reversed(recording.releases)],
-            description="you are on",
         ),
     )
 

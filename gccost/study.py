@@ -14,7 +14,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -264,23 +264,8 @@ def _without_measuring(study: Study, settings: Settings) -> OpenStudy:
     run = campaign.find(_plan(study, settings, fetch=False))
     if run is None or not run.holds(study.name):
         how = study.command or f"make measure ONLY={study.name}"
-        shown = _replayed(study, (f"Not measured here (see {how}), so a recorded run is shown.",))
-        return _with_own_run(shown, run) if run and run.samples.exists() else shown
+        return _replayed(study, (f"Not measured here (see {how}), so a recorded run is shown.",))
     return OpenStudy("measure", Recording.load(study, run), runs.skipped(paths.runs()))
-
-
-def _with_own_run(shown: OpenStudy, run: Run) -> OpenStudy:
-    """A recorded study with what your own run measured of the same in other studies."""
-    own = Recording.load(replace(shown.study, cases=shown.study.elsewhere), run)
-    if not own.releases:
-        return shown
-    measured = ", ".join(map(toolchains.title, own.releases))
-    said = (
-        f"Squares on the charts are measured here, on another run ({run.name}; {machine(run)}), "
-        f"with the programs of other chapters: {measured}. The two runs are not pooled."
-    )
-    recording = replace(shown.recording, own_run=own)
-    return replace(shown, recording=recording, notices=(*shown.notices, said))
 
 
 def _replayed(study: Study, notices: tuple[str, ...]) -> OpenStudy:
