@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gccost.judging.rules import Rule
-from gccost.measuring.cases import Case, Experiment, Quantity
+from gccost.measuring.cases import Experiment, Quantity
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 
 
@@ -27,10 +27,8 @@ class Claim:
 class Study(Experiment):
     """The cases, claims and charts of a document or a question.
 
-    A chart is a `gccost.showing.plots.NamedChart`. `elsewhere` are cases of other studies
-    that measure the same, for a run that lacks this study; their N is 0, for any.
+    A chart is a `gccost.showing.plots.NamedChart`.
     """
 
     claims: tuple[Claim, ...] = ()
     charts: tuple[Any, ...] = ()
-    elsewhere: tuple[Case, ...] = ()

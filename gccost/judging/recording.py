@@ -43,8 +43,7 @@ class Recording:
 
     `frame` has a row per sample; `cpu_profiles` has the profiles by the case's name, then by
     round; `problems` describes unusable lines and profiles. Estimates ignore rounds after
-    `last`. `own_run` has your own run's samples of cases that test the same, if this is
-    another run; they are never pooled.
+    `last`.
     """
 
     study: Study
@@ -53,7 +52,6 @@ class Recording:
     problems: tuple[str, ...]
     cpu_profiles: Mapping[str, Mapping[int, Profile]]
     last: float = math.inf
-    own_run: Recording | None = None
 
     @classmethod
     def load(cls, study: Study, run: Run) -> Recording:
