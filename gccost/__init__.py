@@ -14,6 +14,7 @@ What a notebook calls:
 | `open(study)`, `measure(study, budget)` | a study; only `measure` measures |
 | `study.samples()`, `.costs()`, `.compare()` | processes, costs, ratios and differences |
 | `study.shares()`, `.stacks`, `.traces`, `.calls()` | profiles, GC cycles, calls by list length |
+| `study.slices` | the time of each slice of a few processes |
 | `study.controls`, `.published`, `.verdicts`, `.judge()` | A/A controls, the document, verdicts |
 | `study.shell(command)` | a command's output, printed and as a frame |
 | `cost(samples)`, `derive(f, *costs)` | the estimator, and any function of costs |
@@ -21,6 +22,7 @@ What a notebook calls:
 | `figure(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
 | `palette(names)`, `markers(names)` | the inks and markers of variants |
 | `results()` | every study and the ledger of all claims |
+| `simulate(truth, bound)` | campaigns on a model of a noisy machine, and their errors |
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
 
 Every frame of figures has the columns value, low and high (a 95 % confidence interval), rounds
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     )
     from gccost.notebook import open_study as open
     from gccost.showing.drawing import figure, intervals, markers, palette
+    from gccost.simulation import simulate
 
 __all__ = [
     "GccostError",
@@ -67,6 +70,7 @@ __all__ = [
     "published",
     "read",
     "results",
+    "simulate",
     "source",
     "times",
 ]
@@ -79,6 +83,7 @@ _WHERE = {
     "intervals": "showing.drawing",
     "markers": "showing.drawing",
     "palette": "showing.drawing",
+    "simulate": "simulation",
 }
 
 

@@ -20,9 +20,10 @@ that no interval's width corrects.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import nan
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,16 +73,16 @@ def simulate(
     numerator: Case = "finalizer",
     denominator: Case = "stationary",
     band: bool = False,
-    noise: Noise | None = None,
+    noise: Noise | Mapping[str, Any] | None = None,
     campaigns: int = 2000,
     seed: int = 1,
 ) -> Outcome:
     """Run campaigns that judge a ratio at each look, and return their error rates.
 
     With `band` the claim is that the ratio is between 1/boundary and boundary. With the
-    truth on the boundary every decision is wrong.
+    truth on the boundary every decision is wrong. `noise` names values of `Noise`.
     """
-    noise = noise or Noise()
+    noise = noise if isinstance(noise, Noise) else Noise(**(noise or {}))
     rng = np.random.default_rng(seed)
     rounds, slots = LOOKS[-1] * 3 // 2, PROCESSES + TRIES  # spare rounds replace rejected ones
     size = (campaigns, rounds * slots)
