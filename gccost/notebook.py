@@ -21,13 +21,14 @@ import pandas as pd
 from gccost import paths, processes, rounding
 from gccost.errors import GccostError, nearest
 from gccost.judging import costs as estimating
-from gccost.judging import ledger, metrics, tidy
+from gccost.judging import ledger, metrics, stacks, tidy
 from gccost.judging import published as transcribed
 from gccost.judging.ledger import Row
 from gccost.judging.models import walked
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, gctrace, languages, toolchains
 from gccost.measuring.names import NAMES
+from gccost.measuring.profiles import Profile
 from gccost.settings import Mode, Settings
 from gccost.showing import drawing, tables
 from gccost.showing import results as results_of
@@ -302,7 +303,7 @@ class OpenedStudy:
 
     def shares(
         self,
-        parts: Mapping[str, Iterable[str]],
+        parts: Mapping[str, Iterable[str]] | None = None,
         *,
         within: Iterable[str] = (),
         of: Iterable[str] = (),
@@ -312,23 +313,25 @@ class OpenedStudy:
         """The shares of CPU profiles, in percent, whose stacks contain any of some functions.
 
         `parts` maps the name of a part to its functions; a name that ends in "*" matches all
-        with that prefix. Parts may overlap. With `within` a stack must also contain any of
-        those; with `of` the share is of the stacks that contain any of those. A row per case
-        and part: the keys, `part`, value, low, high (95 %), rounds, n (profiles). With
+        with that prefix. Parts may overlap. Without `parts` they are the phases of a finalizer's
+        or cleanup's life: registering, marking, sweeping, running, functions (the program's own),
+        and resolving (weak pointers); a stack's innermost such function decides its phase.
+        With `within` a stack must also contain any of those; with `of` the share is of the
+        stacks that contain any of those. A row per case and part: the keys, `part`, value, low, high (95 %), rounds, n (profiles). With
         `by_profile` a row per profile instead: the keys, part, round, percent.
         """
         within, of = tuple(within), tuple(of)
-        profiles = [
-            (tidy.keys(case), round_, profile)
+
+        def parts_of(profile: Profile) -> Mapping[str, float]:
+            if parts is None:
+                return stacks.phases(profile)
+            return {name: profile.share(tuple(parts[name]), within, of) for name in parts}
+
+        rows = [
+            tidy.keys(case) | {"round": round_, "part": part} | {"percent": 100 * part_share}
             for case in self.recording.study.cases
             for round_, profile in self.recording.profiles(case.variant, case.release).items()
-        ]
-        rows = [
-            keys
-            | {"round": round_, "part": part}
-            | {"percent": 100 * profile.share(tuple(functions), within, of)}
-            for keys, round_, profile in profiles
-            for part, functions in parts.items()
+            for part, part_share in parts_of(profile).items()
         ]
         frame = self._keyed(rows, ["round", "part", "percent"], filters).dropna(subset="percent")
         if by_profile:
