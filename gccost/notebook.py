@@ -21,7 +21,7 @@ import pandas as pd
 from gccost import opening, paths, processes, rounding
 from gccost.errors import GccostError, nearest
 from gccost.judging import costs as estimating
-from gccost.judging import ledger, metrics, tidy
+from gccost.judging import ledger, metrics, stacks, tidy
 from gccost.judging import published as transcribed
 from gccost.judging.ledger import Row
 from gccost.judging.models import walked
@@ -321,7 +321,7 @@ class OpenedStudy:
 
     def shares(
         self,
-        parts: Mapping[str, Iterable[str]],
+        parts: Mapping[str, Iterable[str]] | None = None,
         *,
         within: Iterable[str] = (),
         of: Iterable[str] = (),
@@ -331,17 +331,24 @@ class OpenedStudy:
         """The shares of CPU profiles, in percent, whose stacks contain any of some functions.
 
         `parts` maps the name of a part to its functions; a name that ends in "*" matches all
-        with that prefix. Parts may overlap. With `within` a stack must also contain any of
-        those; with `of` the share is of the stacks that contain any of those. A row per case
-        and part: the keys, `part`, value, low, high (95 %), rounds, n (profiles). With
+        with that prefix. Parts may overlap. Without `parts` they are the phases of a finalizer's
+        or cleanup's life: registering, marking, sweeping, running, functions (the program's own),
+        and resolving (weak pointers); a stack's innermost such function decides its phase.
+        With `within` a stack must also contain any of those; with `of` the share is of the
+        stacks that contain any of those. A row per case and part: the keys, `part`, value, low, high (95 %), rounds, n (profiles). With
         `by_profile` a row per profile instead: the keys, part, round, percent.
         """
         within, of = tuple(within), tuple(of)
+
+        def parts_of(profile: Profile) -> Mapping[str, float]:
+            if parts is None:
+                return stacks.phases(profile)
+            return {name: profile.share(tuple(parts[name]), within, of) for name in parts}
+
         rows = [
-            {"case": number, "round": round_, "part": part}
-            | {"percent": 100 * profile.share(tuple(functions), within, of)}
+            {"case": number, "round": round_, "part": part, "percent": 100 * part_share}
             for number, round_, profile in self._profiles()
-            for part, functions in parts.items()
+            for part, part_share in parts_of(profile).items()
         ]
         values = ["round", "part", "percent"]
         frame = self._keyed(rows, values, "profiles", filters).dropna(subset="percent")
