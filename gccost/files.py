@@ -47,6 +47,21 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 @contextmanager
+def temporary(place: Path) -> Iterator[Path]:
+    """An empty folder, removed at the end.
+
+    The next process removes what a killed process left there.
+    """
+    shutil.rmtree(place, ignore_errors=True)
+    with writing(place):
+        place.mkdir()
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn what a damaged or missing file raises into a GccostError with the file."""
     try:

@@ -27,7 +27,7 @@ from typing import Any
 
 from gccost import paths
 from gccost.errors import GccostError, MissingTool
-from gccost.files import writing
+from gccost.files import temporary, writing
 from gccost.measuring import languages, machine, toolchains
 from gccost.measuring.campaign import GOARCH, Questions
 from gccost.measuring.cases import Budget, Build, Case, Experiment
@@ -101,17 +101,15 @@ def make(
     missing = {go: why for each in tools.values() for go, why in each.missing.items()}
     if not wanted:
         raise MissingTool(f"nothing can be packed: {'; '.join(missing.values())}")
-    with writing(output):
-        scratch = tempfile.TemporaryDirectory(dir=output.resolve().parent, prefix=".pack-")
-    with scratch as folder:
-        built = _build(wanted, Path(folder), say)
+    with temporary(output.resolve().with_name(f".{output.name}.parts")) as folder:
+        built = _build(wanted, folder, say)
         made = {"commit": described["commit"], "dirty": described["dirty"]}
         if compiler := compilers.get("C compiler"):
             made |= {"c_compiler": compiler.version, "c_compiler_source": compiler.source}
         manifest = {
             "format": FORMAT,
             "goarch": goarch,
-            "glibc": _needed_libc(Path(folder).glob("*.test")),
+            "glibc": _needed_libc(folder.glob("*.test")),
             "budget": budget.name,
             "made": made,
             "studies": [study_json(study, chosen[study.name]) for study in studies],
