@@ -57,7 +57,7 @@ RECORDS = [
 def seal(run: Run) -> None:
     """Set the digests as measuring would have, if the manifest has any."""
     path = run.folder / "run.json"
-    with suppress(ValueError, TypeError, OSError):
+    with suppress(ValueError, TypeError, OSError, RecursionError):
         manifest = json.loads(path.read_bytes())
         manifest["digests"] = run._digests()
         manifest["digests"]["run.json"] = runs._digest_of(manifest)

@@ -1,6 +1,6 @@
 """Copy a run, a folder or an archive, that came from anywhere: in a process with limits.
 
-    python -I unpack.py SOURCE INTO
+    python -IS unpack.py SOURCE INTO
 
 Only the files of a run are copied, and only if they are whole; INTO then has the run's
 folder. If not, the exit code is 1, and standard output says why. Reading an archive may take
