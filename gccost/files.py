@@ -24,7 +24,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise refused(error, f"cannot be written: {error.strerror}", str(path)) from None
+        raise refused(error, f"cannot be written: {error.strerror or error}", str(path)) from None
 
 
 def write_whole(path: Path, data: bytes) -> None:
