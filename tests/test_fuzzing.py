@@ -18,6 +18,7 @@ import tarfile
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,7 @@ def in_manifest(run: Run, chance: random.Random) -> None:
             if not (isinstance(at[key], dict | list) and at[key] and chance.random() < 0.7):
                 break
             at = at[key]
-        at[key] = chance.choice(VALUES)
+        at[key] = deepcopy(chance.choice(VALUES))
         if chance.random() < 0.2:
             del at[key]
         if not manifest:
