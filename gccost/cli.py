@@ -285,10 +285,10 @@ def live() -> None:
 
 @main.command()
 def trust() -> None:
-    """Let JupyterLab show the output of the notebooks that are as git has them.
+    """Let JupyterLab show the output of notebooks from git.
 
-    Those that gccost executed are trusted already. JupyterLab hides the charts of any other,
-    because its output may hold scripts.
+    Only if they are as git has them; those that gccost executed are trusted already.
+    JupyterLab hides the charts of any other, because its output may hold scripts.
     """
     command = ("git", "-C", paths.NOTEBOOKS, "status", "--porcelain", "--ignored", "--", ".")
     asked = processes.ask(command)

@@ -24,7 +24,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise refused(error, f"cannot be written: {error.strerror}", str(path)) from None
+        raise refused(error, f"cannot be written: {error.strerror or error}", str(path)) from None
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -44,6 +44,21 @@ def write_whole(path: Path, data: bytes) -> None:
             new.replace(path)
         finally:
             new.unlink(missing_ok=True)
+
+
+@contextmanager
+def temporary(place: Path) -> Iterator[Path]:
+    """An empty folder, removed at the end.
+
+    The next process removes what a killed process left there.
+    """
+    shutil.rmtree(place, ignore_errors=True)
+    with writing(place):
+        place.mkdir()
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 @contextmanager

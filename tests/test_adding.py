@@ -347,6 +347,7 @@ HOSTILE: dict[str, bytes] = {
     "a file twice": header(f"{A_RUN}/run.json", 0, b"0") * 2,
     "a device": header(f"{A_RUN}/run.json", 0, tarfile.CHRTYPE),
     "a name with control characters": header(f"{A_RUN}/\x1b[2J\u202e", 0, b"0"),
+    "nothing but a folder": header(A_RUN, 0, tarfile.DIRTYPE),
     "no archive": b"no archive" * 1000,
 }
 

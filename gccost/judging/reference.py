@@ -136,7 +136,7 @@ def _named_after(source: Path, scratch: Path) -> Iterator[None]:
 
 def _copied(source: Path, scratch: Path) -> Run:
     """A copy of a run folder or of an archive's run, made by a process with limits."""
-    command = [sys.executable, "-I", unpack.__file__, str(source), str(scratch)]
+    command = [sys.executable, "-IS", unpack.__file__, str(source), str(scratch)]
     try:
         done = processes.run(command, limit=2 * unpack.MOST_SECONDS)
         code, why = done.returncode, done.stdout.strip()
@@ -147,7 +147,8 @@ def _copied(source: Path, scratch: Path) -> Run:
             raise OSError(code, os.strerror(code))
     if code:
         why = why or f"reading it takes more than {unpack.MOST_SECONDS} s"
-        raise GccostError(why, str(source), _AGAIN)
+        run = "name a run, such as data/runs/20261122T175855-4b5c7f, or its archive"
+        raise GccostError(why, str(source), f"{run}; if it is damaged, {_AGAIN}")
     return Run(next(scratch.iterdir()))
 
 

@@ -28,7 +28,7 @@ from typing import Any
 
 from gccost import paths
 from gccost.errors import MissingTool
-from gccost.files import writing
+from gccost.files import temporary, writing
 from gccost.measuring import campaign, languages, machine, toolchains
 from gccost.measuring.campaign import GOARCH, Questions
 from gccost.measuring.cases import Budget, Build, Experiment, named
@@ -91,17 +91,15 @@ def make(
         own = compilers[language.compiles_with]
         build = partial(language.build_packed, case.build, tool, own, goarch)
         wanted[case.build] = language.layouts, build
-    with writing(output):
-        scratch = tempfile.TemporaryDirectory(dir=output.resolve().parent, prefix=".pack-")
-    with scratch as folder:
-        built = _build(wanted, Path(folder), say)
+    with temporary(output.resolve().with_name(f".{output.name}.parts")) as folder:
+        built = _build(wanted, folder, say)
         made = {"commit": described["commit"], "dirty": described["dirty"]}
         if compiler := compilers.get("C compiler"):
             made |= {"c_compiler": compiler.version, "c_compiler_source": compiler.source}
         manifest = {
             "format": FORMAT,
             "goarch": goarch,
-            "glibc": _needed_libc(Path(folder).glob("*.test")),
+            "glibc": _needed_libc(folder.glob("*.test")),
             "budget": budget.name,
             "made": made,
             "studies": [

@@ -186,7 +186,8 @@ def _check_files(files: Mapping[str, str], folder: Path) -> None:
         try:
             found = digest(path)
         except OSError as error:
-            raise GccostError(f"cannot be read: {error.strerror}", str(path), _UNPACK) from None
+            why = f"cannot be read: {error.strerror or error}"
+            raise GccostError(why, str(path), _UNPACK) from None
         if found != known:
             raise GccostError("the program is damaged: its hash differs", str(path), _UNPACK)
 
@@ -216,7 +217,7 @@ def _check_start(binary: Path) -> None:
         done = processes.run([str(binary), "-test.list=^$"], limit=60)
     except OSError as error:
         raise GccostError(
-            f"no program can be started here: {error.strerror}",
+            f"no program can be started here: {error.strerror or error}",
             str(binary.parent),
             "unpack the pack on a disk that is not mounted noexec",
         ) from None

@@ -12,9 +12,8 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 from filelock import FileLock, Timeout
 
 from gccost.errors import GccostError
-from gccost.files import read_text, reading, write_whole, writing
+from gccost.files import read_text, reading, temporary, write_whole, writing
 from gccost.measuring import benchfmt
 from gccost.measuring.benchfmt import Reading
 
@@ -344,17 +343,6 @@ def exclusive(folder: Path, doing: str) -> Iterator[None]:
         lock.release()
 
 
-@contextmanager
-def scratch(folder: Path) -> Iterator[Path]:
-    """A temporary folder within a folder that this process has locked (see `exclusive`).
-
-    The next process removes what a killed process left there.
-    """
-    place = folder / ".scratch"
-    shutil.rmtree(place, ignore_errors=True)
-    with writing(place):
-        place.mkdir()
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+def scratch(folder: Path) -> AbstractContextManager[Path]:
+    """A temporary folder within a folder that this process has locked (see `exclusive`)."""
+    return temporary(folder / ".scratch")

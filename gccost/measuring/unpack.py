@@ -1,6 +1,6 @@
 """Copy a run, a folder or an archive, that came from anywhere: in a process with limits.
 
-    python -I unpack.py SOURCE INTO
+    python -IS unpack.py SOURCE INTO
 
 Only the files of a run are copied, and only if they are whole; INTO then has the run's
 folder. If not, the exit code is 1, and standard output says why. Reading an archive may take
@@ -69,7 +69,7 @@ def of_archive(archive: Path) -> Iterator[Entry]:
 
 def copy(entries: Iterator[Entry], into: Path) -> None:
     """Copy entries that are files of one run. Raises Refused."""
-    run, left = "", MOST_BYTES
+    run, left, files = "", MOST_BYTES, 0
     for number, (name, kind, file) in enumerate(entries):
         first, _, rest = name.partition("/")
         run = run or first
@@ -84,7 +84,8 @@ def copy(entries: Iterator[Entry], into: Path) -> None:
             raise Refused(f"it unpacks to more than {_MOST}")
         if file:
             left -= _copy(file, into / run / rest, min(most, left))
-    if not run:
+            files += 1
+    if not files:
         raise Refused("it is empty")
 
 
@@ -133,8 +134,8 @@ def main(source: Path, into: Path) -> int:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             return error.errno
         said = getattr(error, "strerror", None)
-        why = "it cannot be read" if said else "it is not an archive of a run"
-        print(f"{why}: {ascii(said or str(error) or type(error).__name__)[1:-1][:200]}")
+        kind = "it cannot be read" if said else "it is not an archive of a run"
+        print(f"{kind}: {ascii(said or str(error) or type(error).__name__)[1:-1][:200]}")
     else:
         return 0
     return 1

@@ -235,8 +235,8 @@ def slices(recording: Recording) -> Drawing | None:
     found = {}
     for load in LOADS:
         case = measured_by(BASELINE, OURS, load, MEASUREMENTS[0]).on(TODAY_GO)
-        if values := recording.run.read_slices(case):
-            found[load] = np.array(values)
+        if stored := recording.run.read_slices(case):
+            found[load] = np.array(stored)
     if not found:
         return None
     floors = {load: float(np.quantile(values, 0.05)) for load, values in found.items()}

@@ -1,0 +1,82 @@
+"""A run whose every text is markup does nothing in JupyterLab or on the report's pages."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from browser import Browser
+from lab import SECONDS, lab
+from notebooks_fixture import code, prose, write
+from playwright.sync_api import Page
+from test_adding import with_markup
+
+from gccost import cli
+from gccost.judging import reference
+from gccost.settings import Settings
+from gccost.showing.execute import execute_all
+from gccost.showing.report import write_report
+from gccost.studies import STUDIES
+
+SHOWN = {
+    "notice": "opened.notice()",
+    "shell": "opened.shell('lemire-plain', 'go test')",
+    "judged": "opened.judged('L1')",
+    "verdicts": "opened.verdicts()",
+    "chart": "opened.chart('lemire-cost')",
+    "notices": "results.notice()",
+    "ledger": "results.ledger()",
+    "first": "results.first_screen()",
+    "words": "study.say(' and '.join(results.machines))",
+    "machines": "machines.described()",
+    "columns": "machines.ledger()",
+    "forest": "machines.forest()",
+}
+START = """\
+from gccost import study
+
+opened, results = study.open_study("lemire"), study.open_results()
+machines = study.open_machines()"""
+# What would be there if any text were taken for HTML, Markdown or TeX.
+TAKEN = (
+    "img[src='x'], [onerror], main script, .jp-OutputArea script, a[href^=javascript],"
+    " mjx-container"
+)
+
+
+@pytest.fixture
+def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A notebook that shows everything of such a run, executed and trusted."""
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
+    reference.add(with_markup(tmp_path / "runs").folder, list(STUDIES.values()))
+    cells = [code(source, name) for name, source in SHOWN.items()]
+    path = write(tmp_path / "strange.ipynb", [prose("# A run", "title"), code(START, "a"), *cells])
+    execute_all({path: path}, Settings("replay"))
+    return path
+
+
+def look(page: Page) -> tuple[int, str]:
+    """The number of elements that the run made, and the text on the page."""
+    page.get_by_text("onerror=alert(1)").first.wait_for(timeout=SECONDS)
+    page.wait_for_timeout(2000)  # TeX is typeset later
+    return page.locator(TAKEN).count(), page.locator("body").inner_text()
+
+
+def test_markup_of_a_run_makes_no_element_request_or_script(
+    browser: Browser, notebook: Path, tmp_path: Path
+) -> None:
+    write_report([notebook], tmp_path / "report", title="T", purpose="P.", files={})
+    (made, text), requests, problems = browser.visit(tmp_path / "report" / "index.html", look)
+    assert (made, requests, problems) == (0, (), ())
+    assert text.count("<img src=x onerror=alert(1)>") > 5
+
+    with lab(tmp_path / "clone", {**os.environ}) as running:
+        target = running.folder / "notebooks" / "strange.ipynb"
+        target.write_bytes(notebook.read_bytes())
+        cli._sign([target])
+        (made, text), requests, _ = browser.visit(running.of("strange"), look)
+    assert made == 0
+    assert text.count("<img src=x onerror=alert(1)>") > 5
+    assert not [url for url in requests if url.endswith("/x") or not url.startswith(running.url)]
