@@ -58,6 +58,9 @@ class OpenedStudy:
     mode: Mode
     notices: tuple[str, ...]  # the reasons for showing this run
 
+    def __repr__(self) -> str:
+        return f"<study {self.name}, run {self.recording.run.name}, {len(self._tidy)} samples>"
+
     @property
     def name(self) -> str:
         return self.recording.study.name
@@ -335,8 +338,9 @@ class OpenedStudy:
         or cleanup's life: registering, marking, sweeping, running, functions (the program's own),
         and resolving (weak pointers); a stack's innermost such function decides its phase.
         With `within` a stack must also contain any of those; with `of` the share is of the
-        stacks that contain any of those. A row per case and part: the keys, `part`, value, low, high (95 %), rounds, n (profiles). With
-        `by_profile` a row per profile instead: the keys, part, round, percent.
+        stacks that contain any of those. A row per case and part: the keys, `part`, value, low,
+        high (95 %), rounds, n (profiles). With `by_profile` a row per profile instead: the keys,
+        part, round, percent.
         """
         within, of = tuple(within), tuple(of)
 
@@ -437,7 +441,7 @@ class OpenedStudy:
         known = list(dict.fromkeys(row.claim.id for row in self._rows))
         for claim in claims:
             if claim not in known:
-                hint = nearest(claim, known)
+                hint = f"name one of {', '.join(known)}"
                 raise GccostError(f"there is no claim {claim!r}", f"study {self.name}", hint)
         chosen = [row for row in self._rows if row.claim.id in (claims or known)]
         header = ("claim", "on", "published", "measured (95 %)", "holds if", "verdict")
@@ -676,6 +680,8 @@ def _text(row: Any, unit: str, columns: tuple[str, str, str]) -> str:
     value, low, high = (row.get(name, float("nan")) for name in columns)
     if pd.isna(value):
         return "not measured"
+    if columns[1] not in row:  # a bare value, computed from a figure that is quoted
+        return rounding.value(float(value), unit)
     known = {"value": value, "low": low, "high": high, "n": row.get("n", drawing.FEWEST)}
     if not drawing.quotable(known):
         return "too few samples"

@@ -29,7 +29,7 @@ from conftest import EXAMPLES, FakeMachine, tried
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gccost import paths, study
+from gccost import opening, paths
 from gccost.errors import GccostError
 from gccost.judging import ledger, published, reference
 from gccost.judging.recording import Recording
@@ -41,11 +41,11 @@ from gccost.measuring import (
     runs,
     toolchains,
 )
-from gccost.measuring.cases import AUTO, FREE
+from gccost.measuring.cases import AUTO, BUDGETS, FREE
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.settings import Settings
 from gccost.showing import notice
-from gccost.studies import CHARTS, precision
+from gccost.studies import CHARTS, STUDIES, precision
 
 
 @pytest.fixture(scope="module")
@@ -152,8 +152,8 @@ def test_an_unreadable_run_is_reported_and_skipped(machine: FakeMachine) -> None
     assert new != old
     assert_complete(new)
     assert old.samples.read_bytes() == before
-    opened = study.open_study("lemire")
-    assert old.name in opened.notice().text
+    shown = opening.shown(STUDIES["lemire"], Settings("measure", BUDGETS["tiny"]))
+    assert any(old.name in told for told in shown.notices)
 
     compared = gccost("compare", str(new.folder), str(old.folder))
     assert compared.exit_code == 1
@@ -291,9 +291,9 @@ def test_a_damaged_file_of_a_recorded_run_is_named_and_the_others_are_shown(
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path))
     said = " ".join(runs.skipped(tmp_path))
     if kind != "run.json":
-        opened = study.open_study("lemire", Settings("replay"))
-        said = opened.notice().text  # of the page
-        assert opened.rows
+        shown = opening.shown(STUDIES["lemire"], Settings("replay"))
+        said = notice.notice([shown.recording], shown.mode, shown.notices).text  # of the page
+        assert opening.rows({"lemire": shown}, "lemire")
     assert (kind if path.suffix == ".gz" else path.relative_to(run.folder).as_posix()) in said
     assert run.name in said
     if kind == "slices":

@@ -17,12 +17,14 @@ from gccost import paths
 from gccost.measuring.toolchains import TODAY_GO
 
 BLOCK = re.compile(r"^```\w+\n# (\S+), (.+)\n((?:.*\n)+?)```$", re.MULTILINE)
+PYTHON = re.compile(r"^```python\n((?:.*\n)+?)```$", re.MULTILINE)
+CONTRIBUTING = paths.ROOT / "CONTRIBUTING.md"
 COPIED = ("gccost", "gosrc", "javasrc", "data/published", "data/releases.csv", "requirements.lock")
 
 
 def blocks() -> list[tuple[str, str, str]]:
     """The recipes' additions: for each, the file, the place in it and the text."""
-    return BLOCK.findall((paths.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    return BLOCK.findall(CONTRIBUTING.read_text(encoding="utf-8"))
 
 
 def added(to: str, where: str, text: str) -> str:
@@ -112,9 +114,9 @@ def test_the_added_claim_is_judged(tree: Path, tools: FakeTools) -> None:
         tree,
         tools,
         "-c",
-        "from gccost.study import open_study\n"
-        "[print(r.claim.id, r.words, r.estimate.samples > 0, r.verdict.label.name)"
-        " for r in open_study('lemire').rows]",
+        "import gccost\n"
+        "rows = gccost.open('lemire').verdicts\n"
+        "[print(r.id, r.claim, r.n > 0) for r in rows.itertuples()]",
     )
     lines = [line for line in said.splitlines() if line.startswith("Z1 ")]
     assert lines
@@ -128,8 +130,8 @@ def test_the_added_experiment_is_measured_and_charted(tree: Path, tools: FakeToo
         tree,
         tools,
         "-c",
-        "from gccost.study import open_study\n"
-        "chart = open_study('mine').chart('mine-cost')\n"
-        "print(chart.title, len(chart.data), '<svg' in chart.svg)",
+        "from gccost.showing import drawing\n"
+        "drawing.display = lambda chart: print(chart.title, len(chart.data), '<svg' in chart.svg)\n"
+        + PYTHON.search(CONTRIBUTING.read_text(encoding="utf-8"))[1],
     )
-    assert re.search(r"^A handle on the heap costs .* 2 True$", said, re.MULTILINE)
+    assert "What a handle on the heap costs 2 True" in said

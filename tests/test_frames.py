@@ -11,7 +11,7 @@ import recordings
 from pandas.testing import assert_frame_equal
 
 import gccost
-from gccost import paths, study
+from gccost import opening, paths
 from gccost.errors import GccostError
 from gccost.judging import ledger, metrics
 from gccost.judging.recording import Recording
@@ -42,7 +42,7 @@ def synthetic(folder: Path, name: str = "lemire", **more: object) -> OpenedStudy
 
 
 def test_the_ledger_of_the_recorded_run_is_the_golden_one() -> None:
-    rows = study.open_results(Settings("replay")).rows
+    rows = opening.rows(opening.every(Settings("replay")))
     golden = (Path(__file__).parent / "golden" / "ledger.csv").read_text(encoding="utf-8")
     assert ledger.table(rows).to_csv(index=False, lineterminator="\n") == golden
 

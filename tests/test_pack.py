@@ -23,6 +23,7 @@ from faketools import wait_for
 from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import reference
+from gccost.judging.claims import Study
 from gccost.judging.questions import asked, questions
 from gccost.measuring import jdks, pack, packed, runs
 from gccost.measuring import machine as hardware
@@ -31,7 +32,6 @@ from gccost.measuring.cases import BUDGETS
 from gccost.measuring.languages import of
 from gccost.measuring.runs import all_runs
 from gccost.studies import STUDIES
-from gccost.study import Study
 
 LEMIRE, TINY = STUDIES["lemire"], BUDGETS["tiny"]
 

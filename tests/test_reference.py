@@ -11,8 +11,8 @@ from gccost.judging.rules import Label
 from gccost.measuring import languages, runs
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.machine import MOST_BYTES, memory_for_a_sample
+from gccost.opening import reference
 from gccost.studies import STUDIES
-from gccost.study import reference
 
 STANDARD = BUDGETS["standard"]
 recorded = runs.all_runs(paths.reference())

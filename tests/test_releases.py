@@ -13,7 +13,7 @@ from gccost import paths
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import published
 from gccost.judging.recording import Recording
-from gccost.measuring import builds, campaign, toolchains
+from gccost.measuring import builds, toolchains
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import (
@@ -23,10 +23,8 @@ from gccost.measuring.toolchains import (
     Toolchain,
     number,
 )
-from gccost.settings import Settings
 from gccost.studies import STUDIES
 from gccost.studies.releases import CLEANUP, STUDY
-from gccost.study import open_study
 
 # --- The list of releases -----------------------------------------------------------
 
@@ -85,12 +83,6 @@ def test_the_study_is_measured_only_on_request(tools: FakeTools) -> None:
     assert [of.name for of in STUDIES.values() if of.on_request] == ["releases"]
     assert "releases is skipped" not in tools.gccost("measure").stderr
     assert not tools.the_run().holds("releases")
-
-
-def test_requesting_the_study_measures_no_other_study(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign, "measure", lambda *_: pytest.fail("it measures"))
-    chapter = open_study("weimer", Settings("measure", BUDGETS["tiny"], "releases"))
-    assert chapter.mode == "replay"
 
 
 def test_unusable_releases_are_reported_and_skipped(tools: FakeTools) -> None:
