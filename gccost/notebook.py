@@ -317,7 +317,8 @@ class OpenedStudy:
         or cleanup's life: registering, marking, sweeping, running, functions (the program's own),
         and resolving (weak pointers); a stack's innermost such function decides its phase.
         With `within` a stack must also contain any of those; with `of` the share is of the
-        stacks that contain any of those. A row per case and part: the keys, `part`, value, low, high (95 %), rounds, n (profiles). With
+        stacks that contain any of those. A row per case and part: the keys, `part`, value,
+        low, high (95 %), rounds, n (profiles). With
         `by_profile` a row per profile instead: the keys, part, round, percent.
         """
         within, of = tuple(within), tuple(of)

@@ -144,7 +144,6 @@ def test_a_chart_without_samples_says_so(made: Recordings, name: str) -> None:
 # Charts of published values, gctraces, outcomes and held memory, which metrics do not change.
 OF_OTHER_THINGS = {
     *("lemire-published", "cloudflare-published", "cloudflare-gctrace"),
-    *("libraries-memory", "libraries-growth"),
     *("weimer-removed", "weimer-heaps", "weimer-leak", "runtime-slopes"),
 }
 # Columns that are not scaled with a sample's metrics.
