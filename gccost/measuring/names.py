@@ -102,6 +102,17 @@ NAMES: Mapping[str, str] = {
     "TailPlain": "nothing registered",
     "TailFinalizer": "finalizers registered",
     "TailCleanup": "cleanups registered",
+    "SqliteDropped": "sqlite3, dropped",
+    "SqliteQuery": "sqlite3, through database/sql",
+    "SqliteClosed": "sqlite3, closed",
+    "TreesDropped": "tree-sitter, dropped",
+    "TreesSlab": "tree-sitter, adopted by slabs",
+    "TreesClosed": "tree-sitter, closed",
+    "MessagesDropped": "zstd, dropped",
+    "MessagesSlab": "zstd, adopted by slabs",
+    "MessagesReused": "zstd, one context for all",
+    "MessagesClosed": "zstd, closed",
+    "Server": "os and net, closed",
 }
 """What each benchmark compares, in words: the column `variant`."""
 
