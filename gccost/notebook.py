@@ -365,17 +365,15 @@ class OpenedStudy:
 
     @cached_property
     def slices(self) -> pd.DataFrame:
-        """A row per slice of the processes whose slices were stored: keys, slice, ns."""
+        """A row per slice of the processes whose slices were stored: keys, round, slice, ns."""
         rows = []
         for case in self.recording.study.cases:
             path = self.recording.run.slices(case.name)
             if path.exists():
                 times = path.read_text(encoding="utf-8").split()
                 for number, ns in enumerate(map(float, times)):
-                    rows.append(tidy.keys(case) | {"slice": number, "ns": ns})
-        named = list(dict.fromkeys(key for row in rows for key in row))
-        frame = pd.DataFrame(rows, columns=named or ["release", "variant", "slice", "ns"])
-        return frame[[*self._keys(frame.drop(columns=["slice", "ns"])), "slice", "ns"]]
+                    rows.append(tidy.keys(case) | {"round": 1, "slice": number, "ns": ns})
+        return self._keyed(rows, ["round", "slice", "ns"])
 
     # --- Claims --------------------------------------------------------------------
 
