@@ -365,7 +365,7 @@ class OpenedStudy:
 
     @cached_property
     def slices(self) -> pd.DataFrame:
-        """A row per slice of the processes whose slices were stored: keys, round, slice, ns."""
+        """A row per slice of the processes whose slices were stored: keys, slice, ns."""
         rows = []
         for case in self.recording.study.cases:
             path = self.recording.run.slices(case.name)
@@ -373,7 +373,9 @@ class OpenedStudy:
                 times = path.read_text(encoding="utf-8").split()
                 for number, ns in enumerate(map(float, times)):
                     rows.append(tidy.keys(case) | {"round": 1, "slice": number, "ns": ns})
-        return self._keyed(rows, ["round", "slice", "ns"])
+        named = list(dict.fromkeys(key for row in rows for key in row))
+        frame = pd.DataFrame(rows, columns=named or ["release", "variant", "round", "slice", "ns"])
+        return frame[[*self._keys(frame.drop(columns=["slice", "ns"])), "slice", "ns"]]
 
     # --- Claims --------------------------------------------------------------------
 

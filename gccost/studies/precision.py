@@ -67,10 +67,10 @@ class MedianRatio(Quantity):
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The ratio, with both intervals combined as independent errors."""
-        sides = [
-            np.sort(np.log(data.samples(variant, release)[self.ratio.metric].dropna().to_numpy()))
-            for variant in self.variants
-        ]
+        frames = [data.samples(variant, release) for variant in self.variants]
+        if any(self.ratio.metric not in frame for frame in frames):
+            return stats.amount([])
+        sides = [np.sort(np.log(frame[self.ratio.metric].dropna().to_numpy())) for frame in frames]
         n = min(map(len, sides))
         if n < 6:  # order statistics of fewer cannot give a 95 % interval
             return stats.amount([])
