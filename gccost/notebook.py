@@ -407,9 +407,9 @@ class OpenedStudy:
             if path.exists():
                 times = path.read_text(encoding="utf-8").split()
                 for number, ns in enumerate(map(float, times)):
-                    rows.append(tidy.keys(case) | {"slice": number, "ns": ns})
+                    rows.append(tidy.keys(case) | {"round": 1, "slice": number, "ns": ns})
         named = list(dict.fromkeys(key for row in rows for key in row))
-        frame = pd.DataFrame(rows, columns=named or ["release", "variant", "slice", "ns"])
+        frame = pd.DataFrame(rows, columns=named or ["release", "variant", "round", "slice", "ns"])
         return frame[[*self._keys(frame.drop(columns=["slice", "ns"])), "slice", "ns"]]
 
     # --- Claims --------------------------------------------------------------------
