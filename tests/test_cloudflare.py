@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -13,19 +12,18 @@ from conftest import FakeMachine
 from recordings import TRACE, recorded
 from test_campaign import program
 
-from gccost import choosing
+from gccost import paths
 from gccost.errors import GccostError
-from gccost.judging import fits, ledger, published
+from gccost.judging import ledger, published
 from gccost.judging.recording import SHARED_LOOPS, Recording
 from gccost.judging.rules import Label
-from gccost.measuring import builds, campaign, runs, samples, toolchains
+from gccost.measuring import builds, campaign, gctrace, runs, samples, toolchains
 from gccost.measuring import machine as described
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.profiles import read
 from gccost.measuring.samples import SampleFailed, run_sample
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
-from gccost.showing import widgets
-from gccost.studies import STUDIES, cloudflare
+from gccost.studies import STUDIES
 from gccost.studies.cloudflare import (
     AUTOMEMLIMIT,
     DOCUMENT_CPUS,
@@ -83,147 +81,6 @@ def test_verdicts_on_many_cpus_follow_the_samples(many_cores: Recording) -> None
     assert labels["C7"] is labels["C8"] is Label.HOLDS
 
 
-def test_the_threshold_is_where_operations_per_cycle_drop(few_cores: Recording) -> None:
-    where = cloudflare.threshold(few_cores, TODAY_GO)
-    assert where is not None
-    assert where[:2] == (28, 32)
-    assert where[2] == pytest.approx(1000 / 116)
-    level = few_cores.frame.copy()
-    level["gc-cycle-op"] = 500.0
-    assert cloudflare.threshold(replace(few_cores, frame=level), TODAY_GO) is None
-
-
-def test_the_sweep_matches_the_document_with_enough_cpus(
-    few_cores: Recording, many_cores: Recording
-) -> None:
-    assert cloudflare.sweep_variant(many_cores)[0]("400") == signing(DOCUMENT_CPUS, "400")
-    assert cloudflare.sweep_variant(few_cores)[0]("400") == turns(MOST_PROCS, "400")
-    # GOGC above 200 signs more in the synthetic run, but by less than its intervals.
-    assert cloudflare.best_gogc(many_cores, TODAY_GO) == "200"
-
-
-def test_a_setting_is_unbeaten_if_no_other_is_significantly_faster(few_cores: Recording) -> None:
-    frame = few_cores.frame.copy()
-    # The largest rate is not significantly above that at GOGC=100, but a narrower one is.
-    for gogc, rates in {"100": [10.0], "200": [15.0], "400": [5.0, 40.0]}.items():
-        at = frame["benchmark"].eq("SignInTurns") & frame["gogc"].eq(gogc)
-        each = [rates[int(round_) % len(rates)] for round_ in frame["round"]]
-        frame[cloudflare.RATE] = frame[cloudflare.RATE].where(~at, each)
-    recording = replace(few_cores, frame=frame)
-
-    def first(*settings: str) -> str:
-        variants = {gogc: turns(MOST_PROCS, gogc) for gogc in settings}
-        return cloudflare.first_unbeaten(recording, TODAY_GO, variants, cloudflare.RATE)
-
-    assert first("100", "400") == "100"
-    assert first("100", "200", "400") == "200"
-    assert first() == ""
-
-
-def test_only_settings_that_differ_significantly_are_said_to_be_faster(
-    few_cores: Recording,
-) -> None:
-    alike = few_cores.frame.copy()
-    alike.loc[alike["benchmark"].str.startswith("Serve"), cloudflare.RATE] = 1000.0
-    for recording, said in (
-        (replace(few_cores, frame=alike), "No setting's throughput differs significantly"),
-        (few_cores, "settings differs significantly from the default's"),
-    ):
-        drawing = cloudflare.pareto(recording)
-        assert said in drawing.title
-
-
-def test_no_configuration_on_the_pareto_front_is_dominated(few_cores: Recording) -> None:
-    found = cloudflare.ways(few_cores)
-    front = [way for way in found if way.front]
-    assert front
-    for way in front:
-        for other in found:
-            better = other.rate.value > way.rate.value
-            assert not (better and other.memory.value <= way.memory.value)
-
-
-# --- Models --------------------------------------------------------------------------
-
-
-def test_plane_fit_recovers_coefficients_within_intervals() -> None:
-    draw = random.Random(2)
-    cycles = [draw.uniform(0, 0.01) for _ in range(60)]
-    faults = [draw.uniform(0, 2) for _ in range(60)]
-    y = [
-        20_000 + 500_000 * c + 300 * f + draw.gauss(0, 50)
-        for c, f in zip(cycles, faults, strict=True)
-    ]
-    fit = fits.plane([cycles, faults], y)
-    assert fit is not None
-    for coefficient, truth in zip(fit.coefficients, (20_000, 500_000, 300), strict=True):
-        assert coefficient.low < truth < coefficient.high
-        assert coefficient.half_width < 0.1
-    assert 0.99 < fit.r2 <= 1
-    assert sum(y) == pytest.approx(sum(fit.fitted))
-
-
-def test_plane_fit_has_intervals_for_unequal_variances() -> None:
-    # Two groups with means 1 and 2. HC3 doubles the residuals, whose leverages are 1/2.
-    fit = fits.plane([[0, 0, 1, 1]], [0, 2, 0, 4])
-    assert fit is not None
-    one, step = fit.coefficients
-    t = 4.302653  # Student's, for 2 degrees of freedom at 95 %
-    assert (one.value, step.value) == pytest.approx((1, 1))
-    assert one.high - one.value == pytest.approx(t * 2**0.5)
-    assert step.value - step.low == pytest.approx(t * 10**0.5)
-
-
-@pytest.mark.parametrize(("fault_ns", "terms"), [(300, 3), (0, 2), (-300, 2)])
-def test_the_cost_model_has_page_faults_only_if_they_cost(
-    fault_ns: float, terms: int, few_cores: Recording
-) -> None:
-    draw = random.Random(3)
-    frame = few_cores.frame.copy()
-    frame["gc-cycles"] = [draw.uniform(0, 0.01) * n for n in frame["n"]]
-    frame["faults"] = [draw.uniform(0, 2) * n for n in frame["n"]]
-    each = (500_000 * frame["gc-cycles"] + fault_ns * frame["faults"]) / frame["n"]
-    frame["cpu-ns/op"] = 20_000 + each + [draw.gauss(0, 50) for _ in each]
-    variants = cloudflare.MODELLED["signing on Ps that take turns"]
-    fit = cloudflare.cost_model(replace(few_cores, frame=frame), TODAY_GO, variants)
-    assert fit is not None
-    assert len(fit.coefficients) == terms
-
-
-@pytest.mark.parametrize(
-    ("xs", "y"),
-    [
-        ([[], []], []),
-        ([[1, 2], [1, 3]], [1, 2]),
-        ([[0, 0, 0, 0, 0], [1, 2, 3, 4, 5]], [1, 2, 3, 4, 5]),
-        ([[1, 2, 3, 4, 5], [2, 4, 6, 8, 10]], [1, 2, 3, 4, 6]),
-        ([[0.1, 0.2, 0.3, 0.7], [0.3, 0.6, 0.9, 2.1]], [1, 2, 3, 5]),
-        ([[0, 0, 0, 0, 1]], [1, 2, 3, 4, 6]),
-    ],
-    ids=[
-        "nothing",
-        "too few",
-        "one never varies",
-        "one is the other",
-        "nearly",
-        "one point fixes it",
-    ],
-)
-def test_an_underdetermined_plane_fit_returns_none(xs: list[list[float]], y: list[float]) -> None:
-    assert fits.plane(xs, y) is None
-
-
-def test_scaling_fit_recovers_its_parameters() -> None:
-    truth = fits.Scaling(30_000.0, 0.03, 0.001)
-    ns = [1, 2, 4, 8, 17]
-    found = fits.scaling(ns, [truth.at(n) for n in ns])
-    assert found is not None
-    assert found.one == pytest.approx(truth.one)
-    assert found.contention == pytest.approx(truth.contention)
-    assert found.coherence == pytest.approx(truth.coherence)
-    assert fits.scaling([1, 2], [1.0, 2.0]) is None
-
-
 # --- What the experiment declares ------------------------------------------------------
 
 
@@ -231,7 +88,8 @@ def test_published_claims_match_the_published_tables() -> None:
     rows = published.table("cloudflare-throughput").set_index(["goroutines", "gogc"])["op_per_s"]
     values = published.claims()["value"]
     profile = published.table("cloudflare-profile").set_index("function")["flat_percent"]
-    last = cloudflare.published_trace().cycles[-1]
+    text = (paths.PUBLISHED / "cloudflare-gctrace.txt").read_text(encoding="utf-8")
+    last = gctrace.parse(text).cycles[-1]
     for claim, value in (
         ("C1", rows[17, "100"] / rows[48, "100"]),
         ("C2", rows[48, "100"] / rows[1, "100"] / 22.66),
@@ -242,7 +100,6 @@ def test_published_claims_match_the_published_tables() -> None:
         ("C7", rows[48, "11300"] / rows[1, "100"]),
     ):
         assert values[claim] == pytest.approx(value, rel=3e-4)
-    assert rows[48, "100"] / values["C4"] == pytest.approx(cloudflare.PUBLISHED_OPERATIONS, abs=0.5)
 
 
 def test_larger_budgets_sweep_gogc_more_finely() -> None:
@@ -346,33 +203,6 @@ def test_a_memory_limit_caps_operations_with_the_gc_off(
     assert not capped & {turns(MOST_PROCS), SERVE, AUTOMEMLIMIT}
     told = campaign.begin(plan).manifest()["troubles"]
     assert {name for name, case in plan.pool.items() if case.variant in capped} == told.keys()
-
-
-# --- Menus -----------------------------------------------------------------------------
-
-
-def test_a_headless_session_has_no_menus(
-    few_cores: Recording, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(widgets.HEADLESS, "1")
-    shown = choosing.choose(few_cores)
-    assert set(shown._repr_mimebundle_()) == {"text/markdown", "text/plain"}
-
-
-def test_an_interactive_session_has_menus(
-    few_cores: Recording, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(widgets.HEADLESS, raising=False)
-    shown = choosing.choose(few_cores)
-    menus = {child.description: child for child in shown.children[:3]}
-    assert set(menus) == {"Ps", "GOGC", "release"}
-    assert set(menus["Ps"].options) >= {1, 48}
-    shown.close_all()
-
-
-def test_a_choice_shows_its_values_or_not_measured(few_cores: Recording) -> None:
-    assert "signatures per CPU second  4" in choosing.chosen(few_cores, 48, "400", TODAY_GO).text
-    assert "not measured" in choosing.chosen(few_cores, 5, "400", TODAY_GO).markdown
 
 
 # --- Go 1.10 ----------------------------------------------------------------------------

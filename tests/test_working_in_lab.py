@@ -36,7 +36,7 @@ from gccost import gokernel
 # One notebook of each kind, with the labels of its menus.
 NOTEBOOKS = {
     "00-results": ("document", "verdict"),
-    "04-cloudflare": ("Ps", "GOGC", "release"),
+    "04-cloudflare": (),
     "go-pacer": (),
 }
 
