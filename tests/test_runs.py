@@ -173,3 +173,10 @@ def test_a_changed_file_of_a_finished_run_is_named(run: runs.Run) -> None:
     assert run.altered() == ["gctraces", "profiles", "run.json", "samples.txt", "slices/a,b=1.txt"]
     (run.folder / "slices/a,b=1.txt").unlink()
     assert "slices/a,b=1.txt" in run.altered()
+
+
+def test_what_could_not_be_read_again_is_not_written(run: runs.Run) -> None:
+    before = (run.folder / "run.json").read_bytes()
+    with pytest.raises(GccostError, match=r"this cannot be stored: .* `\$\.compilers"):
+        run.update(compilers={"cc": "x" * 1001})
+    assert (run.folder / "run.json").read_bytes() == before

@@ -106,7 +106,7 @@ class Manifest(TypedDict):
     digests: NotRequired[dict[Line, Hash]]  # SHA-256 by file; see `Run.digests`
     done: NotRequired[list[Line]]  # measurements of the precision experiment
     recorded: NotRequired[Count]  # bytes of the samples that they are in
-    shell: NotRequired[dict[Line, Shell]]
+    shell: NotRequired[dict[Text, Shell]]
 
 
 def fault_of(error: msgspec.ValidationError) -> str:

@@ -128,6 +128,8 @@ class Run:
 
     def _write(self, manifest: dict[str, Any]) -> None:
         manifest = _seen(manifest)
+        if found := misfit(manifest):  # it could not be read again
+            raise GccostError(f"this cannot be stored: {found}", str(self.folder))
         if digests := manifest.get("digests"):
             manifest.pop("digest", None)
             digests["run.json"] = _digest_of(manifest)
