@@ -402,15 +402,14 @@ class OpenedStudy:
     def slices(self) -> pd.DataFrame:
         """A row per slice of the processes whose slices were stored: keys, slice, ns."""
         rows = []
-        for case in self.recording.study.cases:
-            path = self.recording.run.slices(case.name)
-            if path.exists():
-                times = path.read_text(encoding="utf-8").split()
-                for number, ns in enumerate(map(float, times)):
-                    rows.append(tidy.keys(case) | {"round": 1, "slice": number, "ns": ns})
-        named = list(dict.fromkeys(key for row in rows for key in row))
-        frame = pd.DataFrame(rows, columns=named or ["release", "variant", "round", "slice", "ns"])
-        return frame[[*self._keys(frame.drop(columns=["slice", "ns"])), "slice", "ns"]]
+        for number, case in tidy.numbered(self.recording).items():
+            try:
+                times = self.recording.run.read_slices(case.name)
+            except GccostError as error:
+                print(f"the slices of {case.name} are left out: {error.message} ({error.hint})")
+                continue
+            rows += [{"case": number, "slice": i, "ns": ns} for i, ns in enumerate(times)]
+        return self._keyed(rows, ["slice", "ns"], "cases")
 
     # --- Claims --------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ from gccost.judging.ledger import Line, Row, by_document, standing
 from gccost.judging.quantities import AgreementEstimate
 from gccost.judging.rules import Agrees, Label, Rule
 from gccost.showing import tables
-from gccost.showing.plots import ticks_between
 from gccost.showing.tables import Cell, Markup
 
 TEMPLATES = Path(__file__).with_name("template")
@@ -193,7 +192,13 @@ def _spanning(rows: Iterable[Row]) -> Scale:
     drawn = [value for row in rows for value in (row.published, *row.estimate.shown)]
     values = [value for value in drawn if math.isfinite(value) and value > 0]
     low, high = min([1.0, *values]) / 1.1, 1.4 * max([2.0, *values])
-    return Scale(low, high, {tick: f"{tick:g}×" for tick in ticks_between(low, high)})
+    return Scale(low, high, {tick: f"{tick:g}×" for tick in _ticks(low, high)})
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Ticks at 1, 2, 5, 10, 20, … between two values, few enough to be readable."""
+    found = [m * 10.0**e for e in range(-3, 9) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
+    return found if len(found) <= 9 else [t for t in found if math.log10(t).is_integer()]
 
 
 def _rendered(macro: str, text: str, **given: object) -> Markup:

@@ -1,4 +1,4 @@
-"""The studies: each module holds the cases, claims and charts of a document or a question.
+"""The studies: each module holds the cases and claims of a document or a question.
 
 To add a study, write its module and list it here. No other code branches on study names.
 """
@@ -9,9 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from gccost.judging.claims import Claim, Study
-from gccost.judging.recording import Recording
 from gccost.measuring.cases import named
-from gccost.showing.plots import NamedChart
 from gccost.studies import (
     addcleanup,
     cloudflare,
@@ -48,9 +46,6 @@ STUDIES: Mapping[str, Study] = MappingProxyType(
 
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {claim.id: claim for study in STUDIES.values() for claim in study.claims}
-)
-CHARTS: Mapping[str, NamedChart[Recording]] = MappingProxyType(
-    {chart.name: chart for study in STUDIES.values() for chart in study.charts}
 )
 
 
