@@ -87,7 +87,10 @@ class MedianRatio(Quantity):
 def measurements(method: str, load: str) -> tuple[Quantity, ...]:
     """The independent measurements of claim L1's ratio by a method."""
     made = (
-        Ratio(*(measured_by(each, method, load, number) for each in (COSTLY, BASELINE)))
+        Ratio(
+            measured_by(COSTLY, method, load, number),
+            measured_by(BASELINE, method, load, number),
+        )
         for number in MEASUREMENTS
     )
     return tuple(made) if method == OURS else tuple(map(MedianRatio, made))
