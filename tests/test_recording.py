@@ -140,14 +140,10 @@ def test_the_notice_counts_a_shared_sample_once(tmp_path: Path) -> None:
     assert f"{len(lines)} of these studies; 0 are rejected" in told
 
 
-def test_slowest_operations_are_the_median_of_all_processes(tmp_path: Path) -> None:
-    def change(case: Case, number: int, metrics: recordings.Metrics) -> None:
-        metrics["run-delay-share"] = 0.4 if number > 4 else 0.05  # rejected for other times
-        metrics["op-max-ns"] = metrics["wait-ns"] = 100.0 * number
-
-    recording = Recording.load(LEMIRE, recordings.record(tmp_path, rounds=7, change=change))
-    assert recording.level(AUTO, TODAY_GO, "op-max-ns").value == pytest.approx(400)
-    assert recording.level(AUTO, TODAY_GO, "wait-ns").value < 200
+def test_slowest_operations_are_of_all_processes() -> None:
+    assert not Variant("LatencyManual").gated
+    assert not Variant("TailCleanup").gated
+    assert AUTO.gated
 
 
 def test_contention_is_subtracted_from_times(tmp_path: Path) -> None:

@@ -79,14 +79,16 @@ STATIONARY = frozenset(
     }
 )
 # Loops whose threads wait even on an idle machine: the GC starts and stops them several
-# times a millisecond, or there are more threads than CPUs.
+# times a millisecond, or there are more threads than CPUs. Of the Latency and Tail programs the
+# slowest operations count, and of these a disturbance is a part.
 WAITING = frozenset(
     {
         "Allocate",
         *("Slab", "SlabUnseen", "SlabSurvivors", "Adopted", "Reuse"),
-        *("LatencySlab", "LatencyAdopted"),
         "Server",  # a client and a server
         *(f"Parallel{what}" for what in ("Free", "Auto", "Cleanup", "Slab", "SlabCrowded")),
+        *(f"Latency{what}" for what in ("Manual", "Slab", "SlabClose", "Adopted", "Cleanup")),
+        *("LatencyFinalizer", "TailPlain", "TailCleanup", "TailFinalizer"),
     }
 )
 # A floor needs several processes of a round's build, because a burst may outlast a process.
