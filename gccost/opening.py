@@ -83,7 +83,7 @@ def _replayed(study: Study, *notices: str) -> Shown:
     if not run.holds(study.name):
         how = study.command or f"make measure ONLY={study.name}"
         notices += (f"{study.name} has not been recorded yet; measure it with {how}.",)
-    notices += runs.skipped(paths.reference())
+    notices += runs.skipped(paths.reference()) + runs.changed(run)
     then, now = run.manifest()["programs"], languages.source_hashes(study)
     if any(then.get(program, mark) != mark for program, mark in now.items()):
         notices += ("The measured programs have changed since this run was recorded.",)

@@ -291,13 +291,29 @@ def test_a_damaged_file_of_a_recorded_run_is_named_and_the_others_are_shown(
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path))
     said = " ".join(runs.skipped(tmp_path))
     if kind != "run.json":
+<<<<<<< HEAD
         shown = opening.shown(STUDIES["lemire"], Settings("replay"))
         said = notice.notice([shown.recording], shown.mode, shown.notices).text  # of the page
         assert opening.rows({"lemire": shown}, "lemire")
+=======
+        recording = Recording.load(LEMIRE, run)
+        said = " ".join([page_of(recording), *runs.changed(run)])
+        assert ledger.rows({"lemire": recording}, [LEMIRE])
+>>>>>>> h-37
     assert (kind if path.suffix == ".gz" else path.relative_to(run.folder).as_posix()) in said
     assert run.name in said
     if kind == "slices":
         assert path.name in told(lambda: run.read_slices("a"))
+
+
+def test_a_changed_file_of_a_recorded_run_is_named_on_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path))
+    run = recordings.record(tmp_path, rounds=2)
+    run.samples.write_bytes(run.samples.read_bytes().replace(b"1 elapsed-s", b"2 elapsed-s", 1))
+    shown = study.open_study("lemire", Settings("replay")).notice().text
+    assert f"samples.txt of the run {run.name} was changed after measuring ended" in shown
 
 
 def test_a_damaged_file_costs_its_own_chart_and_no_more(tmp_path: Path) -> None:

@@ -39,7 +39,11 @@ _TITLE = 72  # characters of a line of a title
 
 
 def theme() -> None:
-    """Give seaborn and matplotlib the charts' style; `gccost.open` does it."""
+    """Give seaborn and matplotlib the charts' style; `gccost.open` does it.
+
+    Also keeps JupyterLab from reading the text of a frame as TeX.
+    """
+    pd.options.display.html.use_mathjax = False
     sns.set_theme(style="whitegrid", rc=dict(figures.STYLE))
 
 
