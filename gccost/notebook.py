@@ -406,7 +406,7 @@ class OpenedStudy:
             try:
                 times = self.recording.run.read_slices(case.name)
             except GccostError as error:
-                print(f"the slices of {case.name} are left out: {error.message} ({error.hint})")
+                print(f"the slices are left out: {error}")
                 continue
             rows += [{"case": number, "slice": i, "ns": ns} for i, ns in enumerate(times)]
         return self._keyed(rows, ["slice", "ns"], "cases")
