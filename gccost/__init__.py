@@ -22,6 +22,7 @@ What a notebook calls:
 | `figure(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
 | `palette(names)`, `markers(names)` | the inks and markers of variants |
 | `results()` | every study and the ledger of all claims |
+| `machines()`, `computers()` | the ledgers of all recorded machines, and their facts |
 | `simulate(truth, bound)` | campaigns on a model of a noisy machine, and their errors |
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
 
@@ -39,6 +40,8 @@ from gccost.errors import GccostError, MissingTool
 if TYPE_CHECKING:
     from gccost.judging.costs import cost, derive
     from gccost.notebook import (
+        computers,
+        machines,
         measure,
         ns,
         number,
@@ -56,10 +59,12 @@ if TYPE_CHECKING:
 __all__ = [
     "GccostError",
     "MissingTool",
+    "computers",
     "cost",
     "derive",
     "figure",
     "intervals",
+    "machines",
     "markers",
     "measure",
     "ns",

@@ -24,9 +24,13 @@ from gccost.judging import costs as estimating
 from gccost.judging import ledger, metrics, stacks, tidy
 from gccost.judging import published as transcribed
 from gccost.judging.ledger import Row
+from gccost.judging.machines import Machine, by_machine, facts
+from gccost.judging.machines import frame as frame_of
+from gccost.judging.machines import machines as judged
 from gccost.judging.models import walked
 from gccost.judging.recording import Recording
-from gccost.measuring import benchfmt, gctrace, languages, toolchains
+from gccost.judging.reference import recorded
+from gccost.measuring import benchfmt, gctrace, languages, runs, toolchains
 from gccost.measuring.cases import BUDGETS, named
 from gccost.measuring.names import NAMES
 from gccost.measuring.profiles import Profile
@@ -36,7 +40,7 @@ from gccost.showing import results as results_of
 from gccost.showing.notice import notice
 from gccost.showing.tables import Markup, Prose
 from gccost.stats import Estimate, share
-from gccost.studies import declared
+from gccost.studies import STUDIES, declared
 
 SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
 Rows = Literal["cases", "controls", "profiles"]
@@ -576,6 +580,34 @@ def results() -> Results:
     drawing.theme()
     found = opening.every(Settings.read())
     return Results({name: OpenedStudy(*each) for name, each in found.items()})
+
+
+def _machines() -> list[Machine]:
+    """Every recorded machine, and your own newest run unless the settings say replay."""
+    own = [run for run in runs.all_runs(paths.runs()) if run.manifest()["finished"]]
+    chosen = [*recorded(), *([] if Settings.read().mode == "replay" else own[-1:])]
+    unusable: list[str] = []
+    found = judged(by_machine(chosen), list(STUDIES.values()), unusable)
+    told = [*unusable, *runs.skipped(paths.reference()), *chain(*map(runs.changed, chosen))]
+    for problem in told:
+        print(tables.printable(problem))
+    return found
+
+
+def machines() -> pd.DataFrame:
+    """The ledgers of all recorded machines: a row per machine, claim and release.
+
+    The columns of `verdicts`, and `machine`, `agree` (whether the decided verdicts on the claim
+    agree between machines) and `p` (of measurements of one true value lying so far apart).
+    Samples of two machines are never pooled. A run that cannot be shown is named.
+    """
+    drawing.theme()
+    return frame_of(_machines())
+
+
+def computers() -> pd.DataFrame:
+    """What the recorded runs say of their machines: a row per fact, a column per machine."""
+    return facts(_machines())
 
 
 def measure(name: str, budget: str = "quick") -> OpenedStudy:

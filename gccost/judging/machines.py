@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
+from gccost import stats
 from gccost.errors import GccostError
 from gccost.judging import ledger
 from gccost.judging.claims import Study
@@ -106,6 +109,53 @@ def _label(run: Run) -> str:
     cpus = machine.get("allowed_cpus") or 1
     test = "" if manifest["scale"] == 1 else ", test run"
     return f"{cpu} ({cpus} CPU{'s' * (cpus != 1)}{test})"
+
+
+def frame(found: Sequence[Machine]) -> pd.DataFrame:
+    """A row per machine, claim and release: the columns of `ledger.frame`, and three more.
+
+    `machine` is its label. `agree` says whether the decided verdicts on the claim agree, and `p`
+    is the probability that measurements of one true value lie at least so far apart. Test runs
+    count in neither.
+    """
+    compared = [machine for machine in found if not machine.is_test]
+    parts = []
+    for machine in found:
+        others = {key: [each.rows.get(key) for each in compared] for key in machine.rows}
+        known = {key: [row.estimate for row in rows if row] for key, rows in others.items()}
+        part = ledger.frame(machine.rows.values())
+        part.insert(0, "machine", machine.label)
+        part["agree"] = [travels(rows) for rows in others.values()]
+        part["p"] = [stats.heterogeneity(estimates) for estimates in known.values()]
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+_GIB = 2**30
+
+
+def facts(found: Sequence[Machine]) -> pd.DataFrame:
+    """What each run says of its machine and compilers: a row per fact, a column per machine."""
+    told: dict[str, dict[str, str]] = {}
+    for machine in found:
+        known, manifest = machine.description, machine.run.manifest()
+        caches = (known.get("caches") or {}).items()
+        told[machine.label] = {
+            "run": machine.run.name,
+            "computer": machine.computer[:8],
+            "budgets": ", ".join(manifest["finished"]),
+            "CPU": str(known.get("cpu")),
+            "CPUs used": str(known.get("allowed_cpus")),
+            "CPUs, cores": f"{known.get('logical_cpus')}, {known.get('physical_cores')}",
+            "caches": ", ".join(f"{name} {size >> 10} KiB" for name, size in caches),
+            "memory": f"{(known.get('memory') or 0) / _GIB:.0f} GiB",
+            "virtual machine": str(known.get("virtualisation") or "no"),
+            "system": str(known.get("release")),
+            "kernel": str(known.get("kernel")),
+            "C library": str(known.get("libc")),
+            "compilers": ", ".join(manifest["compilers"].values()),
+        }
+    return pd.DataFrame(told)
 
 
 def travels(rows: Sequence[Row | None]) -> str:

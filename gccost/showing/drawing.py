@@ -41,8 +41,9 @@ _TITLE = 72  # characters of a line of a title
 def theme() -> None:
     """Give seaborn and matplotlib the charts' style; `gccost.open` does it.
 
-    Also keeps JupyterLab from reading the text of a frame as TeX.
+    Frames are shown whole up to 200 rows, and JupyterLab does not read their text as TeX.
     """
+    pd.options.display.max_rows = 200
     pd.options.display.html.use_mathjax = False
     sns.set_theme(style="whitegrid", rc=dict(figures.STYLE))
 
