@@ -11,7 +11,7 @@ import shlex
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -34,6 +34,7 @@ from gccost.measuring import benchfmt, gctrace, languages, runs, toolchains
 from gccost.measuring.cases import BUDGETS, named
 from gccost.measuring.names import NAMES
 from gccost.measuring.profiles import Profile
+from gccost.measuring.runs import Run
 from gccost.settings import Mode, Settings
 from gccost.showing import drawing, tables
 from gccost.showing import results as results_of
@@ -586,12 +587,17 @@ def _machines() -> list[Machine]:
     """Every recorded machine, and your own newest run unless the settings say replay."""
     own = [run for run in runs.all_runs(paths.runs()) if run.manifest()["finished"]]
     chosen = [*recorded(), *([] if Settings.read().mode == "replay" else own[-1:])]
-    unusable: list[str] = []
-    found = judged(by_machine(chosen), list(STUDIES.values()), unusable)
+    found, unusable = _judged(tuple(chosen))
     told = [*unusable, *runs.skipped(paths.reference()), *chain(*map(runs.changed, chosen))]
     for problem in told:
         print(tables.printable(problem))
     return found
+
+
+@lru_cache(maxsize=1)
+def _judged(chosen: tuple[Run, ...]) -> tuple[list[Machine], list[str]]:
+    unusable: list[str] = []
+    return judged(by_machine(chosen), list(STUDIES.values()), unusable), unusable
 
 
 def machines() -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -77,37 +76,37 @@ def tidy(recording: Recording) -> pd.DataFrame:
     mean, corrected by the manual frees that the process timed between parts of its loop.
     `settled_ns` is the same of the settled time.
     """
-    named = cases(recording)
-    parts = {i: _samples(recording, case) for i, case in numbered(recording).items()}
-    frames = {number: samples for number, samples in parts.items() if len(samples)}
-    if not frames:  # every column that a reader may ask for
+    named, frame = cases(recording), recording.frame
+    numbers = {case.name: number for number, case in numbered(recording).items()}
+    if not len(frame):  # every column that a reader may ask for
         every = [*_FIRST, *metrics.QUIET, *(each.column for each in metrics.METRICS.values())]
         return named.iloc[:0].reindex(columns=[*named, *every])
-    found = pd.concat(frames).droplevel(1)
+    frame = frame.assign(case=frame["name"].map(numbers)).dropna(subset="case")
+    frame = frame.sort_values(["case", "round"], kind="stable").set_index("line")
+    series = [column for column in frame if str(column).endswith("-records-ns")]
+    found = frame.drop(columns=[*series, "n", "procs", "round", "case"]).select_dtypes("number")
+    first = {
+        "round": frame["round"].astype(int),
+        "procs": frame["procs"],
+        "operations": frame["n"],
+        "rejected": np.where(frame.index.isin(recording.rejected), WAITED, ""),
+        **{column: _quiet(recording, metric) for column, metric in metrics.QUIET.items()},
+    }
+    first = {name: values for name, values in first.items() if len(values)}
+    parts = [pd.DataFrame(first, index=frame.index), found.rename(columns=metrics.column)]
+    found = pd.concat(parts, axis="columns").set_index(frame["case"].astype(int).to_numpy())
     return pd.concat([named.loc[found.index], found], axis="columns")
 
 
-def _samples(recording: Recording, case: Case) -> pd.DataFrame:
-    """The samples of a case, with the columns of a frame."""
-    samples = recording.samples(case.variant, case.release)
-    accepted = recording.accepted(case.variant, case.release)
-    metrics_of = [c for c in samples if not str(c).endswith("-records-ns")]
-    numbers = samples[metrics_of].select_dtypes("number")
-    frame = numbers.drop(columns=["line", "procs", "n"], errors="ignore")
-    counts = samples["line"].isin(accepted["line"]).to_numpy()
-    named = pd.DataFrame(
-        {
-            "round": samples.index.astype(int),
-            "procs": samples.get("procs", math.nan),
-            "operations": samples.get("n", math.nan),
-            "rejected": np.where(counts, "", "its threads waited for a CPU"),
-            **{
-                column: recording.undisturbed(case.variant, case.release, metric)
-                for column, metric in metrics.QUIET.items()
-                if metric in samples
-            },
-        },
-        index=samples.index,
-    )
-    frame = pd.concat([named, frame.rename(columns=metrics.column)], axis="columns")
-    return frame.reset_index(drop=True)
+WAITED = "its threads waited for a CPU"
+
+
+def _quiet(recording: Recording, metric: str) -> pd.Series:
+    """What enters the cost, of every process by its line, as `Recording.undisturbed` says."""
+    parts = [
+        recording.undisturbed(case.variant, case.release, metric).set_axis(samples["line"])
+        for case in numbered(recording).values()
+        for samples in [recording.samples(case.variant, case.release)]
+        if metric in samples
+    ]
+    return pd.concat(parts) if parts else pd.Series(dtype=float)
