@@ -1,4 +1,4 @@
-"""The declarations of experiments are consistent."""
+"""The declarations of studies are consistent."""
 
 import re
 from collections import defaultdict
@@ -17,8 +17,8 @@ from gccost.measuring.cases import (
     FREE,
     PROCESSES,
     Case,
-    Experiment,
     Ratio,
+    Study,
     Variant,
     profiled,
 )
@@ -27,12 +27,12 @@ from gccost.measuring.machine import MOST_BYTES
 from gccost.studies import CLAIMS, STUDIES
 from gccost.studies.siebenmann import sized
 
-every_experiment = pytest.mark.parametrize("of", STUDIES.values(), ids=lambda e: e.name)
+every_study = pytest.mark.parametrize("of", STUDIES.values(), ids=lambda e: e.name)
 together = [of for of in STUDIES.values() if not of.command]
 
 
-@every_experiment
-def test_case_names_are_unique(of: Experiment) -> None:
+@every_study
+def test_case_names_are_unique(of: Study) -> None:
     names = [c.name for c in of.cases]
     assert len(set(names)) == len(names)
 
@@ -82,8 +82,8 @@ def test_a_control_differs_from_its_variant_only_by_name() -> None:
     assert controls["lemire"] == controls["addcleanup"] == {"AllocateFree", "AllocateAuto"}
 
 
-@every_experiment
-def test_every_benchmark_exists_in_its_program(of: Experiment) -> None:
+@every_study
+def test_every_benchmark_exists_in_its_program(of: Study) -> None:
     for case in of.cases:
         folder = languages.of(of).folder / case.program
         if folder.is_relative_to(paths.JAVASRC):
@@ -93,8 +93,8 @@ def test_every_benchmark_exists_in_its_program(of: Experiment) -> None:
         assert re.search(rf"^func Benchmark{case.variant.benchmark}\(", text, re.MULTILINE)
 
 
-@every_experiment
-def test_retained_memory_is_declared_and_bounded(of: Experiment) -> None:
+@every_study
+def test_retained_memory_is_declared_and_bounded(of: Study) -> None:
     for case in of.cases:
         unlimited = case.variant.gogc == "off" and not case.variant.limit
         keeps = case.leaks or (unlimited and not case.variant.stationary)
@@ -104,15 +104,15 @@ def test_retained_memory_is_declared_and_bounded(of: Experiment) -> None:
         assert case.n * case.retained_bytes < MOST_BYTES
 
 
-@every_experiment
-def test_every_key_of_a_case_is_a_known_sample_key(of: Experiment) -> None:
+@every_study
+def test_every_key_of_a_case_is_a_known_sample_key(of: Study) -> None:
     for case in of.cases:
         keys = [key for key, _ in case.variant.sub] + list(case.variant.keys())
         assert set(keys) <= set(KEYS), case.name
 
 
-@every_experiment
-def test_every_experiment_has_a_chapter(of: Experiment) -> None:
+@every_study
+def test_every_study_has_a_chapter(of: Study) -> None:
     assert (paths.NOTEBOOKS / f"{of.chapter}.ipynb").exists()
 
 

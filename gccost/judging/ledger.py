@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections import Counter
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
 
 from gccost import rounding, stats
 from gccost.judging import costs, published
@@ -137,7 +135,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Document:
-    """A document, as data/published/documents.csv describes it, and the lines of its claims."""
+    """A document, as data/published/documents.csv describes it, and the lines of its claims.
+
+    `secondary` are the lines of causes and changes that chapters state; no count includes them.
+    """
 
     document: str
     chapter: str
@@ -150,6 +151,7 @@ class Document:
     headline: str  # the id of its headline claim; empty if it has none
     words: str  # the headline claim
     lines: tuple[Line, ...]
+    secondary: tuple[Line, ...]
 
     @property
     def chosen(self) -> Line | None:
@@ -163,10 +165,15 @@ def by_document(ledger: Iterable[Row]) -> list[Document]:
     for row in ledger:
         claims.setdefault(row.document, {}).setdefault(row.claim.id, []).append(row)
     known = published.by_name("documents", claims)
-    return [
-        Document(**known[name], lines=tuple(Line(tuple(each)) for each in found.values()))
-        for name, found in claims.items()
-    ]
+    made = []
+    for name, found in claims.items():
+        lines = [Line(tuple(each)) for each in found.values()]
+        own, secondary = (
+            tuple(line for line in lines if line.claim.secondary is wanted)
+            for wanted in (False, True)
+        )
+        made.append(Document(**known[name], lines=own, secondary=secondary))
+    return made
 
 
 def standing(lines: Iterable[Line]) -> Counter[Label]:
@@ -329,6 +336,10 @@ COLUMNS: Mapping[str, str] = {
     "reason": "why the verdict is what it is",
 }
 """The columns of the ledger as data, and their meaning."""
+_NUMBERS = [
+    *("published", "estimate", "low", "high", "over_published", "samples"),
+    *("holds_from", "holds_to"),
+]
 
 
 def table(ledger: Iterable[Row]) -> pd.DataFrame:
@@ -347,15 +358,12 @@ def table(ledger: Iterable[Row]) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=list(COLUMNS))
 
 
-def as_json(csv: str) -> str:
-    """The ledger's CSV as JSON: its rows, and a Table Schema that explains the columns."""
-    frame = pd.read_csv(io.StringIO(csv))
+def as_json(ledger: Iterable[Row]) -> str:
+    """The ledger as JSON: the rows of `table`, and a Table Schema that explains the columns."""
+    frame = table(ledger)
+    frame[_NUMBERS] = frame[_NUMBERS].apply(pd.to_numeric)
     fields = [
-        {
-            "name": name,
-            "type": "number" if is_numeric_dtype(frame[name]) else "string",
-            "description": meaning,
-        }
+        {"name": name, "type": "number" if name in _NUMBERS else "string", "description": meaning}
         for name, meaning in COLUMNS.items()
     ]
     schema = {"fields": fields, "primaryKey": ["id", "toolchain"], "missingValues": [""]}

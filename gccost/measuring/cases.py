@@ -1,8 +1,9 @@
-"""Variants, cases, experiments and budgets, as data.
+"""Variants, cases, studies and budgets, as data.
 
 A **variant** is a way to run a benchmark. A **case** is a variant on one release with a
-fixed number of operations N. An **experiment** is a named list of cases. A case that
-several experiments share is measured once. The experiments are in `gccost.studies`.
+fixed number of operations N. A **study** is a named list of cases, and of the claims that
+they test. A case that several studies share is measured once. The studies are in
+`gccost.studies`.
 """
 
 from __future__ import annotations
@@ -291,11 +292,11 @@ class Ratio(Quantity):
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """A named list of cases.
+class Study:
+    """The cases and the claims of a document or a question.
 
     `document` is the release of the published values that it tests. `command` is the command
-    that measures it, if it is not `make report`.
+    that measures it, if it is not `make report`. `claims` are `gccost.judging.claims.Claim`s.
     """
 
     name: str
@@ -304,6 +305,7 @@ class Experiment:
     cases: tuple[Case, ...]
     document: str = DOCUMENT_GO
     command: str = ""
+    claims: tuple[Any, ...] = ()
 
     def within(self, limit: Budget) -> tuple[Case, ...]:
         """The cases at a budget, with the budget's N."""
@@ -313,15 +315,6 @@ class Experiment:
     def on_request(self) -> bool:
         """Whether the campaign measures it, but only if it is asked for by name."""
         return self.command == f"make report ONLY={self.name}"
-
-    @property
-    def controls(self) -> tuple[tuple[Ratio, str], ...]:
-        """The A/A ratios, of each control to its identical variant, and their releases."""
-        return tuple(
-            (Ratio(c.variant, replace(c.variant, control="")), c.release)
-            for c in self.cases
-            if c.variant.control
-        )
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -334,7 +327,7 @@ class Experiment:
         return sorted({c.program for c in self.cases} | patched)
 
 
-# --- What several experiments share ---
+# --- What several studies share ---
 
 # Near the N of the documents' own runs: a second at 650 ns is about 1.8 million,
 # the Go issue's finalizer ran 1,739,244. Less than half a million runs no GC.
