@@ -45,7 +45,6 @@ class Row:
     estimate: Estimate
     judged: Estimate
     verdict: Verdict
-    procs: int
     needed: float = math.nan
 
     @property
@@ -207,29 +206,16 @@ def _row(
     words: Mapping[str, Any],
     recording: Recording | None,
 ) -> Row:
-    value = float(words["value"])
-    if recording is None:
-        estimate = judged = stats.nothing()
-        verdict, needed = Verdict(Label.UNMEASURED, "no run holds it"), math.nan
-    else:
+    value, unit = float(words["value"]), str(words["unit"])
+    estimate = judged = stats.nothing()
+    verdict, needed = Verdict(Label.UNMEASURED, "no run holds it"), math.nan
+    if recording is not None:
         estimate = recording.estimate(claim.quantity, release)
-        judged, verdict, needed = _judge(claim, release, value, str(words["unit"]), recording)
-    return Row(
-        claim=claim,
-        study=study,
-        document=str(words["document"]),
-        words=str(words["claim"]),
-        figure=str(words["figure"]),
-        is_bar=str(words["kind"]) == "bar",
-        unit=str(words["unit"]),
-        release=release,
-        published=value,
-        estimate=estimate,
-        judged=judged,
-        verdict=verdict,
-        procs=0 if recording is None else _procs(recording, release),
-        needed=needed,
-    )
+        judged, verdict, needed = _judge(claim, release, value, unit, recording)
+    document, claimed, figure = (str(words[name]) for name in ("document", "claim", "figure"))
+    bar = words["kind"] == "bar"
+    of = (claim, study, document, claimed, figure, bar, unit, release, value)
+    return Row(*of, estimate, judged, verdict, needed)
 
 
 def _judge(
@@ -285,15 +271,6 @@ def _needed(claim: Claim, judged: Estimate, published_value: float, look: int) -
             return more - look
     # Few rounds predict the interval's width poorly.
     return stats.HALF_FROM - look if look < stats.HALF_FROM else math.inf
-
-
-def _procs(recording: Recording, release: str) -> int:
-    """The GOMAXPROCS of the release's samples in the published setting."""
-    frame = recording.frame
-    if not len(frame):  # a run without samples has no columns to select by
-        return 0
-    chosen = frame[(frame["release"] == release) & (frame["setting"] == "published")]
-    return int(chosen["procs"].max()) if len(chosen) else 0
 
 
 def frame(ledger: Iterable[Row]) -> pd.DataFrame:
