@@ -12,6 +12,7 @@ from recordings import labels, recorded, study_of
 
 from gccost import stats
 from gccost.judging import ledger, published
+from gccost.judging.quantities import Ratio
 from gccost.judging.rules import (
     About,
     AgainstBoth,
@@ -31,7 +32,6 @@ from gccost.judging.rules import (
     WithinTolerance,
 )
 from gccost.measuring import toolchains
-from gccost.measuring.cases import Ratio
 from gccost.stats import Estimate
 from gccost.studies import CLAIMS, STUDIES, Claim
 

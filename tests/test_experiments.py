@@ -9,18 +9,9 @@ from recordings import study_of
 
 from gccost import paths
 from gccost.errors import GccostError
+from gccost.judging.quantities import Ratio
 from gccost.measuring import languages, toolchains
-from gccost.measuring.cases import (
-    AUTO,
-    BUDGETS,
-    FREE,
-    PROCESSES,
-    Case,
-    Ratio,
-    Study,
-    Variant,
-    profiled,
-)
+from gccost.measuring.cases import AUTO, BUDGETS, FREE, PROCESSES, Case, Study, Variant, profiled
 from gccost.measuring.frames import KEYS
 from gccost.measuring.machine import MOST_BYTES
 from gccost.studies import CLAIMS, STUDIES

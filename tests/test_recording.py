@@ -22,23 +22,15 @@ from gccost.judging.quantities import (
     CurveDepth,
     Difference,
     ExclusiveEvents,
+    Quantity,
+    Ratio,
     RatioToEither,
     SavedShare,
     Worst,
 )
 from gccost.judging.recording import Recording
 from gccost.judging.rules import AtLeast, Label
-from gccost.measuring.cases import (
-    AUTO,
-    CLEANUP,
-    FREE,
-    HEAP_FREE,
-    Case,
-    Quantity,
-    Ratio,
-    Variant,
-    profiled,
-)
+from gccost.measuring.cases import AUTO, CLEANUP, FREE, HEAP_FREE, Case, Variant, profiled
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.showing import notice as showing
 from gccost.showing import results

@@ -15,10 +15,11 @@ from recordings import labels, recorded
 from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import ledger, models
+from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import builds, frames, toolchains
-from gccost.measuring.cases import BUDGETS, CLEANUP, Case, Ratio
+from gccost.measuring.cases import BUDGETS, CLEANUP, Case
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import STUDIES

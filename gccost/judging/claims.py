@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gccost.judging.quantities import Quantity
 from gccost.judging.rules import Rule
-from gccost.measuring.cases import Quantity
 from gccost.measuring.cases import Study as Study
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 

@@ -17,8 +17,9 @@ from gccost.errors import GccostError
 from gccost.judging import costs, metrics
 from gccost.judging.claims import Study
 from gccost.judging.models import slope
+from gccost.judging.quantities import Quantity, Ratio
 from gccost.measuring import frames, toolchains
-from gccost.measuring.cases import FREE, Quantity, Ratio, Variant
+from gccost.measuring.cases import FREE, Variant
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.manifest import Manifest
 from gccost.measuring.profiles import Profile

@@ -8,14 +8,13 @@ they test. A case that several studies share is measured once. The studies are i
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gccost.errors import GccostError, nearest
-from gccost.estimates import LOOKS, SHOWN, Estimate, Width
+from gccost.estimates import LOOKS
 from gccost.measuring import toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, number
 
@@ -241,54 +240,6 @@ class Case:
     def name(self) -> str:
         """The name of its samples, without the GOMAXPROCS suffix."""
         return self.variant.on(self.release)
-
-
-class Quantity(ABC):
-    """A quantity that tests a claim.
-
-    Its verdict is computed at the rounds of `stats.LOOKS`, or from all samples if it is
-    `at_once`. If `partial`, it can be estimated without some of its variants. If `timed`, it
-    compares times, so a disturbed run cannot decide it.
-    """
-
-    at_once: ClassVar[bool] = False
-    partial: ClassVar[bool] = False
-    timed: ClassVar[bool] = False
-
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        """The variants that it is computed from: those of its fields, in their order."""
-        return tuple(_variants(vars(self).values()))
-
-    @abstractmethod
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The quantity on a release; `data` is a `Recording`."""
-
-
-def _variants(values: Iterable[object]) -> Iterator[Variant]:
-    for value in values:
-        if isinstance(value, Variant):
-            yield value
-        elif isinstance(value, Quantity):
-            yield from value.variants
-        elif isinstance(value, tuple):
-            yield from _variants(value)
-
-
-@dataclass(frozen=True)
-class Ratio(Quantity):
-    """The ratio of two variants' costs by one metric."""
-
-    numerator: Variant
-    denominator: Variant
-    metric: str = "ns/op"
-    timed: ClassVar[bool] = True
-
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The ratio on a release."""
-        costs = [(variant, self.metric) for variant in self.variants]
-        found: Estimate = data.combine(lambda a, b: a / b, costs, release, width)
-        return found
 
 
 @dataclass(frozen=True)

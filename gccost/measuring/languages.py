@@ -153,9 +153,7 @@ def source_hashes(experiment: Study) -> dict[str, str]:
     return {program: of(experiment).source_hash([program]) for program in experiment.packages}
 
 
-def tools(
-    experiment: Study, releases: Iterable[str], say: Say, *, fetch: bool = True
-) -> Tools:
+def tools(experiment: Study, releases: Iterable[str], say: Say, *, fetch: bool = True) -> Tools:
     """Find an experiment's tools for the releases, downloading missing ones if `fetch`.
 
     A release that cannot be fetched, or whose toolchain is damaged, is left out.

@@ -7,8 +7,8 @@ from typing import Any
 
 from gccost import rounding, stats
 from gccost.judging.machines import Key, Machine, travels
+from gccost.judging.quantities import Quantity
 from gccost.judging.rules import Label
-from gccost.measuring.cases import Quantity
 from gccost.showing import results, tables
 from gccost.showing.figures import INK, MUTED
 from gccost.showing.plots import Drawing, Mark, Point, chart, dots
