@@ -99,7 +99,7 @@ def test_samples_with_a_wrong_unit_or_round_are_ignored(
     copy.append([NAME + more])
     spoilt = Recording.load(LEMIRE, copy)
     for variant in (FREE, AUTO):
-        assert spoilt.cost(variant, TODAY_GO) == recorded.level(variant, TODAY_GO)
+        assert spoilt.cost(variant, TODAY_GO) == recorded.cost(variant, TODAY_GO)
 
 
 def test_the_page_lists_a_limited_number_of_problems(copy: runs.Run) -> None:
