@@ -643,7 +643,7 @@ def _write(executed: list[Path], settings: Settings, *, opens: bool) -> None:
         paths.report(),
         title=TITLE,
         purpose=PURPOSE,
-        files={"ledger.csv": table, "ledger.json": ledger.as_json(table)},
+        files={"ledger.csv": table, "ledger.json": ledger.as_json(rows)},
     )
     for answer in answers(rows):
         click.echo(answer)

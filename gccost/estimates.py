@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf, isnan
-from typing import ClassVar, Self
 
 LOOKS = (4, 6, 8, 10, 14, 20, 28, 40)  # the numbers of rounds at which a verdict is computed
 SYSTEMATIC = 0.03
@@ -40,7 +39,12 @@ class Estimate:
     samples: int
     rounds: int
     confidence: float
-    has_interval: ClassVar[bool] = True
+    parts: tuple[Estimate, ...] = ()  # of which it consists, for the rules that need them
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether an interval is shown; a count of events is exact."""
+        return self.confidence < 1
 
     @property
     def shown(self) -> tuple[float, ...]:
@@ -64,10 +68,11 @@ class Estimate:
         """Whether x is in the interval, including its ends."""
         return self.low <= x <= self.high
 
-    def narrowed(self, share: float) -> Self:
+    def narrowed(self, share: float) -> Estimate:
         """The estimate with its interval scaled by `share`, on the log scale if positive."""
         if self.low > 0:
             low, high = (self.value * (end / self.value) ** share for end in (self.low, self.high))
         else:
             low, high = (self.value + (end - self.value) * share for end in (self.low, self.high))
-        return replace(self, low=low, high=high)
+        parts = tuple(part.narrowed(share) for part in self.parts)
+        return replace(self, low=low, high=high, parts=parts)

@@ -270,10 +270,14 @@ def heterogeneity(ratios: Sequence[Estimate]) -> float:
     Welch's form for errors from few rounds. It is valid for measurements whose length was
     fixed beforehand. NaN unless at least two ratios have finite intervals.
     """
-    known = _with_errors(ratios)
+    known = [r for r in ratios if r.low > 0 and r.high < inf and r.rounds > 1]
     if len(known) < 2:
         return nan
-    centre, error, freedom = known.T
+    ends = np.log([(r.low, r.high) for r in known])
+    centre, freedom = ends.mean(axis=1), np.array([r.rounds - 1 for r in known])
+    t = special.stdtrit(freedom, [(1 + r.confidence) / 2 for r in known])
+    # A ratio without width (constant data) gets a large, finite weight.
+    error = np.maximum(np.ptp(ends, axis=1) / 2 / t, 1e-12)
     weight = error**-2
     part = weight / weight.sum()
     others = len(known) - 1
@@ -281,45 +285,6 @@ def heterogeneity(ratios: Sequence[Estimate]) -> float:
     q = float((weight * (centre - (part * centre).sum()) ** 2).sum())
     f = q / others / (1 + 2 * (others - 1) * lack)
     return float(special.fdtrc(others, 1 / (3 * lack), f))
-
-
-def random_effects(ratios: Sequence[Estimate]) -> Estimate:
-    """The mean of one ratio on several machines, whose true ratios may differ.
-
-    DerSimonian and Laird's random-effects mean of the log ratios, with Hartung and Knapp's
-    interval, which allows for how few machines there are. Without a value unless at least
-    two ratios have finite intervals.
-    """
-    known = _with_errors(ratios)
-    others = len(known) - 1
-    if others < 1:
-        return nothing()
-    centre, error, _ = known.T
-    weight = error**-2
-    q = float((weight * (centre - np.average(centre, weights=weight)) ** 2).sum())
-    between = (q - others) / (weight.sum() - (weight**2).sum() / weight.sum())
-    weight = 1 / (error**2 + max(between, 0.0))
-    mean = float(np.average(centre, weights=weight))
-    scatter = float((weight * (centre - mean) ** 2).sum()) / others
-    # Never narrower than the errors alone make it.
-    half = sqrt(max(scatter, 1.0) / float(weight.sum()))
-    half *= float(special.stdtrit(others, (1 + SHOWN.confidence) / 2))
-    samples = sum(r.samples for r in ratios)
-    value, low, high = (_exp(x) for x in (mean, mean - half, mean + half))
-    return Estimate(value, low, high, samples, len(known), SHOWN.confidence)
-
-
-def _with_errors(ratios: Sequence[Estimate]) -> Floats:
-    """The log, standard error and degrees of freedom of each ratio with a finite interval."""
-    known = [r for r in ratios if r.low > 0 and r.high < inf and r.rounds > 1]
-    if not known:
-        return np.empty((0, 3))
-    ends = np.log([(r.low, r.high) for r in known])
-    freedom = np.array([r.rounds - 1 for r in known])
-    t = special.stdtrit(freedom, [(1 + r.confidence) / 2 for r in known])
-    # A ratio without width (constant data) gets a large, finite weight.
-    error = np.maximum(np.ptp(ends, axis=1) / 2 / t, 1e-12)
-    return np.column_stack([ends.mean(axis=1), error, freedom])
 
 
 def half_width(spread: Floats | float, rounds: int, confidence: float) -> Floats:

@@ -24,7 +24,7 @@ from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, builds, campaign, frames, runs, samples
 from gccost.measuring.campaign import Plan, Questions, Standing, Want
-from gccost.measuring.cases import AUTO, BUDGETS, DEFER, FREE, Case, Experiment, Variant
+from gccost.measuring.cases import AUTO, BUDGETS, DEFER, FREE, Case, Study, Variant
 from gccost.measuring.machine import describe, memory_for_a_sample
 from gccost.measuring.samples import SampleFailed, run_sample
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
@@ -36,8 +36,8 @@ CASE = Case("cstr", FREE, TODAY_GO, n=1000)
 COSTLY, DUMMY = (replace(CASE, variant=variant) for variant in (AUTO, Variant("AllocateDummy")))
 
 
-def study(*cases: Case, name: str = "made up") -> Experiment:
-    return Experiment(name, "01-lemire", "?", cases)
+def study(*cases: Case, name: str = "made up") -> Study:
+    return Study(name, "01-lemire", "?", cases)
 
 
 def program(folder: Path, behaviour: str) -> Path:

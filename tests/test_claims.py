@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from recordings import study_of
-from test_stats import shown
+from recordings import labels, recorded, study_of
 
 from gccost import stats
 from gccost.judging import ledger, published
-from gccost.judging.quantities import (
-    AgreementEstimate,
-    CurveDepthEstimate,
-    ExclusiveEventCount,
-    RangeEstimate,
-)
+from gccost.judging.quantities import Ratio
 from gccost.judging.rules import (
     About,
     AgainstBoth,
@@ -36,7 +32,6 @@ from gccost.judging.rules import (
     WithinTolerance,
 )
 from gccost.measuring import toolchains
-from gccost.measuring.cases import Ratio
 from gccost.stats import Estimate
 from gccost.studies import CLAIMS, STUDIES, Claim
 
@@ -97,49 +92,43 @@ def test_ratio_rules_use_the_documented_margin() -> None:
     assert WithinTolerance().margin == AtMostCount().margin == 1
 
 
-def spread(ours: float, others: float) -> AgreementEstimate:
-    return AgreementEstimate(1.02, 1.02, 1.02, 8, 8, 1.0, ours, others)
+def of(estimate: Estimate, *parts: Estimate) -> Estimate:
+    return replace(estimate, parts=parts)
 
 
-def dip(
-    first: tuple[float, float], last: tuple[float, float], least: int = 5
-) -> CurveDepthEstimate:
-    return CurveDepthEstimate(math.sqrt(first[0] * first[1]), *first, 6, 6, 0.99, *last, least)
-
-
-def seen(count: int, samples: int) -> ExclusiveEventCount:
-    return ExclusiveEventCount(count, count, count, samples, 4, 0.99, looked_at=4, elsewhere=0)
-
-
-def both(one: tuple[float, float], other: tuple[float, float]) -> RangeEstimate:
-    ends = min(one + other), max(one + other)
-    return RangeEstimate(4.0, *ends, 6, 6, 0.99, interval(*one), interval(*other))
+def exactly(value: float, samples: int = 8) -> Estimate:
+    return Estimate(value, value, value, samples, 4, 1.0)
 
 
 @pytest.mark.parametrize(
     ("rule", "figure", "measured", "label"),
     [
         # Ours must agree, the others must not.
-        (Agrees(), 1.0, spread(0.4, 1e-4), HOLDS),
-        (Agrees(), 1.0, spread(0.4, 0.4), FAILS),
-        (Agrees(), 1.0, spread(1e-4, 1e-4), FAILS),
+        (Agrees(), 1.0, of(exactly(1.02), exactly(0.4), exactly(1e-4)), HOLDS),
+        (Agrees(), 1.0, of(exactly(1.02), exactly(0.4), exactly(0.4)), FAILS),
+        (Agrees(), 1.0, of(exactly(1.02), exactly(1e-4), exactly(1e-4)), FAILS),
         # Both ends rise.
-        (UShaped(), 4.25, dip((4.0, 4.5), (1.3, 1.6)), HOLDS),
-        (UShaped(), 4.25, dip((4.0, 4.5), (1.04, 1.6)), UNDECIDED),
-        (UShaped(), 4.25, dip((0.9, 4.5), (1.3, 1.6)), UNDECIDED),
-        (UShaped(), 4.25, dip((1.0, 1.0), (2.0, 2.5), least=0), FAILS),
-        (UShaped(), 4.25, dip((4.0, 4.5), (0.7, 0.9)), FAILS),
-        (UShaped(), 4.25, dip((4.0, 4.5), (0.7, 0.96)), UNDECIDED),
+        (UShaped(), 4.25, of(interval(4.0, 4.5), interval(1.3, 1.6)), HOLDS),
+        (UShaped(), 4.25, of(interval(4.0, 4.5), interval(1.04, 1.6)), UNDECIDED),
+        (UShaped(), 4.25, of(interval(0.9, 4.5), interval(1.3, 1.6)), UNDECIDED),
+        (UShaped(), 4.25, of(interval(1.0, 1.0), interval(2.0, 2.5)), FAILS),
+        (UShaped(), 4.25, of(interval(4.0, 4.5), interval(0.7, 0.9)), FAILS),
+        (UShaped(), 4.25, of(interval(4.0, 4.5), interval(0.7, 0.96)), UNDECIDED),
         # A random event is rejected only after many runs.
-        (Occurs(), 1.0, seen(1, 1), HOLDS),
-        (Occurs(), 1.0, seen(0, 1), FAILS),
-        (Occurs(0.1), 1.0, seen(0, 20), UNDECIDED),  # up to 21 % could still show it
-        (Occurs(0.1), 1.0, seen(0, 60), FAILS),
+        (Occurs(), 1.0, of(exactly(1, 1), exactly(0)), HOLDS),
+        (Occurs(), 1.0, of(exactly(0, 1), exactly(0)), FAILS),
+        (Occurs(0.1), 1.0, of(exactly(0, 20), exactly(0)), UNDECIDED),  # 21 % could still show it
+        (Occurs(0.1), 1.0, of(exactly(0, 60), exactly(0)), FAILS),
         # An effect holds against both baselines.
-        (AgainstBoth(), 8.667, both((8.0, 9.0), (6.0, 7.0)), HOLDS),
-        (AgainstBoth(), 8.667, both((8.0, 9.0), (3.0, 7.0)), UNDECIDED),
-        (AgainstBoth(), 8.667, both((8.0, 9.0), (1.0, 2.0)), FAILS),
-        (AgainstBoth(), 8.667, both((1.0, 2.0), (3.0, 7.0)), FAILS),
+        *(
+            (AgainstBoth(), 8.667, of(interval(*one), interval(*one), interval(*other)), label)
+            for one, other, label in (
+                ((8.0, 9.0), (6.0, 7.0), HOLDS),
+                ((8.0, 9.0), (3.0, 7.0), UNDECIDED),
+                ((8.0, 9.0), (1.0, 2.0), FAILS),
+                ((1.0, 2.0), (3.0, 7.0), FAILS),
+            )
+        ),
     ],
     ids=str,
 )
@@ -166,16 +155,8 @@ def test_every_experiment_measures_what_its_claims_need(claim: Claim) -> None:
     for variant in claim.quantity.variants:
         measured = {c.release for c in of.cases if c.variant == variant}
         assert measured >= set(claim.releases), f"{claim.id} needs {variant}"
-
-
-@every_claim
-def test_a_claim_judged_repeatedly_uses_no_case_measured_once(claim: Claim) -> None:
-    once = {c.variant for c in study_of(claim).cases if c.once}
-    assert claim.quantity.at_once or once.isdisjoint(claim.quantity.variants)
-
-
-def test_many_core_claims_need_16_cpus() -> None:
-    assert {CLAIMS[f"C{number}"].cpus for number in range(1, 9)} == {16}
+    if not claim.quantity.at_once:  # judged repeatedly
+        assert not {c.variant for c in of.cases if c.once} & {*claim.quantity.variants}
 
 
 def test_published_claims_match_the_published_tables() -> None:
@@ -227,28 +208,47 @@ def test_document_claims_use_wall_clock_time() -> None:
     assert {ratio.numerator.setting for ratio in ratios.values()} == {"published"}
 
 
-# --- rounds that an undecided verdict needs ----------------------------------------------
+# --- perturb a metric, the verdict follows ---------------------------------------------
+
+AS_PUBLISHED = {"L1": HOLDS, "L2a": HOLDS, "L2b": HOLDS, "L3": FAILS, "L4": HOLDS}
+WHY = {"M8a": FAILS} | dict.fromkeys(("M8b", "X1a", "X1b", "X1c", "X5", "X10"), HOLDS)
+RUNTIME = dict.fromkeys(
+    [
+        *("M7", "X2a", "X2b", "X2c", "X2d", "X3", "X4"),
+        *(*(f"X11{x}" for x in "abcd"), *(f"X12{x}" for x in "abc")),
+    ],
+    HOLDS,
+)
 
 
 @pytest.mark.parametrize(
-    ("value", "look", "needed"),
+    ("study", "ns", "verdicts"),
     [
-        (1.0, 4, 2),
-        (0.62, 4, 16),
-        (0.51, 8, math.inf),  # within the margin: no interval decides it
+        ("lemire", {}, AS_PUBLISHED),
+        ("lemire", {"AllocateDummy": 1400}, AS_PUBLISHED | {"L4": FAILS}),
+        ("lemire", {"AllocateAuto": 1600}, {"L1": HOLDS}),
+        ("lemire", {"AllocateAuto": 280}, {"L1": FAILS}),
+        ("lemire", {"AllocateAuto": 40}, {"L1": FAILS}),
+        ("lemire", {"AllocateAuto": 385}, {"L1": UNDECIDED}),
+        ("why", {}, WHY),
+        ("why", {"AttachFinalizer shuffled": 0.8}, WHY | {"X1b": FAILS}),
+        ("runtime", {}, RUNTIME),
+        (
+            "runtime",  # the index walks
+            {"AttachCleanup shuffled index": 0.1, "Stop shuffled index": 0.15},
+            RUNTIME | {"X2b": FAILS, "X2d": FAILS},
+        ),
+        ("runtime", {"special plus": 25.0}, RUNTIME | {"X11d": FAILS}),  # marking is not halved
     ],
 )
-def test_an_undecided_verdict_states_the_rounds_needed(
-    value: float, look: int, needed: float
+def test_a_verdict_follows_the_samples(
+    tmp_path: Path, study: str, ns: Mapping[str, float], verdicts: Mapping[str, Label]
 ) -> None:
-    judged = shown(stats.Cost(math.log(value), 0.15, look, look), stats.JUDGED)
-    claim = replace(CLAIMS["L3"], rule=AtLeast())
-    assert AtLeast().judge(judged, 0.5).label is UNDECIDED
-    found = ledger._needed(claim, judged, 0.5, look)
-    assert found == needed
-    if math.isfinite(needed):
-        later = stats.Cost(math.log(value), 0.15, 4 + int(needed), 9)
-        assert AtLeast().judge(shown(later, stats.JUDGED), 0.5).label is HOLDS
+    found = labels(recorded(tmp_path, study, ns=ns, rounds=12 if study != "lemire" else 8))
+    assert found.items() >= verdicts.items()
+
+
+# --- what an undecided verdict says ----------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -261,12 +261,6 @@ def test_an_undecided_verdict_states_the_rounds_needed(
 )
 def test_a_reason_has_the_bounds_with_their_unit(rule: Rule, unit: str, reason: str) -> None:
     assert rule.judge(interval(0.15, 0.2), 0.5, unit).reason == reason
-
-
-def test_a_verdict_is_not_given_up_before_eight_rounds() -> None:
-    judged = shown(stats.Cost(math.log(0.51), 0.15, 4, 4), stats.JUDGED)
-    claim = replace(CLAIMS["L3"], rule=AtLeast())
-    assert ledger._needed(claim, judged, 0.5, 4) == 4  # the interval may become narrow
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_samples_with_a_wrong_unit_or_round_are_ignored(
     copy.append([NAME + more])
     spoilt = Recording.load(LEMIRE, copy)
     for variant in (FREE, AUTO):
-        assert spoilt.level(variant, TODAY_GO) == recorded.level(variant, TODAY_GO)
+        assert spoilt.cost(variant, TODAY_GO) == recorded.cost(variant, TODAY_GO)
 
 
 def test_the_page_lists_a_limited_number_of_problems(copy: runs.Run) -> None:
@@ -445,7 +445,7 @@ def test_good_lines_among_arbitrary_results_are_kept(
     good = [line for line in lines if isinstance(benchfmt.parse_line(_text(line)), benchfmt.Sample)]
     assert len(run.reading().frame) == len(good)
     loaded = Recording.load(LEMIRE, run)
-    loaded.level(FREE, TODAY_GO)
+    loaded.cost(FREE, TODAY_GO)
     page_of(loaded).encode()
 
 

@@ -1,6 +1,5 @@
-"""The declarations of experiments are consistent."""
+"""The declarations of studies are consistent."""
 
-import re
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
@@ -10,31 +9,16 @@ from recordings import study_of
 
 from gccost import paths
 from gccost.errors import GccostError
+from gccost.judging.quantities import Ratio
 from gccost.measuring import languages, toolchains
-from gccost.measuring.cases import (
-    AUTO,
-    BUDGETS,
-    FREE,
-    PROCESSES,
-    Case,
-    Experiment,
-    Ratio,
-    Variant,
-    profiled,
-)
+from gccost.measuring.cases import AUTO, BUDGETS, FREE, PROCESSES, Case, Study, Variant, profiled
 from gccost.measuring.frames import KEYS
 from gccost.measuring.machine import MOST_BYTES
 from gccost.studies import CLAIMS, STUDIES
 from gccost.studies.siebenmann import sized
 
-every_experiment = pytest.mark.parametrize("of", STUDIES.values(), ids=lambda e: e.name)
+every_study = pytest.mark.parametrize("of", STUDIES.values(), ids=lambda e: e.name)
 together = [of for of in STUDIES.values() if not of.command]
-
-
-@every_experiment
-def test_case_names_are_unique(of: Experiment) -> None:
-    names = [c.name for c in of.cases]
-    assert len(set(names)) == len(names)
 
 
 def test_a_case_is_the_same_in_every_study() -> None:
@@ -82,38 +66,22 @@ def test_a_control_differs_from_its_variant_only_by_name() -> None:
     assert controls["lemire"] == controls["addcleanup"] == {"AllocateFree", "AllocateAuto"}
 
 
-@every_experiment
-def test_every_benchmark_exists_in_its_program(of: Experiment) -> None:
+@every_study
+def test_every_case_can_be_measured_and_read(of: Study) -> None:
+    assert len({case.name for case in of.cases}) == len(of.cases)
+    assert (paths.NOTEBOOKS / f"{of.chapter}.ipynb").exists()
     for case in of.cases:
-        folder = languages.of(of).folder / case.program
+        variant, folder = case.variant, languages.of(of).folder / case.program
+        assert {key for key, _ in variant.sub} | variant.keys().keys() <= set(KEYS), case.name
         if folder.is_relative_to(paths.JAVASRC):
             assert (folder / "Main.java").exists()
-            continue
-        text = "".join(p.read_text() for p in folder.glob("*_test.go"))
-        assert re.search(rf"^func Benchmark{case.variant.benchmark}\(", text, re.MULTILINE)
-
-
-@every_experiment
-def test_retained_memory_is_declared_and_bounded(of: Experiment) -> None:
-    for case in of.cases:
-        unlimited = case.variant.gogc == "off" and not case.variant.limit
-        keeps = case.leaks or (unlimited and not case.variant.stationary)
-        assert bool(case.retained_bytes) == keeps, (
-            f"{case.name}: retained_bytes is wrongly declared"
-        )
+        else:
+            text = "".join(p.read_text() for p in folder.glob("*_test.go"))
+            assert f"\nfunc Benchmark{variant.benchmark}(" in text
+        unlimited = variant.gogc == "off" and not variant.limit
+        keeps = case.leaks or (unlimited and not variant.stationary)
+        assert bool(case.retained_bytes) == keeps, f"{case.name}: retained_bytes"
         assert case.n * case.retained_bytes < MOST_BYTES
-
-
-@every_experiment
-def test_every_key_of_a_case_is_a_known_sample_key(of: Experiment) -> None:
-    for case in of.cases:
-        keys = [key for key, _ in case.variant.sub] + list(case.variant.keys())
-        assert set(keys) <= set(KEYS), case.name
-
-
-@every_experiment
-def test_every_experiment_has_a_chapter(of: Experiment) -> None:
-    assert (paths.NOTEBOOKS / f"{of.chapter}.ipynb").exists()
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ import gccost
 from gccost import opening, paths
 from gccost.errors import GccostError
 from gccost.judging import ledger, metrics
+from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt
-from gccost.measuring.cases import Ratio
 from gccost.measuring.names import NAMES
 from gccost.notebook import OpenedStudy
 from gccost.settings import Settings

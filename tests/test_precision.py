@@ -15,10 +15,11 @@ from conftest import FakeMachine
 
 from gccost import precision
 from gccost.judging import ledger
+from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, campaign, runs
-from gccost.measuring.cases import BUDGETS, Case, Ratio
+from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import SLICES
 from gccost.measuring.toolchains import TODAY_GO

@@ -14,10 +14,11 @@ from recordings import Change, Metrics, labels, recorded
 from gccost import paths
 from gccost.errors import MissingTool
 from gccost.judging import ledger
+from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, campaign, java, jdks, languages
-from gccost.measuring.cases import BUDGETS, Case, Ratio
+from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.jdks import Jdk
 from gccost.measuring.samples import SampleFailed
 from gccost.studies import STUDIES

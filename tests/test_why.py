@@ -10,15 +10,16 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from recordings import CALL, labels, recorded
+from recordings import labels, recorded
 
 from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import ledger, models
+from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import builds, frames, toolchains
-from gccost.measuring.cases import BUDGETS, CLEANUP, Case, Ratio
+from gccost.measuring.cases import BUDGETS, CLEANUP, Case
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import STUDIES
@@ -49,9 +50,8 @@ def test_the_line_fits_call_times_by_list_length() -> None:
         }
     )
     assert models.walked(sample) == ([7.5, 31.0, 94.0], [54.0, 101.0, 227.0])
-    fit = models.walk(sample)
-    assert (fit.slope, fit.intercept, fit.r2) == pytest.approx((2, 39, 1))
-    assert math.isnan(models.walk(pd.Series({"ns/op": 9.0})).slope)
+    assert models.slope(sample) == pytest.approx(2)
+    assert math.isnan(models.slope(pd.Series({"ns/op": 9.0})))
 
 
 def test_a_slope_uses_each_round_as_one_sample(why: Recording) -> None:
@@ -60,7 +60,6 @@ def test_a_slope_uses_each_round_as_one_sample(why: Recording) -> None:
     assert slope.samples == 12
     assert slope.contains(1.0)
     assert slope.half_width < 0.01
-    assert why.walks(variant, TODAY_GO)["intercept"].median() == pytest.approx(CALL, rel=0.01)
     level = why.slope(attach("AttachFinalizer", "descending"), TODAY_GO)
     assert level.contains(0.0)
 
@@ -74,44 +73,6 @@ def test_patched_runtimes_are_separate_variants(runtime: Recording) -> None:
 
 
 # --- Verdicts -----------------------------------------------------------------------
-
-
-def test_the_synthetic_runtimes_get_the_expected_verdicts(
-    why: Recording, runtime: Recording
-) -> None:
-    assert labels(why) == {
-        "M8a": Label.FAILS,
-        "M8b": Label.HOLDS,
-        "X1a": Label.HOLDS,
-        "X1b": Label.HOLDS,
-        "X1c": Label.HOLDS,
-        "X5": Label.HOLDS,
-        "X10": Label.HOLDS,
-    }
-    assert set(labels(runtime).values()) == {Label.HOLDS}
-    named = {"M7", "X2a", "X2b", "X2c", "X2d", "X3", "X4"}
-    assert set(labels(runtime)) == named | {f"X11{x}" for x in "abcd"} | {f"X12{x}" for x in "abc"}
-
-
-def test_x1b_fails_if_the_walk_does_not_end_halfway(tmp_path: Path) -> None:
-    made = recorded(tmp_path, "why", ns={"AttachFinalizer shuffled": 0.8})
-    assert labels(made)["X1b"] is Label.FAILS
-    assert labels(made)["X1a"] is Label.HOLDS
-
-
-def test_x2b_and_x2d_fail_if_the_index_walks(tmp_path: Path) -> None:
-    made = recorded(
-        tmp_path, "runtime", ns={"AttachCleanup shuffled index": 0.1, "Stop shuffled index": 0.15}
-    )
-    verdicts = labels(made)
-    assert verdicts["X2b"] is verdicts["X2d"] is Label.FAILS
-    assert verdicts["X2a"] is verdicts["X2c"] is Label.HOLDS
-
-
-def test_x11d_fails_if_marking_is_not_halved(tmp_path: Path) -> None:
-    made = recorded(tmp_path, "runtime", ns={"special plus": 25.0})
-    assert labels(made)["X11d"] is Label.FAILS
-    assert labels(made)["X11b"] is Label.HOLDS
 
 
 def test_x12b_fails_if_the_hint_helps_in_every_order(tmp_path: Path) -> None:

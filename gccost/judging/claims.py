@@ -1,12 +1,12 @@
-"""The declarations of a claim and of a study."""
+"""The declaration of a claim."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from gccost.judging.quantities import Quantity
 from gccost.judging.rules import Rule
-from gccost.measuring.cases import Experiment, Quantity
+from gccost.measuring.cases import Study as Study
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 
 
@@ -22,13 +22,7 @@ class Claim:
     cpus: int = 1  # the CPUs needed to test it
     headline: bool = False  # measure its size to the budget's half-width
 
-
-@dataclass(frozen=True)
-class Study(Experiment):
-    """The cases, claims and charts of a document or a question.
-
-    A chart is a `gccost.showing.plots.NamedChart`.
-    """
-
-    claims: tuple[Claim, ...] = ()
-    charts: tuple[Any, ...] = ()
+    @property
+    def secondary(self) -> bool:
+        """Whether it is a cause or a change that a chapter states, such as "4a"."""
+        return self.id[0].isdigit()

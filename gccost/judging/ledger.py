@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections import Counter
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
 
 from gccost import rounding, stats
 from gccost.judging import costs, published
@@ -47,7 +45,6 @@ class Row:
     estimate: Estimate
     judged: Estimate
     verdict: Verdict
-    procs: int
     needed: float = math.nan
 
     @property
@@ -137,7 +134,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Document:
-    """A document, as data/published/documents.csv describes it, and the lines of its claims."""
+    """A document, as data/published/documents.csv describes it, and the lines of its claims.
+
+    `secondary` are the lines of causes and changes that chapters state; no count includes them.
+    """
 
     document: str
     chapter: str
@@ -150,6 +150,7 @@ class Document:
     headline: str  # the id of its headline claim; empty if it has none
     words: str  # the headline claim
     lines: tuple[Line, ...]
+    secondary: tuple[Line, ...]
 
     @property
     def chosen(self) -> Line | None:
@@ -163,10 +164,15 @@ def by_document(ledger: Iterable[Row]) -> list[Document]:
     for row in ledger:
         claims.setdefault(row.document, {}).setdefault(row.claim.id, []).append(row)
     known = published.by_name("documents", claims)
-    return [
-        Document(**known[name], lines=tuple(Line(tuple(each)) for each in found.values()))
-        for name, found in claims.items()
-    ]
+    made = []
+    for name, found in claims.items():
+        lines = [Line(tuple(each)) for each in found.values()]
+        own, secondary = (
+            tuple(line for line in lines if line.claim.secondary is wanted)
+            for wanted in (False, True)
+        )
+        made.append(Document(**known[name], lines=own, secondary=secondary))
+    return made
 
 
 def standing(lines: Iterable[Line]) -> Counter[Label]:
@@ -200,29 +206,16 @@ def _row(
     words: Mapping[str, Any],
     recording: Recording | None,
 ) -> Row:
-    value = float(words["value"])
-    if recording is None:
-        estimate = judged = stats.nothing()
-        verdict, needed = Verdict(Label.UNMEASURED, "no run holds it"), math.nan
-    else:
+    value, unit = float(words["value"]), str(words["unit"])
+    estimate = judged = stats.nothing()
+    verdict, needed = Verdict(Label.UNMEASURED, "no run holds it"), math.nan
+    if recording is not None:
         estimate = recording.estimate(claim.quantity, release)
-        judged, verdict, needed = _judge(claim, release, value, str(words["unit"]), recording)
-    return Row(
-        claim=claim,
-        study=study,
-        document=str(words["document"]),
-        words=str(words["claim"]),
-        figure=str(words["figure"]),
-        is_bar=str(words["kind"]) == "bar",
-        unit=str(words["unit"]),
-        release=release,
-        published=value,
-        estimate=estimate,
-        judged=judged,
-        verdict=verdict,
-        procs=0 if recording is None else _procs(recording, release),
-        needed=needed,
-    )
+        judged, verdict, needed = _judge(claim, release, value, unit, recording)
+    document, claimed, figure = (str(words[name]) for name in ("document", "claim", "figure"))
+    bar = words["kind"] == "bar"
+    of = (claim, study, document, claimed, figure, bar, unit, release, value)
+    return Row(*of, estimate, judged, verdict, needed)
 
 
 def _judge(
@@ -280,15 +273,6 @@ def _needed(claim: Claim, judged: Estimate, published_value: float, look: int) -
     return stats.HALF_FROM - look if look < stats.HALF_FROM else math.inf
 
 
-def _procs(recording: Recording, release: str) -> int:
-    """The GOMAXPROCS of the release's samples in the published setting."""
-    frame = recording.frame
-    if not len(frame):  # a run without samples has no columns to select by
-        return 0
-    chosen = frame[(frame["release"] == release) & (frame["setting"] == "published")]
-    return int(chosen["procs"].max()) if len(chosen) else 0
-
-
 def frame(ledger: Iterable[Row]) -> pd.DataFrame:
     """The ledger as a frame of typed columns, with a row per claim and release."""
     rows = [
@@ -329,6 +313,10 @@ COLUMNS: Mapping[str, str] = {
     "reason": "why the verdict is what it is",
 }
 """The columns of the ledger as data, and their meaning."""
+_NUMBERS = [
+    *("published", "estimate", "low", "high", "over_published", "samples"),
+    *("holds_from", "holds_to"),
+]
 
 
 def table(ledger: Iterable[Row]) -> pd.DataFrame:
@@ -347,15 +335,12 @@ def table(ledger: Iterable[Row]) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=list(COLUMNS))
 
 
-def as_json(csv: str) -> str:
-    """The ledger's CSV as JSON: its rows, and a Table Schema that explains the columns."""
-    frame = pd.read_csv(io.StringIO(csv))
+def as_json(ledger: Iterable[Row]) -> str:
+    """The ledger as JSON: the rows of `table`, and a Table Schema that explains the columns."""
+    frame = table(ledger)
+    frame[_NUMBERS] = frame[_NUMBERS].apply(pd.to_numeric)
     fields = [
-        {
-            "name": name,
-            "type": "number" if is_numeric_dtype(frame[name]) else "string",
-            "description": meaning,
-        }
+        {"name": name, "type": "number" if name in _NUMBERS else "string", "description": meaning}
         for name, meaning in COLUMNS.items()
     ]
     schema = {"fields": fields, "primaryKey": ["id", "toolchain"], "missingValues": [""]}

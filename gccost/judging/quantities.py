@@ -3,17 +3,65 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
-
-import numpy as np
 
 from gccost import stats
 from gccost.judging import stacks
 from gccost.judging.models import walked
-from gccost.measuring.cases import Quantity, Ratio, Variant
+from gccost.measuring.cases import Variant
 from gccost.measuring.profiles import Profile
 from gccost.stats import SHOWN, Estimate, Width
+
+
+class Quantity(ABC):
+    """A quantity that tests a claim.
+
+    Its verdict is computed at the rounds of `stats.LOOKS`, or from all samples if it is
+    `at_once`. If `partial`, it can be estimated without some of its variants. If `timed`, it
+    compares times, so a disturbed run cannot decide it.
+    """
+
+    at_once: ClassVar[bool] = False
+    partial: ClassVar[bool] = False
+    timed: ClassVar[bool] = False
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The variants that it is computed from: those of its fields, in their order."""
+        return tuple(_variants(vars(self).values()))
+
+    @abstractmethod
+    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+        """The quantity on a release; `data` is a `Recording`."""
+
+
+def _variants(values: Iterable[object]) -> Iterator[Variant]:
+    for value in values:
+        if isinstance(value, Variant):
+            yield value
+        elif isinstance(value, Quantity):
+            yield from value.variants
+        elif isinstance(value, tuple):
+            yield from _variants(value)
+
+
+@dataclass(frozen=True)
+class Ratio(Quantity):
+    """The ratio of two variants' costs by one metric."""
+
+    numerator: Variant
+    denominator: Variant
+    metric: str = "ns/op"
+    timed: ClassVar[bool] = True
+
+    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+        """The ratio on a release."""
+        costs = [(variant, self.metric) for variant in self.variants]
+        found: Estimate = data.combine(lambda a, b: a / b, costs, release, width)
+        return found
 
 
 @dataclass(frozen=True)
@@ -34,7 +82,8 @@ class Share(Quantity):
         return profile.share(self.functions, self.within, self.of)
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        return stats.share(data.shares(self, release).to_numpy(), width)
+        profiles = data.profiles(self.variant, release).values()
+        return stats.share([self.of_profile(profile) for profile in profiles], width)
 
 
 class PhaseShare(Share):
@@ -70,60 +119,35 @@ class Difference(Quantity):
         return stats.around(over.value - under.value, half, (over, under))
 
 
-@dataclass(frozen=True, slots=True)
-class CurveDepthEstimate(Estimate):
-    """The estimate of a CurveDepth, with the interval of the last point over the lowest."""
-
-    last_low: float
-    last_high: float
-    least: int  # the index of the lowest point
-
-
 @dataclass(frozen=True)
 class CurveDepth(Quantity):
     """The depth of a curve: its first point over its lowest.
 
-    Each point is the difference of a ratio's numerator and denominator.
+    Each point is the difference of a ratio's numerator and denominator. The estimate's part
+    is the last point over the lowest.
     """
 
     curve: tuple[Ratio, ...]
     partial: ClassVar[bool] = True
     timed: ClassVar[bool] = True
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> CurveDepthEstimate:
-        known = [
-            (i, ratio, added.value)
-            for i, ratio in enumerate(self.curve)
-            if (added := data.added(ratio, release, width)).samples
-        ]
+    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+        def combine(function: Callable[..., float], *ratios: Ratio, signed: bool = False) -> Any:
+            costs = [(variant, ratio.metric) for ratio in ratios for variant in ratio.variants]
+            return data.combine(function, costs, release, width, signed=signed)
+
+        added = {r: combine(lambda a, b: a - b, r, signed=True) for r in self.curve}
+        known = [ratio for ratio in self.curve if added[ratio].samples]
         if not known:
-            return CurveDepthEstimate(
-                **asdict(stats.nothing(width)), last_low=math.nan, last_high=math.nan, least=-1
-            )
-        place, least, _ = min(known, key=lambda point: point[2])
-
-        def over_least(end: Ratio) -> Estimate:
-            if end is least:
-                return Estimate(1.0, 1.0, 1.0, 1, 1, width.confidence)
-            costs = [(variant, end.metric) for variant in (*end.variants, *least.variants)]
-            found: Estimate = data.combine(
-                lambda a, b, c, d: (a - b) / (c - d), costs, release, width
-            )
-            return found
-
-        first, last = over_least(known[0][1]), over_least(known[-1][1])
-        return CurveDepthEstimate(
-            **asdict(first), last_low=last.low, last_high=last.high, least=place
+            return stats.nothing(width)
+        least = min(known, key=lambda ratio: added[ratio].value)
+        first, last = (
+            Estimate(1.0, 1.0, 1.0, 1, 1, width.confidence)
+            if end is least
+            else combine(lambda a, b, c, d: (a - b) / (c - d), end, least)
+            for end in (known[0], known[-1])
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ExclusiveEventCount(Estimate):
-    """The estimate of ExclusiveEvents: a count, without an interval."""
-
-    looked_at: int  # places with samples of every variant
-    elsewhere: int  # places where another variant has the event
-    has_interval: ClassVar[bool] = False
+        return replace(first, parts=(last,))
 
 
 @dataclass(frozen=True)
@@ -131,7 +155,9 @@ class ExclusiveEvents(Quantity):
     """The number of places where one variant has an event (it died, it leaked) and no other has.
 
     `shown` has a variant per place; each of `others` has one for each of the same places.
-    The event is a metric over 0 in any sample.
+    The event is a metric over 0 in any sample. The estimate's rounds are the places with
+    samples of every variant, and its part is the number of places where another variant has
+    the event.
     """
 
     metric: str
@@ -140,47 +166,30 @@ class ExclusiveEvents(Quantity):
     at_once: ClassVar[bool] = True
     partial: ClassVar[bool] = True
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> ExclusiveEventCount:
+    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         found, runs = [], 0
-        for shown, *others in zip(self.shown, *self.others, strict=True):
-            each = [data.values(variant, release, self.metric) for variant in (shown, *others)]
-            if all(len(values) for values in each):
+        for place in zip(self.shown, *self.others, strict=True):
+            each = [data.values(variant, release, self.metric) for variant in place]
+            if all(map(len, each)):
                 here, *elsewhere = (bool((values > 0).any()) for values in each)
                 found.append((here, any(elsewhere)))
                 runs += len(each[0])
-        count = float(sum(here and not there for here, there in found)) if found else math.nan
-        looked, there = len(found), sum(there for _, there in found)
-        return ExclusiveEventCount(
-            count, count, count, runs, looked, width.confidence, looked, there
+        only = sum(here and not there for here, there in found) if found else math.nan
+        count, others = (
+            Estimate(float(n), float(n), float(n), runs, len(found), 1.0)
+            for n in (only, sum(there for _, there in found))
         )
+        return replace(count, parts=(others,))
 
 
 @dataclass(frozen=True, slots=True)
-class RangeEstimate(Estimate):
-    """The estimate of RatioToEither: the range that covers both ratios' intervals.
-
-    Its value is their geometric mean.
-    """
-
-    one: Estimate
-    other: Estimate
+class Either(Estimate):
+    """The estimates of two ratios, as the range of both; its value is their geometric mean."""
 
     @property
     def shown(self) -> tuple[float, ...]:
         """Both values."""
-        return tuple(sorted((self.one.value, self.other.value)))
-
-    @classmethod
-    def over(cls, one: Estimate, other: Estimate) -> RangeEstimate:
-        """The range of two estimates of the same confidence."""
-        value = math.sqrt(one.value * other.value)
-        low, high = min(one.low, other.low), max(one.high, other.high)
-        samples, rounds = min(one.samples, other.samples), min(one.rounds, other.rounds)
-        return cls(value, low, high, samples, rounds, one.confidence, one, other)
-
-    def narrowed(self, share: float) -> RangeEstimate:
-        """The range of both estimates, each narrowed to a share of its interval."""
-        return RangeEstimate.over(self.one.narrowed(share), self.other.narrowed(share))
+        return tuple(sorted(part.value for part in self.parts))
 
 
 @dataclass(frozen=True)
@@ -191,9 +200,12 @@ class RatioToEither(Quantity):
     other: Ratio
     timed: ClassVar[bool] = True
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> RangeEstimate:
+    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         one, other = (ratio.estimate(data, release, width) for ratio in (self.over, self.other))
-        return RangeEstimate.over(one, other)
+        value = math.sqrt(one.value * other.value)
+        low, high = min(one.low, other.low), max(one.high, other.high)
+        samples, rounds = min(one.samples, other.samples), min(one.rounds, other.rounds)
+        return Either(value, low, high, samples, rounds, one.confidence, (one, other))
 
 
 @dataclass(frozen=True)
@@ -267,20 +279,12 @@ class SavedShare(Quantity):
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class AgreementEstimate(Estimate):
-    """The estimate of an Agreement, with the heterogeneity p of ours and the other method."""
-
-    chance: float
-    other_chance: float
-    has_interval: ClassVar[bool] = False
-
-
 @dataclass(frozen=True)
 class Agreement(Quantity):
     """The spread of independent measurements: the largest over the smallest.
 
-    Its estimate includes the heterogeneity p of these measurements and of the other method's.
+    The estimate's parts are the heterogeneity p of these measurements, and of the other
+    method's.
     """
 
     measurements: tuple[Quantity, ...]
@@ -292,16 +296,16 @@ class Agreement(Quantity):
         """Those of the measurements; the other method's are compared only if there are any."""
         return tuple(variant for each in self.measurements for variant in each.variants)
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> AgreementEstimate:
+    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         made, others = (
             [e for m in group if (e := m.estimate(data, release)).samples]
             for group in (self.measurements, self.others)
         )
         if len(made) < 2:
-            return AgreementEstimate(
-                **asdict(stats.nothing()), chance=math.nan, other_chance=math.nan
-            )
-        values = np.array([e.value for e in made])
-        widest = float(values.max() / values.min())
-        chances = stats.heterogeneity(made), stats.heterogeneity(others)
-        return AgreementEstimate(widest, widest, widest, len(made), len(made), 1.0, *chances)
+            return stats.nothing()
+        values = [e.value for e in made]
+        spread, *chances = (
+            Estimate(x, x, x, len(made), len(made), 1.0)
+            for x in (max(values) / min(values), *map(stats.heterogeneity, (made, others)))
+        )
+        return replace(spread, parts=tuple(chances))

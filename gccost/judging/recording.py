@@ -16,10 +16,10 @@ from gccost import stats
 from gccost.errors import GccostError
 from gccost.judging import costs, metrics
 from gccost.judging.claims import Study
-from gccost.judging.models import walk
-from gccost.judging.quantities import Share
+from gccost.judging.models import slope
+from gccost.judging.quantities import Quantity, Ratio
 from gccost.measuring import frames, toolchains
-from gccost.measuring.cases import FREE, Quantity, Ratio, Variant
+from gccost.measuring.cases import FREE, Variant
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.manifest import Manifest
 from gccost.measuring.profiles import Profile
@@ -150,7 +150,7 @@ class Recording:
     def rounds(self, variant: Variant, release: str) -> list[int]:
         """The rounds with an accepted sample, or a profile, of a variant, in order."""
         if variant.profile:
-            return sorted(r for r in self.profiles(variant, release) if r <= self.last)
+            return sorted(self.profiles(variant, release))
         samples = self.samples(variant, release)
         return sorted({int(r) for r in _unhindered(variant, samples).index})
 
@@ -190,11 +190,6 @@ class Recording:
         values = self._accepted(variant, release, metric, metric)[metric]
         return values.dropna().to_numpy(dtype=float)
 
-    def mean(self, variant: Variant, release: str) -> float:
-        """The median over all processes of their mean ns/op, as benchmarks usually report it."""
-        values = _column(self.samples(variant, release), "ns/op")
-        return float(np.median(values)) if values.size else math.nan
-
     # --- Estimates ------------------------------------------------------------------
 
     def cost(self, variant: Variant, release: str, metric: str = "ns/op") -> Cost:
@@ -226,74 +221,30 @@ class Recording:
         found = [self.cost(variant, release, metric) for variant, metric in costs]
         return stats.combine(function, found, width, signed=signed)
 
-    def level(self, variant: Variant, release: str, metric: str = "ns/op") -> Estimate:
-        """A variant's level of a metric that is never 0, in the metric's unit."""
-        return self.combine(float, [(variant, metric)], release)
-
-    def added(self, ratio: Ratio, release: str, width: Width = SHOWN) -> Estimate:
-        """The numerator's cost minus the denominator's, in the metric's unit."""
-        costs = [(variant, ratio.metric) for variant in ratio.variants]
-        return self.combine(lambda a, b: a - b, costs, release, width, signed=True)
-
-    def amount(self, variant: Variant, release: str, metric: str) -> Estimate:
-        """A variant's amount of a metric that may be 0 (a count), in the metric's unit."""
-        return stats.amount(self.values(variant, release, metric))
-
-    def shares(self, share: Share, release: str) -> pd.Series:
-        """The share (0 to 1) in each round's profile, indexed by round."""
-        return pd.Series(
-            {
-                round_: share.of_profile(profile)
-                for round_, profile in self.profiles(share.variant, release).items()
-                if round_ <= self.last
-            },
-            dtype=float,
-        ).dropna()
-
     def profiles(self, variant: Variant, release: str) -> Mapping[int, Profile]:
         """The CPU profiles of a variant on a release, by round."""
-        return self.cpu_profiles.get(variant.on(release), {})
+        found = self.cpu_profiles.get(variant.on(release), {})
+        return {round_: profile for round_, profile in found.items() if round_ <= self.last}
 
     def estimate(self, quantity: Quantity, release: str, width: Width = SHOWN) -> Estimate:
         """The estimate of a quantity on a release, such as a ratio of costs, or a share."""
         return quantity.estimate(self, release, width)
 
-    def walks(self, variant: Variant, release: str) -> pd.DataFrame:
-        """The line fitted in each round to the time of a call over the list's length.
-
-        Indexed by round, with columns `slope` (ns per record), `intercept` (ns) and `r2`.
-        """
-        fits = {
-            round_: vars(walk(samples))
-            for round_, samples in self.samples(variant, release).iterrows()
-        }
-        return pd.DataFrame.from_dict(
-            fits, orient="index", columns=["slope", "intercept", "r2"], dtype=float
-        ).dropna()
-
     def slope(self, variant: Variant, release: str, width: Width = SHOWN) -> Estimate:
-        """The cost (ns) that each record in the list adds to a call."""
-        return stats.amount(self.walks(variant, release)["slope"], width)
-
-    def points(self, ratio: Ratio, release: str) -> list[float]:
-        """A ratio's raw values: each process's time over the denominator's cost."""
-        under = self.cost(ratio.denominator, release, ratio.metric)
-        values = self.values(ratio.numerator, release, ratio.metric)
-        return [float(v) for v in values / math.exp(under.log)] if under.samples else []
+        """The cost (ns) that each record in the list adds to a call; a sample per process."""
+        found = [slope(sample) for _, sample in self.samples(variant, release).iterrows()]
+        return stats.amount(found, width)
 
     # --- Disturbances ---------------------------------------------------------------
 
     def controls(self) -> Iterator[tuple[Variant, str, Estimate]]:
         """The A/A ratios, of each control to the identical variant."""
-        for control, release in self.study.controls:
-            estimate = self.estimate(control, release)
-            if estimate.samples:
-                yield control.numerator, release, estimate
-
-    def differs(self, ratio: Ratio, release: str) -> bool:
-        """Whether a ratio differs significantly from 1."""
-        estimate = self.estimate(ratio, release)
-        return bool(estimate.samples) and not estimate.contains(1)
+        for case in self.study.cases:
+            if case.variant.control:
+                ratio = Ratio(case.variant, replace(case.variant, control=""))
+                estimate = self.estimate(ratio, case.release)
+                if estimate.samples:
+                    yield case.variant, case.release, estimate
 
     @cached_property
     def disturbed(self) -> Mapping[str, tuple[str, ...]]:
@@ -346,11 +297,6 @@ def _sliced(variant: Variant, metric: str) -> str:
     """The metric of a loop's time: the low quantile of its slices, if it has slices."""
     timed = variant.stationary and metric in ("ns/op", "settled-ns/op")
     return _SLICES if timed else metric
-
-
-def _column(samples: pd.DataFrame, name: str) -> Floats:
-    values = samples[name].dropna() if name in samples else pd.Series(dtype=float)
-    return values.to_numpy(dtype=float)
 
 
 # The loops that several benchmarks share; a profile need not name the benchmark itself.

@@ -14,15 +14,8 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from gccost import rounding, stats
-from gccost.judging.quantities import (
-    AgreementEstimate,
-    CurveDepthEstimate,
-    ExclusiveEventCount,
-    RangeEstimate,
-)
 from gccost.stats import Estimate
 
 SAME = 1.25  # costs within this factor are the same
@@ -62,7 +55,7 @@ class Rule(ABC):
         return 1.0, math.inf
 
     @abstractmethod
-    def judge(self, measured: Any, published: float, unit: str = "number") -> Verdict:
+    def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
         """The verdict on an estimate of the rule's kind of quantity; its reason uses the unit."""
 
 
@@ -173,13 +166,12 @@ class AtMostCount(Bounded):
 class UShaped(Rule):
     """A curve whose ends both lie above its lowest point."""
 
-    def judge(
-        self, measured: CurveDepthEstimate, published: float, unit: str = "number"
-    ) -> Verdict:
-        ends = ((measured.low, measured.high), (measured.last_low, measured.last_high))
-        if measured.least == 0 or any(high < 1 / stats.MARGIN for _, high in ends):
+    def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
+        ends = (measured, *measured.parts)
+        falls = measured.low < measured.high
+        if not falls or any(end.high < 1 / stats.MARGIN for end in ends):
             return Verdict(Label.FAILS, "the curve is least at an end")
-        if all(low > stats.MARGIN for low, _ in ends):
+        if all(end.low > stats.MARGIN for end in ends):
             return Verdict(Label.HOLDS, "both ends lie above the least point")
         return Verdict(Label.UNDECIDED, "whether both ends rise is not clear")
 
@@ -197,18 +189,16 @@ class Occurs(Rule):
     def bounds(self, published: float) -> tuple[float, float]:
         return published, math.inf
 
-    def judge(
-        self, measured: ExclusiveEventCount, published: float, unit: str = "number"
-    ) -> Verdict:
-        where = f"it happens at {measured.value:.0f} of {measured.looked_at} places"
+    def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
+        where = f"it happens at {measured.value:.0f} of {measured.rounds} places"
         if measured.value < published:
             most = stats.most_unseen(measured.samples, 0.99)
             if most > self.share:
                 chance = f"up to {100 * most:.0f} % of its runs could still do so"
                 return Verdict(Label.UNDECIDED, f"{where}; {chance}")
             return Verdict(Label.FAILS, where)
-        there = measured.elsewhere
-        return Verdict(Label.HOLDS, f"{where}, and with the others at {there or 'none'}")
+        there = f"{measured.parts[0].value:.0f}" if measured.parts[0].value else "none"
+        return Verdict(Label.HOLDS, f"{where}, and with the others at {there}")
 
 
 @dataclass(frozen=True)
@@ -220,8 +210,8 @@ class AgainstBoth(Rule):
     def bounds(self, published: float) -> tuple[float, float]:
         return self.effect.bounds(published)
 
-    def judge(self, measured: RangeEstimate, published: float, unit: str = "number") -> Verdict:
-        parts = sorted((measured.one, measured.other), key=lambda e: e.value)
+    def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
+        parts = sorted(measured.parts, key=lambda part: part.value)
         verdicts = [(part, self.effect.judge(part, published, unit)) for part in parts]
         for part, verdict in verdicts:
             if verdict.label is Label.FAILS:
@@ -245,8 +235,8 @@ class Agrees(Rule):
     def bounds(self, published: float) -> tuple[float, float]:
         return math.nan, math.nan
 
-    def judge(self, measured: AgreementEstimate, published: float, unit: str = "number") -> Verdict:
-        p, other = measured.chance, measured.other_chance
+    def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
+        p, other = (part.value for part in measured.parts)
         told = f"p = {p:.2g} for ours, {other:.2g} for the other method"
         agrees = p > self.chance and not other > self.chance
         return Verdict(Label.HOLDS if agrees else Label.FAILS, told)

@@ -30,7 +30,7 @@ from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
 from gccost.measuring import benchfmt, languages, machine, runs, toolchains
 from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import BUDGETS, FREE, Budget, Build, Case, Experiment
+from gccost.measuring.cases import BUDGETS, FREE, Budget, Build, Case, Study
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import TRACE, SampleFailed, hindered
 from gccost.processes import ProcessGroup
@@ -81,13 +81,13 @@ class Questions:
 class Plan:
     """Studies at a budget on this machine, with the tools and cases to measure them."""
 
-    studies: tuple[Experiment, ...]
+    studies: tuple[Study, ...]
     budget: Budget
     questions: Questions
     description: Mapping[str, Any]  # of the machine
     tools: dict[str, languages.Tools] = field(default_factory=dict)  # by study
     pool: dict[str, Case] = field(default_factory=dict)  # each is measured once for all studies
-    owners: dict[str, Experiment] = field(default_factory=dict)  # by case: a study that uses it
+    owners: dict[str, Study] = field(default_factory=dict)  # by case: a study that uses it
     missing: dict[str, str] = field(default_factory=dict)  # the reason, by release
     programs: dict[str, str] = field(default_factory=dict)  # the hash of each one's sources
     compilers: dict[str, str] = field(default_factory=dict)  # the version, by kind
@@ -103,7 +103,7 @@ class Plan:
     def fingerprint(self) -> str:
         return machine.fingerprint(self.description)
 
-    def build(self, what: Build, owner: Experiment, layout: int, into: Path, run: Any) -> Path:
+    def build(self, what: Build, owner: Study, layout: int, into: Path, run: Any) -> Path:
         """Build a binary of one of the owner's programs; `run` runs the command."""
         tools = self.tools[owner.name]
         found, compiler = tools.found[what.release], tools.compiler
@@ -125,7 +125,7 @@ class Plan:
 
 
 def plan(
-    studies: Sequence[Experiment],
+    studies: Sequence[Study],
     budget: Budget,
     questions: Questions | None = None,
     say: Callable[[str], None] = toolchains.silent,
@@ -166,7 +166,7 @@ def plan(
     return made
 
 
-def chosen(study: Experiment, budget: Budget, questions: Questions) -> list[Case]:
+def chosen(study: Study, budget: Budget, questions: Questions) -> list[Case]:
     """A study's cases at a budget."""
     return [
         case
@@ -176,7 +176,7 @@ def chosen(study: Experiment, budget: Budget, questions: Questions) -> list[Case
 
 
 def fitting(
-    study: Experiment, budget: Budget, questions: Questions, description: Mapping[str, Any]
+    study: Study, budget: Budget, questions: Questions, description: Mapping[str, Any]
 ) -> list[Case]:
     """A study's cases at a budget that a machine can run, with their N there."""
     memory, cpus = machine.memory_for_a_sample(description), description["allowed_cpus"]
@@ -227,7 +227,7 @@ def samples_of(run: Run, plan: Plan) -> list[Sample]:
     ]
 
 
-def _has_cases(study: Experiment, plan: Plan) -> bool:
+def _has_cases(study: Study, plan: Plan) -> bool:
     return any(case.name in plan.pool for case in study.cases)
 
 

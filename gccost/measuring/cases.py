@@ -1,20 +1,20 @@
-"""Variants, cases, experiments and budgets, as data.
+"""Variants, cases, studies and budgets, as data.
 
 A **variant** is a way to run a benchmark. A **case** is a variant on one release with a
-fixed number of operations N. An **experiment** is a named list of cases. A case that
-several experiments share is measured once. The experiments are in `gccost.studies`.
+fixed number of operations N. A **study** is a named list of cases, and of the claims that
+they test. A case that several studies share is measured once. The studies are in
+`gccost.studies`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gccost.errors import GccostError, nearest
-from gccost.estimates import LOOKS, SHOWN, Estimate, Width
+from gccost.estimates import LOOKS
 from gccost.measuring import toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, number
 
@@ -242,60 +242,12 @@ class Case:
         return self.variant.on(self.release)
 
 
-class Quantity(ABC):
-    """A quantity that tests a claim.
-
-    Its verdict is computed at the rounds of `stats.LOOKS`, or from all samples if it is
-    `at_once`. If `partial`, it can be estimated without some of its variants. If `timed`, it
-    compares times, so a disturbed run cannot decide it.
-    """
-
-    at_once: ClassVar[bool] = False
-    partial: ClassVar[bool] = False
-    timed: ClassVar[bool] = False
-
-    @property
-    def variants(self) -> tuple[Variant, ...]:
-        """The variants that it is computed from: those of its fields, in their order."""
-        return tuple(_variants(vars(self).values()))
-
-    @abstractmethod
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The quantity on a release; `data` is a `Recording`."""
-
-
-def _variants(values: Iterable[object]) -> Iterator[Variant]:
-    for value in values:
-        if isinstance(value, Variant):
-            yield value
-        elif isinstance(value, Quantity):
-            yield from value.variants
-        elif isinstance(value, tuple):
-            yield from _variants(value)
-
-
 @dataclass(frozen=True)
-class Ratio(Quantity):
-    """The ratio of two variants' costs by one metric."""
-
-    numerator: Variant
-    denominator: Variant
-    metric: str = "ns/op"
-    timed: ClassVar[bool] = True
-
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        """The ratio on a release."""
-        costs = [(variant, self.metric) for variant in self.variants]
-        found: Estimate = data.combine(lambda a, b: a / b, costs, release, width)
-        return found
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """A named list of cases.
+class Study:
+    """The cases and the claims of a document or a question.
 
     `document` is the release of the published values that it tests. `command` is the command
-    that measures it, if it is not `make report`.
+    that measures it, if it is not `make report`. `claims` are `gccost.judging.claims.Claim`s.
     """
 
     name: str
@@ -304,6 +256,7 @@ class Experiment:
     cases: tuple[Case, ...]
     document: str = DOCUMENT_GO
     command: str = ""
+    claims: tuple[Any, ...] = ()
 
     def within(self, limit: Budget) -> tuple[Case, ...]:
         """The cases at a budget, with the budget's N."""
@@ -313,15 +266,6 @@ class Experiment:
     def on_request(self) -> bool:
         """Whether the campaign measures it, but only if it is asked for by name."""
         return self.command == f"make report ONLY={self.name}"
-
-    @property
-    def controls(self) -> tuple[tuple[Ratio, str], ...]:
-        """The A/A ratios, of each control to its identical variant, and their releases."""
-        return tuple(
-            (Ratio(c.variant, replace(c.variant, control="")), c.release)
-            for c in self.cases
-            if c.variant.control
-        )
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -334,7 +278,7 @@ class Experiment:
         return sorted({c.program for c in self.cases} | patched)
 
 
-# --- What several experiments share ---
+# --- What several studies share ---
 
 # Near the N of the documents' own runs: a second at 650 ns is about 1.8 million,
 # the Go issue's finalizer ran 1,739,244. Less than half a million runs no GC.

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from gccost import paths
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.measuring import benchfmt, builds, java, jdks, samples, toolchains
-from gccost.measuring.cases import Build, Case, Experiment
+from gccost.measuring.cases import Build, Case, Study
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Say = Callable[[str], None]
@@ -143,19 +143,17 @@ _BY_KEY: Mapping[str, Language] = MappingProxyType(
 )
 
 
-def of(experiment: Experiment) -> Language:
+def of(experiment: Study) -> Language:
     """The language of an experiment."""
     return _BY_KEY[toolchains.key(experiment.document)]
 
 
-def source_hashes(experiment: Experiment) -> dict[str, str]:
+def source_hashes(experiment: Study) -> dict[str, str]:
     """The hash of the sources of each of an experiment's programs."""
     return {program: of(experiment).source_hash([program]) for program in experiment.packages}
 
 
-def tools(
-    experiment: Experiment, releases: Iterable[str], say: Say, *, fetch: bool = True
-) -> Tools:
+def tools(experiment: Study, releases: Iterable[str], say: Say, *, fetch: bool = True) -> Tools:
     """Find an experiment's tools for the releases, downloading missing ones if `fetch`.
 
     A release that cannot be fetched, or whose toolchain is damaged, is left out.

@@ -31,7 +31,7 @@ from gccost.errors import MissingTool
 from gccost.files import temporary, writing
 from gccost.measuring import campaign, languages, machine, toolchains
 from gccost.measuring.campaign import GOARCH, Questions
-from gccost.measuring.cases import Budget, Build, Experiment, named
+from gccost.measuring.cases import Budget, Build, Study, named
 from gccost.measuring.packed import FORMAT, PROGRAMS, build_name, digest, study_json
 from gccost.processes import ProcessGroup
 
@@ -55,7 +55,7 @@ PYTHONPATH=$here exec "$python" -sPB -m gccost.measuring.packed "$@"
 
 
 def make(
-    studies: Sequence[Experiment],
+    studies: Sequence[Study],
     budget: Budget,
     questions: Questions,
     claims: Sequence[Sequence[str]],

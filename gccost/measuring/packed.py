@@ -32,7 +32,7 @@ from gccost.files import writing
 from gccost.measuring import benchfmt, campaign, languages, machine, samples, toolchains
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.campaign import GOARCH, Plan, Questions, Standing, Want
-from gccost.measuring.cases import BUDGETS, Build, Case, Experiment, Variant
+from gccost.measuring.cases import BUDGETS, Build, Case, Study, Variant
 from gccost.measuring.runs import Run
 
 FORMAT = 3  # of pack.json and of the answers to a campaign
@@ -49,7 +49,7 @@ def build_name(build: Build) -> str:
     return "-".join(filter(None, parts))
 
 
-def study_json(study: Experiment, cases: tuple[Case, ...]) -> dict[str, Any]:
+def study_json(study: Study, cases: tuple[Case, ...]) -> dict[str, Any]:
     """A study with some of its cases, as plain JSON; `read_study` reads it."""
     return {
         "name": study.name,
@@ -58,7 +58,7 @@ def study_json(study: Experiment, cases: tuple[Case, ...]) -> dict[str, Any]:
     }
 
 
-def read_study(entry: Mapping[str, Any]) -> Experiment:
+def read_study(entry: Mapping[str, Any]) -> Study:
     """The study that `study_json` wrote."""
 
     def variant(fields: Mapping[str, Any]) -> Variant:
@@ -66,7 +66,7 @@ def read_study(entry: Mapping[str, Any]) -> Experiment:
         return Variant(**{**fields, **pairs})
 
     cases = tuple(Case(**{**case, "variant": variant(case["variant"])}) for case in entry["cases"])
-    return Experiment(entry["name"], "", "", cases, entry["document"])
+    return Study(entry["name"], "", "", cases, entry["document"])
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class PackedPlan(Plan):
 
     pack: Mapping[str, Any] = field(default_factory=dict)
 
-    def build(self, what: Build, owner: Experiment, layout: int, into: Path, run: Any) -> Path:
+    def build(self, what: Build, owner: Study, layout: int, into: Path, run: Any) -> Path:
         """A program's folder, or one of its binaries, which differ by their layouts."""
         files: list[str] = list(self.pack["binaries"][build_name(what)])
         return paths.ROOT / PROGRAMS / Path(files[layout % len(files)]).parts[0]

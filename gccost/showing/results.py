@@ -15,8 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gccost import rounding
 from gccost.judging import rules
-from gccost.judging.ledger import Line, Row, by_document, standing
-from gccost.judging.quantities import AgreementEstimate
+from gccost.judging.ledger import OURS, Line, Row, by_document, standing
 from gccost.judging.rules import Agrees, Label, Rule
 from gccost.showing import tables
 from gccost.showing.tables import Cell, Markup
@@ -113,8 +112,9 @@ def measured(row: Row) -> str:
     e = row.estimate
     if not e.samples:
         return "–"
-    if isinstance(e, AgreementEstimate) and isinstance(row.claim.rule, Agrees):
-        return f"p = {e.chance:.2g}; go test {e.other_chance:.2g}"
+    if isinstance(row.claim.rule, Agrees):
+        ours, other = e.parts
+        return f"p = {ours.value:.2g}; go test {other.value:.2g}"
     return tables.with_interval(e, row.unit)
 
 
@@ -143,7 +143,7 @@ def counts(lines: Iterable[Line]) -> str:
 
 def first_screen(rows: Iterable[Row]) -> Markup:
     """The verdicts counted, and each document's headline claim, published, then and today."""
-    documents = [each for each in by_document(rows) if not each.lines[0].latest.ours]
+    documents = [each for each in by_document(rows) if each.document != OURS]
     chosen = [line for each in documents if (line := each.chosen)]
     scale = _spanning([row for line in chosen for row in line.rows])
     plain = [

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Share
+from gccost.judging.quantities import Ratio, Share
 from gccost.judging.rules import AtLeast, Effect, Same
 from gccost.judging.stacks import SPLICE_POINT
 from gccost.measuring.cases import (
@@ -19,7 +19,6 @@ from gccost.measuring.cases import (
     FREE,
     RECORD,
     Case,
-    Ratio,
     among_goroutines,
     controls,
     profiled,

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Amount, Share
+from gccost.judging.quantities import Amount, Ratio, Share
 from gccost.judging.rules import About, AtLeast, AtMost, Effect
 from gccost.judging.stacks import GC_AND_LOCKS
-from gccost.measuring.cases import Case, Ratio, Variant
+from gccost.measuring.cases import Case, Variant
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
 
 # === Cases ===========================================================================

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Share
+from gccost.judging.quantities import Ratio, Share
 from gccost.judging.rules import Between, Effect, Same
 from gccost.judging.stacks import CALLING_C
 from gccost.measuring.cases import (
@@ -19,7 +19,6 @@ from gccost.measuring.cases import (
     LEAKS_BY_DESIGN,
     RECORD,
     Case,
-    Ratio,
     Variant,
     controls,
     profiled,

@@ -12,9 +12,9 @@ import scipy  # its parts are loaded when they are used
 
 from gccost import stats
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Agreement
+from gccost.judging.quantities import Agreement, Quantity, Ratio
 from gccost.judging.rules import Agrees, AtMost
-from gccost.measuring.cases import AS_PUBLISHED, Case, Quantity, Ratio, Variant
+from gccost.measuring.cases import AS_PUBLISHED, Case, Variant
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.stats import SHOWN, Estimate, Width
 

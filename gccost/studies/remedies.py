@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Amount, Worst
+from gccost.judging.quantities import Amount, Ratio, Worst
 from gccost.judging.rules import AtLeast, AtMost, AtMostCount
 from gccost.measuring.cases import (
     AS_PUBLISHED,
@@ -17,7 +17,6 @@ from gccost.measuring.cases import (
     HEAP_FREE,
     RECORD,
     Case,
-    Ratio,
     Variant,
     among_goroutines,
     controls,

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import product
 
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Linearity, SavedShare, SlopeRatio
+from gccost.judging.quantities import Linearity, Ratio, SavedShare, SlopeRatio
 from gccost.judging.rules import AtLeast, AtMost
 from gccost.measuring.cases import (
     AS_PUBLISHED,
@@ -18,7 +18,6 @@ from gccost.measuring.cases import (
     NO_GREEN_TEA,
     RECORD,
     Case,
-    Ratio,
     Variant,
     controls,
     profiled,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gccost.judging import published
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Amount, CurveDepth, Difference, Share
+from gccost.judging.quantities import Amount, CurveDepth, Difference, Ratio, Share
 from gccost.judging.rules import About, AtLeast, Effect, UShaped, WithinTolerance
 from gccost.judging.stacks import COLLECTING, FINALIZING, LOCKING, SETTING
 from gccost.measuring.cases import (
@@ -17,7 +17,6 @@ from gccost.measuring.cases import (
     HEAP_FREE,
     RECORD,
     Case,
-    Ratio,
     Variant,
     controls,
     profiled,

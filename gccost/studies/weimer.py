@@ -10,9 +10,9 @@ from dataclasses import replace
 from functools import partial
 
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Amount, Difference, ExclusiveEvents, RatioToEither
+from gccost.judging.quantities import Amount, Difference, ExclusiveEvents, Ratio, RatioToEither
 from gccost.judging.rules import AgainstBoth, AtLeast, Effect, Occurs, WithinTolerance
-from gccost.measuring.cases import Case, Ratio, Variant
+from gccost.measuring.cases import Case, Variant
 from gccost.measuring.jdks import RELEASES, number
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK
 

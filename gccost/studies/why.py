@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Linearity, SlopeRatio
+from gccost.judging.quantities import Linearity, Ratio, SlopeRatio
 from gccost.judging.rules import AtLeast, AtMost, Between
-from gccost.measuring.cases import RECORD, Case, Ratio, Variant
+from gccost.measuring.cases import RECORD, Case, Variant
 from gccost.measuring.toolchains import (
     CLEANUP_GO,
     DOCUMENT_GO,

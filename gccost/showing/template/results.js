@@ -1,7 +1,7 @@
 // Filters and an order for the ledger. Without a script all of it is there, in its own order.
 (() => {
   const table = document.querySelector("table.ledger");
-  const rows = table ? [...table.querySelectorAll("tr[data-verdict]")] : [];
+  const rows = table ? [...table.querySelectorAll(":scope > tbody > tr[data-verdict]")] : [];
   if (!rows.length) return;
   const groups = new Map(rows.map((row) => [row, row.parentElement]));
   const filters = document.createElement("form");
@@ -43,15 +43,21 @@
     for (const row of [...rows].sort(orders[order.value])) {
       (order.value ? first : groups.get(row)).append(row);
     }
-    for (const heading of table.querySelectorAll(".group")) {
+    for (const heading of table.querySelectorAll(".group, .more")) {
       const own = rows.filter((row) => groups.get(row) === heading.parentElement);
       heading.hidden = Boolean(order.value) || own.every((row) => row.hidden);
+      if (heading.matches(".more")) heading.parentElement.append(heading);
     }
     said.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} claims`;
   }
   const open = () => {
-    const row = rows.find((each) => "#" + each.id === location.hash);
-    if (row) row.querySelector("details").open = true;
+    const row = table.querySelector(`[id="${CSS.escape(location.hash.slice(1))}"][data-verdict]`);
+    if (!row) return;
+    row.querySelector("details").open = true;
+    const more = row.closest(".more details");
+    if (!more) return;
+    more.open = true;
+    row.scrollIntoView();
   };
   filters.addEventListener("submit", (event) => event.preventDefault());
   addEventListener("hashchange", open);

@@ -1,3 +1,0 @@
-"""Curves over the object's size."""
-
-WORD = 8  # bytes of a pointer
