@@ -12,6 +12,7 @@ import pytest
 from conftest import FakeMachine
 from recordings import labels, recorded
 
+import gccost
 from gccost import explain, paths
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import stacks
@@ -20,7 +21,6 @@ from gccost.judging.rules import Label
 from gccost.measuring import builds, campaign, languages
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.settings import Settings
 from gccost.studies import STUDIES
 from gccost.studies.libraries import (
     MESSAGES,
@@ -30,7 +30,6 @@ from gccost.studies.libraries import (
     WORKLOADS,
     profile_of,
 )
-from gccost.study import open_study
 
 STUDY = STUDIES["libraries"]
 MODULE = paths.GOSRC / "libraries"
@@ -94,7 +93,7 @@ def test_replay_is_shown_if_the_libraries_cannot_be_fetched(
 
     monkeypatch.setattr(builds, "fetch_modules", unfetched)
     assert set(languages.tools(STUDY, [TODAY_GO], print).missing) == {TODAY_GO}
-    shown = open_study("libraries", Settings("measure", BUDGETS["tiny"]))
+    shown = gccost.measure("libraries", "tiny")
     assert shown.mode == "replay"
     assert "the libraries cannot be fetched" in shown.notices[0]
 
