@@ -85,14 +85,14 @@ def tidy(recording: Recording) -> pd.DataFrame:
     frame = frame.sort_values(["case", "round"], kind="stable").set_index("line")
     series = [column for column in frame if str(column).endswith("-records-ns")]
     found = frame.drop(columns=[*series, "n", "procs", "round", "case"]).select_dtypes("number")
+    quiet = {column: _quiet(recording, metric) for column, metric in metrics.QUIET.items()}
     first = {
         "round": frame["round"].astype(int),
         "procs": frame["procs"],
         "operations": frame["n"],
         "rejected": np.where(frame.index.isin(recording.rejected), WAITED, ""),
-        **{column: _quiet(recording, metric) for column, metric in metrics.QUIET.items()},
+        **{column: values for column, values in quiet.items() if len(values)},
     }
-    first = {name: values for name, values in first.items() if len(values)}
     parts = [pd.DataFrame(first, index=frame.index), found.rename(columns=metrics.column)]
     found = pd.concat(parts, axis="columns").set_index(frame["case"].astype(int).to_numpy())
     return pd.concat([named.loc[found.index], found], axis="columns")

@@ -121,13 +121,14 @@ def intervals(
                 where = "costs" if frame is costs else "published"
                 hint = nearest(column, frame.columns)
                 raise GccostError(f"{where} have no column {column!r}", "gccost.intervals", hint)
-    last = [grid] if isinstance(grid, Axes) else list(grid.axes[:, -1])
+    # The axes right of which there are no others, which name the lines of their row.
+    last = [grid] if isinstance(grid, Axes) else list(grid.axes.reshape(len(grid.axes), -1)[:, -1])
     for axes, rows, theirs in _facets(grid, costs, published):
         if x == "value":
             _dots(axes, rows, theirs, y, hue, label)
         else:
             ends = _curves(axes, rows, theirs, x, hue, label)
-            if axes in last or len(grid.axes_dict) % len(grid.axes[0]):
+            if axes in last:
                 name_ends(axes, ends)
 
 
