@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 import shlex
@@ -105,7 +106,15 @@ class OpenedStudy:
         return re.sub(r"[^\w .,()/+-]", "", text)[:200]
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
-        return notice([self.recording], self.mode, self.notices)._repr_mimebundle_()
+        """One line that opens into how the run was measured, and its caveats."""
+        recording = self.recording
+        told = notice([recording], self.mode, self.notices)
+        whose = "Recorded run" if self.mode == "replay" else "Your run"
+        line = f"{whose} {recording.run.name}: {', '.join(self.releases)}; {self.machine}"
+        opened = " open" if recording.disturbed or self.notices else ""
+        summary = f"<summary>{html.escape(line)}. How it was measured</summary>"
+        page = f"<details{opened}>{summary}{told.html}</details>"
+        return {"text/html": page, "text/plain": f"{line}\n{told.text}"}, {}
 
     # --- Frames --------------------------------------------------------------------
 
