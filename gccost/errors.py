@@ -40,9 +40,10 @@ class MissingTool(GccostError):
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
-    """A hint with the few known names that are most like an unknown one."""
+    """A hint with the few known names that are most like an unknown one, or all of four."""
     names = [str(each) for each in known]
-    found = get_close_matches(str(name), names, n=3, cutoff=0.4) or names[:3]
+    close = get_close_matches(str(name), names, n=3, cutoff=0.4) if len(names) > 4 else names
+    found = close or names[:3]
     return f"name one of {', '.join(found)}" if found else "nothing is known by any name"
 
 

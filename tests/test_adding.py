@@ -20,6 +20,7 @@ import pytest
 import recordings
 from click.testing import CliRunner
 
+import gccost
 from gccost import cli, paths
 from gccost.errors import GccostError
 from gccost.judging import reference
@@ -32,10 +33,8 @@ from gccost.measuring.machine import fingerprint
 from gccost.measuring.manifest import unknown
 from gccost.measuring.runs import Run
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.settings import Settings
-from gccost.studies import STUDIES, machines
-from gccost.study import Machines, open_machines, open_results, open_study
-from gccost.study import reference as shown
+from gccost.opening import reference as shown
+from gccost.studies import STUDIES
 
 ALL = list(STUDIES.values())
 
@@ -43,6 +42,7 @@ ALL = list(STUDIES.values())
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
+    monkeypatch.setenv("GCCOST_MODE", "replay")
     return tmp_path / "runs"
 
 
@@ -421,51 +421,34 @@ def test_a_damaged_reference_json_is_reported(folder: Path) -> None:
 
 
 @pytest.fixture
-def two(folder: Path) -> Machines:
+def two(folder: Path) -> pd.DataFrame:
     """Two recorded machines; the second has more CPUs, and finalizers are cheap on it."""
     reference.add(recordings.record(folder).folder, ALL)
     reference.add(recordings.record(folder, cpus=16, ns={"AllocateAuto": 240.0}).folder, ALL)
-    return open_machines(Settings("replay"))
+    return gccost.machines()
 
 
-def test_verdicts_are_compared_between_machines(two: Machines) -> None:
-    assert [machine.label for machine in two.found] == [
-        "Made-up CPU (2 CPUs)",
-        "Made-up CPU (16 CPUs)",
-    ]
-    travel = machines.travel(two.found)
-    assert {"L1 on Go 1.20.14", "L1 on Go 1.27.4"} <= set(travel["depends on the machine"])
-    assert "L2a on Go 1.27.4" in travel["holds where decided"]
-    assert "depends on the machine" in two.ledger().text
-    counts = [len(travel.get(what, ())) for what in machines._SHARED]
-    assert f"{sum(counts[:2])} of the {sum(counts)} verdicts" in two.in_short()
-    assert "\n- Decided on one machine only: " in two.agreement().markdown
+def test_verdicts_are_compared_between_machines(two: pd.DataFrame) -> None:
+    assert list(two["machine"].unique()) == ["Made-up CPU (2 CPUs)", "Made-up CPU (16 CPUs)"]
+    rows = two.set_index(["id", "release"]).sort_index()
+    for release in ("Go 1.20.14", "Go 1.27.4"):
+        assert set(rows.loc[("L1", release), "agree"]) == {"depends on the machine"}
+    assert set(rows.loc[("L2a", "Go 1.27.4"), "agree"]) == {"holds where decided"}
+    assert rows.loc[("L1", "Go 1.27.4"), "p"].max() < 0.01
 
 
-def test_one_computer_with_other_cpus_has_no_mean(two: Machines) -> None:
-    begins = "One computer, measured with 2 CPUs and with 16 CPUs: "
-    assert two.forest().title.startswith(begins)
-    assert ": 3 of the 4 ratios " in two.forest().title
-    assert two.in_short().startswith(begins)
-    assert two.in_short().endswith("nothing about other computers.")
-    data = two.forest().data.query("claim == 'L1'")
-    assert list(data["machine"]) == [m.label for m in two.found]
+@pytest.mark.usefixtures("two")
+def test_machines_that_differ_in_their_cpus_only_are_one_computer(folder: Path) -> None:
+    reference.add(recordings.record(folder, cpu="Another").folder, ALL)
+    facts = gccost.computers().T
+    assert facts["run"].is_unique
+    by_cpu = facts.groupby("CPU")["computer"]
+    assert list(by_cpu.nunique()) == [1, 1]
+    assert facts["computer"].nunique() == 2
 
 
-def test_each_computer_counts_once_in_the_mean(folder: Path) -> None:
-    kinds = [{}, {"cpus": 16}, {"cpu": "Another", "ns": {"AllocateAuto": 240.0}}]
-    for more in kinds:
-        reference.add(recordings.record(folder, **more).folder, ALL)  # type: ignore[arg-type]
-    three = open_machines(Settings("replay"))
-    assert three.in_short().startswith("2 computers: ")
-    data = three.forest().data.query("claim == 'L1'")
-    assert list(data["machine"]) == [*(m.label for m in three.found), "all computers"]
-    low, mean, high = data["estimate"].sort_values().iloc[[0, 1, 3]]
-    assert low < mean < high
-    assert mean == pytest.approx((low * high) ** 0.5, rel=0.05)
-
-
-def test_compare_command_compares_the_recorded_machines(two: Machines, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("two")
+def test_compare_command_compares_the_recorded_machines(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli.main, ["compare", "--csv", str(tmp_path / "out.csv")])
     assert done.exit_code == 0, done.output
     assert "allowed_cpus differs: 2 and 16" in done.stdout
@@ -483,12 +466,11 @@ def test_replay_and_compare_fail_without_a_recorded_run(
     assert "there is no recorded run" in done.output
 
 
-def test_comparison_says_when_only_one_machine_was_recorded(folder: Path) -> None:
+def test_nothing_agrees_when_only_one_machine_was_recorded(folder: Path) -> None:
     reference.add(recordings.record(folder).folder, ALL)
-    one = open_machines(Settings("replay"))
-    assert set(machines.travel(one.found)) <= {"decided on one machine only", "undecided"}
-    assert one.agreement().markdown.startswith("One machine was recorded")
-    assert one.forest().title.startswith("One machine was recorded")
+    one = gccost.machines()
+    assert set(one["agree"]) == {"decided on one machine only", "undecided"}
+    assert one["p"].isna().all()
 
 
 def test_test_runs_are_grouped_apart_from_full_runs() -> None:
@@ -529,7 +511,7 @@ def with_markup(folder: Path) -> Run:
         troubles={lost: [MARKUP], FREE.on(TODAY_GO): [MARKUP], line: [MARKUP]},
         random_layout=dict.fromkeys(release, False),
     )
-    printed = {"command": MARKUP, "output": MARKUP, "date": "2026-01-01T00:00:00Z"}
+    printed = {"command": "go test", "output": MARKUP, "date": "2026-01-01T00:00:00Z"}
     run.update(**{"shell": {"lemire-plain": printed, line: printed}, "done": [line]})
     done = manifest["finished"]["standard"]
     run.finish("standard", {**done, "because": line})
@@ -540,29 +522,26 @@ def with_markup(folder: Path) -> Run:
 
 def test_markup_in_any_text_of_a_run_is_shown_literally(folder: Path) -> None:
     reference.add(with_markup(folder).folder, ALL)
-    compared = open_machines(Settings("replay"))
-    assert not set("<>$`*[]\\") & set(compared.found[0].label)
-    opened, every = open_study("lemire", Settings("replay")), open_results(Settings("replay"))
-    assert not set("<>$`*[]\\") & set("".join(every.machines))
+    opened, every, machines = gccost.open("lemire"), gccost.results(), gccost.machines()
+    assert not set("<>$`*[]\\") & set(opened.machine + "".join(machines["machine"]))
     shown = [
-        *(compared.described(), compared.ledger(), opened.notice(), opened.verdicts()),
-        *(every.notice(), every.ledger(), every.first_screen()),
-        *(opened.shell("lemire-plain", "go test"), opened.judged("L1"), opened.judged("L2a")),
+        *(opened._repr_mimebundle_()[0], every._repr_mimebundle_()[0]),
+        *(each._repr_mimebundle_()[0] for each in (every.ledger(), every.first_screen())),
+        *(opened.judge(claim)._repr_mimebundle_()[0] for claim in ("L1", "L2a")),
+        *({"text/html": each._repr_html_()} for each in (gccost.computers(), opened.verdicts)),
     ]
-    assert sum("onerror" in each.text for each in shown) >= 5
-    for each in shown:
-        bundle, _ = each._repr_mimebundle_()
+    assert sum("onerror" in each["text/html"] for each in shown) >= 5
+    for bundle in shown:
         assert set(bundle) <= {"text/html", "text/plain", "text/csv"}
-        assert not re.search(r"<(img|script)|</pre>.", each.html)
-        if "$" in each.html:
-            assert bundle["text/html"].startswith('<div class="mathjax_ignore">')
-    assert "<img" not in compared.forest().svg + every.chart().svg
+        page = bundle["text/html"]
+        assert not re.search(r"<(img|script)|</pre>.", page)
+        assert "$" not in page or "mathjax_ignore" in page.partition(">")[0]
 
 
-def test_a_run_that_fails_later_costs_its_own_column(
-    two: Machines, monkeypatch: pytest.MonkeyPatch
+def test_a_run_that_fails_later_is_named(
+    two: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broken = two.found[1].run.name
+    _, broken = gccost.computers().loc["run"]
     load = Recording.load
 
     def fail(study: Study, run: Run) -> Recording:
@@ -571,8 +550,6 @@ def test_a_run_that_fails_later_costs_its_own_column(
         return load(study, run)
 
     monkeypatch.setattr(Recording, "load", fail)
-    left = open_machines(Settings("replay"))
-    assert [machine.label for machine in left.found] == [two.found[0].label]
-    assert f"{broken} cannot be shown: ZeroDivisionError: a surprise" in left.described().text
-    assert left.in_short()
-    assert left.forest().svg
+    left = gccost.machines()
+    assert set(left["machine"]) == {two["machine"].iloc[0]}
+    assert f"{broken} cannot be shown: ZeroDivisionError: a surprise" in capsys.readouterr().out

@@ -28,11 +28,10 @@ import recordings
 
 from gccost.errors import GccostError
 from gccost.judging import reference
-from gccost.judging.machines import by_machine
-from gccost.judging.machines import machines as judge
+from gccost.judging.machines import by_machine, facts, frame, machines
 from gccost.measuring import languages, runs
 from gccost.measuring.runs import Run
-from gccost.studies import STUDIES, machines
+from gccost.studies import STUDIES
 
 EXAMPLES = 40 * int(os.environ.get("GCCOST_EXAMPLES", "1"))
 FIRST = int(os.environ.get("GCCOST_FIRST", "0"))
@@ -203,8 +202,8 @@ def test_random_runs_and_archives_are_added_or_refused_in_a_message(
             assert said.isprintable(), (number, said)
             ends["refused"] += 1
         else:
-            found = judge(by_machine(reference.recorded()), ALL)
-            assert machines.described(found).text + machines.side_by_side(found).text, number
+            found = machines(by_machine(reference.recorded()), ALL)
+            assert frame(found).to_html() + facts(found).to_html(), number
             ends["added"] += 1
         assert {p.name for p in place.iterdir()} <= {"run", "run.tar", "reference"}, number
         shutil.rmtree(place)

@@ -20,24 +20,32 @@ from gccost.showing.report import write_report
 from gccost.studies import STUDIES
 
 SHOWN = {
-    "notice": "opened.notice()",
-    "shell": "opened.shell('lemire-plain', 'go test')",
-    "judged": "opened.judged('L1')",
-    "verdicts": "opened.verdicts()",
-    "chart": "opened.chart('lemire-cost')",
-    "notices": "results.notice()",
+    "notice": "opened",
+    "shell": "opened.shell('go test')",
+    "judged": "opened.judge('L1')",
+    "verdicts": "opened.verdicts",
+    "notices": "results",
     "ledger": "results.ledger()",
     "first": "results.first_screen()",
-    "words": "study.say(' and '.join(results.machines))",
-    "machines": "machines.described()",
-    "columns": "machines.ledger()",
-    "forest": "machines.forest()",
+    "words": "Markdown(opened.machine)",
+    "facts": "gccost.computers()",
+    "machines": "gccost.machines()",
+    "chart": """\
+machines = gccost.machines().dropna(subset="value").head(9)
+with gccost.figure("strange", opened.machine, machines):
+    grid = sns.catplot(
+        machines, x="value", y="id", hue="machine", legend=False,
+        palette=gccost.palette(machines.machine),
+    )
+    gccost.intervals(grid, machines, y="id", hue="machine", label="machine")""",
 }
 START = """\
-from gccost import study
+import seaborn as sns
+from IPython.display import Markdown
 
-opened, results = study.open_study("lemire"), study.open_results()
-machines = study.open_machines()"""
+import gccost
+
+opened, results = gccost.open("lemire"), gccost.results()"""
 # What would be there if any text were taken for HTML, Markdown or TeX.
 TAKEN = (
     "img[src='x'], [onerror], main script, .jp-OutputArea script, a[href^=javascript],"
