@@ -16,7 +16,7 @@ from pathlib import Path
 import nbformat
 import psutil
 from faketools import wait_for
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from gccost import paths
 
@@ -184,23 +184,6 @@ def charts_due(notebook: str) -> int:
         for cell in node.cells
         for output in cell.get("outputs", [])
     )
-
-
-def answers_to_its_menus(page: Page) -> dict[str, bool]:
-    """Choose the last item of each menu; return whether the output changed, by menu label."""
-    changed = {}
-    for dropdown in page.locator(".jp-OutputArea-output .widget-dropdown").all():
-        dropdown.scroll_into_view_if_needed()  # distant elements are not laid out
-        cell = dropdown.locator("xpath=ancestor::*[contains(@class, 'widget-interact')]")
-        label = dropdown.locator("label").text_content() or ""
-        changed[label] = _chosen(dropdown.locator("select"), cell.locator(".jp-OutputArea").first)
-    return changed
-
-
-def _chosen(select: Locator, shown: Locator) -> bool:
-    before = shown.text_content()
-    select.select_option(index=select.locator("option").count() - 1)
-    return wait_for(lambda: shown.text_content() not in ("", before), 20)
 
 
 def confirm(page: Page) -> None:

@@ -77,8 +77,8 @@ def test_a_second_measure_adds_no_samples(made: Made) -> None:
 
 def test_the_plain_command_output_is_stored_and_shown(made: Made) -> None:
     (run,) = all_runs(made.runs)
-    kept = run.manifest()["shell"]["lemire-plain"]
-    assert "BenchmarkAllocateAuto" in kept["output"]
+    kept = run.manifest()["shell"].values()
+    assert any("BenchmarkAllocateAuto" in each["output"] for each in kept)
     assert "BenchmarkAllocateAuto" in (made.report / "01-lemire.html").read_text(encoding="utf-8")
 
 
