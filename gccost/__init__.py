@@ -39,20 +39,11 @@ from gccost.errors import GccostError, MissingTool
 
 if TYPE_CHECKING:
     from gccost.judging.costs import cost, derive
-    from gccost.notebook import (
-        computers,
-        machines,
-        measure,
-        ns,
-        number,
-        percent,
-        published,
-        read,
-        results,
-        source,
-        times,
-    )
+    from gccost.judging.published import published
+    from gccost.notebook import computers, machines, measure, results
     from gccost.notebook import open_study as open
+    from gccost.programs import read, source
+    from gccost.quoting import ns, number, percent, times
     from gccost.showing.drawing import figure, intervals, markers, palette
     from gccost.simulation import simulate
 
@@ -88,6 +79,9 @@ _WHERE = {
     "intervals": "showing.drawing",
     "markers": "showing.drawing",
     "palette": "showing.drawing",
+    "published": "judging.published",
+    **dict.fromkeys(("ns", "number", "percent", "times"), "quoting"),
+    **dict.fromkeys(("read", "source"), "programs"),
     "simulate": "simulation",
 }
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import html
 import io
 import re
-import shlex
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -19,7 +17,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from gccost import opening, paths, processes, rounding
+from gccost import opening, paths, programs
 from gccost.errors import GccostError, nearest
 from gccost.judging import costs as estimating
 from gccost.judging import ledger, metrics, stacks, tidy
@@ -31,7 +29,7 @@ from gccost.judging.machines import machines as judged
 from gccost.judging.models import walked
 from gccost.judging.recording import Recording
 from gccost.judging.reference import recorded
-from gccost.measuring import benchfmt, gctrace, languages, runs, toolchains
+from gccost.measuring import gctrace, languages, runs, toolchains
 from gccost.measuring.cases import BUDGETS, named
 from gccost.measuring.names import NAMES
 from gccost.measuring.profiles import Profile
@@ -40,11 +38,10 @@ from gccost.settings import Mode, Settings
 from gccost.showing import drawing, tables
 from gccost.showing import results as results_of
 from gccost.showing.notice import notice
-from gccost.showing.tables import Markup, Prose
-from gccost.stats import Estimate, share
+from gccost.showing.tables import Markup
+from gccost.stats import share
 from gccost.studies import STUDIES, declared
 
-SHELL_SECONDS = 300  # after which a chapter's plain command counts as hung
 Rows = Literal["cases", "controls", "profiles"]
 _ALWAYS = ("release", "variant")  # the keys that every frame has
 _MEASURED = ("quiet_ns", "mean_ns")
@@ -320,8 +317,6 @@ class OpenedStudy:
         ]
         return pd.DataFrame(rows, columns=["release", "variant", *estimating.VALUES])
 
-    # --- Profiles and traces -------------------------------------------------------
-
     @cached_property
     def stacks(self) -> pd.DataFrame:
         """A row per stack of every CPU profile: its case's keys, round, stack, ms, percent.
@@ -395,8 +390,8 @@ class OpenedStudy:
                 except GccostError as error:
                     print(f"gctraces/{path.name} is left out: it cannot be read ({error.hint})")
                     continue
-                rows += [{"case": number} | _values(cycle) for cycle in cycles]
-        return self._keyed(rows, list(_CYCLE), "cases")
+                rows += [{"case": number} | gctrace.values(cycle) for cycle in cycles]
+        return self._keyed(rows, list(gctrace.VALUES), "cases")
 
     def calls(self, **filters: Any) -> pd.DataFrame:
         """The time of a call by the number of records in its span's list, a row per process.
@@ -425,8 +420,6 @@ class OpenedStudy:
             rows += [{"case": number, "slice": i, "ns": ns} for i, ns in enumerate(times)]
         return self._keyed(rows, ["slice", "ns"], "cases")
 
-    # --- Claims --------------------------------------------------------------------
-
     @property
     def published(self) -> pd.DataFrame:
         """The document's main table; `gccost.published(name)` reads the others."""
@@ -434,7 +427,7 @@ class OpenedStudy:
         timings = [path for path in found if path.stem.endswith("timings")]
         if not found:
             raise GccostError(f"no figures are published for {self.name}", str(paths.PUBLISHED))
-        return published((timings or found)[0].stem)
+        return transcribed.published((timings or found)[0].stem)
 
     @cached_property
     def _rows(self) -> list[Row]:
@@ -473,8 +466,6 @@ class OpenedStudy:
             ],
         )
 
-    # --- By hand -------------------------------------------------------------------
-
     def shell(self, command: str) -> pd.DataFrame:
         """Run a command in the folder of the measured programs, as anyone would type it.
 
@@ -486,7 +477,7 @@ class OpenedStudy:
         found = next((each for each in stored.values() if each["command"] == command), None)
         release = self.recording.newest
         if self.mode == "measure":
-            printed = _run(command, language, release)
+            printed = programs.run(command, language, release)
             self.recording.run.store_shell(command, command, printed)
             print(f"{toolchains.title(release)}, run just now")
         elif found is None:
@@ -500,37 +491,12 @@ class OpenedStudy:
             if name.startswith("Benchmark"):
                 fields = [f for f in fields if f.strip().isdigit() or f.split()[-1] in _PRINTED]
             print(tables.printable("\t".join([name, *fields])))
-        return read(io.StringIO(printed)).assign(release=toolchains.title(release))
+        return programs.read(io.StringIO(printed)).assign(release=toolchains.title(release))
 
 
 def _varies(column: pd.Series) -> bool:
     """Whether a column has several values, NA being one."""
     return len(column.drop_duplicates()) > 1
-
-
-_CYCLE = ("number", "at", "percent", "cpu_ms", "start_mb", "live_mb", "goal_mb", "forced")
-
-
-def _values(cycle: gctrace.Cycle) -> dict[str, Any]:
-    return {name: getattr(cycle, name) for name in _CYCLE}
-
-
-def _run(command: str, language: languages.Language, release: str) -> str:
-    toolchain = language.fetch(release, toolchains.silent)
-    place = shlex.join(["sh", "-c", command])
-    try:
-        done = processes.run(
-            ["/bin/sh", "-c", command],
-            cwd=language.folder,
-            env=language.environment(toolchain),
-            stderr=subprocess.STDOUT,
-            limit=SHELL_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        raise GccostError(f"stopped after {SHELL_SECONDS} s", place) from None
-    if done.returncode:
-        raise GccostError(f"the command failed:\n{done.stdout.strip()}", place)
-    return done.stdout
 
 
 def open_study(name: str) -> OpenedStudy:
@@ -630,130 +596,3 @@ def measure(name: str, budget: str = "quick") -> OpenedStudy:
     drawing.theme()
     settings = Settings("measure", named(BUDGETS, budget, "budget"))
     return OpenedStudy(*opening.measured(declared(name), settings))
-
-
-def read(source: str | Path | io.StringIO) -> pd.DataFrame:
-    """Read the output of your own `go test -bench`: a file, or the text itself.
-
-    A row per result, in the columns of `samples`: variant (in words, if it is one of ours),
-    benchmark, operations, procs, mean_ns, and other metrics with the unit in their name.
-    Raises GccostError if the file is missing or holds no result.
-    """
-    text = source.getvalue() if isinstance(source, io.StringIO) else str(source)
-    place = "the command's output"
-    if not isinstance(source, io.StringIO) and "\n" not in text:
-        place = text
-        try:
-            text = Path(text).read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            hint = "name a file with the output of go test -bench"
-            raise GccostError(f"it cannot be read: {error.strerror}", place, hint) from None
-    found = [s for s in benchfmt.results(text) if isinstance(s, benchfmt.Sample)]
-    if not found and not isinstance(source, io.StringIO):
-        hint = "it should have lines such as BenchmarkFree-8  1000000  60.6 ns/op"
-        raise GccostError("it holds no result of a benchmark", place, hint)
-    rows = [
-        {
-            "variant": NAMES.get(sample.name, sample.name),
-            "benchmark": sample.name,
-            **{
-                key: pd.to_numeric(value) if key in tidy.NUMBERS else value
-                for key, value in sample.keys.items()
-            },
-            "procs": sample.procs,
-            "operations": sample.n,
-            **{metrics.column(metric): value for metric, value in sample.metrics.items()},
-        }
-        for sample in found
-    ]
-    every = dict.fromkeys(each.column for each in metrics.METRICS.values())
-    empty = ["variant", "benchmark", "procs", "operations", *every]
-    return pd.DataFrame(rows, columns=None if rows else empty)
-
-
-def published(name: str) -> pd.DataFrame:
-    """A document's table by name, such as "lemire-timings", with the keys of `samples`.
-
-    A benchmark is a `variant` in words, GOGC is `gc`, the figure per operation is `value`.
-    data/published/README.md lists the tables; a gctrace has the columns of `traces`.
-    """
-    if name.endswith("-gctrace"):
-        text = (paths.PUBLISHED / f"{name}.txt").read_text(encoding="utf-8")
-        return pd.DataFrame(map(_values, gctrace.parse(text).cycles))
-    frame = transcribed.table(name)
-    if "variant" in frame:
-        frame["variant"] = frame["variant"].map(lambda each: NAMES.get(each, each))
-    if "gogc" in frame and not pd.api.types.is_numeric_dtype(frame["gogc"]):
-        frame["gc"] = frame["gogc"].map(lambda each: "off" if each == "off" else "on")
-    return frame.rename(columns={"ns_per_op": "value"})
-
-
-def source(path: str, *functions: str) -> Prose:
-    """Show functions of a file of gosrc/, or a whole file of javasrc/, with their comments."""
-    folder, language = (paths.GOSRC, "go") if functions else (paths.JAVASRC, "java")
-    try:
-        text = (folder / path).read_text(encoding="utf-8")
-    except OSError:
-        known = [str(each.relative_to(folder)) for each in folder.rglob(f"*.{language}")]
-        hint = nearest(path, known)
-        raise GccostError(f"there is no file {path!r}", folder.name, hint) from None
-    if not functions:
-        text = re.sub(r"^(?:package|import) .*;\n+", "", text, flags=re.MULTILINE).strip()
-    parts = [text] if not functions else []
-    for name in functions:
-        # Its comment lines, its first line, and what follows up to a brace in the first column.
-        start = rf"(?:^//.*\n)*^func (?:\([^)]*\) )?{re.escape(name)}\("
-        pattern = start + r".*(?:\}|(?:\n(?:[\t ].*)?)+\n\})$"
-        found = re.search(pattern, text, re.MULTILINE)
-        if found is None:
-            known = re.findall(r"^func (?:\([^)]*\) )?(\w+)\(", text, re.MULTILINE)
-            hint = nearest(name, known)
-            raise GccostError(f"there is no function {name}", f"gosrc/{path}", hint)
-        parts.append(found.group(0))
-    body = "\n\n".join(parts)
-    return Prose(f"```{language}\n// {folder.name}/{path}\n\n{body}\n```")
-
-
-# --- Figures as text ---------------------------------------------------------------
-
-
-def _text(row: Any, unit: str, columns: tuple[str, str, str]) -> str:
-    """A row's figure with its interval; "not measured", or "too few samples"."""
-    if isinstance(row, pd.DataFrame):
-        row = row.iloc[0] if len(row) == 1 else {}
-    if columns[0] not in row:
-        columns = ("value", "low", "high")
-    value, low, high = (row.get(name, float("nan")) for name in columns)
-    if pd.isna(value):
-        return "not measured"
-    if columns[1] not in row:  # a bare value, computed from a figure that is quoted
-        return rounding.value(float(value), unit)
-    known = {"value": value, "low": low, "high": high, "n": row.get("n", drawing.FEWEST)}
-    if not drawing.quotable(known):
-        return "too few samples"
-    e = Estimate(float(value), float(low), float(high), int(known["n"]), 2, 0.95)
-    return rounding.interval(e, unit)
-
-
-_RATIO = ("ratio", "ratio_low", "ratio_high")
-_MORE = ("more", "more_low", "more_high")
-
-
-def times(row: Any) -> str:
-    """A ratio with its interval, as text: "15.5× (15.0 to 16.1)"; takes a row of `compare`."""
-    return _text(row, "ratio", _RATIO)
-
-
-def ns(row: Any) -> str:
-    """A time with its interval: "51.2 ns (49.9 to 52.6)"; takes a row of `costs` or `compare`."""
-    return _text(row, "ns", _MORE)
-
-
-def percent(row: Any) -> str:
-    """A share in percent with its interval: "18.1 % (10.9 to 26.7)"; takes a row of `shares`."""
-    return _text(row, "percent", ("value", "low", "high"))
-
-
-def number(row: Any) -> str:
-    """A count or another number with its interval; takes a row of `costs` or `derive`."""
-    return _text(row, "number", ("value", "low", "high"))

@@ -10,7 +10,7 @@ import recordings
 from conftest import FakeMachine
 
 import gccost
-from gccost import notebook, opening
+from gccost import opening, programs
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
 from gccost.measuring import jdks, toolchains
@@ -43,7 +43,7 @@ def test_a_chapter_works_with_one_release_missing(
 ) -> None:
     machine.missing = {missing}
     asked: list[str] = []
-    monkeypatch.setattr(notebook, "_run", lambda of, command, go: asked.append(go) or "printed\n")
+    monkeypatch.setattr(programs, "run", lambda of, command, go: asked.append(go) or "printed\n")
     opened = measure()
     assert opened.mode == "measure"
     assert toolchains.title(missing) not in opened.releases

@@ -10,6 +10,8 @@ import pandas as pd
 from gccost import paths
 from gccost.errors import GccostError, nearest
 from gccost.files import read_table, read_text, reading
+from gccost.measuring import gctrace
+from gccost.measuring.names import NAMES
 
 # The kinds of the tables' columns: text, whole numbers, numbers.
 KINDS = {
@@ -65,3 +67,20 @@ def by_name(name: str, wanted: Iterable[str]) -> dict[str, dict[str, Any]]:
 def claims() -> pd.DataFrame:
     """The published claims, indexed by id."""
     return table("claims").set_index("id")
+
+
+def published(name: str) -> pd.DataFrame:
+    """A document's table by name, such as "lemire-timings", with the keys of `samples`.
+
+    A benchmark is a `variant` in words, GOGC is `gc`, the figure per operation is `value`.
+    data/published/README.md lists the tables; a gctrace has the columns of `traces`.
+    """
+    if name.endswith("-gctrace"):
+        trace = text(f"{name}.txt")
+        return pd.DataFrame(map(gctrace.values, gctrace.parse(trace).cycles))
+    frame = table(name)
+    if "variant" in frame:
+        frame["variant"] = frame["variant"].map(lambda each: NAMES.get(each, each))
+    if "gogc" in frame and not pd.api.types.is_numeric_dtype(frame["gogc"]):
+        frame["gc"] = frame["gogc"].map(lambda each: "off" if each == "off" else "on")
+    return frame.rename(columns={"ns_per_op": "value"})

@@ -129,3 +129,11 @@ def _cycle(found: re.Match[str]) -> Cycle:
         goal_mb=float(goal) if goal < _UNBOUNDED_MB else math.inf,
         forced=found["forced"] is not None,
     )
+
+
+VALUES = ("number", "at", "percent", "cpu_ms", "start_mb", "live_mb", "goal_mb", "forced")
+
+
+def values(cycle: Cycle) -> dict[str, object]:
+    """A cycle as a row of a frame."""
+    return {name: getattr(cycle, name) for name in VALUES}

@@ -1,0 +1,103 @@
+"""The programs under measurement, by hand: their source, running them, and reading their output."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+
+from gccost import paths, processes
+from gccost.errors import GccostError, nearest
+from gccost.judging import metrics, tidy
+from gccost.measuring import benchfmt, languages, toolchains
+from gccost.measuring.names import NAMES
+from gccost.showing.tables import Prose
+
+SHELL_SECONDS = 300  # after which a plain command counts as hung
+
+
+def run(command: str, language: languages.Language, release: str) -> str:
+    toolchain = language.fetch(release, toolchains.silent)
+    place = shlex.join(["sh", "-c", command])
+    try:
+        done = processes.run(
+            ["/bin/sh", "-c", command],
+            cwd=language.folder,
+            env=language.environment(toolchain),
+            stderr=subprocess.STDOUT,
+            limit=SHELL_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        raise GccostError(f"stopped after {SHELL_SECONDS} s", place) from None
+    if done.returncode:
+        raise GccostError(f"the command failed:\n{done.stdout.strip()}", place)
+    return done.stdout
+
+
+def read(source: str | Path | io.StringIO) -> pd.DataFrame:
+    """Read the output of your own `go test -bench`: a file, or the text itself.
+
+    A row per result, in the columns of `samples`: variant (in words, if it is one of ours),
+    benchmark, operations, procs, mean_ns, and other metrics with the unit in their name.
+    Raises GccostError if the file is missing or holds no result.
+    """
+    text = source.getvalue() if isinstance(source, io.StringIO) else str(source)
+    place = "the command's output"
+    if not isinstance(source, io.StringIO) and "\n" not in text:
+        place = text
+        try:
+            text = Path(text).read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            hint = "name a file with the output of go test -bench"
+            raise GccostError(f"it cannot be read: {error.strerror}", place, hint) from None
+    found = [s for s in benchfmt.results(text) if isinstance(s, benchfmt.Sample)]
+    if not found and not isinstance(source, io.StringIO):
+        hint = "it should have lines such as BenchmarkFree-8  1000000  60.6 ns/op"
+        raise GccostError("it holds no result of a benchmark", place, hint)
+    rows = [
+        {
+            "variant": NAMES.get(sample.name, sample.name),
+            "benchmark": sample.name,
+            **{
+                key: pd.to_numeric(value) if key in tidy.NUMBERS else value
+                for key, value in sample.keys.items()
+            },
+            "procs": sample.procs,
+            "operations": sample.n,
+            **{metrics.column(metric): value for metric, value in sample.metrics.items()},
+        }
+        for sample in found
+    ]
+    every = dict.fromkeys(each.column for each in metrics.METRICS.values())
+    empty = ["variant", "benchmark", "procs", "operations", *every]
+    return pd.DataFrame(rows, columns=None if rows else empty)
+
+
+def source(path: str, *functions: str) -> Prose:
+    """Show functions of a file of gosrc/, or a whole file of javasrc/, with their comments."""
+    folder, language = (paths.GOSRC, "go") if functions else (paths.JAVASRC, "java")
+    try:
+        text = (folder / path).read_text(encoding="utf-8")
+    except OSError:
+        known = [str(each.relative_to(folder)) for each in folder.rglob(f"*.{language}")]
+        hint = nearest(path, known)
+        raise GccostError(f"there is no file {path!r}", folder.name, hint) from None
+    if not functions:
+        text = re.sub(r"^(?:package|import) .*;\n+", "", text, flags=re.MULTILINE).strip()
+    parts = [text] if not functions else []
+    for name in functions:
+        # Its comment lines, its first line, and what follows up to a brace in the first column.
+        start = rf"(?:^//.*\n)*^func (?:\([^)]*\) )?{re.escape(name)}\("
+        pattern = start + r".*(?:\}|(?:\n(?:[\t ].*)?)+\n\})$"
+        found = re.search(pattern, text, re.MULTILINE)
+        if found is None:
+            known = re.findall(r"^func (?:\([^)]*\) )?(\w+)\(", text, re.MULTILINE)
+            hint = nearest(name, known)
+            raise GccostError(f"there is no function {name}", f"gosrc/{path}", hint)
+        parts.append(found.group(0))
+    body = "\n\n".join(parts)
+    return Prose(f"```{language}\n// {folder.name}/{path}\n\n{body}\n```")
