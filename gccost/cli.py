@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import webbrowser
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +30,6 @@ from gccost.settings import Settings
 
 if TYPE_CHECKING:
     from gccost.judging.claims import Study
-    from gccost.judging.machines import Machine
 
 TITLE = "What automatic cleanup costs"
 PURPOSE = (
@@ -464,38 +463,14 @@ def compare(folders: tuple[Path, ...], csv: Path | None) -> None:
     are the p-value of the differences between the runs, and whether the decided verdicts
     agree.
     """
-    import pandas as pd
-
-    from gccost import stats
-    from gccost.judging import ledger
-    from gccost.judging.machines import by_machine, machines, travels
+    from gccost.judging.machines import by_machine, compared, machines
     from gccost.studies import STUDIES
 
     groups = [[Run(folder)] for folder in folders] or by_machine(_recorded())
-    found = machines(groups, list(STUDIES.values()))
-    for name, values in _differences(found):
-        click.echo(f"{name} differs: {values}")
-    keys = [key for key in found[0].rows if all(m.rows[key].estimate.samples for m in found)]
-    names = [f"{machine.run.name:>42}" for machine in found]
-    click.echo(" ".join([f"{'claim':<6} {'release':<12}", *names, f"{'p':>8}  verdicts"]))
-    chances = {}
-    for key in keys:
-        rows = [machine.rows[key] for machine in found]
-        shown = [f"{f'{rounding.interval(r.estimate, r.unit)} {r.verdict}':>42}" for r in rows]
-        chances[key] = stats.heterogeneity([r.estimate for r in rows])
-        p = "<0.001" if chances[key] < 0.001 else rounding.plain(chances[key])
-        told = f"{p:>8}  {travels(rows)}"
-        click.echo(" ".join([f"{key[0]:<6} {key[1]:<12}", *shown, told]))
+    lines, table = compared(machines(groups, list(STUDIES.values())))
+    click.echo("\n".join(lines))
     if csv is not None:
-        tables = [
-            ledger.table(machine.rows[key] for key in keys)
-            .set_index(["id", "toolchain"])
-            .add_suffix(f"_{i}")
-            for i, machine in enumerate(found, 1)
-        ]
-        together = pd.concat(tables, axis=1)
-        together["p"] = [rounding.written(p) for p in chances.values()]
-        write_whole(csv, together.to_csv(lineterminator="\n").encode())
+        write_whole(csv, table.to_csv(lineterminator="\n").encode())
 
 
 def _recorded() -> list[Run]:
@@ -509,14 +484,6 @@ def _recorded() -> list[Run]:
         str(paths.reference()),
         "git checkout data/reference, or set GCCOST_REFERENCE to their folder",
     )
-
-
-def _differences(found: Sequence[Machine]) -> Iterator[tuple[str, str]]:
-    described = [machine.description for machine in found]
-    for name in sorted(set.intersection(*map(set, described))):
-        values = [str(description[name]) for description in described]
-        if name not in ("load", "memory_available", "swap_used") and len(set(values)) > 1:
-            yield name, " and ".join(values)
 
 
 def _chosen(settings: Settings) -> list[Study]:

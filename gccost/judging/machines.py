@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from gccost import stats
+from gccost import rounding, stats
 from gccost.errors import GccostError
 from gccost.judging import ledger
 from gccost.judging.claims import Study
@@ -166,3 +166,37 @@ def travels(rows: Sequence[Row | None]) -> str:
     if len(set(labels)) > 1:
         return "depends on the machine"
     return "holds where decided" if labels[0] is Label.HOLDS else "fails where decided"
+
+
+def compared(found: Sequence[Machine]) -> tuple[list[str], pd.DataFrame]:
+    """Runs side by side: lines to print, and the same as a table.
+
+    The last columns are p and whether the decided verdicts agree, as in `frame`.
+    """
+    keys = [key for key in found[0].rows if all(m.rows[key].estimate.samples for m in found)]
+    lines = [f"{name} differs: {values}" for name, values in _differences(found)]
+    names = [f"{machine.run.name:>42}" for machine in found]
+    lines.append(" ".join([f"{'claim':<6} {'release':<12}", *names, f"{'p':>8}  verdicts"]))
+    chances = []
+    for key in keys:
+        rows = [machine.rows[key] for machine in found]
+        shown = [f"{f'{rounding.interval(r.estimate, r.unit)} {r.verdict}':>42}" for r in rows]
+        chances.append(stats.heterogeneity([r.estimate for r in rows]))
+        p = "<0.001" if chances[-1] < 0.001 else rounding.plain(chances[-1])
+        lines.append(" ".join([f"{key[0]:<6} {key[1]:<12}", *shown, f"{p:>8}  {travels(rows)}"]))
+    tables = [
+        ledger.table(machine.rows[key] for key in keys)
+        .set_index(["id", "toolchain"])
+        .add_suffix(f"_{i}")
+        for i, machine in enumerate(found, 1)
+    ]
+    together = pd.concat(tables, axis="columns")
+    return lines, together.assign(p=[rounding.written(p) for p in chances])
+
+
+def _differences(found: Sequence[Machine]) -> Iterator[tuple[str, str]]:
+    described = [machine.description for machine in found]
+    for name in sorted(set.intersection(*map(set, described))):
+        values = [str(description[name]) for description in described]
+        if name not in ("load", "memory_available", "swap_used") and len(set(values)) > 1:
+            yield name, " and ".join(values)
