@@ -57,7 +57,6 @@ TOGETHER = {
     "test_interrupting": "reported",
     "test_disks": "reported",
     "test_extending": "extending",
-    "test_charts": "charts",
     "test_reference": "reference",
 }
 

@@ -196,9 +196,11 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
     metrics = common | _of_go(case, _time(case, known) * noise)
     if case.program in ("signing", "churn"):
         metrics |= _of_a_service(case, metrics["ns/op"], number)
-    if case.program == "across":
+    if case.variant.benchmark == "AcrossAttach":
         at = {f"at-{x}-records-ns": (CALL + x) * noise for x in range(64, 1024, 128)}
-        metrics |= at | {"call-ns": 580.0 * noise, "special-ns": 90.0 * noise}
+        metrics |= at | {"call-ns": 580.0 * noise}
+    if case.variant.benchmark == "AcrossLive":
+        metrics["special-ns"] = 90.0 * noise
     if case.program == "specials":
         metrics |= _of_specials(case, known, noise)
     if case.program == "cycles":
