@@ -75,7 +75,9 @@ def palette(names: Iterable[object]) -> dict[Any, str]:
     """
     inks = (BLUE, ORANGE, GREEN, PURPLE, INK, MUTED)
     found: dict[Any, str] = {}
-    wanted = list(dict.fromkeys(names))
+    # seaborn asks for the ink of every category, also of those without a row.
+    unused = names.cat.categories if hasattr(names, "cat") else ()
+    wanted = list(dict.fromkeys([*names, *unused]))
     for name in wanted:
         own = _own_ink(name)
         if own and own not in found.values():
