@@ -19,9 +19,10 @@ decode = msgspec.json.decode
 
 Text = Annotated[str, Meta(max_length=LONGEST, pattern=rf"\A[^{UNSEEN}]*\Z")]
 Line = Annotated[str, Meta(max_length=1000, pattern=rf"\A[^\t\n{UNSEEN}]*\Z")]
+_DAYS = r"(0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|[12]\d)"
 Date = Annotated[
     str,
-    Meta(pattern=r"\A(19|20)\d\d-(0\d|1[0-2])-([012]\d|3[01])T([01]\d|2[0-3])(:[0-5]\d){2}Z\Z"),
+    Meta(pattern=rf"\A(19|20)\d\d-({_DAYS})T([01]\d|2[0-3])(:[0-5]\d){{2}}Z\Z"),
 ]
 Hash = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 Amount = Annotated[float, Meta(ge=0, le=1e18)]
