@@ -447,7 +447,7 @@ class OpenedStudy:
         known = list(dict.fromkeys(row.claim.id for row in self._rows))
         for claim in claims:
             if claim not in known:
-                hint = f"name one of {', '.join(known)}"
+                hint = nearest(claim, known)
                 raise GccostError(f"there is no claim {claim!r}", f"study {self.name}", hint)
         chosen = [row for row in self._rows if row.claim.id in (claims or known)]
         header = ("claim", "on", "published", "measured (95 %)", "holds if", "verdict")

@@ -538,7 +538,7 @@ def test_markup_in_any_text_of_a_run_is_shown_literally(folder: Path) -> None:
         assert "$" not in page or "mathjax_ignore" in page.partition(">")[0]
 
 
-def test_a_run_that_fails_later_is_named(
+def test_a_run_that_fails_later_costs_its_own_column(
     two: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, broken = gccost.computers().loc["run"]
