@@ -59,15 +59,16 @@ def test_a_notebook_runs_and_draws_every_chart(
     if notebook.startswith("go-") and gokernel.find() is None:
         pytest.skip("the Go kernel is not built: make kernel")
 
-    def look(page: Page) -> tuple[list[str], list[int]]:
+    def look(page: Page) -> tuple[list[str], list[int], int]:
         wait_until_ready(page)
         run_all(page)
         wait_until_run(page)
-        return errors(page), pictures(page)
+        return errors(page), pictures(page), page.get_by_text("Nothing to draw (").count()
 
-    (failed, drawn), _, _ = browser.visit(opened.of(notebook), look)
+    (failed, drawn, unmeasured), _, _ = browser.visit(opened.of(notebook), look)
     assert failed == []
-    assert len(drawn) == charts_due(notebook)
+    assert len(drawn) + unmeasured == charts_due(notebook)
+    assert len(drawn) > unmeasured or notebook.startswith("go-")
     assert all(width > 200 for width in drawn)
 
 
