@@ -111,7 +111,7 @@ class OpenedStudy:
         opened = " open" if recording.disturbed or self.notices else ""
         summary = f"<summary>{html.escape(line)}. How it was measured</summary>"
         page = f"<details{opened}>{summary}{told.html}</details>"
-        return {"text/html": page, "text/plain": f"{line}\n{told.text}"}, {}
+        return Markup(page, f"{line}\n{told.text}")._repr_mimebundle_()
 
     # --- Frames --------------------------------------------------------------------
 

@@ -67,9 +67,9 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def look(page: Page) -> tuple[int, str]:
     """The number of elements that the run made, and the text on the page."""
-    page.get_by_text("onerror=alert(1)").first.wait_for(timeout=SECONDS)
+    page.get_by_text("onerror=alert(1)").first.wait_for(timeout=SECONDS, state="attached")
     page.wait_for_timeout(2000)  # TeX is typeset later
-    return page.locator(TAKEN).count(), page.locator("body").inner_text()
+    return page.locator(TAKEN).count(), page.locator("body").text_content() or ""
 
 
 def test_markup_of_a_run_makes_no_element_request_or_script(
