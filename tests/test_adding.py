@@ -21,7 +21,7 @@ import recordings
 from click.testing import CliRunner
 
 import gccost
-from gccost import cli, paths
+from gccost import cli, notebook, paths
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.judging.claims import Study
@@ -550,6 +550,8 @@ def test_a_run_that_fails_later_costs_its_own_column(
         return load(study, run)
 
     monkeypatch.setattr(Recording, "load", fail)
+    notebook._judged.cache_clear()
     left = gccost.machines()
+    notebook._judged.cache_clear()
     assert set(left["machine"]) == {two["machine"].iloc[0]}
     assert f"{broken} cannot be shown: ZeroDivisionError: a surprise" in capsys.readouterr().out

@@ -16,6 +16,7 @@ LAYERS = (
     {"gokernel", "judging", "settings", "simulation"},
     {"showing", "studies"},
     {"doctor", "opening", "precision"},
+    {"programs", "quoting"},
     {"explain", "notebook"},
     {"cli"},
     {"__main__"},
