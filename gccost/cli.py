@@ -13,7 +13,6 @@ import sys
 import webbrowser
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
@@ -149,7 +148,7 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
         if not _measure(settings):
             _say("studies that could not be measured are shown from a recorded run")
         into = paths.report() / "notebooks"
-        _write(_execute(_notebooks(settings), into, settings), settings, opens=opens)
+        _write(_execute(_notebooks(settings), into, settings), opens=opens)
 
 
 @main.command()
@@ -185,7 +184,7 @@ def replay(*, opens: bool) -> None:
     Needs neither Go nor a C compiler. Rewrites the notebooks and the README's picture in
     notebooks/; if nothing has changed, they are identical to the byte.
     """
-    from gccost.showing.execute import pictures
+    from gccost.showing.execute import named_outputs
     from gccost.showing.figures import as_file
 
     _recorded()
@@ -193,9 +192,10 @@ def replay(*, opens: bool) -> None:
     with runs.exclusive(paths.report(), "writing the report"):
         executed = _execute(_notebooks(settings), paths.NOTEBOOKS, settings)
         _sign(executed)
-        _write(executed, settings, opens=opens)
-        if svg := pictures(executed[0]).get("headlines"):
-            write_whole(paths.NOTEBOOKS / "headlines.svg", as_file(svg).encode())
+        _write(executed, opens=opens)
+        if drawn := named_outputs(executed[0]).get("headlines"):
+            svg = as_file(drawn["image/svg+xml"])
+            write_whole(paths.NOTEBOOKS / "headlines.svg", svg.encode())
 
 
 @main.command()
@@ -203,9 +203,8 @@ def replay(*, opens: bool) -> None:
 def html(*, opens: bool) -> None:
     """Rewrite the report from the last executed notebooks."""
     measured = sorted((paths.report() / "notebooks").glob("*.ipynb"))
-    settings = replace(Settings.read(), mode="measure" if measured else "replay")
     with runs.exclusive(paths.report(), "writing the report"):
-        _write(measured or sorted(paths.NOTEBOOKS.glob("*.ipynb")), settings, opens=opens)
+        _write(measured or sorted(paths.NOTEBOOKS.glob("*.ipynb")), opens=opens)
 
 
 @main.command()
@@ -596,24 +595,20 @@ def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _write(executed: list[Path], settings: Settings, *, opens: bool) -> None:
-    """Write the report, and print its answers and its path."""
-    from gccost import opening
+def _write(executed: list[Path], *, opens: bool) -> None:
+    """Write the report, and print its answers and its path; the first notebook has them."""
     from gccost.judging import ledger
+    from gccost.showing.execute import named_outputs
     from gccost.showing.report import write_report
-    from gccost.showing.results import answers
 
-    rows = opening.rows(opening.every(settings), settings.only)
-    table = ledger.table(rows).to_csv(index=False, lineterminator="\n")
-    index = write_report(
-        executed,
-        paths.report(),
-        title=TITLE,
-        purpose=PURPOSE,
-        files={"ledger.csv": table, "ledger.json": ledger.as_json(rows)},
-    )
-    for answer in answers(rows):
-        click.echo(answer)
+    found = named_outputs(executed[0])
+    files = {}
+    if "ledger" in found:
+        csv = found["ledger"]["text/csv"]
+        files = {"ledger.csv": csv, "ledger.json": ledger.as_json(csv)}
+    index = write_report(executed, paths.report(), title=TITLE, purpose=PURPOSE, files=files)
+    if "answers" in found:
+        click.echo(found["answers"]["text/plain"])
     click.echo(f"the report is {os.path.relpath(index)}")
     if opens:
         webbrowser.open(index.resolve().as_uri())

@@ -313,7 +313,8 @@ def test_an_unmeasured_release_is_reported_not_guessed(recording: Recording) -> 
 
 def test_ledger_csv_and_json_have_one_row_per_claim_and_toolchain(recording: Recording) -> None:
     rows = ledger.rows({"lemire": recording}, STUDIES.values())
-    frame, table = ledger.table(rows), json.loads(ledger.as_json(rows))
+    frame = ledger.table(rows)
+    table = json.loads(ledger.as_json(frame.to_csv(index=False)))
     assert not frame.duplicated(["id", "toolchain"]).any()
     fields = {field["name"]: field for field in table["schema"]["fields"]}
     assert list(frame.columns) == list(fields) == list(ledger.COLUMNS)
@@ -346,7 +347,9 @@ def test_causes_and_changes_are_folded_and_not_counted(recording: Recording) -> 
     shown = results.ledger(rows).html
     folded = shown.index("1 cause or change")
     assert shown.index('id="L4"') < folded < shown.index('id="1a"')
-    assert "1a" in {row["id"] for row in json.loads(ledger.as_json(rows))["data"]}
+    assert "1a" in {
+        row["id"] for row in json.loads(ledger.as_json(results.ledger(rows).csv))["data"]
+    }
 
 
 def test_ledger_links_lead_to_existing_headings(recording: Recording) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections import Counter
@@ -335,14 +336,15 @@ def table(ledger: Iterable[Row]) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=list(COLUMNS))
 
 
-def as_json(ledger: Iterable[Row]) -> str:
-    """The ledger as JSON: the rows of `table`, and a Table Schema that explains the columns."""
-    frame = table(ledger)
-    frame[_NUMBERS] = frame[_NUMBERS].apply(pd.to_numeric)
+def as_json(csv: str) -> str:
+    """The CSV of `table` as JSON: its rows, and a Table Schema that explains the columns."""
+    missing = {"na_values": dict.fromkeys(_NUMBERS, ""), "keep_default_na": False}
+    types = {name: str for name in COLUMNS if name not in _NUMBERS}
+    frame = pd.read_csv(io.StringIO(csv), dtype=types, **missing)
     fields = [
         {"name": name, "type": "number" if name in _NUMBERS else "string", "description": meaning}
         for name, meaning in COLUMNS.items()
     ]
     schema = {"fields": fields, "primaryKey": ["id", "toolchain"], "missingValues": [""]}
-    rows = json.loads(frame.to_json(orient="records"))  # null for what is missing or infinite
+    rows = json.loads(frame.to_json(orient="records"))  # null for what is missing
     return json.dumps({"schema": schema, "data": rows}, indent=1, ensure_ascii=False) + "\n"

@@ -92,7 +92,6 @@ def write_report(
         _check_size(html, out / chapter.page, charts)
         write_whole(out / chapter.page, html.encode())
     texts = {f"data/{name}.csv": chart.csv for name, chart in charts.items()} | dict(files)
-    texts |= {f"data/{name}.csv": csv for each in chapters for name, csv in each.tables.items()}
     for name, text in texts.items():
         write_whole(out / name, text.encode())
     for path in out.glob("*.html"):
@@ -144,7 +143,6 @@ class _Chapter:
         self._pages = pages
         node = read_notebook(path)
         self.charts = list(_prepare_charts(node, path))
-        self.tables = dict(_named_tables(node))
         self._pictures = iter(self.charts)
         html, _ = _exporter().from_notebook_node(node, {"note": _note(node), "rows": ROWS})
         self.body = self._tidied(BeautifulSoup(html, "html.parser"), path.name)
@@ -335,14 +333,6 @@ def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[_Chart]:
             number = f"{before}{next(count)}"
             output.metadata["gccost"] = {"chart": name, "number": number, "title": title}
             yield _Chart(name, alt, data.get("image/svg+xml", ""), rows)
-
-
-def _named_tables(node: NotebookNode) -> Iterator[tuple[str, str]]:
-    """The names and the CSV of the notebook's tables that have a name."""
-    for cell in node.cells:
-        for output in cell.get("outputs", []):
-            if name := output.get("metadata", {}).get("gccost", {}).get("table"):
-                yield name, output.data["text/csv"]
 
 
 def _anchor(fragment: str) -> str:

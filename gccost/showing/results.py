@@ -8,14 +8,14 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gccost import rounding
 from gccost.judging import rules
-from gccost.judging.ledger import OURS, Line, Row, by_document, standing
+from gccost.judging.ledger import OURS, Line, Row, by_document, standing, table
 from gccost.judging.rules import Agrees, Label, Rule
 from gccost.showing import tables
 from gccost.showing.tables import Cell, Markup
@@ -151,7 +151,7 @@ def first_screen(rows: Iterable[Row]) -> Markup:
         for each in documents
         if each.chosen
     ]
-    return _rendered(
+    shown = _rendered(
         "headlines",
         "\n".join(", ".join(filter(None, cells)) for cells in plain),
         documents=documents,
@@ -159,19 +159,11 @@ def first_screen(rows: Iterable[Row]) -> Markup:
         scale=scale,
         newest=", ".join(dict.fromkeys(line.today.toolchain for line in chosen if line.today)),
     )
+    return replace(shown, name="answers")
 
 
-def answers(rows: Iterable[Row]) -> list[str]:
-    """Each document's headline claim and its verdict today, a line each."""
-    lines = [(each.words, each.chosen.latest) for each in by_document(rows) if each.chosen]
-    return [
-        f"{row.said:<14} {words}: {measured(row)} on {row.toolchain}, published {row.held_to}"
-        for words, row in lines
-    ]
-
-
-def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
-    """The ledger: a line per claim, grouped by document. `links` leads to the chapters."""
+def ledger(rows: Sequence[Row]) -> Markup:
+    """The ledger: a line per claim, grouped by document, with links to the chapters."""
     header = ("claim", "", "release", "published", "measured", "measured ÷ published", "verdict")
     plain = [list(header)]
     for row in rows:
@@ -180,7 +172,10 @@ def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
             [row.claim.id, row.words, row.toolchain, row.held_to, measured(row), factor]
             + [f"{row.verdict}: {row.verdict.reason}"]
         )
-    return _rendered("ledger", tables.plain(plain), documents=by_document(rows), links=links)
+    csv = table(rows).to_csv(index=False, lineterminator="\n")
+    text = tables.plain(plain)
+    shown = _rendered("ledger", text, documents=by_document(rows))
+    return replace(shown, name="ledger", csv=csv)
 
 
 def _plainly(row: Row | None) -> str:

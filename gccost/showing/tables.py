@@ -15,7 +15,7 @@ from gccost.stats import Estimate
 class Markup:
     """HTML for a notebook, with an alternative in plain text.
 
-    With a name, the report also writes `csv` to data/<name>.csv.
+    With a name, the command line finds it, and its `csv`, in the executed notebook.
     """
 
     html: str
@@ -30,7 +30,8 @@ class Markup:
         bundle = {"text/html": shown, "text/plain": self.text}
         if not self.name:
             return bundle, {}
-        return bundle | {"text/csv": self.csv}, {"gccost": {"table": self.name}}
+        data = {"text/csv": self.csv} if self.csv else {}
+        return bundle | data, {"gccost": {"table": self.name}}
 
 
 @dataclass(frozen=True)
