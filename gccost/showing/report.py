@@ -24,7 +24,8 @@ from urllib.parse import unquote, urlsplit
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PreformattedString
 from markupsafe import Markup, escape
-from nbconvert import HTMLExporter
+from nbconvert import HTMLExporter, TemplateExporter
+from nbconvert.filters import Highlight2HTML
 from nbformat import NotebookNode
 
 from gccost import gokernel
@@ -144,8 +145,7 @@ class _Chapter:
         node = read_notebook(path)
         self.charts = list(_prepare_charts(node, path))
         self._pictures = iter(self.charts)
-        html, _ = _exporter().from_notebook_node(node, {"note": _note(node), "rows": ROWS})
-        self.body = self._tidied(BeautifulSoup(html, "html.parser"), path.name)
+        self.body = self._tidied(BeautifulSoup(_rendered(node), "html.parser"), path.name)
 
     @property
     def title(self) -> str:
@@ -276,15 +276,25 @@ class _Chapter:
         self.links.append((location, stem, anchor))
 
 
-def _exporter() -> HTMLExporter:
-    """nbconvert's exporter, with our template for a chapter."""
-    return HTMLExporter(
+def _rendered(node: NotebookNode) -> str:
+    """A notebook as HTML, by nbconvert with our template for a chapter."""
+    exporter = HTMLExporter(
         extra_template_basedirs=[str(TEMPLATES.parent)],
         template_name=TEMPLATES.name,
         template_file="chapter.html",
         exclude_anchor_links=True,
-        filters={"csv_rows": lambda text: list(csv.reader(io.StringIO(text)))},
+        filters={
+            "csv_rows": lambda text: list(csv.reader(io.StringIO(text))),
+            "highlight_code": Highlight2HTML(
+                pygments_lexer=node.metadata.get("language_info", {}).get("pygments_lexer")
+            ),
+        },
     )
+    # HTMLExporter's own method parses and writes the whole page once more.
+    html, _ = TemplateExporter.from_notebook_node(
+        exporter, node, {"note": _note(node), "rows": ROWS}
+    )
+    return html
 
 
 def _note(node: NotebookNode) -> str:
