@@ -146,7 +146,7 @@ class OpenedStudy:
     @cached_property
     def _accepted(self) -> dict[int, pd.DataFrame]:
         """The processes that count, by the number of their case."""
-        counted = self._tidy[self._tidy["rejected"] == ""]
+        counted = self._tidy[self._tidy["rejected"] == ""].drop(columns=[*self._cases])
         return {int(number): rows for number, rows in counted.groupby(level=0)}  # type: ignore[call-overload]
 
     @cached_property
@@ -401,8 +401,11 @@ class OpenedStudy:
         rows = []
         wanted = self._filtered(self._kind("cases"), filters).index
         for number, case in tidy.numbered(self.recording).items():
-            samples = self.recording.accepted(case.variant, case.release)
-            for round_, sample in samples.iterrows() if number in wanted else ():
+            if number not in wanted:
+                continue
+            samples = self.recording.samples(case.variant, case.release)
+            counted = self.recording.accepted(case.variant, case.release)["line"]
+            for round_, sample in samples[samples["line"].isin(counted)].iterrows():
                 for records, ns in zip(*walked(sample), strict=True):
                     rows.append({"case": number, "round": round_, "records": records, "ns": ns})
         return self._keyed(rows, ["round", "records", "ns"], "cases", filters)

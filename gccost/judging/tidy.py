@@ -85,13 +85,16 @@ def tidy(recording: Recording) -> pd.DataFrame:
     frame = frame.sort_values(["case", "round"], kind="stable").set_index("line")
     series = [column for column in frame if str(column).endswith("-records-ns")]
     found = frame.drop(columns=[*series, "n", "procs", "round", "case"]).select_dtypes("number")
-    quiet = {column: _quiet(recording, metric) for column, metric in metrics.QUIET.items()}
+    added = ["line", "rejected", *metrics.QUIET]
+    every = (recording.processes(c.variant, c.release) for c in numbered(recording).values())
+    judged = pd.concat(each.reindex(columns=added) for each in every if len(each))
+    judged = judged.set_index("line").reindex(frame.index)
     first = {
         "round": frame["round"].astype(int),
         "procs": frame["procs"],
         "operations": frame["n"],
-        "rejected": np.where(frame.index.isin(recording.rejected), WAITED, ""),
-        **{column: values for column, values in quiet.items() if len(values)},
+        "rejected": np.where(judged["rejected"], WAITED, ""),
+        **judged[[*metrics.QUIET]].dropna(axis="columns", how="all"),
     }
     parts = [pd.DataFrame(first, index=frame.index), found.rename(columns=metrics.column)]
     found = pd.concat(parts, axis="columns").set_index(frame["case"].astype(int).to_numpy())
@@ -99,14 +102,3 @@ def tidy(recording: Recording) -> pd.DataFrame:
 
 
 WAITED = "its threads waited for a CPU"
-
-
-def _quiet(recording: Recording, metric: str) -> pd.Series:
-    """What enters the cost, of every process by its line, as `Recording.undisturbed` says."""
-    parts = [
-        recording.undisturbed(case.variant, case.release, metric).set_axis(samples["line"])
-        for case in numbered(recording).values()
-        for samples in [recording.samples(case.variant, case.release)]
-        if metric in samples
-    ]
-    return pd.concat(parts) if parts else pd.Series(dtype=float)
