@@ -156,14 +156,14 @@ class OpenedStudy:
     def _cost(self, case: int, metric: str) -> pd.Series:
         """What `gccost.cost` says of a case, computed once."""
         if (case, metric) not in self._known:
-            samples = self._accepted.get(case, self._tidy.iloc[:0])
-            self._known[case, metric] = estimating.cost(samples, metric)
+            self._known[case, metric] = estimating.cost(self._accepted[case], metric)
         return self._known[case, metric]
 
     def _costs(self, metric: str, of: Rows, filters: Mapping[str, Any]) -> pd.DataFrame:
         """All keys, and the cost, of each measured case that the filters leave."""
         metrics.by_column(metric)
         cases = self._filtered(self._kind(of), filters)
+        cases = cases[cases.index.isin(list(self._accepted))]
         rows = [self._cost(int(number), metric) for number in cases.index]
         found = pd.DataFrame(rows, index=cases.index, columns=estimating.VALUES)
         found = pd.concat([cases, found.astype({"rounds": int, "n": int})], axis="columns")

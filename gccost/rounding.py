@@ -7,7 +7,7 @@ so that they have the same bytes on every machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from gccost.estimates import Estimate
@@ -44,12 +44,6 @@ def written(x: float) -> str:
 def times(x: float) -> str:
     """A ratio: "18.4×"."""
     return plain(x) + "×"
-
-
-def extent(values: Iterable[float], say: Callable[[float], str] = plain) -> str:
-    """The smallest and the largest value: "1.2 to 3.4"; only one if they read the same."""
-    found = list(values) or [math.nan]
-    return " to ".join(dict.fromkeys((say(min(found)), say(max(found)))))
 
 
 def percent(x: float) -> str:

@@ -29,11 +29,11 @@ def fitted(samples: pd.DataFrame, metric: str = "quiet_ns") -> Cost:
     kind = by_column(metric).kind
     if metric not in samples:
         return stats.level([])
-    known = samples[samples[metric].notna()]
-    in_slices = metric in QUIET and _SLICES in known and known[_SLICES].notna().all()
-    if in_slices and len(known):
-        return stats.floor(known[metric], known["round"])
-    return stats.level(known[metric], _QUANTILES.get(kind, 0.5))
+    known = samples[metric].notna()
+    values = samples[metric][known]
+    if metric in QUIET and _SLICES in samples and samples[_SLICES][known].notna().all():
+        return stats.floor(values, samples["round"][known])
+    return stats.level(values, _QUANTILES.get(kind, 0.5))
 
 
 def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:

@@ -19,7 +19,7 @@ from gccost.judging.claims import Study
 from gccost.judging.models import slope
 from gccost.judging.quantities import Quantity, Ratio
 from gccost.measuring import frames, toolchains
-from gccost.measuring.cases import FREE, Variant
+from gccost.measuring.cases import FREE, Case, Variant
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.manifest import Manifest
 from gccost.measuring.profiles import Profile
@@ -126,12 +126,17 @@ class Recording:
     @cached_property
     def _cases(self) -> Mapping[str, pd.DataFrame]:
         """The numbers of each case's samples by its name, indexed by round, in order."""
-        names, numbers = self.frame["name"].to_numpy(), self.frame.select_dtypes("number")
-        ordered = numbers.copy().set_index("round")  # a copy is quicker to take apart
-        return {
-            str(name): case.dropna(axis="columns", how="all").sort_index(kind="stable")
-            for name, case in ordered.groupby(names, sort=False)
-        }
+        rounds = self.frame["round"].to_numpy()
+        numbers = self.frame.select_dtypes("number").drop(columns="round")
+        values = numbers.to_numpy(dtype=float)  # quicker to take apart than a frame
+        found = {}
+        for name, at in self.frame.groupby("name", sort=False).indices.items():
+            ordered = at[np.argsort(rounds[at], kind="stable")]
+            known = ~np.isnan(values[ordered]).all(axis=0)
+            index = pd.Index(rounds[ordered], name="round")
+            case = pd.DataFrame(values[ordered][:, known], index, numbers.columns[known])
+            found[str(name)] = case
+        return found
 
     def until(self, round_: float) -> Recording:
         """The recording without the rounds after this one."""
@@ -175,8 +180,14 @@ class Recording:
     @property
     def rejected(self) -> set[int]:
         """The lines of the samples that are not accepted."""
-        found = (self.processes(case.variant, case.release) for case in self.study.cases)
-        return {line for each in found if len(each) for line in each["line"][each["rejected"]]}
+        found = (self.processes(case.variant, case.release) for case in self.measured.values())
+        return {line for each in found for line in each["line"][each["rejected"]]}
+
+    @cached_property
+    def measured(self) -> Mapping[int, Case]:
+        """The cases with samples, by their number among all of the study's."""
+        cases = dict(enumerate({case.name: case for case in self.study.cases}.values()))
+        return {number: case for number, case in cases.items() if case.name in self._cases}
 
     def rounds(self, variant: Variant, release: str) -> list[int]:
         """The rounds with an accepted sample, or a profile, of a variant, in order."""

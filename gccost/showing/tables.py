@@ -44,14 +44,6 @@ class Prose:
         return {"text/markdown": self.markdown, "text/plain": self.markdown}
 
 
-def plain_text(text: str) -> Markup:
-    """A text that came from a run, such as a program's output, shown literally.
-
-    Everything of a run is shown so, or by a table, and never as Markdown: it may hold markup.
-    """
-    return Markup(f"<pre>{html.escape(text)}</pre>", text)
-
-
 @dataclass(frozen=True)
 class Cell:
     """A cell with a note in small print below its text."""
@@ -99,20 +91,15 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]], caption: 
     return Markup(f"<table>{title}<thead><tr>{head}</tr></thead>{body}</table>", plain(text))
 
 
-def listed(items: Sequence[str]) -> Markup:
-    """A list of sentences."""
-    lines = "".join(f"<li>{html.escape(item)}</li>" for item in items)
-    return Markup(f"<ul>{lines}</ul>", "\n".join(f"- {item}" for item in items))
-
-
 def warnings(items: Iterable[str], heading: str) -> Markup:
     """A box of warnings, each a sentence; empty if there are none."""
     items = list(items)
     if not items:
         return Markup("", "")
-    body = listed(items)
-    markup = f'<div class="warning" role="note"><p>{html.escape(heading)}</p>{body.html}</div>'
-    return Markup(markup, f"{heading}\n{body.text}")
+    listed = "".join(f"<li>{html.escape(item)}</li>" for item in items)
+    body = f"<p>{html.escape(heading)}</p><ul>{listed}</ul>"
+    text = "\n".join([heading, *(f"- {item}" for item in items)])
+    return Markup(f'<div class="warning" role="note">{body}</div>', text)
 
 
 def stacked(parts: Sequence[Markup], gap: str = "\n\n") -> Markup:
