@@ -52,7 +52,7 @@ def test_a_description_contains_no_paths_or_host_name():
 
 def test_describe_works_if_nothing_can_be_read(monkeypatch):
     monkeypatch.setattr(machine, "_read", lambda _: "")
-    monkeypatch.setattr(machine, "_say", lambda *_: "")
+    monkeypatch.setattr(machine, "_output", lambda *_: "")
     described = machine.describe()
     assert described["governor"] == ""
     assert described["turbo"] is None
@@ -174,7 +174,7 @@ def about(monkeypatch: pytest.MonkeyPatch, read: dict[str, str], lscpu: str = ""
     """Describe a machine with these files and this output of lscpu."""
     monkeypatch.setattr(machine, "_read", lambda path: read.get(str(path), ""))
     monkeypatch.setattr(
-        machine, "_say", lambda *command: lscpu if command == ("lscpu", "-B", "-J") else ""
+        machine, "_output", lambda *command: lscpu if command == ("lscpu", "-B", "-J") else ""
     )
     indices = sorted({str(Path(name).parent) for name in read if "/cache/index" in name})
     monkeypatch.setattr(Path, "glob", lambda self, pattern: [Path(each) for each in indices])

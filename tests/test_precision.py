@@ -227,10 +227,10 @@ def test_x9_holds_if_only_our_measurements_agree(
 def test_the_ledger_shows_what_x9_judges(tmp_path: Path) -> None:
     recording = recordings.recorded(tmp_path, "precision", rounds=10)
     agrees, spread, _ = ledger.rows({"precision": recording}, [recording.study])
-    assert re.fullmatch(r"p = [\d.e-]+; go test [\d.e-]+", results.measured(agrees))
+    assert re.fullmatch(r"p = [\d.e-]+; go test [\d.e-]+", results.told(agrees))
     assert agrees.held_to == "bar p > 0.01; go test p ≤ 0.01"
-    assert not results.Picture(ledger.Line((agrees,)), results.Scale(0.1, 9, {}), 1).dots(agrees)
-    assert results.measured(spread).endswith("×")
+    assert not results.Picture(ledger.Tested((agrees,)), results.Scale(0.1, 9, {}), 1).dots(agrees)
+    assert results.told(spread).endswith("×")
     assert spread.held_to == "bar 1.05×"
 
 

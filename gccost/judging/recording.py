@@ -180,11 +180,11 @@ class Recording:
     @property
     def rejected(self) -> set[int]:
         """The lines of the samples that are not accepted."""
-        found = (self.processes(case.variant, case.release) for case in self.measured.values())
+        found = (self.processes(case.variant, case.release) for case in self.cases.values())
         return {line for each in found for line in each["line"][each["rejected"]]}
 
     @cached_property
-    def measured(self) -> Mapping[int, Case]:
+    def cases(self) -> Mapping[int, Case]:
         """The cases with samples, by their number among all of the study's."""
         cases = dict(enumerate({case.name: case for case in self.study.cases}.values()))
         return {number: case for number, case in cases.items() if case.name in self._cases}

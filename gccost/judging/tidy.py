@@ -77,7 +77,7 @@ def tidy(recording: Recording) -> pd.DataFrame:
     `settled_ns` is the same of the settled time.
     """
     named, frame = cases(recording), recording.frame
-    numbers = {case.name: number for number, case in recording.measured.items()}
+    numbers = {case.name: number for number, case in recording.cases.items()}
     if not len(frame):  # every column that a reader may ask for
         every = [*_FIRST, *metrics.QUIET, *(each.column for each in metrics.METRICS.values())]
         return named.iloc[:0].reindex(columns=[*named, *every])
@@ -86,7 +86,7 @@ def tidy(recording: Recording) -> pd.DataFrame:
     series = [column for column in frame if str(column).endswith("-records-ns")]
     found = frame.drop(columns=[*series, "n", "procs", "round", "case"]).select_dtypes("number")
     added = ["line", "rejected", *metrics.QUIET]
-    every = (recording.processes(c.variant, c.release) for c in recording.measured.values())
+    every = (recording.processes(c.variant, c.release) for c in recording.cases.values())
     judged = pd.concat(each.reindex(columns=added) for each in every)
     judged = judged.set_index("line").reindex(frame.index)
     first = {
