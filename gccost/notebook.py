@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import html
 import io
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -23,7 +22,7 @@ from gccost.judging import costs as estimating
 from gccost.judging import ledger, metrics, stacks, tidy
 from gccost.judging import published as transcribed
 from gccost.judging.ledger import Row
-from gccost.judging.machines import Machine, by_machine, facts
+from gccost.judging.machines import Machine, by_machine, facts, words
 from gccost.judging.machines import frame as frame_of
 from gccost.judging.machines import machines as judged
 from gccost.judging.models import walked
@@ -92,15 +91,9 @@ class OpenedStudy:
     def machine(self) -> str:
         """The machine of the run in words, which are safe in Markdown."""
         known = self.recording.manifest["machine"]
-        kind = known.get("virtualisation")
-        told = [
-            str(known.get("cpu", "")),
-            f"{self.cpus} CPUs",
-            f"a virtual machine ({kind}), shared with others" if kind else "",
-            str(known.get("release", "")),
-        ]
-        text = ", ".join(filter(None, told))
-        return re.sub(r"[^\w .,()/+-]", "", text)[:200]
+        cpu, kind, system = (words(known.get(n)) for n in ("cpu", "virtualisation", "release"))
+        shared = f"a virtual machine ({kind}), shared with others" if kind else ""
+        return ", ".join(filter(None, [cpu, f"{self.cpus} CPUs", shared, system]))
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         """One line that opens into how the run was measured, and its caveats."""
@@ -161,7 +154,7 @@ class OpenedStudy:
 
     def _costs(self, metric: str, of: Rows, filters: Mapping[str, Any]) -> pd.DataFrame:
         """All keys, and the cost, of each measured case that the filters leave."""
-        metrics.by_column(metric)
+        metrics.kind(metric)
         cases = self._filtered(self._kind(of), filters)
         cases = cases[cases.index.isin(list(self._accepted))]
         rows = [self._cost(int(number), metric) for number in cases.index]

@@ -114,7 +114,7 @@ def test_every_metric_of_a_recorded_run_is_in_the_table() -> None:
     series = re.compile(r"at-[\d.]+-records-ns")
     for name in names - {"round"}:
         if not series.fullmatch(name):
-            metrics.by_column(metrics.column(name))
+            metrics.kind(metrics.column(name))
 
 
 def test_a_difference_and_a_ratio_follow_the_samples(tmp_path: Path) -> None:

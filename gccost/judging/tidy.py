@@ -79,7 +79,7 @@ def tidy(recording: Recording) -> pd.DataFrame:
     named, frame = cases(recording), recording.frame
     numbers = {case.name: number for number, case in recording.cases.items()}
     if not len(frame):  # every column that a reader may ask for
-        every = [*_FIRST, *metrics.QUIET, *(each.column for each in metrics.METRICS.values())]
+        every = [*_FIRST, *metrics.QUIET, *metrics.REPORTED]
         return named.iloc[:0].reindex(columns=[*named, *every])
     frame = frame.assign(case=frame["name"].map(numbers)).dropna(subset="case")
     frame = frame.sort_values(["case", "round"], kind="stable").set_index("line")
