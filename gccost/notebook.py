@@ -198,7 +198,7 @@ class OpenedStudy:
 
     def _profiles(self) -> Iterator[tuple[int, int, Profile]]:
         """Each CPU profile, with the number of its case, and its round."""
-        for number, case in tidy.numbered(self.recording).items():
+        for number, case in self.recording.numbered.items():
             for round_, profile in self.recording.profiles(case.variant, case.release).items():
                 yield number, round_, profile
 
@@ -375,7 +375,7 @@ class OpenedStudy:
         that cannot be read is named and left out.
         """
         rows = []
-        for number, case in tidy.numbered(self.recording).items():
+        for number, case in self.recording.numbered.items():
             path = self.recording.run.gctrace(case.name)
             if case.traced and path.exists():
                 try:
@@ -393,7 +393,7 @@ class OpenedStudy:
         """
         rows = []
         wanted = self._filtered(self._kind("cases"), filters).index
-        for number, case in tidy.numbered(self.recording).items():
+        for number, case in self.recording.numbered.items():
             if number not in wanted:
                 continue
             samples = self.recording.samples(case.variant, case.release)
@@ -407,7 +407,7 @@ class OpenedStudy:
     def slices(self) -> pd.DataFrame:
         """A row per slice of the processes whose slices were stored: keys, slice, ns."""
         rows = []
-        for number, case in tidy.numbered(self.recording).items():
+        for number, case in self.recording.numbered.items():
             try:
                 times = self.recording.run.read_slices(case.name)
             except GccostError as error:

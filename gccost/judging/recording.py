@@ -183,11 +183,15 @@ class Recording:
         found = (self.processes(case.variant, case.release) for case in self.cases.values())
         return {line for each in found for line in each["line"][each["rejected"]]}
 
+    @property
+    def numbered(self) -> Mapping[int, Case]:
+        """The cases of the study by number; the index of every frame of cases has these numbers."""
+        return dict(enumerate({case.name: case for case in self.study.cases}.values()))
+
     @cached_property
     def cases(self) -> Mapping[int, Case]:
-        """The cases with samples, by their number among all of the study's."""
-        cases = dict(enumerate({case.name: case for case in self.study.cases}.values()))
-        return {number: case for number, case in cases.items() if case.name in self._cases}
+        """Those with samples."""
+        return {number: case for number, case in self.numbered.items() if case.name in self._cases}
 
     def rounds(self, variant: Variant, release: str) -> list[int]:
         """The rounds with an accepted sample, or a profile, of a variant, in order."""
