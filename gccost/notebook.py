@@ -137,28 +137,24 @@ class OpenedStudy:
         return [name for name in named if name in _ALWAYS or _varies(cases[name])]
 
     @cached_property
-    def _accepted(self) -> dict[int, pd.DataFrame]:
-        """The processes that count, by the number of their case."""
-        counted = self._tidy[self._tidy["rejected"] == ""].drop(columns=[*self._cases])
-        return {int(number): rows for number, rows in counted.groupby(level=0)}  # type: ignore[call-overload]
-
-    @cached_property
     def _known(self) -> dict[tuple[int, str], pd.Series]:
         return {}
 
     def _cost(self, case: int, metric: str) -> pd.Series:
         """What `gccost.cost` says of a case, computed once."""
         if (case, metric) not in self._known:
-            self._known[case, metric] = estimating.cost(self._accepted[case], metric)
+            of = self.recording.cases[case]
+            samples = self.recording.accepted(of.variant, of.release)
+            self._known[case, metric] = estimating.cost(samples, metric)
         return self._known[case, metric]
 
     def _costs(self, metric: str, of: Rows, filters: Mapping[str, Any]) -> pd.DataFrame:
         """All keys, and the cost, of each measured case that the filters leave."""
         metrics.kind(metric)
         cases = self._filtered(self._kind(of), filters)
-        cases = cases[cases.index.isin(list(self._accepted))]
+        cases = cases[cases.index.isin(list(self.recording.cases))]
         rows = [self._cost(int(number), metric) for number in cases.index]
-        found = pd.DataFrame(rows, index=cases.index, columns=estimating.VALUES)
+        found = pd.DataFrame(rows, cases.index, estimating.VALUES, dtype=float)
         found = pd.concat([cases, found.astype({"rounds": int, "n": int})], axis="columns")
         return found[found["n"] > 0].reset_index(drop=True)
 
