@@ -23,16 +23,16 @@ def rounded(x: float, digits: int = WRITTEN) -> float:
     return float(f"{x:.{digits - 1}e}")
 
 
-def plain(x: float, digits: int = PRINTED) -> str:
+def plain(x: float) -> str:
     """x for reading: "1,150", "60.6", "0.0121"; "–" for NaN."""
     if math.isnan(x):
         return "–"
     if math.isinf(x):
         return "∞" if x > 0 else "−∞"
-    x = rounded(x, digits)
+    x = rounded(x, PRINTED)
     if x == 0:
         return "0"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(x))))
+    decimals = max(0, PRINTED - 1 - math.floor(math.log10(abs(x))))
     return f"{x:,.{decimals}f}".replace("-", "−")
 
 

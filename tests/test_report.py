@@ -518,13 +518,6 @@ def test_long_chart_data_is_cut_on_the_page_but_not_in_csv(tmp_path: Path) -> No
     assert (tmp_path / "report" / "data" / "a-chart.csv").read_text() == rows
 
 
-def test_a_named_table_is_written_as_csv(tmp_path: Path) -> None:
-    cell = shown(text_html="<table></table>", text_plain="", text_csv="go,cost\n1.9,87\n")
-    cell.outputs[0].metadata["gccost"] = {"table": "releases"}
-    assert "<code>data/releases.csv</code>" in page_of(tmp_path, cell)
-    assert (tmp_path / "report" / "data" / "releases.csv").read_text() == "go,cost\n1.9,87\n"
-
-
 def test_equal_headings_get_distinct_anchors(tmp_path: Path) -> None:
     page = page_of(
         tmp_path, prose("## So what?\n\n[down](#So-what-2)", "a"), prose("## So what?", "b")

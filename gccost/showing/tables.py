@@ -75,7 +75,7 @@ def with_interval(measured: Estimate, unit: str) -> str:
     return values + bracket + ends if measured.has_interval else values
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]], caption: str = "") -> Markup:
+def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]]) -> Markup:
     """A table; the first cell of each row is its heading."""
     cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
     lines = [
@@ -84,11 +84,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]], caption: 
         + "</tr>"
         for first, *rest in cells
     ]
-    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     text = [list(header), *([str(cell) for cell in row] for row in cells)]
     head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
     body = f"<tbody>{''.join(lines)}</tbody>"
-    return Markup(f"<table>{title}<thead><tr>{head}</tr></thead>{body}</table>", plain(text))
+    return Markup(f"<table><thead><tr>{head}</tr></thead>{body}</table>", plain(text))
 
 
 def warnings(items: Iterable[str], heading: str) -> Markup:
