@@ -333,9 +333,8 @@ def table(ledger: Iterable[Row]) -> pd.DataFrame:
 
 def as_json(csv: str) -> str:
     """The CSV of `table` as JSON: its rows, and a Table Schema that explains the columns."""
-    missing = {"na_values": dict.fromkeys(_NUMBERS, ""), "keep_default_na": False}
-    types = {name: str for name in COLUMNS if name not in _NUMBERS}
-    frame = pd.read_csv(io.StringIO(csv), dtype=types, **missing)
+    frame = pd.read_csv(io.StringIO(csv), dtype=str, keep_default_na=False)
+    frame[_NUMBERS] = frame[_NUMBERS].apply(pd.to_numeric)
     fields = [
         {"name": name, "type": "number" if name in _NUMBERS else "string", "description": meaning}
         for name, meaning in COLUMNS.items()

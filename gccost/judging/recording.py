@@ -70,7 +70,8 @@ class Recording:
         problems = [str(problem) for problem in reading.errors]
         stationary = {case.name for case in cases if case.variant.stationary}
         faulty = []
-        sliced = frame[frame["name"].isin(stationary)]
+        needed = ["name", "round", "n", "ns/op", "slices-ns/op", _SLICES]
+        sliced = frame[frame["name"].isin(stationary)].reindex(columns=needed)
         for at, sample in zip(sliced.index, sliced.to_dict("records"), strict=True):
             if fault := slices_fault(sample):
                 faulty.append(at)

@@ -71,7 +71,7 @@ def tidy(recording: Recording) -> pd.DataFrame:
     mean, corrected by the manual frees that the process timed between parts of its loop.
     `settled_ns` is the same of the settled time.
     """
-    named, metric = cases(recording), [metrics.column(column) for column in recording.frame]
+    named, metric = cases(recording), [metrics.column(str(column)) for column in recording.frame]
     parts = {
         number: recording.processes(case.variant, case.release)
         for number, case in recording.cases.items()

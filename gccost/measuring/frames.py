@@ -18,7 +18,7 @@ def of_cases(reading: Reading, cases: Iterable[Case]) -> pd.DataFrame:
 
     The columns are those of `benchfmt.frame_of`, and the `name` and `release` of the case.
     """
-    known = {}
+    known: dict[tuple[str, frozenset[tuple[str, str]]], Case] = {}
     for case in cases:
         keys = dict(case.variant.sub) | toolchains.named(case.release) | case.variant.keys()
         known[case.variant.benchmark, frozenset(keys.items())] = case
@@ -26,9 +26,9 @@ def of_cases(reading: Reading, cases: Iterable[Case]) -> pd.DataFrame:
     found = {}
     for line, sample in reading.samples.items():
         if sample.name in names and 1 <= sample.metrics.get("round", 0) <= MOST_ROUNDS:
-            case = known.get((sample.name, frozenset(sample.keys.items())))
-            if case is not None and case.n in (0, sample.n):
-                found[line] = sample, case
+            of = known.get((sample.name, frozenset(sample.keys.items())))
+            if of and of.n in (0, sample.n):
+                found[line] = sample, of
     frame = frame_of({line: sample for line, (sample, _) in found.items()})
     for column in ("name", "release"):
         values = [getattr(case, column) for _, case in found.values()]
