@@ -11,10 +11,10 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import pytest
 from playwright.sync_api import Browser as PlaywrightBrowser
@@ -33,8 +33,6 @@ FLAGS = (
 )
 MISSING = "no Chromium on this machine: apt-get install chromium (macOS: brew install chromium)"
 
-Scheme = Literal["light", "dark"]
-Media = Literal["screen", "print"]
 T = TypeVar("T")
 
 DESKTOP = (1280, 900)
@@ -81,14 +79,7 @@ class Browser:
         self._thread = thread
 
     def visit(
-        self,
-        page: Path | str,
-        look: Callable[[Page], T],
-        *,
-        window: tuple[int, int] = DESKTOP,
-        scheme: Scheme = "light",
-        media: Media = "screen",
-        scripts: bool = True,
+        self, page: Path | str, look: Callable[[Page], T], **how: Any
     ) -> tuple[T, list[str], list[str]]:
         """Open a file or URL and `look` at it; return its result, the requests and the problems.
 
@@ -96,30 +87,21 @@ class Browser:
         those besides the page itself, except data: and blob:; on a file's page, those to the
         web are blocked. The problems are console errors, console warnings and uncaught errors.
         """
-        return self._thread.submit(self._visit, page, look, window, scheme, media, scripts).result()
+        return self._thread.submit(self._visit, page, look, **how).result()
 
-    def open_report(
-        self,
-        page: Path,
-        *,
-        window: tuple[int, int] = DESKTOP,
-        scheme: Scheme = "light",
-        media: Media = "screen",
-    ) -> SimpleNamespace:
+    def open_report(self, page: Path, **how: Any) -> SimpleNamespace:
         """Open a page and return what the browser observed: _FACTS, requests and problems."""
-        facts, requests, problems = self.visit(
-            page, lambda at: at.evaluate(_FACTS), window=window, scheme=scheme, media=media
-        )
+        facts, requests, problems = self.visit(page, lambda at: at.evaluate(_FACTS), **how)
         return SimpleNamespace(requests=requests, problems=problems, **facts)
 
     def _visit(
         self,
         page: Path | str,
         look: Callable[[Page], T],
-        window: tuple[int, int],
-        scheme: Scheme,
-        media: Media,
-        scripts: bool,
+        window: tuple[int, int] = DESKTOP,
+        scheme: Literal["light", "dark"] = "light",
+        media: Literal["screen", "print"] = "screen",
+        scripts: bool = True,
     ) -> tuple[T, list[str], list[str]]:
         url = page.resolve().as_uri() if isinstance(page, Path) else page
         requests: list[str] = []
@@ -165,18 +147,16 @@ def chromium() -> Iterator[Browser]:
         if os.environ.get("CI") == "true":
             pytest.fail(MISSING)
         pytest.skip(MISSING)
-    with ThreadPoolExecutor(1, thread_name_prefix="browser") as thread:
-        playwright = thread.submit(sync_playwright().start).result()
-        try:
-            started = thread.submit(
-                playwright.chromium.launch, executable_path=path, args=list(FLAGS)
-            ).result()
-            try:
-                yield Browser(started, thread)
-            finally:
-                thread.submit(started.close).result()
-        finally:
-            thread.submit(playwright.stop).result()
+    with ThreadPoolExecutor(1, thread_name_prefix="browser") as thread, ExitStack() as ending:
+
+        def start() -> Browser:
+            playwright = sync_playwright().start()
+            ending.callback(lambda: thread.submit(playwright.stop).result())
+            started = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+            ending.callback(lambda: thread.submit(started.close).result())
+            return Browser(started, thread)
+
+        yield thread.submit(start).result()
 
 
 @pytest.fixture(scope="session")

@@ -154,11 +154,10 @@ FILES = {"ledger.csv": "id,toolchain,published,estimate\nL1,1.27.4,8.67,18.4\n"}
 def executed(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
     """The two notebooks, executed once for all modules that import this."""
     folder = tmp_path_factory.getbasetemp() / "fixture"
-    if (folder / "executed").exists():
-        return sorted((folder / "executed").glob("*.ipynb"))
-    return [
-        execute(path, folder / "executed" / path.name) for path in write_all(folder / "notebooks")
-    ]
+    if not folder.exists():
+        for path in write_all(folder):
+            execute(path, path)
+    return sorted(folder.glob("*.ipynb"))
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ from recordings import Change, Metrics, labels, recorded, study_of
 
 from gccost import paths
 from gccost.judging import ledger, published
-from gccost.judging.quantities import Ratio
 from gccost.judging.rules import (
     About,
     AgainstBoth,
@@ -205,19 +204,6 @@ def test_claims_without_a_run_are_unmeasured() -> None:
     rows = ledger.rows({}, STUDIES.values())
     assert len(rows) == sum(len(claim.releases) for claim in CLAIMS.values())
     assert {row.verdict.label for row in rows} == {UNMEASURED}
-
-
-def test_document_claims_use_wall_clock_time() -> None:
-    # Weimer measured whole processes; our own claims have no document.
-    documents = ("lemire", "siebenmann", "addcleanup", "cloudflare")
-    ratios = {
-        claim.id: claim.quantity
-        for claim in CLAIMS.values()
-        if study_of(claim).name in documents and isinstance(claim.quantity, Ratio)
-    }
-    per_core = {name for name, ratio in ratios.items() if ratio.metric != "ns/op"}
-    assert per_core == {"C2"}  # the claim about CPU usage
-    assert {ratio.numerator.setting for ratio in ratios.values()} == {"published"}
 
 
 # --- perturb a metric, the verdict follows ---------------------------------------------

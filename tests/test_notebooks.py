@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
+import pandas as pd
 import pytest
 import recordings
 from matplotlib.figure import Figure
@@ -114,9 +116,10 @@ def test_a_chapter_runs_on(
     plt.close("all")
     for chart in (each for each in shown if isinstance(each, Chart)):
         assert chart.title
-        assert chart.csv().count("\n") == len(chart.data) + 1 > 1
         assert chart.alt != chart.title
-        if "value" in chart.data and chart.name not in NO_POINTS:
+        rows = pd.read_csv(io.StringIO(chart.csv()))
+        assert len(rows) == len(chart.data) > 0
+        if "value" in rows and chart.name not in NO_POINTS:
             points = np.concatenate(list(drawn(chart.figure)))
-            for value in chart.data["value"].dropna():
-                assert np.isclose(points, value, rtol=1e-6).any(), f"{chart.name} lacks {value}"
+            for value in rows["value"].dropna():
+                assert np.isclose(points, value, rtol=1e-5).any(), f"{chart.name} lacks {value}"

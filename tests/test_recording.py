@@ -261,14 +261,6 @@ def test_noise_alone_does_not_mark_a_run_as_disturbed(recording: Recording, tmp_
     assert recordings.recorded(tmp_path, change=bursts).disturbed == {}
 
 
-def test_an_unmeasured_release_is_reported_not_guessed(recording: Recording) -> None:
-    only_today = replace(recording, frame=recording.frame.query(f"go == '{TODAY_GO}'"))
-    old, new = ledger.rows({"lemire": only_today}, [ONLY_L1])
-    assert (old.release, old.verdict.label) == (DOCUMENT_GO, UNMEASURED)
-    assert math.isnan(old.estimate.value)
-    assert new.verdict.label is HOLDS
-
-
 # --- the ledger ----------------------------------------------------------------------
 
 
