@@ -236,7 +236,7 @@ def test_bad_input_is_identified_and_refused(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["zeros", "zipped zeros", "a device"])
-def test_large_input_is_refused_with_little_memory(
+def test_a_file_larger_than_any_profile_is_not_read(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(profiles, "MOST", 2 << 20)
