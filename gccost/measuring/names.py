@@ -37,7 +37,7 @@ NAMES: Mapping[str, str] = {
     "AttachCleanup": "AddCleanup alone",
     "ParallelSlab": "slabs of 64",
     "ParallelSlabCrowded": "slabs, all in C at once",
-    "Manual": "manual free, one C heap",
+    "Manual": "manual free, slabs' C code",
     "Batch": "manual free, batches of 256",
     "Reuse": "slabs, blocks used again",
     "Slab": "slabs",
@@ -56,8 +56,8 @@ NAMES: Mapping[str, str] = {
     "LiveSlab": "slab and Close",
     "LiveCleanup": "Close and Stop",
     "LiveFinalizer": "Close and SetFinalizer(nil)",
-    "OneHeapCleanup": "AddCleanup frees, one C heap",
-    "OneHeapFinalizer": "finalizer frees, one C heap",
+    "OneHeapCleanup": "AddCleanup frees, slabs' C code",
+    "OneHeapFinalizer": "finalizer frees, slabs' C code",
     "HeapManual": "manual free",
     "HeapSlab": "slabs of 64",
     "HeapCleanup": "AddCleanup frees",
@@ -68,6 +68,20 @@ NAMES: Mapping[str, str] = {
     "LatencyAdopted": "slabs of 64, adopted",
     "LatencyCleanup": "AddCleanup frees",
     "LatencyFinalizer": "finalizer frees",
+    "LifetimesManual": "closed by hand",
+    "LifetimesSlab": "slabs",
+    "LifetimesCleanup": "AddCleanup frees",
+    "LifetimesFinalizer": "finalizer frees",
+    **{
+        caller + shape: name
+        for caller in ("Turns", "Owned")
+        for shape, name in {
+            "Manual": "manual free",
+            "Finalizer": "finalizer frees",
+            "Adopted": "slabs of 64, adopted",
+            "Slab": "slabs of 64",
+        }.items()
+    },
     "Nothing": "an idle JVM",
     "Plain": "plain",
     "Cleaner": "Cleaner",
@@ -126,6 +140,9 @@ EXPERIMENTS: Mapping[str, str] = {
         "Live": "many live",
         "Heap": "next to a large heap",
         "Latency": "slowest operations",
+        "Lifetimes": "objects that live on",
+        "Turns": "one at a time, in turns",
+        "Owned": "one at a time, an owner thread",
         "SlabSurvivors": "one in 100 survives",
     }.items()
     for benchmark in NAMES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from gccost.judging.claims import Claim, Study
@@ -16,6 +17,7 @@ from gccost.measuring.cases import (
     GOROUTINES,
     HEAP_FREE,
     RECORD,
+    SHARED_WORK,
     Case,
     Variant,
     among_goroutines,
@@ -38,6 +40,12 @@ _JUDGED_LIVE = 100_000  # the number of live handles that claims are about
 def living(benchmark: str, live: int = _JUDGED_LIVE) -> Variant:
     """A variant that closes a random one of `live` handles: "LiveSlab", …"""
     return Variant(benchmark, sub=(("live", str(live)),))
+
+
+def lifetimes(way: str, live: int, order: str = "random", handles: int = 0) -> Variant:
+    """A variant that keeps `live` objects and replaces them in an order: "Slab", "Manual", …"""
+    sized = (("handles", str(handles)),) if handles else ()
+    return Variant(f"Lifetimes{way}", sub=(*sized, ("live", str(live)), ("order", order)))
 
 
 _LIVE = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
@@ -64,9 +72,41 @@ _REMEDIES = (
 SURVIVORS = slabs("SlabSurvivors")
 SETTLED = "settled-ns/op"
 _TIMED = 1_000_000  # operations of a latency sample
+# Objects that live on while others come and go: how many, and in which order they die. There
+# are at least four times as many operations, after which slabs hold nearly what they ever will.
+LIFETIMES = (1_000, 10_000, 100_000, 1_000_000)
+ORDERS = ("random", "fifo", "lifo")
+_SHAPES = ("Manual", "Finalizer", "Adopted", "Slab")
 _CLOSED_AT_RANDOM = 200_000
 # Half as many where removing the net takes microseconds.
 _NET_TAKEN_AWAY = 100_000
+
+
+def _lifetimes(go: str) -> Iterator[Case]:
+    for live in LIFETIMES:
+        for order in ORDERS if live == _JUDGED_LIVE else ORDERS[:1]:
+            n = max(AS_PUBLISHED, 4 * live)
+            quick = "tiny" if (live, order) == (_JUDGED_LIVE, "random") else "standard"
+            slow = "standard" if live <= _JUDGED_LIVE and order == "random" else "thorough"
+            for variant, tier in (
+                (lifetimes("Slab", live, order, 64), quick),
+                (lifetimes("Slab", live, order, 8), "standard"),
+                (lifetimes("Manual", live, order), quick),
+                (lifetimes("Cleanup", live, order), quick),
+                (lifetimes("Finalizer", live, order), slow),
+            ):
+                yield Case("remedies", variant, go, n, tier)
+
+
+def _one_at_a_time(go: str) -> Iterator[Case]:
+    """A C library that allows one call at a time: goroutines take turns, or a thread owns it."""
+    for goroutines in (1, 4, 16):
+        sub = (("goroutines", str(goroutines)),)
+        for shape in _SHAPES:
+            # A call by the owner takes microseconds.
+            few = SHARED_WORK if shape == "Slab" else SHARED_WORK // 16
+            for kind, n in (("Turns", SHARED_WORK), ("Owned", few)):
+                yield Case("remedies", Variant(kind + shape, sub=sub), go, n, "standard")
 
 
 def _remedies() -> Iterator[Case]:
@@ -106,6 +146,15 @@ def _remedies() -> Iterator[Case]:
         for benchmark in ("HeapManual", "HeapSlab", "HeapCleanup", "HeapFinalizer"):
             variant = Variant(benchmark, sub=(("mb", mb),))
             yield Case("remedies", variant, go, AS_PUBLISHED, min_budget)
+    # Next to 1 GB, so many that the collector runs in the loop.
+    for benchmark in ("HeapManual", "HeapSlab", "HeapCleanup"):
+        variant = Variant(benchmark, sub=(("mb", "1000"),), more=(("run", "long"),))
+        yield Case("remedies", variant, go, 8 * AS_PUBLISHED, "standard")
+    for variant in (MANUAL, slabs("Slab"), slabs("SlabClose"), slabs("Adopted"), *_ONE_HEAP):
+        one_arena = replace(variant, arenas="1")
+        yield Case("remedies", one_arena, go, AS_PUBLISHED, "standard")
+    yield from _lifetimes(go)
+    yield from _one_at_a_time(go)
     yield from among_goroutines("parallel", "Free")
     yield from among_goroutines("parallel", "Cleanup")
     yield from among_goroutines("remedies", "SlabCrowded")

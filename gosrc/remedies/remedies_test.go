@@ -342,7 +342,7 @@ func onHeap(b *testing.B, bench func(*testing.B)) {
 }
 
 // BenchmarkOneHeapFinalizer sets a finalizer on each object, as package cstr does, but with
-// the single C heap that all remedies use. This excludes what they gain from that heap.
+// the C functions that all remedies use. This excludes what they lose or gain by these.
 func BenchmarkOneHeapFinalizer(b *testing.B) { loop(b, Count, func() { NewFinalized() }) }
 
 func BenchmarkHeapSlab(b *testing.B) {
