@@ -351,10 +351,6 @@ func BenchmarkHeapSlab(b *testing.B) {
 
 func BenchmarkHeapManual(b *testing.B) { onHeap(b, BenchmarkManual) }
 
-func BenchmarkHeapFinalizer(b *testing.B) {
-	onHeap(b, BenchmarkOneHeapFinalizer)
-}
-
 // overLives measures replace with several numbers of live handles.
 func overLives[T any](b *testing.B, pieces pieces, open func() T, close func(T)) {
 	for live := 10; live <= 10_000_000; live *= 10 {
