@@ -67,7 +67,7 @@ NAMES: Mapping[str, str] = {
     "LatencyAdopted": "slabs of 64, adopted",
     "LatencyCleanup": "AddCleanup frees",
     "LatencyFinalizer": "finalizer frees",
-    "LifetimesManual": "closed by hand",
+    "LifetimesManual": "manual free",
     "LifetimesSlab": "slabs",
     "LifetimesCleanup": "AddCleanup frees",
     "LifetimesFinalizer": "finalizer frees",
