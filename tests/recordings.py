@@ -214,8 +214,6 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
         metrics |= {name: times * noise for name, times in slow.items()}
         metrics |= {"c-held-mean": 5000 * noise, "c-held-peak": 20_000 * noise}
         metrics |= {"c-held/live": 2 * noise, "c-held-peak/live": 3 * noise, "stall-max-ns": 1e5}
-        metrics |= {f"c-held-{i:02d}": 500 * i * noise for i in range(4)}
-        metrics |= {f"c-held-{i:02d}-ms": 10 * (i + 1) * noise for i in range(4)}
     return metrics
 
 

@@ -70,7 +70,7 @@ NO_GREEN_TEA = "nogreenteagc"
 
 # Benchmarks that never free their C memory: Lemire's empty finalizer, a loop that only
 # allocates, and slabs with surviving handles.
-LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly", "SlabSurvivors", "LifetimesSlab"})
+LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly", "SlabSurvivors"})
 # Loops that allocate nothing on the Go heap, whose slices are timed (see gosrc/meter).
 STATIONARY = frozenset(
     {

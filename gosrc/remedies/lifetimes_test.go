@@ -3,6 +3,7 @@ package remedies
 import (
 	"fmt"
 	"math/rand"
+	"runtime"
 	"testing"
 	"time"
 
@@ -46,6 +47,8 @@ func overLifetimes[T any](b *testing.B, count func() meter.Blocks, open func() T
 //	c-held-peak/live  blocks held at the peak of the loop, for each live object
 //	c-held/live       blocks held after the loop and a drain, for each live object
 //	stall-max-ns      the longest time of 16 operations in a row
+//
+// and, as c-unfreed-drained, the blocks held after it has dropped all objects.
 func lifetimes[T any](b *testing.B, live int, order string, count func() meter.Blocks, open func() T, drop func(T)) {
 	if live > 100*b.N {
 		live = 100 * b.N // the first run, with one operation
@@ -86,9 +89,16 @@ func lifetimes[T any](b *testing.B, live int, order string, count func() meter.B
 	b.ReportMetric(float64(peak)/float64(live), "c-held-peak/live")
 	b.ReportMetric(float64(held())/float64(live), "c-held/live")
 	b.ReportMetric(float64(stall.Nanoseconds()), "stall-max-ns")
-	for _, object := range objects {
+	for i, object := range objects {
 		drop(object)
+		var none T
+		objects[i] = none
 	}
+	for i := 0; i < 100 && held() > 0; i++ {
+		runtime.GC()
+		count()
+	}
+	b.ReportMetric(float64(held()), "c-unfreed-drained")
 }
 
 // BenchmarkLifetimesManual frees each object by hand.
