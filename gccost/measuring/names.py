@@ -83,6 +83,7 @@ NAMES: Mapping[str, str] = {
     },
     "Nothing": "an idle JVM",
     "Plain": "plain",
+    "Opaque": "plain, writes not volatile",
     "Cleaner": "Cleaner",
     "RegisteredPlain": "plain, closed",
     "RegisteredCleaner": "Cleaner, closed",
