@@ -78,6 +78,8 @@ QUIET: Mapping[str, str] = {"quiet_ns": "ns/op", "settled_ns": "settled-ns/op"}
 # Metrics with a column for each time, or each lap.
 _SERIES: Mapping[str, tuple[str, Kind]] = {
     r"lap\d+_ns": ("ns", "time"),
+    r"c_held_\d+": ("blocks", "count"),
+    r"c_held_\d+_ms": ("ms", "level"),
     r"rss_bytes_\d+": ("bytes", "level"),
 }
 
