@@ -74,7 +74,7 @@ LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly", "SlabSurvivors"})
 # Loops that allocate nothing on the Go heap, whose slices are timed (see gosrc/meter).
 STATIONARY = frozenset(
     {
-        *("AllocateFree", "AllocateDefer", "Manual", "Batch", "LiveManual", "HeapManual"),
+        *("AllocateFree", "AllocateDefer", "Manual", "Batch", "LiveManual"),
         *("AcrossFree", "AcrossCall", "AcrossMalloc"),
     }
 )

@@ -58,7 +58,6 @@ NAMES: Mapping[str, str] = {
     "LiveFinalizer": "Close and SetFinalizer(nil)",
     "OneHeapCleanup": "AddCleanup, slabs' C code",
     "OneHeapFinalizer": "finalizer, slabs' C code",
-    "HeapManual": "manual free",
     "HeapSlab": "slabs of 64",
     "HeapCleanup": "AddCleanup frees",
     "LatencyManual": "manual free",

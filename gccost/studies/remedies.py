@@ -84,19 +84,20 @@ _NET_TAKEN_AWAY = 100_000
 
 
 def _lifetimes(go: str) -> Iterator[Case]:
-    for live in LIFETIMES:
-        for order in ORDERS if live == _JUDGED_LIVE else ORDERS[:1]:
-            n = max(AS_PUBLISHED, 4 * live)
-            quick = "tiny" if (live, order) == (_JUDGED_LIVE, "random") else "standard"
-            slow = "standard" if live <= _JUDGED_LIVE and order == "random" else "thorough"
-            for variant, tier in (
-                (lifetimes("Slab", live, order, 64), quick),
-                (lifetimes("Slab", live, order, 8), "standard"),
-                (lifetimes("Manual", live, order), quick),
-                (lifetimes("Cleanup", live, order), quick),
-                (lifetimes("Finalizer", live, order), slow),
-            ):
-                yield Case("remedies", variant, go, n, tier)
+    for live, order in product(LIFETIMES, ORDERS):
+        n = max(AS_PUBLISHED, 4 * live)
+        judged, random = live == _JUDGED_LIVE, order == "random"
+        tier = "standard" if judged or random else "thorough"
+        quick = "tiny" if judged and random else tier
+        slow = tier if live <= _JUDGED_LIVE else "thorough"
+        for variant, min_budget in (
+            (lifetimes("Slab", live, order, 64), quick),
+            (lifetimes("Slab", live, order, 8), tier),
+            (lifetimes("Manual", live, order), quick),
+            (lifetimes("Cleanup", live, order), quick),
+            (lifetimes("Finalizer", live, order), slow),
+        ):
+            yield Case("remedies", variant, go, n, min_budget)
 
 
 def _one_at_a_time(go: str) -> Iterator[Case]:
@@ -145,7 +146,7 @@ def _remedies() -> Iterator[Case]:
             yield Case("remedies", variant, go, n, tier)
     # Once so many that the collector runs in the loop: what the longer run adds is the cost of
     # an object, without that of the collections at the end.
-    for mb, benchmark in product(("100", "1000"), ("HeapManual", "HeapSlab", "HeapCleanup")):
+    for mb, benchmark in product(("100", "1000"), ("HeapSlab", "HeapCleanup")):
         variant = Variant(benchmark, sub=(("mb", mb),))
         yield Case("remedies", variant, go, AS_PUBLISHED, "standard")
         long = replace(variant, more=(("run", "long"),))

@@ -331,8 +331,6 @@ func BenchmarkHeapSlab(b *testing.B) {
 	onHeap(b, func(b *testing.B) { dropped(b, newPool(64)) })
 }
 
-func BenchmarkHeapManual(b *testing.B) { onHeap(b, BenchmarkManual) }
-
 // overLives measures replace with several numbers of live handles.
 func overLives[T any](b *testing.B, pieces pieces, open func() T, close func(T)) {
 	for live := 10; live <= 10_000_000; live *= 10 {
