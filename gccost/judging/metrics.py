@@ -34,15 +34,15 @@ _REPORTED: Mapping[Kind, str] = {
     "slice-p50-ns/op reference-ns/op reference-min-ns/op gctrace-cpu-ns elapsed-s user-s sys-s "
     "cpu-s gc-pause-s build-s unix-s",
     "rate": "op/s op/cpu-s",
-    "level": "op-p50-ns op-p99-ns op-p99.9-ns op-max-ns pause-max-ns peak-rss-bytes "
+    "level": "op-p50-ns op-p99-ns op-p99.9-ns op-max-ns pause-max-ns stall-max-ns peak-rss-bytes "
     "gc-cycle-bytes gctrace-goal-bytes gctrace-live-bytes rss-bytes/special stride-bytes "
     "gc-cycle-op",
     "count": "mark-ns/special sweep-ns/special off-heap-bytes/span B/op allocs/op c-allocated "
     "c-freed c-unfreed-loop c-unfreed-drained c-misfreed c-held-mean c-held-peak c-held/survivor "
-    "cpu-share cpus-busy died faults gc-cycles gc-cycles-to-free gc-cycles/s gc-share-classes "
-    "gc-share-memstats gctrace-cycles gctrace-share held/op held-drained/op held-records/op "
-    "leaked native-allocated native-freed opened passed-records/op records registered/op "
-    "registered-drained/op run-delay-share slices",
+    "c-held/live c-held-peak/live cpu-share cpus-busy died faults gc-cycles gc-cycles-to-free "
+    "gc-cycles/s gc-share-classes gc-share-memstats gctrace-cycles gctrace-share held/op "
+    "held-drained/op held-records/op leaked native-allocated native-freed opened "
+    "passed-records/op records registered/op registered-drained/op run-delay-share slices",
 }
 REPORTED: Mapping[str, Kind] = {
     column(metric): kind for kind, metrics in _REPORTED.items() for metric in metrics.split()
@@ -55,8 +55,6 @@ QUIET: Mapping[str, str] = {"quiet_ns": "ns/op", "settled_ns": "settled-ns/op"}
 # Metrics with a column for each time, or each lap.
 _SERIES: Mapping[str, Kind] = {
     r"lap\d+_ns": "time",
-    r"c_held_\d+": "count",
-    r"c_held_\d+_ms": "level",
     r"rss_bytes_\d+": "level",
 }
 # Those of a line are through a process's times of a call, by the length of the list.
