@@ -88,7 +88,7 @@ def tidy(recording: Recording) -> pd.DataFrame:
     order = dict.fromkeys([*_FIRST, *metrics.QUIET, *metric])
     hidden = ["line", *(column for column in order if column.endswith("_records_ns"))]
     found = found[[column for column in order if column in found and column not in hidden]]
-    return pd.concat([named.loc[found.index], found], axis="columns")
+    return pd.concat([named.loc[found.index], found], axis="columns").copy()  # in one block
 
 
 WAITED = "its threads waited for a CPU"
