@@ -204,3 +204,26 @@ func TestNewSlabsFreeDeadSlabs(t *testing.T) {
 		t.Errorf("Flush freed %d of %d dead slabs", calls, left)
 	}
 }
+
+// TestIdlePoolSetsNoTimer checks that a pool costs an idle program no CPU time: once all that
+// can be freed is freed, no tick is scheduled.
+func TestIdlePoolSetsNoTimer(t *testing.T) {
+	p := Pool[uintptr]{Free: func([]uintptr) error { return nil }}
+	core := p.start().core
+	for i := 0; i < 10_000; i++ {
+		if h := p.Adopt(1); i%2 == 0 {
+			h.Close()
+		}
+	}
+	p.started.Load().adopting.Get() // drops a slab
+	idle := func() bool {
+		return core.due.Load() == 0 && core.ticks.Load() == 0 && core.slabs() == 0 && core.inLanes() == 0
+	}
+	for i := 0; i < 200 && !(i > 5 && idle()); i++ {
+		runtime.GC()
+		time.Sleep(5 * time.Millisecond)
+	}
+	if !idle() {
+		t.Errorf("a tick is due at %d, %d slabs and %d closed objects wait", core.due.Load(), core.slabs(), core.inLanes())
+	}
+}

@@ -1,7 +1,12 @@
 package slab_test
 
 import (
+	"math/rand"
+	"os"
+	"path/filepath"
+	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -223,5 +228,146 @@ func TestPanicInSerialPoolEndsTheTurn(t *testing.T) {
 			t.Errorf("AtOnce %v: %d objects are never freed", atOnce, left)
 		}
 		checkFrees(t, h)
+	}
+}
+
+// TestGoexitEndsAUse checks that an object can be freed after Goexit in Use, as t.Fatal does.
+func TestGoexitEndsAUse(t *testing.T) {
+	h := newHeap()
+	p := h.pool()
+	one := p.Adopt(h.alloc())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = one.Use(func(object) error { runtime.Goexit(); return nil })
+	}()
+	<-ended
+	_ = one.Close()
+	p.Flush()
+	if !eventually(func() bool { return h.held() == 0 }) {
+		t.Error("the object is never freed")
+	}
+}
+
+// TestResurrectedHandleWorks checks that a finalizer of the program's own can store a handle
+// that was unreachable: its object is not freed before.
+func TestResurrectedHandleWorks(t *testing.T) {
+	type wrapper struct{ handle handle }
+	const n = 1000
+	h := newHeap()
+	p := h.pool()
+	p.Handles = 1
+	saved := make(chan handle, n)
+	for i := 0; i < n; i++ {
+		runtime.SetFinalizer(&wrapper{p.Adopt(h.alloc())}, func(w *wrapper) { saved <- w.handle })
+	}
+	for i := 0; i < 100 && len(saved) < n; i++ {
+		runtime.GC()
+		time.Sleep(5 * time.Millisecond)
+	}
+	if len(saved) < n {
+		t.Fatalf("%d of %d handles are resurrected", len(saved), n)
+	}
+	for i := 0; i < n; i++ {
+		if o := objectOf(t, <-saved); !h.isLive(o) {
+			t.Fatal("the object of a resurrected handle was freed")
+		}
+	}
+	checkFrees(t, h)
+}
+
+// TestHandlesAreComparable checks that handles can be keys of a map. Copies are equal.
+func TestHandlesAreComparable(t *testing.T) {
+	h := newHeap()
+	p := h.pool()
+	names := map[handle]int{}
+	var all []handle
+	for i := 0; i < 200; i++ {
+		one := p.Adopt(h.alloc())
+		names[one] = i
+		all = append(all, one)
+	}
+	for i, one := range all {
+		if same := one; names[same] != i {
+			t.Fatalf("handle %d is found as %d", i, names[same])
+		}
+	}
+}
+
+// TestRandomLifetimes checks the documented limit on what objects hold that end in random
+// order: 1 + 1/2 + ... + 1/n times the live ones, with n handles in a slab.
+func TestRandomLifetimes(t *testing.T) {
+	const live = 20_000
+	for _, handles := range []int{1, 8, 64} {
+		limit := 0.0
+		for i := 1; i <= handles; i++ {
+			limit += 1 / float64(i)
+		}
+		h := newHeap()
+		p := h.pool()
+		p.Handles = handles
+		rng := rand.New(rand.NewSource(1))
+		kept := make([]handle, live)
+		for i := 0; i < 10*live; i++ {
+			kept[rng.Intn(live)] = p.Adopt(h.alloc())
+		}
+		want := int(live * limit * 1.1)
+		if left := collectUntil(h, want); left > want {
+			t.Errorf("slabs of %d: %d objects are held for %d handles, %.2f times", handles, left, live, float64(left)/live)
+		}
+		if left := h.held(); float64(left) < live*limit*0.5 {
+			t.Errorf("slabs of %d: only %d objects are held for %d handles", handles, left, live)
+		}
+		runtime.KeepAlive(kept)
+		checkFrees(t, h)
+	}
+}
+
+// TestLargeSlabs checks slabs far larger than the default, and that negative settings mean
+// the default.
+func TestLargeSlabs(t *testing.T) {
+	for _, handles := range []int{-1, 1 << 16} {
+		h := newHeap()
+		p := h.pool()
+		p.Handles = handles
+		for i := 0; i < 200_000; i++ {
+			p.Adopt(h.alloc())
+		}
+		if left := collectUntil(h, 0); left != 0 {
+			t.Errorf("slabs of %d: %d objects are never freed", handles, left)
+		}
+		if handles < 0 && h.largest > 128 {
+			t.Errorf("%d objects in one call", h.largest)
+		}
+		checkFrees(t, h)
+	}
+}
+
+// TestReadmeNamesTests checks that the tests in the README's list of situations exist.
+func TestReadmeNamesTests(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Skip(err)
+	}
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := ""
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests += string(text)
+	}
+	named := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(readme), -1)
+	if len(named) < 30 {
+		t.Errorf("the README names %d tests", len(named))
+	}
+	for _, name := range named {
+		if !strings.Contains(tests, "func "+name+"(t *testing.T)") {
+			t.Errorf("the README names %s, which does not exist", name)
+		}
 	}
 }
