@@ -190,11 +190,15 @@ func TestNewSlabsFreeDeadSlabs(t *testing.T) {
 	}
 	calls = 0
 	core.traded = 0
+	core.busy.Store(0)
 	for i := 0; i < 8*100; i++ {
 		p.Adopt(1)
 	}
 	if n := core.traded; n < 90 || calls != n+n/16 {
 		t.Errorf("%d new slabs freed %d dead ones", n, calls)
+	}
+	if n := int(core.busy.Load()); n != calls {
+		t.Errorf("%d dead slabs were freed, %d counted", calls, n)
 	}
 	calls = 0
 	left := waiting()

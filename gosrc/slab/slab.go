@@ -590,8 +590,9 @@ func (c *core[P]) unshow(objects int) {
 // Flush frees the objects that wait: closed objects, forgotten ones that the collector has
 // found, and those that Make made and Get has not returned. It also frees what Free closes
 // meanwhile. It ends the slabs that are being handed out, so that the next collection finds
-// their forgotten handles; those that other threads hand out can escape it. It does not wait
-// for other goroutines that are freeing objects, unless the pool is Serial.
+// their forgotten handles; those that other threads hand out can escape it. Frequent calls
+// therefore keep slabs small. Flush does not wait for other goroutines that are freeing
+// objects, unless the pool is Serial.
 func (p *Pool[P]) Flush() {
 	s := p.started.Load()
 	if s == nil {
