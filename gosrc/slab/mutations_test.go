@@ -28,7 +28,7 @@ var mutations = []struct{ what, old, new string }{
 	{"ticks leave no slabs to calls", "n > 16*int(c.busy.Swap(0))", "c.busy.Swap(0) >= 0"},
 	{"calls do not count what they free", "\t\tc.busy.Add(1)\n", ""},
 	{"a tick always schedules another", "again = c.slabs() > 0", "again = true"},
-	{"a serial pool takes no turns", "\tif !c.serial {\n\t\treturn true", "\tif true {\n\t\treturn true"},
+	{"a serial pool takes no turns", "serial: p.Serial}", "serial: false}"},
 	{"Make takes no turn", "\ts.core.enter(true)\n\tdefer s.core.leave()\n", ""},
 	{"Close of an AtOnce pool takes no turn", "\t\tc.enter(true)\n\t\tdefer c.leave()\n", ""},
 	{"a full lane takes no turn", " && c.enter(false) {\n\t\tfull, l", " {\n\t\tfull, l"},
