@@ -36,7 +36,7 @@ def _ways(benchmark: str, *more: str) -> tuple[Variant, ...]:
 
 def late(waiting: int) -> Variant:
     """Statements that are closed explicitly, but only when so many are open."""
-    return Variant("SqliteClosedLate", sub=(("waiting", str(waiting)),))
+    return Variant("SqliteLateClosed", sub=(("waiting", str(waiting)),))
 
 
 def _native(benchmark: str) -> tuple[Variant, Variant]:
@@ -48,8 +48,8 @@ def _native(benchmark: str) -> tuple[Variant, Variant]:
 # that SQLite itself keeps for statements.
 DELAYED = (
     *map(late, (30, 300, 3000)),
-    Variant("SqliteClosedPlain"),
-    Variant("SqliteDroppedPlain"),
+    Variant("SqlitePlainClosed"),
+    Variant("SqlitePlainDropped"),
 )
 SQLITE = Workload(
     "libraries/sqlite",

@@ -52,19 +52,19 @@ func BenchmarkSqliteDropped(b *testing.B) { step(b, 0) }
 // BenchmarkSqliteClosed closes each statement.
 func BenchmarkSqliteClosed(b *testing.B) { step(b, 1) }
 
-// BenchmarkSqliteClosedLate closes statements as late as a finalizer would, but explicitly.
-func BenchmarkSqliteClosedLate(b *testing.B) {
+// BenchmarkSqliteLateClosed closes statements as late as a finalizer would, but explicitly.
+func BenchmarkSqliteLateClosed(b *testing.B) {
 	for _, waiting := range []int{30, 300, 3000} {
 		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) { step(b, waiting) })
 	}
 }
 
-// BenchmarkSqliteDroppedPlain leaves each statement to its finalizer, and all of its memory
+// BenchmarkSqlitePlainDropped leaves each statement to its finalizer, and all of its memory
 // to malloc.
-func BenchmarkSqliteDroppedPlain(b *testing.B) { plain(b, 0) }
+func BenchmarkSqlitePlainDropped(b *testing.B) { plain(b, 0) }
 
-// BenchmarkSqliteClosedPlain closes each statement, and leaves all of its memory to malloc.
-func BenchmarkSqliteClosedPlain(b *testing.B) { plain(b, 1) }
+// BenchmarkSqlitePlainClosed closes each statement, and leaves all of its memory to malloc.
+func BenchmarkSqlitePlainClosed(b *testing.B) { plain(b, 1) }
 
 // BenchmarkSqliteQuery does what most programs do: package database/sql closes the
 // statement.
