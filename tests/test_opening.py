@@ -114,6 +114,13 @@ def test_source_shows_functions_unchanged() -> None:
     assert shown.rstrip().endswith("return answer\n}\n```")
 
 
+def test_source_shows_a_diff() -> None:
+    shown = gccost.source("libraries/native/trees/slabs.diff").markdown
+    assert shown.startswith("```diff\n// gosrc/libraries/native/trees/slabs.diff\n")
+    assert "\n-\truntime.SetFinalizer(base, (*BaseTree).Close)\n" in shown
+    assert "\nindex " not in shown
+
+
 @pytest.mark.usefixtures("reference")
 @pytest.mark.parametrize(
     ("ask", "known"),
