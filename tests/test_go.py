@@ -10,6 +10,7 @@ import pytest
 from gccost import paths
 from gccost.measuring import builds, toolchains
 from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, TODAY_GO
+from gccost.studies.libraries import NATIVE
 
 releases = pytest.mark.parametrize("version", [DOCUMENT_GO, CLEANUP_GO, TODAY_GO])
 
@@ -17,12 +18,18 @@ releases = pytest.mark.parametrize("version", [DOCUMENT_GO, CLEANUP_GO, TODAY_GO
 SLAB = paths.GOSRC / "slab"  # a separate module
 
 
-def go(version: str, *arguments: str, program: str = "go", folder: Path = paths.GOSRC) -> str:
+def go(
+    version: str,
+    *arguments: str,
+    program: str = "go",
+    folder: Path = paths.GOSRC,
+    **settings: str,
+) -> str:
     toolchain = toolchains.fetch(version)
     done = subprocess.run(
         [str(toolchain.goroot / "bin" / program), *arguments],
         cwd=folder,
-        env=toolchain.environment(),
+        env={**toolchain.environment(), **settings},
         capture_output=True,
         text=True,
         check=False,
@@ -46,6 +53,20 @@ def test_programs_with_libraries_pass_vet_and_tests() -> None:
     builds.fetch_modules(["libraries/sqlite"])
     go(TODAY_GO, "vet", "./...", folder=folder)
     print(go(TODAY_GO, "test", "-trimpath", "./...", folder=folder))
+
+
+@pytest.mark.parametrize("program", NATIVE)
+def test_a_library_with_slabs_of_its_own_passes_its_tests(program: str) -> None:
+    builds.fetch_modules([program])
+    overlay = builds.with_slabs(program, toolchains.fetch(TODAY_GO))
+    printed = go(
+        TODAY_GO,
+        *("test", "-trimpath", "-v", f"-overlay={overlay}", f"./{Path(program).name}"),
+        folder=paths.GOSRC / "libraries" / "native",
+        GOWORK=str(overlay.with_name("go.work")),
+    )
+    assert "SKIP" not in printed
+    assert "--- PASS" in printed
 
 
 # Tests whose result depends on the machine's load: when the collector runs decides where

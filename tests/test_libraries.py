@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from dataclasses import replace
@@ -13,17 +14,18 @@ from conftest import FakeMachine
 from recordings import labels, recorded
 
 import gccost
-from gccost import explain, paths
+from gccost import explain, paths, processes
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import stacks
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import builds, campaign, languages
+from gccost.measuring import builds, campaign, languages, toolchains
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import STUDIES
 from gccost.studies.libraries import (
     MESSAGES,
+    NATIVE,
     SERVER,
     SQLITE,
     TREES,
@@ -132,3 +134,36 @@ def test_explain_agrees_with_the_chapter(recording: Recording) -> None:
             parts = explain.explain(profile)["parts"]
             share = stacks.phases(profile)["registering"]
             assert parts["registering"] == pytest.approx(share, rel=1e-4)
+
+
+@pytest.mark.parametrize("program", NATIVE)
+def test_a_library_with_slabs_is_built_from_the_overlay(program: str, tmp_path: Path) -> None:
+    toolchain, compiler = toolchains.fetch(TODAY_GO), toolchains.c_compiler()
+    builds.fetch_modules([program])
+    told: list[tuple[list[str], dict[str, str]]] = []
+
+    def run(command: list[str], **settings: Any) -> subprocess.CompletedProcess[str]:
+        if command[1] == "run":
+            return processes.run(command, **settings)
+        told.append((command, settings["env"]))
+        Path(command[command.index("-o") + 1]).touch()
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    builds.build(program, toolchain, compiler, 1, tmp_path, run)
+    [(command, environment)] = told
+    overlay = Path(next(a for a in command if a.startswith("-overlay=")).partition("=")[2])
+    replaced = json.loads(overlay.read_text())["Replace"]
+    assert all("example.org/gccost/slab" in Path(to).read_text() for to in _code(replaced))
+    link = overlay.with_name("library")
+    assert {Path(name).parent for name in replaced} == {link}
+    assert f"=> {json.dumps(str(link))}" in Path(environment["GOWORK"]).read_text()
+
+
+def _code(replaced: dict[str, str]) -> list[str]:
+    return [to for name, to in replaced.items() if name.endswith(".go")]
+
+
+def test_a_program_hash_covers_its_diff() -> None:
+    for program in NATIVE:
+        files = {p.relative_to(paths.GOSRC).as_posix() for p in builds.sources(program)}
+        assert files >= {f"{program}/slabs.diff", "libraries/native/main.go", "slab/slab.go"}

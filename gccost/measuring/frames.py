@@ -16,7 +16,7 @@ MOST_ROUNDS = 1_000_000  # the largest valid round number
 RELEASES = ("go", "jdk")
 # The keys that identify a case, in the order of its name.
 KEYS = (
-    *("words", "goroutines", "handles", "live", "mb", "mib", "remaining"),
+    *("words", "goroutines", "handles", "live", "mb", "mib", "remaining", "waiting"),
     *("order", "bytes", "dummies", "others"),
     *(*RELEASES, "gogc", "gomemlimit", "gomaxprocs", "setting", "control", "profile", "runtime"),
     *("arenas", "run"),
