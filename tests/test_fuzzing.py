@@ -25,10 +25,12 @@ from typing import Any
 
 import pytest
 import recordings
+from campaigns import page_of
 
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.judging.machines import by_machine, facts, frame, machines
+from gccost.judging.recording import Recording
 from gccost.measuring import languages, runs
 from gccost.measuring.runs import Run
 from gccost.studies import STUDIES
@@ -193,6 +195,9 @@ def test_random_runs_and_archives_are_added_or_refused_in_a_message(
                 in_compressed(data, chance)
             given.write_bytes(data)
         monkeypatch.setenv("GCCOST_REFERENCE", str(place / "reference"))
+        for each in runs.all_runs(place / "run"):  # of one's own: it may be shown
+            with suppress(GccostError):
+                page_of(Recording.load(STUDIES["lemire"], each)).encode()
         try:
             reference.add(given, ALL)
         except GccostError as refused:

@@ -128,9 +128,11 @@ def test_the_go_on_path_is_used_for_its_release_and_drives_from_1_18_on(bare, ve
     assert (toolchains.find_driver() is not None) == drives
 
 
-@pytest.mark.parametrize("answer", ["[]", "{", '{"GOMODCACHE": 3}', r"\377\376", "go1.27.4"])
+@pytest.mark.parametrize("answer", ["[]", "{", '{"GOMODCACHE": 3}', r"\377\376", "no program"])
 def test_a_go_with_unusable_output_is_skipped(bare, answer):
     script(bare / "go", rf"[ $1 = version ] && printf 'go1.27.4 \377\376'; printf '{answer}'")
+    if answer == "no program":
+        (bare / "go").write_bytes(b"\x7fELF")
     assert toolchains.find("1.27.4") is None
     assert toolchains.find_driver() is None
 
