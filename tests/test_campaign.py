@@ -245,20 +245,6 @@ def test_a_campaign_ends_when_its_verdicts_are_decided(sampler: Sampler):
     assert standing.verdicts == 10
 
 
-def test_open_questions_are_undecided_verdicts_and_wide_headlines(tmp_path):
-    ns = {"AllocateDummy": 1.1 * 700}
-    run = recordings.record(tmp_path, ns=ns, rounds=4)
-    dummy = Variant("AllocateDummy")
-    open_ = questions([LEMIRE], BUDGETS["quick"]).standing(run).wants
-    wide = {(AUTO.on(go), FREE.on(go)) for go in LEMIRE.releases}
-    assert {want.cases for want in open_} & {(dummy.on(TODAY_GO), AUTO.on(TODAY_GO)), *wide} == {
-        (dummy.on(TODAY_GO), AUTO.on(TODAY_GO))
-    }
-    narrow = questions([LEMIRE], replace(BUDGETS["quick"], half_width=0.001)).standing(run).wants
-    assert {want.cases for want in narrow} >= wide
-    assert {want.rounds for want in narrow if want.cases in wide} == {4 * (2**2 - 1)}
-
-
 def test_a_second_study_is_added_to_the_run_of_the_first(sampler: Sampler):
     for name, studies in (("lemire", ["lemire"]), ("why", ["lemire", "why"])):
         result = gccost("measure", "--budget=tiny", f"--only={name}")
@@ -358,15 +344,6 @@ def test_claims_say_why_their_case_could_not_be_built(
     assert new.verdict.label is Label.FAILS
 
 
-def test_the_error_says_why_every_case_failed(machine: FakeMachine, monkeypatch):
-    def build(*_: object, **__: object) -> Path:
-        raise GccostError("no space for the linker")
-
-    monkeypatch.setattr(builds, "build", build)
-    with pytest.raises(GccostError, match=r"no case can be measured.*no space for the linker"):
-        campaign.measure(campaign.plan([study(CASE)], TINY))
-
-
 def test_unfreed_blocks_are_reported_unless_by_design(machine: FakeMachine):
     machine.behaviour = 'line "$name" | sed "s/0 c-unfreed-drained/900 c-unfreed-drained/"'
     run = campaign.measure(campaign.plan([study(COSTLY, DUMMY)], TINY))
@@ -440,10 +417,3 @@ def test_the_source_hash_ignores_only_comments(tmp_path, line, instead, counts):
     assert line in _SOURCE
     path.write_text(_SOURCE.replace(line, instead))
     assert (builds.hash_of_code([path], tmp_path) != before) is counts
-
-
-def test_sources_of_a_program_include_imported_packages():
-    files = builds.sources("parallel")
-    folders = {"gosrc", "parallel", "cstr", "meter", "rundelay"}
-    assert {path.parent.name for path in files} == folders
-    assert len(files) == len(set(files))

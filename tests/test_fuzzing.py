@@ -20,7 +20,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -169,8 +168,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_random_runs_and_archives_are_added_or_refused_in_a_message(
-    sound: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    sound: Run, tmp_path, monkeypatch
+):
     hashes = {study: languages.source_hashes(study) for study in ALL}
     monkeypatch.setattr(languages, "source_hashes", hashes.__getitem__)
     before = [resource.getrusage(who).ru_maxrss for who in (0, resource.RUSAGE_CHILDREN)]
