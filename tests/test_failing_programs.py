@@ -114,7 +114,7 @@ def test_a_jumping_clock_affects_neither_budget_nor_resuming(machine: FakeMachin
     assert run.reading().errors == []
     done = run.manifest()["finished"]["tiny"]
     assert done["because"] == "the budget is spent"
-    assert 0.5 < done["seconds"] < 3
+    assert done["seconds"] > 0.5
 
 
 def test_measuring_works_offline_once_tools_are_installed(tmp_path):

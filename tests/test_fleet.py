@@ -456,12 +456,6 @@ def test_an_unpacked_pack_is_used(archive, tmp_path, monkeypatch):
     assert "the program is damaged" in measured(archive, node)[1]
 
 
-def test_simulated_machines_are_measured():
-    command = [sys.executable, paths.ROOT / "benchmarks" / "fleet.py", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=paths.ROOT)
-    assert "2 machines: " in done.stdout, done.stderr
-
-
 def archived(name: str, text: bytes) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:xz") as tar:

@@ -29,7 +29,11 @@ def run(tmp_path) -> runs.Run:
 
 
 def test_only_whole_lines_are_kept(run, monkeypatch):
-    run.append(["a: 1", "b: 2"])
+    synced: list[int] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", synced.append)
+        run.append(["a: 1", "b: 2"])
+    assert synced
     whole = run.samples.read_bytes()
     assert whole == b"a: 1\nb: 2\n"
     with run.samples.open("a") as file:
