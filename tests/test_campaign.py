@@ -75,7 +75,6 @@ def test_a_sample_takes_its_name_and_keys_from_its_case(tmp_path):
     [
         ("echo 'panic: lost' >&2; exit 2", "failed with exit code 2: panic: lost"),
         ("kill -SEGV $$", "was ended by SIGSEGV"),
-        ("kill -40 $$", "was ended by signal 40"),
         ("true", "printed 0 results"),
         ('line "$name"; line "$name"', "printed 2 results"),
         ('n=7; line "$name"', "ran 7 operations, not 1000"),
@@ -402,7 +401,6 @@ func Work() { work() } // at once
 @pytest.mark.parametrize(
     ("line", "instead", "counts"),
     [
-        ("// Work works.", "// Work does the work.\n// All of it.", False),
         ("// Work works.", "\t/** Work works.\n\t * @return nothing\n\t */\n", False),
         ("// Work works.", "//go:noinline", True),
         ("// Package a is measured.", "// +build linux", True),

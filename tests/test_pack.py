@@ -127,13 +127,6 @@ def test_an_interrupted_pack_resumes(unpacked):
     assert not after.reading().errors
 
 
-def test_a_study_survives_a_manifest_round_trip():
-    for study in STUDIES.values():
-        again = packed.read_study(json.loads(json.dumps(packed.study_json(study, study.cases))))
-        assert again.cases == study.cases
-        assert not any("/" in packed.build_name(case.build) for case in study.cases)  # a file name
-
-
 @pytest.fixture
 def java(machine: FakeMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An unpacked pack of weimer on a machine that has only JDKs 11 and 25."""

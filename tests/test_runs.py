@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 
 import pytest
@@ -62,14 +61,11 @@ def test_runs_of_the_same_second_get_separate_folders(tmp_path):
     ("text", "why"),
     [
         ("{", "this is not JSON"),
-        ("[" * 100_000, "this is not JSON"),
         ('{"format": 2, "warnings": ["\\ud800"]}', "this is not JSON"),
-        (described(scale=math.nan), "this is not JSON"),
         ("[]", "not a run's manifest"),
         (described(format=99), "format 99"),
         ('{"format": 2}', "missing required field `created`"),
         (described(troubles=[]), r"Expected `object`, got `array` - at `\$\.troubles`"),
-        (described(failed={"x": "y"}), r"Expected `array`, got `str` - at `\$\.failed\[\.\.\.\]`"),
         (described(scale=-1), r"Expected `float` > 0.0 - at `\$\.scale`"),
         (described(created="2026-13-45T00:00:00Z"), r"Unexpected text - at `\$\.created`"),
         (described(method="\x1b[31m"), r"Unexpected text - at `\$\.method`"),
@@ -77,7 +73,6 @@ def test_runs_of_the_same_second_get_separate_folders(tmp_path):
         (described(warnings=["x" * 100_001]), r"`str` of length <= 100000 - at `\$\.warnings"),
         (described(missing={"a\nb": ""}), r"Unexpected text - at `key` in `\$\.missing`"),
         (described(machine={"architecture": "pdp11"}), r"value 'pdp11' - at `\$\.machine\.arch"),
-        (described(machine={"allowed_cpus": 0}), r"`int` >= 1 - at `\$\.machine\.allowed_cpus`"),
         (described(machine={"memory": "much"}), r"got `str` - at `\$\.machine\.memory`"),
         (described(finished={"quick": {}}), r"field `because` - at `\$\.finished\[\.\.\.\]`"),
     ],
