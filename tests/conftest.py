@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from browser import browser  # noqa: F401 - the session's browser, a fixture
-from faketools import PROGRAM, reported, tools  # noqa: F401 - fixtures
+from faketools import PROGRAM, reported, script, tools  # noqa: F401 - fixtures
 from hypothesis import HealthCheck, settings
 from measured import made  # noqa: F401 - the session's report, a fixture
 
@@ -98,10 +98,22 @@ class FakeMachine:
         runtime: str = "",
     ) -> Path:
         binary = into / f"{Path(program).name}-{toolchain.version}{runtime}-{layout}.test"
-        binary.write_text(PROGRAM + self.behaviour + "\n")
-        binary.chmod(0o755)
         self.built.append(binary)
-        return binary
+        return script(binary, PROGRAM + self.behaviour)
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine without compilers, caches or network; returns its PATH folder."""
+    path = tmp_path / "bin"
+    path.mkdir()
+    monkeypatch.setenv("PATH", str(path))
+    monkeypatch.setenv("GOMODCACHE", str(tmp_path / "mod"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    for name in ("PIP_FIND_LINKS", "CC", "JAVA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(toolchains, "_STAND_INS", tmp_path / "standins")
+    return path
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 import recordings
 from campaigns import LEMIRE, gccost
 from conftest import FakeMachine, due
-from faketools import PROGRAM, wait_for
+from faketools import PROGRAM, script, wait_for
 
 from gccost import paths
 from gccost.errors import GccostError, MissingTool
@@ -41,10 +41,7 @@ def study(*cases: Case, name: str = "made up") -> Study:
 
 
 def program(folder: Path, behaviour: str) -> Path:
-    path = folder / "program.test"
-    path.write_text(PROGRAM + behaviour + "\n")
-    path.chmod(0o755)
-    return path
+    return script(folder / "program.test", PROGRAM + behaviour)
 
 
 def measured(run: runs.Run, plan: Plan) -> pd.DataFrame:

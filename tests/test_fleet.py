@@ -24,7 +24,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 from conftest import FakeMachine, due
-from faketools import wait_for
+from faketools import script, wait_for
 from test_pack import changed, cut
 
 from gccost import cli, paths
@@ -76,10 +76,7 @@ def archive(machine: FakeMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "gccost.measuring.builds.build",
         lambda *given, environment, ldflags, **more: build(*given, **more),
     )
-    python = tmp_path / "python"
-    python.write_text(PYTHON)
-    python.chmod(0o755)
-    monkeypatch.setenv("PYTHON", str(python))
+    monkeypatch.setenv("PYTHON", str(script(tmp_path / "python", PYTHON)))
     monkeypatch.setattr(fleet, "POLL_SECONDS", 0.05)
     made = tmp_path / "gccost-pack.tar.xz"
     pack.make([SMALL], BUDGETS["tiny"], Questions(), [], made)

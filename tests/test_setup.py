@@ -20,7 +20,7 @@ import pytest
 import rattler
 import yaml
 from campaigns import SIGNALS
-from faketools import wait_for
+from faketools import script, wait_for
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -106,9 +106,7 @@ class Clone:
         (folder / "scripts").mkdir(parents=True)
         for name in ("scripts/setup", "requirements.lock", "requirements-test.lock"):
             shutil.copy(ROOT / name, folder / name)
-        python = folder / "stand-in"
-        python.write_text(STAND_IN)
-        python.chmod(0o755)
+        script(folder / "stand-in", STAND_IN)
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """Start a set-up in its own process group."""
@@ -279,10 +277,7 @@ def workshop(tmp_path):
         "scripts/setup": "",
         ".venv/bin/python": 'echo "$* budget=$GCCOST_BUDGET only=$GCCOST_ONLY"',
     }.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True)
-        path.write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(0o755)
+        script(tmp_path / name, text)
     return tmp_path
 
 
@@ -325,9 +320,9 @@ def test_make_clean_keeps_runs(workshop):
 
 
 def test_the_doctor_says_what_is_missing_without_any_tools(tmp_path):
-    script = "from gccost import doctor; print(doctor.render(doctor.examine()))"
+    program = "from gccost import doctor; print(doctor.render(doctor.examine()))"
     environment = {"PATH": str(tmp_path), "GOMODCACHE": str(tmp_path), "PYTHONPATH": str(ROOT)}
     environment |= {"HOME": str(tmp_path)}
-    said = subprocess.check_output([sys.executable, "-c", script], env=environment, text=True)
+    said = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
     assert re.search(r"^missing +C compiler", said, re.M) or "ziglang" in said
     assert "fix" in said

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from faketools import script
 
 from gccost import paths
 from gccost.errors import GccostError, MissingTool
@@ -32,27 +33,6 @@ def fresh():
     forget()
     yield
     forget()
-
-
-@pytest.fixture
-def bare(monkeypatch, tmp_path) -> Path:
-    """A machine without compilers, caches or network; returns its PATH folder."""
-    path = tmp_path / "bin"
-    path.mkdir()
-    monkeypatch.setenv("PATH", str(path))
-    monkeypatch.setenv("GOMODCACHE", str(tmp_path / "mod"))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
-    monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr(toolchains, "_STAND_INS", tmp_path / "standins")
-    return path
-
-
-def script(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return path
 
 
 def records() -> Path:
