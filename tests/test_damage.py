@@ -16,7 +16,6 @@ from campaigns import (
     TINY,
     after,
     assert_complete,
-    assert_every_sample_is_there,
     gccost,
     page_of,
     planned,
@@ -60,22 +59,6 @@ def test_unusable_lines_change_no_cost_and_are_listed_up_to_a_number(recorded, c
     assert page.count("A line could not be used") == notice.SHOWN_PROBLEMS
     assert f"{len(spoilt.problems) - notice.SHOWN_PROBLEMS} more lines" in page
     assert "samples.txt:" in page
-
-
-def test_garbage_in_the_results_file_loses_no_sample(machine: FakeMachine):
-    plan = planned()
-    told = 0
-
-    def spoil(done: float, total: float, what: str) -> None:
-        nonlocal told
-        told += 1
-        if told % 10 == 0:
-            with campaign.find(plan).samples.open("ab") as file:
-                file.write(b"\xff\x00 no text\nBenchmarkAllocateFree 3\n")
-
-    run = campaign.measure(plan, spoil)
-    assert len(run.reading().errors) >= 8
-    assert_every_sample_is_there(run)
 
 
 def test_measuring_resumes_after_the_results_are_overwritten(machine: FakeMachine):

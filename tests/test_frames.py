@@ -97,18 +97,6 @@ def test_every_metric_of_a_recorded_run_is_in_the_table():
             metrics.by_column(metrics.column(name))
 
 
-def test_a_difference_and_a_ratio_follow_the_samples(tmp_path):
-    before, after = (
-        synthetic(tmp_path / str(ns), ns={"AllocateAuto": ns}).compare(
-            "finalizer frees", "manual free", gc="on"
-        )
-        for ns in (700.0, 1400.0)
-    )
-    assert (after.ratio / before.ratio).round(2).eq(2).all()
-    assert before.differs.all()
-    assert before.more.between(600, 640).all()
-
-
 def test_derive_is_the_delta_method(lemire: OpenedStudy):
     costs = lemire.costs(gc="on").query("release == @lemire.today").set_index("variant")
     gap = lemire.compare("finalizer frees", "manual free", gc="on").loc[lemire.today]
