@@ -103,13 +103,15 @@ def test_a_precise_case_runs_pinned_without_inherited_settings(tmp_path, monkeyp
     for name in ("GOMAXPROCS", "GOMEMLIMIT", "GODEBUG", "GOFLAGS", "MALLOC_ARENA_MAX"):
         monkeypatch.setenv(name, "9")
     show = f'env > "{tmp_path}/env"; nproc > "{tmp_path}/nproc"; echo "$@" > "{tmp_path}/asked"; '
-    sized = Variant("Finalize", gogc="off", setting="precise", sub=(("words", "8"),))
+    sub = (("words", "8"),)
+    sized = Variant("Finalize", gogc="off", setting="precise", sub=sub, arenas="1")
     binary = program(tmp_path, show + "line BenchmarkFinalize/words=8")
     sample = run_sample(binary, replace(CASE, variant=sized), tmp_path)
-    assert sample.keys["words"] == "8"
+    assert (sample.keys["words"], sample.keys["arenas"]) == ("8", "1")
     assert "-test.bench=^Benchmark(Finalize)$/^words=8$" in (tmp_path / "asked").read_text()
     variables = dict(v.split("=", 1) for v in (tmp_path / "env").read_text().splitlines())
-    assert (variables["GOMAXPROCS"], variables["GOGC"]) == ("1", "off")
+    set_ = {"GOMAXPROCS": "1", "GOGC": "off", "MALLOC_ARENA_MAX": "1"}
+    assert {name: variables[name] for name in set_} == set_
     assert "9" not in variables.values()
     assert (tmp_path / "nproc").read_text().strip() == "1"
 

@@ -36,13 +36,14 @@ def test_every_case_has_valid_samples(made: Made) -> None:
             continue
         frame = frame[frame["c-allocated"].gt(0)]  # other cases free Go objects only
         assert (frame["c-misfreed"] == 0).all()
-        # A slab allocates its blocks together, so the last slab may have unused ones.
+        # A slab allocates its blocks together, so the last slab may have unused ones, and the
+        # slab of the handles that were made before the loop.
         spare = frame["handles"].ne("") * 1024 if "handles" in frame else 0
         pooled = ("Reuse", "HeapSlab", "LatencySlab", "LatencySlabClose", "ParallelSlab")
         spare = spare + 1024 * frame["benchmark"].isin(pooled)
         leaks = frame["benchmark"].isin({c.variant.benchmark for c in cases if c.leaks})
         assert (frame.loc[~leaks, "c-unfreed-drained"] <= 8 + spare[~leaks]).all()
-        assert frame["c-allocated"].between(frame["n"], frame["n"] + spare).all()
+        assert frame["c-allocated"].between(frame["n"] - spare, frame["n"] + spare).all()
 
 
 def test_the_summary_reports_the_share_in_timed_loops(made: Made) -> None:

@@ -37,7 +37,7 @@ NAMES: Mapping[str, str] = {
     "AttachCleanup": "AddCleanup alone",
     "ParallelSlab": "slabs of 64",
     "ParallelSlabCrowded": "slabs, all in C at once",
-    "Manual": "manual free, one C heap",
+    "Manual": "manual free, slabs' C code",
     "Batch": "manual free, batches of 256",
     "Reuse": "slabs, blocks used again",
     "Slab": "slabs",
@@ -56,18 +56,30 @@ NAMES: Mapping[str, str] = {
     "LiveSlab": "slab and Close",
     "LiveCleanup": "Close and Stop",
     "LiveFinalizer": "Close and SetFinalizer(nil)",
-    "OneHeapCleanup": "AddCleanup frees, one C heap",
-    "OneHeapFinalizer": "finalizer frees, one C heap",
-    "HeapManual": "manual free",
+    "OneHeapCleanup": "AddCleanup, slabs' C code",
+    "OneHeapFinalizer": "finalizer, slabs' C code",
     "HeapSlab": "slabs of 64",
     "HeapCleanup": "AddCleanup frees",
-    "HeapFinalizer": "finalizer frees",
     "LatencyManual": "manual free",
     "LatencySlab": "slabs of 64",
     "LatencySlabClose": "slabs of 64, closed",
     "LatencyAdopted": "slabs of 64, adopted",
     "LatencyCleanup": "AddCleanup frees",
     "LatencyFinalizer": "finalizer frees",
+    "LifetimesManual": "manual free",
+    "LifetimesSlab": "slabs",
+    "LifetimesCleanup": "AddCleanup frees",
+    "LifetimesFinalizer": "finalizer frees",
+    **{
+        caller + shape: name
+        for caller in ("Turns", "Owned")
+        for shape, name in {
+            "Manual": "manual free",
+            "Finalizer": "finalizer frees",
+            "Adopted": "slabs of 64, adopted",
+            "Slab": "slabs of 64",
+        }.items()
+    },
     "Nothing": "an idle JVM",
     "Plain": "plain",
     "Opaque": "plain, writes not volatile",
@@ -127,6 +139,9 @@ EXPERIMENTS: Mapping[str, str] = {
         "Live": "many live",
         "Heap": "next to a large heap",
         "Latency": "slowest operations",
+        "Lifetimes": "objects that live on",
+        "Turns": "one at a time, in turns",
+        "Owned": "one at a time, an owner thread",
         "SlabSurvivors": "one in 100 survives",
     }.items()
     for benchmark in NAMES
