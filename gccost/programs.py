@@ -72,8 +72,7 @@ def read(source: str | Path | io.StringIO) -> pd.DataFrame:
         }
         for sample in found
     ]
-    every = dict.fromkeys(each.column for each in metrics.METRICS.values())
-    empty = ["variant", "benchmark", "procs", "operations", *every]
+    empty = ["variant", "benchmark", "procs", "operations", *metrics.REPORTED]
     return pd.DataFrame(rows, columns=None if rows else empty)
 
 

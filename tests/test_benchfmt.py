@@ -160,15 +160,6 @@ def test_a_file_without_results_gives_an_empty_frame(reading, text):
     assert list(reading(text).frame.columns) == ["benchmark", "procs", "n", "line"]
 
 
-def test_clashing_column_names_are_disambiguated(reading):
-    found = reading("BenchmarkX/round=a/n=b/k=c 1 2 round 3 n 4 line\n")
-    assert found.frame.iloc[0].to_dict() == {
-        **{"benchmark": "X", "procs": 1, "n": 1, "line": 1},
-        **{"round": 2.0, "/n": 3.0, "/line": 4.0},
-        **{"/round": "a", "//n": "b", "k": "c"},
-    }
-
-
 # Faults; the good lines around them are kept.
 
 

@@ -47,7 +47,7 @@ def program(folder: Path, behaviour: str) -> Path:
 def measured(run: runs.Run, plan: Plan) -> pd.DataFrame:
     """Every sample of a plan's cases in a run."""
     assert not run.reading().errors
-    return frames.of_cases(run.reading().frame, plan.pool.values())
+    return frames.of_cases(run.reading(), plan.pool.values())
 
 
 def counted(run: runs.Run, plan: Plan) -> dict[str, int]:

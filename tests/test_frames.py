@@ -94,7 +94,7 @@ def test_every_metric_of_a_recorded_run_is_in_the_table():
     series = re.compile(r"at-[\d.]+-records-ns")
     for name in names - {"round"}:
         if not series.fullmatch(name):
-            metrics.by_column(metrics.column(name))
+            metrics.kind(metrics.column(name))
 
 
 def test_derive_is_the_delta_method(lemire: OpenedStudy):

@@ -67,7 +67,7 @@ def about(monkeypatch):
 
     def about(files: dict[str, str], lscpu: str = "") -> dict[str, object]:
         monkeypatch.setattr(machine, "_read", lambda path: files.get(str(path), ""))
-        monkeypatch.setattr(machine, "_say", lambda *asked: lscpu if "-J" in asked else "")
+        monkeypatch.setattr(machine, "_output", lambda *asked: lscpu if "-J" in asked else "")
         indices = sorted({str(Path(name).parent) for name in files if "/cache/index" in name})
         monkeypatch.setattr(Path, "glob", lambda self, pattern: [Path(each) for each in indices])
         return machine.describe()
