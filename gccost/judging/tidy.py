@@ -15,7 +15,7 @@ from gccost.measuring.cases import NO_GREEN_TEA, Case
 from gccost.measuring.names import EXPERIMENTS, NAMES
 
 NUMBERS = (
-    *("words", "goroutines", "handles", "live", "mb", "mib", "remaining"),
+    *("words", "goroutines", "handles", "live", "mb", "mib", "remaining", "waiting"),
     *("bytes", "dummies", "others", "gogc", "gcthreads", "heap"),
 )
 """The keys whose values are numbers; all others are text."""
