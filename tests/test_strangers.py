@@ -75,7 +75,7 @@ def look(page: Page) -> tuple[int, str]:
 def test_markup_of_a_run_makes_no_element_request_or_script(browser: Browser, notebook, tmp_path):
     write_report([notebook], tmp_path / "report", title="T", purpose="P.", files={})
     (made, text), requests, problems = browser.visit(tmp_path / "report" / "index.html", look)
-    assert (made, requests, problems) == (0, (), ())
+    assert (made, requests, problems) == (0, [], [])
     assert text.count("<img src=x onerror=alert(1)>") > 5
 
     with lab(tmp_path / "clone", {**os.environ}) as running:
