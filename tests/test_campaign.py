@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -28,10 +29,9 @@ from gccost.measuring.cases import AUTO, BUDGETS, DEFER, FREE, Case, Study, Vari
 from gccost.measuring.machine import describe, memory_for_a_sample
 from gccost.measuring.samples import SampleFailed, run_sample
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
-from gccost.stats import LOOKS
 from gccost.studies import CLAIMS
 
-TINY = replace(BUDGETS["tiny"], judged=LOOKS[0], shown=2, retries=2)  # enough for verdicts
+TINY = replace(BUDGETS["tiny"], judged=4, shown=2, retries=2)  # enough for verdicts
 CASE = Case("cstr", FREE, TODAY_GO, n=1000)
 COSTLY, DUMMY = (replace(CASE, variant=variant) for variant in (AUTO, Variant("AllocateDummy")))
 
@@ -263,6 +263,74 @@ def test_remaining_budget_goes_to_the_cheapest_open_questions(
         zip(("AllocateAuto", "AllocateDummy", "AllocateFree"), rounds, strict=True)
     )
     assert run.manifest()["finished"]["tiny"]["because"].startswith(because)
+
+
+@pytest.mark.parametrize("slower", [1.5, 5])
+def test_a_busy_machine_gets_fewer_rounds_of_all_cases_in_little_more_time(
+    sampler: Sampler, slower: float
+) -> None:
+    """Samples take longer, and all of those that can be rejected are."""
+    sampler.seconds, sampler.delay = lambda case: slower, lambda case: 0.5
+    cases = study(CASE, COSTLY, DUMMY)
+    limit = replace(TINY, seconds=TINY.judged * 6 + TINY.retries)
+    wants = [Want((c.scaled(TINY.scale).name,), 1) for c in cases.cases]
+    run = campaign.measure(plan := campaign.plan([cases], limit, asking(*wants)))
+    assert set(counted(run, plan)) == {"AllocateFree", "AllocateAuto", "AllocateDummy"}
+    rounds = counted(run, plan).values()
+    assert max(rounds) - min(rounds) <= 1
+    # The first round is always completed; a repeated process may be the last.
+    assert run.manifest()["finished"]["tiny"]["seconds"] <= max(
+        1.2 * limit.seconds, slower * 6
+    ) + slower * (1 + 2 * TINY.retries)
+
+
+def recorded_as(folder: Path, monkeypatch: pytest.MonkeyPatch, **how: Any) -> None:
+    """Make a synthetic run the recorded one."""
+    recordings.record(folder, **how)
+    monkeypatch.setattr(paths, "reference", lambda: folder)
+
+
+DUMMY_L4 = (Variant("AllocateDummy").on(TODAY_GO), AUTO.on(TODAY_GO))
+
+
+def noisy(spread: float, rounds: int = 1000) -> recordings.Change:
+    """The empty finalizer on the bound of L4, with noise; without it after these rounds."""
+    chance = random.Random(2)
+
+    def change(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        if case.variant.benchmark == "AllocateDummy":
+            metrics["ns/op"] = 1.25 * 700 * (1 + chance.uniform(-spread, spread))
+            if number > rounds:
+                metrics.clear()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("reference", "open_"),
+    [
+        ({"rounds": 40, "change": noisy(0.1)}, False),
+        ({"rounds": 40, "change": noisy(0.1, rounds=0)}, True),
+        ({"rounds": 40, "change": noisy(0.1, rounds=1)}, True),
+        ({"rounds": 40, "change": noisy(0.9), "cpu": "Another CPU"}, True),
+        ({"rounds": 40, "ns": {"AllocateDummy": 700.0}}, True),
+    ],
+    ids=["as noisy", "without the case", "one process of it", "far noisier", "hardly any noise"],
+)
+def test_no_time_goes_to_what_the_recorded_run_could_not_decide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: dict[str, Any], open_: bool
+) -> None:
+    recorded_as(tmp_path / "recorded", monkeypatch, **reference)
+    run = recordings.record(tmp_path / "run", rounds=4, change=noisy(0.1))
+    for name in ("quick", "standard"):  # a run that may be recorded itself does not skip it
+        standing = questions([LEMIRE], BUDGETS[name]).standing(run)
+        expected = open_ or name == "standard"
+        assert (DUMMY_L4 in {want.cases for want in standing.wants}) is expected
+        assert bool(standing.left) is not expected
+    # No verdict depends on the recorded run, however narrow its intervals are.
+    rows = ledger.rows({"lemire": Recording.load(LEMIRE, run)}, [LEMIRE])
+    (row,) = (r for r in rows if (r.claim.id, r.release) == ("L4", TODAY_GO))
+    assert row.verdict.label is Label.UNDECIDED
 
 
 def test_a_campaign_ends_when_its_verdicts_are_decided(sampler: Sampler) -> None:

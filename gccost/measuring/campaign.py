@@ -6,6 +6,10 @@ close in time. First every case gets the rounds that an estimate needs. The rema
 goes to the open questions, undecided verdicts and headline figures with wide intervals,
 those that need the least time first. Each of these rounds includes the baseline.
 
+On a busy machine a sample takes longer, and more are repeated. Once the time is spent nothing
+is repeated, and from `Budget.most` on nothing more is measured. Since each round has all
+cases, a run that is cut has fewer rounds of all of them.
+
 Each sample is saved at once, so a campaign can be interrupted and resumed at any moment.
 """
 
@@ -57,11 +61,16 @@ class Want:
 
 @dataclass(frozen=True)
 class Standing:
-    """The state of a run: the open questions, and the numbers of decided and all verdicts."""
+    """The state of a run: the open questions, and the numbers of decided and all verdicts.
+
+    `left` is the number of undecided verdicts that are no question, because the recorded run
+    could not decide them either.
+    """
 
     wants: tuple[Want, ...] = ()
     decided: int = 0
     verdicts: int = 0
+    left: int = 0
 
 
 @dataclass(frozen=True)
@@ -331,11 +340,14 @@ class _Campaign:
             number += 1
         while True:
             self.standing = self.plan.questions.standing(self.run)
-            because, due = self._next()
+            because, due, rounds = self._next()
             if because:
-                self._finish(because)
+                left = self.standing.left
+                told = f"; {left} verdicts are left that the recorded run could not decide either"
+                self._finish(because + told * bool(left))
                 return
-            self._round(self._last_round() + 1, due)
+            for _ in range(rounds):
+                self._round(self._last_round() + 1, due)
 
     # --- Choosing the next round ------------------------------------------------------
 
@@ -344,7 +356,9 @@ class _Campaign:
 
         A case whose processes were all rejected gets a few further rounds.
         """
-        pool = self.plan.pool
+        pool, budget = self.plan.pool, self.plan.budget
+        if self.spent > budget.most:
+            return []
         taken, accepted = Counter[tuple[str, float]](), Counter[tuple[str, float]]()
         for sample in self._samples():
             process = sample.full_name, sample.metrics["round"]
@@ -359,36 +373,45 @@ class _Campaign:
         lacking = []
         for case in self._still_measured():
             needed = self.plan.rounds(case)
-            most = needed + (self.plan.budget.retries if case.variant.gated else 0)
+            most = needed + (budget.retries if case.variant.gated and self._has_time else 0)
             if usable[case.name] < needed and complete[case.name] < most:
                 lacking.append(case)
         return lacking
 
-    def _next(self) -> tuple[str, list[Case]]:
-        """The reason to stop measuring, or the cases of the next round."""
+    @property
+    def _has_time(self) -> bool:
+        """Whether the first rounds may repeat what was rejected."""
+        return not self.plan.budget.seconds or self.spent < self.plan.budget.seconds
+
+    def _next(self) -> tuple[str, list[Case], int]:
+        """The reason to stop measuring, or the cases and the number of the next rounds.
+
+        Until the last of these rounds no verdict can change.
+        """
         left = self.plan.budget.seconds - self.spent
         seconds = self._seconds()
         names = {case.name: case for case in self._still_measured() if not case.once}
         wants = [w for w in self.standing.wants if all(n in names for n in w.cases)]
         if not wants:
-            return "nothing is open that more rounds could settle", []
+            return "nothing is open that more rounds could settle", [], 0
 
         def takes(want: Want, cases: Iterable[str]) -> float:
             return want.rounds * sum(seconds.get(name, 0.0) for name in cases)
 
         due: dict[str, Case] = {}
-        reserved = 0.0
+        reserved, rounds = 0.0, 0
         for want in sorted(wants, key=lambda w: takes(w, w.cases)):
             if reserved + takes(want, want.cases) > left:
                 break
             new = {name: names[name] for name in want.cases if name not in due}
             reserved += takes(want, new)
             due |= new
+            rounds = min(rounds or want.rounds, want.rounds)
         if not due:
-            return "the budget is spent", []
+            return "the budget is spent", [], 0
         releases = {case.release for case in due.values()}
         due |= {n: c for n, c in names.items() if c.variant == FREE and c.release in releases}
-        return "", list(due.values())
+        return "", list(due.values()), rounds
 
     def _seconds(self) -> dict[str, float]:
         """The seconds of a round of each case, including its part of the builds."""
@@ -454,6 +477,8 @@ class _Campaign:
                 case = left.pop(0)
                 if self.failures[case.name] >= GIVE_UP:
                     continue
+                if number > 1 and self.spent > budget.most:
+                    break
                 self._say(f"round {number}: {case.name}")
                 try:
                     sample = self._sample(case, binaries, number, scratch)
@@ -472,7 +497,8 @@ class _Campaign:
                 self.run.append([benchfmt.format_line(sample)])
                 self.spent += sample.metrics["elapsed-s"]
                 waited = hindered(sample.metrics, sample.procs)
-                if case.variant.gated and waited and tries[case.name] < budget.retries:
+                again = tries[case.name] < budget.retries and self._has_time
+                if case.variant.gated and waited and again:
                     tries[case.name] += 1
                     left.append(case)
 
