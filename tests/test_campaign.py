@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pandas as pd
@@ -23,12 +24,12 @@ from gccost.judging import ledger
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import benchfmt, builds, campaign, frames, runs, samples
+from gccost.measuring import benchfmt, builds, campaign, frames, runs, samples, toolchains
 from gccost.measuring.campaign import Plan, Questions, Standing, Want
 from gccost.measuring.cases import AUTO, BUDGETS, DEFER, FREE, Case, Study, Variant
 from gccost.measuring.machine import describe, memory_for_a_sample
 from gccost.measuring.samples import SampleFailed, run_sample
-from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, Toolchain
 from gccost.studies import CLAIMS
 
 TINY = replace(BUDGETS["tiny"], judged=4, shown=2, retries=2)  # enough for verdicts
@@ -488,6 +489,31 @@ def test_cases_of_missing_releases_are_skipped(machine: FakeMachine, sampler: Sa
     run = campaign.measure(plan)
     assert set(measured(run, plan)["release"]) == {TODAY_GO}
     assert "cannot be fetched" in run.manifest()["missing"][DOCUMENT_GO]
+
+
+def test_releases_are_built_while_others_are_downloaded(
+    machine: FakeMachine, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The download of one release waits for the build with the other."""
+    machine.missing, built = {DOCUMENT_GO}, Event()
+
+    def fetch(version: str, say: object = None) -> Toolchain:
+        if version == DOCUMENT_GO:
+            assert built.wait(60)
+            machine.missing = set()
+        return Toolchain(version, Path("/nowhere"), "system")
+
+    def build(program: str, toolchain: Toolchain, *more: Any, **named: Any) -> Path:
+        built.set()
+        return machine.build(program, toolchain, *more, **named)
+
+    monkeypatch.setattr(toolchains, "fetch", fetch)
+    monkeypatch.setattr(builds, "build", build)
+    made = campaign.plan([LEMIRE], TINY)
+    assert not made.missing
+    assert len(machine.built) == len(LEMIRE.releases)
+    campaign.plan([LEMIRE], TINY)  # nothing is missing, so nothing is built
+    assert len(machine.built) == len(LEMIRE.releases)
 
 
 # --- cases measured once, capped or not at all ------------------------------------

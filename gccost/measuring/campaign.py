@@ -23,10 +23,11 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from gccost import paths
@@ -150,9 +151,12 @@ def plan(
     questions = questions or Questions()
     description = description or machine.describe()
     made = Plan(tuple(studies), budget, questions, description)
+    fits_here = {s.name: fitting(s, budget, questions, description) for s in studies}
+    if fetch:
+        _prepare([(study, case) for study in studies for case in fits_here[study.name]], say)
     for study in studies:
         language = languages.of(study)
-        wanted = fitting(study, budget, questions, description)
+        wanted = fits_here[study.name]
         releases = dict.fromkeys(case.release for case in wanted)
         made.tools[study.name] = tools = languages.tools(study, releases, say, fetch=fetch)
         made.missing.update(tools.missing)
@@ -173,6 +177,33 @@ def plan(
         if study in made.owners.values():
             made.programs.update(languages.source_hashes(study))
     return made
+
+
+def _prepare(cases: Sequence[tuple[Study, Case]], say: Callable[[str], None]) -> None:
+    """Download missing releases, and build a program with each as soon as it is there.
+
+    A download needs the network. The first build with a release compiles its library and needs
+    the CPU. So some releases are built while others are downloaded. Faults are left to `plan`.
+    """
+
+    def prepare(study: Study, case: Case) -> None:
+        language, what = languages.of(study), case.build._replace(runtime="", relinked=False)
+        with suppress(GccostError, OSError):
+            compiler = language.compiler({case.program}, say)
+            release = language.fetch(case.release, say)
+            language.build(what, release, compiler, 1, Path(folder), group.run)
+
+    first = {case.release: (study, case) for study, case in reversed(cases)}
+    with suppress(GccostError):
+        if all(languages.of(study).find(release) for release, (study, _) in first.items()):
+            return
+    with tempfile.TemporaryDirectory() as folder, ProcessGroup() as group:
+        # Daemons, so that an interruption does not wait for a download.
+        threads = [Thread(target=prepare, args=each, daemon=True) for each in first.values()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
 
 def chosen(study: Study, budget: Budget, questions: Questions) -> list[Case]:
