@@ -75,7 +75,13 @@ OTHERWISE = 100.0  # ns per operation of any other benchmark
 CALL = 70.0  # ns of a call with an empty list
 CYCLES = {"UntilFreePlain": 1, "UntilFreeCleanup": 1, "UntilFreeFinalizer": 2}
 # CPU seconds and MB of memory of a JVM process.
-TAKES = {"Nothing": (0.05, 35), "Plain": (0.06, 40), "Cleaner": (1.0, 270), "Finalize": (4.0, 750)}
+TAKES = {
+    "Nothing": (0.05, 35),
+    "Plain": (0.06, 40),
+    "Opaque": (0.05, 40),
+    "Cleaner": (1.0, 270),
+    "Finalize": (4.0, 750),
+}
 JMH_NS = {"Removed": 0.5, "Escaping": 5.0, "Cleaned": 50.0, "Finalized": 200.0}
 TRACE = "gc 3 @0.027s 1%: 0.1+0.4+0.2 ms clock, 0.6+0.5/1/0+1 ms cpu, 4->4->0 MB, 5 MB goal, 48 P"
 

@@ -70,6 +70,7 @@ NAMES: Mapping[str, str] = {
     "LatencyFinalizer": "finalizer frees",
     "Nothing": "an idle JVM",
     "Plain": "plain",
+    "Opaque": "plain, writes not volatile",
     "Cleaner": "Cleaner",
     "RegisteredPlain": "plain, closed",
     "RegisteredCleaner": "Cleaner, closed",
