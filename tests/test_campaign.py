@@ -334,6 +334,16 @@ def test_no_time_goes_to_what_the_recorded_run_could_not_decide(
     assert row.verdict.label is Label.UNDECIDED
 
 
+def test_a_damaged_recorded_run_ends_no_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded_as(tmp_path / "recorded", monkeypatch, rounds=4)
+    (tmp_path / "recorded" / "reference.json").write_text("[")
+    run = recordings.record(tmp_path / "run", rounds=4, change=noisy(0.1))
+    standing = questions([LEMIRE], BUDGETS["quick"]).standing(run)
+    assert DUMMY_L4 in {want.cases for want in standing.wants}
+
+
 def test_a_campaign_ends_when_its_verdicts_are_decided(sampler: Sampler) -> None:
     """The questions are the ledger's; every ratio of these samples is 1."""
     limit = replace(TINY, seconds=1e6)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
@@ -86,10 +87,11 @@ def _loaded(study: Study, run: Run) -> Iterator[Recording]:
 
 def _recorded(claim: Claim, release: str, studies: Sequence[Study]) -> Row | None:
     study = next(study for study in studies if claim in study.claims)
-    runs = [run for run in reference.recorded() if run.holds(study.name)]
-    for recording in _loaded(study, runs[-1]) if runs else ():
-        only = replace(study, claims=(replace(claim, releases=(release,)),))
-        return ledger.rows({study.name: recording}, [only])[0]
+    only = replace(study, claims=(replace(claim, releases=(release,)),))
+    with suppress(GccostError):  # a damaged one decides nothing
+        runs = [run for run in reference.recorded() if run.holds(study.name)]
+        for recording in _loaded(study, runs[-1]) if runs else ():
+            return ledger.rows({study.name: recording}, [only])[0]
     return None
 
 
