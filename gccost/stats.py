@@ -204,12 +204,12 @@ def joint(halves: ArrayLike, rounds: Sequence[int], confidence: float) -> Floats
     freedom, inside = np.maximum(np.array(rounds) - 1, 1), (1 + confidence) / 2
     errors = np.asarray(halves, dtype=np.float64).T / special.stdtrit(freedom, inside)
     largest = np.maximum(errors.max(axis=-1, initial=0), _TINY)
-    with np.errstate(invalid="ignore"):  # an infinite part makes the sum infinite
+    with np.errstate(invalid="ignore"):  # parts that are infinite, or all 0
         variances = (errors.T / largest) ** 2
         total = variances.sum(axis=0)
         welch = total**2 / (variances.T**2 / freedom).T.sum(axis=0)
         half = special.stdtrit(welch, inside) * largest * np.sqrt(total)
-    return np.asarray(np.where(np.isinf(largest), inf, half))
+    return np.asarray(np.select([np.isinf(largest), total == 0], [inf, 0.0], half))
 
 
 _TINY = 1e-300
