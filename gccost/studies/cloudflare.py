@@ -20,7 +20,6 @@ DOCUMENT_CPUS = 48  # the document's machine: 24 cores with two threads each
 LEAST_CPUS = 16  # the fewest that can test the claims about many cores
 BEST_GOGC = "11300"  # the best value of the document's sweep
 RELEASES = (CLOUDFLARE_GO, TODAY_GO)
-RATE = "op/cpu-s"
 
 # Bytes of garbage per signature on the newest release; with the GC off they stay allocated.
 _SIGNATURE = 7_000
