@@ -55,6 +55,8 @@ QUIET: Mapping[str, str] = {"quiet_ns": "ns/op", "settled_ns": "settled-ns/op"}
 # Metrics with a column for each time, or each lap.
 _SERIES: Mapping[str, Kind] = {
     r"lap\d+_ns": "time",
+    r"c_held_\d+": "count",
+    r"c_held_\d+_ms": "level",
     r"rss_bytes_\d+": "level",
 }
 # Those of a line are through a process's times of a call, by the length of the list.
