@@ -480,7 +480,7 @@ class OpenedStudy:
             print(f"{toolchains.title(release)}, recorded on {found['date'][:10]}")
         for line in filter(None, printed.splitlines()):
             name, *fields = line.split("\t")
-            if name.startswith("Benchmark"):
+            if any(field.endswith(" ns/op") for field in fields):  # a trace may follow the name
                 fields = [f for f in fields if f.strip().isdigit() or f.split()[-1] in _PRINTED]
             print(tables.printable("\t".join([name, *fields])))
         return programs.read(io.StringIO(printed)).assign(release=toolchains.title(release))

@@ -25,7 +25,6 @@ from gccost.measuring.runs import Run
 from gccost.measuring.samples import SLICES, run_count, run_sample
 from gccost.measuring.toolchains import TODAY_GO, CCompiler
 from gccost.processes import ProcessGroup
-from gccost.stats import LOOKS
 from gccost.studies.precision import (
     BASELINE,
     COSTLY,
@@ -40,7 +39,7 @@ from gccost.studies.precision import (
 
 SECONDS = 20.0  # per measurement by rounds
 GO_TEST_COUNT = 10  # go test -count
-_ROUNDS = LOOKS[0]  # the fewest for an estimate
+_ROUNDS = 4  # builds of a measurement
 _BASELINES = 2  # baseline processes before and after each costly one
 _COUNT_LIMIT = 600.0  # after which go test counts as hung
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -22,16 +24,15 @@ from gccost.judging import ledger
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import builds, campaign, frames, runs, samples
+from gccost.measuring import builds, campaign, frames, runs, samples, toolchains
 from gccost.measuring.campaign import Plan, Questions, Standing, Want
 from gccost.measuring.cases import AUTO, BUDGETS, FREE, Case, Study, Variant
 from gccost.measuring.machine import describe, memory_for_a_sample
 from gccost.measuring.samples import SampleFailed, run_sample
-from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
-from gccost.stats import LOOKS
+from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, Toolchain
 from gccost.studies import CLAIMS
 
-TINY = replace(BUDGETS["tiny"], judged=LOOKS[0], shown=2, retries=2)  # enough for verdicts
+TINY = replace(BUDGETS["tiny"], judged=4, shown=2, retries=2)  # enough for verdicts
 CASE = Case("cstr", FREE, TODAY_GO, n=1000)
 COSTLY, DUMMY = (replace(CASE, variant=variant) for variant in (AUTO, Variant("AllocateDummy")))
 
@@ -231,6 +232,84 @@ def test_remaining_budget_goes_to_the_cheapest_open_questions(
     assert run.manifest()["finished"]["tiny"]["because"].startswith(because)
 
 
+@pytest.mark.parametrize("slower", [1.5, 5])
+def test_a_busy_machine_gets_fewer_rounds_of_all_cases_in_little_more_time(
+    sampler: Sampler, slower: float
+) -> None:
+    """Samples take longer, and all of those that can be rejected are."""
+    sampler.seconds, sampler.delay = lambda case: slower, lambda case: 0.5
+    cases = study(CASE, COSTLY, DUMMY)
+    limit = replace(TINY, seconds=TINY.judged * 6 + TINY.retries)
+    wants = [Want((c.scaled(TINY.scale).name,), 1) for c in cases.cases]
+    run = campaign.measure(plan := campaign.plan([cases], limit, asking(*wants)))
+    assert set(counted(run, plan)) == {"AllocateFree", "AllocateAuto", "AllocateDummy"}
+    rounds = counted(run, plan).values()
+    assert max(rounds) - min(rounds) <= 1
+    # The first round is always completed; a repeated process may be the last.
+    assert run.manifest()["finished"]["tiny"]["seconds"] <= max(
+        1.2 * limit.seconds, slower * 6
+    ) + slower * (1 + 2 * TINY.retries)
+
+
+def recorded_as(folder: Path, monkeypatch: pytest.MonkeyPatch, **how: Any) -> None:
+    """Make a synthetic run the recorded one."""
+    recordings.record(folder, **how)
+    monkeypatch.setattr(paths, "reference", lambda: folder)
+
+
+DUMMY_L4 = (Variant("AllocateDummy").on(TODAY_GO), AUTO.on(TODAY_GO))
+
+
+def noisy(spread: float, rounds: int = 1000) -> recordings.Change:
+    """The empty finalizer on the bound of L4, with noise; without it after these rounds."""
+    chance = random.Random(2)
+
+    def change(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        if case.variant.benchmark == "AllocateDummy":
+            metrics["ns/op"] = 1.25 * 700 * (1 + chance.uniform(-spread, spread))
+            if number > rounds:
+                metrics.clear()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("reference", "open_"),
+    [
+        ({"rounds": 40, "change": noisy(0.1)}, False),
+        ({"rounds": 40, "change": noisy(0.1, rounds=0)}, True),
+        ({"rounds": 40, "change": noisy(0.1, rounds=1)}, True),
+        ({"rounds": 40, "change": noisy(0.9), "cpu": "Another CPU"}, True),
+        ({"rounds": 40, "ns": {"AllocateDummy": 700.0}}, True),
+    ],
+    ids=["as noisy", "without the case", "one process of it", "far noisier", "hardly any noise"],
+)
+def test_no_time_goes_to_what_the_recorded_run_could_not_decide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: dict[str, Any], open_: bool
+) -> None:
+    recorded_as(tmp_path / "recorded", monkeypatch, **reference)
+    run = recordings.record(tmp_path / "run", rounds=4, change=noisy(0.1))
+    for name in ("quick", "standard"):  # a run that may be recorded itself does not skip it
+        standing = questions([LEMIRE], BUDGETS[name]).standing(run)
+        expected = open_ or name == "standard"
+        assert (DUMMY_L4 in {want.cases for want in standing.wants}) is expected
+        assert bool(standing.left) is not expected
+    # No verdict depends on the recorded run, however narrow its intervals are.
+    rows = ledger.rows({"lemire": Recording.load(LEMIRE, run)}, [LEMIRE])
+    (row,) = (r for r in rows if (r.claim.id, r.release) == ("L4", TODAY_GO))
+    assert row.verdict.label is Label.UNDECIDED
+
+
+def test_a_damaged_recorded_run_ends_no_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded_as(tmp_path / "recorded", monkeypatch, rounds=4)
+    (tmp_path / "recorded" / "reference.json").write_text("[")
+    run = recordings.record(tmp_path / "run", rounds=4, change=noisy(0.1))
+    standing = questions([LEMIRE], BUDGETS["quick"]).standing(run)
+    assert DUMMY_L4 in {want.cases for want in standing.wants}
+
+
 def test_a_campaign_ends_when_its_verdicts_are_decided(sampler: Sampler):
     """The questions are the ledger's; every ratio of these samples is 1."""
     limit = replace(TINY, seconds=1e6)
@@ -358,6 +437,31 @@ def test_cases_of_missing_releases_are_skipped(machine: FakeMachine, sampler: Sa
     run = campaign.measure(plan)
     assert set(measured(run, plan)["release"]) == {TODAY_GO}
     assert "cannot be fetched" in run.manifest()["missing"][DOCUMENT_GO]
+
+
+def test_releases_are_built_while_others_are_downloaded(
+    machine: FakeMachine, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The download of one release waits for the build with the other."""
+    machine.missing, built = {DOCUMENT_GO}, Event()
+
+    def fetch(version: str, say: object = None) -> Toolchain:
+        if version == DOCUMENT_GO:
+            assert built.wait(60)
+            machine.missing = set()
+        return Toolchain(version, Path("/nowhere"), "system")
+
+    def build(program: str, toolchain: Toolchain, *more: Any, **named: Any) -> Path:
+        built.set()
+        return machine.build(program, toolchain, *more, **named)
+
+    monkeypatch.setattr(toolchains, "fetch", fetch)
+    monkeypatch.setattr(builds, "build", build)
+    made = campaign.plan([LEMIRE], TINY)
+    assert not made.missing
+    assert len(machine.built) == len(LEMIRE.releases)
+    campaign.plan([LEMIRE], TINY)  # nothing is missing, so nothing is built
+    assert len(machine.built) == len(LEMIRE.releases)
 
 
 # --- cases measured once, capped or not at all ------------------------------------

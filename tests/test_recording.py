@@ -15,6 +15,7 @@ import recordings
 
 from gccost import paths, stats
 from gccost.errors import GccostError
+from gccost.estimates import DISTURBED, LOOKS
 from gccost.judging import ledger, published
 from gccost.judging.ledger import Row
 from gccost.judging.quantities import (
@@ -104,7 +105,7 @@ def test_rejected_samples_are_kept_but_not_used(tmp_path: Path) -> None:
     assert len(made.samples(AUTO, TODAY_GO)) == 8
     assert made.cost(AUTO, TODAY_GO).samples == 6
     assert made.estimate(Ratio(AUTO, FREE), TODAY_GO).contains(700 / 78.4)
-    assert judged(made)["L1"].judged.rounds == 4
+    assert judged(made)["L1"].judged.rounds == LOOKS[0]
     assert "; 4 are rejected" in notice(made)
 
 
@@ -125,6 +126,17 @@ def test_contention_is_subtracted_from_times(tmp_path: Path) -> None:
     made = recordings.recorded(tmp_path, change=contended)
     assert made.values(AUTO, TODAY_GO) == pytest.approx([700] * 8, rel=0.05)
     assert made.samples(AUTO, TODAY_GO)["ns/op"].median() > 800  # as it is usually reported
+
+
+def test_no_verdict_if_all_samples_of_a_case_are_rejected(tmp_path: Path) -> None:
+    def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        metrics["run-delay-share"] = 0.4 if case.variant == AUTO else 0.0
+
+    row = judged(recordings.recorded(tmp_path, change=waits))["L1"]
+    assert (row.verdict.label, row.needed) == (UNDECIDED, LOOKS[0])
+    assert row.why.startswith("the machine was disturbed: in 8 of 8 rounds")
+    assert f"it has 0 of the {LOOKS[0]} rounds that a verdict needs" in row.why
+    assert row.estimate.samples  # the estimate is still shown
 
 
 def test_unusable_slices_and_profiles_are_reported_and_skipped(tmp_path: Path) -> None:
@@ -182,7 +194,7 @@ def test_the_first_decisive_look_is_final(tmp_path: Path) -> None:
     assert row.estimate.value < one.estimate.value / 4  # the displayed estimate uses all samples
 
 
-@pytest.mark.parametrize(("rounds", "look"), [(3, 0), (4, 4), (5, 4), (7, 6), (9, 8)])
+@pytest.mark.parametrize(("rounds", "look"), [(2, 0), (3, 3), (4, 4), (5, 4), (9, 8)])
 def test_verdicts_change_only_at_scheduled_looks(tmp_path: Path, rounds: int, look: int) -> None:
     row = judged(recordings.recorded(tmp_path, ns={"AllocateAuto": 410.0}, rounds=rounds))["L1"]
     assert row.verdict.label is UNDECIDED
@@ -223,21 +235,34 @@ def unlike_itself(case: Case, number: int, metrics: recordings.Metrics) -> None:
         (unlike_itself, "AllocateAuto against itself"),
     ],
 )
-def test_a_disturbed_run_gives_no_verdict_on_ratios(
+def test_a_disturbed_run_widens_the_intervals_of_ratios(
     tmp_path: Path, change: recordings.Change, says: str
 ) -> None:
     made = recordings.recorded(tmp_path, rounds=6, change=change)
     assert any(says in why for why in made.disturbed[TODAY_GO])
     rows = judged(made)
-    assert rows["L3"].verdict.label.decided  # a share
-    assert rows["L1"].verdict.label is UNDECIDED
-    assert rows["L1"].estimate.samples  # the estimate is still shown
-    assert says in rows["L1"].why
-    assert math.isfinite(rows["L1"].needed)  # the machine may become quiet
+    assert "disturbed" not in rows["L3"].why  # a share
+    row, plain = rows["L1"], made.estimate(CLAIMS["L1"].quantity, TODAY_GO)
+    assert says in row.why
+    assert row.estimate.low == pytest.approx(plain.low / DISTURBED)
+    assert row.estimate.high == pytest.approx(plain.high * DISTURBED)
     if change is not waiting:  # the other release is not affected
         assert set(made.disturbed) == {TODAY_GO}
-        assert ledger.rows({"lemire": made}, [ONLY_L1])[0].verdict.label is HOLDS
+        assert "disturbed" not in ledger.rows({"lemire": made}, [ONLY_L1])[0].why
     assert says in notice(made)
+    assert f"widened by a factor of {DISTURBED}" in notice(made)
+
+
+@pytest.mark.parametrize(("ns", "label"), [(700.0, HOLDS), (480.0, UNDECIDED)])
+def test_a_disturbed_run_decides_only_what_no_disturbance_could_change(
+    tmp_path: Path, ns: float, label: Label
+) -> None:
+    quiet, busy = (
+        recordings.recorded(tmp_path / name, ns={"AllocateAuto": ns}, change=change)
+        for name, change in (("quiet", None), ("busy", unlike_itself))
+    )
+    assert judged(quiet)["L1"].verdict.label is HOLDS
+    assert judged(busy)["L1"].verdict.label is label
 
 
 def test_noise_alone_does_not_mark_a_run_as_disturbed(recording: Recording, tmp_path: Path) -> None:

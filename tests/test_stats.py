@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
+from scipy.stats import ttest_ind
 
 from gccost.stats import (
     JUDGED,
@@ -24,6 +25,7 @@ from gccost.stats import (
     combine,
     floor,
     heterogeneity,
+    joint,
     level,
     linearity,
     narrowing,
@@ -132,6 +134,19 @@ def test_one_round_has_a_value_but_no_interval() -> None:
     assert combine(lambda a, b: a - b, costs, signed=True).value == pytest.approx(-1, rel=0.1)
 
 
+def test_joint_intervals_are_those_of_welch() -> None:
+    one, other = [1.0, 1.4, 0.9, 1.2], [3.0, 3.1, 2.8, 3.3, 3.0, 2.9]
+    halves = [t(len(x) - 1, 0.95) * np.std(x, ddof=1) / sqrt(len(x)) for x in (one, other)]
+    low, high = ttest_ind(one, other, equal_var=False).confidence_interval(0.95)
+    assert joint(halves, (4, 6), 0.95) == pytest.approx((high - low) / 2)
+    assert joint([halves[0]], (4,), 0.95) == pytest.approx(halves[0])
+    assert joint([halves[0], 0.0], (4, 6), 0.95) == pytest.approx(halves[0])
+    assert joint([halves[0], inf], (4, 1), 0.95) == inf
+    assert joint([], (), 0.95) == joint([0.0], (4,), 0.95) == 0
+    each = joint(np.array([[halves[0], inf], [halves[1], 1.0]]), (4, 6), 0.95)
+    assert each == pytest.approx([(high - low) / 2, inf])
+
+
 A, B, C, D = 900.0, 100.0, 240.0, 80.0
 
 
@@ -164,8 +179,9 @@ def test_the_delta_method_agrees_with_the_closed_form(
 ) -> None:
     costs = [Cost(log(x), 0.02 * (i + 1), 4 + i, 4 + i) for i, x in enumerate(figures)]
     found = combine(function, costs, signed=signed)
-    parts = [s * cost.half_width(0.95) for s, cost in zip(slopes, costs, strict=True)]
-    half = sqrt(sum(part**2 for part in parts) + (SYSTEMATIC * max(map(abs, slopes))) ** 2)
+    parts = [abs(s) * cost.half_width(0.95) for s, cost in zip(slopes, costs, strict=True)]
+    own = joint(parts, [cost.rounds for cost in costs], 0.95)
+    half = sqrt(own**2 + (SYSTEMATIC * max(map(abs, slopes))) ** 2)
     value = function(*figures)
     ends = [value - half, value + half] if signed else [value * exp(-half), value * exp(half)]
     assert found.value == pytest.approx(value)

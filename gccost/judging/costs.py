@@ -108,9 +108,10 @@ def _derived(function: Callable[..., float], rows: Sequence[pd.Series], signed: 
     for i, each in enumerate(rows):
         half, systematic, unit = _half_width(each)
         slope = (figure(i, _STEP * unit) - figure(i, -_STEP * unit)) / (2 * _STEP)
-        parts.append(slope * half if slope else 0.0)
+        parts.append(abs(slope) * half if slope else 0.0)
         shared = max(shared, abs(slope) * systematic)
-    half = math.hypot(*parts, shared)
+    own = float(stats.joint(parts, [int(e["rounds"]) for e in rows], SHOWN.confidence))
+    half = math.hypot(own, shared)
     ends = (
         [value, value - half, value + half] if math.isfinite(half) else [value, math.nan, math.nan]
     )

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from gccost import rounding, stats
+from gccost.estimates import DISTURBED
 from gccost.judging import costs, published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.recording import Recording
@@ -22,7 +23,6 @@ from gccost.measuring.cases import Variant
 from gccost.stats import JUDGED, LOOKS, Estimate
 
 OURS = "gccost"  # the document of our own claims
-_UNTIL_QUIET = 2  # rounds before checking again whether the machine is disturbed
 
 
 @dataclass(frozen=True)
@@ -211,16 +211,34 @@ def _row(
     estimate = judged = stats.nothing()
     verdict, needed = Verdict(Label.UNMEASURED, "no run holds it"), math.nan
     if recording is not None:
+        why = _disturbed(claim, release, recording)
         estimate = recording.estimate(claim.quantity, release)
-        judged, verdict, needed = _judge(claim, release, value, unit, recording)
+        judged, verdict, needed = _judge(claim, release, value, unit, recording, bool(why))
+        if why and verdict.label in (Label.HOLDS, Label.FAILS, Label.UNDECIDED):
+            estimate = estimate.widened(DISTURBED)
+            reason = f"the machine was disturbed: {why}; with its interval widened by {DISTURBED}, "
+            verdict = Verdict(verdict.label, reason + verdict.reason)
     document, claimed, figure = (str(words[name]) for name in ("document", "claim", "figure"))
     bar = words["kind"] == "bar"
     of = (claim, study, document, claimed, figure, bar, unit, release, value)
     return Row(*of, estimate, judged, verdict, needed)
 
 
+def _disturbed(claim: Claim, release: str, recording: Recording) -> str:
+    """The signs that the machine was too busy for a claim's times; empty if there are none."""
+    if not claim.quantity.timed:
+        return ""
+    variants = needed_variants(claim, release, recording)
+    return "; ".join(recording.disturbances(variants, release))
+
+
 def _judge(
-    claim: Claim, release: str, published_value: float, unit: str, recording: Recording
+    claim: Claim,
+    release: str,
+    published_value: float,
+    unit: str,
+    recording: Recording,
+    disturbed: bool,
 ) -> tuple[Estimate, Verdict, float]:
     """The deciding estimate (or the last one), the verdict, and the rounds still needed."""
     nothing, quantity = stats.nothing(), claim.quantity
@@ -235,9 +253,6 @@ def _judge(
         failed = [f for variant in variants for f in recording.failures(variant, release)]
         why = missing or "; ".join(dict.fromkeys(failed)) or "the run holds no samples of it"
         return nothing, Verdict(Label.UNMEASURED, why), math.nan
-    if quantity.timed and (reasons := "; ".join(recording.disturbances(variants, release))):
-        why = f"the machine was disturbed: {reasons}"
-        return nothing, Verdict(Label.UNDECIDED, why), _UNTIL_QUIET
     if quantity.at_once:
         judged = recording.estimate(quantity, release, JUDGED)
         return judged, claim.rule.judge(judged, published_value, unit), math.nan
@@ -247,6 +262,7 @@ def _judge(
     for look in (look for look in LOOKS if look <= fewest):
         last = max(numbers[look - 1] for numbers in rounds)
         judged = recording.until(last).estimate(quantity, release, JUDGED)
+        judged = judged.widened(DISTURBED) if disturbed else judged
         verdict = claim.rule.judge(judged, published_value, unit)
         if verdict.label.decided:
             return judged, verdict, math.nan

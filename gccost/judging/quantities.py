@@ -21,7 +21,7 @@ class Quantity(ABC):
 
     Its verdict is computed at the rounds of `stats.LOOKS`, or from all samples if it is
     `at_once`. If `partial`, it can be estimated without some of its variants. If `timed`, it
-    compares times, so a disturbed run cannot decide it.
+    compares times, so a disturbed run widens its interval.
     """
 
     at_once: ClassVar[bool] = False

@@ -6,6 +6,10 @@ close in time. First every case gets the rounds that an estimate needs. The rema
 goes to the open questions, undecided verdicts and headline figures with wide intervals,
 those that need the least time first. Each of these rounds includes the baseline.
 
+On a busy machine a sample takes longer, and more are repeated. Once the time is spent nothing
+is repeated, and from `Budget.most` on nothing more is measured. Since each round has all
+cases, a run that is cut has fewer rounds of all of them.
+
 Each sample is saved at once, so a campaign can be interrupted and resumed at any moment.
 """
 
@@ -19,10 +23,11 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from gccost import paths
@@ -57,11 +62,16 @@ class Want:
 
 @dataclass(frozen=True)
 class Standing:
-    """The state of a run: the open questions, and the numbers of decided and all verdicts."""
+    """The state of a run: the open questions, and the numbers of decided and all verdicts.
+
+    `left` is the number of undecided verdicts that are no question, because the recorded run
+    could not decide them either.
+    """
 
     wants: tuple[Want, ...] = ()
     decided: int = 0
     verdicts: int = 0
+    left: int = 0
 
 
 @dataclass(frozen=True)
@@ -141,9 +151,12 @@ def plan(
     questions = questions or Questions()
     description = description or machine.describe()
     made = Plan(tuple(studies), budget, questions, description)
+    fits_here = {s.name: fitting(s, budget, questions, description) for s in studies}
+    if fetch:
+        _prepare([(study, case) for study in studies for case in fits_here[study.name]], say)
     for study in studies:
         language = languages.of(study)
-        wanted = fitting(study, budget, questions, description)
+        wanted = fits_here[study.name]
         releases = dict.fromkeys(case.release for case in wanted)
         made.tools[study.name] = tools = languages.tools(study, releases, say, fetch=fetch)
         made.missing.update(tools.missing)
@@ -164,6 +177,33 @@ def plan(
         if study in made.owners.values():
             made.programs.update(languages.source_hashes(study))
     return made
+
+
+def _prepare(cases: Sequence[tuple[Study, Case]], say: Callable[[str], None]) -> None:
+    """Download missing releases, and build a program with each as soon as it is there.
+
+    A download needs the network. The first build with a release compiles its library and needs
+    the CPU. So some releases are built while others are downloaded. Faults are left to `plan`.
+    """
+
+    def prepare(study: Study, case: Case) -> None:
+        language, what = languages.of(study), case.build._replace(runtime="", relinked=False)
+        with suppress(GccostError, OSError):
+            compiler = language.compiler({case.program}, say)
+            release = language.fetch(case.release, say)
+            language.build(what, release, compiler, 1, Path(folder), group.run)
+
+    first = {case.release: (study, case) for study, case in reversed(cases)}
+    with suppress(GccostError):
+        if all(languages.of(study).find(release) for release, (study, _) in first.items()):
+            return
+    with tempfile.TemporaryDirectory() as folder, ProcessGroup() as group:
+        # Daemons, so that an interruption does not wait for a download.
+        threads = [Thread(target=prepare, args=each, daemon=True) for each in first.values()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
 
 def chosen(study: Study, budget: Budget, questions: Questions) -> list[Case]:
@@ -331,11 +371,14 @@ class _Campaign:
             number += 1
         while True:
             self.standing = self.plan.questions.standing(self.run)
-            because, due = self._next()
+            because, due, rounds = self._next()
             if because:
-                self._finish(because)
+                left = self.standing.left
+                told = f"; {left} verdicts are left that the recorded run could not decide either"
+                self._finish(because + told * bool(left))
                 return
-            self._round(self._last_round() + 1, due)
+            for _ in range(rounds):
+                self._round(self._last_round() + 1, due)
 
     # --- Choosing the next round ------------------------------------------------------
 
@@ -344,7 +387,9 @@ class _Campaign:
 
         A case whose processes were all rejected gets a few further rounds.
         """
-        pool = self.plan.pool
+        pool, budget = self.plan.pool, self.plan.budget
+        if self.spent > budget.most:
+            return []
         taken, accepted = Counter[tuple[str, float]](), Counter[tuple[str, float]]()
         for sample in self._samples():
             process = sample.full_name, sample.metrics["round"]
@@ -359,36 +404,45 @@ class _Campaign:
         lacking = []
         for case in self._still_measured():
             needed = self.plan.rounds(case)
-            most = needed + (self.plan.budget.retries if case.variant.gated else 0)
+            most = needed + (budget.retries if case.variant.gated and self._has_time else 0)
             if usable[case.name] < needed and complete[case.name] < most:
                 lacking.append(case)
         return lacking
 
-    def _next(self) -> tuple[str, list[Case]]:
-        """The reason to stop measuring, or the cases of the next round."""
+    @property
+    def _has_time(self) -> bool:
+        """Whether the first rounds may repeat what was rejected."""
+        return not self.plan.budget.seconds or self.spent < self.plan.budget.seconds
+
+    def _next(self) -> tuple[str, list[Case], int]:
+        """The reason to stop measuring, or the cases and the number of the next rounds.
+
+        Until the last of these rounds no verdict can change.
+        """
         left = self.plan.budget.seconds - self.spent
         seconds = self._seconds()
         names = {case.name: case for case in self._still_measured() if not case.once}
         wants = [w for w in self.standing.wants if all(n in names for n in w.cases)]
         if not wants:
-            return "nothing is open that more rounds could settle", []
+            return "nothing is open that more rounds could settle", [], 0
 
         def takes(want: Want, cases: Iterable[str]) -> float:
             return want.rounds * sum(seconds.get(name, 0.0) for name in cases)
 
         due: dict[str, Case] = {}
-        reserved = 0.0
+        reserved, rounds = 0.0, 0
         for want in sorted(wants, key=lambda w: takes(w, w.cases)):
             if reserved + takes(want, want.cases) > left:
                 break
             new = {name: names[name] for name in want.cases if name not in due}
             reserved += takes(want, new)
             due |= new
+            rounds = min(rounds or want.rounds, want.rounds)
         if not due:
-            return "the budget is spent", []
+            return "the budget is spent", [], 0
         releases = {case.release for case in due.values()}
         due |= {n: c for n, c in names.items() if c.variant == FREE and c.release in releases}
-        return "", list(due.values())
+        return "", list(due.values()), rounds
 
     def _seconds(self) -> dict[str, float]:
         """The seconds of a round of each case, including its part of the builds."""
@@ -454,6 +508,8 @@ class _Campaign:
                 case = left.pop(0)
                 if self.failures[case.name] >= GIVE_UP:
                     continue
+                if number > 1 and self.spent > budget.most:
+                    break
                 self._say(f"round {number}: {case.name}")
                 try:
                     sample = self._sample(case, binaries, number, scratch)
@@ -472,7 +528,8 @@ class _Campaign:
                 self.run.append([benchfmt.format_line(sample)])
                 self.spent += sample.metrics["elapsed-s"]
                 waited = hindered(sample.metrics, sample.procs)
-                if case.variant.gated and waited and tries[case.name] < budget.retries:
+                again = tries[case.name] < budget.retries and self._has_time
+                if case.variant.gated and waited and again:
                     tries[case.name] += 1
                     left.append(case)
 

@@ -8,6 +8,7 @@ they test. A case that several studies share is measured once. The studies are i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -33,6 +34,11 @@ class Budget:
     judged: int = LOOKS[0]  # rounds of a case that a verdict needs, before the open questions
     retries: int = 2  # per round, of a process that waited too long for a CPU
 
+    @property
+    def most(self) -> float:
+        """The seconds after which even the first rounds end."""
+        return 1.2 * self.seconds or math.inf
+
     def reaches(self, tier: str) -> bool:
         """Whether this budget measures a case whose `min_budget` is `tier`."""
         names = list(BUDGETS)
@@ -44,9 +50,9 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
         b.name: b
         for b in (
             Budget("tiny", 0.0, shown=1, half_width=1.0, scale=1 / 200, judged=1, retries=0),
-            Budget("quick", seconds=480.0, shown=2, half_width=0.08),
-            Budget("standard", seconds=1800.0, shown=5, half_width=0.04),
-            Budget("thorough", seconds=10800.0, shown=8, half_width=0.02),
+            Budget("quick", seconds=480.0, shown=1, half_width=0.08),
+            Budget("standard", seconds=1800.0, shown=5, half_width=0.04, judged=4),
+            Budget("thorough", seconds=10800.0, shown=8, half_width=0.02, judged=8),
         )
     }
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from gccost import rounding
+from gccost.estimates import DISTURBED
 from gccost.judging.machines import words
 from gccost.judging.recording import Recording
 from gccost.measuring import languages, toolchains
@@ -18,9 +19,10 @@ from gccost.showing.tables import Markup
 
 SHOWN_PROBLEMS = 5  # unusable lines to list; a corrupt file has many
 
-DISTURBED = (
-    "The machine was disturbed while it measured some cases, so ratios of the times of these cases "
-    "are not judged. Close other programs, or use another machine, and measure again. The reasons:"
+_DISTURBED = (
+    "The machine was disturbed while it measured some cases, so the intervals that judge ratios of "
+    f"their times are widened by a factor of {DISTURBED}, which covers three times what busy "
+    "machines have done to ratios. The reasons:"
 )
 
 
@@ -29,7 +31,7 @@ def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] =
     reasons = (why for recording in recordings for why in chain(*recording.disturbed.values()))
     disturbed = [f"{why}." for why in dict.fromkeys(reasons)]
     caveats = [
-        *([DISTURBED] if disturbed else []),
+        *([_DISTURBED] if disturbed else []),
         *disturbed,
         *notices,
         *_fixed_layout(recordings),
