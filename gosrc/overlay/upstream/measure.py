@@ -5,9 +5,11 @@
     .venv/bin/python gosrc/overlay/upstream/measure.py programs [ROUNDS]   CPU time and memory
 
 The runtimes take turns in each round, in an order that is drawn anew. ROUNDS is 10 by default.
-`programs` links every program anew in each round, with another random layout of its functions,
-and measures user and system CPU time. It prints the geometric mean of the ratios of a round over
-all programs, and that of each program, with 95 % intervals over the rounds.
+Names after it choose among the benchmarks or the programs. `specials` and `constants` add the CPU
+time of the benchmark's thread to what the benchmarks report: compare that on a busy machine.
+`programs` links every program anew in each round, with another random layout of its functions, and
+measures user and system CPU time. It prints the geometric mean of the ratios of a round over all
+programs, and that of each program, with 95 % intervals over the rounds.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median, stdev
 
@@ -43,6 +45,29 @@ func SpecialSteps(unsafe.Pointer) int { return 0 }
 
 func CheckSpecials() string { return "" }
 """
+# Edits of the benchmarks that add the CPU time of their thread.
+CPU_TIME = {
+    "func benchmarkSpecials(": """func threadTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(1, &usage); err != nil { // RUSAGE_THREAD of Linux
+		panic(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func benchmarkSpecials(""",
+    "	for done := 0; done < b.N; {\n": """	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	spent := time.Duration(0)
+	defer func() { b.ReportMetric(float64(spent)/float64(b.N), "cpu-ns/op") }()
+	for done := 0; done < b.N; {
+""",
+    "		b.StartTimer()\n": "		b.StartTimer()\n		before := threadTime()\n",
+    "		b.StopTimer()\n		done": """		b.StopTimer()
+		spent += threadTime() - before
+		done""",
+    '	"sync"\n': '	"sync"\n	"syscall"\n',
+}
 # The constants of the index, and other values for each.
 CONSTANTS = {
     "minIndexedSpecials = 16": ("8", "32", "64"),
@@ -55,6 +80,16 @@ LEVELS = {
         "\t{logBuckets: 6, most: specialsPerBucket << 6},\n"
     ),
 }
+
+
+def replace(file: Path, edits: Mapping[str, str]) -> None:
+    """Replace texts that stand in a file once."""
+    text = file.read_text()
+    for old, new in edits.items():
+        if text.count(old) != 1:
+            raise ValueError(f"{file.name} has no single {old!r}")
+        text = text.replace(old, new)
+    file.write_text(text)
 
 
 class Trees:
@@ -92,16 +127,14 @@ class Trees:
             (source / "export_mspecial_test.go").write_text(STOCK)
         for patch in sorted(self.series.iterdir())[: RUNTIMES.index(runtime)]:
             subprocess.run(["git", "apply", "-p1", str(patch)], cwd=goroot, check=True)
-        for old, new in (edits or {}).items():
-            file = source / "mspecialindex.go"
-            text = file.read_text()
-            if text.count(old) != 1:
-                raise ValueError(f"{file.name} has no single {old!r}")
-            file.write_text(text.replace(old, new))
+        if edits:
+            replace(source / "mspecialindex.go", edits)
         return goroot
 
     def tests(self, goroot: Path) -> Path:
         """The test program of a tree's package runtime."""
+        file = goroot / "src" / "runtime" / "mspecial_test.go"
+        replace(file, CPU_TIME)
         program = self.scratch / f"{goroot.name}.test"
         test = ("test", "-c", "-vet=off", "-o", str(program), "runtime")
         self.go(goroot, *test, cwd=goroot / "src")
@@ -119,10 +152,11 @@ def alternate(programs: Mapping[str, Path], rounds: int, *flags: str) -> dict[st
     return said
 
 
-def specials(trees: Trees, rounds: int) -> None:
+def specials(trees: Trees, rounds: int, names: Sequence[str]) -> None:
     """Print benchstat tables of the patches' benchmarks."""
     programs = {name: trees.tests(trees.tree(name)) for name in RUNTIMES}
-    said = alternate(programs, rounds, "-test.bench=Specials", "-test.benchtime=50000x")
+    chosen = "|".join(names) or "Specials"
+    said = alternate(programs, rounds, f"-test.bench={chosen}", "-test.benchtime=20000x")
     files = []
     for name in RUNTIMES:
         (trees.scratch / name).write_text(said[name])
@@ -131,7 +165,7 @@ def specials(trees: Trees, rounds: int) -> None:
     subprocess.run(command, check=True, env=trees.toolchain.environment(), cwd=trees.scratch)
 
 
-def constants(trees: Trees, rounds: int) -> None:
+def constants(trees: Trees, rounds: int, names: Sequence[str]) -> None:
     """Print what other constants of the index cost, relative to the chosen ones."""
     edits = {
         f"{line.split()[0]} = {value}": {line: line.replace(line.split()[-1], value)}
@@ -142,28 +176,31 @@ def constants(trees: Trees, rounds: int) -> None:
     programs = {chosen: trees.tests(trees.tree("index"))}
     for name, edit in edits.items():
         programs[name] = trees.tests(trees.tree("index", edit, name))
-    flags = ("-test.bench=Specials(AddCleanup|Stop)", "-test.benchtime=50000x")
+    pattern = "|".join(names) or "Specials(AddCleanup|Stop)"
+    flags = (f"-test.bench={pattern}", "-test.benchtime=20000x")
     said = alternate(programs, rounds, *flags)
     costs = {name: benchmarks(text) for name, text in said.items()}
-    print("median ns/op", *costs[chosen], sep="\t")
+    print("median cpu-ns/op", *costs[chosen], sep="\t")
     for name, found in costs.items():
         print(name, *(f"{median(times):.0f}" for times in found.values()), sep="\t")
 
 
 def benchmarks(text: str) -> dict[str, list[float]]:
-    """The ns/op of each benchmark in an output."""
+    """The CPU ns of each benchmark in an output."""
     found = defaultdict(list)
     for line in text.splitlines():
         if line.startswith("Benchmark"):
-            name, _, value, *_ = line.split()
-            found[name.removeprefix("BenchmarkSpecials")].append(float(value))
+            words = line.split()
+            cpu = float(words[words.index("cpu-ns/op") - 1])
+            found[words[0].removeprefix("BenchmarkSpecials")].append(cpu)
     return found
 
 
 class Builder:
     """Links the programs with a runtime, and runs them."""
 
-    def __init__(self, trees: Trees) -> None:
+    def __init__(self, trees: Trees, names: Sequence[str]) -> None:
+        self.names = names
         self.trees, self.goroots = trees, {name: trees.tree(name) for name in RUNTIMES}
         # The compiler's task is package go/types of the stock tree.
         source = self.goroots["stock"] / "src"
@@ -190,12 +227,13 @@ class Builder:
         shutil.rmtree(to, ignore_errors=True)
         flags = ("build", f"-ldflags=-randlayout={layout}", "-o", str(to) + "/")
         self.trees.go(goroot, *flags, str(UPSTREAM / "programs"), cwd=paths.ROOT / "gosrc")
-        self.trees.go(goroot, *flags, "cmd/compile", cwd=goroot / "src")
+        if "compile" in self.names:
+            self.trees.go(goroot, *flags, "cmd/compile", cwd=goroot / "src")
         compiler = [str(to / "compile"), "-p", "go/types", "-complete", "-o", os.devnull]
         compiler += ["-importcfg", str(self.imports), *self.sources]
         return {
             name: compiler if name == "compile" else [str(to / "programs"), name]
-            for name in PROGRAMS
+            for name in self.names
         }
 
 
@@ -218,15 +256,16 @@ def interval(logs: list[float]) -> str:
     return f"{middle:+.2f} % ({low:+.2f} to {high:+.2f})"
 
 
-def programs(trees: Trees, rounds: int) -> None:
+def programs(trees: Trees, rounds: int, names: Sequence[str]) -> None:
     """Print what the patches change for programs with few specials or none."""
-    builder = Builder(trees)
+    names = names or PROGRAMS
+    builder = Builder(trees, names)
     logs: dict[tuple[str, str], list[float]] = defaultdict(list)
     spans: dict[tuple[str, str], list[float]] = defaultdict(list)
     for done in range(1, rounds + 1):
         layout = random.randrange(1, 1 << 30)
         commands = {name: builder.link(name, layout) for name in RUNTIMES}
-        for program in PROGRAMS:
+        for program in names:
             times: dict[str, float] = defaultdict(lambda: np.inf)
             for _ in range(3):  # the least of three: disturbances only slow a program
                 for name in random.sample(RUNTIMES, len(RUNTIMES)):
@@ -240,9 +279,9 @@ def programs(trees: Trees, rounds: int) -> None:
             continue
         print(f"\nafter {done} rounds: CPU time relative to stock", flush=True)
         for name in RUNTIMES[1:]:
-            every = [fmean(row) for row in zip(*(logs[name, p] for p in PROGRAMS), strict=True)]
+            every = [fmean(row) for row in zip(*(logs[name, p] for p in names), strict=True)]
             print(f"{name}\tall programs\t{interval(every)}")
-            for program in PROGRAMS:
+            for program in names:
                 print(f"{name}\t{program}\t{interval(logs[name, program])}", flush=True)
     print("\nmemory of spans, in percent of the heap in use")
     for (name, program), shares in spans.items():
@@ -255,7 +294,7 @@ def main() -> None:
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory() as scratch:
         rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 10
-        tasks[sys.argv[1]](Trees(Path(scratch)), rounds)
+        tasks[sys.argv[1]](Trees(Path(scratch)), rounds, sys.argv[3:])
 
 
 if __name__ == "__main__":
