@@ -1,12 +1,13 @@
 """Measure the patch series: benchmarks, the constants of the index, programs without specials.
 
     .venv/bin/python gosrc/overlay/upstream/measure.py specials [ROUNDS]   benchstat tables
-    .venv/bin/python gosrc/overlay/upstream/measure.py constants [ROUNDS]  other constants
+    .venv/bin/python gosrc/overlay/upstream/measure.py constants           other constants
     .venv/bin/python gosrc/overlay/upstream/measure.py programs [ROUNDS]   CPU time and memory
 
 The runtimes take turns in each round, in an order that is drawn anew. ROUNDS is 10 by default.
-Names after it choose among the benchmarks or the programs. `specials` and `constants` add the CPU
-time of the benchmark's thread to what the benchmarks report: compare that on a busy machine.
+Names after it choose among the benchmarks or the programs. `specials` adds the CPU time of the
+benchmark's thread to what the benchmarks report: compare that on a busy machine. `constants`
+counts instead of timing.
 `programs` links every program anew in each round, with another random layout of its functions, and
 measures user and system CPU time. It prints the geometric mean of the ratios of a round over all
 programs, and that of each program, with 95 % intervals over the rounds.
@@ -14,6 +15,7 @@ programs, and that of each program, with 95 % intervals over the rounds.
 
 from __future__ import annotations
 
+import bisect
 import json
 import os
 import random
@@ -36,7 +38,7 @@ UPSTREAM = Path(__file__).parent
 RUNTIMES = ("stock", "hint", "index")
 BENCHSTAT = "golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da"
 PROGRAMS = ("compile", "json", "http", "trees", "text", "gzip")
-# What the tests need from package runtime, where the stock runtime lacks it.
+# What the tests need from package runtime, and the stock runtime lacks.
 STOCK = """package runtime
 
 import "unsafe"
@@ -68,18 +70,15 @@ func benchmarkSpecials(""",
 		done""",
     '	"sync"\n': '	"sync"\n	"syscall"\n',
 }
-# The constants of the index, and other values for each.
-CONSTANTS = {
-    "minIndexedSpecials = 16": ("8", "32", "64"),
-    "specialsPerBucket  = 4": ("1", "2", "8", "16"),
-}
-LEVELS = {
-    "from 64 buckets": "\t{logBuckets: 4, most: specialsPerBucket << 4},\n",
-    "256 at once": (
-        "\t{logBuckets: 4, most: specialsPerBucket << 4},\n"
-        "\t{logBuckets: 6, most: specialsPerBucket << 6},\n"
-    ),
-}
+# Constants of the index to compare: the records from which a list has one, the records in a bucket
+# above which it grows, and the numbers of buckets.
+CONSTANTS = [
+    (16, 4, (16, 64, 256)),  # as chosen
+    *((fewest, 4, (16, 64, 256)) for fewest in (4, 8, 32, 64)),
+    *((16, most, (16, 64, 256)) for most in (1, 2, 8, 16)),
+    *((16, 4, buckets) for buckets in ((256,), (64, 256), (16, 64), (16, 64, 256, 1024))),
+]
+SPAN, OBJECT = 8192, 8  # bytes
 
 
 def replace(file: Path, edits: Mapping[str, str]) -> None:
@@ -107,9 +106,9 @@ class Trees:
         command = [str(goroot / "bin" / "go"), *arguments]
         subprocess.run(command, cwd=cwd, env=environment, check=True, stdout=subprocess.DEVNULL)
 
-    def tree(self, runtime: str, edits: Mapping[str, str] | None = None, name: str = "") -> Path:
+    def tree(self, runtime: str) -> Path:
         """A GOROOT whose package runtime has the patches, and no tests but theirs."""
-        goroot = self.scratch / "tree" / (name or runtime).replace(" ", "-")
+        goroot = self.scratch / "tree" / runtime
         shutil.copytree(self.toolchain.goroot, goroot, copy_function=os.symlink)
         for path in (goroot, *(path for path in goroot.rglob("*") if path.is_dir())):
             path.chmod(0o755)  # copies of the module cache's folders are read-only
@@ -127,8 +126,6 @@ class Trees:
             (source / "export_mspecial_test.go").write_text(STOCK)
         for patch in sorted(self.series.iterdir())[: RUNTIMES.index(runtime)]:
             subprocess.run(["git", "apply", "-p1", str(patch)], cwd=goroot, check=True)
-        if edits:
-            replace(source / "mspecialindex.go", edits)
         return goroot
 
     def tests(self, goroot: Path) -> Path:
@@ -165,35 +162,45 @@ def specials(trees: Trees, rounds: int, names: Sequence[str]) -> None:
     subprocess.run(command, check=True, env=trees.toolchain.environment(), cwd=trees.scratch)
 
 
-def constants(trees: Trees, rounds: int, names: Sequence[str]) -> None:
-    """Print what other constants of the index cost, relative to the chosen ones."""
-    edits = {
-        f"{line.split()[0]} = {value}": {line: line.replace(line.split()[-1], value)}
-        for line, values in CONSTANTS.items()
-        for value in values
-    } | {name: {lines: ""} for name, lines in LEVELS.items()}
-    chosen = "as chosen"
-    programs = {chosen: trees.tests(trees.tree("index"))}
-    for name, edit in edits.items():
-        programs[name] = trees.tests(trees.tree("index", edit, name))
-    pattern = "|".join(names) or "Specials(AddCleanup|Stop)"
-    flags = (f"-test.bench={pattern}", "-test.benchtime=20000x")
-    said = alternate(programs, rounds, *flags)
-    costs = {name: benchmarks(text) for name, text in said.items()}
-    print("median cpu-ns/op", *costs[chosen], sep="\t")
-    for name, found in costs.items():
-        print(name, *(f"{median(times):.0f}" for times in found.values()), sep="\t")
+def constants() -> None:
+    """Print what other constants of the index cost, for a span of 8-byte objects.
+
+    It counts the records that calls visit, so the result does not depend on a machine.
+    """
+    orders = {"ascending": list(range(0, SPAN, OBJECT)), "random": list(range(0, SPAN, OBJECT))}
+    random.Random(1).shuffle(orders["random"])
+    print("from", "per bucket", "buckets", sep="\t", end="\t")
+    print(*(f"{order} {n}" for order in orders for n in (64, 1024)), "bytes at 16, 64, 1024")
+    for fewest, most, buckets in CONSTANTS:
+        row: list[str] = []
+        for places in orders.values():
+            for n in (64, 1024):
+                visited, sizes = counted(places[:n], fewest, most, buckets)
+                row.append(f"{visited / n:.1f}")
+        row.append(", ".join(f"{sizes[n]}" for n in (16, 64, 1024)))
+        print(fewest, most, "/".join(map(str, buckets)), *row, sep="\t")
 
 
-def benchmarks(text: str) -> dict[str, list[float]]:
-    """The CPU ns of each benchmark in an output."""
-    found = defaultdict(list)
-    for line in text.splitlines():
-        if line.startswith("Benchmark"):
-            words = line.split()
-            cpu = float(words[words.index("cpu-ns/op") - 1])
-            found[words[0].removeprefix("BenchmarkSpecials")].append(cpu)
-    return found
+def counted(
+    places: Sequence[int], fewest: int, most: int, buckets: Sequence[int]
+) -> tuple[int, list[int]]:
+    """The records visited while records are added at offsets, and the index's bytes by number."""
+    records: list[int] = []
+    visited, level, sizes = 0, -1, [0]
+    for offset in places:
+        at = bisect.bisect_left(records, offset)
+        width = SPAN // buckets[level]
+        visited += at if level < 0 else at - bisect.bisect_left(records, offset // width * width)
+        records.insert(at, offset)
+        if level < 0:
+            visited += len(records)  # linkSpecial counts them
+        if (level < 0 and len(records) >= fewest) or (
+            0 <= level < len(buckets) - 1 and len(records) > most * buckets[level]
+        ):
+            level += 1
+            visited += len(records)
+        sizes.append(40 + 8 * buckets[level] if level >= 0 else 0)
+    return visited, sizes
 
 
 class Builder:
@@ -289,12 +296,16 @@ def programs(trees: Trees, rounds: int, names: Sequence[str]) -> None:
 
 
 def main() -> None:
-    tasks = {"specials": specials, "constants": constants, "programs": programs}
-    if len(sys.argv) < 2 or sys.argv[1] not in tasks:
+    tasks = {"specials": specials, "programs": programs}
+    what = sys.argv[1] if len(sys.argv) > 1 else ""
+    if what == "constants":
+        constants()
+    elif what in tasks:
+        with tempfile.TemporaryDirectory() as scratch:
+            rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 10
+            tasks[what](Trees(Path(scratch)), rounds, sys.argv[3:])
+    else:
         sys.exit(__doc__)
-    with tempfile.TemporaryDirectory() as scratch:
-        rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 10
-        tasks[sys.argv[1]](Trees(Path(scratch)), rounds, sys.argv[3:])
 
 
 if __name__ == "__main__":
