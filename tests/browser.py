@@ -11,10 +11,10 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Literal, TypeVar
+from types import SimpleNamespace
+from typing import Any, Literal, TypeVar
 
 import pytest
 from playwright.sync_api import Browser as PlaywrightBrowser
@@ -33,146 +33,42 @@ FLAGS = (
 )
 MISSING = "no Chromium on this machine: apt-get install chromium (macOS: brew install chromium)"
 
-Scheme = Literal["light", "dark"]
-Media = Literal["screen", "print"]
 T = TypeVar("T")
 
 DESKTOP = (1280, 900)
 PHONE = (390, 844)
 
-# The WCAG contrast between each text on the page and its background. The colour of
-# text in an SVG is its fill.
-_CONTRASTS = r"""
-() => {
-  const canvas = document.createElement("canvas");
-  canvas.width = canvas.height = 1;
-  const context = canvas.getContext("2d", { willReadFrequently: true });
-  const parse = (colour) => {
-    context.clearRect(0, 0, 1, 1);
-    context.fillStyle = colour;
-    context.fillRect(0, 0, 1, 1);
-    const [r, g, b, a] = context.getImageData(0, 0, 1, 1).data;
-    return { r, g, b, a: a / 255 };
-  };
-  const over = (top, under) => ({
-    r: top.r * top.a + under.r * (1 - top.a),
-    g: top.g * top.a + under.g * (1 - top.a),
-    b: top.b * top.a + under.b * (1 - top.a),
-    a: 1,
-  });
-  const luminance = ({ r, g, b }) => {
-    const [x, y, z] = [r, g, b].map((c) => {
-      c /= 255;
-      return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
-    });
-    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
-  };
-  const behind = (element) => {
-    const layers = [];
-    for (let at = element; at; at = at.parentElement) {
-      layers.push(parse(getComputedStyle(at).backgroundColor));
-    }
-    const dark = matchMedia("screen and (prefers-color-scheme: dark)").matches;
-    const base = dark ? { r: 18, g: 18, b: 18, a: 1 } : { r: 255, g: 255, b: 255, a: 1 };
-    return layers.reverse().reduce((under, top) => over(top, under), base);
-  };
-  const found = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const text = node.textContent.trim();
-    const element = node.parentElement;
-    if (!text || ["STYLE", "TITLE", "title"].includes(element.tagName)) continue;
-    const drawn = element.closest("svg") !== null;
-    const style = getComputedStyle(element);
-    const ground = behind(element);
-    const ink = over(parse(drawn ? style.fill : style.color), ground);
-    const [a, b] = [luminance(ink), luminance(ground)].sort((x, y) => y - x);
-    const kind = drawn ? "chart" : element.closest("pre") ? "code" : "text";
-    found.push({ kind, ratio: (a + 0.05) / (b + 0.05), text: text.slice(0, 60) });
-  }
-  return found;
-}
-"""
-
-# Elements wider than the window without a scrolling parent.
-_STICKING_OUT = r"""
-() => [...document.body.querySelectorAll("*")]
-  .filter((element) => {
-    const box = element.getBoundingClientRect();
-    if (box.width === 0 || box.right <= innerWidth + 1 || box.left < -innerWidth) return false;
-    for (let at = element.parentElement; at; at = at.parentElement) {
-      if (["auto", "scroll", "hidden"].includes(getComputedStyle(at).overflowX)) return false;
-    }
-    return true;
-  })
-  .map((element) => element.outerHTML.slice(0, 80))
-"""
-
+# Lengths are in CSS pixels. `sticking_out` has the elements that are wider than the window
+# and have no parent that scrolls; `inks` has the colours of the text in charts.
 _FACTS = r"""
 () => {
   const all = (selector) => [...document.querySelectorAll(selector)];
-  const ids = all("[id]").map((element) => element.id);
+  const scrolls = (element) =>
+    element &&
+    (["auto", "scroll", "hidden"].includes(getComputedStyle(element).overflowX) ||
+      scrolls(element.parentElement));
   return {
     scroll_width: document.documentElement.scrollWidth,
     inner_width: innerWidth,
-    duplicate_ids: ids.filter((id, at) => ids.indexOf(id) !== at),
-    dangling: all("a[href^='#']")
-      .map((link) => decodeURIComponent(link.getAttribute("href").slice(1)))
-      .filter((id) => document.getElementById(id) === null),
-    undescribed: all("img, svg")
-      .filter((e) => !e.closest("[aria-hidden=true]"))
-      .filter((e) => !(e.getAttribute("alt") || e.getAttribute("aria-label") || "").trim())
-      .map((e) => e.outerHTML.slice(0, 80)),
+    sticking_out: all("body *")
+      .filter((element) => {
+        const { width, left, right } = element.getBoundingClientRect();
+        return width && right > innerWidth + 1 && left >= -innerWidth;
+      })
+      .filter((element) => !scrolls(element.parentElement))
+      .map((element) => element.outerHTML.slice(0, 80)),
     broken: all("img").filter((e) => e.naturalWidth === 0).map((e) => e.outerHTML.slice(0, 80)),
     charts: all("figure").length,
     empty_charts: all("figure svg, figure img").filter((e) => {
       const box = e.getBoundingClientRect();
       return box.width < 50 || box.height < 30;
     }).length,
+    inks: [...new Set(all("figure svg text").map((text) => getComputedStyle(text).fill))],
+    paper: getComputedStyle(document.body).backgroundColor,
     scripts: document.scripts.length,
   };
 }
 """
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """A text's contrast with its background; `ratio` is WCAG's, from 1 to 21.
-
-    `kind` is "text", "code" (in a <pre>) or "chart" (in an SVG).
-    """
-
-    kind: str
-    ratio: float
-    text: str
-
-
-@dataclass(frozen=True)
-class PageInfo:
-    """What the browser observed on a page.
-
-    `requests` are the URLs requested besides the page itself, except data: and
-    blob:; `problems` are console errors, console warnings and uncaught errors.
-    Lengths are in CSS pixels.
-    """
-
-    requests: tuple[str, ...]
-    problems: tuple[str, ...]
-    scroll_width: int
-    inner_width: int
-    sticking_out: tuple[str, ...]
-    duplicate_ids: tuple[str, ...]
-    dangling: tuple[str, ...]
-    undescribed: tuple[str, ...]
-    broken: tuple[str, ...]
-    charts: int
-    empty_charts: int
-    scripts: int
-    contrasts: tuple[Contrast, ...]
-
-    def weakest(self, kind: str) -> Contrast:
-        """The text of a kind with the lowest contrast."""
-        return min((one for one in self.contrasts if one.kind == kind), key=lambda one: one.ratio)
 
 
 class Browser:
@@ -183,53 +79,30 @@ class Browser:
         self._thread = thread
 
     def visit(
-        self,
-        page: Path | str,
-        look: Callable[[Page], T],
-        *,
-        window: tuple[int, int] = DESKTOP,
-        scheme: Scheme = "light",
-        media: Media = "screen",
-        scripts: bool = True,
-    ) -> tuple[T, tuple[str, ...], tuple[str, ...]]:
+        self, page: Path | str, look: Callable[[Page], T], **how: Any
+    ) -> tuple[T, list[str], list[str]]:
         """Open a file or URL and `look` at it; return its result, the requests and the problems.
 
-        `look` runs in the browser's thread and is given Playwright's page. On a
-        file's page, HTTP requests are recorded and blocked.
+        `look` runs in the browser's thread and is given Playwright's page. The requests are
+        those besides the page itself, except data: and blob:; on a file's page, those to the
+        web are blocked. The problems are console errors, console warnings and uncaught errors.
         """
-        return self._thread.submit(self._visit, page, look, window, scheme, media, scripts).result()
+        return self._thread.submit(self._visit, page, look, **how).result()
 
-    def open_report(
-        self,
-        page: Path | str,
-        *,
-        window: tuple[int, int] = DESKTOP,
-        scheme: Scheme = "light",
-        media: Media = "screen",
-    ) -> PageInfo:
-        """Open a page and return what the browser observed."""
-
-        def look(at: Page) -> dict[str, object]:
-            facts: dict[str, object] = at.evaluate(_FACTS)
-            facts["sticking_out"] = at.evaluate(_STICKING_OUT)
-            facts["contrasts"] = [Contrast(**one) for one in at.evaluate(_CONTRASTS)]
-            return facts
-
-        facts, requests, problems = self.visit(
-            page, look, window=window, scheme=scheme, media=media
-        )
-        fixed = {name: tuple(v) if isinstance(v, list) else v for name, v in facts.items()}
-        return PageInfo(requests=requests, problems=problems, **fixed)
+    def open_report(self, page: Path, **how: Any) -> SimpleNamespace:
+        """Open a page and return what the browser observed: _FACTS, requests and problems."""
+        facts, requests, problems = self.visit(page, lambda at: at.evaluate(_FACTS), **how)
+        return SimpleNamespace(requests=requests, problems=problems, **facts)
 
     def _visit(
         self,
         page: Path | str,
         look: Callable[[Page], T],
-        window: tuple[int, int],
-        scheme: Scheme,
-        media: Media,
-        scripts: bool,
-    ) -> tuple[T, tuple[str, ...], tuple[str, ...]]:
+        window: tuple[int, int] = DESKTOP,
+        scheme: Literal["light", "dark"] = "light",
+        media: Literal["screen", "print"] = "screen",
+        scripts: bool = True,
+    ) -> tuple[T, list[str], list[str]]:
         url = page.resolve().as_uri() if isinstance(page, Path) else page
         requests: list[str] = []
         problems: list[str] = []
@@ -258,7 +131,7 @@ class Browser:
             )
             at.emulate_media(media=media, color_scheme=scheme)
             at.goto(url, wait_until="load")
-            return look(at), tuple(requests), tuple(problems)
+            return look(at), requests, problems
         finally:
             context.close()
 
@@ -274,18 +147,16 @@ def chromium() -> Iterator[Browser]:
         if os.environ.get("CI") == "true":
             pytest.fail(MISSING)
         pytest.skip(MISSING)
-    with ThreadPoolExecutor(1, thread_name_prefix="browser") as thread:
-        playwright = thread.submit(sync_playwright().start).result()
-        try:
-            started = thread.submit(
-                playwright.chromium.launch, executable_path=path, args=list(FLAGS)
-            ).result()
-            try:
-                yield Browser(started, thread)
-            finally:
-                thread.submit(started.close).result()
-        finally:
-            thread.submit(playwright.stop).result()
+    with ThreadPoolExecutor(1, thread_name_prefix="browser") as thread, ExitStack() as ending:
+
+        def start() -> Browser:
+            playwright = sync_playwright().start()
+            ending.callback(lambda: thread.submit(playwright.stop).result())
+            started = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+            ending.callback(lambda: thread.submit(started.close).result())
+            return Browser(started, thread)
+
+        yield thread.submit(start).result()
 
 
 @pytest.fixture(scope="session")

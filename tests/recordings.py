@@ -75,7 +75,13 @@ OTHERWISE = 100.0  # ns per operation of any other benchmark
 CALL = 70.0  # ns of a call with an empty list
 CYCLES = {"UntilFreePlain": 1, "UntilFreeCleanup": 1, "UntilFreeFinalizer": 2}
 # CPU seconds and MB of memory of a JVM process.
-TAKES = {"Nothing": (0.05, 35), "Plain": (0.06, 40), "Cleaner": (1.0, 270), "Finalize": (4.0, 750)}
+TAKES = {
+    "Nothing": (0.05, 35),
+    "Plain": (0.06, 40),
+    "Opaque": (0.05, 40),
+    "Cleaner": (1.0, 270),
+    "Finalize": (4.0, 750),
+}
 JMH_NS = {"Removed": 0.5, "Escaping": 5.0, "Cleaned": 50.0, "Finalized": 200.0}
 TRACE = "gc 3 @0.027s 1%: 0.1+0.4+0.2 ms clock, 0.6+0.5/1/0+1 ms cpu, 4->4->0 MB, 5 MB goal, 48 P"
 
@@ -213,8 +219,7 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
         slow = {"op-p99-ns": 1000, "op-p99.9-ns": 2000, "op-max-ns": 1e6}
         metrics |= {name: times * noise for name, times in slow.items()}
         metrics |= {"c-held-mean": 5000 * noise, "c-held-peak": 20_000 * noise}
-        metrics |= {f"c-held-{i:02d}": 500 * i * noise for i in range(4)}
-        metrics |= {f"c-held-{i:02d}-ms": 10 * (i + 1) * noise for i in range(4)}
+        metrics |= {"c-held/live": 2 * noise, "c-held-peak/live": 3 * noise, "stall-max-ns": 1e5}
     return metrics
 
 
@@ -223,7 +228,7 @@ def _time(case: Case, known: Mapping[str, float]) -> float:
     variant, sub = case.variant, dict(case.variant.sub)
     if case.program in ("signing", "churn"):
         return 1e9 / _rate(case)
-    if "order" in sub:
+    if "bytes" in sub and "order" in sub:
         return _call(case, known, 8064 / int(sub["bytes"]) / 2)
     if "words" in sub and not variant.runtime:
         size = 8 * int(sub["words"])
@@ -273,7 +278,7 @@ def _of_go(case: Case, time: float) -> Metrics:
 def _of_specials(case: Case, known: Mapping[str, float], noise: float) -> Metrics:
     """Further metrics of chapter 07's programs."""
     sub = dict(case.variant.sub)
-    if "order" in sub:
+    if "bytes" in sub and "order" in sub:
         records = 8064 // int(sub["bytes"])
         at = [records * (i + 0.5) / 8 for i in range(8)]
         calls = {f"at-{x:g}-records-ns": _call(case, known, x) * noise for x in at}

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from browser import DESKTOP, PHONE, Browser, Scheme
+from browser import DESKTOP, PHONE, Browser
 from notebooks_fixture import executed, report
 from playwright.sync_api import Page
 
@@ -14,34 +14,28 @@ __all__ = ["executed", "report"]  # fixtures, for pytest to find
 
 PAGES = ["index.html", "01-lemire.html"]
 NARROW = (320, 640)  # 1280 pixels at 400 % zoom, as WCAG requires
+A4 = (673, 900)  # without its margins
 
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize(
-    ("window", "scheme"), [(DESKTOP, "dark"), (PHONE, "light"), (NARROW, "light")]
+    ("window", "media"),
+    [(DESKTOP, "screen"), (PHONE, "screen"), (NARROW, "screen"), (A4, "print")],
 )
-def test_a_page_is_self_contained_valid_and_readable(
-    browser: Browser, report: Path, name: str, window: tuple[int, int], scheme: Scheme
+def test_a_page_fetches_nothing_and_fits(
+    browser: Browser, report: Path, name: str, window: tuple[int, int], media: str
 ) -> None:
-    seen = browser.open_report(report / name, window=window, scheme=scheme)
-    assert seen.requests == ()
-    assert seen.problems == ()
+    seen = browser.open_report(report / name, window=window, media=media)
+    assert seen.requests == seen.problems == seen.sticking_out == seen.broken == []
     assert seen.scripts == (name == "index.html")
     assert seen.scroll_width <= seen.inner_width == window[0]
-    assert seen.sticking_out == ()
-    assert seen.duplicate_ids == seen.dangling == ()
-    assert seen.undescribed == seen.broken == ()
-    assert seen.charts > 0
-    assert seen.empty_charts == 0
-    for kind in ("text", "code", "chart"):
-        if any(one.kind == kind for one in seen.contrasts):
-            assert seen.weakest(kind).ratio >= 6.5, seen.weakest(kind)
+    assert seen.charts > seen.empty_charts == 0
 
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize(("window", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
 def test_axe_finds_no_violations(
-    browser: Browser, report: Path, name: str, window: tuple[int, int], scheme: Scheme
+    browser: Browser, report: Path, name: str, window: tuple[int, int], scheme: str
 ) -> None:
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe-core is missing: scripts/setup test"
@@ -56,24 +50,23 @@ def test_axe_finds_no_violations(
     assert violations == []
 
 
-def test_the_background_follows_the_colour_scheme(browser: Browser, report: Path) -> None:
-    def ground(page: Page) -> int:
-        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        return sum(int(part) for part in colour.strip("rgb()").split(","))
-
-    light, _, _ = browser.visit(report / "index.html", ground, scheme="light")
-    dark, _, _ = browser.visit(report / "index.html", ground, scheme="dark")
-    assert light > 600
-    assert dark < 150
+def test_pages_and_charts_follow_the_colour_scheme_but_print_is_white(
+    browser: Browser, report: Path
+) -> None:
+    page = report / "01-lemire.html"
+    light, dark = (browser.open_report(page, scheme=scheme) for scheme in ("light", "dark"))
+    printed = browser.open_report(page, scheme="dark", media="print")
+    assert printed.paper == "rgb(255, 255, 255)"
+    assert light.paper != dark.paper
+    assert light.inks
+    assert set(dark.inks).isdisjoint({*light.inks, *printed.inks})
 
 
 def test_contents_are_a_sidebar_that_folds_on_a_phone(browser: Browser, report: Path) -> None:
     def beside(page: Page) -> None:
         contents = page.get_by_role("navigation", name="Contents", exact=True)
-        assert contents.is_visible()
         contents.get_by_role("link", name="The gap").click()
         assert page.url.endswith("#the-gap")
-        assert page.get_by_role("heading", name="The gap").bounding_box()["y"] < 200
         assert contents.is_visible()  # it stays in place while the text scrolls
 
     def folded(page: Page) -> None:
@@ -82,23 +75,10 @@ def test_contents_are_a_sidebar_that_folds_on_a_phone(browser: Browser, report: 
         assert not link.is_visible()
         page.get_by_text("Contents", exact=True).click()
         link.click()
-        assert page.get_by_role("heading", name="The gap").bounding_box()["y"] < 200
+        assert page.url.endswith("#the-gap")
 
     browser.visit(report / "01-lemire.html", beside)
     browser.visit(report / "01-lemire.html", folded, window=PHONE)
-
-
-def test_code_and_data_can_be_expanded(browser: Browser, report: Path) -> None:
-    def look(page: Page) -> None:
-        code = page.locator("details.code").last
-        assert not code.locator("pre").is_visible()
-        code.locator("summary").click()
-        assert code.locator("pre").is_visible()
-        data = page.locator("details.data").first
-        data.locator("summary").click()
-        assert data.get_by_role("cell", name="611").is_visible()
-
-    browser.visit(report / "01-lemire.html", look)
 
 
 def test_the_keyboard_skips_to_the_content_and_opens_a_claim(
@@ -106,7 +86,6 @@ def test_the_keyboard_skips_to_the_content_and_opens_a_claim(
 ) -> None:
     def look(page: Page) -> None:
         page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
         page.keyboard.press("Enter")
         assert page.evaluate("document.activeElement.id") == "content"
         page.locator("tr#l1 summary").focus()
@@ -128,11 +107,8 @@ def test_the_ledger_is_complete_without_javascript(
         assert page.locator("tr[data-verdict]").count() == 5
         assert all(row.is_visible() for row in page.locator("tr[data-verdict]").all())
         assert page.locator(".filters").count() == scripts
-        page.get_by_role("link", name="The gap is").or_(
-            page.get_by_role("link", name="Is a finalizer ten times")
-        ).first.click()
+        page.get_by_role("link", name="Is a finalizer ten times").first.click()
         assert page.url.endswith("01-lemire.html")
-        assert "Me%C3%9Fdaten" in page.url
 
     browser.visit(folder / "index.html", look, scripts=scripts)
 
@@ -164,45 +140,17 @@ def test_the_ledger_can_be_filtered_sorted_and_linked_to(browser: Browser, repor
     browser.visit(report / "index.html", look)
 
 
-@pytest.mark.parametrize("window", [(1280, 800), PHONE])
-def test_the_headlines_fit_on_the_first_screen(
-    browser: Browser, report: Path, window: tuple[int, int]
-) -> None:
-    def look(page: Page) -> None:
-        last = page.locator(".headlines tbody tr").last.bounding_box()
-        assert last["y"] + last["height"] <= window[1]
-        assert page.locator(".tally").bounding_box()["y"] < last["y"]
-
-    browser.visit(report / "index.html", look, window=window)
-
-
 @pytest.mark.parametrize("name", PAGES)
-def test_printed_pages_are_dark_on_white_and_not_cut_off(
+def test_paper_has_all_text_and_no_controls(
     browser: Browser, report: Path, tmp_path: Path, name: str
 ) -> None:
-    """A4 without its margins is 673 CSS pixels wide."""
-    page = report / name
-    seen = browser.open_report(page, window=(673, 900), scheme="dark", media="print")
-    assert seen.scroll_width <= seen.inner_width
-    assert seen.sticking_out == ()
-    assert min(one.ratio for one in seen.contrasts) >= 6.5
-
     def look(at: Page) -> None:
-        assert at.evaluate("getComputedStyle(document.body).backgroundColor") == (
-            "rgb(255, 255, 255)"
-        )
         for gone in (".sidebar", ".skip", "details.contents", "details.code", ".filters"):
             assert not any(each.is_visible() for each in at.locator(gone).all())
-        for each in at.locator(".ledger summary, .notes li").all():
-            assert each.is_visible()
-        overflowing = at.evaluate(
-            "[...document.querySelectorAll('main *')].filter(e => e.scrollWidth > innerWidth)"
-            ".map(e => e.outerHTML.slice(0, 60))"
-        )
-        assert overflowing == []
+        assert all(each.is_visible() for each in at.locator(".ledger summary, .notes li").all())
         at.pdf(path=tmp_path / "report.pdf", format="A4")
 
-    browser.visit(page, look, window=(673, 900), scheme="dark", media="print")
+    browser.visit(report / name, look, window=A4, scheme="dark", media="print")
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
 
 
@@ -210,22 +158,13 @@ def test_the_checks_detect_a_bad_page(browser: Browser, tmp_path: Path) -> None:
     """Otherwise the tests above could pass for any page."""
     page = tmp_path / "bad.html"
     page.write_text(
-        "<!DOCTYPE html><title>bad</title><body style='background: #fff'>"
-        "<p id=a style='color: #bbb; width: 2000px'>pale and wide</p><p id=a>again</p>"
-        "<a href='#nowhere'>x</a><img src='http://a.invalid/b.png'>"
-        "<svg width=9 height=9><text y=9 fill='#ddd'>paler</text></svg>"
+        "<!DOCTYPE html><title>bad</title><p style='width: 2000px'>wide</p>"
+        "<img src='http://a.invalid/b.png'><figure><svg width=9 height=9></svg></figure>"
         "<script>console.error('oh'); lost()</script>"
     )
     seen = browser.open_report(page)
-    assert seen.requests == ("http://a.invalid/b.png",)
-    assert any("oh" in problem for problem in seen.problems)
-    assert any("lost is not defined" in problem for problem in seen.problems)
+    assert seen.requests == ["http://a.invalid/b.png"]
+    assert {"oh", "lost is not defined"} <= set(seen.problems)
     assert seen.scroll_width > seen.inner_width
-    assert "pale and wide" in seen.sticking_out[0]
-    assert seen.duplicate_ids == ("a",)
-    assert seen.dangling == ("nowhere",)
-    assert len(seen.undescribed) == 2
-    assert len(seen.broken) == 1
-    assert seen.scripts == 1
-    assert seen.weakest("text").ratio == pytest.approx(1.9, abs=0.1)
-    assert seen.weakest("chart").ratio == pytest.approx(1.4, abs=0.1)
+    assert "wide" in seen.sticking_out[0]
+    assert len(seen.broken) == seen.empty_charts == seen.charts == seen.scripts == 1

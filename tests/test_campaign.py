@@ -124,6 +124,14 @@ def test_a_precise_case_runs_pinned_without_inherited_settings(
     assert (tmp_path / "nproc").read_text().strip() == "1"
 
 
+def test_a_case_chooses_the_number_of_malloc_arenas(tmp_path: Path) -> None:
+    show = f'env > "{tmp_path}/env"; line "$name"'
+    one = replace(CASE, variant=Variant("AllocateFree", arenas="1"))
+    sample = run_sample(program(tmp_path, show), one, tmp_path)
+    assert "MALLOC_ARENA_MAX=1" in (tmp_path / "env").read_text().splitlines()
+    assert sample.keys["arenas"] == "1"
+
+
 def test_a_sub_benchmark_is_selected_and_checked_by_its_keys(tmp_path: Path) -> None:
     sized = replace(CASE, variant=Variant("Finalize", sub=(("words", "8"),)))
     asked = f'echo "$@" > "{tmp_path}/asked"; '

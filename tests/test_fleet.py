@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import lzma
 import os
 import re
 import shutil
@@ -489,6 +490,13 @@ def archived(name: str, text: bytes) -> bytes:
     return stream.getvalue()
 
 
+def archived_header(size: int) -> bytes:
+    """The start of an archive whose first member claims a name of so many bytes."""
+    entry = tarfile.TarInfo("././@LongLink")
+    entry.type, entry.size = tarfile.GNUTYPE_LONGNAME, size
+    return entry.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 20)
+
+
 @pytest.mark.parametrize(
     ("archive", "why"),
     [
@@ -496,7 +504,10 @@ def archived(name: str, text: bytes) -> bytes:
         (b"no archive", "it is not a pack"),
         (archived("run", b""), "it is not a pack"),
         (archived("pack.json", b"{"), "it is not a pack"),
+        (archived("pack.json", b"[]"), "it is not a pack"),
         (archived("pack.json", b'{"format": 1}'), "the pack has format 1"),
+        (archived("pack.json", b" " * (9 << 20)), "it is not a pack"),
+        (lzma.compress(archived_header(3 << 30)), "it is not a pack"),
     ],
 )
 def test_an_archive_that_is_not_a_pack_is_refused(archive: bytes, why: str) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
+import pandas as pd
 import pytest
 import recordings
+from matplotlib.figure import Figure
 
 from gccost import paths
 from gccost.showing import drawing
@@ -77,6 +81,22 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return record
 
 
+# Two heat maps, the residuals of a model, and a chart of one of the releases in its data.
+NO_POINTS = {"weimer-heaps", "releases", "cloudflare-model", "siebenmann-sizes"}
+
+
+def drawn(figure: Figure) -> Iterator[np.ndarray]:
+    """The coordinates of all points, lines and bars of a figure."""
+    for axes in figure.axes:
+        for line in axes.lines:
+            yield np.ravel(line.get_xydata())
+        for points in axes.collections:
+            yield np.ravel(np.ma.filled(points.get_offsets(), np.nan))
+            yield from (np.ravel(path.vertices) for path in points.get_paths())
+        for patch in axes.patches:
+            yield np.ravel(patch.get_bbox().get_points()) if hasattr(patch, "get_bbox") else []
+
+
 @pytest.mark.parametrize(("chapter", "name"), RUNS)
 def test_a_chapter_runs_on(
     chapter: str, name: str, recorded: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
@@ -96,5 +116,10 @@ def test_a_chapter_runs_on(
     plt.close("all")
     for chart in (each for each in shown if isinstance(each, Chart)):
         assert chart.title
-        assert chart.csv().count("\n") > 1
         assert chart.alt != chart.title
+        rows = pd.read_csv(io.StringIO(chart.csv()))
+        assert len(rows) == len(chart.data) > 0
+        if "value" in rows and chart.name not in NO_POINTS:
+            points = np.concatenate(list(drawn(chart.figure)))
+            for value in rows["value"].dropna():
+                assert np.isclose(points, value, rtol=1e-5).any(), f"{chart.name} lacks {value}"

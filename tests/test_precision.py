@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from math import exp
 from pathlib import Path
@@ -130,7 +129,7 @@ def test_real_processes_measure_each_method_and_load(machine: FakeMachine) -> No
     assert dict(slices.groupby("load")["ns"].apply(list)) == {load: [10, 11, 30] for load in LOADS}
 
 
-@pytest.mark.parametrize("at", [0, 1, 5])
+@pytest.mark.parametrize("at", [0, 5])
 def test_an_interrupted_measurement_is_repeated_entirely(plan: campaign.Plan, at: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         measure(plan, at)
@@ -144,14 +143,13 @@ def test_an_interrupted_measurement_is_repeated_entirely(plan: campaign.Plan, at
     assert measure(plan).samples.read_bytes() == run.samples.read_bytes()
 
 
-@pytest.mark.parametrize("at", [1, 3])
 def test_an_uncounted_measurement_is_not_duplicated(
-    plan: campaign.Plan, monkeypatch: pytest.MonkeyPatch, at: int
+    plan: campaign.Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     update = Run.update
 
     def killed(run: Run, **facts: object) -> None:
-        if len(facts.get("done", [])) == at:  # type: ignore[arg-type]
+        if len(facts.get("done", [])) == 3:  # type: ignore[arg-type]
             raise KeyboardInterrupt
         update(run, **facts)
 
@@ -165,19 +163,6 @@ def test_an_uncounted_measurement_is_not_duplicated(
 # --- methods -------------------------------------------------------------------------
 
 RATIO = Ratio(*(measured_by(b, COUNT, "quiet", "1") for b in (COSTLY, BASELINE)))
-
-
-def measured_as(ratio: Callable[[str, str, str], float]) -> recordings.Change:
-    """Change samples so that their ratio depends on method, load and measurement."""
-
-    def change(case: Case, number: int, metrics: dict[str, float]) -> None:
-        keys = dict(case.variant.more)
-        if not keys or (keys["method"] == OURS and number > 4):
-            metrics.clear()
-        elif case.variant.benchmark == COSTLY:
-            metrics["ns/op"] *= ratio(keys["method"], keys["load"], keys["measurement"]) * 80 / 700
-
-    return change
 
 
 def test_the_median_ratio_follows_its_formula(tmp_path: Path) -> None:
@@ -195,47 +180,12 @@ def test_the_median_ratio_follows_its_formula(tmp_path: Path) -> None:
     assert not MedianRatio(RATIO).estimate(few, TODAY_GO).samples
 
 
-SCATTERED = {number: 8.0 * (1.0 + 0.06 * int(number)) for number in MEASUREMENTS}
-
-
-@pytest.mark.parametrize(
-    ("scattered", "labels"),
-    [
-        ({(COUNT, "quiet"), (COUNT, "busy")}, "yes yes yes"),
-        ({(COUNT, "quiet")}, "yes yes no"),  # go test -count agrees on a busy machine too
-        (set(), "no yes no"),
-        ({(COUNT, "quiet"), (COUNT, "busy"), (OURS, "quiet")}, "no no yes"),
-        ({(COUNT, "quiet"), (COUNT, "busy"), (OURS, "busy")}, "yes yes no"),
-    ],
-)
-def test_x9_holds_if_only_our_measurements_agree(
-    tmp_path: Path, scattered: set[tuple[str, str]], labels: str
-) -> None:
-    def ratio(method: str, load: str, number: str) -> float:
-        return SCATTERED[number] if (method, load) in scattered else 8.0
-
-    recording = recordings.recorded(tmp_path, "precision", rounds=10, change=measured_as(ratio))
-    rows = ledger.rows({"precision": recording}, [recording.study])
-    told = {Label.HOLDS: "yes", Label.FAILS: "no"}
-    assert [row.claim.id for row in rows] == ["X9a", "X9b", "X9c"]
-    assert " ".join(told[row.verdict.label] for row in rows) == labels
-    assert rows[0].estimate.value == pytest.approx(
-        1.48 / 1.06 if (OURS, "quiet") in scattered else 1.0, abs=0.03
-    )
-
-
 def test_the_ledger_shows_what_x9_judges(tmp_path: Path) -> None:
-    recording = recordings.recorded(tmp_path, "precision", rounds=10)
-    agrees, spread, _ = ledger.rows({"precision": recording}, [recording.study])
-    assert re.fullmatch(r"p = [\d.e-]+; go test [\d.e-]+", results.measured(agrees))
-    assert agrees.held_to == "bar p > 0.01; go test p ≤ 0.01"
-    assert not results.Picture(ledger.Line((agrees,)), results.Scale(0.1, 9, {}), 1).dots(agrees)
-    assert results.measured(spread).endswith("×")
-    assert spread.held_to == "bar 1.05×"
-
-
-def test_x9_is_unmeasured_with_a_single_measurement(tmp_path: Path) -> None:
     recording = recordings.recorded(tmp_path, "precision", rounds=4)
+    agrees, spread, _ = ledger.rows({"precision": recording}, [recording.study])
+    assert "go test" in results.measured(agrees)
+    assert not results.Picture(ledger.Line((agrees,)), results.Scale(0.1, 9, {}), 1).dots(agrees)
+    assert spread.estimate.value == pytest.approx(1.0, abs=0.03)
     alone = replace(recording, frame=recording.frame[recording.frame["measurement"] == "3"])
     rows = ledger.rows({"precision": alone}, [recording.study])
     assert {row.verdict.label for row in rows} == {Label.UNMEASURED}

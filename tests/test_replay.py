@@ -64,15 +64,11 @@ def test_replay_gives_the_same_bytes_inside_conda(shown: dict[str, str], tmp_pat
     assert again == {chapter: shown[chapter] for chapter in chapters}
 
 
-def outputs(text: str, kind: str) -> list[str]:
-    """Every output of a kind in an executed notebook, in order."""
-    cells = nbformat.reads(text, as_version=4).cells
-    return [
-        output["data"][kind]
-        for cell in cells
-        for output in cell.get("outputs", [])
-        if kind in output.get("data", {})
-    ]
+def outputs(pages: dict[str, str], kind: str) -> list[str]:
+    """Every output of a kind in executed notebooks, in order."""
+    cells = (cell for text in pages.values() for cell in nbformat.reads(text, as_version=4).cells)
+    found = (output.get("data", {}) for cell in cells for output in cell.get("outputs", []))
+    return [data[kind] for data in found if kind in data]
 
 
 def test_scaled_samples_change_prose_charts_and_verdicts(
@@ -80,31 +76,25 @@ def test_scaled_samples_change_prose_charts_and_verdicts(
 ) -> None:
     shutil.copytree(paths.reference(), tmp_path / "reference")
     for file in (tmp_path / "reference").glob("*/samples.txt"):
-        scaled = [
-            re.sub(
-                r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?) ((?:settled-)?(?:cpu-)?ns/op)",
+        scaled = re.sub(
+            r"(?m)^BenchmarkAllocateAuto/.*$",
+            lambda line: re.sub(
+                r"(\S+) ((?:settled-)?(?:cpu-)?ns/op)",
                 lambda m: f"{float(m[1]) * 3!r} {m[2]}",
-                line,
-            )
-            if line.startswith("BenchmarkAllocateAuto/")
-            else line
-            for line in file.read_text().splitlines()
-        ]
-        file.write_text("\n".join(scaled) + "\n")
+                line[0],
+            ),
+            file.read_text(),
+        )
+        file.write_text(scaled)
     chapters = ("00-results", "01-lemire")  # they show AllocateAuto
     other = replayed(tmp_path / "scaled", *chapters, GCCOST_REFERENCE=str(tmp_path / "reference"))
     same = {chapter: shown[chapter] for chapter in chapters}
-
-    def of(pages: dict[str, str], kind: str) -> list[str]:
-        return [text for page in pages.values() for text in outputs(page, kind)]
-
     for kind in ("text/markdown", "image/svg+xml", "text/csv", "text/html"):
-        before, after = of(same, kind), of(other, kind)
-        assert len(before) == len(after)
+        before, after = outputs(same, kind), outputs(other, kind)
         assert sum(a != b for a, b in zip(before, after, strict=True)) >= 2, kind
-    pattern = re.compile(r'<span class="verdict (\w+)"')
-    ledgers = [
-        pattern.findall("".join(outputs(p["00-results"], "text/html"))) for p in (same, other)
+    verdicts = [
+        re.findall(r'<span class="verdict (\w+)"', "".join(outputs(pages, "text/html")))
+        for pages in (same, other)
     ]
-    assert len(ledgers[0]) == len(ledgers[1]) > 0
-    assert ledgers[0] != ledgers[1]
+    assert len(verdicts[0]) == len(verdicts[1]) > 0
+    assert verdicts[0] != verdicts[1]

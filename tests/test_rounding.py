@@ -28,22 +28,19 @@ def test_numbers_have_three_significant_digits(x: float, text: str) -> None:
     assert rounding.plain(x) == text
 
 
-def test_values_have_units() -> None:
-    assert rounding.times(8.6667) == "8.67×"
-    assert rounding.percent(0.7017) == "70.2 %"
-    assert rounding.nanoseconds(1153.2) == "1,150 ns"
-    assert rounding.mebibytes(3 * 2**20) == "3.00 MiB"
-
-
-def test_an_interval_is_shown_in_the_unit_of_its_value() -> None:
-    estimate = Estimate(0.7017, 0.65, 0.75, 5, 5, 0.95)
-    assert rounding.interval(estimate, "share") == "70.2 % (65.0 to 75.0)"
-    assert rounding.interval(estimate, "ratio") == "0.702× (0.650 to 0.750)"
-
-
-def test_an_interval_that_reads_as_its_value_is_left_out() -> None:
-    assert rounding.interval(Estimate(1, 0.9999, 1.0001, 5, 5, 0.95), "registrations") == "1 more"
-    assert rounding.interval(Estimate(1, 1, 2, 5, 5, 0.95), "cycles") == "1 cycle (1 to 2)"
+@pytest.mark.parametrize(
+    ("ends", "unit", "text"),
+    [
+        ((0.7017, 0.65, 0.75), "share", "70.2 % (65.0 to 75.0)"),
+        ((0.7017, 0.65, 0.75), "ratio", "0.702× (0.650 to 0.750)"),
+        ((1, 0.9999, 1.0001), "registrations", "1 more"),  # the ends read as the value
+        ((1, 1, 2), "cycles", "1 cycle (1 to 2)"),
+    ],
+)
+def test_an_interval_is_shown_in_the_unit_of_its_value(
+    ends: tuple[float, float, float], unit: str, text: str
+) -> None:
+    assert rounding.interval(Estimate(*ends, 5, 5, 0.95), unit) == text
 
 
 @pytest.mark.parametrize("x", [math.nan, math.inf, -math.inf])
@@ -55,7 +52,4 @@ def test_a_number_that_is_not_finite_is_written_as_an_empty_field(x: float) -> N
 def test_written_numbers_keep_six_digits(x: float) -> None:
     assert float(rounding.written(x)) == rounding.rounded(x)
     assert math.isclose(rounding.rounded(x), x, rel_tol=1e-5)
-
-
-def test_rounding_hides_floating_point_noise() -> None:
     assert rounding.written(0.1 + 0.2) == rounding.written(0.3)

@@ -1,4 +1,4 @@
-"""Java: a fresh JVM per sample, out-of-memory exits as data, and the claims based on them."""
+"""Java: a fresh JVM per sample, and out-of-memory exits as data."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ from pathlib import Path
 
 import pytest
 from fakejdks import make, quoted
-from recordings import Change, Metrics, labels, recorded
 
 from gccost import paths
 from gccost.errors import MissingTool
-from gccost.judging import ledger
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
-from gccost.judging.rules import Label
-from gccost.measuring import benchfmt, campaign, java, jdks, languages
+from gccost.measuring import benchfmt, campaign, java, jdks
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.jdks import Jdk
 from gccost.measuring.samples import SampleFailed
-from gccost.studies import STUDIES
+from gccost.studies import CLAIMS, STUDIES
 from gccost.studies.weimer import (
     CLEANER,
     FINALIZE,
@@ -32,7 +29,6 @@ from gccost.studies.weimer import (
 )
 
 WEIMER, TINY = STUDIES["weimer"], BUDGETS["tiny"]
-JMH = STUDIES["jmh"]
 CASE = Case("finalization", CLEANER, "jdk-17", n=1000)
 
 
@@ -54,13 +50,30 @@ def sample(folder: Path, behaviour: str, case: Case = CASE, limit: float = 60.0)
 # --- one sample -------------------------------------------------------------------
 
 
-def test_a_sample_has_its_keys_and_process_metrics(tmp_path: Path) -> None:
-    burn = 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; line "$name"'
-    found = sample(tmp_path, burn)
+LOG = """\
+[0.1s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 23M->1M(256M) 1.250ms
+[0.1s][info][gc,phases] GC(0)   Evacuate Collection Set: 0.9ms
+[0.2s][info][gc] GC(1) Concurrent Mark Cycle
+[0.2s][info][gc] GC(1) Pause Remark 30M->30M(100M) 0.750ms
+[0.3s][info][gc,phases] GC(2) y: Pause Mark Start 0.004ms
+"""
+
+
+def test_a_sample_has_its_keys_and_process_metrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH"):
+        monkeypatch.setenv(name, "bent")
+    (tmp_path / "log").write_text(LOG)
+    burn = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; "
+    found = sample(tmp_path, burn + 'env > env; cp log gc.log; line "$name"')
+    assert "bent" not in (tmp_path / "env").read_text()
     assert found.name == "Cleaner"
     assert found.keys == {"jdk": "17", "setting": "published", "gc": "G1"}
     assert found.n == 1000
     assert found.metrics["died"] == 0
+    assert found.metrics["gc-cycles"] == 3
+    assert found.metrics["gc-pause-s"] == pytest.approx(0.002004)
     assert found.metrics["user-s"] > 0
     together = found.metrics["user-s"] + found.metrics["sys-s"]
     assert found.metrics["cpu-s"] == pytest.approx(together, abs=2e-6)
@@ -93,29 +106,6 @@ def test_a_failed_jvm_gives_no_sample(tmp_path: Path, behaviour: str, why: str) 
     assert failure.value.location == CASE.name
 
 
-def test_java_option_variables_do_not_reach_the_jvm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH"):
-        monkeypatch.setenv(name, "bent")
-    sample(tmp_path, f'env > {quoted(tmp_path / "env")}; line "$name"')
-    assert "bent" not in (tmp_path / "env").read_text()
-
-
-def test_collections_and_pauses_are_read_from_the_gc_log(tmp_path: Path) -> None:
-    log = (
-        "[0.1s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 23M->1M(256M) 1.250ms\n"
-        "[0.1s][info][gc,phases] GC(0)   Evacuate Collection Set: 0.9ms\n"
-        "[0.2s][info][gc] GC(1) Concurrent Mark Cycle\n"
-        "[0.2s][info][gc] GC(1) Pause Remark 30M->30M(100M) 0.750ms\n"
-        "[0.3s][info][gc,phases] GC(2) y: Pause Mark Start 0.004ms\n"
-    )
-    (tmp_path / "log").write_text(log)
-    found = sample(tmp_path, f'cp {quoted(tmp_path / "log")} gc.log; line "$name"')
-    assert found.metrics["gc-cycles"] == 3
-    assert found.metrics["gc-pause-s"] == pytest.approx(0.002004)
-
-
 def test_a_stale_gc_log_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "gc.log").write_text("[0.1s][info][gc] GC(0) Pause Young 1->1(1) 9.000ms\n")
     assert "gc-cycles" not in sample(tmp_path, 'line "$name"').metrics
@@ -129,12 +119,6 @@ def test_variant_settings_reach_the_jvm(tmp_path: Path) -> None:
     assert {"-XX:+UseParallelGC", "-Xms16m", "-Xmx16m"} <= set(options)
     assert {"-XX:-DoEscapeAnalysis", "-XX:ParallelGCThreads=1"} <= set(options)
     assert options[-3:] == ["finalization.Main", "Cleaner", "1000"]
-
-
-def test_every_variant_setting_has_jvm_flags() -> None:
-    for of in (WEIMER, JMH):
-        for case in of.cases:
-            assert java.flags(case.variant.more)
     # Leak cases fill the heap, so their JVM must continue after an OutOfMemoryError.
     options = java.flags(leak("LeakNaive", 48).more)
     ends, continues = (f"-XX:{sign}ExitOnOutOfMemoryError" for sign in "+-")
@@ -172,7 +156,9 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., No
     return fake
 
 
-def test_a_java_study_can_be_measured(machine: Callable[..., None]) -> None:
+def test_a_java_study_is_measured_until_its_sources_change(
+    machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     machine("jdk-11", "jdk-25")
     run = campaign.measure(campaign.plan([WEIMER], TINY))
     recording = Recording.load(WEIMER, run)
@@ -184,32 +170,26 @@ def test_a_java_study_can_be_measured(machine: Callable[..., None]) -> None:
     assert rounds == {name: plan.rounds(case) for name, case in plan.pool.items()}
     assert campaign.finished(run, plan)
     assert campaign.measure(plan) == run
+    monkeypatch.setattr(java, "source_hash", lambda programs: "another")
+    assert campaign.find(campaign.plan([WEIMER], TINY)) is None
 
 
-def test_measuring_java_fails_without_a_jdk(machine: Callable[..., None]) -> None:
-    plan = campaign.plan([WEIMER], TINY)
-    assert set(plan.missing) == {"jdk-11", "jdk-25"}
+def test_what_is_missing_skips_only_what_needs_it(
+    machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(MissingTool, match=r"nothing can be measured: Java: no JDK with javac"):
-        campaign.measure(plan)
-
-
-def test_an_unavailable_jdk_is_skipped(machine: Callable[..., None]) -> None:
+        campaign.measure(campaign.plan([WEIMER], TINY))
     machine("jdk-25")
     plan = campaign.plan([WEIMER], TINY)
     assert {case.release for case in plan.pool.values()} == {"jdk-25"}
     assert "go online" in plan.missing["jdk-11"]
 
-
-def test_missing_jmh_affects_only_its_own_study(
-    machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
     def nowhere(say: object = None) -> Path:
         raise MissingTool("it cannot be fetched", "JMH")
 
-    machine("jdk-11", "jdk-25")
     monkeypatch.setattr(jdks, "jmh", nowhere)
     with pytest.raises(MissingTool, match="JMH: it cannot be fetched"):
-        campaign.measure(campaign.plan([JMH], TINY))
+        campaign.measure(campaign.plan([STUDIES["jmh"]], TINY))
     assert campaign.plan([WEIMER], TINY).pool
 
 
@@ -228,22 +208,7 @@ def test_unsupported_jvm_options_skip_only_their_cases(machine: Callable[..., No
     assert "Unrecognized option: --finalization=disabled" in troubles
     assert "it is skipped from here on" in troubles
     assert recording.estimate(Ratio(FINALIZE, CLEANER), "jdk-25").samples == TINY.shown
-    assert recording.estimate(leaks(recording), "jdk-25").samples == 0
-
-
-def leaks(recording: Recording):  # the quantity of W6
-    (claim,) = (c for c in recording.study.claims if c.id == "W6")
-    return claim.quantity
-
-
-def test_changed_sources_invalidate_a_run(
-    machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine("jdk-11", "jdk-25")
-    run = campaign.begin(campaign.plan([WEIMER], TINY))
-    assert campaign.find(campaign.plan([WEIMER], TINY)) == run
-    monkeypatch.setattr(java, "source_hash", lambda programs: "another")
-    assert campaign.find(campaign.plan([WEIMER], TINY)) is None
+    assert recording.estimate(CLAIMS["W6"].quantity, "jdk-25").samples == 0
 
 
 def test_classes_are_compiled_once(machine: Callable[..., None], tmp_path: Path) -> None:
@@ -299,49 +264,3 @@ def test_a_real_jvm_out_of_memory_is_recorded_as_data(real, tmp_path: Path) -> N
     # More operations than the heap has memory for: the JVM dies before the first handle.
     case = Case("finalization", jvm("RegisteredFinalize", heap="3"), "jdk-17", 2_000_000)
     assert run_real(real, case, tmp_path).metrics["died"] == 1
-
-
-# --- judging ------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Recording]:
-    """Synthetic recordings of both Java studies."""
-    folder = tmp_path_factory.mktemp("made")
-    return {name: recorded(folder / name, name, rounds=4) for name in ("weimer", "jmh")}
-
-
-def times(factor: float, *benchmarks: str) -> Change:
-    """Multiply the times of benchmarks."""
-
-    def change(case: Case, number: int, metrics: Metrics) -> None:
-        for metric in ("ns/op", "cpu-s", "user-s", "sys-s", "elapsed-s"):
-            if case.variant.benchmark in benchmarks and metric in metrics:
-                metrics[metric] *= factor
-
-    return change
-
-
-def test_scaling_a_variant_changes_the_verdict(made, tmp_path: Path) -> None:
-    found = labels(made["weimer"])
-    assert found["W1a"] is Label.FAILS  # 4 times instead of the published 17
-    assert found["W3"] is Label.FAILS
-    for claim in ("W4", "W5", "W6"):
-        assert found[claim] is Label.HOLDS
-    for scale, label in ((4.2, Label.HOLDS), (2.25, Label.UNDECIDED)):
-        other = labels(
-            recorded(tmp_path / str(scale), "weimer", rounds=4, change=times(scale, "Finalize"))
-        )
-        assert other["W1a"] is label
-
-
-def test_l5_is_judged_against_both_baselines(made, tmp_path: Path) -> None:
-    assert labels(made["jmh"])["L5"] is Label.FAILS
-    assert not any(row.sized for row in ledger.rows({"jmh": made["jmh"]}, [STUDIES["jmh"]]))
-    same = recorded(tmp_path, "jmh", rounds=4, change=times(10, "Removed", "Finalized"))
-    assert labels(same)["L5"] is Label.HOLDS
-
-
-def test_each_language_has_its_source_folder() -> None:
-    assert languages.of(WEIMER).folder == paths.JAVASRC
-    assert languages.of(STUDIES["lemire"]).folder == paths.GOSRC

@@ -91,12 +91,9 @@ def test_the_server_is_local_and_requires_the_token(opened: Lab) -> None:
 
 def measuring(tools: FakeTools) -> list[psutil.Process]:
     """The programs under measurement, and what belongs to them."""
-    found = []
-    for one in tools.processes():
-        with suppress(psutil.NoSuchProcess):
-            if "python" not in one.name():
-                found.append(one)
-    return found
+    with suppress(psutil.NoSuchProcess):
+        return [one for one in tools.processes() if "python" not in one.name()]
+    return measuring(tools)  # one has just ended
 
 
 def kernel(tools: FakeTools) -> psutil.Process:

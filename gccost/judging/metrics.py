@@ -46,7 +46,7 @@ _KINDS: Mapping[Kind, Mapping[str, str]] = {
     },
     "rate": {"1/s": "op/s op/cpu-s"},
     "level": {
-        "ns": "op-p50-ns op-p99-ns op-p99.9-ns op-max-ns pause-max-ns",
+        "ns": "op-p50-ns op-p99-ns op-p99.9-ns op-max-ns pause-max-ns stall-max-ns",
         "bytes": "peak-rss-bytes gc-cycle-bytes gctrace-goal-bytes gctrace-live-bytes "
         "rss-bytes/special stride-bytes",
         "operations": "gc-cycle-op",
@@ -55,7 +55,8 @@ _KINDS: Mapping[Kind, Mapping[str, str]] = {
         "ns": "mark-ns/special sweep-ns/special",
         "bytes": "off-heap-bytes/span",
         "": "B/op allocs/op c-allocated c-freed c-unfreed-loop c-unfreed-drained c-misfreed "
-        "c-held-mean c-held-peak c-held/survivor cpu-share cpus-busy died faults gc-cycles "
+        "c-held-mean c-held-peak c-held/survivor c-held/live c-held-peak/live cpu-share "
+        "cpus-busy died faults gc-cycles "
         "gc-cycles-to-free gc-cycles/s gc-share-classes gc-share-memstats gctrace-cycles "
         "gctrace-share held/op held-drained/op held-records/op leaked native-allocated "
         "native-freed opened passed-records/op records registered/op registered-drained/op "

@@ -35,9 +35,12 @@ def release_type(releases: Iterable[str]) -> pd.CategoricalDtype:
 def keys(case: Case) -> dict[str, Any]:
     """The keys of a case as columns: variant in words, gc, and its other settings."""
     variant = case.variant
+    experiment = EXPERIMENTS.get(variant.benchmark, "")
+    if variant.arenas or "run" in dict(variant.more):
+        experiment = "one malloc arena" if variant.arenas else f"{experiment}, long run"
     named: dict[str, Any] = {
         "release": toolchains.title(case.release),
-        "experiment": EXPERIMENTS.get(variant.benchmark, ""),
+        "experiment": experiment,
         "variant": NAMES.get(variant.benchmark, variant.benchmark),
         "benchmark": variant.benchmark,
     }

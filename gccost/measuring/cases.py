@@ -74,13 +74,13 @@ LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly", "SlabSurvivors"})
 # Loops that allocate nothing on the Go heap, whose slices are timed (see gosrc/meter).
 STATIONARY = frozenset(
     {
-        *("AllocateFree", "AllocateDefer", "Manual", "Batch", "LiveManual", "HeapManual"),
+        *("AllocateFree", "AllocateDefer", "Manual", "Batch", "LiveManual"),
         *("AcrossFree", "AcrossCall", "AcrossMalloc"),
     }
 )
 # Loops whose threads wait even on an idle machine: the GC starts and stops them several
-# times a millisecond, or there are more threads than CPUs. Of the Latency and Tail programs the
-# slowest operations count, and of these a disturbance is a part.
+# times a millisecond, or there are more threads than CPUs. Of the Latency, Tail and Lifetimes
+# programs the slowest operations count, and of these a disturbance is a part.
 WAITING = frozenset(
     {
         "Allocate",
@@ -89,6 +89,9 @@ WAITING = frozenset(
         *(f"Parallel{what}" for what in ("Free", "Auto", "Cleanup", "Slab", "SlabCrowded")),
         *(f"Latency{what}" for what in ("Manual", "Slab", "SlabClose", "Adopted", "Cleanup")),
         *("LatencyFinalizer", "TailPlain", "TailCleanup", "TailFinalizer"),
+        *(f"Lifetimes{what}" for what in ("Manual", "Slab", "Cleanup", "Finalizer")),
+        *(f"Turns{what}" for what in ("Manual", "Slab", "Adopted", "Finalizer")),
+        *(f"Owned{what}" for what in ("Manual", "Slab", "Adopted", "Finalizer")),
     }
 )
 # A floor needs several processes of a round's build, because a burst may outlast a process.
@@ -109,7 +112,8 @@ class Variant:
     `control` makes it an A/A control of the variant without one: "same" runs the same
     binary again, "relinked" a binary linked with another layout.
     `profile` is "cpu" for a run under the CPU profiler, whose times are not used.
-    `procs` is GOMAXPROCS if it differs from the setting's own, `limit` is GOMEMLIMIT.
+    `procs` is GOMAXPROCS if it differs from the setting's own, `limit` is GOMEMLIMIT, and
+    `arenas` is glibc's MALLOC_ARENA_MAX; if empty, threads have arenas of their own.
     `runtime` names a patched Go runtime for the build (see gosrc/overlay), or is NO_GREEN_TEA;
     if empty, the release's own runtime is used.
     `sub` selects a sub-benchmark of the program, such as words=8. `more` has keys of a single
@@ -124,6 +128,7 @@ class Variant:
     profile: str = ""
     procs: str = ""
     limit: str = ""
+    arenas: str = ""
     runtime: str = ""
     sub: tuple[tuple[str, str], ...] = ()
     more: tuple[tuple[str, str], ...] = ()
@@ -138,6 +143,7 @@ class Variant:
             "control": self.control,
             "profile": self.profile,
             "runtime": self.runtime,
+            "arenas": self.arenas,
         }
         return {key: value for key, value in named.items() if value} | dict(self.more)
 

@@ -49,6 +49,8 @@ from gccost.measuring.samples import TRACE, SampleFailed
 BENCH = "bench"
 MOST_WORKERS = 10_000
 MOST_FILE = 16 << 20  # bytes of a profile or a gctrace
+_MOST_MEMORY = 256 << 20  # bytes, to unpack a pack
+_MOST_START = 8 << 20  # bytes of a pack that hold pack.json
 CONNECT_SECONDS = 10
 POLL_SECONDS = 0.5  # between looks at which workers there are
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
@@ -313,13 +315,19 @@ class _Fleet:
 
 
 def read(archive: bytes) -> tuple[dict[str, Any], str]:
-    """The content of pack.json in a pack, and its hash. Raises GccostError if it is no pack."""
+    """The content of pack.json in a pack, and its hash. Raises GccostError if it is no pack.
+
+    pack.json is the archive's first file, so no more than its beginning is unpacked.
+    """
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r|*") as tar:
-            member = next(each for each in tar if each.name == "gccost-pack/pack.json")
+        start = lzma.LZMADecompressor(memlimit=_MOST_MEMORY).decompress(archive, _MOST_START)
+        with tarfile.open(fileobj=io.BytesIO(start), mode="r:") as tar:
+            member = tar.next()
+            if member is None or member.name != "gccost-pack/pack.json":
+                raise ValueError("it does not begin with pack.json")
             text = cast("IO[bytes]", tar.extractfile(member)).read()
-        pack: dict[str, Any] = json.loads(text)
-    except (tarfile.TarError, lzma.LZMAError, EOFError, StopIteration, ValueError) as error:
+        pack: dict[str, Any] = msgspec.json.decode(text, type=dict[str, Any])
+    except Exception as error:  # an archive can make tarfile raise anything
         raise GccostError(f"it is not a pack: {error}", hint="make one: gccost pack") from None
     packed.check_format(pack, "pack.json")
     return pack, hashlib.sha256(text).hexdigest()

@@ -19,6 +19,7 @@ KEYS = (
     *("words", "goroutines", "handles", "live", "mb", "mib", "remaining"),
     *("order", "bytes", "dummies", "others"),
     *(*RELEASES, "gogc", "gomemlimit", "gomaxprocs", "setting", "control", "profile", "runtime"),
+    *("arenas", "run"),
     *("method", "load", "measurement", "against"),
     *("gc", "heap", "escape", "finalization", "gcthreads"),
 )

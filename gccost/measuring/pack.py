@@ -173,11 +173,11 @@ def _write(output: Path, manifest: Mapping[str, Any], built: Iterable[Mapping[st
             files[file.as_posix()] = Path(str(file.locate())).read_bytes()
     for name in ("LICENSE", "data/releases.csv"):
         files[name] = (paths.ROOT / name).read_bytes()
-    files["pack.json"] = json.dumps(manifest, indent=1).encode()
     with (
         lzma.open(output, "wb", filters=_FILTERS) as stream,
         tarfile.TarFile(mode="w", fileobj=stream) as tar,
     ):
+        _add(tar, "pack.json", json.dumps(manifest, indent=1).encode(), 0o644)
         _add(tar, "run", _RUN.encode(), 0o755)
         for name, data in files.items():
             _add(tar, name, data, 0o644)

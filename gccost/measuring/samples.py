@@ -194,11 +194,13 @@ def inherited() -> dict[str, str]:
 
 
 def _settings(case: Case) -> dict[str, str]:
-    """The environment variables that configure the Go runtime for a case."""
+    """The environment variables that configure the Go runtime and malloc for a case."""
     debug = f"{GODEBUG},gctrace=1" if case.traced else GODEBUG
     settings = {"GOGC": case.variant.gogc, "GODEBUG": debug}
     if case.variant.limit:
         settings["GOMEMLIMIT"] = case.variant.limit
+    if case.variant.arenas:
+        settings["MALLOC_ARENA_MAX"] = case.variant.arenas
     if procs := case.variant.procs or ("1" if case.variant.setting == "precise" else ""):
         settings["GOMAXPROCS"] = procs
     return settings

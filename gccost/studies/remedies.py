@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
+from itertools import product
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Ratio, Worst
@@ -16,6 +18,7 @@ from gccost.measuring.cases import (
     GOROUTINES,
     HEAP_FREE,
     RECORD,
+    SHARED_WORK,
     Case,
     Variant,
     among_goroutines,
@@ -38,6 +41,12 @@ _JUDGED_LIVE = 100_000  # the number of live handles that claims are about
 def living(benchmark: str, live: int = _JUDGED_LIVE) -> Variant:
     """A variant that closes a random one of `live` handles: "LiveSlab", …"""
     return Variant(benchmark, sub=(("live", str(live)),))
+
+
+def lifetimes(way: str, live: int, order: str = "random", handles: int = 0) -> Variant:
+    """A variant that keeps `live` objects and replaces them in an order: "Slab", "Manual", …"""
+    sized = (("handles", str(handles)),) if handles else ()
+    return Variant(f"Lifetimes{way}", sub=(*sized, ("live", str(live)), ("order", order)))
 
 
 _LIVE = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
@@ -64,9 +73,42 @@ _REMEDIES = (
 SURVIVORS = slabs("SlabSurvivors")
 SETTLED = "settled-ns/op"
 _TIMED = 1_000_000  # operations of a latency sample
+# Objects that live on while others come and go: how many, and in which order they die. There
+# are at least four times as many operations, after which slabs hold nearly what they ever will.
+LIFETIMES = (1_000, 10_000, 100_000, 1_000_000)
+ORDERS = ("random", "fifo", "lifo")
+_SHAPES = ("Manual", "Finalizer", "Adopted", "Slab")
 _CLOSED_AT_RANDOM = 200_000
 # Half as many where removing the net takes microseconds.
 _NET_TAKEN_AWAY = 100_000
+
+
+def _lifetimes(go: str) -> Iterator[Case]:
+    for live, order in product(LIFETIMES, ORDERS):
+        n = max(AS_PUBLISHED, 4 * live)
+        judged, random = live == _JUDGED_LIVE, order == "random"
+        tier = "standard" if judged or random else "thorough"
+        quick = "tiny" if judged and random else tier
+        slow = tier if live <= _JUDGED_LIVE else "thorough"
+        for variant, min_budget in (
+            (lifetimes("Slab", live, order, 64), quick),
+            (lifetimes("Slab", live, order, 8), tier),
+            (lifetimes("Manual", live, order), quick),
+            (lifetimes("Cleanup", live, order), quick),
+            (lifetimes("Finalizer", live, order), slow),
+        ):
+            yield Case("remedies", variant, go, n, min_budget)
+
+
+def _one_at_a_time(go: str) -> Iterator[Case]:
+    """A C library that allows one call at a time: goroutines take turns, or a thread owns it."""
+    for goroutines in (1, 4, 16):
+        sub = (("goroutines", str(goroutines)),)
+        for shape in _SHAPES:
+            # A call by the owner takes microseconds.
+            few = SHARED_WORK if shape == "Slab" else SHARED_WORK // 16
+            for kind, n in (("Turns", SHARED_WORK), ("Owned", few)):
+                yield Case("remedies", Variant(kind + shape, sub=sub), go, n, "standard")
 
 
 def _remedies() -> Iterator[Case]:
@@ -102,10 +144,18 @@ def _remedies() -> Iterator[Case]:
             tier = {_JUDGED_LIVE: "tiny", 10_000_000: "thorough"}.get(live, "standard")
             n = _CLOSED_AT_RANDOM if benchmark in ("LiveManual", "LiveSlab") else _NET_TAKEN_AWAY
             yield Case("remedies", variant, go, n, tier)
-    for mb, min_budget in (("100", "tiny"), ("1000", "standard")):
-        for benchmark in ("HeapManual", "HeapSlab", "HeapCleanup", "HeapFinalizer"):
-            variant = Variant(benchmark, sub=(("mb", mb),))
-            yield Case("remedies", variant, go, AS_PUBLISHED, min_budget)
+    # Once so many that the collector runs in the loop: what the longer run adds is the cost of
+    # an object, without that of the collections at the end.
+    for mb, benchmark in product(("100", "1000"), ("HeapSlab", "HeapCleanup")):
+        variant = Variant(benchmark, sub=(("mb", mb),))
+        yield Case("remedies", variant, go, AS_PUBLISHED, "standard")
+        long = replace(variant, more=(("run", "long"),))
+        yield Case("remedies", long, go, 8 * AS_PUBLISHED, "standard")
+    for variant in (MANUAL, slabs("Slab"), slabs("SlabClose"), slabs("Adopted"), *_ONE_HEAP):
+        one_arena = replace(variant, arenas="1")
+        yield Case("remedies", one_arena, go, AS_PUBLISHED, "standard")
+    yield from _lifetimes(go)
+    yield from _one_at_a_time(go)
     yield from among_goroutines("parallel", "Free")
     yield from among_goroutines("parallel", "Cleanup")
     yield from among_goroutines("remedies", "SlabCrowded")

@@ -104,6 +104,7 @@ def _on(jdk: str) -> Iterator[Case]:
             yield Case("finalization", jvm(benchmark, gc=gc), jdk, _COMPARED, "standard")
     if jdk == TODAY_JDK:
         yield Case("finalization", ALLOCATED_FINALIZE, jdk, AS_WEIMER)
+        yield Case("finalization", jvm("Opaque", escape="off"), jdk, AS_WEIMER, "standard")
         for benchmark in ("Cleaner", "Finalize"):
             yield Case("finalization", jvm(benchmark, gcthreads="1"), jdk, AS_WEIMER, "standard")
 

@@ -2,9 +2,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 enum {
 	BLOCK = 100, /* bytes, as in package cstr */
@@ -14,24 +11,14 @@ enum {
 /* The first word of a block says whether it is allocated, as in package cstr. */
 static const uint64_t LIVE = 0x6c6976656c697665, DEAD = 0x6465616464656164;
 
-/* One heap for all threads, as with MALLOC_ARENA_MAX=1. By default, glibc gives each
- * thread its own heap. Go moves work between threads, and a free by another thread than
- * the one that allocated is expensive. */
-#ifdef M_ARENA_MAX
-__attribute__((constructor)) static void one_heap(void)
-{
-	mallopt(M_ARENA_MAX, 1);
-}
-#endif
-
 /* Shared by all threads, and updated once per call. */
 static struct remedies_counts counts;
 
 #define ADD(field, n) __atomic_fetch_add(&counts.field, (n), __ATOMIC_RELAXED)
 
-/* The heap takes its own lock for every block. If threads free and allocate many blocks at
- * the same time, the lock moves between their caches, which costs more than the work that
- * it protects. So a thread holds this mutex for its whole batch. */
+/* A heap takes its own lock for every block. If threads free and allocate many blocks of one
+ * heap at the same time, the lock moves between their caches, which costs more than the work
+ * that it protects. So a thread holds this mutex for its whole batch. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 void remedies_exchange(uintptr_t *dead, size_t n_dead, uintptr_t *fresh, size_t n_fresh,

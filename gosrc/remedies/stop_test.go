@@ -19,6 +19,10 @@ func BenchmarkStop(b *testing.B) { loop(b, Count, func() { NewStopped().Close() 
 // [BenchmarkOneHeapFinalizer].
 func BenchmarkOneHeapCleanup(b *testing.B) { loop(b, Count, func() { NewStopped() }) }
 
+func BenchmarkLifetimesCleanup(b *testing.B) {
+	overLifetimes(b, Count, NewStopped, func(*Stopped) {})
+}
+
 func BenchmarkPadded(b *testing.B) { loop(b, Count, func() { NewPadded() }) }
 
 func BenchmarkHeapCleanup(b *testing.B) {

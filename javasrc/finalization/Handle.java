@@ -4,7 +4,8 @@ package finalization;
  * A handle of a native resource, to be closed explicitly.
  *
  * <p>A volatile long stands for the resource: {@link #OPEN} when it is allocated, {@link #CLOSED}
- * when it is freed. It is volatile so that the compiler must keep both writes.
+ * when it is freed. It is volatile so that the compiler must keep both writes; {@link
+ * OpaqueHandle} shows what that costs.
  */
 interface Handle extends AutoCloseable {
   long OPEN = 1;

@@ -7,7 +7,7 @@ import java.util.function.Supplier;
  * benchmark format.
  *
  * <p>It belongs to claims W1 to W5. Arguments: the benchmark and the number of handles. {@code
- * Plain}, {@code Cleaner} and {@code Finalize} are kinds of handles. {@code Nothing} opens none and
+ * Plain}, {@code Opaque}, {@code Cleaner} and {@code Finalize} are kinds of handles. {@code Nothing} opens none and
  * so shows the cost of the JVM itself. {@code RegisteredPlain} and so on count what is left of
  * closed handles.
  */
@@ -40,13 +40,15 @@ public final class Main {
     switch (kind) {
       case "Plain":
         return PlainHandle::new;
+      case "Opaque":
+        return OpaqueHandle::new;
       case "Cleaner":
         return CleanerHandle::new;
       case "Finalize":
         return FinalizeHandle::new;
       default:
         throw new IllegalArgumentException(
-            "there is no benchmark " + kind + ": want Plain, Cleaner or Finalize");
+            "there is no benchmark " + kind + ": want Plain, Opaque, Cleaner or Finalize");
     }
   }
 

@@ -27,7 +27,7 @@ import org.openjdk.jmh.runner.options.VerboseMode;
  */
 public final class Main {
   private static final int LAPS = 10;
-  private static final TimeValue LAP = TimeValue.milliseconds(50);
+  private static final TimeValue LAP = TimeValue.milliseconds(100);
 
   private Main() {}
 
