@@ -3,6 +3,7 @@
     .venv/bin/python gosrc/overlay/upstream/measure.py specials [ROUNDS]   benchstat tables
     .venv/bin/python gosrc/overlay/upstream/measure.py constants           other constants
     .venv/bin/python gosrc/overlay/upstream/measure.py programs [ROUNDS]   CPU time and memory
+    .venv/bin/python gosrc/overlay/upstream/measure.py instructions [ROUNDS]  instead of CPU time
 
 The runtimes take turns in each round, in an order that is drawn anew. ROUNDS is 10 by default.
 Names after it choose among the benchmarks or the programs. `specials` adds the CPU time of the
@@ -10,7 +11,9 @@ benchmark's thread to what the benchmarks report: compare that on a busy machine
 counts instead of timing.
 `programs` links every program anew in each round, with another random layout of its functions, and
 measures user and system CPU time. It prints the geometric mean of the ratios of a round over all
-programs, and that of each program, with 95 % intervals over the rounds.
+programs, and that of each program, with 95 % intervals over the rounds. `instructions` counts
+with valgrind's cachegrind on one P: what other programs do hardly changes such a count, but it
+leaves out caches and the kernel. Its intervals are over programs and rounds.
 """
 
 from __future__ import annotations
@@ -258,6 +261,34 @@ def measured(command: list[str]) -> tuple[float, list[float]]:
     return usage.ru_utime + usage.ru_stime, [float(word) for word in said.split()]
 
 
+def instructions(trees: Trees, rounds: int, names: Sequence[str]) -> None:
+    """Print how many more instructions the programs execute with the patches, in percent."""
+    names = names or PROGRAMS
+    builder = Builder(trees, names)
+    commands = {name: builder.link(name, 0) for name in RUNTIMES}
+    logs: dict[str, list[float]] = defaultdict(list)
+    for _ in range(rounds):
+        for program in names:
+            executed = {name: executions(commands[name][program]) for name in RUNTIMES}
+            for name in RUNTIMES[1:]:
+                logs[name].append(float(np.log(executed[name] / executed["stock"])))
+                print(f"{name}\t{program}\t{100 * np.expm1(logs[name][-1]):+.2f} %", flush=True)
+    for name, ratios in logs.items():
+        print(f"{name}\tall\t{interval(ratios)}")
+
+
+def executions(command: list[str]) -> int:
+    """The instructions that a command executes in user mode, on one P."""
+    valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no"]
+    settings = {"GOMAXPROCS": "1", "GODEBUG": "asyncpreemptoff=1"}  # signals slow valgrind
+    answer = subprocess.run(
+        [*valgrind, f"--cachegrind-out-file={os.devnull}", *command],
+        env=os.environ | settings, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    line = next(line for line in answer.stderr.splitlines() if "refs:" in line)
+    return int(line.split()[-1].replace(",", ""))
+
+
 def interval(logs: list[float]) -> str:
     """The geometric mean of ratios and its 95 % interval, in percent of change."""
     spread = stats.t.ppf(0.975, len(logs) - 1) * stdev(logs) / len(logs) ** 0.5
@@ -298,7 +329,7 @@ def programs(trees: Trees, rounds: int, names: Sequence[str]) -> None:
 
 
 def main() -> None:
-    tasks = {"specials": specials, "programs": programs}
+    tasks = {"specials": specials, "programs": programs, "instructions": instructions}
     what = sys.argv[1] if len(sys.argv) > 1 else ""
     if what == "constants":
         constants()
