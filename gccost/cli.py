@@ -13,7 +13,6 @@ import sys
 import webbrowser
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
@@ -45,9 +44,8 @@ STORY = {
 }
 
 TERMINATED = 128 + signal.SIGTERM  # the exit code by the shell's convention
+_IN_GO = "go-*.ipynb"  # the notebooks in Go
 MOST_AT_ONCE = 4  # notebooks in replay; each takes a few hundred megabytes
-
-Command = Callable[..., Any]
 
 
 class _Command(click.Command):
@@ -149,15 +147,11 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
         if not _measure(settings):
             _say("studies that could not be measured are shown from a recorded run")
         into = paths.report() / "notebooks"
-        _write(_execute(_notebooks(settings), into, settings), settings, opens=opens)
+        _write(_execute(_notebooks(settings), into, settings), opens=opens)
 
 
 @main.command()
-@click.option(
-    "--seconds",
-    type=float,
-    help="Seconds for each measurement by our method.",
-)
+@click.option("--seconds", type=float, help="Seconds for each measurement by our method.")
 @_budget
 def precision(seconds: float | None, budget_name: str) -> None:
     """Measure how well independent measurements agree.
@@ -185,7 +179,7 @@ def replay(*, opens: bool) -> None:
     Needs neither Go nor a C compiler. Rewrites the notebooks and the README's picture in
     notebooks/; if nothing has changed, they are identical to the byte.
     """
-    from gccost.showing.execute import pictures
+    from gccost.showing.execute import named_outputs
     from gccost.showing.figures import as_file
 
     _recorded()
@@ -193,9 +187,10 @@ def replay(*, opens: bool) -> None:
     with runs.exclusive(paths.report(), "writing the report"):
         executed = _execute(_notebooks(settings), paths.NOTEBOOKS, settings)
         _sign(executed)
-        _write(executed, settings, opens=opens)
-        if svg := pictures(executed[0]).get("headlines"):
-            write_whole(paths.NOTEBOOKS / "headlines.svg", as_file(svg).encode())
+        _write(executed, opens=opens)
+        if drawn := named_outputs(executed[0]).get("headlines"):
+            svg = as_file(drawn["image/svg+xml"])
+            write_whole(paths.NOTEBOOKS / "headlines.svg", svg.encode())
 
 
 @main.command()
@@ -203,9 +198,8 @@ def replay(*, opens: bool) -> None:
 def html(*, opens: bool) -> None:
     """Rewrite the report from the last executed notebooks."""
     measured = sorted((paths.report() / "notebooks").glob("*.ipynb"))
-    settings = replace(Settings.read(), mode="measure" if measured else "replay")
     with runs.exclusive(paths.report(), "writing the report"):
-        _write(measured or sorted(paths.NOTEBOOKS.glob("*.ipynb")), settings, opens=opens)
+        _write(measured or sorted(paths.NOTEBOOKS.glob("*.ipynb")), opens=opens)
 
 
 @main.command()
@@ -256,9 +250,9 @@ def remove() -> None:
     click.echo(f"freed {rounding.mebibytes(sum(freed.values()))}")
 
 
-@main.command()
+@main.command("release")
 @click.argument("version")
-def release(version: str) -> None:
+def pin(version: str) -> None:
     """Add a Go release, such as 1.28.1, to data/releases.csv.
 
     The newest release in that table is used as today's Go.
@@ -279,7 +273,8 @@ def live() -> None:
     Replay shows that output unchanged.
     """
     gokernel.make(_say)
-    _sign(_execute(_go_notebooks(), paths.NOTEBOOKS, Settings("measure")))
+    chosen = sorted(paths.NOTEBOOKS.glob(_IN_GO))
+    _sign(_execute(chosen, paths.NOTEBOOKS, Settings("measure")))
 
 
 @main.command()
@@ -372,9 +367,9 @@ def pack_it(
     pack.make(chosen, limit, found, asked(chosen), output, arch, old_libc, _say)
 
 
-def _tls(name: str, what: str) -> Callable[[Command], Command]:
+def _tls(name: str, parameter: str, what: str) -> Callable[[Any], Any]:
     there = click.Path(exists=True, dir_okay=False)
-    return click.option(f"--tls-{name}", type=there, help=f"{what} (PEM).")
+    return click.option(f"--tls-{name}", parameter, type=there, help=f"{what} (PEM).")
 
 
 @main.command("campaign")
@@ -392,9 +387,9 @@ def _tls(name: str, what: str) -> Callable[[Command], Command]:
     show_default=True,
     help="Seconds to wait for a worker when none is busy.",
 )
-@_tls("ca-file", "The certificate authority, for tls:// addresses")
-@_tls("cert", "The client's certificate")
-@_tls("key", "The client's key")
+@_tls("ca-file", "tls_ca_file", "The certificate authority, for tls:// addresses")
+@_tls("cert", "tls_client_cert", "The client's certificate")
+@_tls("key", "tls_client_key", "The client's key")
 def campaign_on_many(
     archive: IO[bytes], scheduler: str, machines: int, wait: float, **tls: str | None
 ) -> None:
@@ -415,12 +410,7 @@ def campaign_on_many(
 
     from gccost.measuring import fleet
 
-    named = {
-        "tls_ca_file": tls["tls_ca_file"],
-        "tls_client_cert": tls["tls_cert"],
-        "tls_client_key": tls["tls_key"],
-    }
-    given = {name: value for name, value in named.items() if value}
+    given = {name: path for name, path in tls.items() if path}
     security = Security(require_encryption=True, **given) if given else None
     done, unfinished = fleet.measure(scheduler, archive.read(), security, machines, wait, _say)
     for name, run in sorted(done.items()):
@@ -558,11 +548,7 @@ def _notebooks(settings: Settings) -> list[Path]:
             how = study.command or f"make measure ONLY={study.name}"
             _say(f"{study.chapter} is skipped; measure it with {how}")
     found = [p for p in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
-    return found if settings.only else found + _go_notebooks()
-
-
-def _go_notebooks() -> list[Path]:
-    return sorted(paths.NOTEBOOKS.glob("go-*.ipynb"))
+    return found if settings.only else found + sorted(paths.NOTEBOOKS.glob(_IN_GO))
 
 
 def _execute(notebooks: list[Path], into: Path, settings: Settings) -> list[Path]:
@@ -576,7 +562,7 @@ def _execute(notebooks: list[Path], into: Path, settings: Settings) -> list[Path
     into.mkdir(parents=True, exist_ok=True)
     targets = {notebook: into / notebook.name for notebook in notebooks}
     measuring = settings.mode == "measure"
-    kept = set() if measuring and gokernel.find() else set(_go_notebooks()) & targets.keys()
+    kept = set() if measuring and gokernel.find() else {n for n in notebooks if n.match(_IN_GO)}
     for notebook in kept:
         if targets[notebook] != notebook:
             _say(f"{notebook.stem} is shown as recorded; run make kernel to execute it")
@@ -596,24 +582,18 @@ def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _write(executed: list[Path], settings: Settings, *, opens: bool) -> None:
-    """Write the report, and print its answers and its path."""
-    from gccost import opening
+def _write(executed: list[Path], *, opens: bool) -> None:
+    """Write the report, and print its answers and its path; the first notebook has them."""
     from gccost.judging import ledger
+    from gccost.showing.execute import named_outputs
     from gccost.showing.report import write_report
-    from gccost.showing.results import answers
 
-    rows = opening.rows(opening.every(settings), settings.only)
-    table = ledger.table(rows).to_csv(index=False, lineterminator="\n")
-    index = write_report(
-        executed,
-        paths.report(),
-        title=TITLE,
-        purpose=PURPOSE,
-        files={"ledger.csv": table, "ledger.json": ledger.as_json(rows)},
-    )
-    for answer in answers(rows):
-        click.echo(answer)
+    found = named_outputs(executed[0])
+    csv = found.get("ledger", {}).get("text/csv", "")
+    files = {"ledger.csv": csv, "ledger.json": ledger.as_json(csv)} if csv else {}
+    index = write_report(executed, paths.report(), title=TITLE, purpose=PURPOSE, files=files)
+    if "answers" in found:
+        click.echo(found["answers"]["text/plain"])
     click.echo(f"the report is {os.path.relpath(index)}")
     if opens:
         webbrowser.open(index.resolve().as_uri())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import html
 import io
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -23,7 +22,7 @@ from gccost.judging import costs as estimating
 from gccost.judging import ledger, metrics, stacks, tidy
 from gccost.judging import published as transcribed
 from gccost.judging.ledger import Row
-from gccost.judging.machines import Machine, by_machine, facts
+from gccost.judging.machines import Machine, by_machine, facts, words
 from gccost.judging.machines import frame as frame_of
 from gccost.judging.machines import machines as judged
 from gccost.judging.models import walked
@@ -92,15 +91,9 @@ class OpenedStudy:
     def machine(self) -> str:
         """The machine of the run in words, which are safe in Markdown."""
         known = self.recording.manifest["machine"]
-        kind = known.get("virtualisation")
-        told = [
-            str(known.get("cpu", "")),
-            f"{self.cpus} CPUs",
-            f"a virtual machine ({kind}), shared with others" if kind else "",
-            str(known.get("release", "")),
-        ]
-        text = ", ".join(filter(None, told))
-        return re.sub(r"[^\w .,()/+-]", "", text)[:200]
+        cpu, kind, system = (words(known.get(n)) for n in ("cpu", "virtualisation", "release"))
+        shared = f"a virtual machine ({kind}), shared with others" if kind else ""
+        return ", ".join(filter(None, [cpu, f"{self.cpus} CPUs", shared, system]))
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         """One line that opens into how the run was measured, and its caveats."""
@@ -144,28 +137,24 @@ class OpenedStudy:
         return [name for name in named if name in _ALWAYS or _varies(cases[name])]
 
     @cached_property
-    def _accepted(self) -> dict[int, pd.DataFrame]:
-        """The processes that count, by the number of their case."""
-        counted = self._tidy[self._tidy["rejected"] == ""]
-        return {int(number): rows for number, rows in counted.groupby(level=0)}  # type: ignore[call-overload]
-
-    @cached_property
     def _known(self) -> dict[tuple[int, str], pd.Series]:
         return {}
 
     def _cost(self, case: int, metric: str) -> pd.Series:
         """What `gccost.cost` says of a case, computed once."""
         if (case, metric) not in self._known:
-            samples = self._accepted.get(case, self._tidy.iloc[:0])
+            of = self.recording.cases[case]
+            samples = self.recording.accepted(of.variant, of.release)
             self._known[case, metric] = estimating.cost(samples, metric)
         return self._known[case, metric]
 
     def _costs(self, metric: str, of: Rows, filters: Mapping[str, Any]) -> pd.DataFrame:
         """All keys, and the cost, of each measured case that the filters leave."""
-        metrics.by_column(metric)
+        metrics.kind(metric)
         cases = self._filtered(self._kind(of), filters)
+        cases = cases[cases.index.isin(list(self.recording.cases))]
         rows = [self._cost(int(number), metric) for number in cases.index]
-        found = pd.DataFrame(rows, index=cases.index, columns=estimating.VALUES)
+        found = pd.DataFrame(rows, cases.index, estimating.VALUES, dtype=float)
         found = pd.concat([cases, found.astype({"rounds": int, "n": int})], axis="columns")
         return found[found["n"] > 0].reset_index(drop=True)
 
@@ -205,7 +194,7 @@ class OpenedStudy:
 
     def _profiles(self) -> Iterator[tuple[int, int, Profile]]:
         """Each CPU profile, with the number of its case, and its round."""
-        for number, case in tidy.numbered(self.recording).items():
+        for number, case in self.recording.numbered.items():
             for round_, profile in self.recording.profiles(case.variant, case.release).items():
                 yield number, round_, profile
 
@@ -382,7 +371,7 @@ class OpenedStudy:
         that cannot be read is named and left out.
         """
         rows = []
-        for number, case in tidy.numbered(self.recording).items():
+        for number, case in self.recording.numbered.items():
             path = self.recording.run.gctrace(case.name)
             if case.traced and path.exists():
                 try:
@@ -400,9 +389,12 @@ class OpenedStudy:
         """
         rows = []
         wanted = self._filtered(self._kind("cases"), filters).index
-        for number, case in tidy.numbered(self.recording).items():
-            samples = self.recording.accepted(case.variant, case.release)
-            for round_, sample in samples.iterrows() if number in wanted else ():
+        for number, case in self.recording.numbered.items():
+            if number not in wanted:
+                continue
+            samples = self.recording.samples(case.variant, case.release)
+            counted = self.recording.accepted(case.variant, case.release)["line"]
+            for round_, sample in samples[samples["line"].isin(counted)].iterrows():
                 for records, ns in zip(*walked(sample), strict=True):
                     rows.append({"case": number, "round": round_, "records": records, "ns": ns})
         return self._keyed(rows, ["round", "records", "ns"], "cases", filters)
@@ -411,7 +403,7 @@ class OpenedStudy:
     def slices(self) -> pd.DataFrame:
         """A row per slice of the processes whose slices were stored: keys, slice, ns."""
         rows = []
-        for number, case in tidy.numbered(self.recording).items():
+        for number, case in self.recording.numbered.items():
             try:
                 times = self.recording.run.read_slices(case.name)
             except GccostError as error:

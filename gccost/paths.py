@@ -17,7 +17,6 @@ JAVASRC = ROOT / "javasrc"
 NOTEBOOKS = ROOT / "notebooks"
 PUBLISHED = ROOT / "data" / "published"
 RELEASES = ROOT / "data" / "releases.csv"
-QUICK_RUNS = ROOT / "data" / "reference" / "quick-runs.csv"
 CACHE = ROOT / ".cache"
 
 

@@ -72,14 +72,14 @@ def read(source: str | Path | io.StringIO) -> pd.DataFrame:
         }
         for sample in found
     ]
-    every = dict.fromkeys(each.column for each in metrics.METRICS.values())
-    empty = ["variant", "benchmark", "procs", "operations", *every]
+    empty = ["variant", "benchmark", "procs", "operations", *metrics.REPORTED]
     return pd.DataFrame(rows, columns=None if rows else empty)
 
 
 def source(path: str, *functions: str) -> Prose:
-    """Show functions of a file of gosrc/, or a whole file of javasrc/, with their comments."""
-    folder, language = (paths.GOSRC, "go") if functions else (paths.JAVASRC, "java")
+    """Show functions of a Go file, or a whole Java file or diff, with their comments."""
+    language = "go" if functions else "diff" if path.endswith(".diff") else "java"
+    folder = paths.JAVASRC if language == "java" else paths.GOSRC
     try:
         text = (folder / path).read_text(encoding="utf-8")
     except OSError:
@@ -87,7 +87,8 @@ def source(path: str, *functions: str) -> Prose:
         hint = nearest(path, known)
         raise GccostError(f"there is no file {path!r}", folder.name, hint) from None
     if not functions:
-        text = re.sub(r"^(?:package|import) .*;\n+", "", text, flags=re.MULTILINE).strip()
+        noise = r"^(?:package|import) .*;\n+|^(?:diff --git|index) .*\n"
+        text = re.sub(noise, "", text, flags=re.MULTILINE).strip()
     parts = [text] if not functions else []
     for name in functions:
         # Its comment lines, its first line, and what follows up to a brace in the first column.

@@ -7,7 +7,7 @@ so that they have the same bytes on every machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from gccost.estimates import Estimate
@@ -23,16 +23,16 @@ def rounded(x: float, digits: int = WRITTEN) -> float:
     return float(f"{x:.{digits - 1}e}")
 
 
-def plain(x: float, digits: int = PRINTED) -> str:
+def plain(x: float) -> str:
     """x for reading: "1,150", "60.6", "0.0121"; "–" for NaN."""
     if math.isnan(x):
         return "–"
     if math.isinf(x):
         return "∞" if x > 0 else "−∞"
-    x = rounded(x, digits)
+    x = rounded(x, PRINTED)
     if x == 0:
         return "0"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(x))))
+    decimals = max(0, PRINTED - 1 - math.floor(math.log10(abs(x))))
     return f"{x:,.{decimals}f}".replace("-", "−")
 
 
@@ -44,12 +44,6 @@ def written(x: float) -> str:
 def times(x: float) -> str:
     """A ratio: "18.4×"."""
     return plain(x) + "×"
-
-
-def extent(values: Iterable[float], say: Callable[[float], str] = plain) -> str:
-    """The smallest and the largest value: "1.2 to 3.4"; only one if they read the same."""
-    found = list(values) or [math.nan]
-    return " to ".join(dict.fromkeys((say(min(found)), say(max(found)))))
 
 
 def percent(x: float) -> str:

@@ -45,7 +45,7 @@ def assert_every_sample_is_there(run: runs.Run) -> None:
     """Check that the run holds every sample of every case's first rounds, and no other."""
     pool = {case.name: case for case in LEMIRE.within(TINY)}
     plan = campaign.Plan((LEMIRE,), TINY, questions([LEMIRE], TINY), {}, {}, pool, {})
-    frame = frames.of_cases(run.reading().frame, pool.values())
+    frame = frames.of_cases(run.reading(), pool.values())
     assert len(frame) == len(run.reading().frame)
     assert frame.groupby(["name", "round"]).size().to_dict() == {
         (name, number): case.processes

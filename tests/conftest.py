@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from browser import browser  # noqa: F401 - the session's browser, a fixture
-from faketools import PROGRAM, reported, tools  # noqa: F401 - fixtures
+from faketools import PROGRAM, reported, script, tools  # noqa: F401 - fixtures
 from hypothesis import HealthCheck, settings
 from measured import made  # noqa: F401 - the session's report, a fixture
 
@@ -29,23 +29,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("on any machine", deadline=None)
 settings.load_profile("on any machine")
 
-# The number of Hypothesis examples of each property; GCCOST_EXAMPLES=10 multiplies it by 10.
-EXAMPLES = {
-    "a sample": 400,
-    "a line": 7600,
-    "a file": 1000,
-    "good lines among bad ones": 300,
-    "a description": 600,
-    "a run": 100,
-}
 
-
-def tried(what: str) -> settings:
-    """Settings for the number of examples of a property."""
+def tried(examples: int) -> settings:
+    """Settings for so many examples of a property; GCCOST_EXAMPLES=10 tries ten times as many."""
     return settings(
-        max_examples=EXAMPLES[what] * int(os.environ.get("GCCOST_EXAMPLES", "1")),
+        max_examples=examples * int(os.environ.get("GCCOST_EXAMPLES", "1")),
         deadline=None,
-        suppress_health_check=[HealthCheck.function_scoped_fixture],
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
     )
 
 
@@ -112,10 +102,22 @@ class FakeMachine:
         runtime: str = "",
     ) -> Path:
         binary = into / f"{Path(program).name}-{toolchain.version}{runtime}-{layout}.test"
-        binary.write_text(PROGRAM + self.behaviour + "\n")
-        binary.chmod(0o755)
         self.built.append(binary)
-        return binary
+        return script(binary, PROGRAM + self.behaviour)
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine without compilers, caches or network; returns its PATH folder."""
+    path = tmp_path / "bin"
+    path.mkdir()
+    monkeypatch.setenv("PATH", str(path))
+    monkeypatch.setenv("GOMODCACHE", str(tmp_path / "mod"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    for name in ("PIP_FIND_LINKS", "CC", "JAVA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(toolchains, "_STAND_INS", tmp_path / "standins")
+    return path
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import fakejdks
+from faketools import script
 
 GO = "1.26.0"
 C_COMPILER = "x86_64-conda-linux-gnu-cc (conda-forge gcc 14.3.0) 14.3.0"
@@ -44,10 +45,7 @@ def make(prefix: Path, store: Path) -> dict[str, str]:
     """
     go = _GO.replace("{go}", GO).replace("{prefix}", str(prefix)).replace("{store}", str(store))
     for name, text in (("go/bin/go", go), ("bin/x86_64-conda-linux-gnu-cc", _CC)):
-        path = prefix / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755)
+        script(prefix / name, text)
     (prefix / "bin" / "go").symlink_to("../go/bin/go")
     home = fakejdks.make(prefix / "lib" / "jvm", "21.0.9-conda")
     return {
@@ -61,8 +59,13 @@ def make(prefix: Path, store: Path) -> dict[str, str]:
         "CONDA_PREFIX": str(prefix),
         "CONDA_SHLVL": "1",
         "CPPFLAGS": f"-DNDEBUG -isystem {prefix}/include",
+        "GOAMD64": "v3",
         "GOARCH": "386",
+        "GODEBUG": "gctrace=1",
         "GOFLAGS": "-modcacherw -buildmode=pie",
+        "GOGC": "off",
+        "GOMAXPROCS": "1",
+        "GOMEMLIMIT": "9",
         "GOOS": "windows",
         "GOROOT": str(prefix / "go"),
         "GOTOOLCHAIN": "local",

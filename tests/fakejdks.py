@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from faketools import script
+
 # A JVM: its last two arguments are the benchmark and the number of operations; `line` prints
 # a result.
 JAVA = """#!/bin/sh
@@ -30,10 +32,7 @@ def make(home: Path, version: str, behaviour: str = 'line "$name"', javac: bool 
     if javac:
         scripts["javac"] = JAVAC
     for name, text in scripts.items():
-        path = home / "bin" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755)
+        script(home / "bin" / name, text)
     return home
 
 

@@ -70,6 +70,14 @@ line "$name"
 AT_WORK = 'sleep 600 & : > "{folder}/reached"; wait'
 
 
+def script(path: Path, text: str) -> Path:
+    """Make a file a script of these shell commands."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n" + text.removeprefix("#!/bin/sh\n") + "\n")
+    path.chmod(0o755)
+    return path
+
+
 @dataclass(frozen=True)
 class FakeTools:
     """The compilers in a folder, and the environment in which gccost finds them."""
@@ -80,16 +88,14 @@ class FakeTools:
         for name in ("home", "tmp", "mod"):
             (self.folder / name).mkdir(parents=True)
         write_profile(self.folder / "cpu.pb.gz", [(stack, ns * 10**6) for stack, ns in STACKS])
-        self._script("cc", '[ "$1" != --version ] || echo "cc 1.0"')
-        self._script("browser", self.here('echo "$1" >> "{folder}/opened"'))
-        self._script("program", PROGRAM.removeprefix("#!/bin/sh\n") + self.here(SAMPLE))
+        script(self.folder / "cc", '[ "$1" != --version ] || echo "cc 1.0"')
+        script(self.folder / "browser", self.here('echo "$1" >> "{folder}/opened"'))
+        script(self.folder / "program", PROGRAM + self.here(SAMPLE))
         platform = toolchains._platform()
         for version, sums in toolchains.GO_RELEASES.items():
             module = toolchains._module_version(version)
-            self._script(
-                f"mod/golang.org/toolchain@{module}/bin/go",
-                self.here(GO).removeprefix("#!/bin/sh\n"),
-            )
+            goroot = self.folder / f"mod/golang.org/toolchain@{module}"
+            script(goroot / "bin/go", self.here(GO))
             record = self.folder / f"mod/cache/download/golang.org/toolchain/@v/{module}.ziphash"
             record.parent.mkdir(parents=True, exist_ok=True)
             record.write_text(sums.get(platform, "h1:"))
@@ -98,12 +104,6 @@ class FakeTools:
     def here(self, text: str) -> str:
         """A script, with this folder's path filled in."""
         return text.replace("{folder}", str(self.folder))
-
-    def _script(self, name: str, text: str) -> None:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(0o755)
 
     def do(self, *, build: str = "", sample: str = "", shell: str = "") -> None:
         """Shell commands to run first in builds, measured programs and other `go` commands."""

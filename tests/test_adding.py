@@ -12,7 +12,6 @@ import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -24,11 +23,9 @@ import gccost
 from gccost import cli, notebook, paths
 from gccost.errors import GccostError
 from gccost.judging import reference
-from gccost.judging.claims import Study
-from gccost.judging.machines import by_machine
 from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, runs
-from gccost.measuring.cases import AUTO, FREE, Case
+from gccost.measuring.cases import AUTO, FREE
 from gccost.measuring.machine import fingerprint
 from gccost.measuring.manifest import unknown
 from gccost.measuring.runs import Run
@@ -46,73 +43,61 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "runs"
 
 
-def nothing_is_added() -> bool:
-    return not list(paths.reference().glob("[!.]*"))
+def refused(source: Path, why: str) -> GccostError:
+    """The error with which a run or an archive is refused; nothing is added."""
+    before = list(paths.reference().glob("[!.]*"))
+    with pytest.raises(GccostError, match=why) as error:
+        reference.add(source, ALL)
+    assert list(paths.reference().glob("[!.]*")) == before
+    return error.value
 
 
-def test_add_copies_the_run_and_records_its_costs(folder: Path) -> None:
+def test_add_copies_the_run_and_records_its_costs(folder):
     run = recordings.record(folder)
-    copy, caveats = reference.add(run.folder, ALL)
-    assert caveats == []
-    assert shown(STUDIES["lemire"]).folder == copy.folder
-    assert copy.samples.read_bytes() == run.samples.read_bytes()
-    reference.add(run.folder, ALL)  # adding it again replaces its costs
+    for source in (run.folder, archive(run)):  # adding it again replaces its costs
+        copy, caveats = reference.add(source, ALL)
+        assert caveats == []
+        assert shown(STUDIES["lemire"]).folder == copy.folder
+        assert reference._contents(copy.folder) == reference._contents(run.folder)
     costs = pd.read_csv(paths.reference() / "costs.csv")
     assert list(costs["run"]) == [run.name]
     assert costs.loc[0, "AllocateFree"] == pytest.approx(0.98 * 80, rel=0.05)
 
 
 @pytest.mark.parametrize(
-    ("variant", "factor", "refused"),
-    [
-        ("AllocateFree", 1.05, False),
-        ("AllocateFree", 1.2, True),
-        ("AllocateCleanup", 1.1, False),
-        ("AllocateCleanup", 1.3, True),
-    ],
+    ("variant", "factor", "slow"),
+    [("AllocateFree", 1.05, False), ("AllocateFree", 1.2, True), ("AllocateCleanup", 1.3, True)],
 )
-def test_add_refuses_a_run_slower_than_similar_machines(
-    folder: Path, variant: str, factor: float, refused: bool
-) -> None:
+def test_add_refuses_a_run_slower_than_similar_machines(folder, variant, factor, slow):
     reference.add(recordings.record(folder).folder, ALL)
     later = recordings.record(folder, ns={variant: factor * recordings.NS[variant]})
-    if refused:
-        with pytest.raises(GccostError, match=rf"refused as a reference: {variant} takes .* ns"):
-            reference.add(later.folder, ALL)
-        assert not (paths.reference() / later.name).exists()
+    if slow:
+        refused(later.folder, rf"refused as a reference: {variant} takes .* ns")
     else:
         assert reference.add(later.folder, ALL)[0].samples.exists()
 
 
-def test_another_machine_replaces_the_main_one_only_on_request(folder: Path) -> None:
+def test_another_machine_replaces_the_main_one_only_on_request(folder):
     main, _ = reference.add(recordings.record(folder).folder, ALL)
-    slow = recordings.record(
-        folder, cpus=1, ns={name: 2 * ns for name, ns in recordings.NS.items()}
-    )
-    other, caveats = reference.add(slow.folder, ALL)
+    twice = {name: 2 * ns for name, ns in recordings.NS.items()}
+    other, caveats = reference.add(recordings.record(folder, cpus=1, ns=twice).folder, ALL)
     assert len(caveats) == 2  # it is slower than a machine that differs only in its CPUs
     assert shown(STUDIES["lemire"]).name == main.name
     assert [run.name for run in reference.recorded()] == [other.name, main.name]
+    shutil.copytree(main.folder, tiny := paths.reference() / f"3{main.name}")
+    Run(tiny).update(scale=0.005)
+    assert shown(STUDIES["lemire"]).name == main.name  # chapters never show a test's run
     fresh = recordings.record(folder, cpus=4)
-    (folder.parent / "reference" / "costs.csv").unlink()
+    (paths.reference() / "costs.csv").unlink()
     reference.add(fresh.folder, ALL, main=True)
     assert shown(STUDIES["lemire"]).name == fresh.name
 
 
-def test_chapters_never_show_a_test_run(folder: Path) -> None:
-    main, _ = reference.add(recordings.record(folder).folder, ALL)
-    shutil.copytree(main.folder, tiny := paths.reference() / f"3{main.name}")
-    Run(tiny).update(scale=0.005)
-    assert shown(STUDIES["lemire"]).name == main.name
-
-
-def test_add_refuses_a_run_from_a_disturbed_machine(folder: Path) -> None:
-    def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
+def test_add_refuses_a_run_from_a_disturbed_machine(folder):
+    def waits(case, number, metrics):
         metrics["run-delay-share"] = 0.5 if case.variant in (AUTO, FREE) else 0.0
 
-    with pytest.raises(GccostError, match="every process waited for a CPU"):
-        reference.add(recordings.record(folder, change=waits).folder, ALL)
-    assert nothing_is_added()
+    refused(recordings.record(folder, change=waits).folder, "every process waited for a CPU")
 
 
 # --- Altered runs ----------------------------------------------------------------------
@@ -144,10 +129,16 @@ def bomb(run: Run) -> None:
     path.write_bytes(gzip.compress(bytes((4 << 20) + 1)))
 
 
-def line(more: str, n: int = 1_600_000) -> Callable[[Run], None]:
+def line(more: str) -> Callable[[Run], None]:
     """A line of a sample of our cases."""
     name = f"BenchmarkAllocateFree/go={TODAY_GO}/gogc=100/setting=published-2"
-    return then_ended(lambda run: run.append([f"{name}\t{n}\t{more}"]))
+    return then_ended(lambda run: run.append([f"{name}\t1600000\t{more}"]))
+
+
+def units(run: Run) -> None:
+    """Lines with 900 units."""
+    names = (" ".join(f"1 x{i}_{k}" for i in range(9)) for k in range(100))
+    run.append([f"BenchmarkX 1 {each}" for each in names])
 
 
 def in_manifest(*path: str, value: object) -> Callable[[Run], None]:
@@ -168,7 +159,6 @@ def in_manifest(*path: str, value: object) -> Callable[[Run], None]:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (replaced("run.json", "Made-up CPU", "<script>"), "fingerprint does not match"),
         (replaced("run.json", '"allowed_cpus": 2', '"allowed_cpus": 64'), "does not match"),
         (replaced("run.json", '"cstr": "', '"cstr": "0'), "other sources of cstr"),
         (replaced("run.json", reference.METHOD, "by eye"), "another version of gccost"),
@@ -176,53 +166,30 @@ def in_manifest(*path: str, value: object) -> Callable[[Run], None]:
         (lambda run: run.update(finished={}), "it is unfinished"),
         (lambda run: run.append(["x"]), "samples.txt was changed after measuring ended"),
         (replaced("run.json", "It is made up", "It is true"), "run.json was changed after"),
-        (lambda run: run.update(digests={}), "samples.txt was changed"),
         (lambda run: run.profile("x", 1).write_bytes(gzip.compress(b"")), "profiles was changed"),
         (lambda run: run.profile("x", 1).write_bytes(b"x"), "x-001.pb.gz is damaged"),
         (then_ended(lambda run: run.append(["BenchmarkX 5"])), "a line of its samples is damaged"),
-        (
-            then_ended(replaced("samples.txt", "\t0 c-misfreed", "\t1 c-misfreed")),
-            "C blocks do not add up",
-        ),
+        (then_ended(replaced("samples.txt", "\t0 c-misfreed", "\t1 c-misfreed")), "do not add up"),
         (line("0.01 ns/op\t1 round"), "a time is not between 0.1 ns and 1 h"),
-        (line("1e10 ns/op\t1 round"), "a time is not between"),
         (line("80 ns/op\t1 round\t3601 elapsed-s"), "a time is not between"),
         (line("80 ns/op\t1.5 round"), "the round is not a whole number"),
-        (line("80 ns/op\t0 round"), "the round is not a whole number"),
         (line("80 ns/op\t" + "\t".join(f"1 x{i}" for i in range(200))), "or 200 values"),
-        (
-            then_ended(
-                lambda run: run.append(
-                    [f"BenchmarkX 1 {' '.join(f'1 x{i}_{k}' for i in range(9))}" for k in range(99)]
-                )
-            ),
-            "more than 600 units",
-        ),
+        (then_ended(units), "more than 600 units"),
         (then_ended(lambda run: run.samples.write_text("")), "no usable sample of its studies"),
-        (
-            lambda run: (run.samples.unlink(), line("80 ns/op", n=3)(run))[0],
-            "no usable sample of its studies",
-        ),
         (in_manifest("more", value=1), "fields that this version of gccost does not know"),
-        (in_manifest("machine", "host", value="x"), "fields that this version of gccost"),
         (in_manifest("finished", "standard", "studies", value=["x"]), "unknown studies: x"),
         (in_manifest("warnings", value=["\x1b[2J"]), "Unexpected text - at `\\$.warnings"),
-        (in_manifest("scale", value=2), "`float` <= 1.0"),
         (lambda run: run.samples.unlink(), "it holds no samples"),
         (lambda run: (run.folder / "run").write_text("rm -rf /"), "holds 'run', which is not part"),
         (lambda run: (run.folder / "slices").symlink_to("/etc"), "holds a link 'slices'"),
+        (lambda run: os.mkfifo(run.folder / "slices"), "holds a link 'slices'"),
         (bomb, "unpacks to more than 4,096 KiB"),
-        (replaced("run.json", "{", "["), "this is not JSON"),
     ],
 )
-def test_add_refuses_an_altered_or_incomplete_run(
-    folder: Path, change: Callable[[Run], object], why: str
-) -> None:
+def test_add_refuses_an_altered_or_incomplete_run(folder, change, why):
     run = recordings.record(folder, rounds=1)
     change(run)
-    with pytest.raises(GccostError, match=why):
-        reference.add(run.folder, ALL)
-    assert nothing_is_added()
+    refused(run.folder, why)
 
 
 # --- Archives --------------------------------------------------------------------------
@@ -244,25 +211,13 @@ def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.T
     return made
 
 
-def test_add_accepts_an_archive_of_a_run(folder: Path) -> None:
-    run = recordings.record(folder)
-    copy, _ = reference.add(archive(run), ALL)
-    assert copy.samples.read_bytes() == run.samples.read_bytes()
-    assert sorted(p.name for p in copy.folder.rglob("*")) == sorted(
-        p.name for p in run.folder.rglob("*")
-    )
-
-
 @pytest.mark.parametrize(
     "bad",
     [
         entry("{run}/../../escaped"),
         entry("/etc/escaped"),
-        entry("../escaped"),
-        entry("{run}/profiles/../../escaped"),
         entry("{run}/samples.txt", tarfile.SYMTYPE, "/etc/passwd"),
         entry("{run}/slices/a.txt", tarfile.LNKTYPE, "{run}/../../escaped"),
-        entry("{run}/slices", tarfile.SYMTYPE, "/tmp"),  # noqa: S108
         entry("{run}/slices/a.txt", tarfile.FIFOTYPE),
         entry("{run}/slices/<b>.txt"),
         entry("{run}/run.sh"),
@@ -270,37 +225,32 @@ def test_add_accepts_an_archive_of_a_run(folder: Path) -> None:
     ],
     ids=lambda bad: bad.name,
 )
-def test_add_refuses_an_archive_with_unsafe_entries(folder: Path, bad: tarfile.TarInfo) -> None:
+def test_add_refuses_an_archive_with_unsafe_entries(folder, bad):
     run = recordings.record(folder, rounds=1)
     bad.name, bad.linkname = (text.format(run=run.name) for text in (bad.name, bad.linkname))
-    with pytest.raises(GccostError, match=r"is not part of a run|not the name of a run"):
-        reference.add(archive(run, (bad, b"")), ALL)
-    assert nothing_is_added()
+    refused(archive(run, (bad, b"")), r"is not part of a run|not the name of a run")
     assert not list(folder.parent.rglob("escaped"))
 
 
 @pytest.mark.parametrize("much", ["bytes", "files"])
-def test_add_refuses_a_decompression_bomb(folder: Path, much: str) -> None:
+def test_add_refuses_a_decompression_bomb(folder, much):
     run = recordings.record(folder, rounds=1)
     bomb = entry(f"{run.name}/slices/a.txt"), bytes(5 << 20)
     files = [(entry(f"{run.name}/slices", tarfile.DIRTYPE), b"")] * 20_001
-    with pytest.raises(GccostError, match=r"unpacks to more than|has more than 4,096 KiB"):
-        reference.add(archive(run, *([bomb] if much == "bytes" else files)), ALL)
+    many = archive(run, *([bomb] if much == "bytes" else files))
+    refused(many, r"unpacks to more than|has more than 4,096 KiB")
 
 
-@pytest.mark.parametrize("data", [b"", b"no archive", gzip.compress(b"no archive", mtime=0)])
-def test_add_refuses_a_file_that_is_not_an_archive(folder: Path, data: bytes) -> None:
-    folder.mkdir()
-    (folder / "x.tar.gz").write_bytes(data)
-    with pytest.raises(GccostError, match=r"x.tar.gz: (it is not an archive of a run|it is empty)"):
-        reference.add(folder / "x.tar.gz", ALL)
-
-
-def test_add_refuses_a_truncated_archive(folder: Path) -> None:
+@pytest.mark.parametrize("data", [b"", b"no archive", gzip.compress(b"no"), "truncated", "a pipe"])
+def test_add_refuses_a_file_that_is_not_an_archive(folder, data):
     path = archive(recordings.record(folder, rounds=1))
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(GccostError, match="not an archive of a run"):
-        reference.add(path, ALL)
+    whole = path.read_bytes()
+    path.unlink()
+    if data == "a pipe":
+        os.mkfifo(path)
+    else:
+        path.write_bytes(whole[: len(whole) // 2] if data == "truncated" else data)
+    refused(path, r"run.tar.gz: it is (not an archive of a run|empty|neither a folder nor a file)")
 
 
 def header(name: str, size: int, kind: bytes, data: bytes = b"") -> bytes:
@@ -310,28 +260,13 @@ def header(name: str, size: int, kind: bytes, data: bytes = b"") -> bytes:
     return made.tobuf(tarfile.GNU_FORMAT) + data.ljust(-(-len(data) // 512) * 512, b"\0")
 
 
-class Zeros(io.RawIOBase):
-    """So many zeros, as the data of a header of an archive."""
-
-    def __init__(self, size: int) -> None:
-        self.left = size
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, into: Any) -> int:
-        self.left -= (size := min(len(into), self.left))
-        into[:size] = bytes(size)
-        return size
-
-
 def pax(*records: str) -> bytes:
     """A pax header with these records, and a file of a run to which it applies."""
     data = "".join(f"{len(record) + 4} {record}\n" for record in records).encode()
     return header("x", len(data), tarfile.XHDTYPE, data) + header(f"{A_RUN}/run.json", 0, b"0")
 
 
-A_RUN = "20260101T000000-0123456789ab"[:22]
+A_RUN = "20260101T000000-012345"
 HOSTILE: dict[str, bytes] = {
     "a long name of 3 GiB": header("././@LongLink", 3 << 30, tarfile.GNUTYPE_LONGNAME),
     "a pax header of 3 GiB": header("x", 3 << 30, tarfile.XHDTYPE),
@@ -353,92 +288,75 @@ HOSTILE: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_an_archive_made_to_harm_is_refused_in_one_line(
-    folder: Path, what: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "run.tar.xz"
+def test_an_archive_made_to_harm_is_refused_in_one_line(folder, what, tmp_path):
+    path, large = tmp_path / "run.tar.xz", what == "a pax header of 3 GiB"
     with lzma.open(path, "wb", preset=0) as file:
         file.write(HOSTILE[what])
-        if what == "a pax header of 3 GiB":
-            shutil.copyfileobj(io.BufferedReader(Zeros(400 << 20)), file, 1 << 20)
-    with pytest.raises(GccostError) as refused:
-        reference.add(path, ALL)
-    assert refused.value.location.startswith(str(path))
-    assert refused.value.hint
-    assert str(refused.value).isprintable()
-    assert "Traceback" not in str(refused.value)
-    assert nothing_is_added()
+        for _ in range(400 if large else 0):
+            file.write(bytes(1 << 20))
+    error = refused(path, "more than 320 MiB of memory" if large else "run.tar.xz: ")
+    assert error.location.startswith(str(path))
+    assert error.hint
+    assert str(error).isprintable()
+    assert "Traceback" not in str(error)
 
 
-def test_a_pipe_is_refused(folder: Path, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "run.tar.gz")
-    with pytest.raises(GccostError, match=r"run.tar.gz: it is neither a folder nor a file"):
-        reference.add(tmp_path / "run.tar.gz", ALL)
-    run = recordings.record(folder, rounds=1)
-    os.mkfifo(run.folder / "slices")
-    with pytest.raises(GccostError, match="it holds a link 'slices', which is not part"):
-        reference.add(run.folder, ALL)
-
-
-def test_an_error_in_an_archive_names_the_archive(folder: Path) -> None:
+def test_an_error_in_an_archive_names_the_archive(folder):
     run = recordings.record(folder, rounds=1)
     (run.folder / "run.json").write_text("{")
-    with pytest.raises(GccostError, match="this is not JSON") as refused:
-        reference.add(path := archive(run), ALL)
-    assert refused.value.location == f"{path}: run.json"
-    assert "scratch" not in str(refused.value)
-    assert "None" not in str(refused.value)
+    error = refused(path := archive(run), "this is not JSON")
+    assert error.location == f"{path}: run.json"
+    assert "scratch" not in str(error)
 
 
-def test_a_run_of_the_same_name_and_other_contents_is_refused(folder: Path) -> None:
+def test_a_run_of_the_same_name_and_other_contents_is_refused(folder):
     run = recordings.record(folder)
     copy, _ = reference.add(run.folder, ALL)
-    before = {path: path.read_bytes() for path in copy.folder.rglob("*.*")}
+    before = reference._contents(copy.folder)
     ended(run)
     run.update(warnings=["another"])
-    with pytest.raises(GccostError, match="another run of this name is recorded") as refused:
-        reference.add(run.folder, ALL)
-    assert "remove it first: rm -r" in refused.value.hint
-    assert before == {path: path.read_bytes() for path in copy.folder.rglob("*.*")}
+    error = refused(run.folder, "another run of this name is recorded")
+    assert "remove it first: rm -r" in error.hint
+    assert before == reference._contents(copy.folder)
 
 
-def test_the_recorded_runs_are_plausible() -> None:
+def test_the_recorded_runs_are_plausible():
     for run in runs.all_runs(paths.ROOT / "data" / "reference"):
         assert run.altered() == []
         assert not unknown(run.manifest())
         assert not any(map(benchfmt.implausible, run.reading().samples.values()))
 
 
-def test_a_damaged_reference_json_is_reported(folder: Path) -> None:
-    run = recordings.record(folder)
-    reference.add(run.folder, ALL)
-    (paths.reference() / "reference.json").write_text("{}\n")
-    with pytest.raises(GccostError, match=r"reference.json: .* it should be {.machine.: "):
-        reference.recorded()
-
-
 # --- Comparing machines ------------------------------------------------------------------
 
 
 @pytest.fixture
-def two(folder: Path) -> pd.DataFrame:
+def two(folder) -> pd.DataFrame:
     """Two recorded machines; the second has more CPUs, and finalizers are cheap on it."""
     reference.add(recordings.record(folder).folder, ALL)
+    one = gccost.machines()
+    assert set(one["agree"]) == {"decided on one machine only", "undecided"}
+    assert one["p"].isna().all()
     reference.add(recordings.record(folder, cpus=16, ns={"AllocateAuto": 240.0}).folder, ALL)
     return gccost.machines()
 
 
-def test_verdicts_are_compared_between_machines(two: pd.DataFrame) -> None:
+def test_verdicts_are_compared_between_machines(two, tmp_path):
     assert list(two["machine"].unique()) == ["Made-up CPU (2 CPUs)", "Made-up CPU (16 CPUs)"]
     rows = two.set_index(["id", "release"]).sort_index()
     for release in ("Go 1.20.14", "Go 1.27.4"):
         assert set(rows.loc[("L1", release), "agree"]) == {"depends on the machine"}
     assert set(rows.loc[("L2a", "Go 1.27.4"), "agree"]) == {"holds where decided"}
     assert rows.loc[("L1", "Go 1.27.4"), "p"].max() < 0.01
+    done = CliRunner().invoke(cli.main, ["compare", "--csv", str(tmp_path / "out.csv")])
+    assert done.exit_code == 0, done.output
+    assert "allowed_cpus differs: 2 and 16" in done.stdout
+    written = pd.read_csv(tmp_path / "out.csv")
+    assert {"id", "toolchain", "estimate_1", "estimate_2", "verdict_2", "p"} <= set(written)
 
 
 @pytest.mark.usefixtures("two")
-def test_machines_that_differ_in_their_cpus_only_are_one_computer(folder: Path) -> None:
+def test_machines_that_differ_in_their_cpus_only_are_one_computer(folder):
     reference.add(recordings.record(folder, cpu="Another").folder, ALL)
     facts = gccost.computers().T
     assert facts["run"].is_unique
@@ -447,38 +365,10 @@ def test_machines_that_differ_in_their_cpus_only_are_one_computer(folder: Path) 
     assert facts["computer"].nunique() == 2
 
 
-@pytest.mark.usefixtures("two")
-def test_compare_command_compares_the_recorded_machines(tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli.main, ["compare", "--csv", str(tmp_path / "out.csv")])
-    assert done.exit_code == 0, done.output
-    assert "allowed_cpus differs: 2 and 16" in done.stdout
-    written = pd.read_csv(tmp_path / "out.csv")
-    assert {"id", "toolchain", "estimate_1", "estimate_2", "verdict_2", "p"} <= set(written)
-
-
-@pytest.mark.parametrize("command", ["replay", "compare"])
-def test_replay_and_compare_fail_without_a_recorded_run(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "none"))
-    done = CliRunner().invoke(cli.main, [command])
+def test_compare_fails_without_a_recorded_run(folder):
+    done = CliRunner().invoke(cli.main, ["compare"])
     assert done.exit_code == 1
     assert "there is no recorded run" in done.output
-
-
-def test_nothing_agrees_when_only_one_machine_was_recorded(folder: Path) -> None:
-    reference.add(recordings.record(folder).folder, ALL)
-    one = gccost.machines()
-    assert set(one["agree"]) == {"decided on one machine only", "undecided"}
-    assert one["p"].isna().all()
-
-
-def test_test_runs_are_grouped_apart_from_full_runs() -> None:
-    scales = [1.0, 0.01, 1.0]
-    runs: Any = [
-        SimpleNamespace(manifest=lambda s=s: {"fingerprint": "", "scale": s}) for s in scales
-    ]
-    assert by_machine(runs) == [[runs[0], runs[2]], [runs[1]]]
 
 
 MARKUP = (
@@ -538,13 +428,11 @@ def test_markup_in_any_text_of_a_run_is_shown_literally(folder: Path) -> None:
         assert "$" not in page or "mathjax_ignore" in page.partition(">")[0]
 
 
-def test_a_run_that_fails_later_costs_its_own_column(
-    two: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_fails_later_costs_its_own_column(two, monkeypatch, capsys):
     _, broken = gccost.computers().loc["run"]
     load = Recording.load
 
-    def fail(study: Study, run: Run) -> Recording:
+    def fail(study, run):
         if run.name == broken:
             raise ZeroDivisionError("a surprise")
         return load(study, run)

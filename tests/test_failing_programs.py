@@ -1,34 +1,29 @@
-"""Failing programs, compilers, clocks and kernels: the fault is reported, the rest continues."""
+"""Failing programs, compilers and clocks: the fault is reported, the rest continues."""
 
 from __future__ import annotations
 
 import errno
-import io
 import itertools
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
+import recordings
 from campaigns import LEMIRE, PRECISION, TINY, after, gccost, page_of, planned
 from conftest import FakeMachine
 from faketools import FakeTools
-from test_campaign import CASE, program
 from test_precision import BEHAVIOUR
 
-from gccost import cli, doctor, paths, precision
+from gccost import doctor, paths, precision
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
-from gccost.measuring import benchfmt, builds, campaign, runs, toolchains
+from gccost.measuring import builds, campaign, runs, toolchains
 from gccost.measuring.cases import FREE, Budget
-from gccost.measuring.samples import SampleFailed, run_count, run_sample
+from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.showing import execute
 
 
 @pytest.mark.parametrize(
@@ -36,14 +31,13 @@ from gccost.showing import execute
     [
         ("sleep 60", "the program hung: it was ended after 0.3 s"),
         ('line "$name" | sed "s/ ns.op/ ms\\/op/"', "the program printed no ns/op"),
-        ("kill -40 $$", "the program was ended by signal 40"),
         ("exit 9", "the program failed with exit code 9: no output"),
     ],
-    ids=["hangs", "prints another unit", "a signal of its own", "fails"],
+    ids=["hangs", "prints another unit", "fails"],
 )
 def test_a_failing_program_is_skipped_and_the_others_are_measured(
-    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, behaviour: str, why: str
-) -> None:
+    machine: FakeMachine, monkeypatch, behaviour, why
+):
     monkeypatch.setitem(run_sample.__kwdefaults__, "limit", 0.3)
     machine.behaviour = (
         f'[ $name = BenchmarkAllocateDummy ] && {{ {behaviour}; exit 0; }}; line "$name"'
@@ -62,13 +56,9 @@ def test_a_failing_program_is_skipped_and_the_others_are_measured(
     assert why in page_of(Recording.load(LEMIRE, run))
 
 
-def test_a_program_that_cannot_start_is_skipped(
-    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build = builds.build
-
-    def not_executable(*arguments: Any, **more: Any) -> Path:
-        binary = build(*arguments, **more)
+def test_a_program_that_cannot_start_is_skipped(machine: FakeMachine, monkeypatch):
+    def not_executable(*arguments, **more):
+        binary = machine.build(*arguments, **more)
         if "1.20" in binary.name:
             binary.chmod(0o644)
         return binary
@@ -85,12 +75,11 @@ def test_a_program_that_cannot_start_is_skipped(
     [
         ("kill -SEGV $$", "the program was ended by SIGSEGV"),
         ("printf '\\377\\376\\000'; exit 3", "the program failed with exit code 3"),
+        ('line "$name"', "the program ran|the program printed 1 results, not"),
     ],
-    ids=["crashes", "prints no text"],
+    ids=["crashes", "prints no text", "prints once"],
 )
-def test_a_failed_precision_measurement_is_repeated(
-    machine: FakeMachine, behaviour: str, why: str
-) -> None:
+def test_a_failed_precision_measurement_is_repeated(machine: FakeMachine, behaviour, why):
     plan = campaign.plan([PRECISION], TINY)
     machine.behaviour = BEHAVIOUR
     with pytest.raises(KeyboardInterrupt):
@@ -109,25 +98,7 @@ def test_a_failed_precision_measurement_is_repeated(
     assert len(run.manifest()["done"]) == 3
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "why"),
-    [
-        ('line "$name"', "the program printed 1 results, not 2"),
-        ('line "$name"; line "$name"; line "$name"', "the program printed 3 results, not 2"),
-    ],
-    ids=["prints once", "prints thrice"],
-)
-def test_a_wrong_number_of_results_gives_no_sample(
-    tmp_path: Path, behaviour: str, why: str
-) -> None:
-    with pytest.raises(SampleFailed, match=why) as failure:
-        run_count(program(tmp_path, behaviour), [CASE], 2, tmp_path, limit=0.3)
-    assert failure.value.location == CASE.name
-
-
-def test_a_jumping_clock_affects_neither_budget_nor_resuming(
-    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_jumping_clock_affects_neither_budget_nor_resuming(machine: FakeMachine, monkeypatch):
     clock = itertools.cycle([1.7e9, 3e9, -5.0, 0.0, 1.7e9])
     dates = itertools.cycle(["2026-01-02T00:00:00Z", "1970-01-01T00:00:00Z"])
     monkeypatch.setattr(time, "time", lambda: next(clock))
@@ -139,46 +110,14 @@ def test_a_jumping_clock_affects_neither_budget_nor_resuming(
     with pytest.raises(KeyboardInterrupt):
         campaign.measure(plan, after(30))
     run = campaign.find(plan)
-    assert run is not None
     assert campaign.measure(plan) == run  # it ends
     assert run.reading().errors == []
     done = run.manifest()["finished"]["tiny"]
     assert done["because"] == "the budget is spent"
-    assert 0.5 < done["seconds"] < 3
+    assert done["seconds"] > 0.5
 
 
-@pytest.mark.skipif((paths.CACHE / "standins" / "ziglang").exists(), reason="Zig replaces cc")
-def test_missing_compilers_are_reported_with_the_fix(tools: FakeTools) -> None:
-    for lacking, said in (
-        ({"CC": "none"}, "a C compiler: is not on this machine"),
-        ({"GOMODCACHE": str(tools.folder / "none")}, "Go: is not on this machine"),
-    ):
-        done = tools.gccost("measure", PATH=str(tools.folder / "none"), **lacking)
-        assert done.returncode == 1
-        assert said in done.stderr
-        assert "To fix it: install it, or run `make measure` when online" in done.stderr
-        assert "Traceback" not in done.stderr
-
-
-def test_a_broken_go_on_path_is_skipped(tools: FakeTools) -> None:
-    broken = tools.folder / "bin" / "go"
-    broken.parent.mkdir()
-    broken.write_bytes(b"\x7fELF no program")
-    broken.chmod(0o755)
-    done = tools.gccost("measure", PATH=f"{broken.parent}:{os.defpath}")
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_release_that_cannot_be_fetched_is_skipped(tools: FakeTools) -> None:
-    module = toolchains._module_version("1.20.14")
-    shutil.rmtree(tools.folder / f"mod/golang.org/toolchain@{module}")
-    done = tools.gccost("measure")
-    assert done.returncode == 0
-    assert "Go 1.20.14 is skipped. Go 1.20.14: cannot be fetched" in done.stderr
-    assert set(benchfmt.read(tools.the_run().samples).frame["go"]) == {TODAY_GO}
-
-
-def test_measuring_works_offline_once_tools_are_installed(tmp_path: Path) -> None:
+def test_measuring_works_offline_once_tools_are_installed(tmp_path):
     """The real compilers, without a network if the system supports that."""
     try:
         for release in LEMIRE.releases:
@@ -213,27 +152,6 @@ print(samples.run_sample(binary, case, folder).n)
     assert done.stdout == "8000\n"
 
 
-def kernel_failed() -> str:
-    error = RuntimeError("Kernel didn't respond")
-    return str(execute._kernel_failed(Path("a.ipynb"), 0, error, None, io.StringIO()))
-
-
-def test_kernel_errors_distinguish_loopback_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "check that memory and disk are free" in kernel_failed()
-
-    def refuse(*_: object, **__: object) -> socket.socket:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(socket, "create_server", refuse)
-    number = errno.EADDRNOTAVAIL
-    said = kernel_failed()
-    assert "the loopback interface is down" in said
-    assert "ip link set lo up" in said
-    assert "memory and disk" not in said
-    number = errno.EMFILE  # too many open files, which the loopback does not cause
-    assert "check that memory and disk are free" in kernel_failed()
-
-
 # --- the command line ---------------------------------------------------------
 
 
@@ -252,10 +170,8 @@ def test_kernel_errors_distinguish_loopback_from_memory(monkeypatch: pytest.Monk
         ),
     ],
 )
-def test_an_error_prints_one_line_and_exits_with_1(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
-) -> None:
-    def fail() -> None:
+def test_an_error_prints_one_line_and_exits_with_1(monkeypatch, error, said):
+    def fail():
         raise error
 
     monkeypatch.setattr(doctor, "examine", fail)
@@ -265,14 +181,14 @@ def test_an_error_prints_one_line_and_exits_with_1(
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_closed_pipe_causes_no_traceback(tools: FakeTools) -> None:
-    with tools.start("doctor") as started:
-        assert started.stdout is not None
-        assert started.stderr is not None
+@pytest.mark.parametrize("command", [("doctor",), ("compare", "one", "two")], ids=" ".join)
+def test_a_closed_pipe_ends_a_command_silently(tools: FakeTools, tmp_path, command):
+    name, *given = command
+    for each in given:
+        shutil.copytree(recordings.record(tmp_path, rounds=1).folder, tmp_path / each)
+    with tools.start(name, *(str(tmp_path / each) for each in given)) as started:
         started.stdout.close()
-        said = started.stderr.read()
-    assert started.returncode == 1
-    assert said == ""
+        assert started.stderr.read() == ""
 
 
 @pytest.mark.parametrize(
@@ -285,15 +201,7 @@ def test_a_closed_pipe_causes_no_traceback(tools: FakeTools) -> None:
         (("add", "gccost"), "name a run, such as data/runs/"),
     ],
 )
-def test_an_invalid_argument_is_explained(arguments: tuple[str, ...], said: str) -> None:
+def test_an_invalid_argument_is_explained(arguments, said):
     done = gccost(*arguments)
     assert done.exit_code == 1
     assert said in done.stderr
-
-
-def test_every_command_has_a_help_text() -> None:
-    for command in cli.main.commands:
-        assert len(gccost(command, "--help").stdout.splitlines()) > 5, command
-    summaries = gccost("--help").stdout.partition("Commands:")[2]
-    assert summaries
-    assert "..." not in summaries  # click shortens a summary that is too long

@@ -49,37 +49,28 @@ def read(path: Path) -> NotebookNode:
 # --- the kernel -----------------------------------------------------------------------
 
 
-def test_the_kernel_is_registered_with_the_go_that_built_it(kernel: Path) -> None:
+def test_the_kernel_is_built_once_by_the_release_that_it_runs(kernel, monkeypatch, tmp_path):
     spec = gokernel.find()
-    assert spec is not None
     assert Path(spec.resource_dir) == kernel
-    assert spec.env["GOROOT"] == ""
-    assert spec.env["GOPROXY"] == "off"
+    assert (spec.env["GOROOT"], spec.env["GOPROXY"]) == ("", "off")
     first, _, rest = spec.env["PATH"].partition(os.pathsep)
     version = (Path(first).parent / "VERSION").read_text().split()[0]
     assert (version, rest) == (f"go{TODAY_GO}", "${PATH}")
-    assert f"go{TODAY_GO}".encode() in (kernel / gokernel.NAME).read_bytes()
-
-
-def test_the_kernel_is_not_built_twice(kernel: Path) -> None:
     before = (kernel / gokernel.NAME).stat().st_mtime_ns
     said: list[str] = []
     assert gokernel.make(said.append) == kernel
     assert (said, (kernel / gokernel.NAME).stat().st_mtime_ns) == ([], before)
-
-
-def test_changed_sources_require_a_rebuild(kernel: Path, monkeypatch, tmp_path: Path) -> None:
     for name in ("go.mod", "go.sum"):
         (tmp_path / name).write_bytes((gokernel.MODULE / name).read_bytes() + b"\n// other\n")
     monkeypatch.setattr(gokernel, "MODULE", tmp_path)
-    assert gokernel.find() is None
+    assert gokernel.find() is None  # it must be built again
 
 
 # --- the notebooks --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
-def test_every_notebook_runs_without_errors(kernel: Path, made: Made, notebook: Path) -> None:
+def test_every_notebook_runs_without_errors(kernel, made: Made, notebook):
     ran = read(made.report / "notebooks" / notebook.name)
     for cell in ran.cells:
         kinds = [output.output_type for output in cell.get("outputs", [])]
@@ -94,7 +85,7 @@ def test_every_notebook_runs_without_errors(kernel: Path, made: Made, notebook: 
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
-def test_the_committed_output_is_up_to_date(notebook: Path) -> None:
+def test_the_committed_output_is_up_to_date(notebook):
     _, stale = gokernel.stored(read(notebook))
     assert stale == "", f"{notebook.name}: run make live"
 
@@ -103,31 +94,18 @@ def test_the_committed_output_is_up_to_date(notebook: Path) -> None:
     ("cell", "why"),
     [("y := x + lost", "undefined identifier: lost"), ('panic("out of " + "x")', "out of x")],
 )
-def test_a_failing_cell_shows_why(kernel: Path, tmp_path: Path, cell: str, why: str) -> None:
+def test_a_failing_cell_shows_why(kernel, tmp_path, cell, why):
     notebook = written_in_go(tmp_path / "go-bad.ipynb", "x := 1", cell)
     with pytest.raises(GccostError, match=why) as caught:
         execute(notebook, tmp_path / "ran.ipynb")
     assert caught.value.location == "go-bad.ipynb, cell 2"
 
 
-def test_a_missing_kernel_is_reported_with_the_fix(tmp_path: Path, monkeypatch) -> None:
+def test_without_the_kernel_a_report_shows_committed_notebooks(tmp_path, monkeypatch):
     monkeypatch.setattr(gokernel, "find", lambda: None)
     notebook = written_in_go(tmp_path / "go-x.ipynb", "1")
     with pytest.raises(MissingTool, match=r"the Go kernel: is not built.*make kernel"):
         execute(notebook, tmp_path / "ran.ipynb")
-
-
-# --- replay and the report ------------------------------------------------------------
-
-
-def test_a_replay_does_not_change_the_notebooks(tmp_path: Path) -> None:
-    before = [path.read_bytes() for path in NOTEBOOKS]
-    assert cli._execute(NOTEBOOKS, paths.NOTEBOOKS, Settings("replay")) == NOTEBOOKS
-    assert [path.read_bytes() for path in NOTEBOOKS] == before
-
-
-def test_a_report_without_the_kernel_shows_committed_notebooks(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(gokernel, "find", lambda: None)
     shown = cli._execute(NOTEBOOKS, tmp_path / "notebooks", Settings("measure"))
     assert [path.read_bytes() for path in shown] == [path.read_bytes() for path in NOTEBOOKS]
     assert {path.parent for path in shown} == {tmp_path / "notebooks"}
@@ -138,23 +116,19 @@ def page(notebook: Path, out: Path) -> str:
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
-def test_the_page_highlights_go_and_says_when_it_ran(notebook: Path, tmp_path: Path) -> None:
+def test_the_page_highlights_go_and_says_when_it_ran(notebook, tmp_path):
     html = page(notebook, tmp_path)
     assert '<span class="kd">func</span>' in html
     assert f"Run with Go {read(notebook).metadata.gccost.go} on " in html
     assert "This output is stale" not in html
 
 
-def test_a_page_with_changed_cells_says_its_output_is_stale(tmp_path: Path) -> None:
+def test_a_changed_cell_or_program_makes_its_output_stale(tmp_path, monkeypatch):
     node = read(NOTEBOOKS[0])
     node.cells[-2].source += "\n// changed"
     nbformat.write(node, tmp_path / NOTEBOOKS[0].name)
     assert "This output is stale" in page(tmp_path / NOTEBOOKS[0].name, tmp_path / "out")
-
-
-def test_a_changed_program_makes_its_notebook_stale(monkeypatch) -> None:
-    node = read(NOTEBOOKS[0])
     hashed: list[list[str]] = []
     monkeypatch.setattr(gokernel.builds, "source_hash", lambda p: hashed.append(p) or "other")
-    assert gokernel.stored(node)[1] != ""
+    assert gokernel.stored(read(NOTEBOOKS[0]))[1] != ""
     assert hashed == [["watch"]]

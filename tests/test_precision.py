@@ -183,8 +183,8 @@ def test_the_median_ratio_follows_its_formula(tmp_path: Path) -> None:
 def test_the_ledger_shows_what_x9_judges(tmp_path: Path) -> None:
     recording = recordings.recorded(tmp_path, "precision", rounds=4)
     agrees, spread, _ = ledger.rows({"precision": recording}, [recording.study])
-    assert "go test" in results.measured(agrees)
-    assert not results.Picture(ledger.Line((agrees,)), results.Scale(0.1, 9, {}), 1).dots(agrees)
+    assert "go test" in results.told(agrees)
+    assert not results.Picture(ledger.Tested((agrees,)), results.Scale(0.1, 9, {}), 1).dots(agrees)
     assert spread.estimate.value == pytest.approx(1.0, abs=0.03)
     alone = replace(recording, frame=recording.frame[recording.frame["measurement"] == "3"])
     rows = ledger.rows({"precision": alone}, [recording.study])

@@ -2,7 +2,6 @@
 
 import gzip
 import math
-from pathlib import Path
 
 import pytest
 from recordings import write_profile as write
@@ -11,67 +10,67 @@ from gccost.errors import GccostError
 from gccost.measuring import profiles
 
 
-def test_share_counts_stacks_that_contain_a_function(tmp_path: Path) -> None:
-    path = write(tmp_path / "p", [(["main", "a", "b"], 30), (["main", "a"], 20), (["gc"], 50)])
-    profile = profiles.read(path)
-    assert profile.total == 100
-    assert profile.share(["a"]) == 0.5
-    assert profile.share(["b", "gc"]) == 0.8
-    assert profile.share(["main", "a"]) == 0.5  # a stack that holds both counts once
-
-
-def test_inlined_calls_are_part_of_the_stack(tmp_path: Path) -> None:
-    message = profiles._message()()
-    message.sample_type.add(type=1, unit=2)
-    message.string_table.extend(["", "cpu", "nanoseconds", "caller", "inlined"])
-    message.function.add(id=1, name=3)
-    message.function.add(id=2, name=4)
-    location = message.location.add(id=7)
-    location.line.add(function_id=2)  # the innermost comes first
-    location.line.add(function_id=1)
-    message.sample.add(location_id=[7], value=[10])
-    path = tmp_path / "p"
-    path.write_bytes(gzip.compress(message.SerializeToString()))
-    assert profiles.read(path).stacks == ((("caller", "inlined"), 10),)
-
-
-def test_a_profile_without_samples_has_no_shares(tmp_path: Path) -> None:
-    profile = profiles.read(write(tmp_path / "p", []))
-    assert math.isnan(profile.share(["a"]))
+@pytest.fixture
+def profile(tmp_path):
+    stacks = [
+        (["loop", "malloc", "sweep"], 10),
+        (["loop", "x/y.BenchmarkThis"], 30),
+        (["background", "sweep"], 60),
+    ]
+    return profiles.read(write(tmp_path / "p", stacks))
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"garbage", gzip.compress(b"\xff" * 40, mtime=0), b"\x1f\x8b\x08"]
+    ("asked", "share"),
+    [
+        ({"functions": ["sweep"]}, 0.7),
+        ({"functions": ["malloc", "sweep"]}, 0.7),  # a stack that holds both counts once
+        ({"functions": ["sweep"], "within": ["malloc"]}, 0.1),
+        ({"functions": ["x/y.BenchmarkThis"], "of": ["loop"]}, 0.75),
+        ({"functions": ["sweep"], "within": ["malloc"], "of": ["loop"]}, 0.25),
+        ({"functions": ["mall*", "x/*"]}, 0.4),
+        ({"functions": ["(*"]}, 0),
+        ({"functions": ["sweep"], "of": ["elsewhere"]}, math.nan),
+    ],
+    ids=str,
 )
-def test_a_file_that_is_not_a_profile_is_refused(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "not-a-profile"
-    path.write_bytes(data)
-    with pytest.raises(GccostError, match="not-a-profile: this is not a CPU profile"):
+def test_a_share_counts_the_stacks_that_contain_a_function(profile, asked, share):
+    assert profile.total == 100
+    assert profile.share(**asked) == pytest.approx(share, nan_ok=True)
+
+
+def test_a_benchmark_is_found_in_the_stacks(profile, tmp_path):
+    assert profile.holds(".BenchmarkThis")
+    assert not profile.holds(".BenchmarkThat")
+    assert math.isnan(profiles.read(write(tmp_path / "empty", [])).share(["a"]))
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "not a CPU profile"),
+        (b"garbage", "not a CPU profile"),
+        (gzip.compress(b"\xff" * 40, mtime=0), "not a CPU profile"),
+        (b"\x1f\x8b\x08", "not a CPU profile"),
+        (None, "it holds samples/count, cpu/bytes, not cpu/nanoseconds"),
+    ],
+)
+def test_a_file_that_is_not_a_profile_is_refused(tmp_path, data, why):
+    path = write(tmp_path / "not-a-profile", [(["a"], 1)], unit="bytes")
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(GccostError, match=f"not-a-profile: .*{why}"):
         profiles.read(path)
 
 
-def test_a_profile_in_another_unit_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(GccostError, match="it holds samples/count, cpu/bytes, not cpu/nanoseconds"):
-        profiles.read(write(tmp_path / "p", [(["a"], 1)], unit="bytes"))
-
-
-def test_share_supports_within_of_and_prefixes(tmp_path: Path) -> None:
-    stacks = [
-        (["loop", "malloc", "sweep"], 10),
-        (["loop", "link"], 30),
-        (["background", "sweep"], 60),
-    ]
-    profile = profiles.read(write(tmp_path / "p", stacks))
-    assert profile.share(["sweep"]) == 0.7
-    assert profile.share(["sweep"], within=["malloc"]) == 0.1
-    assert profile.share(["link"], of=["loop"]) == 0.75
-    assert profile.share(["sweep"], within=["malloc"], of=["loop"]) == 0.25
-    assert math.isnan(profile.share(["link"], of=["elsewhere"]))
-    assert profile.share(["mall*", "li*"]) == 0.4
-    assert profile.share(["(*"]) == 0
-
-
-def test_holds_finds_the_benchmark_in_the_stacks(tmp_path: Path) -> None:
-    profile = profiles.read(write(tmp_path / "p", [(["testing.run", "x/y.BenchmarkThis"], 1)]))
-    assert profile.holds(".BenchmarkThis")
-    assert not profile.holds(".BenchmarkThat")
+def test_inlined_calls_are_part_of_the_stack(tmp_path):
+    message = profiles._message()()
+    message.sample_type.add(type=1, unit=2)
+    message.string_table.extend(["", "cpu", "nanoseconds", "caller", "inlined"])
+    location = message.location.add(id=7)
+    for number, name in ((2, 4), (1, 3)):  # the innermost comes first
+        message.function.add(id=number, name=name)
+        location.line.add(function_id=number)
+    message.sample.add(location_id=[7], value=[10])
+    (tmp_path / "p").write_bytes(gzip.compress(message.SerializeToString()))
+    assert profiles.read(tmp_path / "p").stacks == ((("caller", "inlined"), 10),)

@@ -72,9 +72,7 @@ def look(page: Page) -> tuple[int, str]:
     return page.locator(TAKEN).count(), page.locator("body").text_content() or ""
 
 
-def test_markup_of_a_run_makes_no_element_request_or_script(
-    browser: Browser, notebook: Path, tmp_path: Path
-) -> None:
+def test_markup_of_a_run_makes_no_element_request_or_script(browser: Browser, notebook, tmp_path):
     write_report([notebook], tmp_path / "report", title="T", purpose="P.", files={})
     (made, text), requests, problems = browser.visit(tmp_path / "report" / "index.html", look)
     assert (made, requests, problems) == (0, (), ())

@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 import nbformat
-import pytest
 from click.testing import CliRunner
 from nbformat.sign import NotebookNotary
 
@@ -24,9 +23,7 @@ def trusted(path: Path) -> bool:
     return bool(NotebookNotary().check_signature(nbformat.read(path, as_version=4)))
 
 
-def test_only_notebooks_as_git_has_them_are_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_notebooks_as_git_has_them_are_trusted(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     folder = tmp_path / "clone" / "notebooks"
     folder.mkdir(parents=True)

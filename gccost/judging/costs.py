@@ -14,7 +14,8 @@ import pandas as pd
 
 from gccost import stats
 from gccost.errors import GccostError
-from gccost.judging.metrics import QUIET, by_column
+from gccost.judging import metrics
+from gccost.judging.metrics import QUIET
 from gccost.stats import SHOWN, SYSTEMATIC, Cost, Estimate
 
 VALUES = ["value", "low", "high", "rounds", "n"]
@@ -26,14 +27,14 @@ _QUANTILES = {"time": stats.LOW, "rate": 1 - stats.LOW, "level": 0.5}
 
 def fitted(samples: pd.DataFrame, metric: str = "quiet_ns") -> Cost:
     """The cost of one case on the log scale; of one without samples, NaN."""
-    kind = by_column(metric).kind
+    kind = metrics.kind(metric)
     if metric not in samples:
         return stats.level([])
-    known = samples[samples[metric].notna()]
-    in_slices = metric in QUIET and _SLICES in known and known[_SLICES].notna().all()
-    if in_slices and len(known):
-        return stats.floor(known[metric], known["round"])
-    return stats.level(known[metric], _QUANTILES.get(kind, 0.5))
+    known = samples[metric].notna()
+    values = samples[metric][known]
+    if metric in QUIET and _SLICES in samples and samples[_SLICES][known].notna().all():
+        return stats.floor(values, samples["round"][known])
+    return stats.level(values, _QUANTILES.get(kind, 0.5))
 
 
 def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
@@ -45,7 +46,7 @@ def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
 
         samples.groupby(["release", "variant"]).apply(gccost.cost)
     """
-    if by_column(metric).kind == "count":
+    if metrics.kind(metric) == "count":
         return _series(stats.amount(samples.get(metric, [])))
     return _series(stats.combine(float, [fitted(samples, metric)]))
 
@@ -60,19 +61,6 @@ def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
 
 def _series(estimate: Estimate) -> pd.Series:
     return pd.Series(row(estimate))
-
-
-def costs(samples: pd.DataFrame, keys: Sequence[str], metric: str = "quiet_ns") -> pd.DataFrame:
-    """A row per case: its keys, and what `cost` says of it. A case without values has no row."""
-    by_column(metric)
-    groups = samples.groupby(list(keys), observed=True, dropna=False, sort=False)
-    rows = [
-        [*key, *cost(group, metric)]
-        for key, group in groups  # keys are tuples, because they are grouped by a list
-    ]
-    found = pd.DataFrame(rows, columns=[*keys, *VALUES])
-    found = found.astype({key: samples[key].dtype for key in keys})
-    return found.astype({"rounds": int, "n": int}).query("n > 0").reset_index(drop=True)
 
 
 def derive(

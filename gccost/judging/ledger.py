@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections import Counter
@@ -108,7 +109,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Line:
+class Tested:
     """A claim's rows on all its releases, the document's and today's among them."""
 
     rows: tuple[Row, ...]
@@ -149,11 +150,11 @@ class Document:
     address: str
     headline: str  # the id of its headline claim; empty if it has none
     words: str  # the headline claim
-    lines: tuple[Line, ...]
-    secondary: tuple[Line, ...]
+    lines: tuple[Tested, ...]
+    secondary: tuple[Tested, ...]
 
     @property
-    def chosen(self) -> Line | None:
+    def chosen(self) -> Tested | None:
         """The line of the headline claim, if it is on the ledger."""
         return next((line for line in self.lines if line.claim.id == self.headline), None)
 
@@ -166,7 +167,7 @@ def by_document(ledger: Iterable[Row]) -> list[Document]:
     known = published.by_name("documents", claims)
     made = []
     for name, found in claims.items():
-        lines = [Line(tuple(each)) for each in found.values()]
+        lines = [Tested(tuple(each)) for each in found.values()]
         own, secondary = (
             tuple(line for line in lines if line.claim.secondary is wanted)
             for wanted in (False, True)
@@ -175,7 +176,7 @@ def by_document(ledger: Iterable[Row]) -> list[Document]:
     return made
 
 
-def standing(lines: Iterable[Line]) -> Counter[Label]:
+def standing(lines: Iterable[Tested]) -> Counter[Label]:
     """How many claims have each verdict, today if they are tested there; in Label's order."""
     count = Counter(line.latest.verdict.label for line in lines)
     return Counter({label: count[label] for label in Label if count[label]})
@@ -226,7 +227,7 @@ def _judge(
     if claim.cpus > recording.cpus:
         needs = f"it needs {claim.cpus} CPUs, there were {recording.cpus}"
         return nothing, Verdict(Label.UNTESTABLE, needs), math.nan
-    variants = measured(claim, release, recording)
+    variants = needed_variants(claim, release, recording)
     rounds = [recording.rounds(variant, release) for variant in variants]
     fewest = min(map(len, rounds), default=0)
     if math.isnan(recording.estimate(quantity, release).value):
@@ -252,7 +253,7 @@ def _judge(
     return judged, verdict, _needed(claim, judged, published_value, look) - (fewest - look)
 
 
-def measured(claim: Claim, release: str, recording: Recording) -> list[Variant]:
+def needed_variants(claim: Claim, release: str, recording: Recording) -> list[Variant]:
     """The variants that a claim needs, without optional ones that were not measured."""
     variants = list(dict.fromkeys(claim.quantity.variants))
     if not claim.quantity.partial:
@@ -321,28 +322,23 @@ _NUMBERS = [
 
 def table(ledger: Iterable[Row]) -> pd.DataFrame:
     """The ledger as a frame, with a row per claim and toolchain; COLUMNS explains the columns."""
-    cells = [
-        (
-            *(row.claim.id, row.toolchain, rounding.written(row.published)),
-            *map(rounding.written, (row.estimate.value, row.estimate.low, row.estimate.high)),
-            *(rounding.written(row.factor), row.estimate.samples, row.unit, str(row.verdict)),
-            *(row.document, row.words),
-            *map(rounding.written, row.bounds),
-            row.verdict.reason,
-        )
-        for row in ledger
-    ]
-    return pd.DataFrame(cells, columns=list(COLUMNS))
+    rows = list(ledger)
+    names = {"release": "toolchain", "value": "estimate", "n": "samples"}
+    found = frame(rows).rename(columns=names).assign(over_published=[row.factor for row in rows])
+    found = found.reindex(columns=list(COLUMNS))
+    written = [name for name in _NUMBERS if name != "samples"]
+    found[written] = found[written].map(rounding.written)
+    return found
 
 
-def as_json(ledger: Iterable[Row]) -> str:
-    """The ledger as JSON: the rows of `table`, and a Table Schema that explains the columns."""
-    frame = table(ledger)
+def as_json(csv: str) -> str:
+    """The CSV of `table` as JSON: its rows, and a Table Schema that explains the columns."""
+    frame = pd.read_csv(io.StringIO(csv), dtype=str, keep_default_na=False)
     frame[_NUMBERS] = frame[_NUMBERS].apply(pd.to_numeric)
     fields = [
         {"name": name, "type": "number" if name in _NUMBERS else "string", "description": meaning}
         for name, meaning in COLUMNS.items()
     ]
     schema = {"fields": fields, "primaryKey": ["id", "toolchain"], "missingValues": [""]}
-    rows = json.loads(frame.to_json(orient="records"))  # null for what is missing or infinite
+    rows = json.loads(frame.to_json(orient="records"))  # null for what is missing
     return json.dumps({"schema": schema, "data": rows}, indent=1, ensure_ascii=False) + "\n"

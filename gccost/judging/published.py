@@ -64,11 +64,6 @@ def by_name(name: str, wanted: Iterable[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def claims() -> pd.DataFrame:
-    """The published claims, indexed by id."""
-    return table("claims").set_index("id")
-
-
 def published(name: str) -> pd.DataFrame:
     """A document's table by name, such as "lemire-timings", with the keys of `samples`.
 

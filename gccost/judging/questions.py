@@ -66,7 +66,7 @@ def _loaded(study: Study, run: Run) -> Iterator[Recording]:
 
 
 def _wants(row: Row, recording: Recording, limit: Budget) -> Iterator[Want]:
-    variants = ledger.measured(row.claim, row.release, recording)
+    variants = ledger.needed_variants(row.claim, row.release, recording)
     cases = tuple(variant.on(row.release) for variant in variants)
     if row.verdict.label is Label.UNDECIDED and math.isfinite(row.needed):
         yield Want(cases, max(1, int(row.needed)))

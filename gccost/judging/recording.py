@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from gccost.judging.claims import Study
 from gccost.judging.models import slope
 from gccost.judging.quantities import Quantity, Ratio
 from gccost.measuring import frames, toolchains
-from gccost.measuring.cases import FREE, Variant
+from gccost.measuring.cases import FREE, Case, Variant
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.manifest import Manifest
 from gccost.measuring.profiles import Profile
@@ -28,12 +28,14 @@ from gccost.measuring.runs import Run
 from gccost.measuring.samples import RUN_DELAY, slices_fault
 from gccost.stats import SHOWN, Cost, Estimate, Width
 
+T = TypeVar("T")
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 # The rounds that must lie near a floor, and within which factor of it; layouts differ by 1 %.
 _FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.04
 _REFERENCE = "reference-ns/op"  # of manual frees between parts of a loop; see gosrc/meter
 _SLICES = "slice-p05-ns/op"
+_NO_SAMPLES = pd.DataFrame({"n": [], "procs": [], "line": []}, index=pd.Index([], name="round"))
 _CONTROLS_WITHIN = 1.05  # an A/A ratio beyond it whose interval excludes 1 shows a disturbance
 
 
@@ -64,14 +66,12 @@ class Recording:
         manifest = run.manifest()
         memory = memory_for_a_sample(manifest["machine"])
         cases = [case.scaled(manifest["scale"]).capped(memory) for case in study.cases]
-        named = {case.variant.benchmark for case in cases}
-        frame = frames.of_cases(reading.frame_of(named), cases)
-        if len(frame):  # the pool also has other studies' metrics
-            frame = frame.dropna(axis="columns", how="all")
+        frame = frames.of_cases(reading, cases)
         problems = [str(problem) for problem in reading.errors]
         stationary = {case.name for case in cases if case.variant.stationary}
         faulty = []
-        sliced = frame[frame["name"].isin(stationary)]
+        needed = ["name", "round", "n", "ns/op", "slices-ns/op", _SLICES]
+        sliced = frame[frame["name"].isin(stationary)].reindex(columns=needed)
         for at, sample in zip(sliced.index, sliced.to_dict("records"), strict=True):
             if fault := slices_fault(sample):
                 faulty.append(at)
@@ -112,101 +112,120 @@ class Recording:
 
     # --- Samples --------------------------------------------------------------------
 
+    def _once(self, make: Callable[..., T], *of: Any) -> T:
+        """What a method gives for its arguments, computed once."""
+        key = make.__name__, *of
+        if key not in self._known:
+            self._known[key] = make(*of)
+        found: T = self._known[key]
+        return found
+
+    @cached_property
+    def _known(self) -> dict[tuple[Any, ...], Any]:
+        return {}
+
     @cached_property
     def _cases(self) -> Mapping[str, pd.DataFrame]:
-        return frames.by_case(self.frame)
+        """The numbers of each case's samples by its name, indexed by round, in order."""
+        rounds = self.frame["round"].to_numpy()
+        numbers = self.frame.select_dtypes("number").drop(columns="round")
+        values = numbers.to_numpy(dtype=float)  # quicker to take apart than a frame
+        found = {}
+        for name, at in self.frame.groupby("name", sort=False).indices.items():
+            ordered = at[np.argsort(rounds[at], kind="stable")]
+            known = ~np.isnan(values[ordered]).all(axis=0)
+            index = pd.Index(rounds[ordered], name="round")
+            case = pd.DataFrame(values[ordered][:, known], index, numbers.columns[known])
+            found[str(name)] = case
+        return found
 
     def until(self, round_: float) -> Recording:
         """The recording without the rounds after this one."""
+        return self._once(self._until, round_)
+
+    def _until(self, round_: float) -> Recording:
         part = replace(self, last=round_)
         part.__dict__["_cases"] = self._cases  # which are read once
         return part
 
     def samples(self, variant: Variant, release: str) -> pd.DataFrame:
         """The samples of a variant on a release, indexed by round."""
-        found = self._cases[variant.on(release)]
+        found = self._cases.get(variant.on(release), _NO_SAMPLES)
         return found if math.isinf(self.last) else found[found.index <= self.last]
 
-    def accepted(self, variant: Variant, release: str) -> pd.DataFrame:
-        """The samples of processes whose threads hardly waited for a CPU, for cases it affects.
+    def processes(self, variant: Variant, release: str) -> pd.DataFrame:
+        """The samples of a case with the columns of a notebook, and what enters its cost.
 
-        Returns all samples if fewer than two remain.
+        `quiet_ns` is the time of a loop that is timed in slices by their low quantile; that of
+        another loop is corrected for memory contention, if the process timed manual frees.
+        `settled_ns` is the same of the settled time. `rejected` says which processes do not
+        count, because their threads waited for a CPU; none if fewer than two would remain.
         """
+        return self._once(self._processes, variant, release)
+
+    def _processes(self, variant: Variant, release: str) -> pd.DataFrame:
         samples = self.samples(variant, release)
-        found = _unhindered(variant, samples)
-        return found if len(found) > 1 else samples
+        found = samples.rename(columns=metrics.column)
+        for column, metric in metrics.QUIET.items():
+            if metric in samples:
+                found[column] = self._undisturbed(variant, release, metric)
+        accepted = _unhindered(variant, samples)
+        found["rejected"] = ~accepted if accepted.sum() > 1 else False
+        return found.reset_index()
+
+    def accepted(self, variant: Variant, release: str) -> pd.DataFrame:
+        """The processes of a case that count."""
+        found = self.processes(variant, release)
+        return found[~found["rejected"].to_numpy(dtype=bool)]
 
     @property
     def rejected(self) -> set[int]:
         """The lines of the samples that are not accepted."""
-        return {
-            line
-            for case in self.study.cases
-            if case.variant.gated and len(self.samples(case.variant, case.release))
-            for line in set(self.samples(case.variant, case.release)["line"])
-            - set(self.accepted(case.variant, case.release)["line"])
-        }
+        found = (self.processes(case.variant, case.release) for case in self.cases.values())
+        return {line for each in found for line in each["line"][each["rejected"]]}
+
+    @property
+    def numbered(self) -> Mapping[int, Case]:
+        """The cases of the study by number; the index of every frame of cases has these numbers."""
+        return dict(enumerate({case.name: case for case in self.study.cases}.values()))
+
+    @cached_property
+    def cases(self) -> Mapping[int, Case]:
+        """Those with samples."""
+        return {number: case for number, case in self.numbered.items() if case.name in self._cases}
 
     def rounds(self, variant: Variant, release: str) -> list[int]:
         """The rounds with an accepted sample, or a profile, of a variant, in order."""
         if variant.profile:
             return sorted(self.profiles(variant, release))
         samples = self.samples(variant, release)
-        return sorted({int(r) for r in _unhindered(variant, samples).index})
+        return sorted({int(r) for r in samples.index[_unhindered(variant, samples)]})
 
-    def undisturbed(self, variant: Variant, release: str, metric: str = "ns/op") -> pd.Series:
-        """A metric of each process, accepted or not, as it enters the cost.
-
-        For a loop timed in slices it is their low quantile. Another loop's time is corrected
-        for memory contention, if the process timed manual frees.
-        """
+    def _undisturbed(self, variant: Variant, release: str, metric: str) -> Any:
+        """A time of each process, accepted or not, as it enters the cost."""
         samples = self.samples(variant, release)
-        column = _sliced(variant, metric)
-        if column not in samples:
-            return pd.Series(dtype=float)
-        values = samples[column]
-        if column not in ("ns/op", "settled-ns/op") or _REFERENCE not in samples:
-            return values
+        if variant.stationary:
+            return samples.get(_SLICES, math.nan)
+        if _REFERENCE not in samples:
+            return samples[metric]
         manual = self.cost(replace(FREE, more=variant.more), release)  # of the same measurement
         if not manual.samples:
-            return values
-        relieved = stats.relieved(values, samples[_REFERENCE], math.exp(manual.log))
-        return pd.Series(relieved, index=samples.index)
-
-    def _accepted(self, variant: Variant, release: str, metric: str, column: str) -> pd.DataFrame:
-        """The accepted processes as `gccost.judging.tidy` names them: round and the metric."""
-        values = self.undisturbed(variant, release, metric)
-        if not len(values):
-            return pd.DataFrame({"round": [], column: []})
-        samples = self.samples(variant, release)
-        frame = pd.DataFrame({"round": samples.index, column: values.to_numpy(dtype=float)})
-        if variant.stationary and _SLICES in samples:
-            frame[metrics.column(_SLICES)] = samples[_SLICES].to_numpy()
-        counts = samples["line"].isin(self.accepted(variant, release)["line"]).to_numpy()
-        return frame[counts]
+            return samples[metric]
+        return stats.relieved(samples[metric], samples[_REFERENCE], math.exp(manual.log))
 
     def values(self, variant: Variant, release: str, metric: str = "ns/op") -> Floats:
         """A metric of each accepted process, as it enters the cost."""
-        values = self._accepted(variant, release, metric, metric)[metric]
-        return values.dropna().to_numpy(dtype=float)
+        found = self.accepted(variant, release).get(_entering(metric), pd.Series(dtype=float))
+        return found.dropna().to_numpy(dtype=float)
 
     # --- Estimates ------------------------------------------------------------------
 
     def cost(self, variant: Variant, release: str, metric: str = "ns/op") -> Cost:
         """The undisturbed cost of a variant; see `gccost.stats`."""
-        key = (variant, release, metric)
-        if key not in self._costs:
-            self._costs[key] = self._cost(*key)
-        return self._costs[key]
-
-    @cached_property
-    def _costs(self) -> dict[tuple[Variant, str, str], Cost]:
-        return {}
+        return self._once(self._cost, variant, release, metric)
 
     def _cost(self, variant: Variant, release: str, metric: str) -> Cost:
-        quiet = {of: column for column, of in metrics.QUIET.items()}
-        column = quiet.get(metric) or metrics.column(metric)
-        return costs.fitted(self._accepted(variant, release, metric, column), column)
+        return costs.fitted(self.accepted(variant, release), _entering(metric))
 
     def combine(
         self,
@@ -242,7 +261,7 @@ class Recording:
         for case in self.study.cases:
             if case.variant.control:
                 ratio = Ratio(case.variant, replace(case.variant, control=""))
-                estimate = self.estimate(ratio, case.release)
+                estimate = self._once(self.estimate, ratio, case.release)
                 if estimate.samples:
                     yield case.variant, case.release, estimate
 
@@ -261,7 +280,7 @@ class Recording:
         for variant in dict.fromkeys(variants):
             samples = self.samples(variant, release)
             if variant.stationary and variant.gogc == FREE.gogc and len(samples):
-                least = samples[_sliced(variant, "ns/op")].groupby(level=0).min()
+                least = samples[_SLICES].groupby(level=0).min()
                 floor = math.exp(self.cost(variant, release).log)
                 within = np.abs(np.log(least / floor)) <= math.log(_FLOOR_WITHIN)
                 if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
@@ -274,7 +293,7 @@ class Recording:
                 # Rejected processes are retried, so count rounds, not tries.
                 known = samples[["run-delay-share", "procs"]].dropna()
                 rounds += known.index.nunique()
-                accepted += _unhindered(variant, known).index.nunique()
+                accepted += known.index[_unhindered(variant, known)].nunique()
         if accepted < rounds / 2:
             yield (
                 f"in {rounds - accepted} of {rounds} rounds of a variant every process waited for "
@@ -287,16 +306,17 @@ class Recording:
                 yield f"{variant.benchmark} against itself comes out as {e.value:.3g}"
 
 
-def _unhindered(variant: Variant, samples: pd.DataFrame) -> pd.DataFrame:
+def _unhindered(variant: Variant, samples: pd.DataFrame) -> Any:
+    """Whether the threads of each process hardly waited for a CPU, for cases that it affects."""
     if not variant.gated or "run-delay-share" not in samples:
-        return samples
-    return samples[~((samples["run-delay-share"] > RUN_DELAY) & (samples["procs"] > 1))]
+        return np.ones(len(samples), bool)
+    return ~((samples["run-delay-share"] > RUN_DELAY) & (samples["procs"] > 1)).to_numpy()
 
 
-def _sliced(variant: Variant, metric: str) -> str:
-    """The metric of a loop's time: the low quantile of its slices, if it has slices."""
-    timed = variant.stationary and metric in ("ns/op", "settled-ns/op")
-    return _SLICES if timed else metric
+def _entering(metric: str) -> str:
+    """The column of `Recording.processes` that enters a cost by a metric."""
+    quiet = {of: column for column, of in metrics.QUIET.items()}
+    return quiet.get(metric) or metrics.column(metric)
 
 
 # The loops that several benchmarks share; a profile need not name the benchmark itself.

@@ -16,8 +16,6 @@ from gccost.measuring.profiles import Profile
 SETTING = ("runtime.SetFinalizer",)
 LINKING_IN = ("runtime.addspecial",)
 SPLICE_POINT = ("runtime.(*mspan).specialFindSplicePoint",)
-# From Go 1.27 on the compiler calls a mallocgc variant for the object's size.
-ALLOCATING = ("runtime.mallocgc*", "runtime.newobject")
 SWEEPING = (
     "runtime.(*sweepLocked).sweep",
     "runtime.(*mspan).sweep",

@@ -15,7 +15,7 @@ from gccost.measuring.cases import NO_GREEN_TEA, Case
 from gccost.measuring.names import EXPERIMENTS, NAMES
 
 NUMBERS = (
-    *("words", "goroutines", "handles", "live", "mb", "mib", "remaining"),
+    *("words", "goroutines", "handles", "live", "mb", "mib", "remaining", "waiting"),
     *("bytes", "dummies", "others", "gogc", "gcthreads", "heap"),
 )
 """The keys whose values are numbers; all others are text."""
@@ -58,17 +58,12 @@ def keys(case: Case) -> dict[str, Any]:
 
 def cases(recording: Recording) -> pd.DataFrame:
     """A row per case of the study, measured or not: its keys, typed. Its index numbers them."""
-    found = pd.DataFrame([keys(case) for case in numbered(recording).values()])
+    found = pd.DataFrame([keys(case) for case in recording.numbered.values()])
     for column in NUMBERS:
         if column in found:
             found[column] = found[column].astype("Int64")
     releases = [case.release for case in recording.study.cases]
     return found.astype({"release": release_type(releases)})
-
-
-def numbered(recording: Recording) -> dict[int, Case]:
-    """The cases of the study by number; the index of every frame of cases has these numbers."""
-    return dict(enumerate({case.name: case for case in recording.study.cases}.values()))
 
 
 def tidy(recording: Recording) -> pd.DataFrame:
@@ -79,37 +74,21 @@ def tidy(recording: Recording) -> pd.DataFrame:
     mean, corrected by the manual frees that the process timed between parts of its loop.
     `settled_ns` is the same of the settled time.
     """
-    named, frame = cases(recording), recording.frame
-    numbers = {case.name: number for number, case in numbered(recording).items()}
-    if not len(frame):  # every column that a reader may ask for
-        every = [*_FIRST, *metrics.QUIET, *(each.column for each in metrics.METRICS.values())]
-        return named.iloc[:0].reindex(columns=[*named, *every])
-    frame = frame.assign(case=frame["name"].map(numbers)).dropna(subset="case")
-    frame = frame.sort_values(["case", "round"], kind="stable").set_index("line")
-    series = [column for column in frame if str(column).endswith("-records-ns")]
-    found = frame.drop(columns=[*series, "n", "procs", "round", "case"]).select_dtypes("number")
-    quiet = {column: _quiet(recording, metric) for column, metric in metrics.QUIET.items()}
-    first = {
-        "round": frame["round"].astype(int),
-        "procs": frame["procs"],
-        "operations": frame["n"],
-        "rejected": np.where(frame.index.isin(recording.rejected), WAITED, ""),
-        **{column: values for column, values in quiet.items() if len(values)},
+    named, metric = cases(recording), [metrics.column(str(column)) for column in recording.frame]
+    parts = {
+        number: recording.processes(case.variant, case.release)
+        for number, case in recording.cases.items()
     }
-    parts = [pd.DataFrame(first, index=frame.index), found.rename(columns=metrics.column)]
-    found = pd.concat(parts, axis="columns").set_index(frame["case"].astype(int).to_numpy())
+    if not parts:  # every column that a reader may ask for
+        every = [*_FIRST, *metrics.QUIET, *metrics.REPORTED]
+        return named.iloc[:0].reindex(columns=[*named, *every])
+    found = pd.concat(parts).droplevel(1).rename(columns={"n": "operations"})
+    found = found.astype(dict.fromkeys(("round", "procs", "operations"), int))
+    found["rejected"] = np.where(found["rejected"], WAITED, "")
+    order = dict.fromkeys([*_FIRST, *metrics.QUIET, *metric])
+    hidden = ["line", *(column for column in order if column.endswith("_records_ns"))]
+    found = found[[column for column in order if column in found and column not in hidden]]
     return pd.concat([named.loc[found.index], found], axis="columns")
 
 
 WAITED = "its threads waited for a CPU"
-
-
-def _quiet(recording: Recording, metric: str) -> pd.Series:
-    """What enters the cost, of every process by its line, as `Recording.undisturbed` says."""
-    parts = [
-        recording.undisturbed(case.variant, case.release, metric).set_axis(samples["line"])
-        for case in numbered(recording).values()
-        for samples in [recording.samples(case.variant, case.release)]
-        if metric in samples
-    ]
-    return pd.concat(parts) if parts else pd.Series(dtype=float)

@@ -11,7 +11,7 @@ space. The name has `/key=value` parts that identify the case, and ends in `-N` 
 GOMAXPROCS was not 1. All other lines (`PASS`, `ok  pkg 1.2s`, comments, blank lines) are
 skipped, as the format's definition says (golang.org/design/14313-benchmark-format).
 
-Only `Reading.frame` needs pandas: the runner of a pack reads samples without it.
+Only `frame_of` needs pandas: the runner of a pack reads samples without it.
 
 Some lines are skipped and reported with file and line: malformed results, configuration
 lines that contradict earlier ones, bytes that are not text, and a last line without its
@@ -22,7 +22,7 @@ are between 0 and 1e18.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -100,18 +100,8 @@ class Reading:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """A frame with a row per sample, in the order of lines.
-
-        Columns: `benchmark` (the name); one per key of the names ("" if a name lacks it);
-        `procs` (1 if the name has none); `n`; one per unit, named like it (NaN if a line lacks
-        it); `line`. A key that is named like a unit or another column gets the prefix "/", as
-        does a unit that is named like a fixed column.
-        """
-        return _frame(self.samples)
-
-    def frame_of(self, names: Container[str]) -> pd.DataFrame:
-        """The same of the samples with these names alone, which is quicker."""
-        return _frame({line: s for line, s in self.samples.items() if s.name in names})
+        """The frame of all samples; see `frame_of`."""
+        return frame_of(self.samples)
 
 
 class _Malformed(Exception):
@@ -209,34 +199,29 @@ def _take(text: str, config: dict[str, str]) -> Sample | str | None:
     return None
 
 
-def _frame(found: Mapping[int, Sample]) -> pd.DataFrame:
+def frame_of(found: Mapping[int, Sample]) -> pd.DataFrame:
+    """A frame with a row per sample, by line.
+
+    Columns: `benchmark` (the name); one per key of the names ("" if a name lacks it); `procs`
+    (1 if the name has none); `n`; one per unit, named like it (NaN if a line lacks it); `line`.
+    """
     import numpy as np
     import pandas as pd
 
-    def texts(values: Iterable[str]) -> pd.Series:
-        return pd.Series(list(values), dtype="str")
-
     samples = list(found.values())
     keys, units = (
-        list(dict.fromkeys(name for each in names for name in each))
+        dict.fromkeys(name for each in names for name in each)
         for names in ([s.keys for s in samples], [s.metrics for s in samples])
     )
-    fixed = {"benchmark", "procs", "n", "line"}
-    unit_names = _free_names(units, fixed)
-    key_names = _free_names(keys, fixed.union(unit_names.values()))
-    return pd.DataFrame(
-        {
-            "benchmark": texts(s.name for s in samples),
-            **{key_names[key]: texts(s.keys.get(key, "") for s in samples) for key in keys},
-            "procs": np.array([s.procs for s in samples], np.int64),
-            "n": np.array([s.n for s in samples], np.int64),
-            **{
-                unit_names[unit]: np.array([s.metrics.get(unit, np.nan) for s in samples])
-                for unit in units
-            },
-            "line": np.array(list(found), np.int64),
-        }
-    )
+    columns = {
+        "benchmark": pd.Series([s.name for s in samples], dtype="str"),
+        **{key: pd.Series([s.keys.get(key, "") for s in samples], dtype="str") for key in keys},
+        "procs": np.array([s.procs for s in samples], np.int64),
+        "n": np.array([s.n for s in samples], np.int64),
+    }
+    for unit in units:  # a stranger's unit may be named like a key
+        columns.setdefault(unit, np.array([s.metrics.get(unit, np.nan) for s in samples]))
+    return pd.DataFrame(columns | {"line": np.array(list(found), np.int64)})
 
 
 def _parse(text: str) -> Sample:
@@ -335,16 +320,3 @@ def printable(text: str, size: int) -> str:
     """The beginning of a text in one line, with unprintable characters escaped."""
     beginning = " ".join(text[: 3 * size].split())[:size]
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in beginning)
-
-
-def _free_names(wanted: Iterable[str], taken: set[str]) -> dict[str, str]:
-    """Column names for the wanted names, with the prefix "/" for those already taken."""
-    names = {}
-    occupied = taken.union(wanted)
-    for name in wanted:
-        free = name
-        while free in (taken if free == name else occupied):
-            free = f"/{free}"
-        names[name] = free
-        occupied.add(free)
-    return names

@@ -25,13 +25,16 @@ from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, fin
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 _GOROOT = "goroot"  # the name of the link to the toolchain
+_LIBRARY = "library"  # and to a library in the module cache
 _NAME = re.compile(r"^module (\S+)$", re.MULTILINE)
 _MODULE = re.compile(r"^replace (\S+) => \./(\S+)$", re.MULTILINE)  # a module in a folder
 # go.mod's lines on such modules affect only the programs that import them.
 _OF_MODULES = re.compile(rb"^(?:require|replace) .*\n", re.MULTILINE)
 # Neither directives (//go:embed, // +build) nor C code for cgo (/*).
 _COMMENTS = re.compile(rb"^\s*(?://(?: (?!\+build).*)?|/\*\*(?s:.*?)\*/)?\s*\n", re.MULTILINE)
-_SUFFIXES = (".go", ".c", ".h", ".mod", ".sum", ".txt")
+_SUFFIXES = (".go", ".c", ".h", ".mod", ".sum", ".txt", ".diff")
+_DIFF = "slabs.diff"  # in a program's folder: its library is built with slabs of its own
+_NATIVE = "native"  # the command of gosrc/libraries that applies it
 BUILD_SECONDS = 600  # after which a build counts as hung
 
 
@@ -53,6 +56,8 @@ def sources(program: str) -> list[Path]:
         name = _NAME.findall(files[0].read_text(encoding="utf-8"))[0]
         within = own_module.relative_to(paths.GOSRC).as_posix() + "/"
         imports[re.compile(rf'^\s*"{re.escape(name)}/([a-z0-9/]+)"$', re.MULTILINE)] = within
+        if (paths.GOSRC / program / _DIFF).exists():
+            files.append(own_module / _NATIVE / "main.go")
     for package in packages:  # grows by the packages' imports from these modules
         own = [f for f in (paths.GOSRC / package).rglob("*") if f.suffix in _SUFFIXES]
         files += own
@@ -115,23 +120,54 @@ def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Pat
     GccostError if gosrc/overlay does not know the toolchain's source, and DiskFull for lack
     of room.
     """
+    name = f"go{toolchain.version}-{variant}-{source_hash([OVERLAY])[:12]}"
+    arguments = [f"./{OVERLAY}", "-variant", variant]
+    where = f"gosrc/{OVERLAY} with Go {toolchain.version}"
+    hint = "gosrc/overlay names the releases whose runtime it knows"
+    return _written(name, arguments, toolchain, paths.GOSRC, toolchain.goroot, run, where, hint)
+
+
+def with_slabs(program: str, toolchain: Toolchain, run: Run = processes.run) -> Path:
+    """The -overlay file that gives a program's library slabs of its own, written if missing.
+
+    Next to it is the go.work to build with; see gosrc/libraries/native. Raises GccostError
+    if the library's source is not the one that the program's slabs.diff was written for, and
+    DiskFull for lack of room.
+    """
+    folder = module(program)
+    name = f"{Path(program).name}-{source_hash([program])[:12]}"
+    arguments = [f"./{_NATIVE}", (paths.GOSRC / program).relative_to(folder).as_posix()]
+    where, hint = f"gosrc/{program}", f"gosrc/{program}/{_DIFF} names the library's file"
+    return _written(name, arguments, toolchain, folder, None, run, where, hint)
+
+
+def _written(
+    name: str,
+    command: list[str],
+    toolchain: Toolchain,
+    module: Path,
+    linked: Path | None,
+    run: Run,
+    where: str,
+    hint: str,
+) -> Path:
+    """The overlay.json that a Go command of a module writes, next to a link to `linked`."""
     # An overlay names files by their absolute paths: through a link, or after a move, it would
     # replace nothing, and Go would not say so.
-    root = (paths.CACHE / "overlays").resolve()
-    place = hashlib.sha256(str(root).encode()).hexdigest()[:8]
-    name = f"go{toolchain.version}-{variant}-{source_hash([OVERLAY])[:12]}-{place}"
-    folder = root / name
-    written, link = folder / "overlay.json", folder / _GOROOT
+    places = [(paths.CACHE / "overlays").resolve(), module.resolve()]
+    place = hashlib.sha256("\0".join(map(str, places)).encode()).hexdigest()[:8]
+    name = f"{name}-{place}"
+    folder = places[0] / name
+    written, link = folder / "overlay.json", folder / (_GOROOT if linked else _LIBRARY)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f"{name}.lock")):
-        # Written last: if it exists, so does the rest, unless Go has moved since.
-        if written.exists() and link.resolve() == toolchain.goroot.resolve():
+        # Written last: if it exists, so does the rest, unless what is linked has moved since.
+        if written.exists() and link.exists() and link.resolve() == (linked or link).resolve():
             return written
-        arguments = ["run", f"./{OVERLAY}", "-o", str(folder), "-variant", variant]
-        where = f"gosrc/{OVERLAY} with Go {toolchain.version}"
-        hint = "gosrc/overlay names the releases whose runtime it knows"
-        _go(run, toolchain.go, arguments, toolchain.environment(), written, where, hint)
+        package, *arguments = command
+        arguments = ["run", package, "-o", str(folder), *arguments]
+        _go(run, toolchain.go, arguments, toolchain.environment(), written, where, hint, module)
     return written
 
 
@@ -207,6 +243,10 @@ def build(
         replaced = overlay(toolchain, runtime, run)
         arguments.append(f"-overlay={replaced}")
         environment["GOROOT"] = str(replaced.with_name(_GOROOT))
+    elif (paths.GOSRC / program / _DIFF).exists():
+        replaced = with_slabs(program, toolchain, run)
+        arguments.append(f"-overlay={replaced}")
+        environment["GOWORK"] = str(replaced.with_name("go.work"))
     named = f"{package.name}-go{toolchain.version}" + (f"-{runtime}" if runtime else "")
     binary = into / f"{named}-{layout}.test"
     arguments += ["-o", str(binary), f"./{package}"]

@@ -69,7 +69,7 @@ def describe() -> dict[str, Any]:
         "swap_used": memory.get("SwapTotal", 0) - memory.get("SwapFree", 0),
         "transparent_huge_pages": _huge_pages(),
         "system": platform.system(),
-        "release": _release(),
+        "release": _distribution(),
         "kernel": platform.release(),
         "libc": " ".join(platform.libc_ver()).strip(),
         "c_compiler": compiler.version if compiler else "",
@@ -163,7 +163,7 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _say(*command: str) -> str:
+def _output(*command: str) -> str:
     """A command's output; empty if it is missing or fails."""
     done = processes.ask(command, {**os.environ, "LC_ALL": "C"})
     return done.stdout.strip() if done else ""
@@ -185,9 +185,9 @@ def _cpuinfo(name: str) -> str:
 
 def _cpu() -> str:
     if sys.platform == "darwin":
-        return _say("sysctl", "-n", "machdep.cpu.brand_string")
+        return _output("sysctl", "-n", "machdep.cpu.brand_string")
     # /proc/cpuinfo has no name on arm64, but lscpu does.
-    return _cpuinfo("model name") or _field(_say("lscpu"), "Model name") or platform.processor()
+    return _cpuinfo("model name") or _field(_output("lscpu"), "Model name") or platform.processor()
 
 
 def _cpu_number(name: str) -> int | None:
@@ -210,7 +210,7 @@ def _caches() -> dict[str, int]:
 def _caches_by_lscpu() -> dict[str, int]:
     """The cache sizes by lscpu, which prints "98304 (2 instances)" for two caches of 49152."""
     cache = r'"(L\d[di]?) cache:",\s*"data":\s*"(\d+)(?: \((\d+) instances?\))?"'
-    found = re.findall(cache, _say("lscpu", "-B", "-J"))
+    found = re.findall(cache, _output("lscpu", "-B", "-J"))
     return {name: int(size) // max(int(n or 1), 1) for name, size, n in sorted(found)}
 
 
@@ -223,7 +223,7 @@ def allowed_cpus() -> int:
 def _cores() -> int | None:
     """The number of physical cores."""
     if sys.platform == "darwin":
-        return int(_say("sysctl", "-n", "hw.physicalcpu") or 0) or None
+        return int(_output("sysctl", "-n", "hw.physicalcpu") or 0) or None
     siblings = {_read(p) for p in _SYSTEM.glob("cpu[0-9]*/topology/thread_siblings_list")}
     return len(siblings - {""}) or None
 
@@ -302,20 +302,20 @@ def _turbo() -> bool | None:
 def _virtualisation() -> str:
     """The kind of hypervisor; empty if none is detected."""
     if sys.platform == "darwin":
-        return "hypervisor" if _say("sysctl", "-n", "kern.hv_vmm_present") == "1" else ""
+        return "hypervisor" if _output("sysctl", "-n", "kern.hv_vmm_present") == "1" else ""
     if "microsoft" in platform.release().lower():
         return "wsl"
     # lscpu first: small containers also have it, unlike systemd's tool, and a machine should
     # have one fingerprint.
-    if vendor := _field(_say("lscpu"), "Hypervisor vendor"):
+    if vendor := _field(_output("lscpu"), "Hypervisor vendor"):
         return vendor.lower()
-    if (detected := _say("systemd-detect-virt", "--vm")) not in ("", "none"):
+    if (detected := _output("systemd-detect-virt", "--vm")) not in ("", "none"):
         return detected
     return "hypervisor" if "hypervisor" in _cpuinfo("flags").split() else ""
 
 
 def _container() -> str:
-    detected = _say("systemd-detect-virt", "--container")
+    detected = _output("systemd-detect-virt", "--container")
     if detected not in ("", "none", "wsl"):
         return detected
     for mark, kind in (("/.dockerenv", "docker"), ("/run/.containerenv", "podman")):
@@ -330,7 +330,7 @@ def _huge_pages() -> str:
     return choices.partition("[")[2].partition("]")[0]
 
 
-def _release() -> str:
+def _distribution() -> str:
     if sys.platform == "darwin":
         return f"macOS {platform.mac_ver()[0]}"
     try:
@@ -346,8 +346,8 @@ def _commit() -> tuple[str, bool]:
     """
     # Without locks, because a killed git would leave the index locked.
     git = ("git", "--no-optional-locks", "-C", str(paths.ROOT))
-    top = _say(*git, "rev-parse", "--show-toplevel")
+    top = _output(*git, "rev-parse", "--show-toplevel")
     if not top or Path(top).resolve() != paths.ROOT:
         return "", False
-    commit = _say(*git, "rev-parse", "--verify", "--quiet", "HEAD")
-    return commit, bool(_say(*git, "status", "--porcelain", "--untracked-files=no"))
+    commit = _output(*git, "rev-parse", "--verify", "--quiet", "HEAD")
+    return commit, bool(_output(*git, "status", "--porcelain", "--untracked-files=no"))

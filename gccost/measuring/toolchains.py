@@ -432,11 +432,6 @@ def named(release: str) -> dict[str, str]:
     return {key(release): release.removeprefix(_JDK)}
 
 
-def from_name(key: str, value: str) -> str:
-    """The release for a key and its value in a sample's name."""
-    return f"{_JDK}{value}" if key == "jdk" and value else value
-
-
 def title(release: str) -> str:
     """A release in words: "Go 1.27.4", "JDK 17"."""
     return f"{_LANGUAGES[key(release)][0]} {release.removeprefix(_JDK)}"

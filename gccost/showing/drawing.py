@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,6 +36,7 @@ from gccost.showing.tables import Prose
 
 FEWEST, WIDEST = 3, 4.0  # processes, and high over low, of a figure that is quoted
 _FURTHEST = 3.0  # an interval is drawn up to this factor from its value
+_GAP = 0.08  # the smallest distance of two lines' names, as a share of the axes' height
 _TITLE = 72  # characters of a line of a title
 
 
@@ -254,11 +256,8 @@ def _diamonds(axes: Axes, x: Iterable[float], y: Iterable[float]) -> None:
     axes.scatter(list(x), list(y), marker="D", s=46, facecolors="none", edgecolors=PURPLE, zorder=1)
 
 
-def name_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], gap: float = 0.08) -> None:
-    """Name lines (y at their ends, name, colour) right of the axes, without overlaps.
-
-    `gap` is the smallest distance, as a share of the axes' height.
-    """
+def name_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
+    """Name lines (y at their ends, name, colour) right of the axes, without overlaps."""
 
     def share(y: float) -> float:
         at = axes.transData.transform((axes.get_xlim()[0], y))
@@ -268,7 +267,7 @@ def name_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], gap: float = 0
     places = [at for at, *_ in named]
     for _ in range(50):  # push neighbours apart until none overlap
         for i in range(1, len(places)):
-            if (lack := gap - (places[i] - places[i - 1])) > 1e-6:
+            if (lack := _GAP - (places[i] - places[i - 1])) > 1e-6:
                 places[i - 1] -= lack / 2
                 places[i] += lack / 2
     for at, (_, text, ink) in zip(places, named, strict=True):
@@ -299,7 +298,10 @@ def figure(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
     empty = not values.notna().any()
     before = set(plt.get_fignums())
     try:
-        yield
+        # They draw the figure to lay it out, which is done below.
+        drawing = (sns.FacetGrid, "tight_layout"), (sns.axisgrid, "_draw_figure")
+        with mock.patch.object(*drawing[0]), mock.patch.object(*drawing[1]):
+            yield
     except Exception:
         if not empty:
             raise

@@ -170,14 +170,11 @@ def read_notebook(path: Path) -> NotebookNode:
     return node
 
 
-def pictures(path: Path) -> dict[str, str]:
-    """The SVG of each named chart of an executed notebook."""
+def named_outputs(path: Path) -> dict[str, dict[str, str]]:
+    """The data of each named chart and table of an executed notebook, by media type."""
     outputs = (out for cell in read_notebook(path).cells for out in cell.get("outputs", []))
-    return {
-        out.metadata["gccost"]["chart"]: out.data["image/svg+xml"]
-        for out in outputs
-        if "image/svg+xml" in out.get("data", {}) and "gccost" in out.metadata
-    }
+    about = ((out, out.get("metadata", {}).get("gccost", {})) for out in outputs)
+    return {each.get("chart") or each["table"]: out.data for out, each in about if each}
 
 
 class _KernelManager(AsyncKernelManager):

@@ -25,7 +25,6 @@ INK, MUTED, GRID = "#1f2328", "#59636e", "#d1d9e0"
 
 # The hues of Okabe and Ito, as dark as text on white must be; a dark page has lighter ones.
 BLUE, ORANGE, GREEN, PURPLE = "#0067a3", "#b34700", "#00765a", "#97358a"
-FILLS = ("#0072b2", "#d55e00", "#009e73")  # below text, the same on every page
 
 _NAMES = {INK: "ink", MUTED: "muted", GRID: "grid"}
 _NAMES |= {BLUE: "blue", ORANGE: "orange", GREEN: "green", PURPLE: "purple"}

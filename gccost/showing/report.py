@@ -24,7 +24,8 @@ from urllib.parse import unquote, urlsplit
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PreformattedString
 from markupsafe import Markup, escape
-from nbconvert import HTMLExporter
+from nbconvert import HTMLExporter, TemplateExporter
+from nbconvert.filters import Highlight2HTML
 from nbformat import NotebookNode
 
 from gccost import gokernel
@@ -92,7 +93,6 @@ def write_report(
         _check_size(html, out / chapter.page, charts)
         write_whole(out / chapter.page, html.encode())
     texts = {f"data/{name}.csv": chart.csv for name, chart in charts.items()} | dict(files)
-    texts |= {f"data/{name}.csv": csv for each in chapters for name, csv in each.tables.items()}
     for name, text in texts.items():
         write_whole(out / name, text.encode())
     for path in out.glob("*.html"):
@@ -144,10 +144,8 @@ class _Chapter:
         self._pages = pages
         node = read_notebook(path)
         self.charts = list(_prepare_charts(node, path))
-        self.tables = dict(_named_tables(node))
         self._pictures = iter(self.charts)
-        html, _ = _exporter().from_notebook_node(node, {"note": _note(node), "rows": ROWS})
-        self.body = self._tidied(BeautifulSoup(html, "html.parser"), path.name)
+        self.body = self._tidied(BeautifulSoup(_rendered(node), "html.parser"), path.name)
 
     @property
     def title(self) -> str:
@@ -278,15 +276,25 @@ class _Chapter:
         self.links.append((location, stem, anchor))
 
 
-def _exporter() -> HTMLExporter:
-    """nbconvert's exporter, with our template for a chapter."""
-    return HTMLExporter(
+def _rendered(node: NotebookNode) -> str:
+    """A notebook as HTML, by nbconvert with our template for a chapter."""
+    exporter = HTMLExporter(
         extra_template_basedirs=[str(TEMPLATES.parent)],
         template_name=TEMPLATES.name,
         template_file="chapter.html",
         exclude_anchor_links=True,
-        filters={"csv_rows": lambda text: list(csv.reader(io.StringIO(text)))},
+        filters={
+            "csv_rows": lambda text: list(csv.reader(io.StringIO(text))),
+            "highlight_code": Highlight2HTML(
+                pygments_lexer=node.metadata.get("language_info", {}).get("pygments_lexer")
+            ),
+        },
     )
+    # HTMLExporter's own method parses and writes the whole page once more.
+    html, _ = TemplateExporter.from_notebook_node(
+        exporter, node, {"note": _note(node), "rows": ROWS}
+    )
+    return html
 
 
 def _note(node: NotebookNode) -> str:
@@ -335,14 +343,6 @@ def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[_Chart]:
             number = f"{before}{next(count)}"
             output.metadata["gccost"] = {"chart": name, "number": number, "title": title}
             yield _Chart(name, alt, data.get("image/svg+xml", ""), rows)
-
-
-def _named_tables(node: NotebookNode) -> Iterator[tuple[str, str]]:
-    """The names and the CSV of the notebook's tables that have a name."""
-    for cell in node.cells:
-        for output in cell.get("outputs", []):
-            if name := output.get("metadata", {}).get("gccost", {}).get("table"):
-                yield name, output.data["text/csv"]
 
 
 def _anchor(fragment: str) -> str:

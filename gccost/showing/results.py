@@ -8,14 +8,14 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gccost import rounding
 from gccost.judging import rules
-from gccost.judging.ledger import OURS, Line, Row, by_document, standing
+from gccost.judging.ledger import OURS, Row, Tested, by_document, standing, table
 from gccost.judging.rules import Agrees, Label, Rule
 from gccost.showing import tables
 from gccost.showing.tables import Cell, Markup
@@ -70,7 +70,7 @@ _RELATIVE = Scale(1 / 9, 9, _OVER)
 class Picture:
     """What a line's picture shows, in the unit of its scale."""
 
-    line: Line
+    line: Tested
     scale: Scale
     unit: float  # the value at which the scale is 1
 
@@ -103,11 +103,11 @@ class Picture:
         rows = [each for each in (self.line.then, self.line.today) if each]
         return "; ".join(
             [row.held_to if row.is_bar else f"published {row.held_to}"]
-            + [f"{each.toolchain} {measured(each)}, {each.said}" for each in rows]
+            + [f"{each.toolchain} {told(each)}, {each.said}" for each in rows]
         )
 
 
-def measured(row: Row) -> str:
+def told(row: Row) -> str:
     """A row's estimate with its interval, or its p; a dash if there is none."""
     e = row.estimate
     if not e.samples:
@@ -121,7 +121,7 @@ def measured(row: Row) -> str:
 def cell(row: Row) -> Cell:
     """The same with the interval below the estimate."""
     if isinstance(row.claim.rule, Agrees):
-        return Cell(measured(row))
+        return Cell(told(row))
     return tables.estimate(row.estimate, row.unit)
 
 
@@ -136,7 +136,7 @@ def region(row: Row) -> str:
     return "" if math.isnan(low) else rules.region(low, high, row.unit)
 
 
-def counts(lines: Iterable[Line]) -> str:
+def counts(lines: Iterable[Tested]) -> str:
     """How many claims have each verdict, as in "3 hold, 1 does not hold"."""
     return ", ".join(f"{n} {COUNTED[label][n != 1]}" for label, n in standing(lines).items())
 
@@ -151,7 +151,7 @@ def first_screen(rows: Iterable[Row]) -> Markup:
         for each in documents
         if each.chosen
     ]
-    return _rendered(
+    shown = _rendered(
         "headlines",
         "\n".join(", ".join(filter(None, cells)) for cells in plain),
         documents=documents,
@@ -159,32 +159,27 @@ def first_screen(rows: Iterable[Row]) -> Markup:
         scale=scale,
         newest=", ".join(dict.fromkeys(line.today.toolchain for line in chosen if line.today)),
     )
+    return replace(shown, name="answers")
 
 
-def answers(rows: Iterable[Row]) -> list[str]:
-    """Each document's headline claim and its verdict today, a line each."""
-    lines = [(each.words, each.chosen.latest) for each in by_document(rows) if each.chosen]
-    return [
-        f"{row.said:<14} {words}: {measured(row)} on {row.toolchain}, published {row.held_to}"
-        for words, row in lines
-    ]
-
-
-def ledger(rows: Sequence[Row], links: bool = True) -> Markup:
-    """The ledger: a line per claim, grouped by document. `links` leads to the chapters."""
+def ledger(rows: Sequence[Row]) -> Markup:
+    """The ledger: a line per claim, grouped by document, with links to the chapters."""
     header = ("claim", "", "release", "published", "measured", "measured ÷ published", "verdict")
     plain = [list(header)]
     for row in rows:
         factor = rounding.times(row.factor) if row.sized else "–"
         plain.append(
-            [row.claim.id, row.words, row.toolchain, row.held_to, measured(row), factor]
+            [row.claim.id, row.words, row.toolchain, row.held_to, told(row), factor]
             + [f"{row.verdict}: {row.verdict.reason}"]
         )
-    return _rendered("ledger", tables.plain(plain), documents=by_document(rows), links=links)
+    csv = table(rows).to_csv(index=False, lineterminator="\n")
+    text = tables.plain(plain)
+    shown = _rendered("ledger", text, documents=by_document(rows))
+    return replace(shown, name="ledger", csv=csv)
 
 
 def _plainly(row: Row | None) -> str:
-    return f"{row.toolchain}: {measured(row)}, {row.said}" if row else ""
+    return f"{row.toolchain}: {told(row)}, {row.said}" if row else ""
 
 
 def _spanning(rows: Iterable[Row]) -> Scale:

@@ -15,7 +15,7 @@ from gccost.stats import Estimate
 class Markup:
     """HTML for a notebook, with an alternative in plain text.
 
-    With a name, the report also writes `csv` to data/<name>.csv.
+    With a name, the command line finds it, and its `csv`, in the executed notebook.
     """
 
     html: str
@@ -30,7 +30,8 @@ class Markup:
         bundle = {"text/html": shown, "text/plain": self.text}
         if not self.name:
             return bundle, {}
-        return bundle | {"text/csv": self.csv}, {"gccost": {"table": self.name}}
+        data = {"text/csv": self.csv} if self.csv else {}
+        return bundle | data, {"gccost": {"table": self.name}}
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,6 @@ class Prose:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/markdown": self.markdown, "text/plain": self.markdown}
-
-
-def plain_text(text: str) -> Markup:
-    """A text that came from a run, such as a program's output, shown literally.
-
-    Everything of a run is shown so, or by a table, and never as Markdown: it may hold markup.
-    """
-    return Markup(f"<pre>{html.escape(text)}</pre>", text)
 
 
 @dataclass(frozen=True)
@@ -82,7 +75,7 @@ def with_interval(measured: Estimate, unit: str) -> str:
     return values + bracket + ends if measured.has_interval else values
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]], caption: str = "") -> Markup:
+def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]]) -> Markup:
     """A table; the first cell of each row is its heading."""
     cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
     lines = [
@@ -91,17 +84,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]], caption: 
         + "</tr>"
         for first, *rest in cells
     ]
-    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     text = [list(header), *([str(cell) for cell in row] for row in cells)]
     head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
     body = f"<tbody>{''.join(lines)}</tbody>"
-    return Markup(f"<table>{title}<thead><tr>{head}</tr></thead>{body}</table>", plain(text))
-
-
-def listed(items: Sequence[str]) -> Markup:
-    """A list of sentences."""
-    lines = "".join(f"<li>{html.escape(item)}</li>" for item in items)
-    return Markup(f"<ul>{lines}</ul>", "\n".join(f"- {item}" for item in items))
+    return Markup(f"<table><thead><tr>{head}</tr></thead>{body}</table>", plain(text))
 
 
 def warnings(items: Iterable[str], heading: str) -> Markup:
@@ -109,9 +95,10 @@ def warnings(items: Iterable[str], heading: str) -> Markup:
     items = list(items)
     if not items:
         return Markup("", "")
-    body = listed(items)
-    markup = f'<div class="warning" role="note"><p>{html.escape(heading)}</p>{body.html}</div>'
-    return Markup(markup, f"{heading}\n{body.text}")
+    listed = "".join(f"<li>{html.escape(item)}</li>" for item in items)
+    body = f"<p>{html.escape(heading)}</p><ul>{listed}</ul>"
+    text = "\n".join([heading, *(f"- {item}" for item in items)])
+    return Markup(f'<div class="warning" role="note">{body}</div>', text)
 
 
 def stacked(parts: Sequence[Markup], gap: str = "\n\n") -> Markup:

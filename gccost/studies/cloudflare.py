@@ -20,7 +20,6 @@ DOCUMENT_CPUS = 48  # the document's machine: 24 cores with two threads each
 LEAST_CPUS = 16  # the fewest that can test the claims about many cores
 BEST_GOGC = "11300"  # the best value of the document's sweep
 RELEASES = (CLOUDFLARE_GO, TODAY_GO)
-RATE = "op/cpu-s"
 
 # Bytes of garbage per signature on the newest release; with the GC off they stay allocated.
 _SIGNATURE = 7_000
@@ -28,7 +27,6 @@ _SIGNATURE = 7_000
 _SIGNATURES = 6_000
 _SERVED = 30_000
 # The same for half a second or more on the document's machine.
-_PROFILED = 12 * _SIGNATURES  # at least 500 stacks in the profiles of a case
 _SIGNATURES_AT_48 = 300_000
 
 # --- The document's sweep: as many Ps as CPUs ------------------------------------
@@ -140,7 +138,7 @@ def _turns(go: str) -> Iterator[Case]:
                 yield case(procs, gogc, "tiny" if (procs, gogc) == (1, "400") else "standard")
     for gogc in ("100", "400"):
         variant = turns(MOST_PROCS, gogc, profile="cpu")
-        yield Case("signing", variant, go, _PROFILED, "standard")
+        yield Case("signing", variant, go, _SIGNATURES)
 
 
 def _cases() -> Iterator[Case]:

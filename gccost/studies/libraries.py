@@ -34,8 +34,28 @@ def _ways(benchmark: str, *more: str) -> tuple[Variant, ...]:
     return (dropped, patched(dropped), *map(Variant, (*more, f"{benchmark}Closed")))
 
 
+def late(waiting: int) -> Variant:
+    """Statements that are closed explicitly, but only when so many are open."""
+    return Variant("SqliteLateClosed", sub=(("waiting", str(waiting)),))
+
+
+def _native(benchmark: str) -> tuple[Variant, Variant]:
+    """The library built with slabs of its own."""
+    return Variant(f"{benchmark}Native"), Variant(f"{benchmark}NativeClosed")
+
+
+# What it costs that statements are freed later, without finalizers and without the memory
+# that SQLite itself keeps for statements.
+DELAYED = (
+    *map(late, (30, 300, 3000)),
+    Variant("SqlitePlainClosed"),
+    Variant("SqlitePlainDropped"),
+)
 SQLITE = Workload(
-    "libraries/sqlite", 60_000, _ways("Sqlite", "SqliteQuery"), Variant("SqliteQuery")
+    "libraries/sqlite",
+    60_000,
+    (*_ways("Sqlite", "SqliteQuery"), *DELAYED),
+    Variant("SqliteQuery"),
 )
 TREES = Workload("libraries/treesitter", 800, _ways("Trees", "TreesSlab"), Variant("TreesDropped"))
 MESSAGES = Workload(
@@ -44,6 +64,10 @@ MESSAGES = Workload(
     _ways("Messages", "MessagesSlab", "MessagesReused"),
     Variant("MessagesDropped"),
 )
+NATIVE = {
+    "libraries/native/trees": (TREES, _native("Trees")),
+    "libraries/native/messages": (MESSAGES, _native("Messages")),
+}
 _SERVER = Variant("Server")
 SERVER = Workload("libraries/server", 10_000, (_SERVER, patched(_SERVER)), _SERVER)
 WORKLOADS = (SQLITE, TREES, MESSAGES, SERVER)
@@ -63,6 +87,10 @@ def _cases() -> Iterator[Case]:
             if way in (load.judged, load.ways[0]):
                 tier = "tiny" if way == load.judged else "quick"
                 yield Case(load.program, profile_of(way), TODAY_GO, _PROFILED * load.n, tier)
+    for program, (load, ways) in NATIVE.items():
+        for way in ways:
+            yield Case(program, way, TODAY_GO, load.n, "quick")
+        yield Case(program, profile_of(ways[0]), TODAY_GO, _PROFILED * load.n, "quick")
 
 
 # === Claims ==========================================================================

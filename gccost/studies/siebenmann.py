@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gccost.judging import published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, CurveDepth, Difference, Ratio, Share
 from gccost.judging.rules import About, AtLeast, Effect, UShaped, WithinTolerance
@@ -93,17 +92,6 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("S7", "two-cycles-or-one", _CYCLES_TO_FREE, WithinTolerance()),
     Claim("S8", "how-the-size-matters", _CURVE_DEPTH, UShaped()),
 )
-
-
-# === For chapter 7 ===================================================================
-
-
-def published_sizes() -> dict[str, dict[int, float]]:
-    """The published times (ns) by benchmark, then by the object's size (bytes)."""
-    found: dict[str, dict[int, float]] = {}
-    for row in published.table("siebenmann-sizes").to_dict("records"):
-        found.setdefault(row["variant"], {})[8 * row["words"]] = float(row["ns_per_op"])
-    return found
 
 
 # === The study =======================================================================

@@ -129,6 +129,7 @@ func play(t testing.TB, steps []byte) {
 	m := &model{t: t, heap: h, pool: h.pool()}
 	m.pool.Handles = 1 + int(steps[0])%16
 	m.pool.AtOnce = steps[1]%2 == 1
+	m.pool.Serial = steps[1]%4 > 1
 	for i, step := range steps[2:] {
 		m.step(step, i*7+int(step)/9)
 	}
@@ -177,6 +178,7 @@ func TestStress(t *testing.T) {
 		p := h.pool()
 		p.Handles = 1 << rng.Intn(9)
 		p.AtOnce = rng.Intn(4) == 0
+		p.Serial = rng.Intn(4) == 0
 		p.Bytes = []int{-1, 0, 10, 1000}[rng.Intn(4)]
 		shared := make(chan handle, 1000)
 		var all sync.WaitGroup

@@ -30,32 +30,36 @@
 //   - for few or large objects, such as connections: a cleanup for each is simpler, and
 //     frees each as soon as the collector can.
 //   - where the order of frees matters.
-//   - where the C library must be called from one thread: [Pool.Free] runs on any thread.
+//   - where the C library must be called from one thread: [Pool.Free] runs on any thread, and
+//     on several at once unless the pool is [Pool.Serial].
 //   - for objects that all end at the same time: free them together, as an arena does.
 //   - as a cache: handles are not weak pointers. A reachable handle keeps its object.
 //
 // # What it costs
 //
 // Memory: a slab is garbage only when nothing refers to any of its handles. One handle in
-// use therefore keeps all forgotten objects of its slab, up to 63 of them. Closed objects
-// are freed regardless. See [Pool.Handles].
+// use therefore keeps all forgotten objects of its slab, up to 63 of them. Objects forgotten
+// in random order hold up to 4.75 times the C memory of the live ones. Closed objects are
+// freed regardless. See [Pool.Handles].
 //
 // Time: a closed object waits to be freed with others, usually less than 0.04 seconds; see
 // [Pool.AtOnce]. A forgotten object waits for the garbage collector, as with a finalizer;
 // in an idle program the collector runs every two minutes. The collector cannot see C
-// memory, so by itself it would run too seldom; see [Pool.Bytes]. At most 64 MiB of closed
-// objects and of objects that the collector has found wait to be freed.
+// memory, so by itself it would run too seldom; see [Pool.Bytes]. If more than 64 MiB of
+// objects that the collector has found wait to be freed, counted in [Pool.Bytes], each new
+// slab frees four of them: a slow Free then slows the calls that make handles.
 //
-// The slab that a pool is handing out counts as in use. In a pool that is seldom used, a
-// forgotten object may therefore wait until the pool has handed out the rest of its slab.
+// The slab that a pool is handing out counts as in use, until two collections have passed
+// without a call. The last slab of a pool is therefore freed after the third collection, or
+// after the first one that follows a [Pool.Flush].
 //
 // # What can go wrong
 //
 //   - Free must not keep its slice. It must not take a lock that a caller of the pool or
 //     of a handle holds: any such call may call Free.
 //   - In an AtOnce pool, a Free that closes other handles is called recursively.
-//   - A Free that blocks forever blocks its caller, at worst the goroutine that runs all
-//     finalizers.
+//   - A Free that blocks forever blocks its caller.
+//   - Objects closed in a testing/synctest bubble may wait for the next call outside of it.
 //   - Do not use an object after the f of [Handle.Use] returns: it may have been freed.
 //   - If a C object refers to another (a statement to its connection), the other must stay
 //     alive. Store the handle of the second in the Go type of the first. The collector may
@@ -71,6 +75,7 @@ import (
 	"fmt"
 	"log"
 	"math/bits"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -90,15 +95,23 @@ var ErrClosed = errors.New("slab: the handle is closed")
 // A Pool is safe for concurrent use. It must not be copied. It need not be closed: its
 // handles work after the Pool itself is gone, and their objects are still freed.
 type Pool[P any] struct {
-	// Free frees objects. Any method of the pool or of its handles may call it, and so may a
-	// timer and the goroutine that runs finalizers, with any objects of the pool. It must not
-	// take a lock that is held around such a call, and must not keep the slice. It may use
-	// the pool and its handles.
+	// Free frees objects. Unlike a finalizer, it may run on many goroutines at once; see
+	// Serial. Any method of the pool or of its handles may call it, and so may a timer, with
+	// any objects of the pool. It must not take a lock that is held around such a call, and
+	// must not keep the slice. It may use the pool and its handles.
 	Free func(dead []P) error
 
-	// Make puts new objects into fresh, whose entries are zero. If it returns an error
-	// or panics, the pool frees those that it had made. Only Get needs Make.
+	// Make puts new objects into fresh, whose entries are zero. It may run on many goroutines
+	// at once; see Serial. It must not keep the slice. If it returns an error or panics, the
+	// pool frees those that it had made. Only Get needs Make.
 	Make func(fresh []P) error
+
+	// Serial makes the calls of Free and Make take turns, as finalizers do. They and OnError
+	// must then not call Get or Flush, nor Close if the pool is AtOnce. If Free is slower than
+	// the program, objects wait without limit, as for finalizers. The functions that
+	// Handle.Use calls take no turns: if the C library is not thread-safe, leave Serial unset
+	// and take a lock of your own in Free, in Make and in each function passed to Use.
+	Serial bool
 
 	// OnError receives the errors of Free that Close does not return, on the goroutine
 	// that called Free. If OnError is nil, they are logged.
@@ -109,14 +122,18 @@ type Pool[P any] struct {
 	AtOnce bool
 
 	// Handles is the maximum number of handles in a slab; values below 1 mean 64. Larger
-	// slabs make a handle cheaper, but one handle in use may keep more forgotten objects.
-	// The first slabs have fewer handles.
+	// slabs make a handle cheaper, but one handle in use may keep more forgotten objects. If
+	// objects are forgotten in random order, the collector leaves up to 1 + 1/2 + ... +
+	// 1/Handles times the live ones: 4.75 times with 64, 2.72 with 8, 1.00 with 1, which
+	// costs as much as a finalizer for each. The first slabs have fewer handles.
 	Handles int
 
 	// Bytes is the approximate C memory that an object uses; 0 means 128. The garbage
 	// collector starts after a certain amount of Go allocation, and cannot see C memory. So
-	// the pool allocates as much Go memory as its objects use, and drops it untouched. If
-	// Bytes is negative, the pool does not do so, and the collector runs too seldom.
+	// the pool allocates as much Go memory as its objects use, and drops it untouched. It
+	// counts towards GOMEMLIMIT until the next collection. The collector does not run before
+	// the Go heap reaches 4 MiB (at GOGC=100). If Bytes is negative, the pool does not
+	// allocate it, and the collector runs too seldom.
 	Bytes int
 
 	started atomic.Pointer[started[P]]
@@ -172,11 +189,13 @@ type core[P any] struct {
 	mu      sync.Mutex
 	dead    []*cell // first cells of unreachable slabs
 	waiting int     // number of cells in those slabs
-	most    int     // maximum of waiting
+	most    int     // value of waiting above which new slabs free more dead ones
+	traded  int     // new slabs for which a dead one was freed
 
-	traded atomic.Uint32 // new slabs for which a dead one was freed
+	serial bool
+	turn   sync.Mutex // in a serial pool, held while Free or Make runs
 
-	busy  atomic.Bool  // calls freed dead slabs since the last tick
+	busy  atomic.Int32 // dead slabs that calls freed since the last tick
 	due   atomic.Int64 // time of the next tick; 0 if none is scheduled
 	ticks atomic.Int32 // ticks that fired since the running one began, including it
 }
@@ -192,9 +211,10 @@ const word = unsafe.Sizeof(uintptr(0))
 
 const (
 	leastHandles = 8                                // handles in a pool's first slabs
-	mostWaiting  = 64 << 20                         // maximum bytes waiting to be freed
+	mostWaiting  = 64 << 20                         // bytes waiting above which they are freed faster
 	mostClosed   = 128                              // maximum objects in a lane
 	extra        = 16                               // every 16th new slab frees a second dead slab
+	catchUp      = 4                                // dead slabs that a new one frees if too many wait
 	delay        = 20 * time.Millisecond            // until a tick frees the waiting objects
 	bubbles      = 40 * 365 * 24 * int64(time.Hour) // the year 2010; times of synctest bubbles are earlier
 	leastShown   = 8 << 20                          // minimum bytes shown to the collector at once
@@ -212,13 +232,18 @@ func (p *Pool[P]) start() *started[P] {
 
 func (p *Pool[P]) newStarted() *started[P] {
 	var object P
-	if unsafe.Sizeof(object) != word {
-		panic(fmt.Sprintf("slab: the type parameter of a Pool must have the size of a pointer, not be %T", object))
+	switch t := reflect.TypeOf(&object).Elem(); t.Kind() {
+	case reflect.Chan, reflect.Func, reflect.Map: // always in Go memory
+		panic(fmt.Sprintf("slab: the type parameter of a Pool is a C pointer or uintptr, not %v", t))
+	default:
+		if t.Size() != word {
+			panic(fmt.Sprintf("slab: the type parameter of a Pool has the size of a pointer, not that of %v", t))
+		}
 	}
 	if p.Free == nil {
 		panic("slab: Pool.Free is nil")
 	}
-	c := &core[P]{free: p.Free, onError: p.OnError, bytes: p.Bytes}
+	c := &core[P]{free: p.Free, onError: p.OnError, bytes: p.Bytes, serial: p.Serial}
 	c.died = func(first *cell) { c.collect(first) }
 	if c.onError == nil {
 		c.onError = func(err error) { log.Printf("slab: Free failed: %v", err) }
@@ -329,6 +354,8 @@ func (s *started[P]) fill(o *opening) error {
 	for i := range o.fresh {
 		o.fresh[i] = 0
 	}
+	s.core.enter(true)
+	defer s.core.leave()
 	made := 0
 	defer func() {
 		if made < len(o.cells) { // Make may have panicked
@@ -394,21 +421,33 @@ func (c *core[P]) show(objects int) {
 	runtime.Gosched()
 }
 
-// collect is the finalizer of a slab. It queues the slab for the next call, unless too many
-// objects wait: the thread that made objects frees them faster than another thread.
+// collect is the finalizer of a slab. It only queues the slab, so that a slow Free does not
+// delay other finalizers, and so that the runtime's own queue stays short.
 func (c *core[P]) collect(first *cell) {
-	n := int(first.cells)
 	c.mu.Lock()
-	waits := c.waiting+n <= c.most
-	if waits {
-		c.waiting += n
-		c.dead = append(c.dead, first)
-	}
+	c.waiting += int(first.cells)
+	c.dead = append(c.dead, first)
 	c.mu.Unlock()
-	if waits {
-		c.arm()
-	} else {
-		c.freeSlab(first)
+	c.arm()
+}
+
+// enter begins a call of Free or Make. In a serial pool it takes the turn. It reports false
+// if another goroutine has the turn and wait is false.
+func (c *core[P]) enter(wait bool) bool {
+	if !c.serial {
+		return true
+	}
+	if !wait {
+		return c.turn.TryLock()
+	}
+	c.turn.Lock()
+	return true
+}
+
+// leave ends what enter began.
+func (c *core[P]) leave() {
+	if c.serial {
+		c.turn.Unlock()
 	}
 }
 
@@ -452,16 +491,34 @@ func (c *core[P]) freeOne() bool {
 	return true
 }
 
-// freeSome frees one dead slab for each new slab, and a second one for every sixteenth, so
-// that the number of dead slabs falls. Always freeing two would give C more free memory
-// than it reuses soon, and the memory would leave the CPU's caches before C hands it out.
+// freeSome frees dead slabs for a new slab. See share.
 func (c *core[P]) freeSome() {
-	if c.freeOne() {
-		c.busy.Store(true)
-		if c.traded.Add(1)%extra == 0 {
-			c.freeOne()
-		}
+	if !c.enter(false) {
+		return
 	}
+	defer c.leave()
+	for n := c.share(); n > 0 && c.freeOne(); n-- {
+		c.busy.Add(1)
+	}
+}
+
+// share returns how many dead slabs to free for a new slab: one, and every sixteenth time
+// two, so that their number falls. Always freeing two would give C more free memory than it
+// reuses soon, and the memory would leave the CPU's caches before C hands it out.
+func (c *core[P]) share() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.dead) == 0 {
+		return 0
+	}
+	c.traded++
+	switch {
+	case c.waiting > c.most:
+		return catchUp
+	case c.traded%extra == 0:
+		return 2
+	}
+	return 1
 }
 
 // arm schedules a tick unless one is scheduled. A timer that was set in a testing/synctest
@@ -477,9 +534,9 @@ func (c *core[P]) arm() {
 	}
 }
 
-// tick frees waiting objects when no calls do. While calls free dead slabs, tick leaves
-// those to them, because two threads would contend in C. Only one tick runs at a time,
-// however long Free takes.
+// tick frees waiting objects when calls do not free them soon. If calls would free the dead
+// slabs within 16 ticks, tick leaves the slabs to them, because two threads would contend in
+// C. Only one tick runs at a time, however long Free takes.
 func (c *core[P]) tick() {
 	c.due.Store(0)
 	if c.ticks.Add(1) > 1 {
@@ -491,18 +548,25 @@ func (c *core[P]) tick() {
 			c.arm()
 		}
 	}()
+	c.enter(true)
+	defer c.leave()
 	c.freeClosed()
-	if !c.busy.Swap(false) {
-		for c.freeOne() {
+	if n := c.slabs(); n > 16*int(c.busy.Swap(0)) {
+		for ; n > 0 && c.freeOne(); n-- {
 		}
 	}
-	c.mu.Lock()
-	again = len(c.dead) > 0
-	c.mu.Unlock()
+	again = c.slabs() > 0
 }
 
-// freeClosed frees the objects in all lanes.
-func (c *core[P]) freeClosed() {
+// slabs returns the number of dead slabs that wait.
+func (c *core[P]) slabs() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.dead)
+}
+
+// freeClosed frees the objects in all lanes. It reports whether there were any.
+func (c *core[P]) freeClosed() (found bool) {
 	for i := range c.lanes {
 		l := &c.lanes[i]
 		l.mu.Lock()
@@ -511,7 +575,9 @@ func (c *core[P]) freeClosed() {
 		l.mu.Unlock()
 		c.unshow(len(dead))
 		c.release(dead)
+		found = found || len(dead) > 0
 	}
+	return found
 }
 
 // unshow subtracts closed objects from those that the collector has yet to be shown.
@@ -521,19 +587,52 @@ func (c *core[P]) unshow(objects int) {
 	}
 }
 
-// Flush frees the objects that wait: closed objects, and forgotten ones that the collector
-// has found. It does not wait for other goroutines that are freeing objects.
+// Flush frees the objects that wait: closed objects, forgotten ones that the collector has
+// found, and those that Make made and Get has not returned. It also frees what Free closes
+// meanwhile. It ends the slabs that are being handed out, so that the next collection finds
+// their forgotten handles; those that other threads hand out can escape it. Frequent calls
+// therefore keep slabs small. Flush does not wait for other goroutines that are freeing
+// objects, unless the pool is Serial.
 func (p *Pool[P]) Flush() {
-	if s := p.started.Load(); s != nil {
-		s.core.freeClosed()
-		for s.core.freeOne() {
+	s := p.started.Load()
+	if s == nil {
+		return
+	}
+	c := s.core
+	c.enter(true)
+	defer c.leave()
+	var open []*opening // first all, because Free may open others
+	for _, pool := range []*sync.Pool{&s.adopting, &s.making} {
+		for o, ok := pool.Get().(*opening); ok; o, ok = pool.Get().(*opening) {
+			open = append(open, o)
 		}
 	}
+	for _, o := range open {
+		runtime.SetFinalizer(o, nil)
+		c.abandon(o)
+	}
+	for c.freeClosed() || c.freeOne() {
+	}
+}
+
+// abandon retires a slab that is not used up, and frees the objects without a handle.
+func (c *core[P]) abandon(o *opening) {
+	var unused []uintptr
+	for i := range o.cells[o.next:] {
+		cell := &o.cells[o.next+i]
+		cell.state.Store(closed)
+		if cell.object != 0 {
+			unused = append(unused, cell.object)
+		}
+	}
+	c.retire(o)
+	c.release(unused)
 }
 
 // Use calls f with the object and returns the result of f. The object is not freed before
 // f returns, even if the handle is closed meanwhile. If the handle is already closed, Use
-// returns ErrClosed and does not call f.
+// returns ErrClosed and does not call f. Use takes no lock: many goroutines may use an object
+// at once, also while Free and Make run for others.
 func (h Handle[P]) Use(f func(object P) error) error {
 	if h.cell == nil {
 		return ErrClosed
@@ -586,6 +685,8 @@ func (h Handle[P]) Close() error {
 func (c *core[P]) discard(given *cell) error {
 	if c.keep == 0 {
 		c.unshow(1)
+		c.enter(true)
+		defer c.leave()
 		return c.free(unsafe.Slice((*P)(unsafe.Pointer(&given.object)), 1))
 	}
 	// Hash by slab, because one goroutine uses most of a slab's cells.
@@ -596,7 +697,7 @@ func (c *core[P]) discard(given *cell) error {
 	}
 	l.objects = append(l.objects, given.object)
 	var full []uintptr
-	if len(l.objects) == c.keep {
+	if len(l.objects) >= c.keep && c.enter(false) {
 		full, l.objects = l.objects, nil
 	}
 	l.mu.Unlock()
@@ -604,6 +705,7 @@ func (c *core[P]) discard(given *cell) error {
 		c.arm()
 		return nil
 	}
+	defer c.leave()
 	c.unshow(len(full))
 	c.release(full)
 	l.mu.Lock()

@@ -376,8 +376,8 @@ func TestCopiedPoolUsesItsFirstFree(t *testing.T) {
 	p.Flush()
 	q.Flush()
 	eventually(func() bool { return one.held() == 0 })
-	if one.calls == 0 || other.calls+other.made != 0 || one.freed != 4 {
-		t.Errorf("%d objects were freed, want 4; the copy's Free was called %d times", one.freed, other.calls)
+	if one.calls == 0 || other.calls+other.made != 0 || one.freed < 4 {
+		t.Errorf("%d objects were freed, want 4 or more; the copy's Free was called %d times", one.freed, other.calls)
 	}
 	checkFrees(t, one)
 }
@@ -500,13 +500,21 @@ func TestInvalidPoolPanics(t *testing.T) {
 		use()
 	}
 	panics("no Free", "Free is nil", func() { (&slab.Pool[object]{}).Adopt(1) })
-	panics("a large type", "not be [3]uint64", func() {
+	panics("a large type", "not that of [3]uint64", func() {
 		p := slab.Pool[[3]uint64]{Free: func([][3]uint64) error { return nil }}
 		p.Adopt([3]uint64{1})
 	})
-	panics("a small type", "not be uint8", func() {
+	panics("a small type", "not that of uint8", func() {
 		p := slab.Pool[uint8]{Free: func([]uint8) error { return nil }}
 		p.Adopt(1)
+	})
+	panics("an interface", "not that of interface {}", func() {
+		p := slab.Pool[any]{Free: func([]any) error { return nil }}
+		p.Adopt(1)
+	})
+	panics("a Go map", "not map[int]int", func() {
+		p := slab.Pool[map[int]int]{Free: func([]map[int]int) error { return nil }}
+		p.Adopt(map[int]int{})
 	})
 }
 

@@ -25,11 +25,13 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"testing"
 	"unsafe"
 
 	sitter "github.com/smacker/go-tree-sitter"
 	"github.com/smacker/go-tree-sitter/golang"
 
+	"example.org/gccost/libraries/loop"
 	"example.org/gccost/slab"
 )
 
@@ -152,6 +154,16 @@ func parse(parser *sitter.Parser, old *sitter.Tree, file *File, by string) (Tree
 		return Tree{Tree: tree}, err
 	}
 	return adopt(tree), nil
+}
+
+// Bench visits files. by is the way to free trees and cursors.
+func Bench(b *testing.B, by string) {
+	parser, files := NewParser(), Files(200)
+	loop.Run(b, func(i int) {
+		if _, err := Visit(parser, files[i%len(files)], by); err != nil {
+			b.Fatal(err)
+		}
+	})
 }
 
 // NewParser returns a parser for Go.

@@ -4,27 +4,16 @@ import (
 	"runtime"
 	"testing"
 	"time"
-
-	"example.org/gccost/libraries/loop"
 )
 
-func visit(b *testing.B, by string) {
-	parser, files := NewParser(), Files(200)
-	loop.Run(b, func(i int) {
-		if _, err := Visit(parser, files[i%len(files)], by); err != nil {
-			b.Fatal(err)
-		}
-	})
-}
-
 // BenchmarkTreesDropped leaves trees and cursors to their finalizers.
-func BenchmarkTreesDropped(b *testing.B) { visit(b, Dropped) }
+func BenchmarkTreesDropped(b *testing.B) { Bench(b, Dropped) }
 
 // BenchmarkTreesClosed closes them.
-func BenchmarkTreesClosed(b *testing.B) { visit(b, Closed) }
+func BenchmarkTreesClosed(b *testing.B) { Bench(b, Closed) }
 
 // BenchmarkTreesSlab leaves the trees to slabs; cursors keep their finalizers.
-func BenchmarkTreesSlab(b *testing.B) { visit(b, Adopted) }
+func BenchmarkTreesSlab(b *testing.B) { Bench(b, Adopted) }
 
 // TestAllWaysParseTheSame tests that the files are valid Go and that the way to free trees
 // does not change how many declarations are found.

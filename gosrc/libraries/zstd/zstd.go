@@ -28,13 +28,16 @@ import "C"
 
 import (
 	"fmt"
+	"io"
 	"math/rand"
 	"reflect"
 	"runtime"
+	"testing"
 	"unsafe"
 
 	zstd "github.com/DataDog/zstd"
 
+	"example.org/gccost/libraries/loop"
 	"example.org/gccost/slab"
 )
 
@@ -106,8 +109,26 @@ func withoutFinalizer(ctx zstd.Ctx) *context {
 	return (*context)(reflect.ValueOf(ctx).UnsafePointer())
 }
 
-// close frees a context; the library has no such function.
+// Bench compresses messages in new contexts. freed is the way to free them.
+func Bench(b *testing.B, freed string) {
+	bench(b, func(message []byte) ([]byte, error) { return Send(message, freed) })
+}
+
+func bench(b *testing.B, operation func(message []byte) ([]byte, error)) {
+	messages := Messages(1000)
+	loop.Run(b, func(i int) {
+		if _, err := operation(messages[i%len(messages)]); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
+// close frees a context; the library has no such function, unless it has slabs of its own.
 func close(ctx zstd.Ctx) {
+	if closer, ok := ctx.(io.Closer); ok {
+		closer.Close()
+		return
+	}
 	c := withoutFinalizer(ctx)
 	C.free_compressing(C.uintptr_t(c.compressing))
 	C.free_decompressing(C.uintptr_t(c.decompressing))

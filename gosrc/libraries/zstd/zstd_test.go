@@ -5,36 +5,21 @@ import (
 	"testing"
 
 	zstd "github.com/DataDog/zstd"
-
-	"example.org/gccost/libraries/loop"
 )
 
-func send(b *testing.B, operation func(message []byte) ([]byte, error)) {
-	messages := Messages(1000)
-	loop.Run(b, func(i int) {
-		if _, err := operation(messages[i%len(messages)]); err != nil {
-			b.Fatal(err)
-		}
-	})
-}
-
-func freed(how string) func(message []byte) ([]byte, error) {
-	return func(message []byte) ([]byte, error) { return Send(message, how) }
-}
-
 // BenchmarkMessagesDropped leaves each context to its finalizer.
-func BenchmarkMessagesDropped(b *testing.B) { send(b, freed(Dropped)) }
+func BenchmarkMessagesDropped(b *testing.B) { Bench(b, Dropped) }
 
 // BenchmarkMessagesClosed frees each context manually.
-func BenchmarkMessagesClosed(b *testing.B) { send(b, freed(Closed)) }
+func BenchmarkMessagesClosed(b *testing.B) { Bench(b, Closed) }
 
 // BenchmarkMessagesSlab leaves the contexts to slabs.
-func BenchmarkMessagesSlab(b *testing.B) { send(b, freed(Adopted)) }
+func BenchmarkMessagesSlab(b *testing.B) { Bench(b, Adopted) }
 
 // BenchmarkMessagesReused uses one context for all messages, as the library recommends.
 func BenchmarkMessagesReused(b *testing.B) {
 	ctx := zstd.NewCtx()
-	send(b, func(message []byte) ([]byte, error) { return ctx.Compress(nil, message) })
+	bench(b, func(message []byte) ([]byte, error) { return ctx.Compress(nil, message) })
 }
 
 // TestMessagesSurvive tests that a compressed message decompresses to the original,

@@ -1,0 +1,373 @@
+package slab_test
+
+import (
+	"math/rand"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.org/gccost/slab"
+)
+
+// oneThread sets GOMAXPROCS to 1 for a test, so that Flush finds all slabs that are being
+// handed out: a sync.Pool does not give those of other threads.
+func oneThread(t *testing.T) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("under the race detector, a sync.Pool drops items at random")
+	}
+	before := runtime.GOMAXPROCS(1)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+}
+
+// TestFlushEndsOpenSlabs checks that one collection finds the handles forgotten before a
+// Flush, and that the pool works as before.
+func TestFlushEndsOpenSlabs(t *testing.T) {
+	oneThread(t)
+	h := newHeap()
+	p := h.pool()
+	for round := 0; round < 3; round++ {
+		p.Flush() // also of slabs that it has ended already
+		kept := []handle{get(t, p), p.Adopt(h.alloc())}
+		for i := 0; i < 10; i++ {
+			get(t, p)
+			p.Adopt(h.alloc())
+		}
+		p.Flush()
+		for _, one := range kept {
+			if !h.isLive(objectOf(t, one)) {
+				t.Fatal("Flush frees an object in use")
+			}
+		}
+		kept = nil
+		runtime.GC()
+		if !eventually(func() bool { p.Flush(); return h.held() == 0 }) {
+			t.Fatalf("%d of %d objects are left after Flush and a collection", h.held(), h.made)
+		}
+	}
+	checkFrees(t, h)
+}
+
+// TestFlushFreesUnusedObjects checks that Flush frees what Make made and Get did not return.
+func TestFlushFreesUnusedObjects(t *testing.T) {
+	oneThread(t)
+	h := newHeap()
+	p := h.pool()
+	one := get(t, p)
+	p.Flush()
+	if h.held() != 1 || !h.isLive(objectOf(t, one)) {
+		t.Errorf("%d objects are held for one handle", h.held())
+	}
+	_ = one.Close()
+	p.Flush()
+	if h.held() != 0 {
+		t.Errorf("%d objects are left", h.held())
+	}
+	checkFrees(t, h)
+}
+
+// TestFlushFreesWhatFreeCloses closes a chain of objects, each from the Free of another.
+func TestFlushFreesWhatFreeCloses(t *testing.T) {
+	const n = 100
+	var chain []handle
+	freed := 0
+	p := &slab.Pool[object]{Serial: true, Free: func(dead []object) error {
+		for range dead {
+			if freed++; freed < n {
+				_ = chain[freed].Close()
+			}
+		}
+		return nil
+	}}
+	for i := 1; i <= n; i++ {
+		chain = append(chain, p.Adopt(object(i)))
+	}
+	_ = chain[0].Close()
+	p.Flush()
+	if freed != n {
+		t.Errorf("Flush freed %d of a chain of %d", freed, n)
+	}
+}
+
+// TestSerialPoolTakesTurns checks that no two calls of Free and Make run at once.
+func TestSerialPoolTakesTurns(t *testing.T) {
+	for _, atOnce := range []bool{true, false} {
+		h := newHeap()
+		var running, overlaps atomic.Int32
+		alone := func(f func([]object) error, objects []object) error {
+			if running.Add(1) > 1 {
+				overlaps.Add(1)
+			}
+			runtime.Gosched()
+			defer running.Add(-1)
+			return f(objects)
+		}
+		p := &slab.Pool[object]{
+			Serial: true,
+			AtOnce: atOnce,
+			Free:   func(dead []object) error { return alone(h.free, dead) },
+			Make:   func(fresh []object) error { return alone(h.make, fresh) },
+		}
+		var all sync.WaitGroup
+		for g := 0; g < 8; g++ {
+			g := g
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				for i := 0; i < 500; i++ {
+					one := p.Adopt(h.alloc())
+					if i%2 == 0 {
+						_ = one.Close()
+					}
+					_ = get(t, p).Close()
+					if i%100 == g {
+						runtime.GC()
+						p.Flush()
+					}
+				}
+			}()
+		}
+		all.Wait()
+		if left := collectUntil(h, 0); left != 0 {
+			t.Errorf("AtOnce %v: %d objects are never freed", atOnce, left)
+		}
+		if n := overlaps.Load(); n != 0 {
+			t.Errorf("AtOnce %v: %d calls overlapped", atOnce, n)
+		}
+		checkFrees(t, h)
+	}
+}
+
+// TestFreeOfSerialPoolMayUseIt checks that Free can close handles and adopt objects of its
+// serial pool. Make may do so too.
+func TestFreeOfSerialPoolMayUseIt(t *testing.T) {
+	h := newHeap()
+	var mu sync.Mutex
+	var parts []handle
+	part := func() {
+		mu.Lock()
+		var one handle
+		if n := len(parts); n > 0 {
+			one, parts = parts[n-1], parts[:n-1]
+		}
+		mu.Unlock()
+		_ = one.Close()
+	}
+	var p *slab.Pool[object]
+	p = &slab.Pool[object]{
+		Serial: true,
+		Free: func(dead []object) error {
+			for range dead {
+				part()
+			}
+			p.Adopt(h.alloc())
+			return h.free(dead)
+		},
+		Make: func(fresh []object) error { part(); return h.make(fresh) },
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; i < 20_000; i++ {
+			one := p.Adopt(h.alloc())
+			mu.Lock()
+			parts = append(parts, one)
+			mu.Unlock()
+			_ = get(t, p).Close()
+		}
+		p.Flush()
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("deadlock")
+	}
+	checkFrees(t, h)
+}
+
+// TestPanicInSerialPoolEndsTheTurn checks that the pool goes on after Free or Make panicked.
+func TestPanicInSerialPoolEndsTheTurn(t *testing.T) {
+	for _, atOnce := range []bool{true, false} {
+		h := newHeap()
+		failing := true
+		p := &slab.Pool[object]{
+			Serial: true,
+			AtOnce: atOnce,
+			Free: func(dead []object) error {
+				err := h.free(dead)
+				if failing {
+					panic("in Free")
+				}
+				return err
+			},
+			Make: func(fresh []object) error {
+				if failing {
+					panic("in Make")
+				}
+				return h.make(fresh)
+			},
+		}
+		survives := func(f func()) {
+			defer func() { recover() }()
+			f()
+		}
+		survives(func() { p.Get() })
+		// Flush follows at once, so no timer calls Free.
+		survives(func() { p.Adopt(h.alloc()).Close(); p.Flush() })
+		failing = false
+		_ = get(t, p).Close()
+		_ = p.Adopt(h.alloc()).Close()
+		p.Flush()
+		if left := collectUntil(h, 0); left != 0 {
+			t.Errorf("AtOnce %v: %d objects are never freed", atOnce, left)
+		}
+		checkFrees(t, h)
+	}
+}
+
+// TestGoexitEndsAUse checks that an object can be freed after Goexit in Use, as t.Fatal does.
+func TestGoexitEndsAUse(t *testing.T) {
+	h := newHeap()
+	p := h.pool()
+	one := p.Adopt(h.alloc())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = one.Use(func(object) error { runtime.Goexit(); return nil })
+	}()
+	<-ended
+	_ = one.Close()
+	p.Flush()
+	if !eventually(func() bool { return h.held() == 0 }) {
+		t.Error("the object is never freed")
+	}
+}
+
+// TestResurrectedHandleWorks checks that a finalizer of the program's own can store a handle
+// that was unreachable: its object is not freed before.
+func TestResurrectedHandleWorks(t *testing.T) {
+	type wrapper struct{ handle handle }
+	const n = 1000
+	h := newHeap()
+	p := h.pool()
+	p.Handles = 1
+	saved := make(chan handle, n)
+	for i := 0; i < n; i++ {
+		runtime.SetFinalizer(&wrapper{p.Adopt(h.alloc())}, func(w *wrapper) { saved <- w.handle })
+	}
+	for i := 0; i < 100 && len(saved) < n; i++ {
+		runtime.GC()
+		time.Sleep(5 * time.Millisecond)
+	}
+	if len(saved) < n {
+		t.Fatalf("%d of %d handles are resurrected", len(saved), n)
+	}
+	for i := 0; i < n; i++ {
+		if o := objectOf(t, <-saved); !h.isLive(o) {
+			t.Fatal("the object of a resurrected handle was freed")
+		}
+	}
+	checkFrees(t, h)
+}
+
+// TestHandlesAreComparable checks that handles can be keys of a map. Copies are equal.
+func TestHandlesAreComparable(t *testing.T) {
+	h := newHeap()
+	p := h.pool()
+	names := map[handle]int{}
+	var all []handle
+	for i := 0; i < 200; i++ {
+		one := p.Adopt(h.alloc())
+		names[one] = i
+		all = append(all, one)
+	}
+	for i, one := range all {
+		if same := one; names[same] != i {
+			t.Fatalf("handle %d is found as %d", i, names[same])
+		}
+	}
+}
+
+// TestRandomLifetimes checks the documented limit on what objects hold that end in random
+// order: 1 + 1/2 + ... + 1/n times the live ones, with n handles in a slab.
+func TestRandomLifetimes(t *testing.T) {
+	const live = 5_000
+	for _, handles := range []int{1, 8, 64} {
+		limit := 0.0
+		for i := 1; i <= handles; i++ {
+			limit += 1 / float64(i)
+		}
+		h := newHeap()
+		p := h.pool()
+		p.Handles = handles
+		rng := rand.New(rand.NewSource(1))
+		kept := make([]handle, live)
+		for i := 0; i < 10*live; i++ {
+			kept[rng.Intn(live)] = p.Adopt(h.alloc())
+		}
+		want := int(live * limit * 1.1)
+		if left := collectUntil(h, want); left > want {
+			t.Errorf("slabs of %d: %d objects are held for %d handles, %.2f times", handles, left, live, float64(left)/live)
+		}
+		if left := h.held(); float64(left) < live*limit*0.5 {
+			t.Errorf("slabs of %d: only %d objects are held for %d handles", handles, left, live)
+		}
+		runtime.KeepAlive(kept)
+		checkFrees(t, h)
+	}
+}
+
+// TestLargeSlabs checks slabs far larger than the default, and that negative settings mean
+// the default.
+func TestLargeSlabs(t *testing.T) {
+	for _, handles := range []int{-1, 1 << 14} {
+		h := newHeap()
+		p := h.pool()
+		p.Handles = handles
+		for i := 0; i < 60_000; i++ {
+			p.Adopt(h.alloc())
+		}
+		if left := collectUntil(h, 0); left != 0 {
+			t.Errorf("slabs of %d: %d objects are never freed", handles, left)
+		}
+		if handles < 0 && h.largest > 128 {
+			t.Errorf("%d objects in one call", h.largest)
+		}
+		checkFrees(t, h)
+	}
+}
+
+// TestReadmeNamesTests checks that the tests in the README's list of situations exist.
+func TestReadmeNamesTests(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Skip(err)
+	}
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := ""
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests += string(text)
+	}
+	named := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(readme), -1)
+	if len(named) < 30 {
+		t.Errorf("the README names %d tests", len(named))
+	}
+	for _, name := range named {
+		if !strings.Contains(tests, "func "+name+"(t *testing.T)") {
+			t.Errorf("the README names %s, which does not exist", name)
+		}
+	}
+}
