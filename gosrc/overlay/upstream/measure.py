@@ -13,7 +13,7 @@ counts instead of timing.
 measures user and system CPU time. It prints the geometric mean of the ratios of a round over all
 programs, and that of each program, with 95 % intervals over the rounds. `instructions` counts
 with valgrind's cachegrind on one P: what other programs do hardly changes such a count, but it
-leaves out caches and the kernel. Its intervals are over programs and rounds.
+leaves out caches and the kernel. Its intervals are over programs.
 """
 
 from __future__ import annotations
@@ -266,15 +266,16 @@ def instructions(trees: Trees, rounds: int, names: Sequence[str]) -> None:
     names = names or PROGRAMS
     builder = Builder(trees, names)
     commands = {name: builder.link(name, 0) for name in RUNTIMES}
-    logs: dict[str, list[float]] = defaultdict(list)
+    logs: dict[tuple[str, str], list[float]] = defaultdict(list)
     for _ in range(rounds):
         for program in names:
             executed = {name: executions(commands[name][program]) for name in RUNTIMES}
             for name in RUNTIMES[1:]:
-                logs[name].append(float(np.log(executed[name] / executed["stock"])))
-                print(f"{name}\t{program}\t{100 * np.expm1(logs[name][-1]):+.2f} %", flush=True)
-    for name, ratios in logs.items():
-        print(f"{name}\tall\t{interval(ratios)}")
+                ratio = executed[name] / executed["stock"]
+                logs[name, program].append(float(np.log(ratio)))
+                print(f"{name}\t{program}\t{100 * (ratio - 1):+.2f} %", flush=True)
+    for name in RUNTIMES[1:]:
+        print(f"{name}\tall\t{interval([fmean(logs[name, program]) for program in names])}")
 
 
 def executions(command: list[str]) -> int:
