@@ -35,6 +35,7 @@ NAMES: Mapping[str, str] = {
     "ParallelAuto": "finalizer frees",
     "AttachFinalizer": "SetFinalizer alone",
     "AttachCleanup": "AddCleanup alone",
+    "Refill": "AddCleanup after other objects",
     "ParallelSlab": "slabs of 64",
     "ParallelSlabCrowded": "slabs, all in C at once",
     "Manual": "manual free, slabs' C code",

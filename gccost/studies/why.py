@@ -28,6 +28,8 @@ SMALL = 8  # bytes of the documents' handles
 CACHED = 16  # bytes of objects whose span's records fit into a first-level cache
 OWN_SPAN = 48  # bytes of a handle that shares no span with AddCleanup's own allocations
 DUMMIES = (0, 1, 2, 3)
+# Objects allocated before a measurement, by their size in bytes: how many.
+ALLOCATED_FIRST = {SMALL: (0, 126, 378, 504), CACHED: (126, 504)}
 LIVE = (10_000, 100_000, 1_000_000, 10_000_000)
 IN_USE = (0, 100_000, 1_000_000)
 OTHERS = (0, 1, 3, 9, 31)
@@ -50,6 +52,12 @@ def attach(
     """A variant that times one call by its object's place: "AttachCleanup", "Stop", …"""
     sub = (("order", order), ("bytes", str(bytes_)))
     return Variant(benchmark, gogc="off", setting="precise", runtime=runtime, sub=sub)
+
+
+def refilled(bytes_: int, dummies: int) -> Variant:
+    """A variant that times AddCleanup after allocating other objects of a size."""
+    sub = (("bytes", str(bytes_)), ("dummies", str(dummies)))
+    return Variant("Refill", gogc="off", setting="precise", sub=sub)
 
 
 def scattered(benchmark: str, live: int = MANY, runtime: str = "") -> Variant:
@@ -131,6 +139,9 @@ def _why() -> Iterator[Case]:
             between = bytes_ != SMALL and (bytes_, benchmark) != (CACHED, "AttachFinalizer")
             for order in ORDERS[1:] if between else ():
                 yield registering(attach(benchmark, order, bytes_), go, "standard")
+    for bytes_, counts in ALLOCATED_FIRST.items():
+        for dummies in counts:
+            yield registering(refilled(bytes_, dummies), go, "standard")
     for dummies in DUMMIES[2:]:
         yield looping(looped("LoopFinalizer", dummies=dummies), go, "standard")
     for bytes_ in (16, 64):

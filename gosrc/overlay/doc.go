@@ -5,7 +5,7 @@
 //
 //	go run ./overlay -o DIR [-variant NAME] [-goroot GOROOT]
 //	GOROOT=DIR/goroot go build -overlay=DIR/overlay.json ./program
-//	go run ./overlay -patch [-goroot GOROOT]
+//	go run ./overlay -series DIR [-goroot GOROOT]
 //
 // DIR/goroot is a symbolic link to GOROOT. It is needed if GOROOT is in Go's module
 // cache: Go refuses to replace files there, but only compares path names. Otherwise
@@ -27,7 +27,8 @@
 // would corrupt memory. See known.go for the known source, and README.md for the index
 // and why it is correct.
 //
-// With -patch it instead prints the index as a patch for Go's own tree: see upstream/.
+// With -series it instead writes hint and index as two patches for Go's own tree: see
+// upstream/.
 //
 // The claims M7, X2 to X4, X11 and X12 use it.
 package main

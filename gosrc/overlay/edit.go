@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"go/scanner"
 	"go/token"
@@ -86,6 +87,9 @@ func (source *runtimeSource) edited(more []map[string][]edit, keepLines bool) (m
 				}
 			}
 			put := edit.put
+			if !keepLines && put == "" {
+				end += bytes.IndexByte(text[end:], '\n') + 1
+			}
 			if keepLines {
 				put += strings.Repeat("\n", strings.Count(string(text[start:end]), "\n"))
 			}

@@ -29,9 +29,9 @@ type variant struct {
 }
 
 var (
-	hint     = []string{"mspecialhint.go"}
-	index    = []string{"mspecialindex.go", "mspecialplus_off.go"}
-	plus     = []string{"mspecialindex.go", "mspecialplus_on.go"}
+	hint     = []string{"mspeciallink.go", "mspecialhint.go"}
+	index    = []string{"mspeciallink.go", "mspecialindex.go", "mspecialplus_off.go"}
+	plus     = []string{"mspeciallink.go", "mspecialindex.go", "mspecialplus_on.go"}
 	variants = map[string]variant{
 		"hint":         {append(hint, "mspecialcheck_off.go"), []map[string][]edit{hintEdits}},
 		"checked-hint": {append(hint, "mspecialcheck_on.go", "mspecialcheck_hint.go"), []map[string][]edit{hintEdits}},
@@ -64,7 +64,7 @@ func overlay(args []string, stdout, stderr io.Writer) error {
 	dir := flags.String("o", "", "the `folder` to write "+overlayName+" to")
 	name := flags.String("variant", defaultVariant, "the runtime to write: "+strings.Join(sortedNames(variants), " or "))
 	goroot := flags.String("goroot", "", "the GOROOT to patch (default: the output of `go env GOROOT`)")
-	patch := flags.Bool("patch", false, "print the index variant as a patch for Go's own tree, and write nothing")
+	patches := flags.String("series", "", "write hint and index as a patch series for Go's own tree to this `folder`, and nothing else")
 	fingerprints := flags.Bool("fingerprints", false, "print the runtime's declarations that use specials, and write nothing")
 	if err := flags.Parse(args); err != nil {
 		return flag.ErrHelp
@@ -85,12 +85,16 @@ func overlay(args []string, stdout, stderr io.Writer) error {
 	if *fingerprints {
 		return printFingerprints(*goroot, stdout)
 	}
-	if *patch {
+	if *patches != "" {
 		source, err := recognise(*goroot)
 		if err != nil {
 			return err
 		}
-		return source.printPatch(stdout)
+		names, err := source.writeSeries(*patches)
+		if err == nil {
+			fmt.Fprintln(stdout, strings.Join(names, "\n"))
+		}
+		return err
 	}
 	if *dir == "" {
 		return problem{"-o", "is missing", "name an output folder"}

@@ -484,43 +484,6 @@ func TestGorootIsNotWritten(t *testing.T) {
 	}
 }
 
-// The patch applies to the source and adds a test. It contains no hooks for other
-// variants.
-func TestPatchApplies(t *testing.T) {
-	root := copyGoroot(t)
-	var patch bytes.Buffer
-	if err := overlay([]string{"-patch", "-goroot", root}, &patch, &bytes.Buffer{}); err != nil {
-		t.Fatal(err)
-	}
-	command := exec.Command("git", "apply", "-p1", "-")
-	command.Dir, command.Stdin = root, &patch
-	if said, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, said)
-	}
-	source, err := readRuntime(goroot(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := source.upstreamFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range files {
-		got, err := os.ReadFile(filepath.Join(root, "src", "runtime", name))
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s differs from the index variant (%v)", name, err)
-		}
-		for _, only := range []string{"checkSp", "Root(s)", "go:build"} {
-			if strings.HasPrefix(name, "mspecial") && bytes.Contains(got, []byte(only)) {
-				t.Errorf("%s contains %s", name, only)
-			}
-		}
-	}
-	if len(files) < 6 || files[upstreamTest] == nil {
-		t.Errorf("the patch changes only %v", sortedNames(files))
-	}
-}
-
 // builder returns a function that runs the go command with an overlay of a variant, and
 // a folder for its output.
 func builder(t *testing.T, variant string) (gocommand func(env []string, verb string, args ...string) (string, error), dir string) {

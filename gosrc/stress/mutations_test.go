@@ -159,31 +159,27 @@ var stockMutations = []mutation{
 // indexMutations mutate the index variant of package overlay. Its checked variant would
 // throw at once; here the stress test must notice the effects. An index that misses
 // records, or that is leaked, is not a mutation: searches walk further but find the same
-// place, and a leak only wastes memory.
+// place, and a leak only wastes memory. The tests of the patch notice these.
 var indexMutations = []mutation{
 	{
 		name: "index keeps an unlinked record", file: "mspecialindex.go", function: ") unlinkSpecial(",
-		old: "idx.clear(b)", new: "if cheaprandn(1000) != 0 { idx.clear(b) }",
+		old: "idx.used[b/specialsPerWord] &^=", new: "if cheaprandn(1000) != 0 { idx.used[b/specialsPerWord] &^=", closing: true,
 	},
 	{
 		name: "index assigns a record to a later bucket", file: "mspecialindex.go", function: ") unlinkSpecial(",
 		old: "idx.bucket(before.offset) == b", new: "(idx.bucket(before.offset) == b || cheaprandn(1000) == 0)",
 	},
 	{
-		name: "search starts in its own bucket", file: "mspecialindex.go", function: ") specialFindSplicePoint(",
+		name: "search starts in its own bucket", file: "mspecialindex.go", function: ") specialBefore(",
 		old: "idx.lastBelow(idx.bucket(offset))", new: "idx.lastBelow(idx.bucket(offset)+1&(1<<specialIndexes[idx.level].logBuckets-1))",
-	},
-	{
-		name: "search matches a record of a higher kind", file: "mspecialindex.go", function: ") specialFindSplicePoint(",
-		old: "return link, s.kind == kind", new: "return link, true",
 	},
 	{
 		name: "new index assigns a record to an earlier bucket", file: "mspecialindex.go", function: ") makeSpecialIndex(",
 		old: "idx.setLast(idx.bucket(s.offset), s)", new: "idx.setLast(idx.bucket(s.offset), s); if s.next != nil && cheaprandn(100) == 0 { idx.setLast(idx.bucket(s.offset), s.next) }",
 	},
 	{
-		name: "reused index is not zeroed", file: "mspecialindex.go", function: "initSpecialIndexes(",
-		old: "&memstats.other_sys)", new: "&memstats.other_sys); at.alloc.zero = false",
+		name: "reused index keeps its bit mask", file: "mspecialindex.go", function: ") makeSpecialIndex(",
+		old: "*idx = specialIndex{level: level}", new: "idx.level, idx.count = level, 0",
 	},
 	{
 		name: "freed index stays in use", file: "mspecialindex.go", function: ") unlinkSpecial(",
@@ -195,20 +191,20 @@ var indexMutations = []mutation{
 		old: "if span.specials == nil {", new: "if span.specials == nil && cheaprandn(10) != 0 {",
 		with: &mutation{
 			file: "mheap.go", function: ") init(base uintptr",
-			old: "span.specials, span.specialIndex, span.specialCount = nil, nil, 0", new: "span.specials, span.specialCount = nil, 0",
+			old: "span.specials, span.specialIndex = nil, nil", new: "span.specials = nil",
 		},
 	},
 	{
 		name: "sweeping does not update the index", file: "mheap.go", function: "unlinkAndNext(",
-		old: "i.span.unlinkSpecial(i.pprev)", new: "*i.pprev = i.s",
+		old: "i.span.unlinkSpecial(i.before)", new: "*i.span.specialLink(i.before) = i.s",
 	},
 	{
 		name: "Stop does not update the index", file: "mcleanup.go", function: "func (c Cleanup) Stop(",
-		old: "span.unlinkSpecial(iter)", new: "*iter = s.next",
+		old: "span.unlinkSpecial(before)", new: "*span.specialLink(before) = s.next",
 	},
 	{
 		name: "unpinning does not update the index", file: "pinner.go", function: "decPinCounter(",
-		old: "span.unlinkSpecial(ref)", new: "*ref = counter.special.next",
+		old: "span.unlinkSpecial(before)", new: "*span.specialLink(before) = counter.special.next",
 	},
 }
 
@@ -217,31 +213,27 @@ var indexMutations = []mutation{
 var hintMutations = []mutation{
 	{
 		name: "hint stays at an unlinked record", file: "mspecialhint.go", function: ") unlinkSpecial(",
-		old: "span.setSpecialHint(link)", new: "",
+		old: "span.specialHint = before", new: "",
 	},
 	{
-		name: "search starts after records of its object", file: "mspecialhint.go", function: ") specialFindSplicePoint(",
-		old: "hint.offset < offset", new: "hint.offset <= offset",
+		name: "search starts after records of its object", file: "mspecialhint.go", function: ") specialBefore(",
+		old: "hint.offset != offset ||", new: "hint.offset > offset &&",
 	},
 	{
-		name: "search starts after its first matching record", file: "mspecialhint.go", function: ") specialFindSplicePoint(",
-		old: "hint.kind < kind", new: "hint.kind <= kind",
-	},
-	{
-		name: "search matches a record of a higher kind", file: "mspecialhint.go", function: ") specialFindSplicePoint(",
-		old: "return link, s.kind == kind", new: "return link, true",
+		name: "search starts after its first matching record", file: "mspecialhint.go", function: ") specialBefore(",
+		old: "hint.kind >= kind", new: "hint.kind > kind",
 	},
 	{
 		name: "sweeping does not update the hint", file: "mheap.go", function: "unlinkAndNext(",
-		old: "i.span.unlinkSpecial(i.pprev)", new: "*i.pprev = i.s",
+		old: "i.span.unlinkSpecial(i.before)", new: "*i.span.specialLink(i.before) = i.s",
 	},
 	{
 		name: "Stop does not update the hint", file: "mcleanup.go", function: "func (c Cleanup) Stop(",
-		old: "span.unlinkSpecial(iter)", new: "*iter = s.next",
+		old: "span.unlinkSpecial(before)", new: "*span.specialLink(before) = s.next",
 	},
 	{
 		name: "unpinning does not update the hint", file: "pinner.go", function: "decPinCounter(",
-		old: "span.unlinkSpecial(ref)", new: "*ref = counter.special.next",
+		old: "span.unlinkSpecial(before)", new: "*span.specialLink(before) = counter.special.next",
 	},
 }
 
