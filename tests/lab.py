@@ -189,5 +189,5 @@ def charts_due(notebook: str) -> int:
 def confirm(page: Page) -> None:
     """Accept the dialog."""
     dialog = page.locator(".jp-Dialog")
-    expect(dialog).to_be_visible()
+    expect(dialog).to_be_visible(timeout=30_000)
     dialog.locator("button.jp-mod-accept").click()
