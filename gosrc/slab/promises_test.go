@@ -315,7 +315,8 @@ func TestRandomLifetimes(t *testing.T) {
 		if left := collectUntil(h, want); left > want {
 			t.Errorf("slabs of %d: %d objects are held for %d handles, %.2f times", handles, left, live, float64(left)/live)
 		}
-		if left := h.held(); float64(left) < live*limit*0.5 {
+		// The race detector makes sync.Pool drop slabs before they are full.
+		if left := h.held(); !raceEnabled && float64(left) < live*limit*0.5 {
 			t.Errorf("slabs of %d: only %d objects are held for %d handles", handles, left, live)
 		}
 		runtime.KeepAlive(kept)
