@@ -75,7 +75,7 @@ test: setup-for-tests # style, types and tests
 	$(python) -m ruff check
 	$(python) -m ruff format --check
 	$(python) -m mypy
-	$(python) -m pytest --numprocesses=$$($(python) -c 'import os; print(1 + os.cpu_count())')
+	$(python) -m pytest --numprocesses=logical
 
 .PHONY: runtime-tests
 runtime-tests: setup # Go's own tests and a stress under the changed runtimes: three hours
