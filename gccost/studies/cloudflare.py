@@ -27,6 +27,7 @@ _SIGNATURE = 7_000
 _SIGNATURES = 6_000
 _SERVED = 30_000
 # The same for half a second or more on the document's machine.
+_PROFILED = 12 * _SIGNATURES  # at least 500 stacks in the profiles of a case
 _SIGNATURES_AT_48 = 300_000
 
 # --- The document's sweep: as many Ps as CPUs ------------------------------------
@@ -138,7 +139,7 @@ def _turns(go: str) -> Iterator[Case]:
                 yield case(procs, gogc, "tiny" if (procs, gogc) == (1, "400") else "standard")
     for gogc in ("100", "400"):
         variant = turns(MOST_PROCS, gogc, profile="cpu")
-        yield Case("signing", variant, go, _SIGNATURES)
+        yield Case("signing", variant, go, _PROFILED, "standard")
 
 
 def _cases() -> Iterator[Case]:
