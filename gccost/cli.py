@@ -488,6 +488,7 @@ def _measure(settings: Settings) -> bool:
     Studies whose tools are missing are reported and skipped.
     """
     from gccost.judging.questions import questions
+    from gccost.showing.notice import effort
 
     limit, chosen = settings.budget, _chosen(settings)
     for what in runs.skipped(paths.runs()):
@@ -515,14 +516,12 @@ def _measure(settings: Settings) -> bool:
     for name in lacking:
         _say(f"{name} is skipped: {'; '.join(plan.tools[name].missing.values())}")
     done = run.manifest()["finished"]
-    summary = done.get(limit.name) or list(done.values())[-1]
+    budget = limit.name if limit.name in done else list(done)[-1]
     standing = plan.questions.standing(run)
     verdicts = f"{standing.decided} of {standing.verdicts} verdicts decided, from "
     click.echo(
-        f"{verdicts if standing.verdicts else ''}{summary['samples']} samples in "
-        f"{rounding.plain(summary['seconds'])} s, "
-        f"{rounding.percent(summary['share_in_loops'])} of it inside timed loops "
-        f"({summary['because']}); saved in {run.name}"
+        f"{verdicts if standing.verdicts else ''}{effort(run, budget)} "
+        f"({done[budget]['because']}); saved in {run.name}"
     )
     return not lacking
 

@@ -20,7 +20,6 @@ from gccost.files import write_whole
 from gccost.measuring import benchfmt, builds, runs
 from gccost.measuring.campaign import Plan, Progress, begin
 from gccost.measuring.cases import Case
-from gccost.measuring.manifest import Summary
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import SLICES, run_count, run_sample
 from gccost.measuring.toolchains import TODAY_GO, CCompiler
@@ -74,7 +73,8 @@ def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
             run.append([benchfmt.format_line(sample) for sample in samples])
             done.append(what)
             run.update(done=done, recorded=run.samples.stat().st_size)
-        run.finish("precision", _summary(run))
+        because = f"all {len(MEASUREMENTS)} measurements by each method were made"
+        run.finish("precision", because, ["precision"])
         progress(total, total, "done")
     return run
 
@@ -98,9 +98,8 @@ def _measurement(
             samples = run_count(built[0], [baseline, costly], GO_TEST_COUNT, folder, _COUNT_LIMIT)
         else:
             samples = list(_rounds(built, baseline, costly, folder, seconds))
-            if measurement == MEASUREMENTS[0]:  # the slices of one process, for a chart
-                run_sample(built[0], baseline, folder, slices=True)
-                write_whole(run.slices(baseline.name), (folder / SLICES).read_bytes())
+            run_sample(built[0], baseline, folder, slices=True)
+            write_whole(run.slices(baseline.name), (folder / SLICES).read_bytes())
             if measurement == MEASUREMENTS[0] and load == "quiet":
                 sample = run_sample(built[0], plan.pool[DRIFT.on(TODAY_GO)], folder)
                 samples.append(sample.with_metrics({"round": 1.0}))
@@ -135,16 +134,3 @@ def _load() -> Iterator[None]:
             yield
         finally:
             other.kill()
-
-
-def _summary(run: Run) -> Summary:
-    frame = run.reading().frame
-    frame = frame[frame["method"] != ""] if "method" in frame else frame
-    return {
-        "because": f"all {len(MEASUREMENTS)} measurements by each method were made",
-        "studies": ["precision"],
-        "rounds": _ROUNDS,
-        "samples": len(frame),
-        "seconds": round(float((frame["ns/op"] * frame["n"]).sum()) / 1e9, 1),
-        "share_in_loops": 1.0,
-    }

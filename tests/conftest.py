@@ -60,6 +60,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    # Compressed bytes hold the time, and every worker must collect the same names.
+    return f"{len(val)} bytes" if isinstance(val, bytes) else None
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Keep the modules of a group in one process; distribute other tests one by one."""

@@ -136,17 +136,7 @@ def record(
                 path.write_bytes(gzip.compress("\n".join(trace[1:]).encode(), mtime=0))
     run.append(lines)
     run.update(compilers={"C compiler": "cc 1.0"}, programs=languages.source_hashes(STUDIES[study]))
-    run.finish(
-        "standard",
-        {
-            "because": "it was made up",
-            "studies": [study],
-            "rounds": rounds,
-            "samples": len(lines),
-            "seconds": 10.0,
-            "share_in_loops": 0.8,
-        },
-    )
+    run.finish("standard", "it was made up", [study])
     return run
 
 

@@ -115,7 +115,7 @@ def replaced(name: str, old: str, new: str) -> Callable[[Run], None]:
 
 def ended(run: Run) -> None:
     """Finish a run as a campaign does, recording the digest of its samples."""
-    run.finish("standard", run.manifest()["finished"]["standard"])
+    run.finish("standard", "it was made up", [])
 
 
 def then_ended(change: Callable[[Run], object]) -> Callable[[Run], None]:
@@ -241,7 +241,9 @@ def test_add_refuses_a_decompression_bomb(folder, much):
     refused(many, r"unpacks to more than|has more than 4,096 KiB")
 
 
-@pytest.mark.parametrize("data", [b"", b"no archive", gzip.compress(b"no"), "truncated", "a pipe"])
+@pytest.mark.parametrize(
+    "data", [b"", b"no archive", gzip.compress(b"no", mtime=0), "truncated", "a pipe"]
+)
 def test_add_refuses_a_file_that_is_not_an_archive(folder, data):
     path = archive(recordings.record(folder, rounds=1))
     whole = path.read_bytes()
@@ -403,8 +405,7 @@ def with_markup(folder: Path) -> Run:
     )
     printed = {"command": "go test", "output": MARKUP, "date": "2026-01-01T00:00:00Z"}
     run.update(**{"shell": {"lemire-plain": printed, line: printed}, "done": [line]})
-    done = manifest["finished"]["standard"]
-    run.finish("standard", {**done, "because": line})
+    run.finish("standard", line, [])
     name = f"{run.name[:16]}{fingerprint(machine)[:6]}"
     run.folder.rename(folder / name)
     return Run(folder / name)

@@ -246,7 +246,7 @@ def test_a_busy_machine_gets_fewer_rounds_of_all_cases_in_little_more_time(
     rounds = counted(run, plan).values()
     assert max(rounds) - min(rounds) <= 1
     # The first round is always completed; a repeated process may be the last.
-    assert run.manifest()["finished"]["tiny"]["seconds"] <= max(
+    assert campaign.seconds_of(run.reading().samples.values()) <= max(
         1.2 * limit.seconds, slower * 6
     ) + slower * (1 + 2 * TINY.retries)
 
@@ -327,15 +327,12 @@ def test_a_second_study_is_added_to_the_run_of_the_first(sampler: Sampler):
         result = gccost("measure", "--budget=tiny", f"--only={name}")
         assert result.exit_code == 0, result.output
         (run,) = runs.all_runs(paths.runs())
-        summary = run.manifest()["finished"]["tiny"]
-        assert summary["studies"] == studies
+        assert run.manifest()["finished"]["tiny"]["studies"] == studies
         if name == "lemire":
             assert set(run.manifest()["programs"]) == {"cstr"}
             assert set(sampler.taken) == {case.variant.benchmark for case in LEMIRE.cases}
             assert "of 10 verdicts decided" in result.output
-    taken = run.reading().samples.values()
-    assert summary["samples"] == len(taken)
-    assert summary["rounds"] == max(sample.metrics["round"] for sample in taken)
+        assert f"{len(run.reading().samples)} samples in " in result.output
 
 
 # --- processes that wait for a CPU -----------------------------------------------

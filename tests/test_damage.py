@@ -163,7 +163,7 @@ def whole(tmp_path_factory) -> runs.Run:
     for path, data in ((run.slices("a"), b"3.5\n4.25\n"), (run.gctrace("a"), trace)):
         path.parent.mkdir()
         path.write_bytes(data)
-    run.finish("standard", run.manifest()["finished"]["standard"])
+    run.finish("standard", "it was made up", [])
     return run
 
 

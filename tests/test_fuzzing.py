@@ -151,7 +151,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Run:
         path.write_bytes(data)
     printed = {"command": "go", "output": "1", "date": "2026-01-01T00:00:00Z"}
     run.update(shell={"lemire-plain": printed}, troubles={"x": ["y"]})  # noqa: S604
-    run.finish("standard", run.manifest()["finished"]["standard"])
+    run.finish("standard", "it was made up", [])
     return run
 
 

@@ -126,7 +126,8 @@ def test_real_processes_measure_each_method_and_load(machine: FakeMachine) -> No
             for quantity in measurements(method, load):
                 assert 9 < quantity.estimate(recording, TODAY_GO).value < 11
     slices = OpenedStudy(recording, "replay", ()).slices
-    assert dict(slices.groupby("load")["ns"].apply(list)) == {load: [10, 11, 30] for load in LOADS}
+    ours = {(load, number): [10, 11, 30] for load in LOADS for number in MEASUREMENTS}
+    assert dict(slices.groupby(["load", "measurement"])["ns"].apply(list)) == ours
 
 
 @pytest.mark.parametrize("at", [0, 5])

@@ -11,8 +11,6 @@ import pytest
 from gccost.errors import GccostError
 from gccost.measuring import runs
 
-SUMMARY = {"because": "", "rounds": 4, "samples": 4, "seconds": 1.0, "share_in_loops": 0.5}
-
 
 def described(**more: object) -> str:
     """A valid manifest as JSON, with these fields changed."""
@@ -89,7 +87,7 @@ def test_a_manifest_is_read_extended_and_never_written_invalid(run):
     run.update(seed=7)
     assert (run.manifest()["programs"], run.manifest()["seed"]) == ({"x": "k"}, 7)
     assert not run.holds("x")
-    run.update(finished={"quick": {**SUMMARY, "studies": ["x"]}})
+    run.update(finished={"quick": {"because": "", "studies": ["x"]}})
     assert [run.holds(study) for study in "xy"] == [True, False]
     before = (run.folder / "run.json").read_bytes()
     with pytest.raises(GccostError, match=r"this cannot be stored: .* `\$\.compilers"):
@@ -117,7 +115,7 @@ def test_a_changed_file_of_a_finished_run_is_named(run):
     for path in (run.slices("a/b=1"), run.profile("a", 1), run.gctrace("a")):
         path.parent.mkdir()
         path.write_bytes(b"1")
-    run.finish("quick", {**SUMMARY, "studies": ["x"]})
+    run.finish("quick", "", ["x"])
     run.store_shell("plain", "echo 1", "1\n")  # afterwards, by a notebook
     assert run.altered() == []
     manifest = run.folder / "run.json"

@@ -360,7 +360,7 @@ class _Campaign:
         self.troubles: dict[str, list[str]] = manifest["troubles"]
         self.failures: Counter[str] = Counter()
         self.standing = Standing()
-        self.spent = _seconds_of(self._samples())  # before, or at a smaller budget
+        self.spent = seconds_of(self._samples())  # before, or at a smaller budget
 
     def measure(self) -> None:
         """Measure rounds until no question is open or the time is spent."""
@@ -600,29 +600,11 @@ class _Campaign:
             self.run.update(troubles=self.troubles)
 
     def _finish(self, because: str) -> None:
-        # A run may have samples of studies that this plan lacks. Those of the precision
-        # study, which have a measurement's number, are summarised by themselves.
-        run = self.run.reading().samples.values()
-        taken = [sample for sample in run if "measurement" not in sample.keys]
-        in_loops = sum(sample.metrics.get("ns/op", 0.0) * sample.n for sample in taken) / 1e9
-        spent, name = _seconds_of(taken), self.plan.budget.name
-        done = self.run.manifest()["finished"]
-        before = done[name]["studies"] if name in done else []
         measured = [s.name for s in self.plan.studies if _has_cases(s, self.plan)]
-        self.run.finish(
-            name,
-            {
-                "because": because,
-                "studies": sorted({*before, *measured}),
-                "rounds": int(max((s.metrics.get("round", 0.0) for s in taken), default=0)),
-                "samples": len(taken),
-                "seconds": round(spent, 1),
-                "share_in_loops": round(in_loops / spent, 3) if spent else 0.0,
-            },
-        )
-        self.progress(spent, spent, because)
+        self.run.finish(self.plan.budget.name, because, measured)
+        self.progress(self.spent, self.spent, because)
 
 
-def _seconds_of(taken: Iterable[Sample]) -> float:
+def seconds_of(taken: Iterable[Sample]) -> float:
     """The seconds that samples took, including their builds."""
     return sum(s.metrics.get("elapsed-s", 0.0) + s.metrics.get("build-s", 0.0) for s in taken)

@@ -65,16 +65,17 @@ class Machine(TypedDict, total=False):
     dirty: bool
 
 
-class Summary(TypedDict):
-    """The summary of a finished budget."""
+class Finished(TypedDict):
+    """Why measuring at a budget ended, and the studies that it measured."""
 
     because: Line
     studies: list[Line]
-    rounds: Count
-    samples: Count
-    seconds: Amount
-    share_in_loops: Amount
     date: NotRequired[Date]
+    # Earlier versions stored these, which are now derived from the samples.
+    rounds: NotRequired[Count]
+    samples: NotRequired[Count]
+    seconds: NotRequired[Amount]
+    share_in_loops: NotRequired[Amount]
 
 
 class Shell(TypedDict):
@@ -102,7 +103,7 @@ class Manifest(TypedDict):
     missing: dict[Line, Text]
     failed: dict[Line, list[Text]]
     troubles: dict[Line, list[Text]]
-    finished: dict[Line, Summary]
+    finished: dict[Line, Finished]
     digest: NotRequired[Hash]  # of the samples; of runs without `digests`
     digests: NotRequired[dict[Line, Hash]]  # SHA-256 by file; see `Run.digests`
     done: NotRequired[list[Line]]  # measurements of the precision experiment

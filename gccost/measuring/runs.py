@@ -28,7 +28,7 @@ from gccost.measuring import benchfmt
 from gccost.measuring.benchfmt import Reading
 
 if TYPE_CHECKING:
-    from gccost.measuring.manifest import Manifest, Summary, decode, misfit
+    from gccost.measuring.manifest import Manifest, decode, misfit
 else:
     try:
         from gccost.measuring.manifest import decode, misfit
@@ -91,13 +91,15 @@ class Run:
         printed = {name: {"command": command, "output": output, "date": now()}}
         self.update(shell=self.manifest().get("shell", {}) | printed)
 
-    def finish(self, name: str, summary: Summary) -> None:
-        """Store the summary of a finished budget, or of the precision study, by name.
+    def finish(self, name: str, because: str, studies: Iterable[str]) -> None:
+        """Store why measuring at a budget, or the precision study, ended.
 
         The digests of the files show whether they were changed afterwards.
         """
-        finished = {**self.manifest()["finished"], name: {**summary, "date": now()}}
-        self.update(finished=finished, digests=self._digests())
+        finished = self.manifest()["finished"]
+        names = {*studies, *(finished[name]["studies"] if name in finished else ())}
+        done = {"because": because, "studies": sorted(names), "date": now()}
+        self.update(finished={**finished, name: done}, digests=self._digests())
 
     def altered(self) -> list[str]:
         """The files that have changed since measuring ended, or whose digests are missing.
@@ -165,7 +167,7 @@ class Run:
         return self.folder / "gctraces" / f"{_in_a_file(case)}.txt.gz"
 
     def slices(self, case: str) -> Path:
-        """The file with the ns/op of every slice of a case's first sample, if it was stored."""
+        """The file with the ns/op of every slice of a case's process, if it was stored."""
         return self.folder / "slices" / f"{_in_a_file(case)}.txt"
 
     def read_slices(self, case: str) -> list[float]:

@@ -9,7 +9,7 @@ from gccost import rounding
 from gccost.estimates import DISTURBED
 from gccost.judging.machines import words
 from gccost.judging.recording import Recording
-from gccost.measuring import languages, toolchains
+from gccost.measuring import campaign, languages, toolchains
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import RUN_DELAY
@@ -68,16 +68,26 @@ def _facts(recordings: Sequence[Recording], mode: Mode) -> Iterator[tuple[str, s
     yield "samples", _samples(recordings)
     for budget in dict.fromkeys(_finished(recording) for recording in recordings):
         if budget:
-            summary = manifest["finished"][budget]
-            studies = len(summary["studies"])
+            done = manifest["finished"][budget]
+            studies = len(done["studies"])
             together = f", {studies} studies together" if studies > 1 else ""
             yield (
                 "measured",
                 f"{budget}{' budget' if budget in BUDGETS else ''}{together}: "
-                f"{summary['samples']} samples in {rounding.plain(summary['seconds'])} s "
-                f"({rounding.percent(summary['share_in_loops'])} of it inside timed loops); it "
-                f"ended because {summary['because']}",
+                f"{effort(run, budget)}; it ended because {done['because']}",
             )
+
+
+def effort(run: Run, budget: str) -> str:
+    """How many samples a run has of all budgets, or of the precision study, and their time."""
+    own = budget not in BUDGETS
+    taken = [s for s in run.reading().samples.values() if ("measurement" in s.keys) == own]
+    loops = sum(sample.metrics.get("ns/op", 0.0) * sample.n for sample in taken) / 1e9
+    seconds = max(campaign.seconds_of(taken), loops)
+    return (
+        f"{len(taken)} samples in {rounding.plain(round(seconds, 1))} s "
+        f"({rounding.percent(loops / seconds if seconds else 0.0)} of it inside timed loops)"
+    )
 
 
 def _titles(releases: Iterable[str]) -> str:
