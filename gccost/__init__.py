@@ -16,6 +16,7 @@ What a notebook calls:
 | `study.shares()`, `.stacks`, `.traces`, `.calls()` | profiles, GC cycles, calls by list length |
 | `study.slices` | the time of each slice of a few processes |
 | `study.controls`, `.published`, `.verdicts`, `.judge()` | A/A controls, the document, verdicts |
+| `study.sides` | the samples of both sides of each claim that is a ratio of two times |
 | `study.shell(command)` | a command's output, printed and as a frame |
 | `cost(samples)`, `derive(f, *costs)` | the estimator, and any function of costs |
 | `read(file)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |

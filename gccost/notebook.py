@@ -434,6 +434,11 @@ class OpenedStudy:
         """
         return ledger.frame(self._rows)
 
+    @property
+    def sides(self) -> pd.DataFrame:
+        """The samples of claims on ratios of two times, with id and side ("over", "under")."""
+        return ledger.sides(self._rows, self.recording)
+
     def judge(self, *claims: str) -> Markup:
         """The verdicts of claims as a table, with the rule's range and the reason."""
         known = list(dict.fromkeys(row.claim.id for row in self._rows))
@@ -519,6 +524,12 @@ class Results:
     def verdicts(self) -> pd.DataFrame:
         """The verdicts of all claims, in the columns of a study's `verdicts`."""
         return ledger.frame(self._rows)
+
+    @property
+    def sides(self) -> pd.DataFrame:
+        """The processes that claims compare, of all studies, as in a study's `sides`."""
+        parts = [each.sides for each in self.studies.values()]
+        return pd.concat(parts, ignore_index=True).infer_objects()
 
     def study(self, name: str) -> OpenedStudy:
         """One of the studies, opened."""

@@ -84,8 +84,7 @@ def _replayed(study: Study, *notices: str) -> Shown:
         how = study.command or f"make measure ONLY={study.name}"
         notices += (f"{study.name} has not been recorded yet; measure it with {how}.",)
     notices += runs.skipped(paths.reference()) + runs.changed(run)
-    then, now = run.manifest()["programs"], languages.source_hashes(study)
-    if any(then.get(program, mark) != mark for program, mark in now.items()):
+    if languages.changed(study, run.manifest()["programs"]):
         notices += ("The measured programs have changed since this run was recorded.",)
     return Shown(Recording.load(study, run), "replay", notices)
 

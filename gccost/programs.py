@@ -6,6 +6,7 @@ import io
 import re
 import shlex
 import subprocess
+import textwrap
 from pathlib import Path
 
 import pandas as pd
@@ -76,9 +77,17 @@ def read(source: str | Path | io.StringIO) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=None if rows else empty)
 
 
-def source(path: str, *functions: str) -> Prose:
-    """Show functions of a Go file, or a whole Java file or diff, with their comments."""
-    language = "go" if functions else "diff" if path.endswith(".diff") else "java"
+# A declaration with the comment before it, up to a brace that is indented as its first line is.
+_DECLARED = {
+    "go": r"(?:^//.*\n)*^func (?:\([^)]*\) )?{}\(.*(?:\}}|(?:\n(?:[\t ].*)?)+\n\}})$",
+    "java": r"(?:^ +/\*\*.*\*/\n)?^( +)[\w ]*class {}\b(?:.*\n)+?\1\}}$",
+}
+_NAMES = {"go": r"^func (?:\([^)]*\) )?(\w+)\(", "java": r"^ +[\w ]*class (\w+)"}
+
+
+def source(path: str, *names: str) -> Prose:
+    """Show functions of a Go file or classes in a Java file, with their comments, or a file."""
+    language = {".go": "go", ".diff": "diff"}.get(Path(path).suffix, "java")
     folder = paths.JAVASRC if language == "java" else paths.GOSRC
     try:
         text = (folder / path).read_text(encoding="utf-8")
@@ -86,19 +95,13 @@ def source(path: str, *functions: str) -> Prose:
         known = [str(each.relative_to(folder)) for each in folder.rglob(f"*.{language}")]
         hint = nearest(path, known)
         raise GccostError(f"there is no file {path!r}", folder.name, hint) from None
-    if not functions:
-        noise = r"^(?:package|import) .*;\n+|^(?:diff --git|index) .*\n"
-        text = re.sub(noise, "", text, flags=re.MULTILINE).strip()
-    parts = [text] if not functions else []
-    for name in functions:
-        # Its comment lines, its first line, and what follows up to a brace in the first column.
-        start = rf"(?:^//.*\n)*^func (?:\([^)]*\) )?{re.escape(name)}\("
-        pattern = start + r".*(?:\}|(?:\n(?:[\t ].*)?)+\n\})$"
-        found = re.search(pattern, text, re.MULTILINE)
+    noise = r"^(?:package|import) .*;\n+|^(?:diff --git|index) .*\n"
+    parts = [] if names else [re.sub(noise, "", text, flags=re.MULTILINE).strip()]
+    for name in names:
+        found = re.search(_DECLARED[language].format(re.escape(name)), text, re.MULTILINE)
         if found is None:
-            known = re.findall(r"^func (?:\([^)]*\) )?(\w+)\(", text, re.MULTILINE)
-            hint = nearest(name, known)
-            raise GccostError(f"there is no function {name}", f"gosrc/{path}", hint)
-        parts.append(found.group(0))
+            hint = nearest(name, re.findall(_NAMES[language], text, re.MULTILINE))
+            raise GccostError(f"there is no {name}", f"{folder.name}/{path}", hint)
+        parts.append(textwrap.dedent(found.group(0)))
     body = "\n\n".join(parts)
     return Prose(f"```{language}\n// {folder.name}/{path}\n\n{body}\n```")

@@ -84,9 +84,9 @@ def blocks(x: float) -> str:
     return whole(x) + " blocks"
 
 
-def places(x: float) -> str:
-    """A number of places: "5 places"."""
-    return whole(x) + (" place" if x == 1 else " places")
+def sizes(x: float) -> str:
+    """A number of sizes: "5 sizes"."""
+    return whole(x) + (" size" if x == 1 else " sizes")
 
 
 WHOLE: Mapping[str, Callable[[float], str]] = MappingProxyType(
@@ -95,7 +95,7 @@ WHOLE: Mapping[str, Callable[[float], str]] = MappingProxyType(
         "registrations": lambda x: whole(x) + " more",  # per object, than another variant
         "cycles": lambda x: whole(x) + (" cycle" if x == 1 else " cycles"),
         "blocks": blocks,
-        "places": places,
+        "sizes": sizes,
     }
 )
 FORMATS: Mapping[str, Callable[[float], str]] = MappingProxyType(

@@ -246,7 +246,7 @@ def test_a_busy_machine_gets_fewer_rounds_of_all_cases_in_little_more_time(
     rounds = counted(run, plan).values()
     assert max(rounds) - min(rounds) <= 1
     # The first round is always completed; a repeated process may be the last.
-    assert campaign.seconds_of(run.reading().samples.values()) <= max(
+    assert runs.seconds_of(run.reading().samples.values()) <= max(
         1.2 * limit.seconds, slower * 6
     ) + slower * (1 + 2 * TINY.retries)
 

@@ -113,7 +113,7 @@ def test_a_jumping_clock_affects_neither_budget_nor_resuming(machine: FakeMachin
     assert campaign.measure(plan) == run  # it ends
     assert run.reading().errors == []
     assert run.manifest()["finished"]["tiny"]["because"] == "the budget is spent"
-    assert campaign.seconds_of(run.reading().samples.values()) > 0.5
+    assert runs.seconds_of(run.reading().samples.values()) > 0.5
 
 
 def test_measuring_works_offline_once_tools_are_installed(tmp_path):

@@ -59,6 +59,8 @@ def test_groupby_and_cost_reproduce_the_costs(name):
 
 def test_claims_are_judged_from_the_figures_of_compare(lemire: OpenedStudy):
     compared = 0
+    sides = lemire.sides.groupby(["id", "release", "side"])
+    costs = {key: gccost.cost(each)["value"] for key, each in sides}
     for row in lemire._rows:
         quantity = row.claim.quantity
         if isinstance(quantity, Ratio):
@@ -69,6 +71,8 @@ def test_claims_are_judged_from_the_figures_of_compare(lemire: OpenedStudy):
             found = lemire.compare(over, under).loc[row.toolchain]
             ends = (row.estimate.value, row.estimate.low, row.estimate.high)
             assert tuple(found[["ratio", "ratio_low", "ratio_high"]]) == pytest.approx(ends, 1e-6)
+            key = row.claim.id, row.toolchain
+            assert costs[*key, "over"] / costs[*key, "under"] == pytest.approx(ends[0], 1e-6)
             compared += 1
     assert compared >= 6
 

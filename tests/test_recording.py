@@ -230,7 +230,7 @@ def unlike_itself(case: Case, number: int, metrics: recordings.Metrics) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (no_floor, "AllocateFree on Go 1.27.4 shows no floor"),
+        (no_floor, "AllocateFree on Go 1.27.4: the fastest times of its"),
         (waiting, "every process waited for a CPU"),
         (unlike_itself, "AllocateAuto against itself"),
     ],

@@ -14,8 +14,9 @@ import pandas as pd
 
 from gccost import rounding, stats
 from gccost.estimates import DISTURBED
-from gccost.judging import costs, published
+from gccost.judging import costs, metrics, published
 from gccost.judging.claims import Claim, Study
+from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Agrees, Label, Verdict
 from gccost.measuring import toolchains
@@ -308,6 +309,23 @@ def frame(ledger: Iterable[Row]) -> pd.DataFrame:
         for row in ledger
     ]
     return pd.DataFrame(rows)
+
+
+def sides(ledger: Iterable[Row], recording: Recording) -> pd.DataFrame:
+    """The processes of both sides of each claim that is a ratio of two times per operation.
+
+    A row per claim, release, side ("over" or "under") and process, with its metrics.
+    """
+    parts = {
+        (row.claim.id, row.toolchain, side): recording.accepted(variant, row.release)
+        for row in ledger
+        if isinstance(quantity := row.claim.quantity, Ratio) and quantity.metric == "ns/op"
+        for side, variant in zip(("over", "under"), quantity.variants, strict=True)
+    }
+    names = ["id", "release", "side"]
+    if not parts:
+        return pd.DataFrame(columns=[*names, "round", *metrics.QUIET, "mean_ns"])
+    return pd.concat(parts, names=names).reset_index(names).reset_index(drop=True)
 
 
 COLUMNS: Mapping[str, str] = {

@@ -16,6 +16,7 @@ from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
+from gccost.measuring import languages
 from gccost.measuring.machine import fingerprint
 from gccost.measuring.runs import Run
 
@@ -56,23 +57,39 @@ def machines(
 ) -> list[Machine]:
     """A machine for each group of runs; a study is shown from the last run that holds it.
 
-    A group that cannot be judged, whatever the reason, is left out, and `unusable` gets a
-    sentence on it. Without that list, raises GccostError if a group holds no known study.
+    A group that cannot be judged, whatever the reason, is left out, and so is a study whose
+    programs have changed since; `unusable` gets a sentence on each. Without that list all
+    studies are shown, and a group that holds no known study raises GccostError.
     """
     made: list[Machine] = []
     for group in found:
+        names = ", ".join(run.name for run in group)
         try:
-            made.append(_machine(group, studies, made))
+            held = {s.name: run for run in group for s in studies if run.holds(s.name)}
+            if unusable is not None:
+                stale = [s.name for s in studies if s.name in held and _is_stale(s, held[s.name])]
+                if stale:
+                    left = ", ".join(stale)
+                    unusable.append(f"{left} are left out of {names}: their programs have changed")
+                held = {name: run for name, run in held.items() if name not in stale}
+            made.append(_machine(group, held, studies, made))
         except Exception as error:  # a stranger's run may break anything
             if unusable is None:
                 raise
-            names = ", ".join(run.name for run in group)
             unusable.append(f"{names} cannot be shown: {type(error).__name__}: {error}")
     return made
 
 
-def _machine(group: Sequence[Run], studies: Sequence[Study], made: Sequence[Machine]) -> Machine:
-    held = {s.name: run for run in group for s in studies if run.holds(s.name)}
+def _is_stale(study: Study, run: Run) -> bool:
+    return languages.changed(study, run.manifest()["programs"])
+
+
+def _machine(
+    group: Sequence[Run],
+    held: Mapping[str, Run],
+    studies: Sequence[Study],
+    made: Sequence[Machine],
+) -> Machine:
     if not held:
         where = ", ".join(str(run.folder) for run in group)
         raise GccostError("the run has no known study", where)

@@ -285,9 +285,9 @@ class Recording:
                 within = np.abs(np.log(least / floor)) <= math.log(_FLOOR_WITHIN)
                 if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
                     yield (
-                        f"{variant.printed} on {toolchains.title(release)} shows no floor: the "
-                        f"least times of its {len(least)} rounds lie up to "
-                        f"{100 * (least.max() / least.min() - 1):.0f} % apart"
+                        f"{variant.printed} on {toolchains.title(release)}: the fastest times of "
+                        f"its {len(least)} rounds differ by up to "
+                        f"{100 * (least.max() / least.min() - 1):.0f} %"
                     )
             if variant.gated and "run-delay-share" in samples:
                 # Rejected processes are retried, so count rounds, not tries.

@@ -19,6 +19,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ from gccost.measuring.toolchains import TODAY_GO
 
 # The largest accepted cost relative to the lower quartile of similar recordings.
 MOST: dict[str, float] = {FREE.benchmark: 1.10, CLEANUP.benchmark: 1.15}
+# The largest accepted share of the ledger's rows whose cases were disturbed; the ledger says which.
+MOST_DISTURBED = 0.05
 _MACHINE = ("cpu_family", "cpu_model", "cpu_stepping", "caches", "libc")
 MOST_UNITS = 600  # of a run's samples; those of all studies have 300
 _AGAIN = "copy it again from the machine that measured it"
@@ -48,8 +51,8 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
 
     With `main`, chapters show its machine from now on. Raises GccostError if the run is
     damaged, was changed after measuring, or was measured with other sources. A run that
-    chapters would show is also refused if its machine was disturbed, or slower than similar
-    machines; of any other run these are caveats.
+    chapters would show is also refused if its machine was slower than similar machines, or
+    disturbed in more than MOST_DISTURBED of the ledger's rows; of any other run these are caveats.
     """
     toolchains.check_releases()
     place = paths.reference()
@@ -63,8 +66,9 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
         manifest = run.manifest()
         shown = main or _main_machine() in ("", manifest["fingerprint"])
         line, known = _costs(run, studies), _known()
-        caveats = list(_reasons(run, studies, line, known))
-        if caveats and shown and manifest["scale"] == 1:
+        disturbed, share = _disturbances(run, studies)
+        caveats = [*(slow := list(_slow(run, line, known))), *disturbed]
+        if shown and manifest["scale"] == 1 and (slow or share > MOST_DISTURBED):
             raise GccostError(
                 f"the run is refused as a reference: {caveats[0]}",
                 run.name,
@@ -202,15 +206,24 @@ def check(run: Run, studies: Sequence[Study]) -> None:
         refuse("it holds no usable sample of its studies")
 
 
-def _reasons(
-    run: Run, studies: Sequence[Study], line: dict[str, Any], known: pd.DataFrame
-) -> Iterator[str]:
+def _disturbances(run: Run, studies: Sequence[Study]) -> tuple[list[str], float]:
+    """The signs that the machine was disturbed, and the share of the ledger's rows with any."""
+    rows: list[list[str]] = []
     for study in studies:
         if run.holds(study.name) and not study.command:  # a command may load the machine
             recording = Recording.load(study, run)
-            for claim in study.claims:
-                for release in claim.releases if claim.cpus <= recording.cpus else ():
-                    yield from recording.disturbances(claim.quantity.variants, release)
+            rows += [
+                list(recording.disturbances(claim.quantity.variants, release))
+                for claim in study.claims
+                if claim.cpus <= recording.cpus
+                for release in claim.releases
+            ]
+    share = sum(map(bool, rows)) / max(len(rows), 1)
+    return list(dict.fromkeys(chain.from_iterable(rows))), share
+
+
+def _slow(run: Run, line: dict[str, Any], known: pd.DataFrame) -> Iterator[str]:
+    """The costs that are larger than those of similar machines."""
     like = known[known["run"] != run.name]
     for name in ("machine", "go"):
         like = like[like[name] == line[name]]

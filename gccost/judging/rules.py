@@ -179,7 +179,7 @@ class UShaped(Rule):
 
 @dataclass(frozen=True)
 class Occurs(Rule):
-    """An event that happens to one variant, at places where it never happens to the others.
+    """An event of one variant, at heap sizes at which it never happens to the others.
 
     A random event that was not observed may still be possible. The claim then fails only if
     the upper confidence bound on the event's probability is at most `share`.
@@ -191,7 +191,7 @@ class Occurs(Rule):
         return published, math.inf
 
     def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
-        where = f"it happens at {measured.value:.0f} of {measured.rounds} places"
+        where = f"it happens at {measured.value:.0f} of {measured.rounds} sizes"
         if measured.value < published:
             most = stats.most_unseen(measured.samples, 0.99)
             if most > self.share:

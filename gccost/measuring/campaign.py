@@ -46,7 +46,6 @@ GIVE_UP = 2  # failures after which a case is skipped
 # Stock Go sometimes does not run a cleanup; a larger loss is reported. The number is for
 # short loops, where the share is less than a block.
 UNFREED_SHARE, UNFREED = 1e-4, 8
-GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}  # as Go names what the kernel names
 
 Progress = Callable[[float, float, str], None]
 """Called with the seconds measured, the maximum number of seconds, and the next task."""
@@ -113,6 +112,11 @@ class Plan:
     def fingerprint(self) -> str:
         return machine.fingerprint(self.description)
 
+    @property
+    def measured(self) -> list[str]:
+        """The names of the studies with a case that is measured."""
+        return [s.name for s in self.studies if any(case.name in self.pool for case in s.cases)]
+
     def build(self, what: Build, owner: Study, layout: int, into: Path, run: Any) -> Path:
         """Build a binary of one of the owner's programs; `run` runs the command."""
         tools = self.tools[owner.name]
@@ -167,11 +171,9 @@ def plan(
             if case.release in tools.found:
                 other = made.pool.setdefault(case.name, case)
                 if other.n != case.n:
-                    raise GccostError(
-                        f"{case.name} has {case.n} operations, in another study {other.n}",
-                        study.name,
-                        "give a case the same number in all studies: it is measured once",
-                    )
+                    told = f"{case.name} has {case.n} operations, in another study {other.n}"
+                    hint = "give a case the same number in all studies: it is measured once"
+                    raise GccostError(told, study.name, hint)
                 made.owners.setdefault(case.name, study)
     for study in studies:
         if study in made.owners.values():
@@ -243,10 +245,9 @@ def finished(run: Run, plan: Plan) -> bool:
     False if a case without failures lacks samples, because it is new or its release has
     become available.
     """
-    names = {study.name for study in plan.studies if _has_cases(study, plan)}
     manifest = run.manifest()
     if not run.samples.exists() or not any(
-        names <= set(done["studies"])
+        set(plan.measured) <= set(done["studies"])
         for name, done in manifest["finished"].items()
         if name in BUDGETS and BUDGETS[name].reaches(plan.budget.name)
     ):
@@ -265,10 +266,6 @@ def samples_of(run: Run, plan: Plan) -> list[Sample]:
         and case.n in (0, sample.n)
         and sample.metrics.get("round", 0) >= 1
     ]
-
-
-def _has_cases(study: Study, plan: Plan) -> bool:
-    return any(case.name in plan.pool for case in study.cases)
 
 
 def find(plan: Plan) -> Run | None:
@@ -312,7 +309,7 @@ def begin(plan: Plan) -> Run:
         head = (
             f"gccost-format: {runs.FORMAT}",
             f"goos: {str(plan.description['system']).lower()}",
-            f"goarch: {GOARCH.get(architecture, architecture)}",
+            f"goarch: {machine.GOARCH.get(architecture, architecture)}",
             f"cpu: {plan.description['cpu']}",
         )
         write_whole(run.samples, "".join(f"{line}\n" for line in head).encode())
@@ -360,7 +357,7 @@ class _Campaign:
         self.troubles: dict[str, list[str]] = manifest["troubles"]
         self.failures: Counter[str] = Counter()
         self.standing = Standing()
-        self.spent = seconds_of(self._samples())  # before, or at a smaller budget
+        self.spent = runs.seconds_of(self._samples())  # before, or at a smaller budget
 
     def measure(self) -> None:
         """Measure rounds until no question is open or the time is spent."""
@@ -543,8 +540,7 @@ class _Campaign:
         draw = random.Random(f"{self.seed} layout {number}")
         layouts = {relinked: draw.randrange(1, 2**31) for relinked in (False, True)}
         wanted = {c.build: self.plan.owners[c.name] for c in cases}
-        # In parallel: a link uses one core, and nothing is measured meanwhile. An
-        # interruption ends the builds first, so that no thread waits for them.
+        # In parallel: a link uses one core. An interruption ends the builds first.
         with ThreadPoolExecutor() as pool, ProcessGroup() as group:
             made = {
                 build: pool.submit(
@@ -600,11 +596,5 @@ class _Campaign:
             self.run.update(troubles=self.troubles)
 
     def _finish(self, because: str) -> None:
-        measured = [s.name for s in self.plan.studies if _has_cases(s, self.plan)]
-        self.run.finish(self.plan.budget.name, because, measured)
+        self.run.finish(self.plan.budget.name, because, self.plan.measured)
         self.progress(self.spent, self.spent, because)
-
-
-def seconds_of(taken: Iterable[Sample]) -> float:
-    """The seconds that samples took, including their builds."""
-    return sum(s.metrics.get("elapsed-s", 0.0) + s.metrics.get("build-s", 0.0) for s in taken)

@@ -51,7 +51,7 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
         for b in (
             Budget("tiny", 0.0, shown=1, half_width=1.0, scale=1 / 200, judged=1, retries=0),
             Budget("quick", seconds=480.0, shown=1, half_width=0.08),
-            Budget("standard", seconds=1800.0, shown=5, half_width=0.04, judged=4),
+            Budget("standard", seconds=2700.0, shown=4, half_width=0.04, judged=4),
             Budget("thorough", seconds=10800.0, shown=8, half_width=0.02, judged=8),
         )
     }

@@ -153,6 +153,12 @@ def source_hashes(experiment: Study) -> dict[str, str]:
     return {program: of(experiment).source_hash([program]) for program in experiment.packages}
 
 
+def changed(experiment: Study, recorded: Mapping[str, str]) -> bool:
+    """Whether a program differs from the recorded hashes; one that they lack does not."""
+    hashes = source_hashes(experiment)
+    return any(recorded.get(program, mark) != mark for program, mark in hashes.items())
+
+
 def tools(experiment: Study, releases: Iterable[str], say: Say, *, fetch: bool = True) -> Tools:
     """Find an experiment's tools for the releases, downloading missing ones if `fetch`.
 

@@ -25,6 +25,7 @@ COMPARABLE: Final = (
     *("cpu", "cpu_family", "cpu_model", "cpu_stepping", "caches", "architecture"),
     *("logical_cpus", "allowed_cpus", "cpu_quota", "system", "virtualisation"),
 )
+GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}  # as Go names what the kernel names
 MOST_BYTES: Final = 4 << 30  # the most memory that a sample may retain on any machine
 
 _SYSTEM = Path("/sys/devices/system/cpu")

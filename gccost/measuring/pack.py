@@ -30,8 +30,9 @@ from gccost import paths
 from gccost.errors import MissingTool
 from gccost.files import temporary, writing
 from gccost.measuring import campaign, languages, machine, toolchains
-from gccost.measuring.campaign import GOARCH, Questions
+from gccost.measuring.campaign import Questions
 from gccost.measuring.cases import Budget, Build, Study, named
+from gccost.measuring.machine import GOARCH
 from gccost.measuring.packed import FORMAT, PROGRAMS, build_name, digest, study_json
 from gccost.processes import ProcessGroup
 

@@ -31,8 +31,9 @@ from gccost.estimates import LOOKS
 from gccost.files import writing
 from gccost.measuring import benchfmt, campaign, languages, machine, samples, toolchains
 from gccost.measuring.benchfmt import Sample
-from gccost.measuring.campaign import GOARCH, Plan, Questions, Standing, Want
+from gccost.measuring.campaign import Plan, Questions, Standing, Want
 from gccost.measuring.cases import BUDGETS, Build, Case, Study, Variant
+from gccost.measuring.machine import GOARCH
 from gccost.measuring.runs import Run
 
 FORMAT = 3  # of pack.json and of the answers to a campaign

@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 from gccost.errors import GccostError
 from gccost.files import read_text, reading, temporary, write_whole, writing
 from gccost.measuring import benchfmt
-from gccost.measuring.benchfmt import Reading
+from gccost.measuring.benchfmt import Reading, Sample
 
 if TYPE_CHECKING:
     from gccost.measuring.manifest import Manifest, decode, misfit
@@ -250,6 +250,11 @@ def _in_a_file(case: str) -> str:
 def now() -> str:
     """The time in UTC, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def seconds_of(samples: Iterable[Sample]) -> float:
+    """The seconds that samples took, including their builds."""
+    return sum(s.metrics.get("elapsed-s", 0.0) + s.metrics.get("build-s", 0.0) for s in samples)
 
 
 def all_runs(folder: Path) -> list[Run]:

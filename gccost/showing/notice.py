@@ -9,9 +9,9 @@ from gccost import rounding
 from gccost.estimates import DISTURBED
 from gccost.judging.machines import words
 from gccost.judging.recording import Recording
-from gccost.measuring import campaign, languages, toolchains
+from gccost.measuring import languages, toolchains
 from gccost.measuring.cases import BUDGETS
-from gccost.measuring.runs import Run
+from gccost.measuring.runs import Run, seconds_of
 from gccost.measuring.samples import RUN_DELAY
 from gccost.settings import Mode
 from gccost.showing import tables
@@ -20,9 +20,9 @@ from gccost.showing.tables import Markup
 SHOWN_PROBLEMS = 5  # unusable lines to list; a corrupt file has many
 
 _DISTURBED = (
-    "The machine was disturbed while it measured some cases, so the intervals that judge ratios of "
-    f"their times are widened by a factor of {DISTURBED}, which covers three times what busy "
-    "machines have done to ratios. The reasons:"
+    "Other programs disturbed some cases. The intervals that judge ratios of their times are "
+    f"widened by a factor of {DISTURBED}, three times the largest effect seen on busy machines. "
+    "The signs:"
 )
 
 
@@ -83,7 +83,7 @@ def effort(run: Run, budget: str) -> str:
     own = budget not in BUDGETS
     taken = [s for s in run.reading().samples.values() if ("measurement" in s.keys) == own]
     loops = sum(sample.metrics.get("ns/op", 0.0) * sample.n for sample in taken) / 1e9
-    seconds = max(campaign.seconds_of(taken), loops)
+    seconds = max(seconds_of(taken), loops)
     return (
         f"{len(taken)} samples in {rounding.plain(round(seconds, 1))} s "
         f"({rounding.percent(loops / seconds if seconds else 0.0)} of it inside timed loops)"
@@ -130,7 +130,7 @@ def _fixed_layout(recordings: Sequence[Recording]) -> Iterator[str]:
         yield (
             f"{fixed}: the linker cannot randomize the layout of the Go code. Only the layout of "
             "the C code differs between rounds, so the intervals do not cover the effect of the "
-            "other."
+            "former."
         )
 
 

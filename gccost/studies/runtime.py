@@ -198,7 +198,7 @@ def _claims() -> Iterator[Claim]:
     for letter, kind in zip("abc", KINDS.values(), strict=True):
         linear = Linearity(cycle(kind))
         yield claim(f"X11{letter}", "each-cycle", linear, AtLeast(margin=1.0))
-    yield claim("X11d", "each-cycle", SlopeRatio(patched(each, PLUS), each), AtMost())
+    yield claim("X11d", "a-second-variant", SlopeRatio(patched(each, PLUS), each), AtMost())
     simplest, cheaper = "the-simplest-change", Ratio(CLEANUP, patched(CLEANUP, HINT))
     yield claim("X12a", simplest, cheaper, AtLeast())
     yield claim("X12b", simplest, hint, AtMost())

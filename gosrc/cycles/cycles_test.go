@@ -38,7 +38,8 @@ func plain(*handle) {}
 //	sweep-ns/special  sweeping time that a record adds, likewise
 //	rss-bytes/special memory that a record adds to the resident set, where it is known
 //
-// All handles are live throughout, so only the number of records differs between the steps.
+// All handles are live throughout, so only what is registered differs between the steps: the
+// records, and for cleanups and weak pointers the objects that come with them on the heap.
 // The time per operation includes everything and means nothing by itself.
 func cycle(b *testing.B, register func(*handle)) {
 	for _, live := range lives {

@@ -91,6 +91,7 @@ func Messages(n int) [][]byte {
 // Send compresses a message in a new context. freed is the way to free the context.
 func Send(message []byte, freed string) ([]byte, error) {
 	ctx := zstd.NewCtx()
+	defer runtime.KeepAlive(ctx) // its finalizer must not free it while C compresses
 	switch freed {
 	case Closed:
 		defer close(ctx)
