@@ -287,10 +287,9 @@ class OpenedStudy:
         found = estimating.compare(frames[0], frames[1], keys)
         if keys == ["release"]:
             shown = {*found.index, self.then, self.today}
-            kind = self._cases["release"].dtype
-            titles = [title for title in self._cases["release"].cat.categories if title in shown]
-            index = pd.CategoricalIndex(titles, dtype=kind, name="release")
-            found = found.reindex(index)
+            known = self._cases["release"]
+            titles = [title for title in known.cat.categories if title in shown]
+            found = found.reindex(pd.CategoricalIndex(titles, dtype=known.dtype, name="release"))
         return found
 
     @cached_property
@@ -561,13 +560,13 @@ def results() -> Results:
     return Results({name: OpenedStudy(*each) for name, each in found.items()})
 
 
-def _machines() -> list[Machine]:
+def _machines(say: bool = False) -> list[Machine]:
     """Every recorded machine, and your own newest run unless the settings say replay."""
     own = [run for run in runs.all_runs(paths.runs()) if run.manifest()["finished"]]
     chosen = [*recorded(), *([] if Settings.read().mode == "replay" else own[-1:])]
     found, unusable = _judged(tuple(chosen))
     told = [*unusable, *runs.skipped(paths.reference()), *chain(*map(runs.changed, chosen))]
-    for problem in told:
+    for problem in told if say else ():
         print(tables.printable(problem))
     return found
 
@@ -586,7 +585,7 @@ def machines() -> pd.DataFrame:
     Samples of two machines are never pooled. A run that cannot be shown is named.
     """
     drawing.theme()
-    return frame_of(_machines())
+    return frame_of(_machines(say=True))
 
 
 def computers() -> pd.DataFrame:

@@ -137,7 +137,8 @@ class Cluster:
             *("--scheduler-file", str(file)),
             folder=folder,
         )
-        assert wait_for(file.exists, seconds=60), (folder / "log").read_text()
+        written = lambda: file.exists() and file.read_text().endswith("}")  # noqa: E731
+        assert wait_for(written, seconds=60), (folder / "log").read_text()
         self.address = str(fleet.json.loads(file.read_text())["address"])
         self.port = self.address.rpartition(":")[2]
         return started

@@ -70,7 +70,9 @@ def machines(
                 stale = [s.name for s in studies if s.name in held and _is_stale(s, held[s.name])]
                 if stale:
                     left = ", ".join(stale)
-                    unusable.append(f"{left} are left out of {names}: their programs have changed")
+                    unusable.append(
+                        f"{left} are left out of {names}: their programs have changed since"
+                    )
                 held = {name: run for name, run in held.items() if name not in stale}
             made.append(_machine(group, held, studies, made))
         except Exception as error:  # a stranger's run may break anything
