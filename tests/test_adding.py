@@ -100,6 +100,25 @@ def test_add_refuses_a_run_from_a_disturbed_machine(folder):
     refused(recordings.record(folder, change=waits).folder, "every process waited for a CPU")
 
 
+def test_add_accepts_a_run_with_few_disturbed_rows_and_says_so(folder, monkeypatch):
+    def waits(case, number, metrics):
+        metrics["run-delay-share"] = 0.5 if case.variant in (AUTO, FREE) else 0.0
+
+    monkeypatch.setattr(reference, "MOST_DISTURBED", 1.0)
+    _, caveats = reference.add(recordings.record(folder, change=waits).folder, ALL)
+    assert any("every process waited for a CPU" in caveat for caveat in caveats)
+
+
+def test_machines_leave_out_a_study_whose_programs_have_changed(folder, monkeypatch, capsys):
+    monkeypatch.setenv("GCCOST_MODE", "replay")
+    for cpus, changed in ((2, {}), (4, {"cstr": "0" * 64})):
+        run = recordings.record(folder, cpus=cpus)
+        copy, _ = reference.add(run.folder, ALL)
+        copy.update(programs={**copy.manifest()["programs"], **changed})
+    assert set(gccost.machines()["machine"]) == {"Made-up CPU (2 CPUs)"}
+    assert "lemire are left out of" in capsys.readouterr().out
+
+
 # --- Altered runs ----------------------------------------------------------------------
 
 
