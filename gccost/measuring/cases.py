@@ -91,6 +91,7 @@ WAITING = frozenset(
     {
         "Allocate",
         *("Slab", "SlabUnseen", "SlabSurvivors", "Adopted", "Reuse"),
+        *("SlabLocked", "AdoptedLocked"),
         "Server",  # a client and a server
         *(f"Parallel{what}" for what in ("Free", "Auto", "Cleanup", "Slab", "SlabCrowded")),
         *(f"Latency{what}" for what in ("Manual", "Slab", "SlabClose", "Adopted", "Cleanup")),

@@ -45,6 +45,8 @@ NAMES: Mapping[str, str] = {
     "SlabUnseen": "unseen by the GC: slabs",
     "Adopted": "adopted: slabs",
     "AdoptedClose": "adopted and closed: slabs",
+    "SlabLocked": "slabs",
+    "AdoptedLocked": "adopted: slabs",
     "SlabClose": "closed, with a net: slabs",
     "SlabCloseAtOnce": "freed at each Close: slabs",
     "SlabSurvivors": "slabs",
@@ -151,6 +153,8 @@ EXPERIMENTS: Mapping[str, str] = {
         "Turns": "one at a time, in turns",
         "Owned": "one at a time, an owner thread",
         "SlabSurvivors": "one in 100 survives",
+        "SlabLocked": "locked to its thread",
+        "AdoptedLocked": "locked to its thread",
     }.items()
     for benchmark in NAMES
     if benchmark.startswith(prefix) and benchmark != "Allocate"

@@ -154,6 +154,8 @@ def _remedies() -> Iterator[Case]:
     for variant in (MANUAL, slabs("Slab"), slabs("SlabClose"), slabs("Adopted"), *_ONE_HEAP):
         one_arena = replace(variant, arenas="1")
         yield Case("remedies", one_arena, go, AS_PUBLISHED, "standard")
+    for locked in ("SlabLocked", "AdoptedLocked"):
+        yield Case("remedies", slabs(locked), go, AS_PUBLISHED, "standard")
     yield from _lifetimes(go)
     yield from _one_at_a_time(go)
     yield from among_goroutines("parallel", "Free")

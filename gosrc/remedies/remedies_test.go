@@ -192,8 +192,23 @@ func BenchmarkSlab(b *testing.B) { overSlabs(b, dropped) }
 func BenchmarkManual(b *testing.B) { loopIn(sliced, b, Count, func() { Free(Allocate()) }) }
 
 // BenchmarkAdopted calls C to allocate each block, lets a pool adopt it, and drops the handle.
-func BenchmarkAdopted(b *testing.B) {
-	overSlabs(b, func(b *testing.B, p *pool) { loop(b, flushed(p), func() { p.Adopt(Allocate()) }) })
+func BenchmarkAdopted(b *testing.B) { overSlabs(b, adoptedDropped) }
+
+func adoptedDropped(b *testing.B, p *pool) { loop(b, flushed(p), func() { p.Adopt(Allocate()) }) }
+
+// BenchmarkSlabLocked is [BenchmarkSlab] on a goroutine that stays on its thread, and thus
+// uses one arena of the C heap.
+func BenchmarkSlabLocked(b *testing.B) { overSlabs(b, locked(dropped)) }
+
+// BenchmarkAdoptedLocked is [BenchmarkAdopted] on a goroutine that stays on its thread.
+func BenchmarkAdoptedLocked(b *testing.B) { overSlabs(b, locked(adoptedDropped)) }
+
+func locked(bench func(*testing.B, *pool)) func(*testing.B, *pool) {
+	return func(b *testing.B, p *pool) {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		bench(b, p)
+	}
 }
 
 // BenchmarkAdoptedClose is [BenchmarkAdopted], but closes the handle.

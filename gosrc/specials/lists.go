@@ -40,8 +40,8 @@ func (l *Lists) Count(object unsafe.Pointer) (passed, held int) {
 	for i := range slots {
 		n := int(atomic.LoadInt32(&slots[i]))
 		held += n
-		// A new record goes after those of the same object and kind.
-		if uintptr(i) <= own {
+		// A new record goes before those of the same object and kind.
+		if uintptr(i) < own {
 			passed += n
 		}
 	}
