@@ -515,6 +515,8 @@ def _measure(settings: Settings) -> bool:
     lacking = [study.name for study in together if not run.holds(study.name)]
     for name in lacking:
         _say(f"{name} is skipped: {'; '.join(plan.tools[name].missing.values())}")
+    for name, whys in run.manifest()["failed"].items():
+        _say(f"{name} failed: {whys[0]}")
     done = run.manifest()["finished"]
     budget = limit.name if limit.name in done else list(done)[-1]
     standing = plan.questions.standing(run)

@@ -65,7 +65,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for file, where, text in blocks():
         path = folder / file
         if where == "a new file":
-            assert not path.exists()
+            assert not path.exists(), f"{file} is the example of CONTRIBUTING.md: rename yours"
             path.write_text(text, encoding="utf-8")
         else:
             path.write_text(added(path.read_text(encoding="utf-8"), where, text), encoding="utf-8")

@@ -38,7 +38,7 @@ def test_every_study_without_its_own_command_is_recorded() -> None:
     assert runs.skipped(paths.reference()) == ()
     for of in STUDIES.values():
         if not of.command:
-            assert reference(of)
+            assert reference(of).holds(of.name)
 
 
 def test_every_recorded_line_is_usable(recording: Recording) -> None:

@@ -308,7 +308,10 @@ def frame(ledger: Iterable[Row]) -> pd.DataFrame:
         }
         for row in ledger
     ]
-    return pd.DataFrame(rows)
+    # A study without claims has no row, but columns.
+    words = ["id", "release", "claim", "published"]
+    more = ["unit", "verdict", "reason", "holds_from", "holds_to", "document"]
+    return pd.DataFrame(rows, columns=[*words, *costs.VALUES, *more])
 
 
 def sides(ledger: Iterable[Row], recording: Recording) -> pd.DataFrame:

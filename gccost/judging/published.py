@@ -59,8 +59,9 @@ def by_name(name: str, wanted: Iterable[str]) -> dict[str, dict[str, Any]]:
     with reading(paths.PUBLISHED / f"{name}.csv"):
         if len(found) < len(rows):
             raise ValueError("a name is there twice")
-        if missing := {*wanted} - found.keys():
-            raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+    if missing := {*wanted} - found.keys():
+        lacks = f"it lacks {', '.join(sorted(missing))}"
+        raise GccostError(lacks, str(paths.PUBLISHED / f"{name}.csv"), "add a row for each")
     return found
 
 

@@ -66,9 +66,12 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
         manifest = run.manifest()
         shown = main or _main_machine() in ("", manifest["fingerprint"])
         line, known = _costs(run, studies), _known()
+        whole = manifest["scale"] == 1  # else a test's
         disturbed, share = _disturbances(run, studies)
         caveats = [*(slow := list(_slow(run, line, known))), *disturbed]
-        if shown and manifest["scale"] == 1 and (slow or share > MOST_DISTURBED):
+        if not whole:
+            caveats.append("it was measured at the tiny budget, which is for tests")
+        if shown and whole and (slow or share > MOST_DISTURBED):
             raise GccostError(
                 f"the run is refused as a reference: {caveats[0]}",
                 run.name,
@@ -87,9 +90,11 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
     if shown:
         text = json.dumps({"machine": manifest["fingerprint"]}, indent=1) + "\n"
         write_whole(paths.reference() / "reference.json", text.encode())
-    lines = pd.concat([known[known["run"] != run.name], pd.DataFrame([line])], ignore_index=True)
-    text = lines.to_csv(index=False, lineterminator="\n")
-    write_whole(paths.reference() / "costs.csv", text.encode())
+    if whole:
+        rest = known[known["run"] != run.name]
+        lines = pd.concat([rest, pd.DataFrame([line])], ignore_index=True)
+        text = lines.to_csv(index=False, lineterminator="\n")
+        write_whole(paths.reference() / "costs.csv", text.encode())
     return Run(target), caveats
 
 

@@ -190,7 +190,8 @@ def pin(version: str, say: Callable[[str], None] = silent) -> str:
     """
     check_releases()
     if not re.fullmatch(r"1(\.\d+){1,2}", version):
-        raise GccostError(f"{version!r} is not a Go release", "gccost release", "name one: 1.27.4")
+        what = f"{version!r} is not a Go release"
+        raise GccostError(what, "gccost release", "write it like 1.27.4")
     if version in GO_RELEASES:
         raise GccostError(f"Go {version} is already listed", str(paths.RELEASES), "make report")
     found, _ = _download(version, say)

@@ -36,6 +36,7 @@ from gccost.showing.tables import Prose
 
 FEWEST, WIDEST = 3, 4.0  # processes, and high over low, of a figure that is quoted
 _FURTHEST = 3.0  # an interval is drawn up to this factor from its value
+_HEADS = {"x": "<>", "y": "v^"}  # of an interval that is cut
 _GAP = 0.08  # the smallest distance of two lines' names, as a share of the axes' height
 _TITLE = 72  # characters of a line of a title
 
@@ -116,7 +117,8 @@ def intervals(
     `label` is a column with other text. `published` has published values with the same key
     columns: hollow diamonds. Set scales and limits before.
 
-    An interval that reaches beyond a factor of 3 is cut there and ends in an arrowhead.
+    An interval that reaches beyond a factor of 3, or beyond the axes, is cut there and ends in an
+    arrowhead.
     """
     frames = [costs] if published is None else [costs, published]
     for frame in frames:
@@ -162,13 +164,28 @@ def _where(frame: pd.DataFrame, wanted: dict[str, Any]) -> pd.DataFrame:
     return frame
 
 
-def _ends(row: Any) -> tuple[float, float, bool, bool]:
-    """The ends of an interval as drawn, and which of them are cut."""
-    value, low, high = float(row["value"]), float(row["low"]), float(row["high"])
-    if value <= 0 or math.isnan(low):
-        return low, high, False, False
-    least, most = value / _FURTHEST, value * _FURTHEST
-    return max(low, least), min(high, most), low < least, high > most
+def _bars(
+    axes: Axes, rows: pd.DataFrame, places: Sequence[float], inks: Sequence[str], way: str
+) -> None:
+    """The intervals of rows along the axis `way` ("x" or "y"), at places on the other."""
+    log = getattr(axes, f"get_{way}scale")() == "log"
+    first, last = getattr(axes, f"get_{way}lim")()
+    most = [min(row["high"], _FURTHEST * row["value"]) for _, row in rows.iterrows()]
+    last = max([last, *((1.05 if log else 1.02) * end for end in most if math.isfinite(end))])
+    getattr(axes, f"set_{way}lim")(first, last)
+    for at, ink, (_, row) in zip(places, inks, rows.iterrows(), strict=True):
+        value, low, high = (float(row[name]) for name in ("value", "low", "high"))
+        if math.isnan(low):
+            continue
+        least = max(first, value / _FURTHEST) if log else first
+        furthest = min(last, value * _FURTHEST) if value > 0 else last
+        ends = max(low, least), min(high, furthest)
+        line = (ends, [at, at]) if way == "x" else ([at, at], ends)
+        axes.plot(*line, color=ink, linewidth=2, solid_capstyle="butt", zorder=1.9)
+        for end, cut, marker in zip(ends, (low < least, high > furthest), _HEADS[way], strict=True):
+            if cut:
+                x, y = (end, at) if way == "x" else (at, end)
+                axes.scatter(x, y, s=26, marker=marker, color=ink, clip_on=False)
 
 
 def _dots(
@@ -183,18 +200,14 @@ def _dots(
     lines = {text.get_text(): at for text, at in _categories(axes)}
     inks = palette(rows[hue]) if hue else {name: _own_ink(name) or BLUE for name in rows[y]}
     lanes = list(dict.fromkeys(rows[hue])) if hue and hue != y else [None]
+    rows = rows[rows[y].astype(str).isin(lines)]
+    places = []
     for _, row in rows.iterrows():
-        if str(row[y]) not in lines:
-            continue
         lane = lanes.index(row[hue]) if hue and len(lanes) > 1 else 0
-        at = lines[str(row[y])] + (lane - (len(lanes) - 1) / 2) * 0.8 / len(lanes)
-        ink = inks[row[hue or y]]
-        low, high, cut_low, cut_high = _ends(row)
-        if not math.isnan(low):
-            axes.plot([low, high], [at, at], color=ink, linewidth=2.2, solid_capstyle="round")
-        for marker, end, cut in (("<", low, cut_low), (">", high, cut_high)):
-            if cut:
-                axes.scatter([end], [at], s=26, marker=marker, color=ink)
+        places.append(lines[str(row[y])] + (lane - (len(lanes) - 1) / 2) * 0.8 / len(lanes))
+    drawn = [inks[name] for name in rows[hue or y]]
+    _bars(axes, rows, places, drawn, "x")
+    for at, ink, (_, row) in zip(places, drawn, rows.iterrows(), strict=True):
         axes.scatter([row["value"]], [at], s=34, marker=MARKERS[ink][0], color=ink, zorder=3)
         text = str(row[label]) if label else figure_of(row)
         axes.annotate(
@@ -211,9 +224,6 @@ def _dots(
     _diamonds(axes, known["value"], [lines[str(name)] for name in known[y]])
     axes.grid(axis="y", visible=False)
     axes.set_ylim(max(lines.values(), default=0) + 0.5, min(lines.values(), default=0) - 0.5)
-    left, right = axes.get_xlim()
-    ends = [min(row["high"], _FURTHEST * row["value"]) for _, row in rows.iterrows()]
-    axes.set_xlim(left, max([right, *(1.02 * end for end in ends if math.isfinite(end))]))
 
 
 def _categories(axes: Axes) -> Iterator[tuple[Any, float]]:
@@ -234,16 +244,14 @@ def _curves(
     hue: str | None,
     label: str | None,
 ) -> list[tuple[float, str, str]]:
-    """A vertical bar for each row; returns the ends of the lines, for `name_ends`."""
+    """A marker and a vertical bar for each row; returns the ends of the lines, for `name_ends`."""
     inks = palette(rows[hue]) if hue else {}
     last: list[tuple[float, str, str]] = []
     lines = rows.groupby(hue, observed=True, sort=False) if hue else [("", rows)]
     for name, line in lines:
         ink = inks.get(name, BLUE)
-        for _, row in line.iterrows():
-            low, high, *_ = _ends(row)
-            if not math.isnan(low):
-                axes.plot([row[x]] * 2, [low, high], color=ink, linewidth=1.6, alpha=0.6)
+        _bars(axes, line, list(line[x]), [ink] * len(line), "y")
+        axes.scatter(line[x], line["value"], s=20, marker=MARKERS[ink][0], color=ink, zorder=3)
         end = line.sort_values(x).iloc[-1]
         text = str(end[label]) if label else str(name)
         last.append((float(end["value"]), f"{MARKERS[ink][1]} {text}", ink))
