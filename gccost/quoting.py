@@ -24,7 +24,7 @@ def _text(row: Any, unit: str, columns: tuple[str, str, str]) -> str:
         return rounding.duration(float(value)) if unit == "ns" else rounding.value(value, unit)
     known = {"value": value, "low": low, "high": high, "n": row.get("n", drawing.FEWEST)}
     if not drawing.quotable(known):
-        return "too few samples"
+        return drawing.TOO_FEW
     e = Estimate(float(value), float(low), float(high), int(known["n"]), 2, 0.95)
     return rounding.interval(e, unit)
 

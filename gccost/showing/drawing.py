@@ -35,6 +35,7 @@ from gccost.showing.figures import BLUE, GREEN, INK, MARKERS, MUTED, ORANGE, PUR
 from gccost.showing.tables import Prose
 
 FEWEST, WIDEST = 3, 4.0  # processes, and high over low, of a figure that is quoted
+TOO_FEW = "too few samples"  # in place of any other
 _FURTHEST = 3.0  # an interval is drawn up to this factor from its value
 _HEADS = {"x": "<>", "y": "v^"}  # of an interval that is cut
 _GAP = 0.08  # the smallest distance of two lines' names, as a share of the axes' height
@@ -169,10 +170,12 @@ def _bars(
 ) -> None:
     """The intervals of rows along the axis `way` ("x" or "y"), at places on the other."""
     log = getattr(axes, f"get_{way}scale")() == "log"
-    first, last = getattr(axes, f"get_{way}lim")()
-    most = [min(row["high"], _FURTHEST * row["value"]) for _, row in rows.iterrows()]
-    last = max([last, *((1.05 if log else 1.02) * end for end in most if math.isfinite(end))])
-    getattr(axes, f"set_{way}lim")(first, last)
+    first, last = -math.inf, math.inf
+    if not getattr(axes, f"get_autoscale{way}_on")():
+        first, last = getattr(axes, f"get_{way}lim")()
+        most = [min(row["high"], _FURTHEST * row["value"]) for _, row in rows.iterrows()]
+        last = max([last, *(1.02 * end for end in most if math.isfinite(end))])
+        getattr(axes, f"set_{way}lim")(first, last)
     for at, ink, (_, row) in zip(places, inks, rows.iterrows(), strict=True):
         value, low, high = (float(row[name]) for name in ("value", "low", "high"))
         if math.isnan(low):
@@ -201,6 +204,8 @@ def _dots(
     inks = palette(rows[hue]) if hue else {name: _own_ink(name) or BLUE for name in rows[y]}
     lanes = list(dict.fromkeys(rows[hue])) if hue and hue != y else [None]
     rows = rows[rows[y].astype(str).isin(lines)]
+    known = published[published[y].astype(str).isin(lines)] if len(published) else published
+    _diamonds(axes, known["value"], [lines[str(name)] for name in known[y]])
     places = []
     for _, row in rows.iterrows():
         lane = lanes.index(row[hue]) if hue and len(lanes) > 1 else 0
@@ -220,8 +225,10 @@ def _dots(
             color=ink,
             fontsize=9,
         )
-    known = published[published[y].astype(str).isin(lines)] if len(published) else published
-    _diamonds(axes, known["value"], [lines[str(name)] for name in known[y]])
+    right = axes.get_xlim()[1]
+    for _, row in known[known["value"] > right].iterrows():
+        at = lines[str(row[y])]
+        axes.scatter(right, at, marker=">", s=40, color=PURPLE, clip_on=False)
     axes.grid(axis="y", visible=False)
     axes.set_ylim(max(lines.values(), default=0) + 0.5, min(lines.values(), default=0) - 0.5)
 
@@ -233,7 +240,7 @@ def _categories(axes: Axes) -> Iterator[tuple[Any, float]]:
 
 def figure_of(row: Any) -> str:
     """A row's value for a label: three digits, or that there are too few samples."""
-    return rounding.plain(float(row["value"])) if quotable(row) else "too few samples"
+    return rounding.plain(float(row["value"])) if quotable(row) else TOO_FEW
 
 
 def _curves(
@@ -331,6 +338,12 @@ def figure(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
                             axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
                         axis.set_major_formatter(FuncFormatter(_plain_tick))
                         axis.set_minor_formatter(NullFormatter())
+                        if (label := axis.get_label_text()) and "log" not in label:
+                            at = len(label) - label.endswith(")")
+                            log = f", log{label[at:]}" if label[at:] else " (log)"
+                            axis.set_label_text(label[:at] + log)
+            if TOO_FEW in title:  # in place of the finding
+                title = f"{name}: {TOO_FEW} for a finding"
             text = re.sub(r" (?=%|[nµm]s\b|[kM]i?B\b|GB\b)|(?<=\bGo) ", "\u00a0", title)
             lines = "\n".join(textwrap.wrap(text, _TITLE))
             shown.suptitle(lines, x=0.01, ha="left", fontsize=11, fontweight="bold")
