@@ -154,7 +154,7 @@ def test_stopped_measurements_clean_up_and_resume(browser: Browser, tools: FakeT
         for number, end in enumerate(ENDINGS, start=1):
             tools.from_the(BETWEEN, of="sample")
             with (tools.folder / "sample").open("a") as file:
-                file.write("\nsleep 1\n")  # 1 % of the budget takes some seconds
+                file.write("\nsleep 0.6\n")  # 1 % of the budget takes some seconds
             run_all(page)
             reached = tools.folder / "reached"
             assert wait_for(reached.exists), end.__name__
