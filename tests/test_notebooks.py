@@ -105,6 +105,18 @@ def displayed(chapter: str, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return shown
 
 
+def test_an_interval_that_is_cut_ends_in_an_arrowhead() -> None:
+    rows = pd.DataFrame(
+        {"variant": ["cut", "whole"], "value": 1.0, "low": [0.5, 0.9], "high": [9.0, 1.1], "n": 4}
+    )
+    axes = plt.figure().subplots()
+    axes.set(xlim=(0.8, 2), yticks=[0, 1], yticklabels=rows["variant"])
+    drawing.intervals(axes, rows)
+    heads = [points.get_offsets()[0] for points in axes.collections if not points.get_clip_on()]
+    plt.close("all")
+    assert [tuple(map(float, head)) for head in heads] == [(0.8, 0), (3.0, 0)]
+
+
 def test_the_results_are_shown_for_a_study_without_claims(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

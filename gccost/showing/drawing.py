@@ -118,8 +118,8 @@ def intervals(
     `label` is a column with other text. `published` has published values with the same key
     columns: hollow diamonds. Set scales and limits before.
 
-    An interval that reaches beyond a factor of 3, or beyond the axes, is cut there and ends in an
-    arrowhead.
+    An interval is cut, and ends in an arrowhead, where it reaches beyond the axes, above three
+    times its value, or on a log axis below a third of it.
     """
     frames = [costs] if published is None else [costs, published]
     for frame in frames:
