@@ -109,6 +109,14 @@ def test_add_accepts_a_run_with_few_disturbed_rows_and_says_so(folder, monkeypat
     assert any("every process waited for a CPU" in caveat for caveat in caveats)
 
 
+def test_add_says_that_a_run_was_a_test_and_keeps_its_costs_out(folder):
+    run = recordings.record(folder, cpus=4)
+    run.update(scale=1 - 1e-9)  # not whole, but the same numbers of operations
+    _, caveats = reference.add(run.folder, ALL)
+    assert any("tiny budget" in caveat for caveat in caveats)
+    assert not (paths.reference() / "costs.csv").exists()
+
+
 def test_machines_leave_out_a_study_whose_programs_have_changed(folder, monkeypatch, capsys):
     monkeypatch.setenv("GCCOST_MODE", "replay")
     for cpus, changed in ((2, {}), (4, {"cstr": "0" * 64})):
