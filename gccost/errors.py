@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import errno
-import os
-import re
 import shutil
 from collections.abc import Iterable
-from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -70,6 +67,7 @@ _HINTS = {
     errno.ENOTDIR: _IN_THE_WAY,
     errno.EISDIR: _IN_THE_WAY,
 }
+LEAST_ROOM = 64  # MiB; a build that fails with less may only lack room
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -83,37 +81,14 @@ def refused(error: OSError, message: str = "", location: str = "") -> GccostErro
     )
 
 
-def no_room(said: str, doing: str, folders: Iterable[Path]) -> DiskFull | None:
-    """A DiskFull from a failed program's output; None if it failed for another reason.
-
-    `doing` describes the program's purpose; `folders` are those that it writes to. The
-    location is one of these if printed, else a printed path, else the folder with least room.
-    """
-    for number in _NO_ROOM:
-        words = os.strerror(number)
-        if not re.search(words, said, re.IGNORECASE):
-            continue
-        known = list(folders)
-        path = re.search(rf"(?:^|[\s'\"(])(/[^:\n]+): {words}", said, re.IGNORECASE | re.MULTILINE)
-        where = Path(path[1]) if path else min(known, key=_room)
-        where = next((folder for folder in known if where.is_relative_to(folder)), where)
-        return DiskFull(f"cannot be written: {words} ({doing})", str(where), _HINTS[number])
-    return None
-
-
 def failed_build(
     done: CompletedProcess[str], location: str, hint: str, folders: Iterable[Path]
 ) -> GccostError:
-    """An error for a failed build, with its output; DiskFull for lack of room in `folders`."""
-    if full := no_room(done.stderr + done.stdout, f"building {location}", folders):
-        return full
+    """An error for a failed build, with its output; DiskFull if a folder's disk is nearly full."""
     said = (done.stderr or done.stdout).strip()
+    for folder in filter(Path.exists, folders):
+        free = shutil.disk_usage(folder).free >> 20
+        if free < LEAST_ROOM:
+            why = f"{free} MiB are free on the disk of {folder}, and the build failed:\n{said}"
+            return DiskFull(why, location, _HINTS[errno.ENOSPC])
     return GccostError(f"the build failed:\n{said}", location, hint)
-
-
-def _room(folder: Path) -> float:
-    """The free bytes on the disk of a folder that may not exist yet."""
-    for above in (folder, *folder.parents):
-        with suppress(OSError):
-            return shutil.disk_usage(above).free
-    return float("inf")

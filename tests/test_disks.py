@@ -15,11 +15,10 @@ from conftest import FakeMachine
 from faketools import FakeTools, Reported
 
 from gccost import files, paths
-from gccost.errors import DiskFull, GccostError
+from gccost.errors import LEAST_ROOM, DiskFull, GccostError, failed_build
 from gccost.measuring import builds, java, jdks
 from gccost.measuring.jdks import Javac
 from gccost.measuring.runs import all_runs
-from gccost.measuring.toolchains import TODAY_GO, CCompiler, Toolchain
 
 
 def no_larger_than(kilobytes: int) -> tuple[str, ...]:
@@ -119,71 +118,37 @@ def test_an_invalid_runs_folder_is_reported(machine: FakeMachine, monkeypatch, p
 
 # --- builds without space --------------------------------------------------------
 
-FULL = "no space left on device"
 
-
-def fails(said: str):
-    """A function in place of `processes.run`, whose command fails with this output."""
-    return lambda command, **_: subprocess.CompletedProcess(command, 1, "", said)
-
-
-@pytest.mark.parametrize(
-    ("said", "where"),
-    [
-        (f"# runtime\ncompile: writing output: write $WORK/b9/_pkg_.a: {FULL}", "into"),
-        (f"go: unicode: write {{tmp}}/go-build/3f/3f00-d: {FULL}", "go-build"),
-        (f"cmp: write /elsewhere/a b/c: {FULL}", "/elsewhere/a b/c"),
-        # No path is printed: the folder on the fullest disk.
-        (f"/usr/bin/ld: final link failed: {FULL}", "go-build"),
-        ("open {tmp}/x: disk quota exceeded", "x"),
-        ("undefined: x", ""),
-    ],
-)
-def test_a_build_without_space_reports_where(monkeypatch, tmp_path, said, where):
-    environment = {"GOCACHE": str(tmp_path / "go-build"), "PATH": "/bin"}
-    monkeypatch.setattr(Toolchain, "environment", lambda _: dict(environment))
-    usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(
-        shutil, "disk_usage", lambda path: usage._replace(free=5 if "go-build" in str(path) else 9)
-    )
-    go, compiler = Toolchain(TODAY_GO, Path("/go"), "test"), CCompiler(("cc",), "cc 1.0", "test")
-    failing = fails(said.format(tmp=tmp_path))
-    with pytest.raises(GccostError) as failed:
-        builds.build("cstr", go, compiler, 7, tmp_path / "into", failing)
-    assert isinstance(failed.value, DiskFull) == bool(where)
-    if where:
-        assert failed.value.location == str(tmp_path / where)
-        assert f"building gosrc/cstr with Go {TODAY_GO}" in failed.value.message
-        assert f"free some {'of your quota' if 'quota' in said else 'disk space'}" in str(
-            failed.value
-        )
+@pytest.mark.parametrize(("free", "full"), [(LEAST_ROOM - 1, True), (LEAST_ROOM, False)])
+def test_a_build_that_fails_on_a_nearly_full_disk_says_so(monkeypatch, tmp_path, free, full):
+    usage = shutil.disk_usage(tmp_path)._replace(free=free << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    done = subprocess.CompletedProcess([], 1, "", "undefined: x")
+    error = failed_build(done, "gosrc/cstr", "make doctor", [tmp_path / "none", tmp_path])
+    assert isinstance(error, DiskFull) == full
+    assert ("free some disk space" in str(error)) == full
+    assert "the build failed:\nundefined: x" in str(error)
 
 
 def test_java_without_space_reports_a_full_disk(monkeypatch, tmp_path):
+    def copy(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (tmp_path / "jmh").mkdir()
+    (tmp_path / "jmh" / "x.jar").touch()
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
-    compiler = Javac(Path("/bin/javac"), "25")
-    for said, full in ((f"Handle.java:9: error: error while writing: {FULL}", True), ("x", False)):
-        with pytest.raises(GccostError) as failed:
-            java.build("finalization", compiler, fails(said))
-        assert isinstance(failed.value, DiskFull) == full
-
-    def copytree(source: Path, into: Path) -> None:
-        raise shutil.Error([(source, into, f"[Errno 28] {FULL}: 'x.jar'")])
-
-    monkeypatch.setattr(jdks, "jmh", lambda: tmp_path)
-    monkeypatch.setattr(shutil, "copytree", copytree)
+    monkeypatch.setattr(jdks, "jmh", lambda: tmp_path / "jmh")
+    monkeypatch.setattr(shutil, "copyfile", copy)
     with pytest.raises(DiskFull):
-        java.build("jmh", compiler, fails(""))
+        java.build("jmh", Javac(Path("/bin/javac"), "25"))
 
 
-def test_a_full_disk_in_a_build_is_not_recorded_as_a_trouble(tools: FakeTools):
-    full = 'echo "write $GOTMPDIR/b1/x.a: no space left on device" >&2; exit 1'
-    tools.from_the(4, of="build", what=full)
-    done = tools.gccost("measure")
-    assert done.returncode == 1
-    assert "cannot be written: No space left on device (building gosrc/cstr" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert tools.the_run().manifest()["troubles"] == {}
-    tools.do()
-    assert tools.gccost("measure").returncode == 0
-    assert tools.the_run().manifest()["troubles"] == {}
+def test_a_build_on_a_full_disk_is_not_recorded_as_a_trouble(machine: FakeMachine, monkeypatch):
+    def fail(*_: object, **__: object) -> Path:
+        raise DiskFull("3 MiB are free", "gosrc/cstr")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(builds, "build", fail)
+        done = gccost("measure", "--only=lemire")
+    assert (done.exit_code, "3 MiB are free" in done.stderr) == (1, True)
+    assert [run.manifest()["troubles"] for run in all_runs(paths.runs())] == [{}]

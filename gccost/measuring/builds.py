@@ -117,8 +117,7 @@ def overlay(toolchain: Toolchain, variant: str, run: Run = processes.run) -> Pat
     """The -overlay file that gives a toolchain another runtime, written if it is missing.
 
     Next to it is a link to the toolchain, through which Go runs; see gosrc/overlay. Raises
-    GccostError if gosrc/overlay does not know the toolchain's source, and DiskFull for lack
-    of room.
+    GccostError if gosrc/overlay does not know the toolchain's source.
     """
     name = f"go{toolchain.version}-{variant}-{source_hash([OVERLAY])[:12]}"
     arguments = [f"./{OVERLAY}", "-variant", variant]
@@ -131,8 +130,7 @@ def with_slabs(program: str, toolchain: Toolchain, run: Run = processes.run) -> 
     """The -overlay file that gives a program's library slabs of its own, written if missing.
 
     Next to it is the go.work to build with; see gosrc/libraries/native. Raises GccostError
-    if the library's source is not the one that the program's slabs.diff was written for, and
-    DiskFull for lack of room.
+    if the library's source is not the one that the program's slabs.diff was written for.
     """
     folder = module(program)
     name = f"{Path(program).name}-{source_hash([program])[:12]}"
@@ -181,7 +179,7 @@ def _go(
     hint: str,
     folder: Path = paths.GOSRC,
 ) -> None:
-    """Make `result` with Go. Raises GccostError if Go fails or hangs, DiskFull for lack of room."""
+    """Make `result` with Go. Raises GccostError if Go fails or hangs; see `failed_build`."""
     try:
         done = run([str(go), *arguments], cwd=folder, env=environment, limit=BUILD_SECONDS)
     except subprocess.TimeoutExpired:
@@ -191,7 +189,6 @@ def _go(
             "see whether Go builds it in a shell: cd gosrc && go build ./...",
         ) from None
     if done.returncode != 0 or not result.exists():
-        done.stderr = done.stderr.replace("$WORK", str(result.parent))
         cache = [Path(environment["GOCACHE"])] if environment.get("GOCACHE") else []
         raise failed_build(done, where, hint, [result.parent, *cache])
 
@@ -215,7 +212,7 @@ def build(
     Before Go 1.23 the linker has no random layout, so only the C code is shifted, by padding.
     A release that cannot build the module builds a copy of the packages in a GOPATH.
 
-    Raises DiskFull (a GccostError) for lack of room. This is not a fault of the program or
+    Raises DiskFull (a GccostError) on a nearly full disk. This is not a fault of the program or
     the toolchain, so callers that record faults must not catch it.
     """
     # The compilers' temporary files are removed with `into`, even if they are killed.

@@ -20,8 +20,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from gccost import paths, processes
-from gccost.errors import failed_build, no_room
-from gccost.files import make_once
+from gccost.errors import failed_build
+from gccost.files import make_once, writing
 from gccost.measuring import benchfmt, jdks, toolchains
 from gccost.measuring.builds import hash_of_code
 from gccost.measuring.cases import Case
@@ -93,7 +93,7 @@ def build(
 ) -> Path:
     """Compile a program unless that is done, and return the folder of its classes and jars.
 
-    Raises DiskFull (a GccostError) for lack of room; see `builds.build`.
+    Raises DiskFull (a GccostError) on a nearly full disk; see `builds.build`.
     """
     mark = hashlib.sha256(f"{source_hash([program])} {javac.version}".encode()).hexdigest()[:16]
     folder = paths.CACHE / "java" / f"{program}-{mark}"
@@ -109,15 +109,14 @@ def _compile(
     command = [str(javac.command), "--release", jdks.COMPILED_FOR, "-d", str(into)]
     if program == JMH:
         # Next to the classes, so that both are found together.
-        try:
-            shutil.copytree(jdks.jmh(), into)
-        except shutil.Error as error:  # a text per file, without an error number
-            raise no_room(str(error), "copying JMH", [into.parent]) or error from None
+        with writing(into):
+            into.mkdir(parents=True)
+            for jar in jdks.jmh().iterdir():
+                shutil.copyfile(jar, into / jar.name)
         jars = os.pathsep.join(str(jar) for jar in sorted(into.glob("*.jar")))
         command += ["-classpath", jars, "-processorpath", jars]
     command += [str(path) for path in sources(program) if path.suffix == ".java"]
-    # System errors are recognized by their English text.
-    done = run(command, env={**jdks.environment(), "LC_MESSAGES": "C"})
+    done = run(command, env=jdks.environment())
     if done.returncode != 0:
         location = f"javasrc/{program} with javac {javac.version}"
         hint = "make doctor shows the JDKs that were found"
