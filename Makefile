@@ -16,6 +16,10 @@ as_root = $(if $(filter 0,$(shell id -u)),--allow-root)
 # A browser is sent to the notebook; the link that is printed for want of one is not.
 linked := --LabApp.default_url=/lab/tree/00-results.ipynb --LabApp.news_url=None
 
+# The notebooks that are as git has them. The output of others may hold scripts.
+unchanged = git ls-files 'notebooks/*.ipynb' | while read -r notebook; do \
+	git diff --quiet HEAD -- "$$notebook" && echo "$$notebook"; done
+
 ifdef BUDGET
 export GCCOST_BUDGET := $(BUDGET)
 endif
@@ -44,27 +48,15 @@ measure: setup # measure only: fill or resume a run in data/runs
 precision: setup # how well independent measurements agree, by our method and others': 20 minutes
 	$(gccost) precision
 
-.PHONY: figures
-figures: setup # the five charts that tell the story, as PNG and SVG, in report/figures
-	$(gccost) figures
-
-.PHONY: html
-html: setup # write the report anew from what was executed last
-	$(gccost) html $(opened)
-
 .PHONY: lab
 lab: setup # the notebooks in JupyterLab
 	@$(gccost) kernel || echo "JupyterLab opens without the Go kernel" >&2
-	@$(gccost) trust # or it hides the charts
+	@$(unchanged) | xargs -r $(python) -m jupyter trust # or it hides the charts
 	$(python) -m jupyterlab --ip=127.0.0.1 $(as_root) $(linked) notebooks/00-results.ipynb
 
 .PHONY: kernel
 kernel: setup # the Go kernel for JupyterLab: built and registered in .venv
 	$(gccost) kernel
-
-.PHONY: live
-live: setup # run the Go notebooks anew and keep their output
-	$(gccost) live
 
 .PHONY: doctor
 doctor: setup # what was found, what is missing, how it affects the report, how to fix it

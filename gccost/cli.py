@@ -14,12 +14,11 @@ import webbrowser
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from gccost import gokernel, paths, processes, rounding
+from gccost import gokernel, paths
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
 from gccost.measuring import campaign, machine, pack, packed, runs, toolchains
@@ -34,15 +33,6 @@ TITLE = "What automatic cleanup costs"
 PURPOSE = (
     "Published claims about finalizers and cleanups, reproduced and judged by documented rules."
 )
-# The charts that tell the story, and the notebooks that draw them.
-STORY = {
-    "headlines": "00-results",
-    "lemire-cost": "01-lemire",
-    "why-span": "07-why",
-    "runtime-cost": "07-why",
-    "remedies-cost": "08-instead",
-}
-
 TERMINATED = 128 + signal.SIGTERM  # the exit code by the shell's convention
 _IN_GO = "go-*.ipynb"  # the notebooks in Go
 MOST_AT_ONCE = 4  # notebooks in replay; each takes a few hundred megabytes
@@ -194,39 +184,18 @@ def replay(*, opens: bool) -> None:
 
 
 @main.command()
-@_open
-def html(*, opens: bool) -> None:
-    """Rewrite the report from the last executed notebooks."""
-    measured = sorted((paths.report() / "notebooks").glob("*.ipynb"))
-    with runs.exclusive(paths.report(), "writing the report"):
-        _write(measured or sorted(paths.NOTEBOOKS.glob("*.ipynb")), opens=opens)
-
-
-@main.command()
-def figures() -> None:
-    """Write the five main charts to report/figures, as PNG and SVG."""
-    from gccost.showing.figures import PICTURES
-
-    settings = Settings.read()
-    into = paths.report() / "figures"
-    os.environ[PICTURES] = str(into)  # where `gccost.figure` also writes its pictures
-    with runs.exclusive(paths.report(), "writing the figures"), TemporaryDirectory() as scratch:
-        notebooks = [path for path in _notebooks(settings) if path.stem in STORY.values()]
-        _execute(notebooks, Path(scratch), settings)
-    for path in into.iterdir():
-        if path.stem not in STORY:
-            path.unlink()
-    click.echo(f"{len(list(into.glob('*.svg')))} charts are in {os.path.relpath(into)}")
-
-
-@main.command()
 @_only
-def fetch(only: str) -> None:
+@click.option("--remove", is_flag=True, help="Remove the Go releases that gccost downloaded.")
+def fetch(only: str, *, remove: bool) -> None:
     """Download every compiler, so that measuring works offline.
 
     Without --only, leaves out the studies that are measured only on request. Fails if
     today's Go release or that of the first document is unavailable.
     """
+    if remove:
+        for version in toolchains.remove():
+            click.echo(f"removed Go {version}: about {toolchains.ON_DISK} MB")
+        return
     from gccost.studies import STUDIES, declared
 
     chosen = [declared(only)] if only else [s for s in STUDIES.values() if not s.on_request]
@@ -235,19 +204,6 @@ def fetch(only: str) -> None:
         _say(f"{toolchains.title(release)} is skipped. {why}")
     for go in (toolchains.TODAY_GO, toolchains.DOCUMENT_GO):
         click.echo(f"Go {go} is in {toolchains.fetch(go, _say).goroot}")
-
-
-@main.command()
-def remove() -> None:
-    """Remove the Go releases that gccost downloaded.
-
-    Says how much disk space that frees. Releases that Go downloaded for your own projects
-    stay.
-    """
-    freed = toolchains.remove()
-    for version, size in freed.items():
-        click.echo(f"removed Go {version}: {rounding.mebibytes(size)}")
-    click.echo(f"freed {rounding.mebibytes(sum(freed.values()))}")
 
 
 @main.command("release")
@@ -261,33 +217,16 @@ def pin(version: str) -> None:
 
 
 @main.command()
-def kernel() -> None:
-    """Build the Go kernel and register it for JupyterLab."""
+@click.option("--live", is_flag=True, help="Run the Go notebooks and store their output.")
+def kernel(*, live: bool) -> None:
+    """Build the Go kernel and register it for JupyterLab.
+
+    Replay shows the stored output of the Go notebooks unchanged.
+    """
     click.echo(f"the Go kernel is in {os.path.relpath(gokernel.make(_say))}")
-
-
-@main.command()
-def live() -> None:
-    """Run the Go notebooks again and store their output.
-
-    Replay shows that output unchanged.
-    """
-    gokernel.make(_say)
-    chosen = sorted(paths.NOTEBOOKS.glob(_IN_GO))
-    _sign(_execute(chosen, paths.NOTEBOOKS, Settings("measure")))
-
-
-@main.command()
-def trust() -> None:
-    """Let JupyterLab show the output of notebooks from git.
-
-    Only if they are as git has them; those that gccost executed are trusted already.
-    JupyterLab hides the charts of any other, because its output may hold scripts.
-    """
-    command = ("git", "-C", paths.NOTEBOOKS, "status", "--porcelain", "--ignored", "--", ".")
-    asked = processes.ask(command)
-    known = sorted(paths.NOTEBOOKS.glob("*.ipynb")) if asked else []
-    _sign(path for path in known if asked and f"/{path.name}\n" not in asked.stdout)
+    if live:
+        chosen = sorted(paths.NOTEBOOKS.glob(_IN_GO))
+        _sign(_execute(chosen, paths.NOTEBOOKS, Settings("measure")))
 
 
 def _sign(notebooks: Iterable[Path]) -> None:

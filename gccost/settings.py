@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from gccost import paths
 from gccost.measuring.cases import BUDGETS, Budget, named
 
 Mode = Literal["measure", "replay"]
@@ -40,9 +41,13 @@ class Settings:
         )
 
     def variables(self) -> dict[str, str]:
-        """The environment variables from which `read` gets the same settings."""
+        """The environment variables from which `read` gets the same settings.
+
+        They also name the folder for the pictures of the main charts.
+        """
         return {
             "GCCOST_MODE": self.mode,
             "GCCOST_BUDGET": self.budget.name,
             "GCCOST_ONLY": self.only,
+            "GCCOST_PICTURES": str(paths.report() / "figures"),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,6 +20,7 @@ from gccost.errors import LEAST_ROOM, DiskFull, GccostError, failed_build
 from gccost.measuring import builds, java, jdks
 from gccost.measuring.jdks import Javac
 from gccost.measuring.runs import all_runs
+from gccost.showing.report import write_report
 
 
 def no_larger_than(kilobytes: int) -> tuple[str, ...]:
@@ -70,10 +72,14 @@ def test_a_full_disk_keeps_the_previous_report(reported: Reported, tmp_path):
     tools, _ = reported
     report = shutil.copytree(tools.report, tmp_path / "report")
     before = {p: p.read_bytes() for p in report.rglob("*") if p.is_file()}
-    done = tools.gccost("html", under=no_larger_than(40), GCCOST_REPORT=str(report))
-    assert done.returncode == 1
-    assert f"{report}/index.html: cannot be written: File too large. To fix it" in done.stderr
-    assert "Traceback" not in done.stderr
+    notebooks = sorted((report / "notebooks").glob("*.ipynb"))
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40 << 10, usual[1]))
+    try:
+        with pytest.raises(GccostError, match=r"index.html: cannot be written: File too large"):
+            write_report(notebooks, report, title="t", purpose="p", files={})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
     assert {p: p.read_bytes() for p in report.rglob("*") if p.is_file()} == before
 
 

@@ -87,7 +87,7 @@ def test_every_notebook_runs_without_errors(kernel, made: Made, notebook):
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=NAMES)
 def test_the_committed_output_is_up_to_date(notebook):
     _, stale = gokernel.stored(read(notebook))
-    assert stale == "", f"{notebook.name}: run make live"
+    assert stale == "", f"{notebook.name}: run gccost kernel --live"
 
 
 @pytest.mark.parametrize(

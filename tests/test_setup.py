@@ -300,7 +300,7 @@ def test_variables_reach_the_command(workshop):
     for target in ("report", "measure"):
         said = make(workshop, target, "BUDGET=tiny", "ONLY=lemire")
         assert f"-m gccost {target} budget=tiny only=lemire" in said
-    for target in ("report", "replay", "html"):
+    for target in ("report", "replay"):
         assert f"-m gccost {target} --open budget= only=" in make(workshop, target, "OPEN=1")
 
 

@@ -93,7 +93,7 @@ def check_releases() -> None:
 OLDEST_DRIVER: Final = (1, 18)  # the oldest Go that can build the module and download releases
 _STAND_INS = paths.CACHE / "standins"
 _OURS = ".gccost"  # ends the name of a record next to a release that we downloaded
-_DOWNLOADED, _ON_DISK = 100, 400  # megabytes of a Go release, on average
+DOWNLOADED, ON_DISK = 100, 400  # megabytes of a Go release, on average
 _ZIG = "a C compiler (ziglang): about 100 MB to download, 410 MB on disk"
 
 # Go's folders and network settings. They do not affect compilation, so the user's values
@@ -212,31 +212,29 @@ def absent(releases: Iterable[str]) -> str:
         return ""
     return (
         f"Go releases that are not on this machine: {missing}. They take about "
-        f"{missing * _DOWNLOADED:,} MB to download and {missing * _ON_DISK:,} MB on disk; "
-        "gccost remove removes them again"
+        f"{missing * DOWNLOADED:,} MB to download and {missing * ON_DISK:,} MB on disk; "
+        "gccost fetch --remove removes them"
     )
 
 
-def remove() -> dict[str, int]:
-    """Remove the Go releases that gccost downloaded; return the bytes that each has freed.
+def remove() -> list[str]:
+    """Remove the Go releases that gccost downloaded, and return them.
 
     Go's module cache may also have releases that the user's own projects need.
     """
-    freed = {}
+    removed = []
     for version in GO_RELEASES:
         goroot, records, module = _cached(version)
         if not (records / f"{module}{_OURS}").exists():
             continue
-        folders = [goroot, *goroot.rglob("*")] if goroot.is_dir() else []
-        files = [f for f in [*folders, *records.glob(f"{module}.*")] if not f.is_dir()]
-        freed[version] = sum(file.lstat().st_size for file in files)
-        for folder in filter(Path.is_dir, folders):
+        for folder in [goroot, *filter(Path.is_dir, goroot.rglob("*"))]:
             folder.chmod(0o755)  # Go makes the folders of its cache read-only
-        for file in files:
-            file.unlink()
-        shutil.rmtree(goroot, ignore_errors=True)
+        shutil.rmtree(goroot)
+        for record in records.glob(f"{module}.*"):
+            record.unlink()
+        removed.append(version)
     find.cache_clear()
-    return freed
+    return removed
 
 
 def _cached(version: str) -> tuple[Path, Path, str]:
@@ -249,7 +247,7 @@ def _cached(version: str) -> tuple[Path, Path, str]:
 def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
     """Download a release with Go, and return its sum and its folder in the module cache."""
     by = driver(say)
-    say(f"Go {version}: about {_DOWNLOADED} MB to download, {_ON_DISK} MB on disk")
+    say(f"Go {version}: about {DOWNLOADED} MB to download, {ON_DISK} MB on disk")
     goroot, records, name = _cached(version)
     new, module = not goroot.exists(), f"golang.org/toolchain@{name}"
     pinned = _platform() in GO_RELEASES.get(version, {})
@@ -348,7 +346,7 @@ def _check_sum(version: str, found: str, goroot: Path) -> None:
         raise GccostError(
             f"its sum is {found}, which is not the pinned {pinned}",
             f"Go {version} in {goroot}",
-            "run `gccost remove` and try again; if it comes back, do not trust the proxy",
+            "run `gccost fetch --remove` and try again; if it comes back, do not trust the proxy",
         )
 
 

@@ -349,7 +349,8 @@ def figure(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
             shown.suptitle(lines, x=0.01, ha="left", fontsize=11, fontweight="bold")
             chart = figures.finish(shown, name=name, title=title, alt=alt_text(data), data=data)
             display(chart)
-            if into := os.environ.get(figures.PICTURES):
+            into = os.environ.get(figures.PICTURES)
+            if into and name in figures.STORY:
                 write_whole(Path(into) / f"{name}.svg", figures.as_file(chart.svg).encode())
                 write_whole(Path(into) / f"{name}.png", chart.png)
     finally:

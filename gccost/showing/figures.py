@@ -67,8 +67,10 @@ STYLE: Mapping[str, Any] = {
     "ytick.labelcolor": INK,
     "ytick.left": False,
 }
+STORY = ("headlines", "lemire-cost", "why-span", "runtime-cost", "remedies-cost")
+"""The charts that tell the story, which a report also writes to files of their own."""
 PICTURES = "GCCOST_PICTURES"
-"""The environment variable with the folder where finished charts are also written as files."""
+"""The environment variable with the folder of these files."""
 WIDTH = 6.8  # inches; still readable on a phone
 
 
