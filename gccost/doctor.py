@@ -22,7 +22,7 @@ from gccost import gokernel, paths
 from gccost.errors import GccostError
 from gccost.judging import published
 from gccost.judging.reference import recorded
-from gccost.measuring import jdks, machine, runs, toolchains
+from gccost.measuring import ccompilers, jdks, machine, runs, toolchains
 from gccost.studies import STUDIES
 
 OK, NOTE, MISSING = "ok", "note", "missing"  # a note: present, but it may affect the results
@@ -115,7 +115,7 @@ def _of_tools() -> list[Check]:
         ),
         Check(
             "C compiler",
-            toolchains.find_c_compiler,
+            ccompilers.find,
             "{0.version} ({0.source})",
             "neither cc, gcc nor clang compiles a program",
             "`make report` fetches a wheel instead (100 MB). Offline nothing can be measured, "

@@ -20,9 +20,10 @@ from gccost.files import write_whole
 from gccost.measuring import benchfmt, builds, runs
 from gccost.measuring.campaign import Plan, Progress, begin
 from gccost.measuring.cases import Case
+from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import SLICES, run_count, run_sample
-from gccost.measuring.toolchains import TODAY_GO, CCompiler
+from gccost.measuring.toolchains import TODAY_GO
 from gccost.processes import ProcessGroup
 from gccost.studies.precision import (
     BASELINE,

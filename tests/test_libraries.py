@@ -19,7 +19,7 @@ from gccost.errors import GccostError, MissingTool
 from gccost.judging import stacks
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import builds, campaign, toolchains
+from gccost.measuring import builds, campaign, ccompilers, toolchains
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import STUDIES
@@ -82,7 +82,7 @@ def test_explain_agrees_with_the_chapter(recording):
 
 @pytest.mark.parametrize("program", NATIVE)
 def test_a_library_with_slabs_is_built_from_the_overlay(program: str, tmp_path: Path) -> None:
-    toolchain, compiler = toolchains.fetch(TODAY_GO), toolchains.c_compiler()
+    toolchain, compiler = toolchains.fetch(TODAY_GO), ccompilers.fetch(print)
     builds.fetch_modules([program])
     told: list[tuple[list[str], dict[str, str]]] = []
 

@@ -11,10 +11,11 @@ from faketools import FakeTools
 from gccost.errors import GccostError
 from gccost.judging import published
 from gccost.judging.recording import Recording
-from gccost.measuring import builds, toolchains
+from gccost.measuring import builds, ccompilers, toolchains
 from gccost.measuring.cases import Case
+from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.samples import run_sample
-from gccost.measuring.toolchains import GO_RELEASES, TODAY_GO, CCompiler, Toolchain, number
+from gccost.measuring.toolchains import GO_RELEASES, TODAY_GO, Toolchain, number
 from gccost.studies.releases import CLEANUP, STUDY
 
 # --- The list of releases -----------------------------------------------------------
@@ -112,7 +113,7 @@ def test_the_oldest_release_builds_and_runs_the_program(tmp_path):
     oldest = min(GO_RELEASES, key=number)
     if (go := toolchains.find(oldest)) is None:
         pytest.skip(f"Go {oldest} is not on this machine")
-    binary = builds.build("across", go, toolchains.c_compiler(), 1, tmp_path)
+    binary = builds.build("across", go, ccompilers.fetch(print), 1, tmp_path)
     case = next(c for c in STUDY.cases if (c.release, c.program) == (oldest, "across"))
     sample = run_sample(binary, case.scaled(1 / 20), tmp_path)
     assert sample.metrics["ns/op"] > 0

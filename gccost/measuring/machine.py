@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gccost import paths, processes
-from gccost.measuring.toolchains import find_c_compiler
+from gccost.measuring import ccompilers
 
 # The facts that must be equal for two runs to be comparable.
 COMPARABLE: Final = (
@@ -44,7 +44,7 @@ def describe() -> dict[str, Any]:
     stepping and caches distinguish them.
     """
     memory = _memory()
-    compiler = find_c_compiler()
+    compiler = ccompilers.find()
     commit, dirty = _commit()
     return {
         "cpu": _cpu(),

