@@ -248,30 +248,22 @@ def doctor() -> None:
 
 
 @main.command()
-@click.argument("profile")
+@click.argument("profile", type=click.Path(exists=True, dir_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object, for programs.")
-@click.option(
-    "--html",
-    "page",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write an HTML page to pass on.",
-)
-def explain(profile: str, as_json: bool, page: Path | None) -> None:
+def explain(profile: str, as_json: bool) -> None:
     """Show what automatic cleanup costs in a Go CPU profile.
 
     Counts the time of finalizers, cleanups and weak pointers, and says what registers them.
 
-    PROFILE is a file, such as go test -cpuprofile writes, or a URL of net/http/pprof on
-    a loopback address, such as http://localhost:6060/debug/pprof/profile?seconds=10.
+    PROFILE is a file, such as go test -cpuprofile writes, or what curl fetches from
+    http://localhost:6060/debug/pprof/profile?seconds=10 of net/http/pprof.
 
     The exit code is 0 with an answer, even if the profile has none of them, and 2 if
     PROFILE is not a CPU profile of a Go program.
     """
     from gccost import explain as explanation
 
-    answer = explanation.explain(explanation.load(profile, _say))
-    if page:
-        write_whole(page, explanation.page(answer).encode())
+    answer = explanation.explain(explanation.load(profile))
     click.echo(json.dumps(answer, indent=2) if as_json else "\n".join(explanation.lines(answer)))
 
 

@@ -8,19 +8,14 @@ slabs it takes the part that they saved in the recorded measurements of chapter 
 
 from __future__ import annotations
 
-import gzip
-import html
 import math
 import re
-import zlib
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from functools import cache, partial
-from http.client import HTTPConnection, HTTPException
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+
+import pandas as pd
 
 from gccost.errors import GccostError
 from gccost.judging import stacks
@@ -46,7 +41,6 @@ PARTS = {
     "resolving": "V weak pointers' Value",
     "rest": ". the rest of the program",
 }
-_COLOURS = {"R": "#0067a3", "M": "#b34700", "S": "#00765a", "Q": "#97358a", "V": "#1f2328"}
 _BAR = 72  # letters
 REMEDIES = {
     "no_walk": "a Go runtime without the walk (gosrc/overlay)",
@@ -60,14 +54,6 @@ _HINT = (
     "take a CPU profile of a Go program: go test -cpuprofile FILE, or "
     "curl -o FILE http://localhost:PORT/debug/pprof/profile"
 )
-_FORMATS = {
-    rb"JAVA PROFILE": "a heap dump of Java (hprof)",
-    rb"FLR\0": "a recording of Java (JFR, which async-profiler writes too)",
-    rb"[^\n\0]+;[^\n\0]* \d+\r?\n": "collapsed stacks, such as async-profiler writes for Java",
-    rb"\s*<(!DOCTYPE|html)": "an HTML page, such as a flame graph or a server's index",
-    rb"\w+ profile: |--- \w+:": "another profile, as text",
-    rb"go 1\.\d+ trace": "an execution trace",
-}
 _JAVA = re.compile(r"(java|javax|jdk)[./]")
 # Functions of releases in which the walk is a function of its own (Go 1.21 and later).
 _WALK_IS_A_FUNCTION = re.compile(
@@ -75,15 +61,28 @@ _WALK_IS_A_FUNCTION = re.compile(
     r"|mallocgc[A-Z]|getOrAddWeakHandle|AddCleanup|runFinalizers|runCleanups)"
     r"|(internal/)?weak\.|internal/runtime/"
 )
-_LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|::1")
 _SHOWN = 10  # call sites
-_Site = tuple[str, str]  # a function outside the runtime, and what it calls
 
 
 class BadInput(GccostError):
-    """A source that cannot be read, or is not a CPU profile of a Go program."""
+    """A file that cannot be read, or is not a CPU profile of a Go program."""
 
     exit_code = 2
+
+
+def load(path: str) -> profiles.Profile:
+    """Read a profile from a file; BadInput says why it cannot be explained."""
+    try:
+        profile = profiles.read(Path(path))
+    except GccostError as error:
+        raise BadInput(error.message, path, _HINT) from None
+    if any(map(_JAVA.match, profile.names)):
+        raise BadInput("it is a profile of a Java program", path, _HINT)
+    if profile.unnamed and not profile.stacks:
+        raise BadInput("it has no function names: the program was stripped", path, _HINT)
+    if profile.total <= 0:
+        raise BadInput("it has no samples: the program used no CPU meanwhile", path, _HINT)
+    return profile
 
 
 def explain(profile: profiles.Profile) -> dict[str, Any]:
@@ -97,59 +96,73 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     total = profile.total + profile.unnamed
     one_sample = min(time for _, time in profile.stacks if time > 0)
     separate = any(map(_WALK_IS_A_FUNCTION.match, profile.names))
-    times, sites, walks = Counter[str](), Counter[_Site](), Counter[_Site]()
-    for phase, stack, at, time in stacks.classified(profile):
-        if phase != "sweep_loop" or stacks.MARK_BITS.issuperset(stack[at + 1 :]):
-            times[phase] += time
-        if phase == "registering":
-            site = _site(stack, at)
-            sites[site] += time
-            walking = stacks.SPLICE_POINT[0] in stack if separate else stack[-1] in stacks.WALKING
-            walks[site] += time * walking
-        elif phase == "running" and any(map(stacks.is_outside, stack[at:])):
-            times["functions"] += time
-    times["walk"] = walks.total()
-    life = sum(times[phase] for phase in stacks.PHASES)
-    times["rest"] = total - life
-    avoidable = sum(
-        time
-        for (function, call), time in sites.items()
-        if call.startswith("runtime.") and not _OF_GO.match(function)
-    )
+    work = _work(profile, separate)
+    sites = _sites(work)
+    parts = work.groupby("phase")["time"].sum().reindex(list(PARTS), fill_value=0)
+    life = parts[list(stacks.PHASES)].sum()
+    parts["walk"] = sites["walk"].sum()
+    parts["functions"] = work.loc[work["phase"].eq("running") & work["own"], "time"].sum()
+    parts["rest"] = total - life
+    avoidable = sites.loc[sites["avoidable"], "time"].sum()
     saves: dict[str, float] = {}
-    if times["walk"] >= FEWEST * one_sample:
-        saves["no_walk"] = times["walk"]
+    if parts["walk"] >= FEWEST * one_sample:
+        saves["no_walk"] = parts["walk"]
     if avoidable >= FEWEST * one_sample:
         # Who registers what says whose marking, sweeping and running it is.
-        own = avoidable / times["registering"]
-        saves["none"] = (life - times["resolving"] - times["functions"]) * own
+        own = avoidable / parts["registering"]
+        saves["none"] = (life - parts["resolving"] - parts["functions"]) * own
         saves["slabs"] = saves["none"] * slabs_save()
+
+    def share(time: float) -> float:
+        return rounded(float(time / total))
+
+    shown = sites[["function", "calls"]].assign(
+        share=sites["time"].map(share), walk=sites["walk"].map(share)
+    )
     return {
         "cpu_seconds": total / 1e9,
-        "one_sample": rounded(one_sample / total),
-        "share": rounded(life / total),
+        "one_sample": share(one_sample),
+        "share": share(life),
         "walk_is_separate": separate,
         "slabs_save": rounded(slabs_save()),
-        "parts": {part: rounded(times[part] / total) for part in PARTS},
-        "registered_anyway": rounded((times["registering"] - avoidable) / total),
+        "parts": {part: share(time) for part, time in parts.items()},
+        "registered_anyway": share(parts["registering"] - avoidable),
         "remedies": {
-            remedy: {
-                "saves": rounded(saves[remedy] / total),
-                "remains": rounded((life - saves[remedy]) / total),
-            }
+            remedy: {"saves": share(saves[remedy]), "remains": share(life - saves[remedy])}
             for remedy in REMEDIES
             if remedy in saves
         },
-        "call_sites": [
-            {
-                "function": site[0],
-                "calls": site[1],
-                "share": rounded(time / total),
-                "walk": rounded(walks[site] / total),
-            }
-            for site, time in sites.most_common()
-        ],
+        "call_sites": shown.to_dict("records"),
     }
+
+
+def _work(profile: profiles.Profile, separate: bool) -> pd.DataFrame:
+    """A row per stack of a phase: its time (ns), and what the phase's function calls and is for.
+
+    `function` and `calls` are the nearest function outside the runtime, and what it calls.
+    `own` is whether the program's own function runs. `walk` is the time (ns) in the walk.
+    """
+    rows = []
+    for phase, stack, at, time in stacks.classified(profile):
+        if phase == "sweep_loop" and not stacks.MARK_BITS.issuperset(stack[at + 1 :]):
+            continue  # the sweep's work for other objects
+        caller = next((i for i in range(at, -1, -1) if stacks.is_outside(stack[i])), -1)
+        function = stack[caller] if caller >= 0 else "(unknown)"
+        calls = stack[caller + 1].split("[")[0]
+        walking = stacks.SPLICE_POINT[0] in stack if separate else stack[-1] in stacks.WALKING
+        own = any(map(stacks.is_outside, stack[at:]))
+        rows.append((phase, function, calls, own, time, walking * time))
+    return pd.DataFrame(rows, columns=["phase", "function", "calls", "own", "time", "walk"])
+
+
+def _sites(work: pd.DataFrame) -> pd.DataFrame:
+    """The call sites that register, the most expensive first, with their time and walk (ns)."""
+    registering = work[work["phase"] == "registering"]
+    sites = registering.groupby(["function", "calls"], sort=False)[["time", "walk"]].sum()
+    sites = sites.sort_values("time", ascending=False, kind="stable").reset_index()
+    of_go = sites["function"].str.match(_OF_GO)
+    sites["avoidable"] = sites["calls"].str.startswith("runtime.") & ~of_go
+    return sites
 
 
 @cache
@@ -161,7 +174,7 @@ def slabs_save() -> float:
     return recording.estimate(saved, TODAY_GO).value
 
 
-def lines(answer: dict[str, Any], bar: bool = True) -> Iterator[str]:
+def lines(answer: dict[str, Any]) -> Iterator[str]:
     """Write what `explain` found for reading."""
     sample = percent(answer["one_sample"])
     yield f"{plain(answer['cpu_seconds'])} s of CPU time; one sample is {sample} of it."
@@ -169,9 +182,9 @@ def lines(answer: dict[str, Any], bar: bool = True) -> Iterator[str]:
         yield "No finalizers, cleanups or weak pointers: no sample is in their code."
         return
     yield f"Finalizers, cleanups and weak pointers: {percent(answer['share'])} of the CPU time."
-    if bar:
-        letters = [letter * math.ceil(_BAR * share) for letter, share in _shares(answer)]
-        yield f"[{''.join(letters)[:_BAR]}]"
+    phases = (*stacks.PHASES, "rest")
+    drawn = (PARTS[part][0] * math.ceil(_BAR * answer["parts"][part]) for part in phases)
+    yield f"[{''.join(drawn)[:_BAR]}]"
     yield from (f"{percent(answer['parts'][part]):>10}  {PARTS[part]}" for part in PARTS)
     if answer["walk_is_separate"] and not answer["parts"]["walk"]:
         yield "No sample is in the walk."
@@ -199,97 +212,3 @@ def lines(answer: dict[str, Any], bar: bool = True) -> Iterator[str]:
         yield f"{saved:>10}{rest:>10}  {REMEDIES[remedy]}{part}"
     yield "No remedy saves the program's own functions, which have to free in any case."
     yield "The figures do not show what freeing later costs, such as page faults and cold memory."
-
-
-def page(answer: dict[str, Any]) -> str:
-    """The same as an HTML page that needs nothing else and runs no script."""
-    title = "Finalizers, cleanups and weak pointers in a CPU profile"
-    bar = "".join(
-        f'<b style="width:{100 * share:.3f}%;background:{_COLOURS.get(letter, "#6e7781")}">'
-        f"{letter}</b>"
-        for letter, share in _shares(answer)
-        if share
-    )
-    text = html.escape("\n".join(lines(answer, bar=False)))
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>
-body {{ margin: 1em auto; max-width: 60em; padding: 0 1em; font-family: sans-serif }}
-div {{ display: flex; height: 2em; line-height: 2em }}
-b {{ color: #ffffff; overflow: hidden; text-align: center; min-width: 2px }}
-pre {{ white-space: pre-wrap; overflow-wrap: anywhere }}
-</style>
-<h1>{title}</h1>
-<div aria-hidden="true">{bar}</div>
-<pre>{text}</pre>
-</html>
-"""
-
-
-def _shares(answer: dict[str, Any]) -> list[tuple[str, float]]:
-    """The letters of the phases and of the rest, with their shares of the CPU time."""
-    return [(PARTS[part][0], answer["parts"][part]) for part in (*stacks.PHASES, "rest")]
-
-
-def _site(stack: tuple[str, ...], at: int) -> _Site:
-    """The nearest function outside the runtime above that place, and what it calls there."""
-    caller = next((i for i in range(at, -1, -1) if stacks.is_outside(stack[i])), -1)
-    return stack[caller] if caller >= 0 else "(unknown)", stack[caller + 1].split("[")[0]
-
-
-def load(source: str, say: Callable[[str], None]) -> profiles.Profile:
-    """Read a profile from a file or a loopback URL; BadInput says why it cannot be explained."""
-    wrong = partial(BadInput, location=source, hint=_HINT)
-    try:
-        data = profiles.unzipped(_fetch(source, say) if "://" in source else _start(source))
-    except EOFError:
-        raise wrong("it is truncated: the program ended before the profile did") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise wrong(f"it is damaged: {error}") from None
-    except (OSError, ValueError, HTTPException) as error:
-        raise wrong(f"it cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if not data:
-        raise wrong("it is empty: the program ended before the profile did")
-    for start, kind in _FORMATS.items():
-        if re.match(start, data[:4096]):
-            raise wrong(f"it is {kind}, not a CPU profile of a Go program")
-    try:
-        profile = profiles.decode(data)
-    except profiles.UNDECODABLE as error:
-        raise wrong(f"it is not a CPU profile of a Go program: {error}") from None
-    if any(map(_JAVA.match, profile.names)):
-        raise wrong("it is a profile of a Java program")
-    if profile.unnamed and not profile.stacks:
-        raise wrong("it has no function names: the program was stripped")
-    if profile.total <= 0:
-        raise wrong("it has no samples: the program used no CPU meanwhile")
-    return profile
-
-
-def _start(path: str) -> bytes:
-    """A file, or a little more of it than a profile can have."""
-    with Path(path).open("rb") as file:
-        return file.read(profiles.MOST + 1)
-
-
-def _fetch(url: str, say: Callable[[str], None]) -> bytes:
-    """What a server on this machine answers, without a proxy and without following redirects."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if parts.scheme != "http" or not _LOOPBACK.fullmatch(host):
-        raise ValueError("only http on a loopback address is fetched")
-    asked = re.search(r"\bseconds=(\d+)", parts.query)
-    seconds = int(asked[1]) if asked else 30
-    if parts.path.endswith("/profile"):
-        say(f"profiling for {seconds} s")
-    with closing(HTTPConnection(host, parts.port, timeout=seconds + 30)) as server:
-        server.request("GET", f"{parts.path or '/'}?{parts.query}")
-        response = server.getresponse()
-        body = response.read(profiles.MOST + 1)
-    if response.status != 200:
-        said = body.decode(errors="replace").strip()
-        raise HTTPException(f"HTTP {response.status}: {said[:200]}")
-    return body

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import cProfile
 import gzip
-import html
 import json
-import re
-import socket
-import threading
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -52,7 +48,7 @@ PHASES = {"registering": 0.4, "marking": 0.08, "sweeping": 0.06, "running": 0.15
 
 
 def of(path: Path) -> dict[str, Any]:
-    return explain.explain(explain.load(str(path), lambda _: None))
+    return explain.explain(explain.load(str(path)))
 
 
 def called(*arguments: str) -> Result:
@@ -131,17 +127,6 @@ def test_an_estimate_takes_ten_samples(
     assert proposed(tmp_path / "p", stacks) == remedies
 
 
-def test_the_page_is_escaped_and_needs_nothing_else(tmp_path: Path) -> None:
-    hostile = "lib.<script src=//x>&Open"
-    path = write_profile(tmp_path / "p", [([hostile, ADD, SPLICE], 30), (["main.main"], 1)])
-    done = called(str(path), "--html", str(tmp_path / "page.html"))
-    page = (tmp_path / "page.html").read_text()
-    assert "&lt;script src=//x&gt;&amp;Open" in page
-    assert not re.search(r"<script|src\s*=\s*[\"']|href|@import|url\(", page)
-    shown = [line for line in done.stdout.splitlines() if not line.startswith("[")]
-    assert html.unescape(page.split("<pre>")[1].split("</pre>")[0]).splitlines() == shown
-
-
 def test_work_grows_with_the_stacks_and_not_with_their_frames(tmp_path: Path) -> None:
     def calls(count: int, depth: int) -> int:
         below = [f"lib.f{i % 9}" for i in range(depth)]
@@ -205,24 +190,14 @@ BAD = {
     "heap": (proto("main.main", kind="alloc_space/bytes"), "it holds alloc_space/bytes, not cpu"),
     "goroutine": (proto("main.main", kind="goroutine/count"), "it holds goroutine/count, not cpu"),
     "block": (proto("main.main", kind="delay/nanoseconds"), "it holds delay/nanoseconds, not cpu"),
-    "text": (b"goroutine profile: total 7\n", "another profile, as text"),
-    "trace": (b"go 1.26 trace\0\0\0", "an execution trace"),
-    "empty": (b"", "it is empty"),
-    "truncated": (ZIPPED[:-9], "it is truncated"),
-    "damaged": (ZIPPED[:-8] + bytes(8), "it is damaged"),
+    "empty": (b"", "it holds nothing, not cpu"),
+    "truncated": (ZIPPED[:-9], "ended before"),
+    "damaged": (ZIPPED[:-8] + bytes(8), "CRC check failed"),
     "stripped": (proto(), "it has no function names"),
     "idle": (proto(samples=0), "it has no samples"),
-    "other": (b"\x7fELF\x02\x01\x01", "not a CPU profile of a Go program"),
-    "hprof": (b"JAVA PROFILE 1.0.2\0", "Java (hprof)"),
-    "jfr": (gzip.compress(b"FLR\0\0\x02"), "Java (JFR"),
-    "collapsed": (b"java/lang/Thread.run;Main.work 12\n", "async-profiler"),
-    "html": (b"<!DOCTYPE html>\n<html>", "HTML"),
+    "other": (b"\x7fELF\x02\x01\x01", "not a CPU profile"),
+    "hprof": (b"JAVA PROFILE 1.0.2\0", "not a CPU profile"),
     "java": (proto("java/lang/Thread.run"), "a Java program"),
-    "missing": (None, "No such file"),
-    "http://example.com/debug/pprof/profile": (None, "loopback"),
-    "https://localhost/debug/pprof/profile": (None, "loopback"),
-    "file:///etc/hosts": (None, "loopback"),
-    "http://127.0.0.1:99999/": (None, "cannot be read"),
 }
 
 
@@ -230,9 +205,12 @@ BAD = {
 def test_bad_input_is_identified_and_refused(name: str, tmp_path: Path) -> None:
     data, message = BAD[name]
     path = tmp_path / name
-    if data is not None:
-        path.write_bytes(data)
-    assert_refused(name if "://" in name else str(path), message)
+    path.write_bytes(data)
+    done = called(str(path))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"gccost: {path}: " in done.stderr
+    assert message in done.stderr
+    assert "To fix it: take a CPU profile of a Go program" in done.stderr
 
 
 @pytest.mark.parametrize("kind", ["zeros", "zipped zeros", "a device"])
@@ -253,35 +231,6 @@ def test_a_file_larger_than_any_profile_is_not_read(
         tracemalloc.stop()
 
 
-def assert_refused(source: str, message: str) -> None:
-    done = called(source)
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert f"gccost: {source}: " in done.stderr
-    assert message in done.stderr
-    assert "To fix it: take a CPU profile of a Go program" in done.stderr
-
-
-def serve(status: int, body: bytes) -> str:
-    """Serve one HTTP response; return the URL."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    port = listening.getsockname()[1]
-
-    def answer() -> None:
-        with listening, listening.accept()[0] as client:
-            client.recv(4096)
-            client.sendall(f"HTTP/1.0 {status}\r\n\r\n".encode() + body)
-
-    threading.Thread(target=answer).start()
-    return f"http://127.0.0.1:{port}/debug/pprof/profile?seconds=1"
-
-
-def test_json_is_printed_for_a_loopback_url(tmp_path: Path) -> None:
+def test_json_is_printed(tmp_path: Path) -> None:
     path = write_profile(tmp_path / "p", NEW)
-    done = called("--json", serve(200, path.read_bytes()))
-    assert json.loads(done.stdout) == of(path)
-    assert "profiling for 1 s" in done.stderr
-
-
-@pytest.mark.parametrize("status", [302, 404, 500])
-def test_an_http_error_is_reported(status: int) -> None:
-    assert_refused(serve(status, b"cpu profiling already in use"), f"HTTP {status}: cpu profiling")
+    assert json.loads(called("--json", str(path)).stdout) == of(path)

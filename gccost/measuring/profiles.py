@@ -21,9 +21,8 @@ from google.protobuf.message import DecodeError
 
 from gccost.errors import GccostError
 
-# The errors of an unreadable, truncated or damaged gzipped file.
-_UNREADABLE = (OSError, EOFError, zlib.error)
-UNDECODABLE = (KeyError, IndexError, ValueError)
+# The errors of an unreadable, truncated or damaged gzipped file, and of one that is none.
+_UNREADABLE = (OSError, EOFError, zlib.error, KeyError, IndexError, ValueError)
 MOST = 64 << 20  # bytes of a profile; 160,000 stacks of 64 functions take a third of it
 
 # message -> field -> (number in profile.proto, type, repeated)
@@ -95,8 +94,9 @@ class Profile:
 def read(path: Path) -> Profile:
     """Read a profile. Raises GccostError if the file is not a CPU profile."""
     try:
-        return decode(unzipped(path.read_bytes()))
-    except (*_UNREADABLE, *UNDECODABLE) as error:
+        with path.open("rb") as file:
+            return decode(unzipped(file.read(MOST + 1)))
+    except _UNREADABLE as error:
         raise GccostError(
             f"this is not a CPU profile that Go wrote: {error}",
             str(path),
@@ -114,7 +114,7 @@ def unzipped(data: bytes) -> bytes:
 
 
 def decode(data: bytes) -> Profile:
-    """Decode a profile.proto that is not gzipped; one of UNDECODABLE if it is no CPU profile."""
+    """Decode a profile.proto that is not gzipped; raises one of _UNREADABLE if it is another."""
     message = _message()()
     try:
         message.ParseFromString(data)
