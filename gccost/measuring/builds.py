@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from filelock import FileLock
@@ -27,9 +27,8 @@ from gccost.measuring.toolchains import OLDEST_DRIVER, Toolchain, find_driver, n
 Run = Callable[..., subprocess.CompletedProcess[str]]
 _GOROOT = "goroot"  # the name of the link to the toolchain
 _LIBRARY = "library"  # and to a library in the module cache
-_NAME = re.compile(r"^module (\S+)$", re.MULTILINE)
-_MODULE = re.compile(r"^replace (\S+) => \./(\S+)$", re.MULTILINE)  # a module in a folder
-# go.mod's lines on such modules affect only the programs that import them.
+_STRING = re.compile(r'"([^"\n]+)"')
+# go.mod's lines on other modules affect only the programs that import them.
 _OF_MODULES = re.compile(rb"^(?:require|replace) .*\n", re.MULTILINE)
 # Neither directives (//go:embed, // +build) nor C code for cgo (/*).
 _COMMENTS = re.compile(rb"^\s*(?://(?: (?!\+build).*)?|/\*\*(?s:.*?)\*/)?\s*\n", re.MULTILINE)
@@ -46,27 +45,31 @@ def module(program: str) -> Path:
 
 
 def sources(program: str) -> list[Path]:
-    """A program's source files, in order."""
-    files: list[Path] = []
-    packages = [program]
-    go_mod, own_module = paths.GOSRC / "go.mod", module(program)
-    modules = _MODULE.findall(go_mod.read_text(encoding="utf-8"))
-    imports = {re.compile(r'^\s*(?:import )?"gccost/([a-z0-9/]+)"$', re.MULTILINE): ""}
-    if own_module != paths.GOSRC:
-        files += [own_module / "go.mod", own_module / "go.sum"]
-        name = _NAME.findall(files[0].read_text(encoding="utf-8"))[0]
-        within = own_module.relative_to(paths.GOSRC).as_posix() + "/"
-        imports[re.compile(rf'^\s*"{re.escape(name)}/([a-z0-9/]+)"$', re.MULTILINE)] = within
-        if (paths.GOSRC / program / _DIFF).exists():
-            files.append(own_module / _NATIVE / "main.go")
-    for package in packages:  # grows by the packages' imports from these modules
-        own = [f for f in (paths.GOSRC / package).rglob("*") if f.suffix in _SUFFIXES]
-        files += own
-        text = "".join(f.read_text(encoding="utf-8") for f in sorted(own))
-        imported = [within + p for i, within in imports.items() for p in i.findall(text)]
-        imported += [f for m, f in modules if f'"{m}"' in text]
-        packages += [p for p in dict.fromkeys(imported) if p not in packages]
-    return [go_mod, *sorted(files)]
+    """A program's source files, in order: its package's, and those of ours that it imports."""
+    ours = _packages()
+    folder, package = module(program), paths.GOSRC / program
+    files = set() if folder == paths.GOSRC else {folder / "go.mod", folder / "go.sum"}
+    if (package / _DIFF).exists():
+        files.add(folder / _NATIVE / "main.go")
+    packages = [package]
+    for package in packages:  # grows by the packages that these import
+        own = {file for file in package.rglob("*") if file.suffix in _SUFFIXES}
+        files |= own
+        for file in sorted(own):
+            imported = _STRING.findall(file.read_text(encoding="utf-8"))
+            packages += {ours[path] for path in imported if path in ours}.difference(packages)
+    return [paths.GOSRC / "go.mod", *sorted(files)]
+
+
+def _packages() -> dict[str, Path]:
+    """The folders of the packages in gosrc/, by import path."""
+    found = {}
+    for go_mod in paths.GOSRC.rglob("go.mod"):
+        name = go_mod.read_text(encoding="utf-8").split()[1]
+        for file in go_mod.parent.rglob("*.go"):
+            path = PurePosixPath(name, file.parent.relative_to(go_mod.parent))
+            found[str(path)] = file.parent
+    return found
 
 
 def fetch_modules(programs: Iterable[str], run: Run = processes.run) -> None:
