@@ -44,10 +44,6 @@ replay: setup # the same from the recorded runs: no compiler, no measuring
 measure: setup # measure only: fill or resume a run in data/runs
 	$(gccost) measure
 
-.PHONY: precision
-precision: setup # how well independent measurements agree, by our method and others': 20 minutes
-	$(gccost) precision
-
 .PHONY: lab
 lab: setup # the notebooks in JupyterLab
 	@$(gccost) kernel || echo "JupyterLab opens without the Go kernel" >&2

@@ -141,27 +141,6 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
 
 
 @main.command()
-@click.option("--seconds", type=float, help="Seconds for each measurement by our method.")
-@_budget
-def precision(seconds: float | None, budget_name: str) -> None:
-    """Measure how well independent measurements agree.
-
-    Measures one ratio eight times by our method and by others, on a quiet machine and while
-    another process keeps a core busy. Takes about 20 minutes.
-    """
-    from gccost.precision import SECONDS
-    from gccost.precision import measure as measure_precision
-    from gccost.studies import declared
-
-    plan = campaign.plan([declared("precision")], budget(budget_name), say=_say)
-    if not plan.pool:
-        raise MissingTool("; ".join(plan.missing.values()), "precision")
-    with _progress("precision") as watched:
-        run = measure_precision(plan, watched, seconds or SECONDS)
-    click.echo(f"saved in {run.name}; make report shows it")
-
-
-@main.command()
 @_open
 def replay(*, opens: bool) -> None:
     """Run the notebooks on the recorded runs, and write the report.
@@ -291,7 +270,7 @@ def pack_it(
     from gccost.studies import STUDIES, declared
 
     chosen = [declared(name) for name in names] or [
-        study for study in STUDIES.values() if not study.command
+        study for study in STUDIES.values() if not study.on_request
     ]
     limit = budget(budget_name)
     found = questions(chosen, limit)
@@ -418,28 +397,23 @@ def _measure(settings: Settings) -> bool:
 
     Studies whose tools are missing are reported and skipped.
     """
+    from gccost import precision
     from gccost.judging.questions import questions
     from gccost.showing.notice import effort
 
     limit, chosen = settings.budget, _chosen(settings)
     for what in runs.skipped(paths.runs()):
         _say(what)
-    together = [
-        study for study in chosen if not study.command or (settings.only and study.on_request)
-    ]
-    for study in chosen:
-        if study not in together:
-            _say(f"{study.name} has its own command, {study.command}; its newest run is shown")
-        elif study.on_request and (what := toolchains.absent(study.releases)):
+    together = [study for study in chosen if settings.only or not study.on_request]
+    for study in together:
+        if study.on_request and (what := toolchains.absent(study.releases)):
             _say(what)
-    if not together:
-        return True
     plan = campaign.plan(together, limit, questions(together, limit), _say)
     for release, why in plan.missing.items():
         _say(f"{toolchains.title(release)} is skipped. {why}")
     try:
         with _progress("measuring") as watched:
-            run = campaign.measure(plan, watched)
+            run = precision.measure(plan, watched)
     except MissingTool as error:
         _say(f"nothing can be measured. {error}")
         return False
@@ -449,7 +423,8 @@ def _measure(settings: Settings) -> bool:
     for name, whys in run.manifest()["failed"].items():
         _say(f"{name} failed: {whys[0]}")
     done = run.manifest()["finished"]
-    budget = limit.name if limit.name in done else list(done)[-1]
+    ended = (*(study.name for study in together), limit.name, *done)
+    budget = next(name for name in ended if name in done)
     standing = plan.questions.standing(run)
     verdicts = f"{standing.decided} of {standing.verdicts} verdicts decided, from "
     click.echo(
@@ -477,8 +452,7 @@ def _notebooks(settings: Settings) -> list[Path]:
         if is_shown(study, settings.mode):
             chapters.add(study.chapter)
         else:
-            how = study.command or f"make measure ONLY={study.name}"
-            _say(f"{study.chapter} is skipped; measure it with {how}")
+            _say(f"{study.chapter} is skipped; measure it with make measure ONLY={study.name}")
     found = [p for p in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
     return found if settings.only else found + sorted(paths.NOTEBOOKS.glob(_IN_GO))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gccost import paths
+from gccost import paths, precision
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
 from gccost.judging.claims import Study
@@ -52,7 +52,7 @@ def shown(study: Study, settings: Settings) -> Shown:
         return _replayed(study)
     run = campaign.find(_plan(study, settings, fetch=False))
     if run is None or not run.holds(study.name):
-        how = study.command or f"make measure ONLY={study.name}"
+        how = f"make measure ONLY={study.name}"
         return _replayed(study, f"Not measured here (see {how}), so a recorded run is shown.")
     return Shown(Recording.load(study, run), "measure", runs.skipped(paths.runs()))
 
@@ -65,7 +65,7 @@ def measured(study: Study, settings: Settings) -> Shown:
     try:
         plan = _plan(study, settings)
         with progress.bar(f"{study.name}, {plan.budget.name} budget") as watched:
-            run = campaign.measure(plan, watched)
+            run = precision.measure(plan, watched)
     except MissingTool as error:
         return _replayed(
             study, f"Measuring is not possible here, so a recorded run is shown. {error}"
@@ -81,7 +81,7 @@ def _plan(study: Study, settings: Settings, *, fetch: bool = True) -> campaign.P
 def _replayed(study: Study, *notices: str) -> Shown:
     run = reference(study)
     if not run.holds(study.name):
-        how = study.command or f"make measure ONLY={study.name}"
+        how = f"make measure ONLY={study.name}"
         notices += (f"{study.name} has not been recorded yet; measure it with {how}.",)
     notices += runs.skipped(paths.reference()) + runs.changed(run)
     if languages.changed(study, run.manifest()["programs"]):
@@ -106,9 +106,9 @@ def rows(found: Mapping[str, Shown], only: str = "") -> list[Row]:
 def is_shown(study: Study, mode: Mode) -> bool:
     """Whether a study has a run to show, or can be measured.
 
-    A study with its own command needs a run; in replay every study needs a recorded one.
+    A study on request needs a run; in replay every study needs a recorded one.
     """
-    if not study.command and mode == "measure":
+    if not study.on_request and mode == "measure":
         return True
     folders = [paths.reference()] if mode == "replay" else [paths.reference(), paths.runs()]
     return any(run.holds(study.name) for folder in folders for run in runs.all_runs(folder))

@@ -16,8 +16,9 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from gccost import paths
+from gccost.errors import MissingTool
 from gccost.files import write_whole
-from gccost.measuring import benchfmt, builds, runs
+from gccost.measuring import benchfmt, builds, campaign, runs
 from gccost.measuring.campaign import Plan, Progress, begin
 from gccost.measuring.cases import Case
 from gccost.measuring.ccompilers import CCompiler
@@ -44,11 +45,21 @@ _BASELINES = 2  # baseline processes before and after each costly one
 _COUNT_LIMIT = 600.0  # after which go test counts as hung
 
 
-def measure(plan: Plan, progress: Progress, seconds: float = SECONDS) -> Run:
-    """Measure what a run lacks of the precision study, and return the run.
+def measure(plan: Plan, progress: Progress) -> Run:
+    """Measure what a run lacks of the plan's studies, and return the run."""
+    if any(study.repeated for study in plan.studies):
+        return _measure(plan, progress)
+    return campaign.measure(plan, progress)
+
+
+def _measure(plan: Plan, progress: Progress) -> Run:
+    """Measure what a run lacks of a repeated study, and return the run.
 
     A measurement is recorded once it is complete; an interrupted one is repeated entirely.
     """
+    if not plan.pool:
+        raise MissingTool("; ".join(plan.missing.values()), "precision")
+    seconds = SECONDS * plan.budget.scale
     with runs.exclusive(paths.runs(), "measuring"), runs.scratch(paths.runs()) as scratch:
         run = begin(plan)
         run.drop_unfinished_line()

@@ -17,7 +17,7 @@ from gccost.studies import CLAIMS, STUDIES
 from gccost.studies.siebenmann import sized
 
 every_study = pytest.mark.parametrize("of", STUDIES.values(), ids=lambda e: e.name)
-together = [of for of in STUDIES.values() if not of.command]
+together = [of for of in STUDIES.values() if not of.on_request]
 
 
 def test_a_case_is_the_same_in_every_study() -> None:

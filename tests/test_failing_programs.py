@@ -83,17 +83,17 @@ def test_a_failed_precision_measurement_is_repeated(machine: FakeMachine, behavi
     plan = campaign.plan([PRECISION], TINY)
     machine.behaviour = BEHAVIOUR
     with pytest.raises(KeyboardInterrupt):
-        precision.measure(plan, after(1), seconds=0.1)
+        precision.measure(plan, after(1))
     (run,) = runs.all_runs(paths.runs())
     before = run.samples.read_bytes()
     machine.behaviour = behaviour
     with pytest.raises(GccostError, match=why) as failure:
-        precision.measure(plan, after(100), seconds=0.1)
+        precision.measure(plan, after(100))
     assert "Allocate" in failure.value.location
     assert run.samples.read_bytes() == before
     machine.behaviour = BEHAVIOUR
     with pytest.raises(KeyboardInterrupt):
-        precision.measure(plan, after(2), seconds=0.1)
+        precision.measure(plan, after(2))
     assert run.samples.read_bytes().startswith(before)
     assert len(run.manifest()["done"]) == 3
 

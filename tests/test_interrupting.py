@@ -106,9 +106,8 @@ def test_no_process_starts_while_its_group_ends(monkeypatch):
     [
         (("measure",), "sample", 2),
         (("measure",), "shell", 1),
-        (("precision", "--seconds=0.1"), "sample", 1),
     ],
-    ids=["Ctrl-C twice", "a download", "precision"],
+    ids=["Ctrl-C twice", "a download"],
 )
 def test_an_interrupted_command_says_how_to_resume(tools: FakeTools, command, of, times):
     if of == "shell":
@@ -246,13 +245,13 @@ def test_resumed_precision_keeps_samples_measured_meanwhile(machine: FakeMachine
     machine.behaviour = BEHAVIOUR
     plan = campaign.plan([PRECISION], TINY)
     with pytest.raises(KeyboardInterrupt):
-        precision.measure(plan, after(2), seconds=0.1)
+        precision.measure(plan, after(2))
     run = campaign.measure(planned())
     unfinished = [line for line in run.samples.read_text().splitlines() if "/method=" in line][:1]
     run.append(unfinished)  # from a measurement that was killed
     before = run.samples.read_bytes()
     with pytest.raises(KeyboardInterrupt):
-        precision.measure(plan, after(2), seconds=0.1)
+        precision.measure(plan, after(2))
     assert campaign.find(plan) == run
     assert run.samples.read_bytes().startswith(before.removesuffix(unfinished[0].encode() + b"\n"))
     assert run.samples.read_text().count(unfinished[0]) == 1

@@ -24,7 +24,7 @@ def test_every_case_has_valid_samples(made: Made) -> None:
     assert run.reading().errors == []
     assert run.manifest()["failed"] == {}
     for of in STUDIES.values():
-        if of.command:
+        if of.on_request:
             continue
         frame = Recording.load(of, run).frame
         cases = of.within(BUDGETS["tiny"])
@@ -54,7 +54,7 @@ def test_ledger_csv_rows_are_consistent(made: Made) -> None:
         claim = CLAIMS[row["id"]]
         if row["verdict"] == "cannot be tested on this machine":
             assert claim.cpus > 1
-        elif study_of(claim).command or isinstance(claim.quantity, Share):
+        elif study_of(claim).on_request or isinstance(claim.quantity, Share):
             continue  # a profile of milliseconds may hold no sample
         elif not (claim.quantity.partial and row["verdict"] == "not measured"):
             low, high = float(row["low"] or "-inf"), float(row["high"] or "inf")  # empty: unbounded

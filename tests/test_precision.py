@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 import recordings
+from campaigns import gccost
 from conftest import FakeMachine
 
-from gccost import precision
+from gccost import paths, precision
 from gccost.judging import ledger
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
@@ -64,7 +65,12 @@ def measure(plan: campaign.Plan, most: int = 1000) -> Run:
         if next(begun, None) is None:
             raise KeyboardInterrupt
 
-    return precision.measure(plan, progress, seconds=0.0)
+    return precision.measure(plan, progress)
+
+
+@pytest.fixture(autouse=True)
+def _briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -116,7 +122,9 @@ WHOLE = {
 
 def test_real_processes_measure_each_method_and_load(machine: FakeMachine) -> None:
     machine.behaviour = BEHAVIOUR
-    run = measure(campaign.plan([PRECISION], TINY))
+    done = gccost("measure", "--only=precision")
+    assert done.exit_code == 0, done.stderr
+    (run,) = runs.all_runs(paths.runs())
     assert sizes(run) == WHOLE
     recording = Recording.load(PRECISION, run)
     assert recording.problems == ()

@@ -37,7 +37,7 @@ AUTOMATIC |= {"ParallelAuto", "ParallelCleanup"}
 def test_every_study_without_its_own_command_is_recorded() -> None:
     assert runs.skipped(paths.reference()) == ()
     for of in STUDIES.values():
-        if not of.command:
+        if not of.on_request:
             assert reference(of).holds(of.name)
 
 
@@ -53,11 +53,11 @@ def test_the_recording_matches_the_current_sources(recording: Recording) -> None
     assert not recording.manifest["machine"]["dirty"]
     notices = opening.shown(recording.study, Settings("replay")).notices
     assert known != any("programs have changed since" in each for each in notices)
-    assert recording.study.command or recording.manifest["shell"]  # what plain commands printed
+    assert recording.study.on_request or recording.manifest["shell"]  # what plain commands printed
 
 
 def test_every_case_was_measured(recording: Recording) -> None:
-    if recording.study.command:
+    if recording.study.on_request:
         return
     finished = recording.manifest["finished"]
     assert any(BUDGETS[name].reaches("standard") for name in finished if name in BUDGETS)

@@ -215,7 +215,7 @@ def _disturbances(run: Run, studies: Sequence[Study]) -> tuple[list[str], float]
     """The signs that the machine was disturbed, and the share of the ledger's rows with any."""
     rows: list[list[str]] = []
     for study in studies:
-        if run.holds(study.name) and not study.command:  # a command may load the machine
+        if run.holds(study.name) and not study.repeated:  # it may load the machine
             recording = Recording.load(study, run)
             rows += [
                 list(recording.disturbances(claim.quantity.variants, release))

@@ -259,8 +259,9 @@ class Case:
 class Study:
     """The cases and the claims of a document or a question.
 
-    `document` is the release of the published values that it tests. `command` is the command
-    that measures it, if it is not `make report`. `claims` are `gccost.judging.claims.Claim`s.
+    `document` is the release of the published values that it tests. A study `on_request` is
+    measured only if it is asked for by name. The cases of a `repeated` one are measurements of
+    one ratio, each made without a pause. `claims` are `gccost.judging.claims.Claim`s.
     """
 
     name: str
@@ -268,17 +269,13 @@ class Study:
     question: str
     cases: tuple[Case, ...]
     document: str = DOCUMENT_GO
-    command: str = ""
+    on_request: bool = False
+    repeated: bool = False
     claims: tuple[Any, ...] = ()
 
     def within(self, limit: Budget) -> tuple[Case, ...]:
         """The cases at a budget, with the budget's N."""
         return tuple(c.scaled(limit.scale) for c in self.cases if limit.reaches(c.min_budget))
-
-    @property
-    def on_request(self) -> bool:
-        """Whether the campaign measures it, but only if it is asked for by name."""
-        return self.command == f"make report ONLY={self.name}"
 
     @property
     def releases(self) -> tuple[str, ...]:

@@ -119,6 +119,7 @@ STUDY = Study(
     question="Do repeated measurements agree?",
     cases=tuple(_precision()),
     document=TODAY_GO,
-    command="make precision",
+    on_request=True,
+    repeated=True,
     claims=CLAIMS,
 )

@@ -56,5 +56,5 @@ STUDY = Study(
     chapter="06-release-by-release",
     question="Which release changed what cleanup costs?",
     cases=tuple(_cases()),
-    command="make report ONLY=releases",
+    on_request=True,
 )
