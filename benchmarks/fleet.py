@@ -23,6 +23,7 @@ from gccost.judging.machines import machines
 from gccost.measuring import fleet, machine, pack, packed
 from gccost.measuring.benchfmt import Sample, format_line
 from gccost.measuring.cases import BUDGETS
+from gccost.measuring.progress import PrintedProgress
 from gccost.measuring.samples import TRACE
 from gccost.studies import STUDIES
 
@@ -117,7 +118,7 @@ def main() -> None:
     """Simulate campaigns of growing size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("machines", type=int, nargs="*", default=[1, 10, 100, 1000])
-    packed.PrintedProgress.__call__ = lambda *_: None  # type: ignore[method-assign]
+    PrintedProgress.__call__ = lambda *_: None  # type: ignore[method-assign]
     archive = archived()
     for count in parser.parse_args().machines:
         simulate(count, archive)

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
+from tqdm import tqdm
 
 from gccost import gokernel, paths
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
-from gccost.measuring import campaign, machine, pack, packed, runs, toolchains
+from gccost.measuring import machine, pack, planning, runs, toolchains
 from gccost.measuring.cases import BUDGETS, budget
+from gccost.measuring.progress import PrintedProgress, Progress
 from gccost.measuring.runs import Run
 from gccost.settings import Settings
 
@@ -178,7 +180,8 @@ def fetch(only: str, *, remove: bool) -> None:
     from gccost.studies import STUDIES, declared
 
     chosen = [declared(only)] if only else [s for s in STUDIES.values() if not s.on_request]
-    plan = campaign.plan(chosen, list(BUDGETS.values())[-1], say=_say)
+    with _progress("fetching") as watched:
+        plan = planning.plan(chosen, list(BUDGETS.values())[-1], say=_say, progress=watched)
     for release, why in plan.missing.items():
         _say(f"{toolchains.title(release)} is skipped. {why}")
     for go in (toolchains.TODAY_GO, toolchains.DOCUMENT_GO):
@@ -404,19 +407,20 @@ def _measure(settings: Settings) -> bool:
     limit, chosen = settings.budget, _chosen(settings)
     for what in runs.skipped(paths.runs()):
         _say(what)
-    together = [study for study in chosen if settings.only or not study.on_request]
+    together = [study for study in chosen if settings.only or study.joins(limit)]
     for study in together:
         if study.on_request and (what := toolchains.absent(study.releases)):
             _say(what)
-    plan = campaign.plan(together, limit, questions(together, limit), _say)
-    for release, why in plan.missing.items():
-        _say(f"{toolchains.title(release)} is skipped. {why}")
-    try:
-        with _progress("measuring") as watched:
+    with _progress("measuring") as watched:
+        asked = questions(together, limit)
+        plan = planning.plan(together, limit, asked, _say, progress=watched)
+        for release, why in plan.missing.items():
+            _say(f"{toolchains.title(release)} is skipped. {why}")
+        try:
             run = precision.measure(plan, watched)
-    except MissingTool as error:
-        _say(f"nothing can be measured. {error}")
-        return False
+        except MissingTool as error:
+            _say(f"nothing can be measured. {error}")
+            return False
     lacking = [study.name for study in together if not run.holds(study.name)]
     for name in lacking:
         _say(f"{name} is skipped: {'; '.join(plan.tools[name].missing.values())}")
@@ -434,13 +438,13 @@ def _measure(settings: Settings) -> bool:
     return not lacking
 
 
-def _progress(name: str) -> AbstractContextManager[campaign.Progress]:
+def _progress(name: str) -> AbstractContextManager[Progress]:
     """A bar on a terminal, and lines in a log."""
     from gccost.showing import progress
 
     if sys.stderr.isatty():
         return progress.bar(name)
-    return nullcontext(packed.PrintedProgress(f"{name}: "))
+    return nullcontext(PrintedProgress(f"{name}: "))
 
 
 def _notebooks(settings: Settings) -> list[Path]:
@@ -485,7 +489,8 @@ def _execute(notebooks: list[Path], into: Path, settings: Settings) -> list[Path
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    """Write a line to stderr, above a bar if one is drawn."""
+    tqdm.write(text, file=sys.stderr)
 
 
 def _write(executed: list[Path], *, opens: bool) -> None:

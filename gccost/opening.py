@@ -13,7 +13,8 @@ from gccost.judging.ledger import Row
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.judging.reference import recorded
-from gccost.measuring import campaign, languages, runs, toolchains
+from gccost.measuring import campaign, languages, planning, runs, toolchains
+from gccost.measuring.progress import Progress, unwatched
 from gccost.measuring.runs import Run
 from gccost.settings import Mode, Settings
 from gccost.showing import progress
@@ -50,7 +51,7 @@ def shown(study: Study, settings: Settings) -> Shown:
     """Open a study without measuring: your own run if it exists, otherwise a recorded run."""
     if settings.mode == "replay":
         return _replayed(study)
-    run = campaign.find(_plan(study, settings, fetch=False))
+    run = campaign.find(_plan(study, settings))
     if run is None or not run.holds(study.name):
         how = f"make measure ONLY={study.name}"
         return _replayed(study, f"Not measured here (see {how}), so a recorded run is shown.")
@@ -63,8 +64,8 @@ def measured(study: Study, settings: Settings) -> Shown:
     Without a toolchain it opens a recorded run.
     """
     try:
-        plan = _plan(study, settings)
-        with progress.bar(f"{study.name}, {plan.budget.name} budget") as watched:
+        with progress.bar(f"{study.name}, {settings.budget.name} budget") as watched:
+            plan = _plan(study, settings, watched)
             run = precision.measure(plan, watched)
     except MissingTool as error:
         return _replayed(
@@ -74,8 +75,12 @@ def measured(study: Study, settings: Settings) -> Shown:
     return Shown(Recording.load(study, run), "measure", (*missing, *runs.skipped(paths.runs())))
 
 
-def _plan(study: Study, settings: Settings, *, fetch: bool = True) -> campaign.Plan:
-    return campaign.plan([study], settings.budget, questions([study], settings.budget), fetch=fetch)
+def _plan(study: Study, settings: Settings, watched: Progress | None = None) -> planning.Plan:
+    """The plan of a study; it downloads what is missing if its progress is watched."""
+    asked = questions([study], settings.budget)
+    shown = watched or unwatched
+    fetch = watched is not None
+    return planning.plan([study], settings.budget, asked, fetch=fetch, progress=shown)
 
 
 def _replayed(study: Study, *notices: str) -> Shown:

@@ -19,9 +19,11 @@ from gccost import paths
 from gccost.errors import MissingTool
 from gccost.files import write_whole
 from gccost.measuring import benchfmt, builds, campaign, runs
-from gccost.measuring.campaign import Plan, Progress, begin
+from gccost.measuring.campaign import begin
 from gccost.measuring.cases import Case
 from gccost.measuring.ccompilers import CCompiler
+from gccost.measuring.planning import Plan
+from gccost.measuring.progress import Progress
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import SLICES, run_count, run_sample
 from gccost.measuring.toolchains import TODAY_GO

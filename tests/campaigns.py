@@ -11,8 +11,9 @@ from faketools import FakeTools, wait_for
 from gccost import cli
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
-from gccost.measuring import campaign, frames, runs
+from gccost.measuring import frames, planning, runs
 from gccost.measuring.cases import BUDGETS
+from gccost.measuring.progress import MEASURING, Progress
 from gccost.showing import notice
 from gccost.studies import STUDIES
 
@@ -25,17 +26,17 @@ RESUME_WITH = (
 )
 
 
-def planned() -> campaign.Plan:
+def planned() -> planning.Plan:
     """The cases of lemire at the tiny budget, on the fake machine."""
-    return campaign.plan([LEMIRE], TINY, questions([LEMIRE], TINY))
+    return planning.plan([LEMIRE], TINY, questions([LEMIRE], TINY))
 
 
-def after(calls: int) -> campaign.Progress:
-    """A progress callback that interrupts measuring after this many calls."""
+def after(calls: int) -> Progress:
+    """A progress callback that interrupts measuring at the sample after this many."""
     left = itertools.count(calls, -1)
 
-    def progress(done: float, total: float, what: str) -> None:
-        if next(left) == 0:
+    def progress(done: float, total: float, what: str, unit: str = MEASURING) -> None:
+        if unit == MEASURING and next(left) == 0:
             raise KeyboardInterrupt
 
     return progress
@@ -44,7 +45,7 @@ def after(calls: int) -> campaign.Progress:
 def assert_every_sample_is_there(run: runs.Run) -> None:
     """Check that the run holds every sample of every case's first rounds, and no other."""
     pool = {case.name: case for case in LEMIRE.within(TINY)}
-    plan = campaign.Plan((LEMIRE,), TINY, questions([LEMIRE], TINY), {}, {}, pool, {})
+    plan = planning.Plan((LEMIRE,), TINY, questions([LEMIRE], TINY), {}, {}, pool, {})
     frame = frames.of_cases(run.reading(), pool.values())
     assert len(frame) == len(run.reading().frame)
     assert frame.groupby(["name", "round"]).size().to_dict() == {

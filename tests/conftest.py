@@ -17,8 +17,8 @@ from measured import made  # noqa: F401 - the session's report, a fixture
 
 from gccost.errors import MissingTool
 from gccost.measuring import builds, ccompilers, standins, toolchains
-from gccost.measuring.campaign import Plan
 from gccost.measuring.ccompilers import CCompiler
+from gccost.measuring.planning import Plan
 from gccost.measuring.toolchains import Toolchain
 
 # A background process ignores Ctrl-C and its children inherit that, so tests that

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -24,13 +27,14 @@ from gccost.judging import ledger
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import builds, campaign, frames, runs, samples, toolchains
-from gccost.measuring.campaign import Plan, Questions, Standing, Want
-from gccost.measuring.cases import AUTO, BUDGETS, FREE, Case, Study, Variant
+from gccost.measuring import builds, campaign, frames, planning, runs, samples, toolchains
+from gccost.measuring.cases import AUTO, BUDGETS, FREE, Build, Case, Study, Variant
 from gccost.measuring.machine import describe, memory_for_a_sample
+from gccost.measuring.planning import Plan, Questions, Standing, Want
+from gccost.measuring.progress import unwatched
 from gccost.measuring.samples import SampleFailed, run_sample
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, Toolchain
-from gccost.studies import CLAIMS
+from gccost.studies import CLAIMS, STUDIES
 
 TINY = replace(BUDGETS["tiny"], judged=4, shown=2, retries=2)  # enough for verdicts
 CASE = Case("cstr", FREE, TODAY_GO, n=1000)
@@ -156,9 +160,17 @@ def asking(*wants: Want, until: int = 1000) -> Questions:
     return Questions(frozenset((c.variant, c.release) for c in cases), standing=standing)
 
 
+def test_quick_leaves_out_what_takes_minutes_to_build() -> None:
+    on_request = {study.name for study in STUDIES.values() if study.on_request}
+    for name, limit in BUDGETS.items():
+        left_out = {study.name for study in STUDIES.values() if not study.joins(limit)}
+        slow = {"why", "runtime", "libraries"} if name == "quick" else set()
+        assert left_out == on_request | slow
+
+
 def test_a_case_shared_by_studies_is_measured_once(sampler: Sampler):
     two = study(CASE, COSTLY, name="one"), study(CASE, DUMMY, name="other")
-    run = campaign.measure(plan := campaign.plan(two, TINY))
+    run = campaign.measure(plan := planning.plan(two, TINY))
     once = {c.variant.benchmark: TINY.shown * c.processes for c in (CASE, COSTLY, DUMMY)}
     assert Counter(sampler.taken) == once
     assert run.holds("one")
@@ -170,16 +182,73 @@ def test_a_case_shared_by_studies_is_measured_once(sampler: Sampler):
 def test_every_round_is_complete_with_its_own_order_and_layout(
     machine: FakeMachine, sampler: Sampler
 ):
-    plan = campaign.plan([LEMIRE], replace(TINY, shown=4))
+    plan = planning.plan([LEMIRE], replace(TINY, shown=4))
     frame = measured(campaign.measure(plan), plan)
     rounds = list(frame.groupby("round"))
     for number, round_ in rounds:
         assert round_["name"].value_counts().to_dict() == due(plan, int(number))
     assert len(rounds) == 4
     assert len({tuple(round_["name"]) for _, round_ in rounds}) == len(rounds)
-    # Each round's layout and that of its controls, and the two of the first builds.
+    # Each round's layout, and that of its controls.
     layouts = {path.stem.rpartition("-")[2] for path in machine.built}
-    assert len(layouts) == 2 + 2 * len(rounds)
+    assert len(layouts) == 2 * len(rounds)
+
+
+def test_a_round_builds_what_its_samples_need_before_the_first_of_them(
+    machine: FakeMachine, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first rounds need both programs, the rounds of the question one of them."""
+    elsewhere = replace(DUMMY, program="objects")
+    order: list[str] = []
+
+    def build(program: str, *more: Any, **named: Any) -> Path:
+        order.append(program)
+        return machine.build(program, *more, **named)
+
+    def delay(case: Case) -> float:
+        order.append("sample")
+        return 0.0
+
+    monkeypatch.setattr(builds, "build", build)
+    sampler.delay = delay
+    limit = replace(TINY, seconds=1e6)
+    of = study(CASE, COSTLY, elsewhere)
+    campaign.measure(planning.plan([of], limit, asking(AUTO_OPEN, until=6)))
+    rounds = [list(group) for sampled, group in groupby(order, "sample".__ne__) if sampled]
+    assert list(map(sorted, rounds)) == [["cstr", "objects"]] * 2 + [["cstr"]] * 4
+
+
+def test_builds_take_no_time_from_the_budget(
+    machine: FakeMachine, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.count(step=1000)
+    monkeypatch.setattr(campaign, "time", SimpleNamespace(monotonic=clock.__next__, time=time.time))
+    limit = replace(TINY, seconds=30)
+    plan = planning.plan([study(CASE, COSTLY)], limit, asking(AUTO_OPEN))
+    run = campaign.measure(plan)
+    frame = measured(run, plan)
+    assert frame.groupby("round")["build-s"].apply(list).map(lambda s: s[0]).eq(1000).all()
+    assert frame["build-s"].count() == frame["round"].nunique()
+    assert frame["elapsed-s"].sum() >= limit.seconds
+
+
+def test_a_library_is_compiled_once_before_the_programs_that_share_it() -> None:
+    wanted = [
+        Build(program, release, runtime, False)
+        for program in ("cstr", "objects", "specials")
+        for release, runtime in ((DOCUMENT_GO, ""), (TODAY_GO, ""), (TODAY_GO, "index"))
+    ]
+    ended: set[Build] = set()
+
+    def build(what: Build, run: builds.Run) -> Path:
+        assert what.program == "cstr" or what._replace(program="cstr") in ended
+        ended.add(what)
+        return Path(what.program)
+
+    made = builds.build_all(wanted, build, unwatched)
+    assert {what: task.result().name for what, task in made.items()} == {
+        what: what.program for what in wanted
+    }
 
 
 def test_each_release_is_one_block_with_baselines_throughout():
@@ -223,7 +292,7 @@ def test_remaining_budget_goes_to_the_cheapest_open_questions(
 ):
     sampler.seconds = lambda case: {COSTLY.variant: 9.0, DUMMY.variant: 7.0}.get(case.variant, 1.0)
     limit = replace(TINY, seconds=seconds)
-    plan = campaign.plan([study(CASE, COSTLY, DUMMY)], limit, asking(*wants, until=6))
+    plan = planning.plan([study(CASE, COSTLY, DUMMY)], limit, asking(*wants, until=6))
     run = campaign.measure(plan)
     # Each round for a question measures the baseline again.
     assert counted(run, plan) == dict(
@@ -241,7 +310,7 @@ def test_a_busy_machine_gets_fewer_rounds_of_all_cases_in_little_more_time(
     cases = study(CASE, COSTLY, DUMMY)
     limit = replace(TINY, seconds=TINY.judged * 6 + TINY.retries)
     wants = [Want((c.scaled(TINY.scale).name,), 1) for c in cases.cases]
-    run = campaign.measure(plan := campaign.plan([cases], limit, asking(*wants)))
+    run = campaign.measure(plan := planning.plan([cases], limit, asking(*wants)))
     assert set(counted(run, plan)) == {"AllocateFree", "AllocateAuto", "AllocateDummy"}
     rounds = counted(run, plan).values()
     assert max(rounds) - min(rounds) <= 1
@@ -313,7 +382,7 @@ def test_a_damaged_recorded_run_ends_no_campaign(
 def test_a_campaign_ends_when_its_verdicts_are_decided(sampler: Sampler):
     """The questions are the ledger's; every ratio of these samples is 1."""
     limit = replace(TINY, seconds=1e6)
-    plan = campaign.plan([LEMIRE], limit, questions([LEMIRE], limit))
+    plan = planning.plan([LEMIRE], limit, questions([LEMIRE], limit))
     run = campaign.measure(plan)
     assert set(counted(run, plan).values()) <= {4, TINY.shown}
     standing = plan.questions.standing(run)
@@ -341,7 +410,7 @@ def test_a_second_study_is_added_to_the_run_of_the_first(sampler: Sampler):
 def test_a_rejected_process_is_retried_at_most_twice(sampler: Sampler):
     waited = iter([0.5, 0.5, 0.5, 0.01, 0.5, 0.01, *[0.01] * 100])
     sampler.delay = lambda case: next(waited) if case.variant == AUTO else 0.5
-    run = campaign.measure(plan := campaign.plan([study(CASE, COSTLY)], TINY))
+    run = campaign.measure(plan := planning.plan([study(CASE, COSTLY)], TINY))
     frame = measured(run, plan)
     costly = frame[frame["benchmark"] == "AllocateAuto"]
     # The first round has no accepted process, so another one is measured.
@@ -352,7 +421,7 @@ def test_a_rejected_process_is_retried_at_most_twice(sampler: Sampler):
 
 def test_a_case_with_no_accepted_process_gets_two_more_rounds(sampler: Sampler):
     sampler.delay = lambda case: 0.5
-    run = campaign.measure(plan := campaign.plan([study(COSTLY)], TINY))
+    run = campaign.measure(plan := planning.plan([study(COSTLY)], TINY))
     rounds = measured(run, plan).groupby("round").size().to_dict()
     assert rounds == dict.fromkeys(range(1, TINY.shown + TINY.retries + 1), 3)
 
@@ -362,9 +431,9 @@ def test_a_case_with_no_accepted_process_gets_two_more_rounds(sampler: Sampler):
 
 @pytest.mark.parametrize("changed", ["sources", "compiler", "method", "scale", "machine"])
 def test_changed_sources_method_or_machine_start_a_new_run(sampler: Sampler, monkeypatch, changed):
-    first = campaign.measure(campaign.plan([study(CASE)], TINY))
+    first = campaign.measure(planning.plan([study(CASE)], TINY))
     before = first.samples.read_bytes()
-    assert campaign.fits(first, campaign.plan([study(CASE)], TINY))
+    assert campaign.fits(first, planning.plan([study(CASE)], TINY))
     limit = TINY
     if changed == "sources":
         monkeypatch.setattr(builds, "source_hash", lambda programs: "another")
@@ -376,17 +445,17 @@ def test_changed_sources_method_or_machine_start_a_new_run(sampler: Sampler, mon
         first.update(compilers={"C compiler": "another"})
     else:  # an equal fingerprint is not enough
         first.update(machine=first.manifest()["machine"] | {"cpu": "another"})
-    plan = campaign.plan([study(CASE)], limit)
+    plan = planning.plan([study(CASE)], limit)
     assert not campaign.fits(first, plan)
     assert campaign.measure(plan) != first
     assert first.samples.read_bytes() == before
 
 
 def test_a_larger_budget_extends_the_run(sampler: Sampler):
-    first = campaign.measure(campaign.plan([LEMIRE], TINY))
+    first = campaign.measure(planning.plan([LEMIRE], TINY))
     before = first.samples.read_bytes()
     more = replace(BUDGETS["standard"], seconds=0.0, scale=TINY.scale)
-    plan = campaign.plan([LEMIRE], more)
+    plan = planning.plan([LEMIRE], more)
     assert campaign.measure(plan) == first
     assert first.samples.read_bytes().startswith(before)
     assert set(first.manifest()["finished"]) == {"tiny", "standard"}
@@ -408,7 +477,7 @@ def test_claims_say_why_their_case_could_not_be_built(
         return machine.build(program, toolchain, *more, **named)
 
     monkeypatch.setattr(builds, "build", build)
-    run = campaign.measure(campaign.plan([LEMIRE], TINY, questions([LEMIRE], TINY)))
+    run = campaign.measure(planning.plan([LEMIRE], TINY, questions([LEMIRE], TINY)))
     assert "the linker was killed" in run.manifest()["troubles"][FREE.on(DOCUMENT_GO)][0]
     old, new = ledger.rows(
         {"lemire": Recording.load(LEMIRE, run)}, [replace(LEMIRE, claims=(CLAIMS["L1"],))]
@@ -420,17 +489,17 @@ def test_claims_say_why_their_case_could_not_be_built(
 
 def test_unfreed_blocks_are_reported_unless_by_design(machine: FakeMachine):
     machine.behaviour = 'line "$name" | sed "s/0 c-unfreed-drained/900 c-unfreed-drained/"'
-    run = campaign.measure(campaign.plan([study(COSTLY, DUMMY)], TINY))
+    run = campaign.measure(planning.plan([study(COSTLY, DUMMY)], TINY))
     assert set(run.manifest()["troubles"]) == {COSTLY.name}
 
 
 def test_cases_of_missing_releases_are_skipped(machine: FakeMachine, sampler: Sampler):
     machine.missing = {DOCUMENT_GO, TODAY_GO}
     with pytest.raises(MissingTool, match="nothing can be measured"):
-        campaign.measure(campaign.plan([LEMIRE], TINY))
+        campaign.measure(planning.plan([LEMIRE], TINY))
     assert not runs.all_runs(paths.runs())
     machine.missing = {DOCUMENT_GO}
-    plan = campaign.plan([LEMIRE], TINY)
+    plan = planning.plan([LEMIRE], TINY)
     run = campaign.measure(plan)
     assert set(measured(run, plan)["release"]) == {TODAY_GO}
     assert "cannot be fetched" in run.manifest()["missing"][DOCUMENT_GO]
@@ -454,10 +523,10 @@ def test_releases_are_built_while_others_are_downloaded(
 
     monkeypatch.setattr(toolchains, "fetch", fetch)
     monkeypatch.setattr(builds, "build", build)
-    made = campaign.plan([LEMIRE], TINY)
+    made = planning.plan([LEMIRE], TINY)
     assert not made.missing
     assert len(machine.built) == len(LEMIRE.releases)
-    campaign.plan([LEMIRE], TINY)  # nothing is missing, so nothing is built
+    planning.plan([LEMIRE], TINY)  # nothing is missing, so nothing is built
     assert len(machine.built) == len(LEMIRE.releases)
 
 
@@ -467,7 +536,7 @@ def test_releases_are_built_while_others_are_downloaded(
 def test_once_and_cpus_limit_the_samples_of_a_case(sampler: Sampler):
     of = study(COSTLY, replace(DUMMY, once=True), replace(CASE, cpus=10_000))
     limit = replace(TINY, seconds=1e6)
-    plan = campaign.plan([of], limit, asking(Want((DUMMY.name,), 1), until=6))
+    plan = planning.plan([of], limit, asking(Want((DUMMY.name,), 1), until=6))
     assert campaign.finished(campaign.measure(plan), plan)
     assert Counter(sampler.taken) == {"AllocateAuto": TINY.shown, "AllocateDummy": 1}
 
@@ -478,7 +547,7 @@ def test_a_case_too_large_for_memory_is_capped_and_reported(sampler: Sampler):
     of = study(
         COSTLY, replace(whole, retained_bytes=memory_for_a_sample(describe()) // (scaled // 2))
     )
-    run = campaign.measure(campaign.plan([of], TINY))
+    run = campaign.measure(planning.plan([of], TINY))
     assert "this machine's memory allows" in run.manifest()["troubles"][whole.name][0]
     capped = Recording.load(of, run).samples(whole.variant, whole.release)
     assert len(capped) == TINY.shown

@@ -15,7 +15,7 @@ from test_campaign import program
 from gccost.judging import ledger
 from gccost.judging.recording import SHARED_LOOPS, Recording
 from gccost.judging.rules import Label
-from gccost.measuring import builds, campaign, ccompilers, runs, samples, toolchains
+from gccost.measuring import builds, campaign, ccompilers, planning, runs, samples, toolchains
 from gccost.measuring import machine as described
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.profiles import read
@@ -82,7 +82,7 @@ name=$(printf '%s' "$bench" | tr -d '^$()')
 def test_a_program_killed_with_the_gc_off_is_recorded_as_failed(machine: FakeMachine) -> None:
     kill = 'if [ "$GOGC$GOMEMLIMIT" = off ]; then kill -KILL $$; fi\n'
     machine.behaviour = ANSWER + kill + f'echo "{TRACE}" >&2; line "$name"'
-    run = campaign.measure(campaign.plan([CLOUDFLARE], BUDGETS["tiny"]))
+    run = campaign.measure(planning.plan([CLOUDFLARE], BUDGETS["tiny"]))
     recording = Recording.load(CLOUDFLARE, run)
     ended = recording.failures(turns(MOST_PROCS, "off"), TODAY_GO)
     assert ended
@@ -98,7 +98,7 @@ def test_a_plan_omits_cases_that_need_more_cpus(
 ) -> None:
     description = {**described.describe(), "allowed_cpus": cpus}
     monkeypatch.setattr(described, "describe", lambda: description)
-    variants = {c.variant for c in campaign.plan([CLOUDFLARE], BUDGETS["quick"]).pool.values()}
+    variants = {c.variant for c in planning.plan([CLOUDFLARE], BUDGETS["quick"]).pool.values()}
     assert (signing(DOCUMENT_CPUS) in variants) == (cpus >= LEAST_CPUS)
     assert (signing(DOCUMENT_CPUS, "2400") in variants) == (cpus >= LEAST_CPUS)
     assert {signing(1), turns(1), turns(MOST_PROCS), SERVE} <= variants
@@ -110,7 +110,7 @@ def test_a_memory_limit_caps_operations_with_the_gc_off(
     limit = 64 * 2**20
     description = {**described.describe(), "memory_limit": limit}
     monkeypatch.setattr(described, "describe", lambda: description)
-    plan = campaign.plan([CLOUDFLARE], BUDGETS["quick"])
+    plan = planning.plan([CLOUDFLARE], BUDGETS["quick"])
     whole = {case.name: case.n for case in CLOUDFLARE.cases}
     capped = {case.variant for name, case in plan.pool.items() if case.n < whole[name]}
     assert {turns(MOST_PROCS, "off"), replace(SERVE, gogc="off")} <= capped

@@ -20,7 +20,7 @@ from test_precision import BEHAVIOUR
 from gccost import doctor, paths, precision
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
-from gccost.measuring import builds, campaign, runs, toolchains
+from gccost.measuring import builds, campaign, planning, runs, toolchains
 from gccost.measuring.cases import FREE, Budget
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
@@ -80,7 +80,7 @@ def test_a_program_that_cannot_start_is_skipped(machine: FakeMachine, monkeypatc
     ids=["crashes", "prints no text", "prints once"],
 )
 def test_a_failed_precision_measurement_is_repeated(machine: FakeMachine, behaviour, why):
-    plan = campaign.plan([PRECISION], TINY)
+    plan = planning.plan([PRECISION], TINY)
     machine.behaviour = BEHAVIOUR
     with pytest.raises(KeyboardInterrupt):
         precision.measure(plan, after(1))
@@ -104,9 +104,9 @@ def test_a_jumping_clock_affects_neither_budget_nor_resuming(machine: FakeMachin
     monkeypatch.setattr(time, "time", lambda: next(clock))
     monkeypatch.setattr(runs, "now", lambda: next(dates))
     # Never decided: the budget alone ends it.
-    never = campaign.Standing((campaign.Want((FREE.on(TODAY_GO),), 1),), 0, 1)
+    never = planning.Standing((planning.Want((FREE.on(TODAY_GO),), 1),), 0, 1)
     limit = Budget("tiny", 1.5, shown=1, half_width=1.0, scale=TINY.scale)
-    plan = campaign.plan([LEMIRE], limit, campaign.Questions(standing=lambda run: never))
+    plan = planning.plan([LEMIRE], limit, planning.Questions(standing=lambda run: never))
     with pytest.raises(KeyboardInterrupt):
         campaign.measure(plan, after(30))
     run = campaign.find(plan)
@@ -126,10 +126,10 @@ def test_measuring_works_offline_once_tools_are_installed(tmp_path):
     program = """
 import sys
 from pathlib import Path
-from gccost.measuring import builds, campaign, samples
+from gccost.measuring import builds, planning, samples
 from gccost.studies import STUDIES
 from gccost.measuring.cases import BUDGETS
-plan = campaign.plan([STUDIES["lemire"]], BUDGETS["tiny"], say=sys.exit)
+plan = planning.plan([STUDIES["lemire"]], BUDGETS["tiny"], say=sys.exit)
 assert not plan.missing, plan.missing
 case, tools = next(iter(plan.pool.values())), plan.tools["lemire"]
 folder = Path(sys.argv[1])

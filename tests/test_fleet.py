@@ -31,8 +31,9 @@ from gccost import cli, paths
 from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.measuring import fleet, pack, packed
-from gccost.measuring.campaign import Questions, finished, samples_of
+from gccost.measuring.campaign import finished, samples_of
 from gccost.measuring.cases import BUDGETS
+from gccost.measuring.planning import Questions
 from gccost.measuring.runs import Run, all_runs, exclusive
 from gccost.studies import STUDIES
 

@@ -26,7 +26,7 @@ from test_precision import BEHAVIOUR
 
 from gccost import paths, precision
 from gccost.judging import reference
-from gccost.measuring import campaign, runs
+from gccost.measuring import campaign, planning, runs
 from gccost.processes import ProcessGroup
 from gccost.studies import STUDIES
 
@@ -52,7 +52,7 @@ main(["measure"])
     ("phase", "sent"),
     [
         ("first builds", signal.SIGKILL),
-        ("building", signal.SIGTERM),
+        ("last builds", signal.SIGTERM),
         ("a sample", signal.SIGKILL),
         ("a sample", signal.SIGINT),
         ("a write", signal.SIGKILL),
@@ -63,7 +63,7 @@ def test_measuring_resumes_after_a_signal(tools: FakeTools, phase, sent):
         started = tools.start(str(tools.folder / "reached"), program=HALF_A_LINE)
     else:
         # Builds 1 to 3 precede the samples; the 20th sample is in the middle.
-        number = {"first builds": 1, "building": 4, "a sample": 20}[phase]
+        number = {"first builds": 1, "last builds": 3, "a sample": 20}[phase]
         tools.from_the(number, of="sample" if phase == "a sample" else "build")
         started = tools.start("measure")
     tools.wait_until_at_work(started)
@@ -243,7 +243,7 @@ def test_a_run_killed_at_its_start_resumes(machine: FakeMachine, monkeypatch, mo
 
 def test_resumed_precision_keeps_samples_measured_meanwhile(machine: FakeMachine):
     machine.behaviour = BEHAVIOUR
-    plan = campaign.plan([PRECISION], TINY)
+    plan = planning.plan([PRECISION], TINY)
     with pytest.raises(KeyboardInterrupt):
         precision.measure(plan, after(2))
     run = campaign.measure(planned())

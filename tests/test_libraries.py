@@ -19,7 +19,7 @@ from gccost.errors import GccostError, MissingTool
 from gccost.judging import stacks
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import builds, campaign, ccompilers, toolchains
+from gccost.measuring import builds, campaign, ccompilers, planning, toolchains
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import STUDIES
@@ -133,7 +133,7 @@ def test_a_failed_library_build_is_recorded_and_skipped(machine: FakeMachine, mo
         return machine.build(program, *arguments)
 
     monkeypatch.setattr(builds, "build", broken)
-    run = campaign.measure(campaign.plan([STUDY], BUDGETS["tiny"]))
+    run = campaign.measure(planning.plan([STUDY], BUDGETS["tiny"]))
     failed = {name.partition("/")[0] for name in run.manifest()["failed"]}
     assert failed == {profile_of(MESSAGES.judged).benchmark}
     measured = set(Recording.load(STUDY, run).frame["benchmark"])

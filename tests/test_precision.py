@@ -18,8 +18,9 @@ from gccost.judging import ledger
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import benchfmt, campaign, runs
+from gccost.measuring import benchfmt, campaign, planning, runs
 from gccost.measuring.cases import BUDGETS, Case
+from gccost.measuring.progress import MEASURING
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import SLICES
 from gccost.measuring.toolchains import TODAY_GO
@@ -57,11 +58,11 @@ done
 """
 
 
-def measure(plan: campaign.Plan, most: int = 1000) -> Run:
+def measure(plan: planning.Plan, most: int = 1000) -> Run:
     """Measure as briefly as possible; interrupt after `most` measurements."""
     begun = iter(range(most))
 
-    def progress(done: float, total: float, what: str) -> None:
+    def progress(done: float, total: float, what: str, unit: str = MEASURING) -> None:
         if next(begun, None) is None:
             raise KeyboardInterrupt
 
@@ -74,7 +75,7 @@ def _briefly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def plan(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> campaign.Plan:
+def plan(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> planning.Plan:
     """A plan whose samples take no time."""
 
     def one(
@@ -91,7 +92,7 @@ def plan(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> campaign.Plan
     monkeypatch.setattr(precision, "run_sample", one)
     monkeypatch.setattr(precision, "run_count", count)
     monkeypatch.setattr(precision, "_load", contextlib.nullcontext)
-    return campaign.plan([PRECISION], TINY)
+    return planning.plan([PRECISION], TINY)
 
 
 def sample(case: Case, ns: float, **more: float) -> benchfmt.Sample:
@@ -139,7 +140,7 @@ def test_real_processes_measure_each_method_and_load(machine: FakeMachine) -> No
 
 
 @pytest.mark.parametrize("at", [0, 5])
-def test_an_interrupted_measurement_is_repeated_entirely(plan: campaign.Plan, at: int) -> None:
+def test_an_interrupted_measurement_is_repeated_entirely(plan: planning.Plan, at: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         measure(plan, at)
     run = campaign.find(plan)
@@ -153,7 +154,7 @@ def test_an_interrupted_measurement_is_repeated_entirely(plan: campaign.Plan, at
 
 
 def test_an_uncounted_measurement_is_not_duplicated(
-    plan: campaign.Plan, monkeypatch: pytest.MonkeyPatch
+    plan: planning.Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     update = Run.update
 

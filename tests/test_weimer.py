@@ -14,7 +14,7 @@ from gccost import paths
 from gccost.errors import MissingTool
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
-from gccost.measuring import benchfmt, campaign, java, jdks
+from gccost.measuring import benchfmt, campaign, java, jdks, planning
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.jdks import Jdk
 from gccost.measuring.samples import SampleFailed
@@ -160,27 +160,27 @@ def test_a_java_study_is_measured_until_its_sources_change(
     machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine("jdk-11", "jdk-25")
-    run = campaign.measure(campaign.plan([WEIMER], TINY))
+    run = campaign.measure(planning.plan([WEIMER], TINY))
     recording = Recording.load(WEIMER, run)
     assert not recording.problems
     assert recording.releases == ("jdk-11", "jdk-25")
     assert run.manifest()["troubles"] == {}
-    plan = campaign.plan([WEIMER], TINY)
+    plan = planning.plan([WEIMER], TINY)
     rounds = recording.frame.groupby("name")["round"].nunique().to_dict()
     assert rounds == {name: plan.rounds(case) for name, case in plan.pool.items()}
     assert campaign.finished(run, plan)
     assert campaign.measure(plan) == run
     monkeypatch.setattr(java, "source_hash", lambda programs: "another")
-    assert campaign.find(campaign.plan([WEIMER], TINY)) is None
+    assert campaign.find(planning.plan([WEIMER], TINY)) is None
 
 
 def test_what_is_missing_skips_only_what_needs_it(
     machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(MissingTool, match=r"nothing can be measured: Java: no JDK with javac"):
-        campaign.measure(campaign.plan([WEIMER], TINY))
+        campaign.measure(planning.plan([WEIMER], TINY))
     machine("jdk-25")
-    plan = campaign.plan([WEIMER], TINY)
+    plan = planning.plan([WEIMER], TINY)
     assert {case.release for case in plan.pool.values()} == {"jdk-25"}
     assert "go online" in plan.missing["jdk-11"]
 
@@ -189,8 +189,8 @@ def test_what_is_missing_skips_only_what_needs_it(
 
     monkeypatch.setattr(jdks, "jmh", nowhere)
     with pytest.raises(MissingTool, match="JMH: it cannot be fetched"):
-        campaign.measure(campaign.plan([STUDIES["jmh"]], TINY))
-    assert campaign.plan([WEIMER], TINY).pool
+        campaign.measure(planning.plan([STUDIES["jmh"]], TINY))
+    assert planning.plan([WEIMER], TINY).pool
 
 
 def test_unsupported_jvm_options_skip_only_their_cases(machine: Callable[..., None]) -> None:
@@ -201,7 +201,7 @@ def test_unsupported_jvm_options_skip_only_their_cases(machine: Callable[..., No
     )
     machine("jdk-11", behaviour=refuse)
     machine("jdk-25", behaviour=refuse)
-    run = campaign.measure(campaign.plan([WEIMER], TINY))
+    run = campaign.measure(planning.plan([WEIMER], TINY))
     recording = Recording.load(WEIMER, run)
     troubles = "\n".join(t for ts in run.manifest()["troubles"].values() for t in ts)
     assert "Option -XX:+UseEpsilonGC not supported" in troubles

@@ -20,8 +20,8 @@ from gccost.judging.claims import Claim, Study
 from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring.campaign import Questions, Standing, Want
 from gccost.measuring.cases import Budget
+from gccost.measuring.planning import Questions, Standing, Want
 from gccost.measuring.runs import Run
 
 

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
@@ -20,9 +21,11 @@ from filelock import FileLock
 from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, failed_build
 from gccost.files import writing
-from gccost.measuring.cases import NO_GREEN_TEA, OVERLAY
+from gccost.measuring import machine
+from gccost.measuring.cases import NO_GREEN_TEA, OVERLAY, Build
 from gccost.measuring.ccompilers import CCompiler
-from gccost.measuring.toolchains import OLDEST_DRIVER, Toolchain, find_driver, number
+from gccost.measuring.progress import Progress, until_done
+from gccost.measuring.toolchains import OLDEST_DRIVER, Toolchain, find_driver, number, title
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 _GOROOT = "goroot"  # the name of the link to the toolchain
@@ -255,6 +258,34 @@ def build(
     hint = f"make doctor shows the toolchains that were found; C is compiled by {compiler.version}"
     _go(run, toolchain.go, arguments, environment, binary, where, hint, folder)
     return binary
+
+
+def build_all(
+    wanted: Iterable[Build], build: Callable[[Build, Run], Path], progress: Progress
+) -> dict[Build, Future[Path]]:
+    """Build in parallel, and return what each build gave or raised.
+
+    A link uses one core. The first build with a release and a runtime compiles their standard
+    library; the others wait for it, because Go would compile it once for each of them.
+    """
+    firsts: dict[tuple[str, str], Build] = {}
+    for each in wanted:
+        firsts.setdefault((each.release, each.runtime), each)
+    made: dict[Build, Future[Path]] = {}
+
+    def make(what: Build) -> Path:
+        first = firsts[what.release, what.runtime]
+        if what != first:
+            wait([made[first]])
+        return build(what, group.run)
+
+    # An interruption ends the builds first, then the threads.
+    with ThreadPoolExecutor(machine.allowed_cpus()) as pool, processes.ProcessGroup() as group:
+        for each in dict.fromkeys([*firsts.values(), *wanted]):
+            made[each] = pool.submit(make, each)
+        tasks = {task: f"{what.program} on {title(what.release)}" for what, task in made.items()}
+        until_done(tasks, progress, "building", "programs")
+    return made
 
 
 def _gopath_copy(program: str, gopath: Path) -> Path:

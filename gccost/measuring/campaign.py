@@ -1,10 +1,11 @@
 """The campaign: one pool of samples for all studies, measured in rounds.
 
-A round builds the programs again and samples its cases, each in a fresh process. The order
-is drawn from the run's seed, one release after the other, so that compared samples are
-close in time. First every case gets the rounds that an estimate needs. The remaining time
-goes to the open questions, undecided verdicts and headline figures with wide intervals,
-those that need the least time first. Each of these rounds includes the baseline.
+A round builds the programs of its cases again and samples the cases, each in a fresh process.
+Nothing is built while a sample is taken, and builds take no time from the budget. The order is
+drawn from the run's seed, one release after the other, so that compared samples are close in
+time. First every case gets the rounds that an estimate needs. The remaining time goes to the
+open questions, undecided verdicts and headline figures with wide intervals, those that need
+the least time first. Each of these rounds includes the baseline.
 
 On a busy machine a sample takes longer, and more are repeated. Once the time is spent nothing
 is repeated, and from `Budget.most` on nothing more is measured. Since each round has all
@@ -21,24 +22,21 @@ import shutil
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
-from threading import Thread
-from typing import Any
+from statistics import fmean
 
-from gccost import paths
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
-from gccost.measuring import benchfmt, languages, machine, runs, toolchains
+from gccost.measuring import benchfmt, builds, machine, runs
 from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import BUDGETS, FREE, Budget, Build, Case, Study
+from gccost.measuring.cases import BUDGETS, FREE, Build, Case
+from gccost.measuring.planning import Plan, Standing, Want
+from gccost.measuring.progress import Progress, unwatched
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import TRACE, SampleFailed, hindered
-from gccost.processes import ProcessGroup
 
 # Sampling-protocol version; changing it invalidates unfinished runs.
 METHOD = "slices, gated processes, one pool"
@@ -46,184 +44,6 @@ GIVE_UP = 2  # failures after which a case is skipped
 # Stock Go sometimes does not run a cleanup; a larger loss is reported. The number is for
 # short loops, where the share is less than a block.
 UNFREED_SHARE, UNFREED = 1e-4, 8
-
-Progress = Callable[[float, float, str], None]
-"""Called with the seconds measured, the maximum number of seconds, and the next task."""
-
-
-@dataclass(frozen=True)
-class Want:
-    """An undecided verdict or an imprecise headline figure: its cases, and the rounds it needs."""
-
-    cases: tuple[str, ...]
-    rounds: int
-
-
-@dataclass(frozen=True)
-class Standing:
-    """The state of a run: the open questions, and the numbers of decided and all verdicts.
-
-    `left` is the number of undecided verdicts that are no question, because the recorded run
-    could not decide them either.
-    """
-
-    wants: tuple[Want, ...] = ()
-    decided: int = 0
-    verdicts: int = 0
-    left: int = 0
-
-
-@dataclass(frozen=True)
-class Questions:
-    """The cases that verdicts need, and a function that finds a run's open questions.
-
-    `judged` and `needed` have (variant, release) pairs; needed cases are measured at every
-    budget. See `gccost.judging.questions`.
-    """
-
-    judged: frozenset[Any] = frozenset()
-    needed: frozenset[Any] = frozenset()
-    standing: Callable[[Run], Standing] = field(default=lambda run: Standing())
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Studies at a budget on this machine, with the tools and cases to measure them."""
-
-    studies: tuple[Study, ...]
-    budget: Budget
-    questions: Questions
-    description: Mapping[str, Any]  # of the machine
-    tools: dict[str, languages.Tools] = field(default_factory=dict)  # by study
-    pool: dict[str, Case] = field(default_factory=dict)  # each is measured once for all studies
-    owners: dict[str, Study] = field(default_factory=dict)  # by case: a study that uses it
-    missing: dict[str, str] = field(default_factory=dict)  # the reason, by release
-    programs: dict[str, str] = field(default_factory=dict)  # the hash of each one's sources
-    compilers: dict[str, str] = field(default_factory=dict)  # the version, by kind
-    # Whether a release's linker can randomize the layout.
-    random_layouts: dict[str, bool] = field(default_factory=dict)
-
-    @property
-    def folder(self) -> Path:
-        """Where the runs are that this plan resumes or adds to."""
-        return paths.runs()
-
-    @property
-    def fingerprint(self) -> str:
-        return machine.fingerprint(self.description)
-
-    @property
-    def measured(self) -> list[str]:
-        """The names of the studies with a case that is measured."""
-        return [s.name for s in self.studies if any(case.name in self.pool for case in s.cases)]
-
-    def build(self, what: Build, owner: Study, layout: int, into: Path, run: Any) -> Path:
-        """Build a binary of one of the owner's programs; `run` runs the command."""
-        tools = self.tools[owner.name]
-        found, compiler = tools.found[what.release], tools.compiler
-        return languages.of(owner).build(what, found, compiler, layout, into, run)
-
-    def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
-        """Run a case in a fresh process."""
-        owner = self.owners[case.name]
-        toolchain = self.tools[owner.name].found[case.release]
-        return languages.of(owner).run_sample(binary, toolchain, case, scratch, profile)
-
-    def rounds(self, case: Case) -> int:
-        """The rounds of a case before the open questions."""
-        if case.once:
-            return 1
-        judged = (case.variant, case.release) in self.questions.judged or case.variant.control
-        least = case.rounds if self.budget.reaches("standard") else 0
-        return max(self.budget.judged if judged else self.budget.shown, least)
-
-
-def plan(
-    studies: Sequence[Study],
-    budget: Budget,
-    questions: Questions | None = None,
-    say: Callable[[str], None] = toolchains.silent,
-    *,
-    fetch: bool = True,
-    description: Mapping[str, Any] | None = None,
-) -> Plan:
-    """Find the tools that studies need, downloading missing releases if `fetch`.
-
-    `say` gets a line before each download. `description` is of another machine, to measure on.
-    """
-    toolchains.check_releases()
-    questions = questions or Questions()
-    description = description or machine.describe()
-    made = Plan(tuple(studies), budget, questions, description)
-    fits_here = {s.name: fitting(s, budget, questions, description) for s in studies}
-    if fetch:
-        _prepare([(study, case) for study in studies for case in fits_here[study.name]], say)
-    for study in studies:
-        language = languages.of(study)
-        wanted = fits_here[study.name]
-        releases = dict.fromkeys(case.release for case in wanted)
-        made.tools[study.name] = tools = languages.tools(study, releases, say, fetch=fetch)
-        made.missing.update(tools.missing)
-        made.random_layouts.update((k, language.random_layout(v)) for k, v in tools.found.items())
-        if tools.compiler is not None:
-            made.compilers[language.compiles_with] = tools.compiler.version
-        for case in wanted:
-            if case.release in tools.found:
-                other = made.pool.setdefault(case.name, case)
-                if other.n != case.n:
-                    told = f"{case.name} has {case.n} operations, in another study {other.n}"
-                    hint = "give a case the same number in all studies: it is measured once"
-                    raise GccostError(told, study.name, hint)
-                made.owners.setdefault(case.name, study)
-    for study in studies:
-        if study in made.owners.values():
-            made.programs.update(languages.source_hashes(study))
-    return made
-
-
-def _prepare(cases: Sequence[tuple[Study, Case]], say: Callable[[str], None]) -> None:
-    """Download missing releases, and build a program with each as soon as it is there.
-
-    A download needs the network. The first build with a release compiles its library and needs
-    the CPU. So some releases are built while others are downloaded. Faults are left to `plan`.
-    """
-
-    def prepare(study: Study, case: Case) -> None:
-        language, what = languages.of(study), case.build._replace(runtime="", relinked=False)
-        with suppress(GccostError, OSError):
-            compiler = language.compiler({case.program}, say)
-            release = language.fetch(case.release, say)
-            language.build(what, release, compiler, 1, Path(folder), group.run)
-
-    first = {case.release: (study, case) for study, case in reversed(cases)}
-    with suppress(GccostError):
-        if all(languages.of(study).find(release) for release, (study, _) in first.items()):
-            return
-    with tempfile.TemporaryDirectory() as folder, ProcessGroup() as group:
-        # Daemons, so that an interruption does not wait for a download.
-        threads = [Thread(target=prepare, args=each, daemon=True) for each in first.values()]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-
-def chosen(study: Study, budget: Budget, questions: Questions) -> list[Case]:
-    """A study's cases at a budget."""
-    return [
-        case
-        for case in study.cases
-        if budget.reaches(case.min_budget) or (case.variant, case.release) in questions.needed
-    ]
-
-
-def fitting(
-    study: Study, budget: Budget, questions: Questions, description: Mapping[str, Any]
-) -> list[Case]:
-    """A study's cases at a budget that a machine can run, with their N there."""
-    memory, cpus = machine.memory_for_a_sample(description), description["allowed_cpus"]
-    found = chosen(study, budget, questions)
-    return [c.scaled(budget.scale).capped(memory) for c in found if c.cpus <= cpus]
 
 
 def fits(run: Run, plan: Plan) -> bool:
@@ -273,7 +93,7 @@ def find(plan: Plan) -> Run | None:
     return next((r for r in reversed(runs.all_runs(plan.folder)) if fits(r, plan)), None)
 
 
-def measure(plan: Plan, progress: Progress | None = None) -> Run:
+def measure(plan: Plan, progress: Progress = unwatched) -> Run:
     """Measure what a run lacks, and return the run.
 
     Raises GccostError if nothing can be measured or a write fails. A case that fails is
@@ -289,7 +109,7 @@ def measure(plan: Plan, progress: Progress | None = None) -> Run:
     with runs.exclusive(plan.folder, "measuring"), runs.scratch(plan.folder) as scratch:
         run = begin(plan)
         run.drop_unfinished_line()
-        _Campaign(run, plan, scratch, progress or (lambda done, total, what: None)).measure()
+        _Campaign(run, plan, scratch, progress).measure()
         return run
 
 
@@ -357,25 +177,27 @@ class _Campaign:
         self.troubles: dict[str, list[str]] = manifest["troubles"]
         self.failures: Counter[str] = Counter()
         self.standing = Standing()
-        self.spent = runs.seconds_of(self._samples())  # before, or at a smaller budget
+        # Also before, or at a smaller budget.
+        self.spent = sum(sample.metrics.get("elapsed-s", 0.0) for sample in self._samples())
 
     def measure(self) -> None:
         """Measure rounds until no question is open or the time is spent."""
-        self._warm_up()
         number = max(self._last_round(), 1)  # the last round may be incomplete
         while due := self._first_rounds():
             self._round(number, due)
             number += 1
         while True:
             self.standing = self.plan.questions.standing(self.run)
-            because, due, rounds = self._next()
-            if because:
-                left = self.standing.left
-                told = f"; {left} verdicts are left that the recorded run could not decide either"
-                self._finish(because + told * bool(left))
-                return
-            for _ in range(rounds):
-                self._round(self._last_round() + 1, due)
+            measured = {case.name: case for case in self._still_measured() if not case.once}
+            wants = [want for want in self.standing.wants if measured.keys() >= {*want.cases}]
+            affordable = self._affordable(wants)
+            if not affordable:
+                break
+            # Until the last of these rounds no verdict can change.
+            for _ in range(min(want.rounds for want in affordable)):
+                self._round(self._last_round() + 1, _with_baselines(affordable, measured))
+        open_ = "nothing is open that more rounds could settle"
+        self._finish("the budget is spent" if wants else open_)
 
     # --- Choosing the next round ------------------------------------------------------
 
@@ -384,92 +206,66 @@ class _Campaign:
 
         A case whose processes were all rejected gets a few further rounds.
         """
-        pool, budget = self.plan.pool, self.plan.budget
-        if self.spent > budget.most:
+        if self.spent > self.plan.budget.most:
             return []
         taken, accepted = Counter[tuple[str, float]](), Counter[tuple[str, float]]()
         for sample in self._samples():
             process = sample.full_name, sample.metrics["round"]
             taken[process] += 1
-            gated = pool[sample.full_name].variant.gated
-            accepted[process] += not (gated and hindered(sample.metrics, sample.procs))
-        # The rounds of each case with all its processes, and with all of them accepted.
-        complete, usable = (
-            Counter(name for (name, _), n in found.items() if n >= pool[name].processes)
-            for found in (taken, accepted)
-        )
+            accepted[process] += not self._is_rejected(self.plan.pool[sample.full_name], sample)
+        complete, usable = self._whole_rounds(taken), self._whole_rounds(accepted)
         lacking = []
         for case in self._still_measured():
             needed = self.plan.rounds(case)
-            most = needed + (budget.retries if case.variant.gated and self._has_time else 0)
-            if usable[case.name] < needed and complete[case.name] < most:
+            repeated = self.plan.budget.retries if case.variant.gated and self._has_time else 0
+            if usable[case.name] < needed and complete[case.name] < needed + repeated:
                 lacking.append(case)
         return lacking
 
+    def _whole_rounds(self, processes: Counter[tuple[str, float]]) -> Counter[str]:
+        """The number of rounds of each case that have all its processes."""
+        pool = self.plan.pool
+        return Counter(name for (name, _), n in processes.items() if n >= pool[name].processes)
+
+    @staticmethod
+    def _is_rejected(case: Case, sample: Sample) -> bool:
+        return case.variant.gated and hindered(sample.metrics, sample.procs)
+
     @property
     def _has_time(self) -> bool:
-        """Whether the first rounds may repeat what was rejected."""
+        """Whether rejected processes may be repeated."""
         return not self.plan.budget.seconds or self.spent < self.plan.budget.seconds
 
-    def _next(self) -> tuple[str, list[Case], int]:
-        """The reason to stop measuring, or the cases and the number of the next rounds.
-
-        Until the last of these rounds no verdict can change.
-        """
-        left = self.plan.budget.seconds - self.spent
-        seconds = self._seconds()
-        names = {case.name: case for case in self._still_measured() if not case.once}
-        wants = [w for w in self.standing.wants if all(n in names for n in w.cases)]
-        if not wants:
-            return "nothing is open that more rounds could settle", [], 0
+    def _affordable(self, wants: Sequence[Want]) -> list[Want]:
+        """The open questions that the time left allows, those that need the least time first."""
+        seconds = self._seconds_of_a_round()
 
         def takes(want: Want, cases: Iterable[str]) -> float:
-            return want.rounds * sum(seconds.get(name, 0.0) for name in cases)
+            return want.rounds * sum(seconds[name] for name in cases)
 
-        due: dict[str, Case] = {}
-        reserved, rounds = 0.0, 0
-        for want in sorted(wants, key=lambda w: takes(w, w.cases)):
-            if reserved + takes(want, want.cases) > left:
+        left = self.plan.budget.seconds - self.spent
+        found: list[Want] = []
+        planned: set[str] = set()
+        for want in sorted(wants, key=lambda want: takes(want, want.cases)):
+            if takes(want, want.cases) > left:
                 break
-            new = {name: names[name] for name in want.cases if name not in due}
-            reserved += takes(want, new)
-            due |= new
-            rounds = min(rounds or want.rounds, want.rounds)
-        if not due:
-            return "the budget is spent", [], 0
-        releases = {case.release for case in due.values()}
-        due |= {n: c for n, c in names.items() if c.variant == FREE and c.release in releases}
-        return "", list(due.values()), rounds
+            left -= takes(want, {*want.cases} - planned)
+            found.append(want)
+            planned.update(want.cases)
+        return found
 
-    def _seconds(self) -> dict[str, float]:
-        """The seconds of a round of each case, including its part of the builds."""
-        taken = self._samples()
-        builds = sum(s.metrics.get("build-s", 0.0) for s in taken) / max(len(taken), 1)
-        elapsed: defaultdict[str, list[float]] = defaultdict(list)
-        for sample in taken:
+    def _seconds_of_a_round(self) -> dict[str, float]:
+        """The seconds that a case's processes take in a round."""
+        elapsed = defaultdict[str, list[float]](list)
+        for sample in self._samples():
             elapsed[sample.full_name].append(sample.metrics.get("elapsed-s", 0.0))
-        return {
-            name: (sum(elapsed[name]) / max(len(elapsed[name]), 1) + builds) * case.processes
-            for name, case in self.plan.pool.items()
-        }
+        pool = self.plan.pool
+        return {name: fmean(elapsed[name] or [0.0]) * pool[name].processes for name in pool}
 
     def _still_measured(self) -> list[Case]:
         return [c for c in self.plan.pool.values() if self.failures[c.name] < GIVE_UP]
 
     # --- A round ----------------------------------------------------------------------
-
-    def _warm_up(self) -> None:
-        """Build once before the clock starts, because later builds only link."""
-        self.progress(0.0, self.plan.budget.seconds, "building programs")
-        with self._folder() as scratch:
-            self._build(list(self.plan.pool.values()), 0, scratch)
-        if not self._still_measured():
-            raise GccostError(
-                "no case can be measured: "
-                + "; ".join(dict.fromkeys(t for ts in self.troubles.values() for t in ts)),
-                ", ".join(study.name for study in self.plan.studies),
-                "make doctor shows the toolchains that were found",
-            )
 
     @contextmanager
     def _folder(self) -> Iterator[Path]:
@@ -488,25 +284,17 @@ class _Campaign:
         return int(max((sample.metrics["round"] for sample in self._samples()), default=0))
 
     def _round(self, number: int, cases: list[Case]) -> None:
-        done = Counter(s.full_name for s in self._samples() if s.metrics["round"] == number)
-        left = []
-        for case in in_order(cases, random.Random(f"{self.seed} {number}")):
-            done[case.name] -= 1
-            if done[case.name] < 0:
-                left.append(case)
+        """Build the programs, then sample what the round lacks; nothing is built meanwhile."""
+        left = self._left(number, cases)
         tries: Counter[str] = Counter()
-        budget = self.plan.budget
         with self._folder() as scratch:
             start = time.monotonic()
-            self._say(f"round {number}: building programs")
             binaries = self._build(left, number, scratch)
-            building = time.monotonic() - start
-            while left:
+            building = {"build-s": round(time.monotonic() - start, 3)}
+            while left and (number == 1 or self.spent <= self.plan.budget.most):
                 case = left.pop(0)
                 if self.failures[case.name] >= GIVE_UP:
                     continue
-                if number > 1 and self.spent > budget.most:
-                    break
                 self._say(f"round {number}: {case.name}")
                 try:
                     sample = self._sample(case, binaries, number, scratch)
@@ -515,20 +303,24 @@ class _Campaign:
                     told = failure.message + "; it is skipped from here on" * last
                     self._note_failure(case, 1, failure, told)
                     continue
-                if building:
-                    sample = sample.with_metrics({"build-s": round(building, 3)})
-                    self.spent += building
-                    building = 0.0
-                sample = sample.with_metrics(
-                    {"round": float(number), "unix-s": round(max(time.time(), 0), 3)}
-                )
-                self.run.append([benchfmt.format_line(sample)])
+                at = {"round": float(number), "unix-s": round(max(time.time(), 0), 3)}
+                self.run.append([benchfmt.format_line(sample.with_metrics(building | at))])
+                building = {}  # with the round's first sample
                 self.spent += sample.metrics["elapsed-s"]
-                waited = hindered(sample.metrics, sample.procs)
-                again = tries[case.name] < budget.retries and self._has_time
-                if case.variant.gated and waited and again:
+                again = self._has_time and tries[case.name] < self.plan.budget.retries
+                if again and self._is_rejected(case, sample):
                     tries[case.name] += 1
                     left.append(case)
+
+    def _left(self, number: int, cases: list[Case]) -> list[Case]:
+        """The samples that a round lacks, in random order."""
+        done = Counter(s.full_name for s in self._samples() if s.metrics["round"] == number)
+        left = []
+        for case in in_order(cases, random.Random(f"{self.seed} {number}")):
+            done[case.name] -= 1
+            if done[case.name] < 0:
+                left.append(case)
+        return left
 
     def _say(self, what: str) -> None:
         decided, verdicts = self.standing.decided, self.standing.verdicts
@@ -536,30 +328,35 @@ class _Campaign:
         self.progress(self.spent, max(self.plan.budget.seconds, self.spent), told + what)
 
     def _build(self, cases: list[Case], number: int, into: Path) -> dict[Build, Path]:
-        """Build the round's binaries: one per program, release and layout."""
+        """Build the binaries of a round's samples: one per program, release and layout.
+
+        Raises GccostError if nothing is left to measure, because no program can be built.
+        """
         draw = random.Random(f"{self.seed} layout {number}")
         layouts = {relinked: draw.randrange(1, 2**31) for relinked in (False, True)}
-        wanted = {c.build: self.plan.owners[c.name] for c in cases}
-        # In parallel: a link uses one core. An interruption ends the builds first.
-        with ThreadPoolExecutor() as pool, ProcessGroup() as group:
-            made = {
-                build: pool.submit(
-                    self.plan.build, build, owner, layouts[build.relinked], into, group.run
-                )
-                for build, owner in wanted.items()
-            }
-            built = {}
-            for key, future in made.items():
-                try:
-                    built[key] = future.result()
-                except DiskFull:  # not the program's fault, so do not record it
-                    raise
-                except GccostError as error:
-                    for case in self.plan.pool.values():
-                        if case.build == key:
-                            told = f"{error}; its cases are skipped"
-                            self._note_failure(case, GIVE_UP, error, told)
-            return built
+        owners = {case.build: self.plan.owners[case.name] for case in cases}
+
+        def build(what: Build, run: builds.Run) -> Path:
+            return self.plan.build(what, owners[what], layouts[what.relinked], into, run)
+
+        built = {}
+        for what, made in builds.build_all(list(owners), build, self.progress).items():
+            try:
+                built[what] = made.result()
+            except DiskFull:  # not the program's fault, so do not record it
+                raise
+            except GccostError as error:
+                for case in self.plan.pool.values():
+                    if case.build == what:
+                        self._note_failure(case, GIVE_UP, error, f"{error}; its cases are skipped")
+        if not self._still_measured():
+            raise GccostError(
+                "no case can be measured: "
+                + "; ".join(dict.fromkeys(t for ts in self.troubles.values() for t in ts)),
+                ", ".join(study.name for study in self.plan.studies),
+                "make doctor shows the toolchains that were found",
+            )
+        return built
 
     def _sample(
         self, case: Case, binaries: Mapping[Build, Path], number: int, scratch: Path
@@ -596,5 +393,18 @@ class _Campaign:
             self.run.update(troubles=self.troubles)
 
     def _finish(self, because: str) -> None:
+        if left := self.standing.left:
+            because += f"; {left} verdicts are left that the recorded run could not decide either"
         self.run.finish(self.plan.budget.name, because, self.plan.measured)
         self.progress(self.spent, self.spent, because)
+
+
+def _with_baselines(wants: Iterable[Want], measured: Mapping[str, Case]) -> list[Case]:
+    """The cases of open questions, and the baselines of their releases."""
+    wanted = {name for want in wants for name in want.cases}
+    releases = {measured[name].release for name in wanted}
+    return [
+        case
+        for name, case in measured.items()
+        if name in wanted or (case.variant == FREE and case.release in releases)
+    ]

@@ -272,10 +272,15 @@ class Study:
     on_request: bool = False
     repeated: bool = False
     claims: tuple[Any, ...] = ()
+    quick: bool = True  # whether the quick budget measures it
 
     def within(self, limit: Budget) -> tuple[Case, ...]:
         """The cases at a budget, with the budget's N."""
         return tuple(c.scaled(limit.scale) for c in self.cases if limit.reaches(c.min_budget))
+
+    def joins(self, limit: Budget) -> bool:
+        """Whether a campaign of all studies measures it at a budget."""
+        return not self.on_request and (self.quick or limit.name != "quick")
 
     @property
     def releases(self) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ from gccost.measuring.benchfmt import Sample
 from gccost.measuring.campaign import GIVE_UP
 from gccost.measuring.cases import Case
 from gccost.measuring.manifest import Line, Machine, Text, fault_of
+from gccost.measuring.progress import PrintedProgress
 from gccost.measuring.runs import Run
 from gccost.measuring.samples import TRACE, SampleFailed
 
@@ -242,7 +243,7 @@ class _Fleet:
 
         place = paths.runs() / "machines" / name
         plan = packed.plan(self.pack, described, found.lacking, FleetPlan, place=place, ask=ask)
-        run = campaign.measure(plan, packed.PrintedProgress(f"{name}: "))
+        run = campaign.measure(plan, PrintedProgress(f"{name}: "))
         if not campaign.samples_of(run, plan):
             again = f"see why in run.json, and remove the run to measure it again: {run.folder}"
             raise GccostError("no sample succeeded", name, again)

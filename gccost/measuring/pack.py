@@ -29,11 +29,11 @@ from typing import Any
 from gccost import paths
 from gccost.errors import MissingTool
 from gccost.files import temporary, writing
-from gccost.measuring import campaign, ccompilers, languages, machine, toolchains
-from gccost.measuring.campaign import Questions
+from gccost.measuring import ccompilers, languages, machine, planning, toolchains
 from gccost.measuring.cases import Budget, Build, Study, named
 from gccost.measuring.machine import GOARCH
 from gccost.measuring.packed import FORMAT, PROGRAMS, build_name, digest, study_json
+from gccost.measuring.planning import Questions
 from gccost.processes import ProcessGroup
 
 OLD_LIBC = "2.17"
@@ -75,7 +75,7 @@ def make(
     goarch = goarch or here
     named(_ARCHES, goarch, "target")
     anywhere = {**described, "allowed_cpus": sys.maxsize}
-    plan = campaign.plan(studies, budget, questions, say, description=anywhere)
+    plan = planning.plan(studies, budget, questions, say, description=anywhere)
     if not plan.pool:
         raise MissingTool(f"nothing can be packed: {'; '.join(plan.missing.values())}")
     compilers: dict[str, Any] = {

@@ -18,7 +18,6 @@ import sys
 import tarfile
 import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,11 +28,12 @@ from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.estimates import LOOKS
 from gccost.files import writing
-from gccost.measuring import benchfmt, campaign, languages, machine, samples, toolchains
+from gccost.measuring import benchfmt, campaign, languages, machine, planning, samples, toolchains
 from gccost.measuring.benchfmt import Sample
-from gccost.measuring.campaign import Plan, Questions, Standing, Want
 from gccost.measuring.cases import BUDGETS, Build, Case, Study, Variant
 from gccost.measuring.machine import GOARCH
+from gccost.measuring.planning import Plan, Questions, Standing, Want
+from gccost.measuring.progress import PrintedProgress
 from gccost.measuring.runs import Run
 
 FORMAT = 3  # of pack.json and of the answers to a campaign
@@ -118,7 +118,7 @@ def plan(
         **more,
     )
     for study in studies:
-        for case in campaign.fitting(study, budget, questions, description):
+        for case in planning.fitting(study, budget, questions, description):
             if case.release not in lacking:
                 made.pool.setdefault(case.name, case)
                 made.owners.setdefault(case.name, study)
@@ -253,21 +253,6 @@ def main() -> int:
         return 0
     print(f"gccost: {said}", file=sys.stderr)
     return code
-
-
-class PrintedProgress:
-    """Print progress: a line per round, with the time left, after a prefix."""
-
-    def __init__(self, prefix: str = "") -> None:
-        self.prefix, self.printed = prefix, ""
-
-    def __call__(self, done: float, total: float, doing: str) -> None:
-        what = doing.rpartition(":")[0] or doing
-        if what != self.printed:
-            left = f" (up to {total - done:.0f} s of measuring left)" if total > done else ""
-            said = f"{time.strftime('%H:%M:%S')} {self.prefix}{what}{left}"
-            print(said, file=sys.stderr, flush=True)
-            self.printed = what
 
 
 # --- Samples for a campaign on many machines -------------------------------------------------

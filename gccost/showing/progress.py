@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 from tqdm import tqdm
 
-from gccost.measuring import campaign
+from gccost.measuring.progress import MEASURING, Progress
+
+_FORMAT = "{desc}: {percentage:3.0f} %|{bar}| "
+_MEASURED = _FORMAT + "{n_fmt} of about {total_fmt} {unit}{postfix}"
+_COUNTED = _FORMAT + "{n_fmt} of {total_fmt} {unit}, {remaining} left{postfix}"
 
 
 @contextmanager
-def bar(name: str) -> Iterator[campaign.Progress]:
-    """A bar in seconds of measuring, which appears with the first task.
+def bar(name: str) -> Iterator[Progress]:
+    """A bar, which appears with the first task; one of another unit takes its place.
 
     It is text, because a restarted kernel draws no widgets while it is busy.
     """
-    with ExitStack() as stack:
-        drawn: tqdm[Any] | None = None
+    drawn: tqdm[Any] | None = None
 
-        def progress(done: float, total: float, doing: str) -> None:
-            nonlocal drawn
-            if drawn is None:
-                drawn = tqdm(
-                    desc=name,
-                    bar_format="{desc}: {percentage:3.0f} %|{bar}| {elapsed} of about "
-                    "{total} s of measuring{postfix}",
-                )
-                stack.callback(drawn.close)
-            drawn.total, drawn.n = round(max(total, done)), round(done)
-            drawn.set_postfix_str(doing)
+    def progress(done: float, total: float, doing: str, unit: str = MEASURING) -> None:
+        nonlocal drawn
+        whole = round(max(total, done))
+        if drawn is None or drawn.unit != unit:
+            if drawn is not None:
+                drawn.leave = False
+                drawn.close()
+            layout = _MEASURED if unit == MEASURING else _COUNTED
+            drawn = tqdm(desc=name, total=whole, unit=unit, bar_format=layout, postfix=doing)
+        drawn.total, drawn.n = whole, round(done)
+        drawn.set_postfix_str(doing)
 
+    try:
         yield progress
+    finally:
+        if drawn is not None:
+            drawn.close()

@@ -106,6 +106,7 @@ def _claims() -> Iterator[Claim]:
 
 STUDY = Study(
     name="libraries",
+    quick=False,
     chapter="10-in-real-programs",
     question="What do finalizers and cleanups cost in libraries that people use?",
     cases=tuple(_cases()),

@@ -209,6 +209,7 @@ def _claims() -> Iterator[Claim]:
 
 STUDY = Study(
     name="runtime",
+    quick=False,
     chapter="07-why",
     question="How much of the cost remains in a runtime without the walk?",
     cases=tuple(_runtime()),

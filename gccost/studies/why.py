@@ -200,6 +200,7 @@ def _claims() -> Iterator[Claim]:
 
 STUDY = Study(
     name="why",
+    quick=False,
     chapter="07-why",
     question="What determines the cost, and in which programs does it matter?",
     cases=tuple(_why()),

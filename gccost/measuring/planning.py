@@ -1,0 +1,208 @@
+"""What a campaign measures: the cases of studies at a budget, and the tools for them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Semaphore, Thread
+from typing import Any
+
+from gccost import paths
+from gccost.errors import GccostError
+from gccost.measuring import languages, machine, toolchains
+from gccost.measuring.benchfmt import Sample
+from gccost.measuring.cases import Budget, Build, Case, Study
+from gccost.measuring.progress import Progress, until_done, unwatched
+from gccost.measuring.runs import Run
+from gccost.processes import ProcessGroup
+
+
+@dataclass(frozen=True)
+class Want:
+    """An undecided verdict or an imprecise headline figure: its cases, and the rounds it needs."""
+
+    cases: tuple[str, ...]
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The state of a run: the open questions, and the numbers of decided and all verdicts.
+
+    `left` is the number of undecided verdicts that are no question, because the recorded run
+    could not decide them either.
+    """
+
+    wants: tuple[Want, ...] = ()
+    decided: int = 0
+    verdicts: int = 0
+    left: int = 0
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The cases that verdicts need, and a function that finds a run's open questions.
+
+    `judged` and `needed` have (variant, release) pairs; needed cases are measured at every
+    budget. See `gccost.judging.questions`.
+    """
+
+    judged: frozenset[Any] = frozenset()
+    needed: frozenset[Any] = frozenset()
+    standing: Callable[[Run], Standing] = field(default=lambda run: Standing())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Studies at a budget on this machine, with the tools and cases to measure them."""
+
+    studies: tuple[Study, ...]
+    budget: Budget
+    questions: Questions
+    description: Mapping[str, Any]  # of the machine
+    tools: dict[str, languages.Tools] = field(default_factory=dict)  # by study
+    pool: dict[str, Case] = field(default_factory=dict)  # each is measured once for all studies
+    owners: dict[str, Study] = field(default_factory=dict)  # by case: a study that uses it
+    missing: dict[str, str] = field(default_factory=dict)  # the reason, by release
+    programs: dict[str, str] = field(default_factory=dict)  # the hash of each one's sources
+    compilers: dict[str, str] = field(default_factory=dict)  # the version, by kind
+    # Whether a release's linker can randomize the layout.
+    random_layouts: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where the runs are that this plan resumes or adds to."""
+        return paths.runs()
+
+    @property
+    def fingerprint(self) -> str:
+        return machine.fingerprint(self.description)
+
+    @property
+    def measured(self) -> list[str]:
+        """The names of the studies with a case that is measured."""
+        return [s.name for s in self.studies if any(case.name in self.pool for case in s.cases)]
+
+    def build(self, what: Build, owner: Study, layout: int, into: Path, run: Any) -> Path:
+        """Build a binary of one of the owner's programs; `run` runs the command."""
+        tools = self.tools[owner.name]
+        found, compiler = tools.found[what.release], tools.compiler
+        return languages.of(owner).build(what, found, compiler, layout, into, run)
+
+    def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
+        """Run a case in a fresh process."""
+        owner = self.owners[case.name]
+        toolchain = self.tools[owner.name].found[case.release]
+        return languages.of(owner).run_sample(binary, toolchain, case, scratch, profile)
+
+    def rounds(self, case: Case) -> int:
+        """The rounds of a case before the open questions."""
+        if case.once:
+            return 1
+        judged = (case.variant, case.release) in self.questions.judged or case.variant.control
+        least = case.rounds if self.budget.reaches("standard") else 0
+        return max(self.budget.judged if judged else self.budget.shown, least)
+
+    def add(self, study: Study, case: Case) -> None:
+        """Measure a case, which may be another study's too.
+
+        Raises GccostError if that study gives it another N.
+        """
+        other = self.pool.setdefault(case.name, case)
+        if other.n != case.n:
+            raise GccostError(
+                f"{case.name} has {case.n} operations, in another study {other.n}",
+                study.name,
+                "give a case the same number in all studies: it is measured once",
+            )
+        self.owners.setdefault(case.name, study)
+
+
+def plan(
+    studies: Sequence[Study],
+    budget: Budget,
+    questions: Questions | None = None,
+    say: Callable[[str], None] = toolchains.silent,
+    *,
+    fetch: bool = True,
+    description: Mapping[str, Any] | None = None,
+    progress: Progress = unwatched,
+) -> Plan:
+    """Find the tools that studies need, downloading missing releases if `fetch`.
+
+    `say` gets a line before each download. `description` is of another machine, to measure on.
+    """
+    toolchains.check_releases()
+    questions = questions or Questions()
+    description = description or machine.describe()
+    made = Plan(tuple(studies), budget, questions, description)
+    fits_here = {s.name: fitting(s, budget, questions, description) for s in studies}
+    if fetch:
+        together = [(study, case) for study in studies for case in fits_here[study.name]]
+        _prepare(together, say, progress)
+    for study in studies:
+        language, wanted = languages.of(study), fits_here[study.name]
+        releases = dict.fromkeys(case.release for case in wanted)
+        made.tools[study.name] = tools = languages.tools(study, releases, say, fetch=fetch)
+        made.missing.update(tools.missing)
+        made.random_layouts.update((k, language.random_layout(v)) for k, v in tools.found.items())
+        if tools.compiler is not None:
+            made.compilers[language.compiles_with] = tools.compiler.version
+        for case in wanted:
+            if case.release in tools.found:
+                made.add(study, case)
+    for study in studies:
+        if study in made.owners.values():
+            made.programs.update(languages.source_hashes(study))
+    return made
+
+
+def _prepare(
+    cases: Sequence[tuple[Study, Case]], say: Callable[[str], None], progress: Progress
+) -> None:
+    """Download missing releases, and build a program with each as soon as it is there.
+
+    A download needs the network. The first build with a release compiles its library and needs
+    the CPU. So some releases are built while others are downloaded. Faults are left to `plan`.
+    """
+    building = Semaphore(machine.allowed_cpus())
+
+    def prepare(study: Study, case: Case, done: Future[None]) -> None:
+        language, what = languages.of(study), case.build._replace(runtime="", relinked=False)
+        try:
+            compiler = language.compiler({case.program}, say)
+            release = language.fetch(case.release, say)
+            with building:
+                language.build(what, release, compiler, 1, Path(folder), group.run)
+        except (GccostError, OSError):
+            pass
+        finally:
+            done.set_result(None)
+
+    first = {case.release: (study, case) for study, case in reversed(cases)}
+    with suppress(GccostError):
+        if all(languages.of(study).find(release) for release, (study, _) in first.items()):
+            return
+    tasks: dict[Future[None], str] = {Future(): toolchains.title(release) for release in first}
+    with tempfile.TemporaryDirectory() as folder, ProcessGroup() as group:
+        for task, (study, case) in zip(tasks, first.values(), strict=True):
+            # A daemon, so that an interruption does not wait for a download.
+            Thread(target=prepare, args=(study, case, task), daemon=True).start()
+        until_done(tasks, progress, "fetching", "compilers")
+
+
+def fitting(
+    study: Study, budget: Budget, questions: Questions, description: Mapping[str, Any]
+) -> list[Case]:
+    """A study's cases at a budget that a machine can run, with their N there."""
+    memory, cpus = machine.memory_for_a_sample(description), description["allowed_cpus"]
+    return [
+        case.scaled(budget.scale).capped(memory)
+        for case in study.cases
+        if case.cpus <= cpus
+        and (budget.reaches(case.min_budget) or (case.variant, case.release) in questions.needed)
+    ]
