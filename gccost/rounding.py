@@ -69,11 +69,6 @@ def count(x: float) -> str:
     return "–" if math.isnan(x) else f"{x:,.0f}"
 
 
-def mebibytes(x: float) -> str:
-    """Bytes as "165 MiB"."""
-    return plain(x / 2**20) + " MiB"
-
-
 def whole(x: float) -> str:
     """A number that is usually whole, without decimals if it is: "2", "1.33"."""
     return count(x) if float(x).is_integer() else plain(x)

@@ -119,15 +119,3 @@ def test_jmh_is_fetched_once_and_checked(jvms, monkeypatch):
     folder = jdks.jmh()
     client("exit(1)")
     assert jdks.jmh() == folder == jdks.find_jmh()
-
-
-# --- names ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("release", "named", "title"),
-    [("jdk-17", {"jdk": "17"}, "JDK 17"), ("1.27.4", {"go": "1.27.4"}, "Go 1.27.4")],
-)
-def test_a_release_has_a_name_and_a_title(release: str, named: dict[str, str], title: str) -> None:
-    assert toolchains.named(release) == named
-    assert toolchains.title(release) == title
