@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from gccost.judging.published import published
     from gccost.notebook import computers, machines, measure, results
     from gccost.notebook import open_study as open
-    from gccost.programs import read, source
     from gccost.quoting import ns, number, percent, times
     from gccost.showing.drawing import figure, intervals, markers, palette
+    from gccost.showing.programs import read, source
     from gccost.simulation import simulate
 
 __all__ = [
@@ -82,7 +82,7 @@ _WHERE = {
     "palette": "showing.drawing",
     "published": "judging.published",
     **dict.fromkeys(("ns", "number", "percent", "times"), "quoting"),
-    **dict.fromkeys(("read", "source"), "programs"),
+    **dict.fromkeys(("read", "source"), "showing.programs"),
     "simulate": "simulation",
 }
 

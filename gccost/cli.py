@@ -19,14 +19,15 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 from tqdm import tqdm
 
-from gccost import gokernel, paths
+from gccost import paths
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
 from gccost.measuring import machine, pack, planning, runs, toolchains
 from gccost.measuring.cases import BUDGETS, budget
 from gccost.measuring.progress import PrintedProgress, Progress
 from gccost.measuring.runs import Run
-from gccost.settings import Settings
+from gccost.measuring.settings import Settings
+from gccost.showing import gokernel
 
 if TYPE_CHECKING:
     from gccost.judging.claims import Study
@@ -400,9 +401,9 @@ def _measure(settings: Settings) -> bool:
 
     Studies whose tools are missing are reported and skipped.
     """
-    from gccost import precision
     from gccost.judging.questions import questions
     from gccost.showing.notice import effort
+    from gccost.studies import repeated
 
     limit, chosen = settings.budget, _chosen(settings)
     for what in runs.skipped(paths.runs()):
@@ -417,7 +418,7 @@ def _measure(settings: Settings) -> bool:
         for release, why in plan.missing.items():
             _say(f"{toolchains.title(release)} is skipped. {why}")
         try:
-            run = precision.measure(plan, watched)
+            run = repeated.measure(plan, watched)
         except MissingTool as error:
             _say(f"nothing can be measured. {error}")
             return False

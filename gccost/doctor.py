@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from gccost import gokernel, paths
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import published
 from gccost.judging.reference import recorded
 from gccost.measuring import ccompilers, jdks, machine, runs, toolchains
+from gccost.showing import gokernel
 from gccost.studies import STUDIES
 
 OK, NOTE, MISSING = "ok", "note", "missing"  # a note: present, but it may affect the results

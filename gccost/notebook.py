@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from gccost import opening, paths, programs
+from gccost import opening, paths
 from gccost.errors import GccostError, nearest
 from gccost.judging import costs as estimating
 from gccost.judging import ledger, metrics, stacks, tidy
@@ -33,8 +33,8 @@ from gccost.measuring.cases import BUDGETS, named
 from gccost.measuring.names import NAMES
 from gccost.measuring.profiles import Profile
 from gccost.measuring.runs import Run
-from gccost.settings import Mode, Settings
-from gccost.showing import drawing, tables
+from gccost.measuring.settings import Mode, Settings
+from gccost.showing import drawing, programs, tables
 from gccost.showing import results as results_of
 from gccost.showing.notice import notice
 from gccost.showing.tables import Markup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gccost import paths, precision
+from gccost import paths
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
 from gccost.judging.claims import Study
@@ -16,9 +16,9 @@ from gccost.judging.reference import recorded
 from gccost.measuring import campaign, languages, planning, runs, toolchains
 from gccost.measuring.progress import Progress, unwatched
 from gccost.measuring.runs import Run
-from gccost.settings import Mode, Settings
+from gccost.measuring.settings import Mode, Settings
 from gccost.showing import progress
-from gccost.studies import STUDIES, declared
+from gccost.studies import STUDIES, declared, repeated
 
 
 class Shown(NamedTuple):
@@ -66,7 +66,7 @@ def measured(study: Study, settings: Settings) -> Shown:
     try:
         with progress.bar(f"{study.name}, {settings.budget.name} budget") as watched:
             plan = _plan(study, settings, watched)
-            run = precision.measure(plan, watched)
+            run = repeated.measure(plan, watched)
     except MissingTool as error:
         return _replayed(
             study, f"Measuring is not possible here, so a recorded run is shown. {error}"

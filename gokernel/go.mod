@@ -1,4 +1,4 @@
-// What the Go kernel of JupyterLab is built from: see gccost/gokernel.py.
+// What the Go kernel of JupyterLab is built from: see gccost/showing/gokernel.py.
 module gccost/kernel
 
 go 1.26.0

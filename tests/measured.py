@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gccost import gokernel, paths
+from gccost import paths
 from gccost.errors import MissingTool
+from gccost.showing import gokernel
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from gccost.judging import ledger, published, reference
 from gccost.judging.recording import Recording
 from gccost.measuring import campaign, runs, toolchains
 from gccost.measuring.cases import AUTO, FREE
+from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.notebook import OpenedStudy
-from gccost.settings import Settings
 from gccost.showing import notice
 from gccost.studies import STUDIES, precision
 

@@ -17,13 +17,14 @@ from conftest import FakeMachine
 from faketools import FakeTools
 from test_precision import BEHAVIOUR
 
-from gccost import doctor, paths, precision
+from gccost import doctor, paths
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
 from gccost.measuring import builds, campaign, planning, runs, toolchains
 from gccost.measuring.cases import FREE, Budget
 from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
+from gccost.studies import repeated
 
 
 @pytest.mark.parametrize(
@@ -83,17 +84,17 @@ def test_a_failed_precision_measurement_is_repeated(machine: FakeMachine, behavi
     plan = planning.plan([PRECISION], TINY)
     machine.behaviour = BEHAVIOUR
     with pytest.raises(KeyboardInterrupt):
-        precision.measure(plan, after(1))
+        repeated.measure(plan, after(1))
     (run,) = runs.all_runs(paths.runs())
     before = run.samples.read_bytes()
     machine.behaviour = behaviour
     with pytest.raises(GccostError, match=why) as failure:
-        precision.measure(plan, after(100))
+        repeated.measure(plan, after(100))
     assert "Allocate" in failure.value.location
     assert run.samples.read_bytes() == before
     machine.behaviour = BEHAVIOUR
     with pytest.raises(KeyboardInterrupt):
-        precision.measure(plan, after(2))
+        repeated.measure(plan, after(2))
     assert run.samples.read_bytes().startswith(before)
     assert len(run.manifest()["done"]) == 3
 

@@ -17,8 +17,8 @@ from gccost.judging import ledger, metrics
 from gccost.judging.quantities import Ratio
 from gccost.measuring import benchfmt
 from gccost.measuring.names import NAMES
+from gccost.measuring.settings import Settings
 from gccost.notebook import OpenedStudy
-from gccost.settings import Settings
 from gccost.showing.drawing import quotable
 
 

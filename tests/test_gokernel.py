@@ -11,10 +11,11 @@ from measured import Made
 from nbformat import NotebookNode
 from notebooks_fixture import code, execute, prose
 
-from gccost import cli, gokernel, paths
+from gccost import cli, paths
 from gccost.errors import GccostError, MissingTool
+from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.settings import Settings
+from gccost.showing import gokernel
 from gccost.showing.report import write_report
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("go-*.ipynb"))

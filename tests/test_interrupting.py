@@ -24,11 +24,11 @@ from faketools import AT_WORK, FakeTools, Reported
 from notebooks_fixture import code, write
 from test_precision import BEHAVIOUR
 
-from gccost import paths, precision
+from gccost import paths
 from gccost.judging import reference
 from gccost.measuring import campaign, planning, runs
 from gccost.processes import ProcessGroup
-from gccost.studies import STUDIES
+from gccost.studies import STUDIES, repeated
 
 # Stops in the middle of writing a result, where a kill leaves half a line.
 HALF_A_LINE = """
@@ -161,7 +161,7 @@ def test_an_interrupted_report_leaves_no_process(tools: FakeTools, sent):
 BUSY = """
 import sys, time
 from pathlib import Path
-from gccost.precision import _load
+from gccost.studies.repeated import _load
 
 with _load():
     Path(sys.argv[1]).touch()
@@ -245,13 +245,13 @@ def test_resumed_precision_keeps_samples_measured_meanwhile(machine: FakeMachine
     machine.behaviour = BEHAVIOUR
     plan = planning.plan([PRECISION], TINY)
     with pytest.raises(KeyboardInterrupt):
-        precision.measure(plan, after(2))
+        repeated.measure(plan, after(2))
     run = campaign.measure(planned())
     unfinished = [line for line in run.samples.read_text().splitlines() if "/method=" in line][:1]
     run.append(unfinished)  # from a measurement that was killed
     before = run.samples.read_bytes()
     with pytest.raises(KeyboardInterrupt):
-        precision.measure(plan, after(2))
+        repeated.measure(plan, after(2))
     assert campaign.find(plan) == run
     assert run.samples.read_bytes().startswith(before.removesuffix(unfinished[0].encode() + b"\n"))
     assert run.samples.read_text().count(unfinished[0]) == 1

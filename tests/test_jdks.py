@@ -11,7 +11,7 @@ from fakejdks import make
 
 from gccost import paths
 from gccost.errors import GccostError, MissingTool
-from gccost.measuring import jdks, standins, toolchains
+from gccost.measuring import jdks, standins
 from gccost.measuring.jdks import RELEASES
 
 

@@ -10,14 +10,15 @@ import recordings
 from conftest import FakeMachine
 
 import gccost
-from gccost import opening, programs
+from gccost import opening
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
 from gccost.measuring import jdks, toolchains
 from gccost.measuring.cases import FREE
+from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.notebook import OpenedStudy
-from gccost.settings import Settings
+from gccost.showing import programs
 from gccost.studies import STUDIES
 
 

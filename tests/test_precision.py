@@ -13,7 +13,7 @@ import recordings
 from campaigns import gccost
 from conftest import FakeMachine
 
-from gccost import paths, precision
+from gccost import paths
 from gccost.judging import ledger
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
@@ -26,7 +26,7 @@ from gccost.measuring.samples import SLICES
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.notebook import OpenedStudy
 from gccost.showing import results
-from gccost.studies import STUDIES
+from gccost.studies import STUDIES, repeated
 from gccost.studies.precision import (
     BASELINE,
     COSTLY,
@@ -66,12 +66,12 @@ def measure(plan: planning.Plan, most: int = 1000) -> Run:
         if next(begun, None) is None:
             raise KeyboardInterrupt
 
-    return precision.measure(plan, progress)
+    return repeated.measure(plan, progress)
 
 
 @pytest.fixture(autouse=True)
 def _briefly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "SECONDS", 0.0)
+    monkeypatch.setattr(repeated, "SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -89,9 +89,9 @@ def plan(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> planning.Plan
     def count(binary: Path, cases: list[Case], count: int, *_: object) -> list[benchfmt.Sample]:
         return [one(binary, c, binary).with_metrics({"round": 1.0}) for c in cases] * count
 
-    monkeypatch.setattr(precision, "run_sample", one)
-    monkeypatch.setattr(precision, "run_count", count)
-    monkeypatch.setattr(precision, "_load", contextlib.nullcontext)
+    monkeypatch.setattr(repeated, "run_sample", one)
+    monkeypatch.setattr(repeated, "run_count", count)
+    monkeypatch.setattr(repeated, "_load", contextlib.nullcontext)
     return planning.plan([PRECISION], TINY)
 
 

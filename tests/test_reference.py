@@ -9,8 +9,8 @@ from gccost.judging.recording import Recording
 from gccost.measuring import languages, runs
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.machine import MOST_BYTES, memory_for_a_sample
+from gccost.measuring.settings import Settings
 from gccost.opening import reference
-from gccost.settings import Settings
 from gccost.studies import STUDIES
 
 STANDARD = BUDGETS["standard"]

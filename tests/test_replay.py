@@ -13,7 +13,7 @@ import pytest
 
 from gccost import paths
 from gccost.measuring.runs import all_runs
-from gccost.settings import Settings
+from gccost.measuring.settings import Settings
 from gccost.showing.execute import execute_all
 from gccost.studies import STUDIES
 

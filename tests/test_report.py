@@ -31,9 +31,9 @@ from gccost import opening, paths, stats
 from gccost.errors import GccostError
 from gccost.judging.rules import Label, Verdict
 from gccost.measuring.cases import budget
+from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.notebook import OpenedStudy, Results
-from gccost.settings import Settings
 from gccost.showing import report as reporting
 from gccost.showing.execute import execute_all, named_outputs
 from gccost.showing.figures import MARKERS, as_file

@@ -14,7 +14,7 @@ from test_adding import with_markup
 
 from gccost import cli
 from gccost.judging import reference
-from gccost.settings import Settings
+from gccost.measuring.settings import Settings
 from gccost.showing.execute import execute_all
 from gccost.showing.report import write_report
 from gccost.studies import STUDIES

@@ -31,7 +31,7 @@ from lab import (
 from measured import Made
 from playwright.sync_api import Page
 
-from gccost import gokernel
+from gccost.showing import gokernel
 
 # One notebook of each kind.
 NOTEBOOKS = ("00-results", "04-cloudflare", "go-pacer")

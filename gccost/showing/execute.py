@@ -28,10 +28,10 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbconvert.filters import strip_ansi
 from nbformat import NotebookNode
 
-from gccost import gokernel
 from gccost.errors import GccostError, MissingTool
 from gccost.files import write_whole
-from gccost.settings import Settings
+from gccost.measuring.settings import Settings
+from gccost.showing import gokernel
 
 # The kernel metadata of the written notebook: enough for JupyterLab to choose a kernel and
 # for a forge to highlight the code, but nothing that changes with a language release.

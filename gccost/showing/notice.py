@@ -13,7 +13,7 @@ from gccost.measuring import languages, toolchains
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.runs import Run, seconds_of
 from gccost.measuring.samples import RUN_DELAY
-from gccost.settings import Mode
+from gccost.measuring.settings import Mode
 from gccost.showing import tables
 from gccost.showing.tables import Markup
 

@@ -28,10 +28,9 @@ from nbconvert import HTMLExporter, TemplateExporter
 from nbconvert.filters import Highlight2HTML
 from nbformat import NotebookNode
 
-from gccost import gokernel
 from gccost.errors import GccostError
 from gccost.files import write_whole
-from gccost.showing import tables
+from gccost.showing import gokernel, tables
 from gccost.showing.execute import read_notebook
 from gccost.showing.results import PAGES, STYLE, TEMPLATES
 
