@@ -16,6 +16,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from gccost.errors import GccostError
 
@@ -35,23 +36,21 @@ _UNBOUNDED_MB = 10**9
 MEGABYTE = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Cycle:
+class Cycle(NamedTuple):
     """One GC cycle, in the units of its line: s, ms, MB (of 2**20 bytes)."""
 
     number: int
     at: float  # since the program's start
     percent: int  # the GC's share of the time of all Ps since then, by the runtime
-    cpu: tuple[float, ...]  # sweep termination; marking: assists, background, idle; termination
+    cpu_ms: float  # without marking on idle Ps
     start_mb: int
     live_mb: int
     goal_mb: float  # infinite if the heap is unlimited
     forced: bool
 
-    @property
-    def cpu_ms(self) -> float:
-        """CPU time in ms, without marking on idle Ps."""
-        return sum(self.cpu) - self.cpu[3]
+
+VALUES = Cycle._fields
+values = Cycle._asdict  # a cycle as a row of a frame
 
 
 @dataclass(frozen=True)
@@ -118,22 +117,16 @@ def metrics(trace: Trace) -> dict[str, float]:
 
 
 def _cycle(found: re.Match[str]) -> Cycle:
-    goal = int(found["goal"])
+    # Sweep termination; marking by assists, in the background, on idle Ps; mark termination.
+    cpu = [float(part) for part in re.split(r"[+/]", found["cpu"])]
+    goal = float(found["goal"])
     return Cycle(
         number=int(found["number"]),
         at=float(found["at"]),
         percent=int(found["percent"]),
-        cpu=tuple(map(float, re.split(r"[+/]", found["cpu"]))),
+        cpu_ms=sum(cpu) - cpu[3],
         start_mb=int(found["start"]),
         live_mb=int(found["live"]),
-        goal_mb=float(goal) if goal < _UNBOUNDED_MB else math.inf,
+        goal_mb=goal if goal < _UNBOUNDED_MB else math.inf,
         forced=found["forced"] is not None,
     )
-
-
-VALUES = ("number", "at", "percent", "cpu_ms", "start_mb", "live_mb", "goal_mb", "forced")
-
-
-def values(cycle: Cycle) -> dict[str, object]:
-    """A cycle as a row of a frame."""
-    return {name: getattr(cycle, name) for name in VALUES}

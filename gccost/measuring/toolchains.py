@@ -236,14 +236,13 @@ def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
         cwd=Path(os.sep),
         env=by.alone() | ({} if pinned else _checked()) | {"GO111MODULE": "on"},
     )
-    try:
+    answer = {}
+    with suppress(ValueError):
         answer = json.loads(download.stdout)
-    except ValueError:
-        answer = {"Error": download.stderr.strip()}
-    if "Error" in answer or download.returncode != 0:
-        why = answer.get("Error") or download.stderr.strip()
+    if "Sum" not in answer or download.returncode:
+        why = standins.first_line(answer.get("Error") or download.stderr)
         raise MissingTool(
-            f"cannot be fetched from the Go module proxy ({standins.first_line(why)})",
+            f"cannot be fetched from the Go module proxy ({why})",
             f"Go {version}",
             "if go.dev/dl has it, run the command again when online",
         )
