@@ -26,7 +26,8 @@ WORKDIR /home/jovyan/gccost
 # What changes least comes first: an edited notebook touches the last layer alone.
 COPY --chown=jovyan:jovyan requirements.lock ./
 COPY --chown=jovyan:jovyan scripts/setup scripts/
-RUN scripts/setup && rm -rf "$HOME/.cache"
+# matplotlib's list of fonts stays in $HOME/.cache.
+RUN scripts/setup && rm -rf "$HOME/.cache/pip" "$HOME/.cache/uv"
 ENV PATH=/home/jovyan/gccost/.venv/bin:$PATH
 
 # The releases that are measured, JMH, and the Go kernel. Go's newest and the oldest must

@@ -11,9 +11,10 @@ import os
 import signal
 import sys
 import webbrowser
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -139,8 +140,8 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
     with runs.exclusive(paths.report(), "writing the report"):
         if not _measure(settings):
             _say("studies that could not be measured are shown from a recorded run")
-        into = paths.report() / "notebooks"
-        _write(_execute(_notebooks(settings), into, settings), opens=opens)
+        failed = _show(_notebooks(settings), settings, opens=opens)
+    _end(failed)
 
 
 @main.command()
@@ -157,12 +158,13 @@ def replay(*, opens: bool) -> None:
     _recorded()
     settings = Settings("replay")
     with runs.exclusive(paths.report(), "writing the report"):
-        executed = _execute(_notebooks(settings), paths.NOTEBOOKS, settings)
-        _sign(executed)
-        _write(executed, opens=opens)
-        if drawn := named_outputs(executed[0]).get("headlines"):
+        notebooks = _notebooks(settings)
+        failed = _show(notebooks, settings, opens=opens)
+        _keep(paths.report() / "notebooks", failed)
+        if drawn := named_outputs(notebooks[0]).get("headlines"):
             svg = as_file(drawn["image/svg+xml"])
             write_whole(paths.NOTEBOOKS / "headlines.svg", svg.encode())
+    _end(failed)
 
 
 @main.command()
@@ -209,7 +211,18 @@ def kernel(*, live: bool) -> None:
     click.echo(f"the Go kernel is in {os.path.relpath(gokernel.make(_say))}")
     if live:
         chosen = sorted(paths.NOTEBOOKS.glob(_IN_GO))
-        _sign(_execute(chosen, paths.NOTEBOOKS, Settings("measure")))
+        with TemporaryDirectory() as scratch:
+            failed = _execute(chosen, Path(scratch), Settings("measure"))
+            _keep(Path(scratch), failed)
+        _end(failed)
+
+
+def _keep(executed: Path, failed: Container[str]) -> None:
+    """Copy the executed notebooks of a folder to notebooks/, but for those that failed."""
+    kept = [path for path in sorted(executed.glob("*.ipynb")) if path.stem not in failed]
+    for path in kept:
+        write_whole(paths.NOTEBOOKS / path.name, path.read_bytes())
+    _sign(paths.NOTEBOOKS / path.name for path in kept)
 
 
 def _sign(notebooks: Iterable[Path]) -> None:
@@ -462,40 +475,66 @@ def _notebooks(settings: Settings) -> list[Path]:
     return found if settings.only else found + sorted(paths.NOTEBOOKS.glob(_IN_GO))
 
 
-def _execute(notebooks: list[Path], into: Path, settings: Settings) -> list[Path]:
-    """Run notebooks; the results last if the chapters measure, because they show them.
-
-    The Go notebooks' output differs each time, so they are not run in replay, nor without
-    a Go kernel. In replay several notebooks run at once.
-    """
-    from gccost.showing.execute import execute_all
-
-    into.mkdir(parents=True, exist_ok=True)
-    targets = {notebook: into / notebook.name for notebook in notebooks}
-    measuring = settings.mode == "measure"
-    kept = set() if measuring and gokernel.find() else {n for n in notebooks if n.match(_IN_GO)}
-    for notebook in kept:
-        if targets[notebook] != notebook:
-            _say(f"{notebook.stem} is shown as recorded; run make kernel to execute it")
-            write_whole(targets[notebook], notebook.read_bytes())
-    running = sorted(targets.keys() - kept, key=lambda p: (measuring and p.stem == "00-results", p))
-    execute_all(
-        {notebook: targets[notebook] for notebook in running},
-        settings,
-        at_once=1 if measuring else min(machine.allowed_cpus(), MOST_AT_ONCE),
-        on_start=lambda notebook: _say(f"running {notebook.stem} ({settings.mode})"),
-        on_stderr=sys.stderr.write,
-    )
-    return list(targets.values())
-
-
 def _say(text: str) -> None:
     """Write a line to stderr, above a bar if one is drawn."""
     tqdm.write(text, file=sys.stderr)
 
 
-def _write(executed: list[Path], *, opens: bool) -> None:
-    """Write the report, and print its answers and its path; the first notebook has them."""
+def _execute(
+    notebooks: list[Path],
+    into: Path,
+    settings: Settings,
+    on_end: Callable[[str], object] = _say,
+) -> dict[str, GccostError]:
+    """Run notebooks, several at once; return the errors of those that failed, by stem.
+
+    The Go notebooks' output differs each time, so they are not run in replay, nor without
+    a Go kernel.
+    """
+    from gccost.showing.execute import execute_all
+
+    measuring = settings.mode == "measure"
+    kept = [notebook for notebook in notebooks if notebook.match(_IN_GO)]
+    if measuring and gokernel.find():
+        kept = []
+    for notebook in kept:
+        if measuring:
+            _say(f"{notebook.stem} is shown as recorded; run make kernel to execute it")
+        write_whole(into / notebook.name, notebook.read_bytes())
+    running = {notebook: into / notebook.name for notebook in notebooks if notebook not in kept}
+    _say(f"running {len(running)} notebooks ({settings.mode}):")
+    at_once = min(machine.allowed_cpus(), MOST_AT_ONCE)
+    return execute_all(running, settings, at_once=at_once, on_end=on_end)
+
+
+def _show(notebooks: list[Path], settings: Settings, *, opens: bool) -> dict[str, GccostError]:
+    """Run notebooks and write the report; return the errors of those that failed, by stem.
+
+    The first page is written as soon as its notebook has run. The executed notebooks are in
+    the report's folder.
+    """
+    into = paths.report() / "notebooks"
+    for old in into.glob("*.ipynb"):
+        old.unlink()
+    executed = [into / notebook.name for notebook in notebooks]
+
+    def on_end(stem: str) -> None:
+        _say(stem)
+        if stem == executed[0].stem:
+            _write(executed, _say, opens=opens)
+            _say("the chapters follow:")
+
+    failed = _execute(notebooks, into, settings, on_end)
+    return _write(executed, click.echo) | failed
+
+
+def _write(
+    executed: list[Path], tell: Callable[[str], None], *, opens: bool = False
+) -> dict[str, GccostError]:
+    """Write the report, and tell its answers and its path; the first notebook has them.
+
+    Returns the errors of pages that cannot be shown, by stem.
+    """
     from gccost.judging import ledger
     from gccost.showing.execute import named_outputs
     from gccost.showing.report import write_report
@@ -503,9 +542,18 @@ def _write(executed: list[Path], *, opens: bool) -> None:
     found = named_outputs(executed[0])
     csv = found.get("ledger", {}).get("text/csv", "")
     files = {"ledger.csv": csv, "ledger.json": ledger.as_json(csv)} if csv else {}
-    index = write_report(executed, paths.report(), title=TITLE, purpose=PURPOSE, files=files)
+    failed = write_report(executed, paths.report(), title=TITLE, purpose=PURPOSE, files=files)
+    index = paths.report() / "index.html"
     if "answers" in found:
-        click.echo(found["answers"]["text/plain"])
-    click.echo(f"the report is {os.path.relpath(index)}")
+        tell(found["answers"]["text/plain"])
+    tell(f"the report is {os.path.relpath(index)}")
     if opens:
         webbrowser.open(index.resolve().as_uri())
+    return failed
+
+
+def _end(failed: Mapping[str, GccostError]) -> None:
+    """Raise GccostError if notebooks failed."""
+    if failed:
+        whys = "\n".join(map(str, failed.values()))
+        raise GccostError(f"the pages of {', '.join(sorted(failed))} are incomplete:\n{whys}")

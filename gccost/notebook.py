@@ -17,7 +17,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from gccost import opening, paths
-from gccost.errors import GccostError, nearest
+from gccost.errors import GccostError, MissingTool, nearest
 from gccost.judging import costs as estimating
 from gccost.judging import ledger, metrics, stacks, tidy
 from gccost.judging import published as transcribed
@@ -466,14 +466,20 @@ class OpenedStudy:
         """Run a command in the folder of the measured programs, as anyone would type it.
 
         Prints its output, and returns its results in the columns of `samples`. It runs on the
-        newest release that was measured. Replay prints the output that was stored with the run.
+        newest release that was measured. Replay, or a machine that lacks a tool, prints the
+        output that was stored with the recorded run.
         """
         language = languages.of(self.recording.study)
         stored = self.recording.manifest.get("shell", {})
         found = next((each for each in stored.values() if each["command"] == command), None)
         release = self.recording.newest
         if self.mode == "measure":
-            printed = programs.run(command, language, release)
+            try:
+                printed = programs.run(command, language, release)
+            except MissingTool as error:
+                print(f"The command cannot run here, so its recorded output is shown. {error}")
+                replayed = opening.shown(self.recording.study, Settings("replay"))
+                return OpenedStudy(*replayed).shell(command)
             self.recording.run.store_shell(command, command, printed)
             print(f"{toolchains.title(release)}, run just now")
         elif found is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import nbformat
@@ -136,14 +136,10 @@ def write_all(folder: Path) -> Sequence[Path]:
 REPLAY = Settings("replay")
 
 
-def execute(
-    notebook: Path,
-    into: Path,
-    settings: Settings = REPLAY,
-    on_stderr: Callable[[str], object] | None = None,
-) -> Path:
-    """Run one notebook; return the path of the executed one."""
-    execute_all({notebook: into}, settings, on_stderr=on_stderr)
+def execute(notebook: Path, into: Path, settings: Settings = REPLAY) -> Path:
+    """Run one notebook; return the path of the executed one, or raise why it failed."""
+    for error in execute_all({notebook: into}, settings).values():
+        raise error
     return into
 
 
@@ -155,8 +151,8 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
     """The two notebooks, executed once for all modules that import this."""
     folder = tmp_path_factory.getbasetemp() / "fixture"
     if not folder.exists():
-        for path in write_all(folder):
-            execute(path, path)
+        for path in write_all(folder / "unexecuted"):
+            execute(path, folder / path.name)
     return sorted(folder.glob("*.ipynb"))
 
 
@@ -169,6 +165,8 @@ def report(executed: Sequence[Path], tmp_path_factory: pytest.TempPathFactory) -
 def write_fixture_report(
     executed: Sequence[Path], out: Path, files: dict[str, str] = FILES
 ) -> Path:
-    """Write the report of executed notebooks; return its folder."""
-    write_report(executed, out, title="What it costs", purpose="Claims, judged.", files=files)
+    """Write the report of executed notebooks; return its folder, or raise why a page failed."""
+    words = {"title": "What it costs", "purpose": "Claims, judged."}
+    for error in write_report(executed, out, files=files, **words).values():
+        raise error
     return out

@@ -13,6 +13,7 @@ import recordings
 from campaigns import (
     PRECISION,
     RESUME_WITH,
+    SIGNALS,
     TINY,
     after,
     assert_complete,
@@ -138,7 +139,7 @@ cli.main(["report"])
 """
 
 
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("sent", SIGNALS)
 def test_an_interrupted_report_leaves_no_process(tools: FakeTools, sent):
     source = f"from gccost import processes\nprocesses.run(['sh', '-c', {tools.here(AT_WORK)!r}])"
     notebook = write(tools.folder / "01-lemire.ipynb", [code(source, "long")])
@@ -150,7 +151,8 @@ def test_an_interrupted_report_leaves_no_process(tools: FakeTools, sent):
         assert exit_code == 128 + sent
         assert said.splitlines()[-1] == RESUME_WITH.format("report")
         assert list((tools.folder / "tmp").iterdir()) == []
-    assert not any(tools.report.glob("notebooks/*"))
+    (unfinished,) = tools.report.glob("notebooks/*")
+    assert '"id": "incomplete"' in unfinished.read_text()
     if sent == signal.SIGKILL:  # leftovers, such as the lock, do not block the next report
         tools.do()
         again = tools.start(str(notebook), program=ONE_NOTEBOOK)

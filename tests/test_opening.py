@@ -88,6 +88,19 @@ def test_the_recorded_run_is_shown_without_any_release(machine: FakeMachine, ref
     assert "Measuring is not possible here" in notice(opened)
 
 
+def test_recorded_output_is_shown_where_a_command_cannot_run(
+    machine: FakeMachine, reference, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reference.store_shell("plain", "go test", "BenchmarkAllocateFree-2 \t 1000 \t 60.5 ns/op\n")
+    opened = measure()
+    assert opened.mode == "measure"
+    machine.missing = {DOCUMENT_GO, TODAY_GO}  # after `make remove`, without a network
+    assert list(opened.shell("go test").mean_ns) == [60.5]
+    shown = capsys.readouterr().out
+    assert f"Go {TODAY_GO} cannot be fetched" in shown
+    assert "recorded on" in shown
+
+
 def test_replay_reports_changed_programs(reference, monkeypatch: pytest.MonkeyPatch) -> None:
     reference.update(programs={"cstr": "other sources"})
     monkeypatch.setenv("GCCOST_MODE", "replay")

@@ -38,7 +38,8 @@ def replayed(folder: Path, *only: str, **environment: str) -> dict[str, str]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        execute_all(chosen, Settings("replay"), at_once=2)
+        for error in execute_all(chosen, Settings("replay"), at_once=2).values():
+            raise error
     return {path.stem: path.read_text(encoding="utf-8") for path in chosen.values()}
 
 

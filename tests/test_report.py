@@ -15,6 +15,7 @@ import nbformat
 import pytest
 import recordings
 from bs4 import BeautifulSoup
+from click.testing import CliRunner
 from nbformat import NotebookNode
 from notebooks_fixture import (
     FILES,
@@ -24,10 +25,11 @@ from notebooks_fixture import (
     prose,
     report,
     write,
+    write_all,
     write_fixture_report,
 )
 
-from gccost import opening, paths, stats
+from gccost import cli, opening, paths, stats
 from gccost.errors import GccostError
 from gccost.judging.rules import Label, Verdict
 from gccost.measuring.cases import budget
@@ -65,21 +67,18 @@ def texts(node: NotebookNode) -> list[str]:
 def test_a_notebook_runs_here_and_is_normalised(
     run: Callable[..., NotebookNode], tmp_path: Path
 ) -> None:
-    told: list[str] = []
     node = run(
         "import os, sys\nprint(sys.executable, os.getcwd(), os.environ['GCCOST_MODE'],"
-        " os.environ['GCCOST_BUDGET'], sep='\\n')\nprint('3 s left', file=sys.stderr)",
+        " os.environ['GCCOST_BUDGET'], sep='\\n')",
         "",
         "kind = 'application/vnd.jupyter.widget-view+json'\n"
         "display({kind: {'model_id': '1'}, 'text/plain': 'a slider'}, raw=True)\n2 + 2",
         "!printf 'one\\ntwo\\n'",
         "print('10 %\\r20 %\\rdone')",
         settings=Settings("measure", budget("tiny")),
-        on_stderr=told.append,
     )
     first = [sys.executable, str(tmp_path / "notebooks"), "measure", "tiny"]
     assert texts(node) == ["\n".join(first) + "\n", "one\ntwo\n", "done\n"]
-    assert "".join(told) == "3 s left\n"
     assert set(node.metadata) == {"kernelspec", "language_info"}
     assert set(node.metadata.language_info) == {"name", "pygments_lexer", "file_extension"}
     assert node.metadata.kernelspec.name == "python3"
@@ -98,7 +97,12 @@ def test_a_notebook_runs_here_and_is_normalised(
             "cell 1",
             "PATH: no Go. To fix it: get it",
         ),
-        (["1", "import os\nos.kill(os.getpid(), 9)"], "cell 2", "ended by SIGKILL"),
+        (["1", "import os\nos.kill(os.getpid(), 9)"], "cell 2", "Kernel died"),
+        (
+            ["1", "import warnings\nwarnings.warn('no hue')\nprint(2)", "3"],
+            "cell 2",
+            "it wrote to stderr: .*UserWarning: no hue",
+        ),
     ],
 )
 def test_a_failing_cell_is_reported_where_it_is(
@@ -107,7 +111,25 @@ def test_a_failing_cell_is_reported_where_it_is(
     with pytest.raises(GccostError, match=told) as caught:
         run(*cells)
     assert caught.value.location == f"08-try.ipynb, {where}"
-    assert not (tmp_path / "out" / "08-try.ipynb").exists()
+    ran = tmp_path / "out" / "08-try.ipynb"
+    page = write_fixture_report([ran], tmp_path / "report") / "index.html"
+    box = BeautifulSoup(page.read_bytes(), "html.parser").select(".warning")
+    assert [part.get_text() for part in box[0].children] == [
+        "This chapter is incomplete",
+        str(caught.value),
+    ]
+
+
+def test_fonts_are_looked_for_before_a_notebook_runs(
+    run: Callable[..., NotebookNode], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    node = run(
+        "import threading\n"
+        "threading.Timer = None  # with which matplotlib says that it looks for fonts\n"
+        "import matplotlib.font_manager\n1"
+    )
+    assert node.cells[0].outputs[0].data["text/plain"] == "1"
 
 
 MEETING = """
@@ -121,19 +143,30 @@ while not Path({other!r}).exists():
 """
 
 
-def test_notebooks_run_at_once_until_one_fails(tmp_path: Path) -> None:
-    meet = MEETING.format(own="a", other="b")
-    fail = MEETING.format(own="b", other="a") + MEETING.format(own="c", other="0-ran.ipynb")
-    cells = [meet, fail + "1 / 0", "import time\ntime.sleep(600)", "1"]
+def test_notebooks_run_at_once_and_one_that_fails_costs_no_other(tmp_path: Path) -> None:
+    meet, also, wait = (
+        MEETING.format(own=own, other=other) for own, other in ("ab", "ba", ("c", "seen"))
+    )
+    cells = [meet, f"{also}\n1 / 0", f"{wait}\n'later'"]
     notebooks = {
-        write(tmp_path / f"{i}.ipynb", [code(cell, "one")]): tmp_path / f"{i}-ran.ipynb"
+        write(tmp_path / f"{i}.ipynb", [prose("# A title", "a"), code(cell, "one")]): (
+            tmp_path / "ran" / f"{i}.ipynb"
+        )
         for i, cell in enumerate(cells)
     }
-    begun: list[Path] = []
-    with pytest.raises(GccostError, match="ZeroDivisionError"):
-        execute_all(notebooks, Settings("replay"), at_once=2, on_start=begun.append)
-    assert begun[:3] == list(notebooks)[:3]
-    assert [path.exists() for path in notebooks.values()] == [True, False, False, False]
+    seen: list[tuple[str, str]] = []
+
+    def on_end(stem: str) -> None:
+        last = nbformat.read(tmp_path / "ran" / "2.ipynb", as_version=4)
+        seen.append((stem, last.cells[1].outputs[0].data["text/plain"]))
+        (tmp_path / "seen").touch()
+
+    failed = execute_all(notebooks, Settings("replay"), at_once=2, on_end=on_end)
+    assert [*failed] == ["1"]
+    assert str(failed["1"]).startswith("1.ipynb, cell 1, line 9: ZeroDivisionError: division by")
+    assert sorted(stem for stem, _ in seen) == ["0", "1", "2"]
+    assert "was still running" in seen[0][1]
+    assert seen[2] == ("2", "'later'")
 
 
 @pytest.mark.parametrize(
@@ -156,8 +189,46 @@ def test_a_file_that_is_not_a_notebook_is_reported(
     if text is not None:
         notebook.write_text(text)
     with pytest.raises(GccostError, match=told) as caught:
-        execute(notebook, notebook)
+        execute(notebook, tmp_path / "ran.ipynb")
     assert caught.value.location == str(notebook)
+    assert told in (tmp_path / "ran.ipynb").read_text()
+
+
+LATER = """
+import time
+from pathlib import Path
+pages = [Path({report!r}, name) for name in ("index.html", "02-siebenmann.html")]
+until = time.monotonic() + 60
+while not all(page.exists() for page in pages):
+    assert time.monotonic() < until, "the first page did not come"
+    time.sleep(0.05)
+assert "It was still running" in pages[1].read_text()
+"""
+
+
+def test_a_chapter_that_fails_costs_its_page_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, lemire = write_all(tmp_path)
+    write(lemire, [prose("# Lemire", "title"), code("1 / 0", "one")])
+    source = LATER.format(report=str(tmp_path / "report"))
+    cells = [prose("# Siebenmann", "title"), code(source, "later")]
+    later = write(tmp_path / "02-siebenmann.ipynb", cells)
+    monkeypatch.setattr(cli, "_measure", lambda settings: True)
+    monkeypatch.setattr(cli, "_notebooks", lambda settings: [results, lemire, later])
+    monkeypatch.setenv("GCCOST_REPORT", str(tmp_path / "report"))
+    done = CliRunner().invoke(cli.main, ["report"])
+    assert done.exit_code == 1
+    *_, said, why = done.stderr.splitlines()
+    assert said == "gccost: the pages of 01-lemire are incomplete:"
+    assert why.startswith("01-lemire.ipynb, cell 1, line 1: ZeroDivisionError")
+    written = {path.name: path.read_text() for path in (tmp_path / "report").glob("*.html")}
+    assert {name: "chapter is incomplete" in page for name, page in written.items()} == {
+        "index.html": False,
+        "01-lemire.html": True,
+        "02-siebenmann.html": False,
+    }
+    assert (tmp_path / "report" / "ledger.csv").read_text().startswith("id,")
 
 
 # The pages

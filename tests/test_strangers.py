@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 from browser import Browser
 from lab import SECONDS, lab
-from notebooks_fixture import code, prose, write
+from notebooks_fixture import code, execute, prose, write, write_fixture_report
 from playwright.sync_api import Page
 from test_adding import with_markup
 
 from gccost import cli
 from gccost.judging import reference
-from gccost.measuring.settings import Settings
-from gccost.showing.execute import execute_all
-from gccost.showing.report import write_report
 from gccost.studies import STUDIES
 
 SHOWN = {
@@ -60,9 +57,8 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
     reference.add(with_markup(tmp_path / "runs").folder, list(STUDIES.values()))
     cells = [code(source, name) for name, source in SHOWN.items()]
-    path = write(tmp_path / "strange.ipynb", [prose("# A run", "title"), code(START, "a"), *cells])
-    execute_all({path: path}, Settings("replay"))
-    return path
+    cells = [prose("# A run", "title"), code(START, "a"), *cells]
+    return execute(write(tmp_path / "unexecuted.ipynb", cells), tmp_path / "strange.ipynb")
 
 
 def look(page: Page) -> tuple[int, str]:
@@ -73,7 +69,7 @@ def look(page: Page) -> tuple[int, str]:
 
 
 def test_markup_of_a_run_makes_no_element_request_or_script(browser: Browser, notebook, tmp_path):
-    write_report([notebook], tmp_path / "report", title="T", purpose="P.", files={})
+    write_fixture_report([notebook], tmp_path / "report")
     (made, text), requests, problems = browser.visit(tmp_path / "report" / "index.html", look)
     assert (made, requests, problems) == (0, [], [])
     assert text.count("<img src=x onerror=alert(1)>") > 5

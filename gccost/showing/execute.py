@@ -8,7 +8,6 @@ written file has the cells and their outputs, but no times, widget state or vers
 from __future__ import annotations
 
 import asyncio
-import errno
 import itertools
 import os
 import re
@@ -16,13 +15,16 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import nbformat
 from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client.kernelspec import NATIVE_KERNEL_NAME, KernelSpec
 from jupyter_client.manager import AsyncKernelManager
+from matplotlib import font_manager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbconvert.filters import strip_ansi
@@ -31,7 +33,7 @@ from nbformat import NotebookNode
 from gccost.errors import GccostError, MissingTool
 from gccost.files import write_whole
 from gccost.measuring.settings import Settings
-from gccost.showing import gokernel
+from gccost.showing import gokernel, tables
 
 # The kernel metadata of the written notebook: enough for JupyterLab to choose a kernel and
 # for a forge to highlight the code, but nothing that changes with a language release.
@@ -53,6 +55,8 @@ _GO = {
 }
 _CELL_METADATA = ("gccost", "jupyter", "tags")
 _WIDGET = "application/vnd.jupyter.widget-view+json"
+_INCOMPLETE = "incomplete"  # the id of a cell that says what a notebook lacks
+_RUNNING = "It was still running when this page was written. Reload the page in a minute."
 
 # Seconds. A machine that is busy measuring starts kernels slowly and delivers their last
 # outputs late.
@@ -65,72 +69,100 @@ def execute_all(
     settings: Settings,
     *,
     at_once: int = 1,
-    on_start: Callable[[Path], None] = lambda notebook: None,
-    on_stderr: Callable[[str], object] | None = None,
-) -> None:
+    on_end: Callable[[str], object] = lambda stem: None,
+) -> dict[str, GccostError]:
     """Run notebooks, `at_once` at a time, and write each to the file that it is mapped to.
 
-    Notebooks start in order, and `on_start` is called with each. A kernel works in the
-    notebook's own folder, so that relative paths are valid wherever the output is, which
-    may be the notebook itself. With `on_stderr` the cells' standard error (a progress line,
-    for example) goes there immediately, and not into the notebook.
+    They start in order, and `on_end` is called with the stem of each that has run. A kernel
+    works in the notebook's own folder, so that relative paths are valid wherever the output
+    is, which must not be the notebook itself: until it has run, it says that it is running.
 
-    A notebook is written atomically, and only if every cell succeeds. If one fails, the
-    running ones are stopped, and those already written remain. All kernels and their
-    children have ended when this returns or raises. Call it in the main thread, without
-    a running event loop.
-
-    Raises GccostError with notebook and cell if a cell fails or a kernel dies;
-    KeyboardInterrupt or SystemExit after SIGINT or SIGTERM.
+    A notebook fails if a cell raises an error or writes to stderr, or if its kernel dies.
+    Its file then has what ran before, and says why it failed; the other notebooks run on.
+    Returns the errors by stem; they name the cell. All kernels and their children have ended
+    when this returns or raises. Call it in the main thread.
     """
-    turns = asyncio.Semaphore(at_once)
+    failed: dict[str, GccostError] = {}
+    clients: list[NotebookClient] = []
 
-    async def one(notebook: Path, into: Path) -> None:
-        async with turns:
-            on_start(notebook)
-            await _execute(notebook, into, settings, on_stderr)
-
-    async def every() -> None:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-        # As asyncio.run handles SIGINT. Otherwise `timeout` and `kill` would orphan the
-        # kernels' children.
-        before = signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(task.cancel))
+    def one(notebook: Path, into: Path) -> str:
+        node = title_of(notebook)
         try:
-            # Unlike gather, a group waits for cancelled tasks, and so for their kernels.
-            async with asyncio.TaskGroup() as group:
-                for job in notebooks.items():
-                    group.create_task(one(*job))
-        finally:
-            signal.signal(signal.SIGTERM, before)
+            node = read_notebook(notebook)
+            _execute(notebook, node, settings, clients)
+        except GccostError as error:
+            failed[notebook.stem] = error
+            node = incomplete(node, str(error))
+        _write(node, into)
+        return notebook.stem
 
-    try:
-        asyncio.run(every())
-    except ExceptionGroup as failed:
-        raise failed.exceptions[0] from None
-    except asyncio.CancelledError:
-        raise SystemExit(128 + signal.SIGTERM) from None
+    for notebook, into in notebooks.items():
+        _write(incomplete(title_of(notebook), _RUNNING), into)
+    with ThreadPoolExecutor(at_once) as pool:
+        running = [pool.submit(one, *job) for job in notebooks.items()]
+        try:
+            for done in as_completed(running):
+                on_end(done.result())
+        finally:  # after Ctrl-C, for example
+            for each in running:
+                each.cancel()
+            while wait(running, timeout=0.1).not_done:
+                for client in clients:
+                    if client.km and client.km.provisioner:
+                        asyncio.run(client.km.provisioner.send_signal(signal.SIGKILL))
+    return failed
 
 
-async def _execute(
-    notebook: Path, into: Path, settings: Settings, on_stderr: Callable[[str], object] | None
-) -> None:
-    node = read_notebook(notebook)
-    with (
-        tempfile.TemporaryDirectory(prefix="gccost-kernel-") as scratch,
-        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as last_words,
-    ):
-        environment = {
-            **os.environ,
-            # Make the result independent of the user's IPython start-up files and of
-            # the order of sets of strings.
-            "IPYTHONDIR": scratch,
-            "PYTHONHASHSEED": "0",
-            **settings.variables(),
-        }
-        await _run(notebook, node, environment, last_words, on_stderr)
-    _normalise(node)
+def _write(node: NotebookNode, into: Path) -> None:
     write_whole(into, f"{nbformat.writes(node)}\n".encode())
+
+
+def _execute(
+    notebook: Path, node: NotebookNode, settings: Settings, clients: list[NotebookClient]
+) -> None:
+    """Run a notebook in place. Raises GccostError if it fails, after what ran is in place."""
+    for cell in node.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []
+    try:
+        _run(notebook, node, settings, clients)
+    finally:
+        _normalise(node)
+    for cell in node.cells:
+        outputs = cell.get("outputs", [])
+        said = "".join(output.text for output in outputs if output.get("name") == "stderr")
+        if said:
+            raise GccostError(
+                f"it wrote to stderr: {' '.join(said.split())}",
+                f"{notebook.name}, cell {cell.execution_count}",
+                "change what causes the message, or print it to stdout if readers need it",
+            )
+
+
+def title_of(notebook: Path) -> NotebookNode:
+    """A notebook with only the title of this one: its name, if it cannot be read."""
+    title = f"# {notebook.stem}"
+    with suppress(GccostError):
+        for cell in read_notebook(notebook).cells[:1]:
+            title = cell.source.partition("\n")[0]
+    return NotebookNode(
+        nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(title, id="title")])
+    )
+
+
+def incomplete(node: NotebookNode, why: str) -> NotebookNode:
+    """A notebook with a box below its title that says why it lacks something."""
+    data, _ = tables.warnings([why], "This chapter is incomplete")._repr_mimebundle_()
+    output = nbformat.v4.new_output("display_data", data=data)
+    box = nbformat.v4.new_code_cell("", id=_INCOMPLETE, outputs=[output])
+    others = [cell for cell in node.cells if cell.id != _INCOMPLETE]
+    node.cells = [*others[:1], box, *others[1:]]
+    return node
+
+
+def is_whole(node: NotebookNode) -> bool:
+    """Whether an executed notebook ran without a failure."""
+    return all(cell.id != _INCOMPLETE for cell in node.cells)
 
 
 def read_notebook(path: Path) -> NotebookNode:
@@ -190,74 +222,49 @@ class _KernelManager(AsyncKernelManager):
         return spec
 
 
-class _Client(NotebookClient):
-    """A client that can forward standard error while a cell runs."""
-
-    on_stderr: Callable[[str], object] | None = None
-
-    def process_message(
-        self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
-    ) -> NotebookNode | None:
-        is_stderr = msg["msg_type"] == "stream" and msg["content"]["name"] == "stderr"
-        if is_stderr and self.on_stderr is not None:
-            self.on_stderr(msg["content"]["text"])
-            return None
-        return super().process_message(msg, cell, cell_index)
-
-
-async def _run(
-    notebook: Path,
-    node: NotebookNode,
-    environment: dict[str, str],
-    last_words: IO[str],
-    on_stderr: Callable[[str], object] | None,
+def _run(
+    notebook: Path, node: NotebookNode, settings: Settings, clients: list[NotebookClient]
 ) -> None:
     """Run every code cell of `node` in place."""
     if _loopback_is_down():  # the kernel would never answer
         raise GccostError("the kernel cannot start", notebook.name, _LOOPBACK_HINT)
-    manager = _KernelManager(
-        kernel_name=gokernel.NAME if gokernel.is_go(node) else NATIVE_KERNEL_NAME
-    )
-    client = _Client(
+    client = NotebookClient(
         node,
-        km=manager,
+        kernel_name=gokernel.NAME if gokernel.is_go(node) else NATIVE_KERNEL_NAME,
+        kernel_manager_class=_KernelManager,
         resources={"metadata": {"path": str(notebook.parent.resolve())}},
         timeout=None,
+        startup_timeout=_START,
         iopub_timeout=_LAST_OUTPUT,
         raise_on_iopub_timeout=True,
     )
-    client.on_stderr = on_stderr
-    try:
-        # async_execute would install signal handlers for a single notebook.
-        await client.async_start_new_kernel(env=environment, stderr=last_words)
-        client.kc = manager.client()
-        client.kc.start_channels()
-        await client.kc.wait_for_ready(timeout=_START)
-        client.kc.allow_stdin = False
-        for index, cell in enumerate(node.cells):
-            await client.async_execute_cell(cell, index)
-    except CellExecutionError as error:
-        raise _cell_failed(notebook, client.code_cells_executed, error) from None
-    except (DeadKernelError, RuntimeError) as error:
-        task = asyncio.current_task()
-        # nbclient reports its own cancellation as the kernel's death.
-        if task is not None and task.cancelling():
-            raise asyncio.CancelledError from None
-        exit_code = await manager.provisioner.poll() if manager.provisioner else None
-        number = client.code_cells_executed
-        raise _kernel_failed(notebook, number, error, exit_code, last_words) from None
-    finally:
-        if client.kc is not None:
-            client.kc.stop_channels()
-        if manager.has_kernel:
-            # Interrupts the kernel's process group first, as Ctrl-C in a terminal would, so
-            # that a running benchmark ends and its run folder is closed.
-            end = asyncio.ensure_future(manager.shutdown_kernel())
-            try:
-                await asyncio.shield(end)
-            except asyncio.CancelledError:  # by a signal, or because another notebook failed
-                await end
-                raise
+    clients.append(client)
+    with (
+        tempfile.TemporaryDirectory(prefix="gccost-kernel-") as scratch,
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as last_words,
+    ):
+        try:
+            environment = _environment(scratch, settings)
+            asyncio.run(client.async_execute(env=environment, stderr=last_words))
+        except CellExecutionError as error:
+            raise _cell_failed(notebook, client.code_cells_executed, error) from None
+        except (DeadKernelError, RuntimeError) as error:
+            raise _kernel_failed(notebook, client.code_cells_executed, error, last_words) from None
+
+
+def _environment(scratch: str, settings: Settings) -> dict[str, str]:
+    """A kernel's environment, in which the result does not depend on the user's settings."""
+    # matplotlib looks for fonts once, which can take seconds, and says so on stderr: here, so
+    # that no notebook does.
+    fonts = f"fontlist-v{font_manager.FontManager.__version__}.json"
+    font_manager.json_dump(font_manager.fontManager, Path(scratch, fonts))
+    return {
+        **os.environ,
+        "IPYTHONDIR": scratch,
+        "MPLCONFIGDIR": scratch,
+        "PYTHONHASHSEED": "0",  # the order of sets of strings
+        **settings.variables(),
+    }
 
 
 def _cell_failed(notebook: Path, number: int, error: CellExecutionError) -> GccostError:
@@ -278,22 +285,16 @@ def _cell_failed(notebook: Path, number: int, error: CellExecutionError) -> Gcco
 
 
 def _kernel_failed(
-    notebook: Path, number: int, error: Exception, exit_code: int | None, last_words: IO[str]
+    notebook: Path, number: int, error: Exception, last_words: IO[str]
 ) -> GccostError:
     """The error to show for a kernel that did not start (`number` is 0) or died at a cell."""
     location = f"{notebook.name}, cell {number}" if number else notebook.name
-    message = "the kernel died" if number else "the kernel did not start"
-    if exit_code is None:
-        message += f": {_first_line(str(error))}"
-    elif exit_code < 0:
-        message += f", ended by {signal.Signals(-exit_code).name}"
     last_words.seek(0)
     # Skip the launcher's own log, which warns of unencrypted local sockets.
     said = [line for line in last_words.read().split("\n") if line and not line.startswith("[")]
-    if said:
-        message += f"; its last message: {said[-1].strip()}"
+    told = "; its last message: ".join([_first_line(str(error)), *said[-1:]])
     hint = "check that memory and disk are free, and run it again"
-    return GccostError(message, location, _LOOPBACK_HINT if _loopback_is_down() else hint)
+    return GccostError(told, location, _LOOPBACK_HINT if _loopback_is_down() else hint)
 
 
 _LOOPBACK_HINT = (
@@ -307,9 +308,8 @@ def _loopback_is_down() -> bool:
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             socket.create_connection(server.getsockname(), timeout=5).close()
-    except OSError as error:
-        # A lack of files or memory also prevents sockets.
-        return error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)
+    except OSError:
+        return True
     return False
 
 

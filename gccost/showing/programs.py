@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pandas as pd
+from filelock import FileLock
 
 from gccost import paths, processes
 from gccost.errors import GccostError, nearest
@@ -22,16 +23,23 @@ SHELL_SECONDS = 300  # after which a plain command counts as hung
 
 
 def run(command: str, language: languages.Language, release: str) -> str:
+    """Run a shell command in a language's folder with a release; return what it prints.
+
+    Waits for other such commands of this clone, because they time something.
+    Raises MissingTool if the release cannot be had, GccostError if the command fails.
+    """
     toolchain = language.fetch(release, toolchains.silent)
     place = shlex.join(["sh", "-c", command])
+    paths.CACHE.mkdir(exist_ok=True)
     try:
-        done = processes.run(
-            ["/bin/sh", "-c", command],
-            cwd=language.folder,
-            env=language.environment(toolchain),
-            stderr=subprocess.STDOUT,
-            limit=SHELL_SECONDS,
-        )
+        with FileLock(paths.CACHE / "shell.lock"):
+            done = processes.run(
+                ["/bin/sh", "-c", command],
+                cwd=language.folder,
+                env=language.environment(toolchain),
+                stderr=subprocess.STDOUT,
+                limit=SHELL_SECONDS,
+            )
     except subprocess.TimeoutExpired:
         raise GccostError(f"stopped after {SHELL_SECONDS} s", place) from None
     if done.returncode:

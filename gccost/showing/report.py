@@ -5,8 +5,8 @@ A page loads nothing from the network, and works on a phone, on paper, and in li
 dark mode. Its one script, on the landing page, only adds filters; nothing needs it. The
 same notebooks give the same bytes.
 
-A violation of these rules (a chart without alt text, a broken link, a script, a remote
-image) is an error that names notebook and cell.
+A page that violates these rules (a chart without alt text, a script, a remote image) has an
+error in its place that names notebook and cell; the other pages are written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import io
 import itertools
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -31,7 +31,7 @@ from nbformat import NotebookNode
 from gccost.errors import GccostError
 from gccost.files import write_whole
 from gccost.showing import gokernel, tables
-from gccost.showing.execute import read_notebook
+from gccost.showing.execute import incomplete, is_whole, read_notebook, title_of
 from gccost.showing.results import PAGES, STYLE, TEMPLATES
 
 LARGEST_PAGE = 5_000_000  # bytes; small enough for mail and for a phone
@@ -63,21 +63,31 @@ _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMG]i?B)(?!\w))")
 
 def write_report(
     executed: Sequence[Path], out: Path, *, title: str, purpose: str, files: Mapping[str, str]
-) -> Path:
+) -> dict[str, GccostError]:
     """Write the report of the `executed` notebooks, in order, to the folder `out`.
 
     `title` and `purpose` (one sentence) describe every page. Writes the first notebook as
     `index.html`, the others as `<stem>.html`, `data/<chart>.csv` for each chart, and
     `files`, texts by name. Deletes the pages of an earlier report that this one lacks.
 
-    Returns the path of `index.html`. Raises GccostError, naming notebook and cell, for
-    content that a page must not have, and if a page is larger than 5 MB.
+    A page that would have content that it must not have, or be larger than 5 MB, has the
+    reason in its place. Returns these errors, with notebook and cell, by the notebook's stem.
     """
     stems = [path.stem for path in executed]
     pages = {stem: f"{stem}.html" if at else "index.html" for at, stem in enumerate(stems)}
-    chapters = [_Chapter(path, pages) for path in executed]
-    _check_links(chapters)
-    charts = _by_name(chapters)
+    chapters: list[_Chapter] = []
+    charts: dict[str, _Chart] = {}
+    failed: dict[str, GccostError] = {}
+    for path in executed:
+        try:
+            chapter = _Chapter(read_notebook(path), path, pages)
+            _check_charts(chapter, charts)
+        except GccostError as error:
+            failed[path.stem] = error
+            chapter = _Chapter(incomplete(title_of(path), str(error)), path, pages)
+        charts |= {chart.name: chart for chart in chapter.charts if chart.csv}
+        chapters.append(chapter)
+    failed |= _broken_links(chapters)
     frame = {
         "title": title,
         "purpose": purpose,
@@ -89,7 +99,6 @@ def write_report(
     page = PAGES.get_template("page.html")
     for chapter in chapters:
         html = page.render(frame, here=chapter, landing=chapter is chapters[0])
-        _check_size(html, out / chapter.page, charts)
         write_whole(out / chapter.page, html.encode())
     texts = {f"data/{name}.csv": chart.csv for name, chart in charts.items()} | dict(files)
     for name, text in texts.items():
@@ -97,7 +106,7 @@ def write_report(
     for path in out.glob("*.html"):
         if path.name not in pages.values() and path.is_file() and _is_page(path):
             path.unlink()
-    return out / "index.html"
+    return failed
 
 
 def _is_page(path: Path) -> bool:
@@ -134,14 +143,13 @@ class _Chapter:
     the locations of links with their targets, and `notes` the addresses of links to the web.
     """
 
-    def __init__(self, path: Path, pages: Mapping[str, str]) -> None:
-        self.stem, self.page = path.stem, pages[path.stem]
+    def __init__(self, node: NotebookNode, path: Path, pages: Mapping[str, str]) -> None:
+        self.stem, self.page, self.is_whole = path.stem, pages[path.stem], is_whole(node)
         self.anchors: set[str] = {"content"}
         self.headings: list[_Section] = []
         self.links: list[tuple[str, str, str]] = []
         self.notes: list[str] = []
         self._pages = pages
-        node = read_notebook(path)
         self.charts = list(_prepare_charts(node, path))
         self._pictures = iter(self.charts)
         self.body = self._tidied(BeautifulSoup(_rendered(node), "html.parser"), path.name)
@@ -317,13 +325,7 @@ def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[_Chart]:
             kind = next((kind for kind in _PICTURES if kind in data), None)
             if kind is None:
                 continue
-            alt, rows = data.get("text/plain", "").strip(), data.setdefault("text/csv", "")
-            if _NO_ALT.fullmatch(alt):
-                raise GccostError(
-                    "this picture has no alt text",
-                    location,
-                    'display its description with it as "text/plain", as gccost.showing.charts do',
-                )
+            alt, rows = (data.setdefault(key, "") for key in ("text/plain", "text/csv"))
             about = output.metadata.get("gccost", {})
             if "chart" in about and not rows.strip():
                 raise GccostError(
@@ -341,7 +343,7 @@ def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[_Chart]:
             title = about.get("title", "")
             number = f"{before}{next(count)}"
             output.metadata["gccost"] = {"chart": name, "number": number, "title": title}
-            yield _Chart(name, alt, data.get("image/svg+xml", ""), rows)
+            yield _Chart(name, alt.strip(), data.get("image/svg+xml", ""), rows)
 
 
 def _anchor(fragment: str) -> str:
@@ -413,7 +415,7 @@ def _check_tag(tag: Tag, location: str) -> None:
         raise GccostError(
             "this picture has no alt text",
             location,
-            "write ![a description](…), or give it an aria-label",
+            'write ![a description](…), or display the description with it as "text/plain"',
         )
 
 
@@ -480,44 +482,39 @@ def _add_class(tag: Tag, name: str) -> None:
     tag["class"] = " ".join(dict.fromkeys([*classes, name]))
 
 
-def _check_links(chapters: Sequence[_Chapter]) -> None:
-    """Raise GccostError for a broken link within the report."""
-    known = {chapter.stem: {"", *chapter.anchors} for chapter in chapters}
-    for chapter in chapters:
-        for location, stem, anchor in chapter.links:
-            if anchor not in known[stem]:
-                raise GccostError(
-                    f"the link to {anchor} has no target in the report",
-                    location,
-                    "point it to a heading or to the id of a cell that shows something",
-                )
+def _broken_links(chapters: Sequence[_Chapter]) -> dict[str, GccostError]:
+    """The first broken link of each chapter, by its stem; a failed chapter may lack a target."""
+    known = {chapter.stem: {"", *chapter.anchors} for chapter in chapters if chapter.is_whole}
+    return {
+        chapter.stem: GccostError(
+            f"the link to {anchor} has no target in the report",
+            location,
+            "point it to a heading or to the id of a cell that shows something",
+        )
+        for chapter in chapters
+        for location, stem, anchor in reversed(chapter.links)
+        if anchor not in known.get(stem, {anchor})
+    }
 
 
-def _by_name(chapters: Iterable[_Chapter]) -> dict[str, _Chart]:
-    """The charts with data, by name. Raises GccostError if one name has different data."""
-    charts: dict[str, _Chart] = {}
-    for chapter in chapters:
-        for chart in chapter.charts:
-            if chart.csv and charts.setdefault(chart.name, chart).csv != chart.csv:
-                raise GccostError(
-                    f"two charts named {chart.name} have different data",
-                    f"{chapter.stem}.ipynb",
-                    "give one of them another name",
-                )
-    return charts
-
-
-def _check_size(html: str, path: Path, charts: Mapping[str, _Chart]) -> None:
-    size = len(html.encode())
+def _check_charts(chapter: _Chapter, known: Mapping[str, _Chart]) -> None:
+    """Raise GccostError if a chart has another one's name, or if the page is too large."""
+    data = {name: chart.csv for name, chart in known.items()}
+    for chart in chapter.charts:
+        if chart.csv and data.setdefault(chart.name, chart.csv) != chart.csv:
+            raise GccostError(
+                f"two charts named {chart.name} have different data",
+                f"{chapter.stem}.ipynb",
+                "give one of them another name",
+            )
+    size = len(chapter.body.encode())
     if size > LARGEST_PAGE:
-        largest = max(charts.values(), key=lambda chart: len(chart.svg), default=None)
-        hint = "draw fewer points"
-        if largest is not None:
-            hint += f"; the largest chart is {largest.name} with {len(largest.svg) / 1e6:.1f} MB"
+        largest = max(chapter.charts, key=lambda chart: len(chart.svg), default=None)
+        which = f"; the largest chart is {largest.name}" if largest else ""
         raise GccostError(
             f"the page weighs {size / 1e6:.1f} MB, more than {LARGEST_PAGE / 1e6:.0f}",
-            str(path),
-            hint,
+            f"{chapter.stem}.ipynb",
+            f"draw fewer points{which}",
         )
 
 
