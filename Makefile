@@ -17,7 +17,7 @@ as_root = $(if $(filter 0,$(shell id -u)),--allow-root)
 linked := --LabApp.default_url=/lab/tree/00-results.ipynb --LabApp.news_url=None
 
 # The notebooks that are as git has them. The output of others may hold scripts.
-unchanged = git ls-files 'notebooks/*.ipynb' | while read -r notebook; do \
+unchanged = git ls-files 'notebooks/*.ipynb' 2>/dev/null | while read -r notebook; do \
 	git diff --quiet HEAD -- "$$notebook" && echo "$$notebook"; done
 
 ifdef BUDGET
@@ -47,7 +47,7 @@ measure: setup # measure only: fill or resume a run in data/runs
 .PHONY: lab
 lab: setup # the notebooks in JupyterLab
 	@$(gccost) kernel || echo "JupyterLab opens without the Go kernel" >&2
-	@$(unchanged) | xargs -r $(python) -m jupyter trust # or it hides the charts
+	@$(unchanged) | xargs -r $(python) -m jupyter trust >/dev/null # or it hides the charts
 	$(python) -m jupyterlab --ip=127.0.0.1 $(as_root) $(linked) notebooks/00-results.ipynb
 
 .PHONY: kernel

@@ -29,6 +29,7 @@ from gccost import paths
 from gccost.judging import reference
 from gccost.measuring import campaign, planning, runs
 from gccost.processes import ProcessGroup
+from gccost.showing.figures import STORY
 from gccost.studies import STUDIES, repeated
 
 # Stops in the middle of writing a result, where a kill leaves half a line.
@@ -276,6 +277,8 @@ def test_a_report_opens_on_request_and_writes_nothing_elsewhere(reported: Report
     tools, _ = reported
     page = (tools.report / "index.html").as_uri()
     assert (tools.folder / "opened").read_text().split() == [page]
+    pictures = {path.name for path in (tools.report / "figures").iterdir()}
+    assert pictures == {f"{chart}.{kind}" for chart in STORY[:2] for kind in ("png", "svg")}
     assert list((tools.folder / "tmp").iterdir()) == []
     home = tools.folder / "home"
     written = {p.relative_to(home).as_posix() for p in home.rglob("*") if not p.is_dir()}
