@@ -24,7 +24,7 @@ from gccost.measuring import fleet, machine, pack, packed
 from gccost.measuring.benchfmt import Sample, format_line
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.progress import PrintedProgress
-from gccost.measuring.samples import TRACE
+from gccost.measuring.sampler import TRACE
 from gccost.studies import STUDIES
 
 STUDY, BUDGET = STUDIES["lemire"], BUDGETS["tiny"]

@@ -14,13 +14,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from gccost import opening, paths
 from gccost.errors import GccostError, MissingTool, nearest
 from gccost.judging import costs as estimating
-from gccost.judging import ledger, metrics, stacks, tidy
+from gccost.judging import ledger, metrics, stacks
 from gccost.judging import published as transcribed
+from gccost.judging import samples as sampled
 from gccost.judging.ledger import Row
 from gccost.judging.machines import Machine, by_machine, facts, words
 from gccost.judging.machines import frame as frame_of
@@ -28,9 +30,8 @@ from gccost.judging.machines import machines as judged
 from gccost.judging.models import walked
 from gccost.judging.recording import Recording
 from gccost.judging.reference import recorded
-from gccost.measuring import gctrace, languages, runs, toolchains
+from gccost.measuring import benchmarks, gctrace, languages, runs, toolchains
 from gccost.measuring.cases import BUDGETS, named
-from gccost.measuring.names import NAMES
 from gccost.measuring.profiles import Profile
 from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
@@ -43,7 +44,9 @@ from gccost.studies import STUDIES, declared
 
 Rows = Literal["cases", "controls", "profiles"]
 _ALWAYS = ("release", "variant")  # the keys that every frame has
+_FIRST = ("round", "procs", "operations", "rejected")
 _MEASURED = ("quiet_ns", "mean_ns")
+WAITED = "its threads waited for a CPU"
 _BOOKKEEPING = ("unix_s", "build_s", "elapsed_s", "c_misfreed")
 _PRINTED = ("ns/op", "B/op", "allocs/op", "op/s")  # of a plain command's results
 _NEVER = ("experiment", "benchmark", "control", "profile", "procs", "round")
@@ -61,7 +64,7 @@ class OpenedStudy:
     notices: tuple[str, ...]  # the reasons for showing this run
 
     def __repr__(self) -> str:
-        return f"<study {self.name}, run {self.recording.run.name}, {len(self._tidy)} samples>"
+        return f"<study {self.name}, run {self.recording.run.name}, {len(self._samples)} samples>"
 
     @property
     def name(self) -> str:
@@ -109,17 +112,30 @@ class OpenedStudy:
     # --- Frames --------------------------------------------------------------------
 
     @cached_property
-    def _tidy(self) -> pd.DataFrame:
-        return tidy.tidy(self.recording)
+    def _samples(self) -> pd.DataFrame:
+        """Every process: the keys of its job, the round, the metrics, and why it was rejected.
+
+        The index is the name of the job. The order of the columns is that of `samples`.
+        """
+        every = self.recording.every
+        shown = dict.fromkeys([*_FIRST, *metrics.QUIET, *self.recording.frame.columns])
+        hidden = {"name", "line", *(column for column in shown if column.endswith("_records_ns"))}
+        if every.empty:  # every column that a reader may ask for
+            shown, hidden = dict.fromkeys([*_FIRST, *metrics.QUIET, *metrics.REPORTED]), set()
+            every = every.reindex(columns=list(shown))
+        found = every[[column for column in shown if column in every and column not in hidden]]
+        found = found.astype(dict.fromkeys(("round", "procs", "operations"), int))
+        found["rejected"] = np.where(found["rejected"], WAITED, "")
+        return pd.concat([self._jobs.loc[found.index], found], axis="columns").copy()  # one block
 
     @cached_property
-    def _cases(self) -> pd.DataFrame:
-        """The keys of every case of the study, measured or not, by its number."""
-        return tidy.cases(self.recording)
+    def _jobs(self) -> pd.DataFrame:
+        """The keys of every job of the study, measured or not, by its name."""
+        return sampled.keys(self.recording.jobs)
 
     def _kind(self, of: Rows) -> pd.DataFrame:
         """The keys of ordinary cases, of A/A controls, or of profiled runs."""
-        cases = self._cases
+        cases = self._jobs
         control, profile = (
             cases[key].notna() if key in cases else pd.Series(False, index=cases.index)
             for key in ("control", "profile")
@@ -137,23 +153,26 @@ class OpenedStudy:
         return [name for name in named if name in _ALWAYS or _varies(cases[name])]
 
     @cached_property
-    def _known(self) -> dict[tuple[int, str], pd.Series]:
+    def _known(self) -> dict[tuple[str, str], pd.Series]:
         return {}
 
-    def _cost(self, case: int, metric: str) -> pd.Series:
-        """What `gccost.cost` says of a case, computed once."""
-        if (case, metric) not in self._known:
-            of = self.recording.cases[case]
-            samples = self.recording.accepted(of.variant, of.release)
-            self._known[case, metric] = estimating.cost(samples, metric)
-        return self._known[case, metric]
+    def _cost(self, job: str, metric: str) -> pd.Series:
+        """What `gccost.cost` says of a job, computed once."""
+        if (job, metric) not in self._known:
+            samples = self._every.get_group(job)
+            self._known[job, metric] = estimating.cost(samples[~samples["rejected"]], metric)
+        return self._known[job, metric]
+
+    @cached_property
+    def _every(self) -> Any:
+        return self.recording.every.groupby(level="name", sort=False)
 
     def _costs(self, metric: str, of: Rows, filters: Mapping[str, Any]) -> pd.DataFrame:
         """All keys, and the cost, of each measured case that the filters leave."""
         metrics.kind(metric)
         cases = self._filtered(self._kind(of), filters)
-        cases = cases[cases.index.isin(list(self.recording.cases))]
-        rows = [self._cost(int(number), metric) for number in cases.index]
+        cases = cases[cases.index.isin(self.recording.every.index)]
+        rows = [self._cost(name, metric) for name in cases.index]
         found = pd.DataFrame(rows, cases.index, estimating.VALUES, dtype=float)
         found = pd.concat([cases, found.astype({"rounds": int, "n": int})], axis="columns")
         return found[found["n"] > 0].reset_index(drop=True)
@@ -166,7 +185,7 @@ class OpenedStudy:
                 known = nearest(name, frame.columns[:at])
                 raise GccostError(f"there is no filter {name!r}", f"study {self.name}", known)
             values = list(wanted) if isinstance(wanted, (list, tuple, set)) else [wanted]
-            known_values = list(self._cases[name].dropna().unique())
+            known_values = list(self._jobs[name].dropna().unique())
             for value in values:
                 if not pd.isna(value) and value not in known_values:
                     hint = nearest(value, known_values)
@@ -182,21 +201,21 @@ class OpenedStudy:
         of: Rows,
         filters: Mapping[str, Any] | None = None,
     ) -> pd.DataFrame:
-        """A frame of rows with these values, and the keys of the case that each one numbers."""
+        """A frame of rows with these values, and the keys of the job that each one names."""
         cases = self._filtered(self._kind(of), filters or {})
-        frame = pd.DataFrame(rows, columns=["case", *values])
-        frame = frame[frame["case"].isin(cases.index)]
-        keys = cases.loc[frame["case"], self._keys(self._kind(of))]
+        frame = pd.DataFrame(rows, columns=["job", *values])
+        frame = frame[frame["job"].isin(cases.index)]
+        keys = cases.loc[frame["job"], self._keys(self._kind(of))]
         if len(frame):
             keys = keys.dropna(axis="columns", how="all")
         parts = [keys.reset_index(drop=True), frame[values].reset_index(drop=True)]
         return pd.concat(parts, axis="columns")
 
-    def _profiles(self) -> Iterator[tuple[int, int, Profile]]:
-        """Each CPU profile, with the number of its case, and its round."""
-        for number, case in self.recording.numbered.items():
-            for round_, profile in self.recording.profiles(case.variant, case.release).items():
-                yield number, round_, profile
+    def _profiles(self) -> Iterator[tuple[str, int, Profile]]:
+        """Each CPU profile, with the name of its job, and its round."""
+        for job, profiles in self.recording.cpu_profiles.items():
+            for round_, profile in profiles.items():
+                yield job, round_, profile
 
     def samples(self, *, of: Rows = "cases", all: bool = False, **filters: Any) -> pd.DataFrame:
         """A row per process that counts: its case's keys, the round, and its metrics.
@@ -213,12 +232,12 @@ class OpenedStudy:
         """
         cases = self._kind(of)
         chosen = self._filtered(cases, filters).index
-        frame = self._tidy[self._tidy.index.isin(chosen)]
+        frame = self._samples[self._samples.index.isin(chosen)]
         if not all:
             frame = frame[frame["rejected"] == ""].drop(columns="rejected")
         keys = [*self._keys(cases), "round"]
         first = [*keys, *(() if not all else ("rejected",)), "procs", "operations", *_MEASURED]
-        others = frame.columns.difference([*self._cases, *first, *_BOOKKEEPING], sort=False)
+        others = frame.columns.difference([*self._jobs, *first, *_BOOKKEEPING], sort=False)
         empty = [c for c in (*keys, *others) if len(frame) and frame[c].isna().all()]
         frame = frame.reindex(columns=[*first, *others]).drop(columns=empty)
         return frame.reset_index(drop=True)
@@ -287,7 +306,7 @@ class OpenedStudy:
         found = estimating.compare(frames[0], frames[1], keys)
         if keys == ["release"]:
             shown = {*found.index, self.then, self.today}
-            known = self._cases["release"]
+            known = self._jobs["release"]
             titles = [title for title in known.cat.categories if title in shown]
             found = found.reindex(pd.CategoricalIndex(titles, dtype=known.dtype, name="release"))
         return found
@@ -298,7 +317,7 @@ class OpenedStudy:
         rows = [
             {
                 "release": toolchains.title(go),
-                "variant": NAMES.get(variant.benchmark, variant.benchmark),
+                "variant": benchmarks.of(variant.benchmark).variant,
                 **estimating.row(estimate),
             }
             for variant, go, estimate in self.recording.controls()
@@ -312,9 +331,9 @@ class OpenedStudy:
         `stack` is a tuple of function names, the outermost first.
         """
         rows = [
-            {"case": number, "round": round_, "stack": stack, "ms": ns / 1e6}
+            {"job": job, "round": round_, "stack": stack, "ms": ns / 1e6}
             | {"percent": 100 * ns / profile.total}
-            for number, round_, profile in self._profiles()
+            for job, round_, profile in self._profiles()
             for stack, ns in profile.stacks
         ]
         return self._keyed(rows, ["round", "stack", "ms", "percent"], "profiles")
@@ -347,8 +366,8 @@ class OpenedStudy:
             return {name: profile.share(tuple(parts[name]), within, of) for name in parts}
 
         rows = [
-            {"case": number, "round": round_, "part": part, "percent": 100 * part_share}
-            for number, round_, profile in self._profiles()
+            {"job": job, "round": round_, "part": part, "percent": 100 * part_share}
+            for job, round_, profile in self._profiles()
             for part, part_share in parts_of(profile).items()
         ]
         values = ["round", "part", "percent"]
@@ -370,15 +389,15 @@ class OpenedStudy:
         that cannot be read is named and left out.
         """
         rows = []
-        for number, case in self.recording.numbered.items():
-            path = self.recording.run.gctrace(case.name)
-            if case.traced and path.exists():
+        for name in self.recording.jobs:
+            path = self.recording.run.gctrace(name)
+            if path.exists():
                 try:
                     cycles = gctrace.read(path).cycles
                 except GccostError as error:
                     print(f"gctraces/{path.name} is left out: it cannot be read ({error.hint})")
                     continue
-                rows += [{"case": number} | gctrace.values(cycle) for cycle in cycles]
+                rows += [{"job": name} | gctrace.values(cycle) for cycle in cycles]
         return self._keyed(rows, list(gctrace.VALUES), "cases")
 
     def calls(self, **filters: Any) -> pd.DataFrame:
@@ -386,29 +405,25 @@ class OpenedStudy:
 
         Columns: the case's keys, round, records, ns.
         """
-        rows = []
-        wanted = self._filtered(self._kind("cases"), filters).index
-        for number, case in self.recording.numbered.items():
-            if number not in wanted:
-                continue
-            samples = self.recording.samples(case.variant, case.release)
-            counted = self.recording.accepted(case.variant, case.release)["line"]
-            for round_, sample in samples[samples["line"].isin(counted)].iterrows():
-                for records, ns in zip(*walked(sample), strict=True):
-                    rows.append({"case": number, "round": round_, "records": records, "ns": ns})
+        every = self.recording.every
+        rows = [
+            {"job": name, "round": sample["round"], "records": records, "ns": ns}
+            for name, sample in every[~every["rejected"]].iterrows()
+            for records, ns in zip(*walked(sample), strict=True)
+        ]
         return self._keyed(rows, ["round", "records", "ns"], "cases", filters)
 
     @cached_property
     def slices(self) -> pd.DataFrame:
         """A row per slice of the processes whose slices were stored: keys, slice, ns."""
         rows = []
-        for number, case in self.recording.numbered.items():
+        for name in self.recording.jobs:
             try:
-                times = self.recording.run.read_slices(case.name)
+                times = self.recording.run.read_slices(name)
             except GccostError as error:
                 print(f"the slices are left out: {error}")
                 continue
-            rows += [{"case": number, "slice": i, "ns": ns} for i, ns in enumerate(times)]
+            rows += [{"job": name, "slice": i, "ns": ns} for i, ns in enumerate(times)]
         return self._keyed(rows, ["slice", "ns"], "cases")
 
     @property

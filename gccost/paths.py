@@ -17,6 +17,7 @@ JAVASRC = ROOT / "javasrc"
 NOTEBOOKS = ROOT / "notebooks"
 PUBLISHED = ROOT / "data" / "published"
 RELEASES = ROOT / "data" / "releases.csv"
+BENCHMARKS = ROOT / "data" / "benchmarks.csv"
 CACHE = ROOT / ".cache"
 
 

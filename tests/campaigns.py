@@ -9,9 +9,10 @@ from click.testing import CliRunner, Result
 from faketools import FakeTools, wait_for
 
 from gccost import cli
+from gccost.judging import samples
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
-from gccost.measuring import frames, planning, runs
+from gccost.measuring import planning, runs
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.progress import MEASURING, Progress
 from gccost.showing import notice
@@ -46,8 +47,8 @@ def assert_every_sample_is_there(run: runs.Run) -> None:
     """Check that the run holds every sample of every case's first rounds, and no other."""
     pool = {case.name: case for case in LEMIRE.within(TINY)}
     plan = planning.Plan((LEMIRE,), TINY, questions([LEMIRE], TINY), {}, {}, pool, {})
-    frame = frames.of_cases(run.reading(), pool.values())
-    assert len(frame) == len(run.reading().frame)
+    frame = samples.of_jobs(run.reading(), plan.jobs)
+    assert len(frame) == len(run.reading().samples)
     assert frame.groupby(["name", "round"]).size().to_dict() == {
         (name, number): case.processes
         for name, case in pool.items()

@@ -1,4 +1,4 @@
-"""A real `gccost report`, run once per session."""
+"""Programs that are run: a real `gccost report`, once per session, and single samples."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gccost import paths
 from gccost.errors import MissingTool
+from gccost.measuring import jobs, sampler
+from gccost.measuring.benchfmt import Sample
+from gccost.measuring.cases import Case
 from gccost.showing import gokernel
+
+
+def run_sample(program: Path, case: Case, scratch: Path, **more: Any) -> Sample:
+    """The sample of a case in a fresh process; see `sampler.sample`."""
+    return sampler.sample(jobs.job(case), program, scratch, **more)
 
 
 @dataclass(frozen=True)

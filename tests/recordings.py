@@ -11,11 +11,13 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pandas as pd
+
 from gccost.judging import ledger, published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import benchfmt, languages, profiles, runs, toolchains
+from gccost.measuring import benchfmt, jobs, languages, profiles, runs
 from gccost.measuring.campaign import METHOD
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.machine import fingerprint
@@ -134,6 +136,7 @@ def record(
                 path.parent.mkdir(exist_ok=True)
                 trace = [TRACE.replace("gc 3 @0.027", f"gc {i} @{i / 1000:.3f}") for i in range(9)]
                 path.write_bytes(gzip.compress("\n".join(trace[1:]).encode(), mtime=0))
+    jobs.write(run.jobs, map(jobs.job, cases))
     run.append(lines)
     run.update(compilers={"C compiler": "cc 1.0"}, programs=languages.source_hashes(STUDIES[study]))
     run.finish("standard", "it was made up", [study])
@@ -145,18 +148,30 @@ def recorded(folder: Path, study: str = "lemire", **more: object) -> Recording:
     return Recording.load(STUDIES[study], record(folder, study, **more))  # type: ignore[arg-type]
 
 
+def benchmarks_of(recording: Recording) -> pd.Series:
+    """The benchmark of each sample."""
+    return recording.frame["name"].str.partition("/")[0]
+
+
 def empty(folder: Path, study: str) -> Recording:
     """A recording of a study without samples."""
     run = runs.create(folder, machine={}, fingerprint="0" * 12, warnings=[])
+    jobs.write(run.jobs, [])
     run.append([])
     return Recording.load(STUDIES[study], run)
 
 
 def sample(case: Case, metrics: Metrics) -> benchfmt.Sample:
     """A sample of a case."""
-    procs = 1 if case.variant.setting == "precise" else 2
-    keys = {**dict(case.variant.sub), **toolchains.named(case.release), **case.variant.keys()}
-    return benchfmt.Sample(case.variant.benchmark, case.n or 1000, metrics, keys, procs)
+    return of_job(jobs.job(case), metrics)
+
+
+def of_job(job: jobs.Job, metrics: Metrics) -> benchfmt.Sample:
+    """A sample of a job."""
+    procs = 1 if job["setting"] == "precise" else 2
+    name, *keys = job["name"].split("/")
+    named = dict(key.split("=") for key in keys)
+    return benchfmt.Sample(name, job["n"] or 1000, metrics, named, procs)
 
 
 def write_profile(path: Path, stacks: Stacks, unit: str = "nanoseconds") -> Path:

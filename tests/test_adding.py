@@ -189,7 +189,7 @@ def in_manifest(*path: str, value: object) -> Callable[[Run], None]:
         (replaced("run.json", '"allowed_cpus": 2', '"allowed_cpus": 64'), "does not match"),
         (replaced("run.json", '"cstr": "', '"cstr": "0'), "other sources of cstr"),
         (replaced("run.json", reference.METHOD, "by eye"), "another version of gccost"),
-        (replaced("run.json", '"format": 2', '"format": 1'), "the run has format 1"),
+        (replaced("run.json", '"format": 3', '"format": 1'), "the run has format 1"),
         (lambda run: run.update(finished={}), "it is unfinished"),
         (lambda run: run.append(["x"]), "samples.txt was changed after measuring ended"),
         (replaced("run.json", "It is made up", "It is true"), "run.json was changed after"),

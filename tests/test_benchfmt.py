@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import nan
 
-import pandas as pd
 import pytest
 from conftest import tried
 from hypothesis import given
@@ -125,10 +123,10 @@ def test_an_unrepresentable_sample_is_not_written(change):
         format_line(replace(Sample("X", 1, {"ns/op": 1.0}), **change))
 
 
-# The frame.
+# Files.
 
 
-def test_the_frame_has_a_row_per_sample_and_a_column_per_unit(reading):
+def test_a_file_has_its_samples_by_line(reading):
     found = reading(
         "\ufeffgoos: linux\r\n"
         "Unit ns/op better=lower\n"
@@ -139,25 +137,22 @@ def test_the_frame_has_a_row_per_sample_and_a_column_per_unit(reading):
         "PASS\n"
         "ok  \tgccost/cstr\t1.2s\n",
     )
-    expected = {
-        "benchmark": ["AllocateFree", "AllocateAuto"],
-        "go": ["1.27.4", "1.20.14"],
-        "gogc": ["", "off"],
-        "procs": [2, 1],
-        "n": [100, 200],
-        "ns/op": [60.61, 650.0],
-        "B/op": [0.0, nan],
-        "round": [nan, 3.0],
-        "line": [5, 6],
+    assert found.samples == {
+        5: Sample("AllocateFree", 100, {"ns/op": 60.61, "B/op": 0.0}, {"go": "1.27.4"}, 2),
+        6: Sample(
+            "AllocateAuto",
+            200,
+            {"ns/op": 650.0, "round": 3.0},
+            {"go": "1.20.14", "gogc": "off"},
+        ),
     }
-    pd.testing.assert_frame_equal(found.frame, pd.DataFrame(expected))
     assert found.config == {"goos": "linux"}
     assert found.errors == []
 
 
 @pytest.mark.parametrize("text", ["", "goos: linux\n", "\ufeff"])
-def test_a_file_without_results_gives_an_empty_frame(reading, text):
-    assert list(reading(text).frame.columns) == ["benchmark", "procs", "n", "line"]
+def test_a_file_without_results_has_no_samples(reading, text):
+    assert not reading(text).samples
 
 
 # Faults; the good lines around them are kept.
@@ -176,7 +171,7 @@ def test_a_file_without_results_gives_an_empty_frame(reading, text):
 )
 def test_a_bad_line_is_reported_and_the_rest_is_used(reading, tmp_path, bad, why):
     found = reading(f"goos: linux\n{GOOD}\n".encode() + bad)
-    assert list(found.frame["line"]) == [2]
+    assert list(found.samples) == [2]
     [problem] = found.errors
     assert (problem.file, problem.line) == (str(tmp_path / "lemire.txt"), 3)
     assert why in problem.why
@@ -200,7 +195,6 @@ garbage = st.one_of(
 def test_good_lines_among_arbitrary_ones_are_kept(reading, lines):
     texts = [line if isinstance(line, bytes) else format_line(line).encode() for line in lines]
     found = reading(b"".join(text + b"\n" for text in texts))
-    assert found.frame["line"].tolist() == list(found.samples)
     for number, line in enumerate(lines, 1):
         if isinstance(line, Sample):
             assert found.samples[number] == line

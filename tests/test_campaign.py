@@ -20,6 +20,7 @@ import recordings
 from campaigns import LEMIRE, gccost
 from conftest import FakeMachine, due
 from faketools import PROGRAM, script, wait_for
+from measured import run_sample
 
 from gccost import paths
 from gccost.errors import GccostError, MissingTool
@@ -27,12 +28,13 @@ from gccost.judging import ledger
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import builds, campaign, frames, planning, runs, samples, toolchains
+from gccost.judging.samples import of_jobs
+from gccost.measuring import builds, campaign, jobs, planning, runs, toolchains
 from gccost.measuring.cases import AUTO, BUDGETS, FREE, Build, Case, Study, Variant
 from gccost.measuring.machine import describe, memory_for_a_sample
 from gccost.measuring.planning import Plan, Questions, Standing, Want
 from gccost.measuring.progress import unwatched
-from gccost.measuring.samples import SampleFailed, run_sample
+from gccost.measuring.sampler import SampleFailed
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, Toolchain
 from gccost.studies import CLAIMS, STUDIES
 
@@ -52,7 +54,8 @@ def program(folder: Path, behaviour: str) -> Path:
 def measured(run: runs.Run, plan: Plan) -> pd.DataFrame:
     """Every sample of a plan's cases in a run."""
     assert not run.reading().errors
-    return frames.of_cases(run.reading(), plan.pool.values())
+    found = of_jobs(run.reading(), plan.jobs)
+    return found.assign(benchmark=[plan.jobs[name]["benchmark"] for name in found["name"]])
 
 
 def counted(run: runs.Run, plan: Plan) -> dict[str, int]:
@@ -69,7 +72,7 @@ def test_a_sample_takes_its_name_and_keys_from_its_case(tmp_path):
     assert sample.name == "AllocateFree"
     assert sample.keys == {"go": "1.27.4", "gogc": "100", "setting": "published"}
     assert (sample.n, sample.metrics["ns/op"], sample.metrics["cpu-ns/op"]) == (1000, 10, 0)
-    assert sample.metrics["elapsed-s"] > 0
+    assert sample.metrics["elapsed_s"] > 0
 
 
 @pytest.mark.parametrize(
@@ -128,23 +131,23 @@ def test_a_precise_case_runs_pinned_without_inherited_settings(tmp_path, monkeyp
 class Sampler:
     """Replaces measured processes; each takes the given seconds."""
 
-    seconds: Callable[[Case], float] = lambda case: 1.0
-    delay: Callable[[Case], float] = lambda case: 0.0
+    seconds: Callable[[jobs.Job], float] = lambda job: 1.0
+    delay: Callable[[jobs.Job], float] = lambda job: 0.0
     taken: list[str] = field(default_factory=list)
 
-    def __call__(self, binary, case, scratch, *, profile=None):
-        self.taken.append(case.variant.benchmark)
+    def __call__(self, job, program, scratch, *, java=None, profile=None):
+        self.taken.append(job["benchmark"])
         if profile:
             profile.touch()
         times = dict.fromkeys(("ns/op", "slice-p05-ns/op", "slices-ns/op"), 10.0)
-        more = {"run-delay-share": self.delay(case), "elapsed-s": self.seconds(case)}
-        return recordings.sample(case, times | more)
+        more = {"run-delay-share": self.delay(job), "elapsed-s": self.seconds(job)}
+        return recordings.of_job(job, times | more)
 
 
 @pytest.fixture
 def sampler(machine: FakeMachine, monkeypatch) -> Sampler:
     made = Sampler()
-    monkeypatch.setattr(samples, "run_sample", made)
+    monkeypatch.setattr(planning.sampler, "sample", made)
     return made
 
 
@@ -154,7 +157,7 @@ def asking(*wants: Want, until: int = 1000) -> Questions:
     cases = [c for c in (CASE, COSTLY, DUMMY) if c.name in names]
 
     def standing(run: runs.Run) -> Standing:
-        rounds = run.reading().frame["round"].max()
+        rounds = max(s.metrics["round"] for s in run.reading().samples.values())
         return Standing(wants if rounds < until else (), 0, len(wants))
 
     return Questions(frozenset((c.variant, c.release) for c in cases), standing=standing)
@@ -227,9 +230,9 @@ def test_builds_take_no_time_from_the_budget(
     plan = planning.plan([study(CASE, COSTLY)], limit, asking(AUTO_OPEN))
     run = campaign.measure(plan)
     frame = measured(run, plan)
-    assert frame.groupby("round")["build-s"].apply(list).map(lambda s: s[0]).eq(1000).all()
-    assert frame["build-s"].count() == frame["round"].nunique()
-    assert frame["elapsed-s"].sum() >= limit.seconds
+    assert frame.groupby("round")["build_s"].apply(list).map(lambda s: s[0]).eq(1000).all()
+    assert frame["build_s"].count() == frame["round"].nunique()
+    assert frame["elapsed_s"].sum() >= limit.seconds
 
 
 def test_a_library_is_compiled_once_before_the_programs_that_share_it() -> None:
@@ -290,7 +293,7 @@ FIRST = 4 * 9 + 4 * 7 + 2 * 4  # seconds of the first rounds; no verdict needs t
 def test_remaining_budget_goes_to_the_cheapest_open_questions(
     sampler: Sampler, wants, seconds, rounds, because
 ):
-    sampler.seconds = lambda case: {COSTLY.variant: 9.0, DUMMY.variant: 7.0}.get(case.variant, 1.0)
+    sampler.seconds = lambda job: {COSTLY.name: 9.0, DUMMY.name: 7.0}.get(job["name"], 1.0)
     limit = replace(TINY, seconds=seconds)
     plan = planning.plan([study(CASE, COSTLY, DUMMY)], limit, asking(*wants, until=6))
     run = campaign.measure(plan)
@@ -306,7 +309,7 @@ def test_a_busy_machine_gets_fewer_rounds_of_all_cases_in_little_more_time(
     sampler: Sampler, slower: float
 ) -> None:
     """Samples take longer, and all of those that can be rejected are."""
-    sampler.seconds, sampler.delay = lambda case: slower, lambda case: 0.5
+    sampler.seconds, sampler.delay = lambda job: slower, lambda job: 0.5
     cases = study(CASE, COSTLY, DUMMY)
     limit = replace(TINY, seconds=TINY.judged * 6 + TINY.retries)
     wants = [Want((c.scaled(TINY.scale).name,), 1) for c in cases.cases]
@@ -409,7 +412,7 @@ def test_a_second_study_is_added_to_the_run_of_the_first(sampler: Sampler):
 
 def test_a_rejected_process_is_retried_at_most_twice(sampler: Sampler):
     waited = iter([0.5, 0.5, 0.5, 0.01, 0.5, 0.01, *[0.01] * 100])
-    sampler.delay = lambda case: next(waited) if case.variant == AUTO else 0.5
+    sampler.delay = lambda job: next(waited) if job["benchmark"] == AUTO.benchmark else 0.5
     run = campaign.measure(plan := planning.plan([study(CASE, COSTLY)], TINY))
     frame = measured(run, plan)
     costly = frame[frame["benchmark"] == "AllocateAuto"]
@@ -420,7 +423,7 @@ def test_a_rejected_process_is_retried_at_most_twice(sampler: Sampler):
 
 
 def test_a_case_with_no_accepted_process_gets_two_more_rounds(sampler: Sampler):
-    sampler.delay = lambda case: 0.5
+    sampler.delay = lambda job: 0.5
     run = campaign.measure(plan := planning.plan([study(COSTLY)], TINY))
     rounds = measured(run, plan).groupby("round").size().to_dict()
     assert rounds == dict.fromkeys(range(1, TINY.shown + TINY.retries + 1), 3)
@@ -501,7 +504,7 @@ def test_cases_of_missing_releases_are_skipped(machine: FakeMachine, sampler: Sa
     machine.missing = {DOCUMENT_GO}
     plan = planning.plan([LEMIRE], TINY)
     run = campaign.measure(plan)
-    assert set(measured(run, plan)["release"]) == {TODAY_GO}
+    assert {plan.jobs[name]["release"] for name in measured(run, plan)["name"]} == {TODAY_GO}
     assert "cannot be fetched" in run.manifest()["missing"][DOCUMENT_GO]
 
 
@@ -551,7 +554,7 @@ def test_a_case_too_large_for_memory_is_capped_and_reported(sampler: Sampler):
     assert "this machine's memory allows" in run.manifest()["troubles"][whole.name][0]
     capped = Recording.load(of, run).samples(whole.variant, whole.release)
     assert len(capped) == TINY.shown
-    assert set(capped["n"]) == {scaled // 2}
+    assert set(capped["operations"]) == {scaled // 2}
 
 
 _SOURCE = """// Package a is measured.

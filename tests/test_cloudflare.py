@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 from conftest import FakeMachine
+from measured import run_sample
 from recordings import TRACE, recorded
 from test_campaign import program
 
 from gccost.judging import ledger
 from gccost.judging.recording import SHARED_LOOPS, Recording
 from gccost.judging.rules import Label
-from gccost.measuring import builds, campaign, ccompilers, planning, runs, samples, toolchains
+from gccost.measuring import builds, campaign, ccompilers, planning, runs, sampler, toolchains
 from gccost.measuring import machine as described
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.profiles import read
-from gccost.measuring.samples import SampleFailed, run_sample
+from gccost.measuring.sampler import SampleFailed
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
 from gccost.studies import STUDIES
 from gccost.studies.cloudflare import (
@@ -64,7 +65,7 @@ def test_a_traced_sample_records_its_gctrace(tmp_path: Path) -> None:
     path = program(tmp_path, f'echo "$GODEBUG" >&2; echo "{TRACE}" >&2; {SHOW}')
     sample = run_sample(path, TRACED, tmp_path)
     assert sample.metrics["gctrace-cycles"] == 1
-    kept = (tmp_path / samples.TRACE).read_text()
+    kept = (tmp_path / sampler.TRACE).read_text()
     assert TRACE in kept
     assert "gctrace=1" in kept
     # A trace does not hide that memory ran out.

@@ -41,7 +41,7 @@ def test_only_the_release_of_each_case_is_used_and_no_setting(tools: FakeTools, 
     done = tools.gccost("measure", **activated)
     assert done.returncode == 0, done.stderr
     assert set((prefix / "downloaded").read_text().split()) == {f"golang.org/{name}"}
-    assert set(tools.the_run().reading().frame["go"]) == set(releases)
+    assert {s.keys["go"] for s in tools.the_run().reading().samples.values()} == set(releases)
     assert tools.the_run().manifest()["machine"]["c_compiler"] == fakeconda.C_COMPILER
     values: dict[str, set[str]] = {}
     for name, value in re.findall(r"^(GO\w*|CGO_\w+|CC)=(.*)$", built.read_text(), re.M):

@@ -19,7 +19,10 @@ from gccost.measuring.toolchains import TODAY_GO
 BLOCK = re.compile(r"^```\w+\n# (\S+), (.+)\n((?:.*\n)+?)```$", re.MULTILINE)
 PYTHON = re.compile(r"^```python\n((?:.*\n)+?)```$", re.MULTILINE)
 CONTRIBUTING = paths.ROOT / "CONTRIBUTING.md"
-COPIED = ("gccost", "gosrc", "javasrc", "data/published", "data/releases.csv", "requirements.lock")
+COPIED = (
+    *("gccost", "gosrc", "javasrc", "requirements.lock"),
+    *("data/published", "data/releases.csv", "data/benchmarks.csv"),
+)
 
 
 def blocks() -> list[tuple[str, str, str]]:

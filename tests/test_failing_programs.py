@@ -15,14 +15,14 @@ import recordings
 from campaigns import LEMIRE, PRECISION, TINY, after, gccost, page_of, planned
 from conftest import FakeMachine
 from faketools import FakeTools
+from recordings import benchmarks_of
 from test_precision import BEHAVIOUR
 
 from gccost import doctor, paths
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
-from gccost.measuring import builds, campaign, planning, runs, toolchains
+from gccost.measuring import builds, campaign, planning, runs, sampler, toolchains
 from gccost.measuring.cases import FREE, Budget
-from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import repeated
 
@@ -39,13 +39,13 @@ from gccost.studies import repeated
 def test_a_failing_program_is_skipped_and_the_others_are_measured(
     machine: FakeMachine, monkeypatch, behaviour, why
 ):
-    monkeypatch.setitem(run_sample.__kwdefaults__, "limit", 0.3)
+    monkeypatch.setitem(sampler.sample.__kwdefaults__, "limit", 0.3)
     machine.behaviour = (
         f'[ $name = BenchmarkAllocateDummy ] && {{ {behaviour}; exit 0; }}; line "$name"'
     )
     run = campaign.measure(planned())
     assert not run.reading().errors
-    names = set(Recording.load(LEMIRE, run).frame["benchmark"])
+    names = set(benchmarks_of(Recording.load(LEMIRE, run)))
     assert "AllocateDummy" not in names
     assert "AllocateAuto" in names
     manifest = run.manifest()
@@ -66,7 +66,7 @@ def test_a_program_that_cannot_start_is_skipped(machine: FakeMachine, monkeypatc
 
     monkeypatch.setattr(builds, "build", not_executable)
     run = campaign.measure(planned())
-    assert set(Recording.load(LEMIRE, run).frame["release"]) == {TODAY_GO}
+    assert Recording.load(LEMIRE, run).releases == (TODAY_GO,)
     old = {t for case, ts in run.manifest()["troubles"].items() if "1.20" in case for t in ts}
     assert any("did not start: Permission denied" in trouble for trouble in old)
 
@@ -127,7 +127,7 @@ def test_measuring_works_offline_once_tools_are_installed(tmp_path):
     program = """
 import sys
 from pathlib import Path
-from gccost.measuring import builds, planning, samples
+from gccost.measuring import builds, planning, sampler
 from gccost.studies import STUDIES
 from gccost.measuring.cases import BUDGETS
 plan = planning.plan([STUDIES["lemire"]], BUDGETS["tiny"], say=sys.exit)
@@ -135,7 +135,7 @@ assert not plan.missing, plan.missing
 case, tools = next(iter(plan.pool.values())), plan.tools["lemire"]
 folder = Path(sys.argv[1])
 binary = builds.build(case.program, tools.found[case.release], tools.compiler, 7, folder)
-print(samples.run_sample(binary, case, folder).n)
+print(sampler.sample(plan.jobs[case.name], binary, folder).n)
 """
     alone = ["unshare", "--net", "--map-root-user"]
     if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:

@@ -15,9 +15,10 @@ from gccost import opening, paths
 from gccost.errors import GccostError
 from gccost.judging import ledger, metrics
 from gccost.judging.quantities import Ratio
-from gccost.measuring import benchfmt
-from gccost.measuring.names import NAMES
+from gccost.measuring import benchfmt, jobs
+from gccost.measuring.cases import Case
 from gccost.measuring.settings import Settings
+from gccost.measuring.toolchains import TODAY_GO
 from gccost.notebook import OpenedStudy
 from gccost.showing.drawing import quotable
 
@@ -65,7 +66,7 @@ def test_claims_are_judged_from_the_figures_of_compare(lemire: OpenedStudy):
         quantity = row.claim.quantity
         if isinstance(quantity, Ratio):
             over, under = (
-                {"variant": NAMES[v.benchmark], "gc": "off" if v.gogc == "off" else "on"}
+                {name: jobs.keys(Case("cstr", v, TODAY_GO, 1))[name] for name in ("variant", "gc")}
                 for v in quantity.variants
             )
             found = lemire.compare(over, under).loc[row.toolchain]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import FakeMachine
-from recordings import labels, recorded
+from recordings import benchmarks_of, labels, recorded
 
 import gccost
 from gccost import explain, paths, processes
@@ -66,7 +66,7 @@ def test_a_claim_follows_the_share_of_its_library(recording):
     assert set(labels(replace(recording, cpu_profiles=busy)).values()) == {Label.HOLDS}
     sqlite = {way.benchmark for way in SQLITE.ways}
     kept = {n: p for n, p in recording.cpu_profiles.items() if not n.startswith("Sqlite")}
-    frame = recording.frame[~recording.frame["benchmark"].isin(sqlite)]
+    frame = recording.frame[~benchmarks_of(recording).isin(sqlite)]
     found = labels(replace(recording, frame=frame, cpu_profiles=kept))
     assert found.pop("X13a") is Label.UNMEASURED
     assert Label.UNMEASURED not in found.values()
@@ -136,5 +136,5 @@ def test_a_failed_library_build_is_recorded_and_skipped(machine: FakeMachine, mo
     run = campaign.measure(planning.plan([STUDY], BUDGETS["tiny"]))
     failed = {name.partition("/")[0] for name in run.manifest()["failed"]}
     assert failed == {profile_of(MESSAGES.judged).benchmark}
-    measured = set(Recording.load(STUDY, run).frame["benchmark"])
+    measured = set(benchmarks_of(Recording.load(STUDY, run)))
     assert measured == {load.judged.benchmark for load in WORKLOADS if load is not MESSAGES}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from math import exp
@@ -18,11 +19,12 @@ from gccost.judging import ledger
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import benchfmt, campaign, planning, runs
+from gccost.measuring import benchfmt, campaign, jobs, planning, runs
 from gccost.measuring.cases import BUDGETS, Case
+from gccost.measuring.jobs import Job, job
 from gccost.measuring.progress import MEASURING
 from gccost.measuring.runs import Run
-from gccost.measuring.samples import SLICES
+from gccost.measuring.sampler import SLICES
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.notebook import OpenedStudy
 from gccost.showing import results
@@ -78,32 +80,30 @@ def _briefly(monkeypatch: pytest.MonkeyPatch) -> None:
 def plan(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> planning.Plan:
     """A plan whose samples take no time."""
 
-    def one(
-        binary: Path, case: Case, scratch: Path, *, slices: bool = False, **_: object
-    ) -> benchfmt.Sample:
+    def one(of: Job, program: Path, scratch: Path, *, slices: bool = False) -> benchfmt.Sample:
         if slices:
             (scratch / SLICES).write_text("10\n11\n30\n")
-        ns = 100.0 if case.variant.benchmark == COSTLY else 10.0
-        return sample(case, ns)
+        return sample(of, 100.0 if of["benchmark"] == COSTLY else 10.0)
 
-    def count(binary: Path, cases: list[Case], count: int, *_: object) -> list[benchfmt.Sample]:
-        return [one(binary, c, binary).with_metrics({"round": 1.0}) for c in cases] * count
+    def count(pair: list[Job], program: Path, count: int, *_: object) -> list[benchfmt.Sample]:
+        return [one(of, program, program).with_metrics({"round": 1.0}) for of in pair] * count
 
-    monkeypatch.setattr(repeated, "run_sample", one)
-    monkeypatch.setattr(repeated, "run_count", count)
+    monkeypatch.setattr(repeated, "sample", one)
+    monkeypatch.setattr(repeated, "in_one_process", count)
     monkeypatch.setattr(repeated, "_load", contextlib.nullcontext)
     return planning.plan([PRECISION], TINY)
 
 
-def sample(case: Case, ns: float, **more: float) -> benchfmt.Sample:
+def sample(of: Job, ns: float, **more: float) -> benchfmt.Sample:
     times = dict.fromkeys(("ns/op", "slice-p05-ns/op", "slices-ns/op"), ns)
-    return recordings.sample(replace(case, n=case.n or 1000), times | more)
+    return recordings.of_job(of, times | more)
 
 
 def sizes(run: Run) -> Mapping[tuple[str, ...], int]:
     """The number of samples of each measurement and benchmark."""
-    frame = run.reading().frame.query("method != ''")
-    return dict(frame.groupby(["method", "load", "measurement", "benchmark"]).size())
+    taken = [s for s in run.reading().samples.values() if "method" in s.keys]
+    keys = ("method", "load", "measurement")
+    return Counter((*(sample.keys[key] for key in keys), sample.name) for sample in taken)
 
 
 WHOLE = {
@@ -178,9 +178,12 @@ RATIO = Ratio(*(measured_by(b, COUNT, "quiet", "1") for b in (COSTLY, BASELINE))
 def test_the_median_ratio_follows_its_formula(tmp_path: Path) -> None:
     run = runs.create(tmp_path, machine={}, fingerprint="0" * 12, warnings=[])
     over, under = (Case("cstr", variant, TODAY_GO, 1000) for variant in RATIO.variants)
+    jobs.write(run.jobs, map(job, (over, under)))
     times = [100 * exp(0.01 * i) for i in range(10)]
-    run.append(benchfmt.format_line(sample(over, ns, round=i + 1.0)) for i, ns in enumerate(times))
-    run.append(benchfmt.format_line(sample(under, 10.0, round=i + 1.0)) for i in range(10))
+    run.append(
+        benchfmt.format_line(sample(job(over), ns, round=i + 1.0)) for i, ns in enumerate(times)
+    )
+    run.append(benchfmt.format_line(sample(job(under), 10.0, round=i + 1.0)) for i in range(10))
     recording = Recording.load(PRECISION, run)
     counted = MedianRatio(RATIO).estimate(recording, TODAY_GO)
     # For ten samples, benchstat's interval goes from the second to the ninth.
@@ -196,6 +199,8 @@ def test_the_ledger_shows_what_x9_judges(tmp_path: Path) -> None:
     assert "go test" in results.told(agrees)
     assert not results.Picture(ledger.Tested((agrees,)), results.Scale(0.1, 9, {}), 1).dots(agrees)
     assert spread.estimate.value == pytest.approx(1.0, abs=0.03)
-    alone = replace(recording, frame=recording.frame[recording.frame["measurement"] == "3"])
+    alone = replace(
+        recording, frame=recording.frame[recording.frame["name"].str.contains("measurement=3")]
+    )
     rows = ledger.rows({"precision": alone}, [recording.study])
     assert {row.verdict.label for row in rows} == {Label.UNMEASURED}

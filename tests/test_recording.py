@@ -66,17 +66,17 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     [
         (Ratio(AUTO, FREE), 700 / 78.4),
         (CLAIMS["L3"].quantity, 0.25),
-        (Amount(DUMMY, "c-unfreed-drained"), 1_600_000),
+        (Amount(DUMMY, "c_unfreed_drained"), 1_600_000),
         (SavedShare(AUTO, CLEANUP, FREE), (700 - 400) / (700 - 80)),
-        (Difference(Ratio(AUTO, FREE, "gc-cycles")), 0),
+        (Difference(Ratio(AUTO, FREE, "gc_cycles")), 0),
         (RatioToEither(Ratio(AUTO, FREE), Ratio(AUTO, HEAP_FREE)), 700 / math.sqrt(78.4 * 95)),
         (Worst((Ratio(AUTO, FREE), Ratio(CLEANUP, FREE))), 700 / 78.4),
         (
             CurveDepth((Ratio(AUTO, FREE), Ratio(CLEANUP, FREE), Ratio(DUMMY, FREE))),
             (700 - 78.4) / (400 - 78.4),
         ),
-        (ExclusiveEvents("c-unfreed-drained", (DUMMY, AUTO), ((FREE, FREE),)), 1),
-        (ExclusiveEvents("c-unfreed-drained", (DUMMY, AUTO), ((DUMMY, FREE),)), 0),
+        (ExclusiveEvents("c_unfreed_drained", (DUMMY, AUTO), ((FREE, FREE),)), 1),
+        (ExclusiveEvents("c_unfreed_drained", (DUMMY, AUTO), ((DUMMY, FREE),)), 0),
     ],
     ids=lambda x: type(x).__name__,
 )
@@ -125,7 +125,7 @@ def test_contention_is_subtracted_from_times(tmp_path: Path) -> None:
 
     made = recordings.recorded(tmp_path, change=contended)
     assert made.values(AUTO, TODAY_GO) == pytest.approx([700] * 8, rel=0.05)
-    assert made.samples(AUTO, TODAY_GO)["ns/op"].median() > 800  # as it is usually reported
+    assert made.samples(AUTO, TODAY_GO)["mean_ns"].median() > 800  # as it is usually reported
 
 
 def test_no_verdict_if_all_samples_of_a_case_are_rejected(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from subprocess import CompletedProcess
 
 import pytest
 from faketools import FakeTools
+from measured import run_sample
 
 from gccost.errors import GccostError
 from gccost.judging import published
@@ -14,7 +15,6 @@ from gccost.judging.recording import Recording
 from gccost.measuring import builds, ccompilers, toolchains
 from gccost.measuring.cases import Case
 from gccost.measuring.ccompilers import CCompiler
-from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import GO_RELEASES, TODAY_GO, Toolchain, number
 from gccost.studies.releases import CLEANUP, STUDY
 

@@ -16,7 +16,7 @@ def described(**more: object) -> str:
     """A valid manifest as JSON, with these fields changed."""
     texts = {"created": "2026-01-01T00:00:00Z", "fingerprint": "0" * 12, "method": ""}
     names = ("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished")
-    sound = {"format": 2, "machine": {}, "warnings": [], "scale": 1.0, "seed": 1}
+    sound = {"format": 3, "machine": {}, "warnings": [], "scale": 1.0, "seed": 1}
     return json.dumps(sound | texts | {name: {} for name in names} | more)
 
 
@@ -59,10 +59,10 @@ def test_runs_of_the_same_second_get_separate_folders(tmp_path):
     ("text", "why"),
     [
         ("{", "this is not JSON"),
-        ('{"format": 2, "warnings": ["\\ud800"]}', "this is not JSON"),
+        ('{"format": 3, "warnings": ["\\ud800"]}', "this is not JSON"),
         ("[]", "not a run's manifest"),
         (described(format=99), "format 99"),
-        ('{"format": 2}', "missing required field `created`"),
+        ('{"format": 3}', "missing required field `created`"),
         (described(troubles=[]), r"Expected `object`, got `array` - at `\$\.troubles`"),
         (described(scale=-1), r"Expected `float` > 0.0 - at `\$\.scale`"),
         (described(created="2026-13-45T00:00:00Z"), r"Unexpected text - at `\$\.created`"),
@@ -100,7 +100,7 @@ def test_samples_are_read_again_after_an_append(run):
     run.append([line])
     assert run.reading() is run.reading()
     run.append([line])
-    assert len(run.reading().frame) == 2
+    assert len(run.reading().samples) == 2
 
 
 def test_unseen_characters_of_output_are_replaced_when_it_is_written(run):

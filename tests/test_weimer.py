@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fakejdks import make, quoted
+from measured import run_sample
 
 from gccost import paths
 from gccost.errors import MissingTool
@@ -17,7 +18,8 @@ from gccost.judging.recording import Recording
 from gccost.measuring import benchfmt, campaign, java, jdks, planning
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.jdks import Jdk
-from gccost.measuring.samples import SampleFailed
+from gccost.measuring.jobs import arguments
+from gccost.measuring.sampler import SampleFailed
 from gccost.studies import CLAIMS, STUDIES
 from gccost.studies.weimer import (
     CLEANER,
@@ -44,7 +46,7 @@ def sample(folder: Path, behaviour: str, case: Case = CASE, limit: float = 60.0)
     """The output of a fake JVM."""
     home = make(folder / "jdk", "17.0.15", behaviour)
     jdk = Jdk("jdk-17", "17.0.15", home, "system")
-    return java.run_sample(folder, jdk, case, folder, limit=limit)
+    return run_sample(folder, case, folder, java=jdk.java, limit=limit)
 
 
 # --- one sample -------------------------------------------------------------------
@@ -120,7 +122,7 @@ def test_variant_settings_reach_the_jvm(tmp_path: Path) -> None:
     assert {"-XX:-DoEscapeAnalysis", "-XX:ParallelGCThreads=1"} <= set(options)
     assert options[-3:] == ["finalization.Main", "Cleaner", "1000"]
     # Leak cases fill the heap, so their JVM must continue after an OutOfMemoryError.
-    options = java.flags(leak("LeakNaive", 48).more)
+    options = arguments(Case("leak", leak("LeakNaive", 48), "jdk-17", 1))
     ends, continues = (f"-XX:{sign}ExitOnOutOfMemoryError" for sign in "+-")
     assert options.index(continues) > options.index(ends)
 
@@ -238,7 +240,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Calla
 
 def run_real(real: tuple[Path, Callable[[str], Path]], case: Case, folder: Path) -> benchfmt.Sample:
     home, build = real
-    return java.run_sample(build(case.program), Jdk(case.release, "", home, ""), case, folder)
+    jdk = Jdk(case.release, "", home, "")
+    return run_sample(build(case.program), case, folder, java=jdk.java)
 
 
 @pytest.mark.parametrize(("kind", "left"), [("Plain", 0), ("Cleaner", 0), ("Finalize", 1)])

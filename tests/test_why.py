@@ -10,15 +10,15 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from measured import run_sample
 from recordings import recorded
 
 from gccost import paths
 from gccost.errors import GccostError
-from gccost.judging import models
+from gccost.judging import metrics, models
 from gccost.judging.recording import Recording
 from gccost.measuring import builds, ccompilers, toolchains
 from gccost.measuring.cases import BUDGETS, Case
-from gccost.measuring.samples import run_sample
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import STUDIES
 from gccost.studies.runtime import INDEX
@@ -36,15 +36,15 @@ def why(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 def test_the_line_fits_call_times_by_list_length() -> None:
     sample = pd.Series(
         {
-            "ns/op": 9.0,
-            "at-31-records-ns": 101.0,
-            "at-7.5-records-ns": 54.0,
-            "at-94-records-ns": 227.0,
+            "mean_ns": 9.0,
+            "at_31_records_ns": 101.0,
+            "at_7_5_records_ns": 54.0,
+            "at_94_records_ns": 227.0,
         }
     )
     assert models.walked(sample) == ([7.5, 31.0, 94.0], [54.0, 101.0, 227.0])
     assert models.slope(sample) == pytest.approx(2)
-    assert math.isnan(models.slope(pd.Series({"ns/op": 9.0})))
+    assert math.isnan(models.slope(pd.Series({"mean_ns": 9.0})))
 
 
 def test_a_slope_uses_each_round_as_one_sample(why: Recording) -> None:
@@ -148,4 +148,4 @@ def test_a_program_runs_with_the_patched_runtime(tmp_path: Path) -> None:
     assert b"makeSpecialIndex" not in stock.read_bytes()
     sample = run_sample(index, Case("specials", variant, TODAY_GO, 4000), tmp_path)
     assert sample.keys["runtime"] == INDEX
-    assert len(models.walked(pd.Series(sample.metrics))[0]) == 16
+    assert len(models.walked(pd.Series(sample.metrics).rename(metrics.column))[0]) == 16

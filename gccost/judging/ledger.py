@@ -322,7 +322,7 @@ def sides(ledger: Iterable[Row], recording: Recording) -> pd.DataFrame:
     parts = {
         (row.claim.id, row.toolchain, side): recording.accepted(variant, row.release)
         for row in ledger
-        if isinstance(quantity := row.claim.quantity, Ratio) and quantity.metric == "ns/op"
+        if isinstance(quantity := row.claim.quantity, Ratio) and quantity.metric == "quiet_ns"
         for side, variant in zip(("over", "under"), quantity.variants, strict=True)
     }
     names = ["id", "release", "side"]

@@ -49,8 +49,8 @@ REPORTED: Mapping[str, Kind] = {
 }
 """The kind of each metric that programs report, by column."""
 
-QUIET: Mapping[str, str] = {"quiet_ns": "ns/op", "settled_ns": "settled-ns/op"}
-"""The columns that enter a cost, and the metrics that they are derived from."""
+QUIET: Mapping[str, str] = {"quiet_ns": "mean_ns", "settled_ns": "settled_mean_ns"}
+"""The columns that enter a cost, and the columns that they are derived from."""
 
 # Metrics with a column for each time, or each lap.
 _SERIES: Mapping[str, Kind] = {

@@ -8,13 +8,13 @@ import re
 import pandas as pd
 import scipy  # its parts are loaded when they are used
 
-_AT = re.compile(r"at-([0-9.]+)-records-ns")
+_AT = re.compile(r"at_([0-9_]+)_records_ns")
 
 
 def walked(sample: pd.Series) -> tuple[list[float], list[float]]:
     """The numbers of records in a sample's lists, sorted, and the time of a call (ns) for each."""
     found = sorted(
-        (float(match[1]), float(ns))
+        (float(match[1].replace("_", ".")), float(ns))
         for metric, ns in sample.items()
         if (match := _AT.fullmatch(str(metric))) and math.isfinite(ns)
     )

@@ -10,8 +10,7 @@ import pandas as pd
 from gccost import paths
 from gccost.errors import GccostError, nearest
 from gccost.files import read_table, read_text, reading
-from gccost.measuring import gctrace
-from gccost.measuring.names import NAMES
+from gccost.measuring import benchmarks, gctrace
 
 # The kinds of the tables' columns: text, whole numbers, numbers.
 KINDS = {
@@ -76,7 +75,7 @@ def published(name: str) -> pd.DataFrame:
         return pd.DataFrame(map(gctrace.values, gctrace.parse(trace).cycles))
     frame = table(name)
     if "variant" in frame:
-        frame["variant"] = frame["variant"].map(lambda each: NAMES.get(each, each))
+        frame["variant"] = frame["variant"].map(lambda each: benchmarks.of(each).variant)
     if "gogc" in frame and not pd.api.types.is_numeric_dtype(frame["gogc"]):
         frame["gc"] = frame["gogc"].map(lambda each: "off" if each == "off" else "on")
     return frame.rename(columns={"ns_per_op": "value"})

@@ -54,7 +54,7 @@ class Ratio(Quantity):
 
     numerator: Variant
     denominator: Variant
-    metric: str = "ns/op"
+    metric: str = "quiet_ns"
     timed: ClassVar[bool] = True
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
@@ -266,7 +266,7 @@ class SavedShare(Quantity):
     before: Variant
     after: Variant
     baseline: Variant
-    metric: str = "ns/op"
+    metric: str = "quiet_ns"
     timed: ClassVar[bool] = True
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:

@@ -15,17 +15,19 @@ import pandas as pd
 from gccost import stats
 from gccost.errors import GccostError
 from gccost.judging import costs, metrics
+from gccost.judging import samples as sampled
 from gccost.judging.claims import Study
 from gccost.judging.models import slope
 from gccost.judging.quantities import Quantity, Ratio
-from gccost.measuring import frames, toolchains
-from gccost.measuring.cases import FREE, Case, Variant
+from gccost.measuring import jobs, toolchains
+from gccost.measuring.cases import FREE, Variant
+from gccost.measuring.jobs import Job
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.manifest import Manifest
 from gccost.measuring.profiles import Profile
 from gccost.measuring.profiles import read as read_profile
 from gccost.measuring.runs import Run
-from gccost.measuring.samples import RUN_DELAY, slices_fault
+from gccost.measuring.sampler import RUN_DELAY, slices_fault
 from gccost.stats import SHOWN, Cost, Estimate, Width
 
 T = TypeVar("T")
@@ -33,9 +35,11 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 # The rounds that must lie near a floor, and within which factor of it; layouts differ by 1 %.
 _FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.04
-_REFERENCE = "reference-ns/op"  # of manual frees between parts of a loop; see gosrc/meter
-_SLICES = "slice-p05-ns/op"
-_NO_SAMPLES = pd.DataFrame({"n": [], "procs": [], "line": []}, index=pd.Index([], name="round"))
+_REFERENCE = "reference_ns"  # of manual frees between parts of a loop; see gosrc/meter
+_SLICES = "slice_p05_ns"
+_NO_SAMPLES = pd.DataFrame(
+    {"procs": [], "operations": [], "line": []}, index=pd.Index([], name="round")
+)
 _CONTROLS_WITHIN = 1.05  # an A/A ratio beyond it whose interval excludes 1 shows a disturbance
 
 
@@ -43,13 +47,15 @@ _CONTROLS_WITHIN = 1.05  # an A/A ratio beyond it whose interval excludes 1 show
 class Recording:
     """The samples and profiles of a study in one run.
 
-    `frame` has a row per sample; `cpu_profiles` has the profiles by the case's name, then by
-    round; `problems` describes unusable lines and profiles. Estimates ignore rounds after
+    `jobs` has every job of the study by name, measured or not, and `frame` a row per sample
+    (see `gccost.judging.samples`). `cpu_profiles` has the profiles by the job's name, then by
+    round. `problems` describes unusable lines and profiles. Estimates ignore rounds after
     `last`.
     """
 
     study: Study
     run: Run
+    jobs: Mapping[str, Job]
     frame: pd.DataFrame
     problems: tuple[str, ...]
     cpu_profiles: Mapping[str, Mapping[int, Profile]]
@@ -62,26 +68,32 @@ class Recording:
             raise GccostError(
                 "the run holds no samples", run.name, f"make measure ONLY={study.name}"
             )
-        reading = run.reading()
+        reading, measured = run.reading(), run.table()
         manifest = run.manifest()
         memory = memory_for_a_sample(manifest["machine"])
         cases = [case.scaled(manifest["scale"]).capped(memory) for case in study.cases]
-        frame = frames.of_cases(reading, cases)
+        table = {case.name: jobs.job(case) for case in cases}
+        frame = sampled.of_jobs(reading, {n: job for n, job in table.items() if n in measured})
         problems = [str(problem) for problem in reading.errors]
-        stationary = {case.name for case in cases if case.variant.stationary}
+        problems += [
+            f"{run.samples}:{line}: no job of jobs.csv is named {sample.full_name}"
+            for line, sample in reading.samples.items()
+            if sample.full_name not in measured
+        ]
         faulty = []
-        needed = ["name", "round", "n", "ns/op", "slices-ns/op", _SLICES]
-        sliced = frame[frame["name"].isin(stationary)].reindex(columns=needed)
-        for at, sample in zip(sliced.index, sliced.to_dict("records"), strict=True):
-            if fault := slices_fault(sample):
+        sliced = frame[frame["name"].isin([n for n, job in table.items() if job["sliced"]])]
+        times = sliced.reindex(columns=[_SLICES, "slices_ns", "mean_ns"])
+        for at, low, sums, loop, n in times.assign(n=sliced["operations"]).itertuples():
+            if fault := slices_fault(low, sums, loop, n):
                 faulty.append(at)
-                problems.append(f"{sample['name']}, round {sample['round']:.0f}: {fault}")
+                problems.append(f"{frame['name'][at]}, round {frame['round'][at]:.0f}: {fault}")
         cpu_profiles = {
-            case.name: dict(_usable(run.profiles(case.name), case.variant.benchmark, problems))
-            for case in study.cases
-            if case.variant.profile
+            name: dict(_usable(run.profiles(name), job["benchmark"], problems))
+            for name, job in table.items()
+            if "profile" in job
         }
-        return cls(study, run, frame.drop(index=faulty), tuple(problems), cpu_profiles)
+        frame = frame.drop(index=faulty)
+        return cls(study, run, table, frame, tuple(problems), cpu_profiles)
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -98,7 +110,7 @@ class Recording:
     @property
     def releases(self) -> tuple[str, ...]:
         """The releases with samples, in the study's order."""
-        measured = set(self.frame["release"]) if len(self.frame) else set()
+        measured = {self.jobs[name]["release"] for name in self.frame["name"].unique()}
         return tuple(release for release in self.study.releases if release in measured)
 
     @property
@@ -125,18 +137,18 @@ class Recording:
         return {}
 
     @cached_property
-    def _cases(self) -> Mapping[str, pd.DataFrame]:
-        """The numbers of each case's samples by its name, indexed by round, in order."""
+    def _by_job(self) -> Mapping[str, pd.DataFrame]:
+        """The samples of each job by its name, indexed by round, in order."""
         rounds = self.frame["round"].to_numpy()
-        numbers = self.frame.select_dtypes("number").drop(columns="round")
+        numbers = self.frame.drop(columns=["name", "round"])
         values = numbers.to_numpy(dtype=float)  # quicker to take apart than a frame
         found = {}
         for name, at in self.frame.groupby("name", sort=False).indices.items():
             ordered = at[np.argsort(rounds[at], kind="stable")]
             known = ~np.isnan(values[ordered]).all(axis=0)
             index = pd.Index(rounds[ordered], name="round")
-            case = pd.DataFrame(values[ordered][:, known], index, numbers.columns[known])
-            found[str(name)] = case
+            columns = numbers.columns[known]
+            found[str(name)] = pd.DataFrame(values[ordered][:, known], index, columns)
         return found
 
     def until(self, round_: float) -> Recording:
@@ -145,16 +157,16 @@ class Recording:
 
     def _until(self, round_: float) -> Recording:
         part = replace(self, last=round_)
-        part.__dict__["_cases"] = self._cases  # which are read once
+        part.__dict__["_by_job"] = self._by_job  # which are read once
         return part
 
     def samples(self, variant: Variant, release: str) -> pd.DataFrame:
         """The samples of a variant on a release, indexed by round."""
-        found = self._cases.get(variant.on(release), _NO_SAMPLES)
+        found = self._by_job.get(variant.on(release), _NO_SAMPLES)
         return found if math.isinf(self.last) else found[found.index <= self.last]
 
     def processes(self, variant: Variant, release: str) -> pd.DataFrame:
-        """The samples of a case with the columns of a notebook, and what enters its cost.
+        """The samples of a variant on a release, and what enters its cost.
 
         `quiet_ns` is the time of a loop that is timed in slices by their low quantile; that of
         another loop is corrected for memory contention, if the process timed manual frees.
@@ -164,12 +176,11 @@ class Recording:
         return self._once(self._processes, variant, release)
 
     def _processes(self, variant: Variant, release: str) -> pd.DataFrame:
-        samples = self.samples(variant, release)
-        found = samples.rename(columns=metrics.column)
-        for column, metric in metrics.QUIET.items():
-            if metric in samples:
-                found[column] = self._undisturbed(variant, release, metric)
-        accepted = _unhindered(variant, samples)
+        found = self.samples(variant, release).copy()
+        for column, mean in metrics.QUIET.items():
+            if mean in found:
+                found[column] = self._undisturbed(variant, release, mean)
+        accepted = _unhindered(variant, found)
         found["rejected"] = ~accepted if accepted.sum() > 1 else False
         return found.reset_index()
 
@@ -178,21 +189,22 @@ class Recording:
         found = self.processes(variant, release)
         return found[~found["rejected"].to_numpy(dtype=bool)]
 
+    @cached_property
+    def every(self) -> pd.DataFrame:
+        """The processes of all variants, with the name of their job as index."""
+        parts = {
+            case.name: self.processes(case.variant, case.release)
+            for case in self.study.cases
+            if case.name in self._by_job
+        }
+        if not parts:
+            return self.frame.iloc[:0].set_index("name").assign(rejected=False)
+        return pd.concat(parts, names=["name"]).droplevel(1)
+
     @property
     def rejected(self) -> set[int]:
         """The lines of the samples that are not accepted."""
-        found = (self.processes(case.variant, case.release) for case in self.cases.values())
-        return {line for each in found for line in each["line"][each["rejected"]]}
-
-    @property
-    def numbered(self) -> Mapping[int, Case]:
-        """The cases of the study by number; the index of every frame of cases has these numbers."""
-        return dict(enumerate({case.name: case for case in self.study.cases}.values()))
-
-    @cached_property
-    def cases(self) -> Mapping[int, Case]:
-        """Those with samples."""
-        return {number: case for number, case in self.numbered.items() if case.name in self._cases}
+        return set(self.every["line"][self.every["rejected"]])
 
     def rounds(self, variant: Variant, release: str) -> list[int]:
         """The rounds with an accepted sample, or a profile, of a variant, in order."""
@@ -213,19 +225,19 @@ class Recording:
             return samples[metric]
         return stats.relieved(samples[metric], samples[_REFERENCE], math.exp(manual.log))
 
-    def values(self, variant: Variant, release: str, metric: str = "ns/op") -> Floats:
-        """A metric of each accepted process, as it enters the cost."""
-        found = self.accepted(variant, release).get(_entering(metric), pd.Series(dtype=float))
+    def values(self, variant: Variant, release: str, metric: str = "quiet_ns") -> Floats:
+        """A metric of each accepted process."""
+        found = self.accepted(variant, release).get(metric, pd.Series(dtype=float))
         return found.dropna().to_numpy(dtype=float)
 
     # --- Estimates ------------------------------------------------------------------
 
-    def cost(self, variant: Variant, release: str, metric: str = "ns/op") -> Cost:
+    def cost(self, variant: Variant, release: str, metric: str = "quiet_ns") -> Cost:
         """The undisturbed cost of a variant; see `gccost.stats`."""
         return self._once(self._cost, variant, release, metric)
 
     def _cost(self, variant: Variant, release: str, metric: str) -> Cost:
-        return costs.fitted(self.accepted(variant, release), _entering(metric))
+        return costs.fitted(self.accepted(variant, release), metric)
 
     def combine(
         self,
@@ -289,9 +301,9 @@ class Recording:
                         f"its {len(least)} rounds differ by up to "
                         f"{100 * (least.max() / least.min() - 1):.0f} %"
                     )
-            if variant.gated and "run-delay-share" in samples:
+            if variant.gated and "run_delay_share" in samples:
                 # Rejected processes are retried, so count rounds, not tries.
-                known = samples[["run-delay-share", "procs"]].dropna()
+                known = samples[["run_delay_share", "procs"]].dropna()
                 rounds += known.index.nunique()
                 accepted += known.index[_unhindered(variant, known)].nunique()
         if accepted < rounds / 2:
@@ -308,15 +320,9 @@ class Recording:
 
 def _unhindered(variant: Variant, samples: pd.DataFrame) -> Any:
     """Whether the threads of each process hardly waited for a CPU, for cases that it affects."""
-    if not variant.gated or "run-delay-share" not in samples:
+    if not variant.gated or "run_delay_share" not in samples:
         return np.ones(len(samples), bool)
-    return ~((samples["run-delay-share"] > RUN_DELAY) & (samples["procs"] > 1)).to_numpy()
-
-
-def _entering(metric: str) -> str:
-    """The column of `Recording.processes` that enters a cost by a metric."""
-    quiet = {of: column for column, of in metrics.QUIET.items()}
-    return quiet.get(metric) or metrics.column(metric)
+    return ~((samples["run_delay_share"] > RUN_DELAY) & (samples["procs"] > 1)).to_numpy()
 
 
 # The loops that several benchmarks share; a profile need not name the benchmark itself.

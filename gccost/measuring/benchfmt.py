@@ -11,8 +11,6 @@ space. The name has `/key=value` parts that identify the case, and ends in `-N` 
 GOMAXPROCS was not 1. All other lines (`PASS`, `ok  pkg 1.2s`, comments, blank lines) are
 skipped, as the format's definition says (golang.org/design/14313-benchmark-format).
 
-Only `frame_of` needs pandas: the runner of a pack reads samples without it.
-
 Some lines are skipped and reported with file and line: malformed results, configuration
 lines that contradict earlier ones, bytes that are not text, and a last line without its
 newline (an interrupted write). All our metrics are counts, times and sizes, so values
@@ -25,14 +23,10 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gccost.errors import GccostError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PREFIX = "Benchmark"
 LARGEST = 10**18  # for counts and values; larger ones cannot be measurements
@@ -97,11 +91,6 @@ class Reading:
     samples: Mapping[int, Sample]
     config: dict[str, str]
     errors: list[SyntaxProblem]
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """The frame of all samples; see `frame_of`."""
-        return frame_of(self.samples)
 
 
 class _Malformed(Exception):
@@ -197,31 +186,6 @@ def _take(text: str, config: dict[str, str]) -> Sample | str | None:
         if before != pair[1]:
             return f"the file says {pair[0]}: {before} before this"
     return None
-
-
-def frame_of(found: Mapping[int, Sample]) -> pd.DataFrame:
-    """A frame with a row per sample, by line.
-
-    Columns: `benchmark` (the name); one per key of the names ("" if a name lacks it); `procs`
-    (1 if the name has none); `n`; one per unit, named like it (NaN if a line lacks it); `line`.
-    """
-    import numpy as np
-    import pandas as pd
-
-    samples = list(found.values())
-    keys, units = (
-        dict.fromkeys(name for each in names for name in each)
-        for names in ([s.keys for s in samples], [s.metrics for s in samples])
-    )
-    columns = {
-        "benchmark": pd.Series([s.name for s in samples], dtype="str"),
-        **{key: pd.Series([s.keys.get(key, "") for s in samples], dtype="str") for key in keys},
-        "procs": np.array([s.procs for s in samples], np.int64),
-        "n": np.array([s.n for s in samples], np.int64),
-    }
-    for unit in units:  # a stranger's unit may be named like a key
-        columns.setdefault(unit, np.array([s.metrics.get(unit, np.nan) for s in samples]))
-    return pd.DataFrame(columns | {"line": np.array(list(found), np.int64)})
 
 
 def _parse(text: str) -> Sample:

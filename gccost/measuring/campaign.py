@@ -30,13 +30,13 @@ from statistics import fmean
 
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
-from gccost.measuring import benchfmt, builds, machine, runs
+from gccost.measuring import benchfmt, builds, jobs, machine, runs
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import BUDGETS, FREE, Build, Case
 from gccost.measuring.planning import Plan, Standing, Want
 from gccost.measuring.progress import Progress, unwatched
 from gccost.measuring.runs import Run
-from gccost.measuring.samples import TRACE, SampleFailed, hindered
+from gccost.measuring.sampler import TRACE, SampleFailed, rejected
 
 # Sampling-protocol version; changing it invalidates unfinished runs.
 METHOD = "slices, gated processes, one pool"
@@ -133,6 +133,8 @@ def begin(plan: Plan) -> Run:
             f"cpu: {plan.description['cpu']}",
         )
         write_whole(run.samples, "".join(f"{line}\n" for line in head).encode())
+    known = run.table() if run.jobs.exists() else {}
+    jobs.write(run.jobs, (known | plan.jobs).values())
     manifest = run.manifest()
     layouts = plan.random_layouts
     troubles = dict(manifest["troubles"])
@@ -212,7 +214,8 @@ class _Campaign:
         for sample in self._samples():
             process = sample.full_name, sample.metrics["round"]
             taken[process] += 1
-            accepted[process] += not self._is_rejected(self.plan.pool[sample.full_name], sample)
+            job = self.plan.jobs[sample.full_name]
+            accepted[process] += not rejected(job, sample.metrics, sample.procs)
         complete, usable = self._whole_rounds(taken), self._whole_rounds(accepted)
         lacking = []
         for case in self._still_measured():
@@ -226,10 +229,6 @@ class _Campaign:
         """The number of rounds of each case that have all its processes."""
         pool = self.plan.pool
         return Counter(name for (name, _), n in processes.items() if n >= pool[name].processes)
-
-    @staticmethod
-    def _is_rejected(case: Case, sample: Sample) -> bool:
-        return case.variant.gated and hindered(sample.metrics, sample.procs)
 
     @property
     def _has_time(self) -> bool:
@@ -308,7 +307,8 @@ class _Campaign:
                 building = {}  # with the round's first sample
                 self.spent += sample.metrics["elapsed-s"]
                 again = self._has_time and tries[case.name] < self.plan.budget.retries
-                if again and self._is_rejected(case, sample):
+                job = self.plan.jobs[case.name]
+                if again and rejected(job, sample.metrics, sample.procs):
                     tries[case.name] += 1
                     left.append(case)
 

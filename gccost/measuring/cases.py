@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from gccost.errors import GccostError, nearest
 from gccost.estimates import LOOKS
-from gccost.measuring import toolchains
+from gccost.measuring import benchmarks, toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, number
 
 T = TypeVar("T")
@@ -74,42 +74,8 @@ OVERLAY = "overlay"
 # GOEXPERIMENT without Green Tea, the newer algorithm of marking. Go 1.26 and 1.27 have both.
 NO_GREEN_TEA = "nogreenteagc"
 
-# Benchmarks that never free their C memory: Lemire's empty finalizer, a loop that only
-# allocates, and slabs with surviving handles.
-LEAKS_BY_DESIGN = frozenset({"AllocateDummy", "AllocateOnly", "SlabSurvivors"})
-# Loops that allocate nothing on the Go heap, whose slices are timed (see gosrc/meter).
-STATIONARY = frozenset(
-    {
-        *("AllocateFree", "AllocateDefer", "Manual", "Batch", "LiveManual"),
-        *("AcrossFree", "AcrossCall", "AcrossMalloc"),
-    }
-)
-# Loops whose threads wait even on an idle machine: the GC starts and stops them several
-# times a millisecond, or there are more threads than CPUs. Of the Latency, Tail and Lifetimes
-# programs the slowest operations count, and of these a disturbance is a part.
-WAITING = frozenset(
-    {
-        "Allocate",
-        *("Slab", "SlabUnseen", "SlabSurvivors", "Adopted", "Reuse"),
-        *("SlabLocked", "AdoptedLocked"),
-        "Server",  # a client and a server
-        *(f"Parallel{what}" for what in ("Free", "Auto", "Cleanup", "Slab", "SlabCrowded")),
-        *(f"Latency{what}" for what in ("Manual", "Slab", "SlabClose", "Adopted", "Cleanup")),
-        *("LatencyFinalizer", "TailPlain", "TailCleanup", "TailFinalizer"),
-        *(f"Lifetimes{what}" for what in ("Manual", "Slab", "Cleanup", "Finalizer")),
-        *(f"Turns{what}" for what in ("Manual", "Slab", "Adopted", "Finalizer")),
-        *(f"Owned{what}" for what in ("Manual", "Slab", "Adopted", "Finalizer")),
-    }
-)
 # A floor needs several processes of a round's build, because a burst may outlast a process.
 PROCESSES = 4
-# Benchmarks that call runtime.AddCleanup although their names do not end in "Cleanup".
-CALLING_ADD_CLEANUP = frozenset(
-    {
-        *("Stop", "Padded", "LastFirst", "Registry", "Pinned"),
-        *("ScatteredStop", "ProgramLists", "CycleWeak"),
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -162,7 +128,7 @@ class Variant:
     @property
     def stationary(self) -> bool:
         """Whether its loop is timed in slices."""
-        return self.benchmark in STATIONARY and not self.profile
+        return benchmarks.of(self.benchmark).has("sliced") and not self.profile
 
     @property
     def gated(self) -> bool:
@@ -170,13 +136,13 @@ class Variant:
 
         False if the threads wait by design, or if slices show the floor.
         """
-        waits = self.setting != "published" or bool(self.procs) or self.benchmark in WAITING
-        return not waits and not self.stationary
+        waits = benchmarks.of(self.benchmark).has("waits")
+        return not (waits or self.setting != "published" or self.procs or self.stationary)
 
     @property
     def needs_cleanup(self) -> bool:
         """Whether it calls runtime.AddCleanup; all others run on every release."""
-        return self.benchmark.endswith("Cleanup") or self.benchmark in CALLING_ADD_CLEANUP
+        return benchmarks.of(self.benchmark).has("cleanup")
 
     @property
     def printed(self) -> str:
@@ -247,7 +213,7 @@ class Case:
     @property
     def leaks(self) -> bool:
         """Whether it never frees its C blocks, by design."""
-        return self.variant.benchmark in LEAKS_BY_DESIGN
+        return benchmarks.of(self.variant.benchmark).has("leaks")
 
     @property
     def name(self) -> str:

@@ -45,7 +45,7 @@ from gccost.measuring.cases import Case
 from gccost.measuring.manifest import Line, Machine, Text, fault_of
 from gccost.measuring.progress import PrintedProgress
 from gccost.measuring.runs import Run
-from gccost.measuring.samples import TRACE, SampleFailed
+from gccost.measuring.sampler import TRACE, SampleFailed
 
 BENCH = "bench"
 MOST_WORKERS = 10_000

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 from gccost import paths
 from gccost.errors import DiskFull, GccostError, MissingTool
-from gccost.measuring import benchfmt, builds, ccompilers, java, jdks, samples, toolchains
-from gccost.measuring.cases import Build, Case, Study
+from gccost.measuring import builds, ccompilers, java, jdks, toolchains
+from gccost.measuring.cases import Build, Study
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Say = Callable[[str], None]
@@ -57,16 +57,14 @@ class Language:
         [Any], bool
     ]  # whether what a toolchain builds has a new layout each time
     # Takes the program, toolchain, compiler, layout's number, folder, and a function that runs
-    # the command; returns the first argument of `run_sample`.
+    # the command; returns the program of `sampler.sample`.
     build: Callable[[Build, Any, Any, int, Path, Run], Path]
     layouts: int  # of each program in a pack; with more, a pack of everything is over 60 MB
     # The same for a pack; also takes the target's GOARCH, before the layout's number.
     build_packed: Callable[[Build, Any, Any, str, int, Path, Run], Path]
     # What a packed program of a release needs on the target; raises MissingTool.
     find_packed: Callable[[str], Any]
-    # Runs a fresh process; takes the program, toolchain, case, scratch folder, and the path of
-    # the CPU profile.
-    run_sample: Callable[[Path, Any, Case, Path, Path | None], benchfmt.Sample]
+    java: Callable[[Any], Path | None]  # the JVM of a toolchain that has one
 
 
 def _java_environment(jdk: jdks.Jdk) -> dict[str, str]:
@@ -116,9 +114,7 @@ _BY_KEY: Mapping[str, Language] = MappingProxyType(
                 ldflags=("-s", "-w"),  # without symbols: a third of the size
             ),
             find_packed=lambda release: None,
-            run_sample=lambda built, go, case, scratch, profile: samples.run_sample(
-                built, case, scratch, profile=profile
-            ),
+            java=lambda go: None,
         ),
         "jdk": Language(
             folder=paths.JAVASRC,
@@ -135,9 +131,7 @@ _BY_KEY: Mapping[str, Language] = MappingProxyType(
                 what.program, javac, run
             ),
             find_packed=lambda release: jdks.system(release),
-            run_sample=lambda classes, jdk, case, scratch, profile: java.run_sample(
-                classes, jdk, case, scratch
-            ),
+            java=lambda jdk: Path(jdk.java),
         ),
     }
 )

@@ -172,7 +172,7 @@ def _write(output: Path, manifest: Mapping[str, Any], built: Iterable[Mapping[st
     for file in importlib.metadata.files(_ALONG) or ():
         if file.suffix == ".py" or file.name.startswith("LICENSE"):
             files[file.as_posix()] = Path(str(file.locate())).read_bytes()
-    for name in ("LICENSE", "data/releases.csv"):
+    for name in ("LICENSE", "data/releases.csv", "data/benchmarks.csv"):
         files[name] = (paths.ROOT / name).read_bytes()
     with (
         lzma.open(output, "wb", filters=_FILTERS) as stream,

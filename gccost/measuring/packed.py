@@ -28,7 +28,16 @@ from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.estimates import LOOKS
 from gccost.files import writing
-from gccost.measuring import benchfmt, campaign, languages, machine, planning, samples, toolchains
+from gccost.measuring import (
+    benchfmt,
+    campaign,
+    jobs,
+    languages,
+    machine,
+    planning,
+    sampler,
+    toolchains,
+)
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import BUDGETS, Build, Case, Study, Variant
 from gccost.measuring.machine import GOARCH
@@ -83,8 +92,8 @@ class PackedPlan(Plan):
 
     def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
         language = languages.of(self.owners[case.name])
-        needed = language.find_packed(case.release)
-        return language.run_sample(binary, needed, case, scratch, profile)
+        java = language.java(language.find_packed(case.release))
+        return sampler.sample(jobs.job(case), binary, scratch, java=java, profile=profile)
 
 
 def plan(
@@ -311,9 +320,9 @@ def _answer(mine: PackedPlan, name: str, program: str, scratch: Path) -> dict[st
     profile = scratch / "cpu.pb.gz" if case.variant.profile else None
     try:
         sample = mine.sample(binary, case, scratch, profile)
-    except samples.SampleFailed as failure:
+    except sampler.SampleFailed as failure:
         return {"failed": failure.message}
-    kept = (path for path in (profile, scratch / samples.TRACE) if path and path.exists())
+    kept = (path for path in (profile, scratch / sampler.TRACE) if path and path.exists())
     files = {path.name: base64.b64encode(path.read_bytes()).decode() for path in kept}
     return {"line": benchfmt.format_line(sample), "files": files}
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from threading import Semaphore, Thread
 from typing import Any
 
 from gccost import paths
 from gccost.errors import GccostError
-from gccost.measuring import languages, machine, toolchains
+from gccost.measuring import jobs, languages, machine, sampler, toolchains
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import Budget, Build, Case, Study
 from gccost.measuring.progress import Progress, until_done, unwatched
@@ -78,6 +79,11 @@ class Plan:
         """Where the runs are that this plan resumes or adds to."""
         return paths.runs()
 
+    @cached_property
+    def jobs(self) -> dict[str, jobs.Job]:
+        """The row of each case that is measured, by name."""
+        return {name: jobs.job(case) for name, case in self.pool.items()}
+
     @property
     def fingerprint(self) -> str:
         return machine.fingerprint(self.description)
@@ -96,8 +102,8 @@ class Plan:
     def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
         """Run a case in a fresh process."""
         owner = self.owners[case.name]
-        toolchain = self.tools[owner.name].found[case.release]
-        return languages.of(owner).run_sample(binary, toolchain, case, scratch, profile)
+        java = languages.of(owner).java(self.tools[owner.name].found[case.release])
+        return sampler.sample(jobs.job(case), binary, scratch, java=java, profile=profile)
 
     def rounds(self, case: Case) -> int:
         """The rounds of a case before the open questions."""

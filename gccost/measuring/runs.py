@@ -24,8 +24,9 @@ from filelock import FileLock, Timeout
 
 from gccost.errors import GccostError
 from gccost.files import read_text, reading, temporary, write_whole, writing
-from gccost.measuring import benchfmt
+from gccost.measuring import benchfmt, jobs
 from gccost.measuring.benchfmt import Reading, Sample
+from gccost.measuring.jobs import Job
 
 if TYPE_CHECKING:
     from gccost.measuring.manifest import Manifest, decode, misfit
@@ -35,7 +36,7 @@ else:
     except ImportError:  # the runner of a pack lacks msgspec, and reads only its own manifests
         decode, misfit = json.loads, lambda manifest: ""
 
-FORMAT = 2  # of run.json; other formats are rejected
+FORMAT = 3  # of the folder; other formats are rejected
 
 # The initially empty fields of a run.
 _BY_NAME = ("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished")
@@ -73,8 +74,7 @@ class Run:
             raise GccostError(
                 f"the run has format {written}, this gccost reads format {FORMAT}",
                 str(path),
-                "its samples have no slices and cannot be judged any more: remove the folder and "
-                "measure again"
+                "it has no table of jobs: remove the folder and measure again"
                 if written < FORMAT
                 else "read it with the gccost that wrote it, or a newer one",
             )
@@ -116,7 +116,8 @@ class Run:
 
     def _digests(self) -> dict[str, str]:
         found: dict[str, Any] = {}
-        for pattern in ("samples.txt", "slices/*.txt", "profiles/*.gz", "gctraces/*.gz"):
+        folders = ("slices/*.txt", "profiles/*.gz", "gctraces/*.gz")
+        for pattern in ("jobs.csv", "samples.txt", *folders):
             for path in sorted(self.folder.glob(pattern)):
                 name = path.relative_to(self.folder).as_posix()
                 mark = hashlib.sha256(path.read_bytes())
@@ -143,9 +144,19 @@ class Run:
         return any(study in done["studies"] for done in self.manifest()["finished"].values())
 
     @property
+    def jobs(self) -> Path:
+        """The table of jobs that the samples name; see `gccost.measuring.jobs`."""
+        return self.folder / "jobs.csv"
+
+    @property
     def samples(self) -> Path:
         """The file with the samples; it may not exist yet."""
         return self.folder / "samples.txt"
+
+    def table(self) -> dict[str, Job]:
+        """The jobs by name; cached until the file changes. Raises GccostError."""
+        changed = self.jobs.stat().st_mtime_ns if self.jobs.exists() else 0
+        return _table(self.jobs, changed)
 
     def reading(self) -> Reading:
         """Read the samples; cached until the file changes."""
@@ -223,6 +234,12 @@ class Run:
 
 
 @lru_cache(maxsize=8)
+def _table(path: Path, changed: int) -> dict[str, Job]:
+    del changed  # a cache key
+    return jobs.read(path)
+
+
+@lru_cache(maxsize=8)
 def _read(path: Path, changed: int, size: int) -> Reading:
     del changed, size  # cache keys: a changed file is read again
     return benchfmt.read(path)
@@ -265,10 +282,14 @@ def all_runs(folder: Path) -> list[Run]:
 def skipped(folder: Path) -> tuple[str, ...]:
     """A sentence on each run in a folder that is skipped because it cannot be read."""
     return tuple(
-        f"The run {run.name} is skipped: run.json: {fault.message}. To fix it: {fault.hint}."
+        f"The run {run.name} is skipped: {_file(fault)}: {fault.message}. To fix it: {fault.hint}."
         for run, fault in _look_at(folder)
         if fault is not None
     )
+
+
+def _file(fault: GccostError) -> str:
+    return Path(fault.location).name
 
 
 def changed(run: Run) -> tuple[str, ...]:
@@ -280,13 +301,15 @@ def changed(run: Run) -> tuple[str, ...]:
 
 
 def _look_at(folder: Path) -> Iterator[tuple[Run, GccostError | None]]:
-    """Every run in a folder, with the error of an unreadable manifest."""
+    """Every run in a folder, with the error of an unreadable manifest or table of jobs."""
     if not folder.is_dir():
         return
     for path in sorted(folder.glob("*/run.json")):
         run = Run(path.parent)
         try:
             run.manifest()
+            if run.samples.exists():  # or measuring has only begun
+                run.table()
         except GccostError as fault:
             yield run, fault
         else:

@@ -27,6 +27,7 @@ MOST_FILES, MOST_BYTES = 20_000, 256 << 20  # a run of all studies has 900 files
 # The most bytes of each kind of file; of compressed ones unpacked.
 KINDS = {
     r"run\.json": 2 << 20,
+    r"jobs\.csv": 16 << 20,
     r"samples\.txt": 16 << 20,
     r"slices/[\w.,=+-]+\.txt": 4 << 20,
     r"profiles/[\w.,=+-]+\.pb\.gz": 4 << 20,

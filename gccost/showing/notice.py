@@ -12,7 +12,7 @@ from gccost.judging.recording import Recording
 from gccost.measuring import languages, toolchains
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.runs import Run, seconds_of
-from gccost.measuring.samples import RUN_DELAY
+from gccost.measuring.sampler import RUN_DELAY
 from gccost.measuring.settings import Mode
 from gccost.showing import tables
 from gccost.showing.tables import Markup
@@ -111,7 +111,7 @@ def _samples(recordings: Sequence[Recording]) -> str:
     used = {line for recording in recordings for line in recording.frame["line"]}
     rejected = set().union(*(recording.rejected for recording in recordings))
     counted = f"{len(used)} of {'this study' if len(recordings) == 1 else 'these studies'}"
-    if not any("run-delay-share" in recording.frame for recording in recordings):
+    if not any("run_delay_share" in recording.frame for recording in recordings):
         return counted
     return (
         f"{counted}; {len(rejected)} are rejected, because their threads waited for a CPU for "

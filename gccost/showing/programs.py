@@ -14,9 +14,8 @@ from filelock import FileLock
 
 from gccost import paths, processes
 from gccost.errors import GccostError, nearest
-from gccost.judging import metrics, tidy
-from gccost.measuring import benchfmt, languages, toolchains
-from gccost.measuring.names import NAMES
+from gccost.judging import metrics
+from gccost.measuring import benchfmt, benchmarks, jobs, languages, toolchains
 from gccost.showing.tables import Prose
 
 SHELL_SECONDS = 300  # after which a plain command counts as hung
@@ -69,10 +68,10 @@ def read(source: str | Path | io.StringIO) -> pd.DataFrame:
         raise GccostError("it holds no result of a benchmark", place, hint)
     rows = [
         {
-            "variant": NAMES.get(sample.name, sample.name),
+            "variant": benchmarks.of(sample.name).variant,
             "benchmark": sample.name,
             **{
-                key: pd.to_numeric(value) if key in tidy.NUMBERS else value
+                key: pd.to_numeric(value) if key in jobs.NUMBERS else value
                 for key, value in sample.keys.items()
             },
             "procs": sample.procs,

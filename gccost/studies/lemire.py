@@ -9,6 +9,7 @@ from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio, Share
 from gccost.judging.rules import Between, Effect, Same
 from gccost.judging.stacks import CALLING_C
+from gccost.measuring import benchmarks
 from gccost.measuring.cases import (
     AS_PUBLISHED,
     AUTO,
@@ -16,7 +17,6 @@ from gccost.measuring.cases import (
     DEFER,
     FREE,
     HEAP_FREE,
-    LEAKS_BY_DESIGN,
     RECORD,
     Case,
     Variant,
@@ -38,7 +38,7 @@ _PROFILE = profiled("AllocateAuto")
 def _lemire() -> Iterator[Case]:
     def case(variant: Variant, go: str, n: int = AS_PUBLISHED) -> Case:
         # These free nothing in the loop, so memory limits their N.
-        frees_nothing = variant.benchmark in LEAKS_BY_DESIGN or variant.gogc == "off"
+        frees_nothing = benchmarks.of(variant.benchmark).has("leaks") or variant.gogc == "off"
         retained = RECORD if frees_nothing and not variant.stationary else 0
         return Case("cstr", variant, go, n, retained_bytes=retained)
 

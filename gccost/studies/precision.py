@@ -68,9 +68,9 @@ class MedianRatio(Quantity):
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The ratio, with both intervals combined as independent errors."""
         frames = [data.samples(variant, release) for variant in self.variants]
-        if any(self.ratio.metric not in frame for frame in frames):
+        if any("mean_ns" not in frame for frame in frames):
             return stats.amount([])
-        sides = [np.sort(np.log(frame[self.ratio.metric].dropna().to_numpy())) for frame in frames]
+        sides = [np.sort(np.log(frame["mean_ns"].dropna().to_numpy())) for frame in frames]
         n = min(map(len, sides))
         if n < 6:  # order statistics of fewer cannot give a 95 % interval
             return stats.amount([])

@@ -71,7 +71,7 @@ _REMEDIES = (
     Variant("Registry"),
 )
 SURVIVORS = slabs("SlabSurvivors")
-SETTLED = "settled-ns/op"
+SETTLED = "settled_ns"
 _TIMED = 1_000_000  # operations of a latency sample
 # Objects that live on while others come and go: how many, and in which order they die. There
 # are at least four times as many operations, after which slabs hold nearly what they ever will.
@@ -175,7 +175,7 @@ def _claims() -> tuple[Claim, ...]:
 
     claim = partial(Claim, releases=(TODAY_GO,))
     slab, cost, closed = slabs("Slab"), "the-cost", "closed-explicitly"
-    held = Amount(SURVIVORS, "c-held/survivor")
+    held = Amount(SURVIVORS, "c_held_per_survivor")
     live = Ratio(living("LiveSlab"), living("LiveManual"))
     # The cases have at most twice as many goroutines as CPUs.
     among = Worst(tuple(Ratio(shared("Slab", n), shared("Slab", 1)) for n in GOROUTINES[1:]))

@@ -18,14 +18,14 @@ from pathlib import Path
 from gccost import paths
 from gccost.errors import MissingTool
 from gccost.files import write_whole
-from gccost.measuring import benchfmt, builds, campaign, runs
+from gccost.measuring import benchfmt, builds, campaign, jobs, runs
 from gccost.measuring.campaign import begin
 from gccost.measuring.cases import Case
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.planning import Plan
 from gccost.measuring.progress import Progress
 from gccost.measuring.runs import Run
-from gccost.measuring.samples import SLICES, run_count, run_sample
+from gccost.measuring.sampler import SLICES, in_one_process, sample
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.processes import ProcessGroup
 from gccost.studies.precision import (
@@ -84,7 +84,7 @@ def _measure(plan: Plan, progress: Progress) -> Run:
             with tempfile.TemporaryDirectory(dir=scratch) as folder:
                 which = measurement, load, method
                 samples = _measurement(run, plan, which, seconds, Path(folder))
-            run.append([benchfmt.format_line(sample) for sample in samples])
+            run.append([benchfmt.format_line(each) for each in samples])
             done.append(what)
             run.update(done=done, recorded=run.samples.stat().st_size)
         because = f"all {len(MEASUREMENTS)} measurements by each method were made"
@@ -109,16 +109,17 @@ def _measurement(
     ]
     with _load() if load == "busy" else nullcontext():
         if method == COUNT:
-            samples = run_count(built[0], [baseline, costly], GO_TEST_COUNT, folder, _COUNT_LIMIT)
+            pair = [jobs.job(baseline), jobs.job(costly)]
+            samples = in_one_process(pair, built[0], GO_TEST_COUNT, folder, _COUNT_LIMIT)
         else:
             samples = list(_rounds(built, baseline, costly, folder, seconds))
-            run_sample(built[0], baseline, folder, slices=True)
+            sample(jobs.job(baseline), built[0], folder, slices=True)
             write_whole(run.slices(baseline.name), (folder / SLICES).read_bytes())
             if measurement == MEASUREMENTS[0] and load == "quiet":
-                sample = run_sample(built[0], plan.pool[DRIFT.on(TODAY_GO)], folder)
-                samples.append(sample.with_metrics({"round": 1.0}))
+                drift = sample(jobs.job(plan.pool[DRIFT.on(TODAY_GO)]), built[0], folder)
+                samples.append(drift.with_metrics({"round": 1.0}))
     measured = {"unix-s": round(time.time(), 3)}
-    return [sample.with_metrics(measured) for sample in samples]
+    return [each.with_metrics(measured) for each in samples]
 
 
 def _rounds(
@@ -130,7 +131,8 @@ def _rounds(
         first = True
         while first or time.monotonic() - start < seconds * number / len(built):
             for case in (*[baseline] * _BASELINES, costly, *[baseline] * _BASELINES):
-                yield run_sample(binary, case, folder).with_metrics({"round": float(number)})
+                taken = sample(jobs.job(case), binary, folder)
+                yield taken.with_metrics({"round": float(number)})
             first = False
 
 

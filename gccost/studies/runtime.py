@@ -194,7 +194,7 @@ def _claims() -> Iterator[Claim]:
     yield claim("X4", "what-the-walk-costs", Ratio(small, patched(small)), AtLeast())
     each = cycle("Cleanup")
     scattered_ = scattered("ScatteredCleanup", POOL)
-    hint, index = (Ratio(scattered_, patched(scattered_, r), "cpu-ns/op") for r in (HINT, INDEX))
+    hint, index = (Ratio(scattered_, patched(scattered_, r), "cpu_ns") for r in (HINT, INDEX))
     for letter, kind in zip("abc", KINDS.values(), strict=True):
         linear = Linearity(cycle(kind))
         yield claim(f"X11{letter}", "each-cycle", linear, AtLeast(margin=1.0))

@@ -79,8 +79,8 @@ def _siebenmann() -> Iterator[Case]:
 # === Claims ==========================================================================
 
 
-_ALLOCATIONS = Difference(Ratio(AUTO, FREE, "allocs/op"))
-_CYCLES_TO_FREE = Amount(until_free("Finalizer"), "gc-cycles-to-free")
+_ALLOCATIONS = Difference(Ratio(AUTO, FREE, "allocs_per_op"))
+_CYCLES_TO_FREE = Amount(until_free("Finalizer"), "gc_cycles_to_free")
 _CURVE_DEPTH = CurveDepth(tuple(Ratio(sized("Finalize", w), sized("Allocate", w)) for w in SIZES))
 CLAIMS: tuple[Claim, ...] = (
     Claim("S1", "the-factor-of-ten", Ratio(AUTO, FREE), Effect(), headline=True),

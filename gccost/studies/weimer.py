@@ -125,14 +125,14 @@ def _jmh() -> Iterator[Case]:
 # === Claims ==========================================================================
 
 
-_PEAK = "peak-rss-bytes"
+_PEAK = "peak_rss_bytes"
 BUSY_CORES = 4  # needed to reproduce the 313 % of the document's finalize
 
 
 def _claims() -> tuple[Claim, ...]:
     claim = partial(Claim, releases=(DOCUMENT_JDK, TODAY_JDK))
     plain = RatioToEither(Ratio(ALLOCATED_CLEANER, ALLOCATED), Ratio(CLEANER, PLAIN))
-    held = Difference(Ratio(REGISTERED_FINALIZE, REGISTERED_CLEANER, "registered/op"))
+    held = Difference(Ratio(REGISTERED_FINALIZE, REGISTERED_CLEANER, "registered_per_op"))
     heaps = ExclusiveEvents(
         "died",
         tuple(small("Finalize", h) for h in HEAPS),
@@ -146,13 +146,13 @@ def _claims() -> tuple[Claim, ...]:
     both = "finalize-and-cleaner"
     return (
         # The document had more than three busy cores.
-        claim("W1d", both, Amount(FINALIZE, "cpu-share"), Effect(), cpus=BUSY_CORES),
-        claim("W1a", both, Ratio(FINALIZE, CLEANER, "cpu-s"), Effect()),
-        claim("W1b", both, Ratio(FINALIZE, CLEANER, "elapsed-s"), Effect()),
+        claim("W1d", both, Amount(FINALIZE, "cpu_share"), Effect(), cpus=BUSY_CORES),
+        claim("W1a", both, Ratio(FINALIZE, CLEANER, "cpu_s"), Effect()),
+        claim("W1b", both, Ratio(FINALIZE, CLEANER, "elapsed_s"), Effect()),
         claim("W1c", both, Ratio(FINALIZE, CLEANER, _PEAK), Effect()),
         claim("W2a", "plain-and-cleaner", plain, AgainstBoth()),
         claim("W2b", "plain-and-cleaner", Ratio(CLEANER, PLAIN, _PEAK), Effect()),
-        claim("W3", "plain-and-cleaner", Amount(PLAIN, "gc-cycles"), AtLeast(margin=1.0)),
+        claim("W3", "plain-and-cleaner", Amount(PLAIN, "gc_cycles"), AtLeast(margin=1.0)),
         claim("W4", "never-short-lived", held, WithinTolerance()),
         claim("W5", "small-heaps", heaps, Occurs(share=0.1)),
         claim("W6", "the-registration-leak", leaks, Occurs()),

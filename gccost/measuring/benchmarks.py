@@ -1,0 +1,51 @@
+"""The table of benchmarks, `data/benchmarks.csv`: what each compares, and how its loop behaves.
+
+Its traits are:
+
+- `sliced`: the loop allocates nothing on the Go heap, and its slices are timed (see gosrc/meter)
+- `waits`: threads wait even on an idle machine, because the GC starts and stops them several
+  times a millisecond, or because there are more threads than CPUs; of programs that measure
+  their slowest operations, a disturbance is a part
+- `cleanup`: it calls runtime.AddCleanup, which Go has since 1.24
+- `leaks`: it never frees its C memory, by design
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from gccost import paths
+from gccost.files import reading
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A row of the table. `variant` says in words what it compares, `experiment` in which test.
+
+    `experiment` is empty unless several benchmarks share a variant's words.
+    """
+
+    benchmark: str
+    variant: str
+    experiment: str = ""
+    traits: str = ""
+
+    def has(self, trait: str) -> bool:
+        return trait in self.traits.split()
+
+
+@cache
+def table() -> Mapping[str, Benchmark]:
+    """The benchmarks by name. Raises GccostError if the file is damaged."""
+    path = paths.BENCHMARKS
+    with reading(path), path.open(encoding="utf-8", newline="") as file:
+        rows = [Benchmark(**row) for row in csv.DictReader(file)]
+    return {row.benchmark: row for row in rows}
+
+
+def of(benchmark: str) -> Benchmark:
+    """The row of a benchmark; one that is not in the table is named by itself."""
+    return table().get(benchmark) or Benchmark(benchmark, benchmark)

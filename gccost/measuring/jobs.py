@@ -1,0 +1,199 @@
+"""Jobs: cases as rows of a table, `jobs.csv`, that lies in the run next to its samples.
+
+A job has the name of its samples, the settings of its case as typed columns, and the command
+that measures it. In the command `{program}` stands for what was built, and `{java}` for the
+JVM. Only the standard library is needed to read and write the table.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gccost.errors import GccostError
+from gccost.files import reading, write_whole
+from gccost.measuring import benchmarks, toolchains
+from gccost.measuring.cases import NO_GREEN_TEA, Case
+
+NUMBERS = (
+    *("words", "goroutines", "handles", "live", "mb", "mib", "remaining", "waiting"),
+    *("bytes", "dummies", "others", "gogc", "gcthreads", "heap"),
+)
+"""The settings whose values are numbers; all others are text."""
+
+IDENTITY = ("release", "experiment", "variant", "benchmark")
+_FIRST = ("name", "program", *IDENTITY, "n", "sliced", "gated", "retained_bytes", "argv", "env")
+_COUNTS = ("n", "retained_bytes")
+_FLAGS = ("sliced", "gated")
+_RENAMED = {"gomemlimit": "memory_limit", "gc": "collector"}
+_HINT = "restore the file, or move the run folder away and measure again"
+
+# Because go.mod says go 1.18, new toolchains use old defaults. These are the ones that affect
+# measurements, at the values of today's programs.
+GODEBUG = "containermaxprocs=1,updatemaxprocs=1"
+
+Job = dict[str, Any]
+"""A row: a column's value by its name; without the settings that the case lacks."""
+
+
+def job(case: Case) -> Job:
+    """The row of a case."""
+    variant = case.variant
+    return {
+        "name": case.name,
+        "program": case.program,
+        "release": case.release,
+        **keys(case),
+        "n": case.n,
+        "sliced": variant.stationary,
+        "gated": variant.gated,
+        "retained_bytes": case.retained_bytes,
+        "argv": shlex.join(arguments(case)),
+        "env": shlex.join(f"{name}={value}" for name, value in environment(case).items()),
+    }
+
+
+def keys(case: Case) -> Job:
+    """The settings of a case as columns; `gc` says whether Go's collector is on."""
+    variant, benchmark = case.variant, benchmarks.of(case.variant.benchmark)
+    experiment = benchmark.experiment
+    if variant.arenas:
+        experiment = "one malloc arena"
+    elif "run" in dict(variant.more):
+        experiment += ", long run"
+    found: Job = {
+        "experiment": experiment,
+        "variant": benchmark.variant,
+        "benchmark": variant.benchmark,
+    }
+    if toolchains.key(case.release) == "go":
+        found["gc"] = "off" if variant.gogc == "off" else "on"
+        found["runtime"] = "stock"
+    settings = dict(variant.sub) | variant.keys()
+    if settings.get("gogc") == "off":
+        del settings["gogc"]
+    if settings.get("runtime") == NO_GREEN_TEA:
+        settings["runtime"] = "no Green Tea"
+    for key, value in settings.items():
+        found[_RENAMED.get(key, key)] = int(value) if key in NUMBERS else value
+    return found
+
+
+def arguments(case: Case) -> list[str]:
+    """The command that measures a case."""
+    if toolchains.key(case.release) != "go":
+        return _java(case)
+    parts = [f"^Benchmark({case.variant.benchmark})$"]
+    parts += [f"^{key}={value}$" for key, value in case.variant.sub]
+    command = ["{program}", "-test.run=^$", f"-test.bench={'/'.join(parts)}"]
+    return [*command, f"-test.benchtime={case.n}x"] if case.n else command
+
+
+def environment(case: Case) -> dict[str, str]:
+    """The variables that configure the Go runtime and malloc for a case; none for Java."""
+    variant = case.variant
+    if toolchains.key(case.release) != "go":
+        return {}
+    found = {
+        "GOGC": variant.gogc,
+        "GODEBUG": f"{GODEBUG},gctrace=1" if case.traced else GODEBUG,
+        "GOMEMLIMIT": variant.limit,
+        "MALLOC_ARENA_MAX": variant.arenas,
+        "GOMAXPROCS": variant.procs or ("1" if variant.setting == "precise" else ""),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+# The options of every JVM: allow experimental options (ZGC on 11), exit if any thread runs
+# out of memory, and log collections.
+_ALWAYS = (
+    *("-XX:+UnlockExperimentalVMOptions", "-XX:-UsePerfData"),
+    *("-Xlog:disable", "-Xlog:gc,gc+phases:file=gc.log", "-XX:+ExitOnOutOfMemoryError"),
+)
+# The JVM option of each setting of a case; a numeric setting has a template.
+_JVM: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("gc", "G1"): ("-XX:+UseG1GC",),
+    ("gc", "Serial"): ("-XX:+UseSerialGC",),
+    ("gc", "Parallel"): ("-XX:+UseParallelGC",),
+    ("gc", "Z"): ("-XX:+UseZGC",),
+    # In this JVM only the program allocates, and nothing is collected. The program must
+    # continue when the heap is full.
+    ("gc", "Epsilon"): (
+        *("-XX:+UseEpsilonGC", "-XX:-UseTLAB", "-Xint", "-XX:-ExitOnOutOfMemoryError"),
+    ),
+    ("heap", ""): ("-Xms{}m", "-Xmx{}m"),
+    ("escape", "off"): ("-XX:-DoEscapeAnalysis",),
+    ("finalization", "disabled"): ("--finalization=disabled",),
+    ("gcthreads", ""): ("-XX:ParallelGCThreads={}",),
+}
+
+
+def _java(case: Case) -> list[str]:
+    """The command that measures a case in a JVM."""
+    options = [*_ALWAYS]
+    for key, value in case.variant.more:
+        known = _JVM.get((key, value)) or _JVM[key, ""]
+        options += [each.format(value) for each in known]
+    where = os.pathsep.join(("{program}", "{program}/*"))
+    run = [f"{case.program}.Main", case.variant.printed, str(case.n)]
+    return ["{java}", *options, "-classpath", where, *run]
+
+
+# --- The file ---------------------------------------------------------------------------
+
+
+def write(path: Path, jobs: Iterable[Job]) -> None:
+    """Write a table of jobs; a setting that a job lacks is empty."""
+    rows = list(jobs)
+    columns = dict.fromkeys([*_FIRST, *(name for row in rows for name in row)])
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(columns), lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    write_whole(path, text.getvalue().encode())
+
+
+def read(path: Path) -> dict[str, Job]:
+    """The jobs by name. Raises GccostError, with the line, for a file that no gccost wrote."""
+    with reading(path), path.open(encoding="utf-8", newline="") as file:
+        table = csv.DictReader(file)
+        if missing := {*_FIRST} - {*(table.fieldnames or ())}:
+            why = f"it lacks the columns {', '.join(sorted(missing))}"
+            raise GccostError(why, str(path), "read it with the gccost that wrote it")
+        rows = [(table.line_num, row) for row in table]
+    found: dict[str, Job] = {}
+    for line, row in rows:
+        try:
+            made = _typed(row)
+            if made["name"] in found:
+                raise ValueError(f"the job {made['name']} is there twice")
+        except ValueError as error:
+            raise GccostError(str(error), f"{path}:{line}", _HINT) from None
+        found[made["name"]] = made
+    return found
+
+
+def _typed(row: Mapping[Any, Any]) -> Job:
+    """A row of the file with typed values. Raises ValueError for a value of another type."""
+    if None in row or None in row.values():
+        raise ValueError("the line has too few or too many values")
+    made: Job = {}
+    for name, text in row.items():
+        if name in _COUNTS or (name in NUMBERS and text):
+            if not (text.isascii() and text.isdecimal() and len(text) < 19):
+                raise ValueError(f"{name} is not a whole number: {text[:40]!r}")
+            made[name] = int(text)
+        elif name in _FLAGS:
+            if text not in ("True", "False"):
+                raise ValueError(f"{name} is neither True nor False: {text[:40]!r}")
+            made[name] = text == "True"
+        elif text or name in _FIRST:
+            made[name] = text
+    if not made["name"] or not made["benchmark"]:
+        raise ValueError("a job has no name")
+    return made

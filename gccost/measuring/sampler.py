@@ -1,0 +1,273 @@
+"""The sampler: runs jobs, each in a fresh process, and returns their samples.
+
+A job is a row of `jobs.csv` (see `gccost.measuring.jobs`): its command, its environment, its
+name and its number of operations. The sampler knows nothing else of what it runs. It needs
+the standard library only, and a pack ships it as it is.
+
+A process gets a minimal environment, is pinned to a CPU if its job says so, and is killed if
+it hangs or if this process ends.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from gccost import processes
+from gccost.errors import GccostError
+from gccost.files import writing
+from gccost.measuring import benchfmt, gctrace
+from gccost.measuring.benchfmt import Sample
+
+Job = Mapping[str, Any]
+
+SAMPLE_SECONDS = 120.0  # after which a sample counts as hung
+TRACE = "gctrace.txt"  # the trace of a traced job's last process, in its scratch folder
+SLICES = "slices.txt"  # the slices of a loop, written to its scratch folder on request
+JVM_LOG = "gc.log"  # a JVM's log of its collections, in its scratch folder
+OUT_OF_MEMORY = 3  # the exit code of a JVM that ran out of memory
+
+# A process counts if its threads waited for a CPU for at most this share of wall-clock time.
+# On a half-busy machine they wait for up to 0.11 of it, or for 0.35 and more.
+RUN_DELAY = 0.2
+# The slices' times must add up to the loop's time, within a share of it or within the time of
+# a few preemptions between the two clock readings.
+_SLICES_WITHIN, _SLICES_NS = 0.02, 10_000_000
+
+# CPU time is net of the estimated time of the references in the loop, so it can be negative
+# for a loop far shorter than they are (N of the tests).
+_NEGATIVE = re.compile(r"-[0-9.]+ ((?:settled-)?cpu-ns/op)")
+_SKIPPED = re.compile(r"--- SKIP: .*\n\s+\S+\.go:\d+: (.*)")
+_PAUSE = re.compile(r"\bPause\b.*?([\d.]+)ms\s*$")
+_CYCLE = re.compile(r"\bGC\((\d+)\)")
+
+
+class SampleFailed(GccostError):
+    """A process did not give one valid sample."""
+
+
+def sample(
+    job: Job,
+    program: Path,
+    scratch: Path,
+    *,
+    java: Path | None = None,
+    profile: Path | None = None,
+    slices: bool = False,
+    limit: float = SAMPLE_SECONDS,
+) -> Sample:
+    """Run a job in a fresh process, and return its sample, with the job's name.
+
+    `program` is what was built: a binary, or a folder of classes for the JVM `java`. With
+    `slices` a loop that is timed in slices writes them to SLICES in `scratch`. A JVM that runs
+    out of memory also gives a sample, with `died` 1 and no times.
+
+    Raises SampleFailed if the process fails, hangs (over `limit` seconds), or does not print
+    exactly one valid line for the job's N.
+    """
+    extra = [] if profile is None else [f"-test.cpuprofile={profile}"]
+    more = {"GCCOST_SLICES": str(scratch / SLICES)} if slices else {}
+    start = time.monotonic()
+    samples = _process([job], program, scratch, java, extra, more, limit)
+    elapsed = round(time.monotonic() - start, 4)
+    if len(samples) != 1:
+        raise SampleFailed(f"the program printed {len(samples)} results, not one", job["name"])
+    found = samples[0].with_metrics({"elapsed-s": elapsed})
+    low, sums, loop = map(found.metrics.get, ("slice-p05-ns/op", "slices-ns/op", "ns/op"))
+    if job["sliced"] and (fault := slices_fault(low, sums, loop, found.n)):
+        raise SampleFailed(fault, job["name"], "gosrc/meter times the slices")
+    if java is not None:
+        used = found.metrics.get("cpu-s")
+        share = {} if used is None else {"cpu-share": round(used / elapsed, 4)}
+        found = found.with_metrics(share)
+    return found
+
+
+def in_one_process(
+    jobs: Sequence[Job], program: Path, count: int, scratch: Path, limit: float
+) -> list[Sample]:
+    """Run each job `count` times in a row in one process, as `go test -count` does.
+
+    The jobs have one program, setting and N. Each sample's `round` is its index among those
+    of its job. Raises SampleFailed as `sample` does.
+    """
+    names = "|".join(job["benchmark"] for job in jobs)
+    extra = [f"-test.bench=^Benchmark({names})$", f"-test.count={count}"]
+    samples = _process(jobs, program, scratch, None, extra, {}, limit)
+    numbered = []
+    for job in jobs:
+        own = [each for each in samples if each.full_name == job["name"]]
+        if len(own) != count:
+            raise SampleFailed(f"the program printed {len(own)} results, not {count}", job["name"])
+        numbered += [each.with_metrics({"round": float(i)}) for i, each in enumerate(own, 1)]
+    return numbered
+
+
+def rejected(job: Job, metrics: Mapping[str, float], procs: int) -> bool:
+    """Whether a process waited too long for a CPU to count.
+
+    With a single P the GC's threads wait for the program's by design.
+    """
+    return bool(job["gated"]) and procs > 1 and metrics.get("run-delay-share", 0.0) > RUN_DELAY
+
+
+def slices_fault(low: float | None, sums: float | None, loop: float | None, n: int) -> str:
+    """The fault in the times of a loop timed in slices; empty if there is none.
+
+    The times are per operation: the 5 % quantile of the slices, all slices, and the loop.
+    """
+    if low is None or sums is None or loop is None or not (low > 0 and sums < float("inf")):
+        return "the sample holds no slices"
+    if abs(sums - loop) > max(_SLICES_WITHIN * loop, _SLICES_NS / n):
+        return f"its slices add up to {sums:.4g} ns/op, its loop took {loop:.4g}"
+    return ""
+
+
+# --- One process ----------------------------------------------------------------------
+
+
+def _process(
+    jobs: Sequence[Job],
+    program: Path,
+    scratch: Path,
+    java: Path | None,
+    extra: list[str],
+    more: Mapping[str, str],
+    limit: float,
+) -> list[Sample]:
+    """Run one process of jobs that share a command, and return its samples."""
+    job = jobs[0]
+    places = {"{program}": str(program), "{java}": str(java)}
+    command = [_placed(word, places) for word in shlex.split(job["argv"])]
+    settings = dict(word.split("=", 1) for word in shlex.split(job["env"]))
+    (scratch / JVM_LOG).unlink(missing_ok=True)
+    with pinned() if job.get("setting") == "precise" else nullcontext():
+        # Covers all ended children; only this one ends between the two readings.
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = _run([*command, *extra], job, scratch, {**inherited(), **settings, **more}, limit)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if java is not None and done.returncode == OUT_OF_MEMORY:
+        return [_named(Sample(job["benchmark"], max(job["n"], 1), {"died": 1.0}), job)]
+    if done.returncode != 0:
+        raise _failure(done, job)
+    derived: dict[str, float] = {}
+    if java is not None:
+        derived = {**_used(before, after), **_collections(scratch / JVM_LOG), "died": 0.0}
+    if "gctrace=1" in job["env"]:
+        derived = gctrace.metrics(gctrace.parse(done.stderr))
+        with writing(scratch / TRACE):
+            (scratch / TRACE).write_text(done.stderr, encoding="utf-8")
+    return [found.with_metrics(derived) for found in _results(done.stdout, jobs)]
+
+
+def _placed(word: str, places: Mapping[str, str]) -> str:
+    for name, place in places.items():
+        word = word.replace(name, place)
+    return word
+
+
+def _run(
+    command: list[str], job: Job, scratch: Path, environment: dict[str, str], limit: float
+) -> subprocess.CompletedProcess[str]:
+    try:
+        return processes.run(command, limit=limit, cwd=scratch, env=environment)
+    except subprocess.TimeoutExpired:
+        why = f"the program hung: it was ended after {limit:g} s"
+        raise SampleFailed(why, job["name"]) from None
+    except OSError as error:
+        why = f"the program did not start: {error.strerror}"
+        raise SampleFailed(why, job["name"]) from None
+
+
+def inherited() -> dict[str, str]:
+    """The part of this process's environment that a measured process gets."""
+    return {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR", "LANG")}
+
+
+@contextmanager
+def pinned() -> Iterator[None]:
+    """Restrict processes started inside to the last CPU, which the kernel itself uses least.
+
+    Does nothing if the system does not support that.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+# --- Its output ------------------------------------------------------------------------
+
+
+def _results(output: str, jobs: Sequence[Job]) -> list[Sample]:
+    """The results in a program's output, each with the name of its job."""
+    # The release and the settings, which the program does not know, follow the printed name.
+    by_name = {re.split("/(?:go|jdk)=", job["name"])[0]: job for job in jobs}
+    first = jobs[0]["name"]
+    samples = []
+    for found in benchfmt.results(_NEGATIVE.sub(r"0 \1", output)):
+        if not isinstance(found, Sample):
+            raise SampleFailed(f"the program's line cannot be read: {found.why}", first)
+        if (job := by_name.get(found.full_name)) is None:
+            raise SampleFailed(f"the program ran {found.full_name}", first)
+        name = job["name"]
+        if job["n"] and found.n != job["n"]:
+            raise SampleFailed(f"the program ran {found.n} operations, not {job['n']}", name)
+        if "go=" in name and "ns/op" not in found.metrics:
+            raise SampleFailed("the program printed no ns/op", name)
+        if found.metrics.get("c-misfreed"):
+            raise SampleFailed("a C block was freed that was not allocated", name)
+        samples.append(_named(found, job))
+    if not samples and (skipped := _SKIPPED.search(output)):
+        raise SampleFailed(f"the program skipped it: {skipped[1]}", first)
+    return samples
+
+
+def _named(found: Sample, job: Job) -> Sample:
+    """A sample with all the keys of its job's name."""
+    _, *keys = job["name"].split("/")
+    return found.with_keys(dict(key.split("=", 1) for key in keys))
+
+
+def _failure(done: subprocess.CompletedProcess[str], job: Job) -> SampleFailed:
+    """The error of a failed process, with the first line of its output."""
+    told = "\n".join(gctrace.parse(done.stderr).foreign)
+    said = (told.strip() or done.stdout.strip() or "no output").splitlines()
+    ended = f"failed with exit code {done.returncode}"
+    if done.returncode < 0:
+        named = {each.value: each.name for each in signal.Signals}
+        ended = f"was ended by {named.get(-done.returncode, f'signal {-done.returncode}')}"
+    return SampleFailed(f"the program {ended}: {said[0][:200]}", job["name"])
+
+
+def _used(before: resource.struct_rusage, after: resource.struct_rusage) -> dict[str, float]:
+    """The resource usage between two readings: CPU seconds and page faults."""
+    user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+    faults = after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt
+    used = {"user-s": user, "sys-s": system, "cpu-s": user + system, "faults": faults}
+    return {unit: round(float(value), 6) for unit, value in used.items()}
+
+
+def _collections(log: Path) -> dict[str, float]:
+    """The number of collections and their total pause (s), from the JVM's log."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    cycles = {found[1] for line in lines if (found := _CYCLE.search(line))}
+    paused = sum(float(found[1]) for line in lines if (found := _PAUSE.search(line)))
+    return {"gc-cycles": float(len(cycles)), "gc-pause-s": round(paused / 1000, 6)}

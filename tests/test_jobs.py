@@ -1,0 +1,105 @@
+"""The table of jobs: what it holds, what a reader does with it, and what a damaged one says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import recordings
+
+from gccost import opening, paths
+from gccost.errors import GccostError
+from gccost.judging.recording import Recording
+from gccost.measuring import benchmarks, jobs, runs
+from gccost.measuring.cases import FREE, Case
+from gccost.measuring.settings import Settings
+from gccost.measuring.toolchains import TODAY_GO
+from gccost.studies import STUDIES
+
+CASES = {case.name: case for study in STUDIES.values() for case in study.cases}
+ROW = jobs.job(Case("cstr", FREE, TODAY_GO, 1000))
+
+
+def test_every_job_is_read_as_it_was_written(tmp_path):
+    written = {name: jobs.job(case) for name, case in CASES.items()}
+    jobs.write(tmp_path / "jobs.csv", written.values())
+    assert jobs.read(tmp_path / "jobs.csv") == {
+        name: {key: value for key, value in job.items() if value != "" or key in jobs._FIRST}
+        for name, job in written.items()
+    }
+
+
+def test_every_benchmark_has_a_row():
+    assert {case.variant.benchmark for case in CASES.values()} <= benchmarks.table().keys()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("name,program", "names,program", "lacks the columns name"),
+        (",1000,", ",10e2,", "line:2: n is not a whole number"),
+        (",1000,", ",-1,", "line:2: n is not a whole number"),
+        (",True,False,", ",yes,False,", "line:2: sliced is neither True nor False"),
+        (",1000,", ",", "line:2: the line has too few or too many values"),
+        ("\n", "\nX,", "line:2: the line has too few or too many values"),
+        (TODAY_GO, "", None),
+    ],
+)
+def test_a_damaged_table_names_the_line(tmp_path, old, new, why):
+    path = tmp_path / "jobs.csv"
+    jobs.write(path, [ROW])
+    path.write_text(path.read_text().replace(old, new, 1))
+    if why is None:  # the name of the job has changed, and nothing else
+        assert ROW["name"] not in jobs.read(path)
+        return
+    with pytest.raises(GccostError) as raised:
+        jobs.read(path)
+    assert why.replace("line:", f"{path}:") in str(raised.value).replace(f"{path}: it", "it")
+    assert raised.value.hint
+
+
+def test_a_job_that_is_there_twice_is_refused(tmp_path):
+    jobs.write(tmp_path / "jobs.csv", [ROW, ROW])
+    with pytest.raises(GccostError, match=r"jobs\.csv:3: the job .* is there twice"):
+        jobs.read(tmp_path / "jobs.csv")
+
+
+def test_line_ends_of_another_system_change_nothing(tmp_path):
+    path = tmp_path / "jobs.csv"
+    jobs.write(path, [ROW])
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert list(jobs.read(path)) == [ROW["name"]]
+
+
+def test_a_run_without_its_table_is_skipped_with_a_word(tmp_path):
+    run = recordings.record(tmp_path, rounds=1)
+    run.jobs.unlink()
+    assert runs.all_runs(tmp_path) == []
+    [told] = runs.skipped(tmp_path)
+    assert f"The run {run.name} is skipped: jobs.csv" in told
+
+
+def test_a_sample_without_a_job_is_named_and_the_others_count(tmp_path):
+    run = recordings.record(tmp_path, rounds=2)
+    table = jobs.read(run.jobs)
+    gone = next(iter(table))
+    jobs.write(run.jobs, [job for name, job in table.items() if name != gone])
+    found = Recording.load(STUDIES["lemire"], run)
+    assert any(f"no job of jobs.csv is named {gone}" in why for why in found.problems)
+    assert gone not in set(found.frame["name"])
+    assert len(set(found.frame["name"])) == len(table) - 1
+
+
+def test_the_readme_s_lines_give_the_means(tmp_path, capsys):
+    text = (paths.ROOT / "data" / "README.md").read_text()
+    [code] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    run: Path = opening.reference(STUDIES["lemire"]).folder
+    namespace = {"run": run}
+    exec(code, namespace)  # noqa: S102
+    frame: pd.DataFrame = namespace["frame"]
+    lemire = opening.shown(STUDIES["lemire"], Settings("replay")).recording
+    theirs = lemire.samples(FREE, TODAY_GO)["mean_ns"].mean()
+    assert frame[frame["name"] == FREE.on(TODAY_GO)]["ns"].mean() == pytest.approx(theirs)
+    assert "manual free" in capsys.readouterr().out
