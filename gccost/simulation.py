@@ -21,8 +21,9 @@ that no interval's width corrects.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +32,8 @@ from scipy import special
 
 from gccost import stats
 from gccost.estimates import DISTURBED
-from gccost.stats import LOOKS, Floats
+from gccost.judging.rules import AtLeast, Between
+from gccost.stats import JUDGED, LOOKS, Floats
 
 Booleans = NDArray[np.bool_]
 Case = Literal["stationary", "finalizer", "cleanup"]
@@ -78,7 +80,7 @@ def simulate(
     numerator: Case = "finalizer",
     denominator: Case = "stationary",
     band: bool = False,
-    noise: Noise | Mapping[str, Any] | None = None,
+    noise: Mapping[str, Any] = MappingProxyType({}),
     campaigns: int = 2000,
     seed: int = 1,
 ) -> Outcome:
@@ -87,54 +89,70 @@ def simulate(
     With `band` the claim is that the ratio is between 1/boundary and boundary. With the
     truth on the boundary every decision is wrong. `noise` names values of `Noise`.
     """
-    noise = noise if isinstance(noise, Noise) else Noise(**(noise or {}))
+    machine = Noise(**noise)
+    rule = Between(low=1 / boundary, high=boundary) if band else AtLeast()
     rng = np.random.default_rng(seed)
-    rounds, slots = LOOKS[-1] * 3 // 2, PROCESSES + TRIES  # spare rounds replace rejected ones
-    size = (campaigns, rounds * slots)
-    starts = np.where(rng.random(size) < 1 / noise.spell, np.arange(size[1]), 0)
-    spell = np.maximum.accumulate(starts, axis=1)
-    busy = np.take_along_axis(rng.random(size) < noise.busy, spell, axis=1)
-    busy = busy.reshape(campaigns, rounds, slots)
-    both, *own = rng.standard_normal((3, campaigns, 1))
-    common = [
-        noise.common * (noise.together**0.5 * both + (1 - noise.together) ** 0.5 * each)
-        for each in own
-    ]
-    upper, tried = _samples(rng, numerator, busy, noise, common[0])
-    lower, others = _samples(rng, denominator, busy[..., ::-1], noise, common[1])
-    tried = np.maximum(tried, others)
+    busy = _regimes(rng, machine, campaigns)
+    over, under = _shared(rng, machine, campaigns)
+    upper, tried_upper = _samples(rng, numerator, busy, machine, over)
+    lower, tried_lower = _samples(rng, denominator, busy[..., ::-1], machine, under)
+    tried = np.maximum(tried_upper, tried_lower)[:, np.array(LOOKS) - 1]
+    disturbed = tried > 2 * np.array(LOOKS)
 
-    error, covered, verdict, disturbed = np.zeros((4, campaigns, len(LOOKS)))
-    edge, truth = np.log(boundary), np.log(truth_ratio)
+    error, covered, verdict = np.zeros((3, campaigns, len(LOOKS)))
     for look, n in enumerate(LOOKS):
-        (a, sa), (b, sb) = _cost(upper, n), _cost(lower, n)
-        error[:, look] = a - b
+        (top, top_spread), (bottom, bottom_spread) = _cost(upper, n), _cost(lower, n)
+        wider = disturbed[:, look] * np.log(DISTURBED)
         shown, judged = (
-            stats.joint([stats.half_width(s, n, level) for s in (sa, sb)], (n, n), level)
-            for level in (0.95, 0.99)
+            _half_width(top_spread, bottom_spread, n, level) for level in (0.95, JUDGED.confidence)
         )
-        disturbed[:, look] = tried[:, n - 1] > 2 * n
-        more = disturbed[:, look] * np.log(DISTURBED)
-        covered[:, look] = np.abs(a - b) <= np.hypot(shown, stats.SYSTEMATIC) + more
-        h = judged + np.log(stats.MARGIN) + more
-        e = np.abs(truth + a - b) if band else truth + a - b
-        enough = np.isfinite(tried[:, n - 1])
-        verdict[:, look] = (1.0 * (e - h > edge) - (e + h < edge)) * enough
+        error[:, look] = top - bottom
+        covered[:, look] = np.abs(top - bottom) <= np.hypot(shown, stats.SYSTEMATIC) + wider
+        low = truth_ratio * np.exp(top - bottom - judged - wider)
+        high = truth_ratio * np.exp(top - bottom + judged + wider)
+        verdict[:, look] = rule.side(low, high, boundary)
+    verdict[np.isinf(tried)] = 0  # there are too few rounds
 
     decided = np.maximum.accumulate(verdict != 0, axis=1)
     stop = np.where(decided[:, -1], decided.argmax(axis=1), len(LOOKS) - 1)
     at_stop = np.arange(campaigns), stop
-    distance = (abs(truth) if band else truth) - edge
-    side = 0.0 if abs(distance) < 1e-9 else np.sign(distance)
+    on_a_bound = np.isclose(truth_ratio, rule.bounds(boundary)).any()
+    exact = replace(rule, margin=1.0)
+    right = 0 if on_a_bound else exact.side(truth_ratio, truth_ratio, boundary)
     return Outcome(
         coverage=tuple(map(float, covered.mean(axis=0))),
         stopping_coverage=float(covered[at_stop].mean()),
         bias=float(np.median(error[:, -1])),
-        wrong=float((decided[:, -1] & (verdict[at_stop] != side)).mean()),
+        wrong=float((decided[:, -1] & (verdict[at_stop] != right)).mean()),
         undecided=tuple(map(float, 1 - decided.mean(axis=0))),
         rounds=float(np.median(np.where(decided[:, -1], np.array(LOOKS)[stop], np.inf))),
         disturbed=float(disturbed[at_stop].mean()),
     )
+
+
+def _regimes(rng: np.random.Generator, noise: Noise, campaigns: int) -> Booleans:
+    """Whether each process is busy, by campaign, round and process."""
+    rounds = LOOKS[-1] * 3 // 2  # spare rounds replace rejected ones
+    slots = PROCESSES + TRIES
+    size = campaigns, rounds * slots
+    begins = np.where(rng.random(size) < 1 / noise.spell, np.arange(size[1]), 0)
+    spell = np.maximum.accumulate(begins, axis=1)
+    busy = np.take_along_axis(rng.random(size) < noise.busy, spell, axis=1)
+    return busy.reshape(campaigns, rounds, slots)
+
+
+def _shared(rng: np.random.Generator, noise: Noise, campaigns: int) -> Iterator[Floats]:
+    """What all rounds of a campaign have in common, for each side of the ratio."""
+    both, *own = rng.standard_normal((3, campaigns, 1))
+    for each in own:
+        part = noise.together**0.5 * both + (1 - noise.together) ** 0.5 * each
+        yield noise.common * part
+
+
+def _half_width(over: Floats, under: Floats, n: int, confidence: float) -> Floats:
+    """Half the interval of a ratio's log from the spreads of its sides after n rounds."""
+    halves = [stats.half_width(spread, n, confidence) for spread in (over, under)]
+    return stats.joint(halves, (n, n), confidence)
 
 
 def _cost(samples: Floats, n: int) -> tuple[Floats, Floats]:

@@ -15,6 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from gccost import rounding, stats
 from gccost.stats import Estimate
@@ -74,12 +75,20 @@ class Bounded(Rule):
     def bounds(self, published: float) -> tuple[float, float]: ...
 
     def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
-        low, high = self.bounds(published)
-        if low * self.margin <= measured.low and measured.high <= high / self.margin:
-            return Verdict(Label.HOLDS, f"the interval lies {region(low, high, unit)}")
-        if measured.high < low / self.margin or measured.low > high * self.margin:
-            return Verdict(Label.FAILS, f"the interval does not lie {region(low, high, unit)}")
+        side = self.side(measured.low, measured.high, published)
+        where = region(*self.bounds(published), unit)
+        if side > 0:
+            return Verdict(Label.HOLDS, f"the interval lies {where}")
+        if side < 0:
+            return Verdict(Label.FAILS, f"the interval does not lie {where}")
         return Verdict(Label.UNDECIDED, "the interval is too wide or too near a bound to decide")
+
+    def side(self, low: Any, high: Any, published: float) -> Any:
+        """Where intervals, numbers or arrays, lie: 1 within the bounds, -1 outside, or else 0."""
+        least, most = self.bounds(published)
+        within = (low >= least * self.margin) & (high <= most / self.margin)
+        outside = (high < least / self.margin) | (low > most * self.margin)
+        return 1 * within - 1 * outside
 
 
 @dataclass(frozen=True)
