@@ -113,11 +113,18 @@ def value(x: float, unit: str) -> str:
     return FORMATS[unit](x)
 
 
-def interval(estimate: Estimate, unit: str) -> str:
-    """An estimate with its interval: "18.4× (18.1 to 18.8)"; alone if all three read the same."""
+def ends(estimate: Estimate, unit: str) -> str:
+    """An interval's ends: "18.1 to 18.8"; empty without one, or if all three read the same."""
+    low, high = estimate.low, estimate.high
+    if not estimate.has_interval or plain(low) == plain(estimate.value) == plain(high):
+        return ""
     scale = 100.0 if unit == "share" else 1.0
-    shown = value(estimate.value, unit)
-    if plain(estimate.low) == plain(estimate.value) == plain(estimate.high):
-        return shown
     end = whole if unit in WHOLE else plain
-    return f"{shown} ({end(scale * estimate.low)} to {end(scale * estimate.high)})"
+    return f"{end(scale * low)} to {end(scale * high)}"
+
+
+def interval(estimate: Estimate, unit: str) -> str:
+    """An estimate's values with its interval, if it has one: "18.4× (18.1 to 18.8)"."""
+    values = " and ".join(value(x, unit) for x in estimate.shown)
+    between = ends(estimate, unit)
+    return f"{values} ({between})" if between else values

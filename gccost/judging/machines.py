@@ -194,23 +194,26 @@ def compared(found: Sequence[Machine]) -> tuple[list[str], pd.DataFrame]:
     """
     keys = [key for key in found[0].rows if all(m.rows[key].estimate.samples for m in found)]
     lines = [f"{name} differs: {values}" for name, values in _differences(found)]
-    names = [f"{machine.run.name:>42}" for machine in found]
-    lines.append(" ".join([f"{'claim':<6} {'release':<12}", *names, f"{'p':>8}  verdicts"]))
+    lines.append(_aligned("claim", "release", [m.run.name for m in found], "p", "verdicts"))
     chances = []
     for key in keys:
         rows = [machine.rows[key] for machine in found]
-        shown = [f"{f'{rounding.interval(r.estimate, r.unit)} {r.verdict}':>42}" for r in rows]
-        chances.append(stats.heterogeneity([r.estimate for r in rows]))
-        p = "<0.001" if chances[-1] < 0.001 else rounding.plain(chances[-1])
-        lines.append(" ".join([f"{key[0]:<6} {key[1]:<12}", *shown, f"{p:>8}  {travels(rows)}"]))
-    tables = [
-        ledger.table(machine.rows[key] for key in keys)
-        .set_index(["id", "toolchain"])
-        .add_suffix(f"_{i}")
-        for i, machine in enumerate(found, 1)
-    ]
+        chance = stats.heterogeneity([row.estimate for row in rows])
+        chances.append(chance)
+        shown = [f"{rounding.interval(row.estimate, row.unit)} {row.verdict}" for row in rows]
+        p = "<0.001" if chance < 0.001 else rounding.plain(chance)
+        lines.append(_aligned(*key, shown, p, travels(rows)))
+    tables = []
+    for i, machine in enumerate(found, 1):
+        table = ledger.table(machine.rows[key] for key in keys)
+        tables.append(table.set_index(["id", "toolchain"]).add_suffix(f"_{i}"))
     together = pd.concat(tables, axis="columns")
     return lines, together.assign(p=[rounding.written(p) for p in chances])
+
+
+def _aligned(claim: str, release: str, shown: Iterable[str], p: str, verdicts: str) -> str:
+    columns = "".join(f" {text:>42}" for text in shown)
+    return f"{claim:<6} {release:<12}{columns} {p:>8}  {verdicts}"
 
 
 def _differences(found: Sequence[Machine]) -> Iterator[tuple[str, str]]:

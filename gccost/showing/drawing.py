@@ -13,8 +13,8 @@ import math
 import os
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,6 +25,8 @@ import pandas as pd
 import seaborn as sns
 from IPython.display import display
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gccost import rounding
@@ -40,6 +42,8 @@ _FURTHEST = 3.0  # an interval is drawn up to this factor from its value
 _HEADS = {"x": "<>", "y": "v^"}  # of an interval that is cut
 _GAP = 0.08  # the smallest distance of two lines' names, as a share of the axes' height
 _TITLE = 72  # characters of a line of a title
+_NOT_BROKEN = re.compile(r" (?=%|[nµm]s\b|[kM]i?B\b|GB\b)|(?<=\bGo) ")  # spaces of a title
+_FIGURES = ["value", "low", "high", "rounds", "n", "label"]  # columns that are no keys
 
 
 def theme() -> None:
@@ -63,6 +67,7 @@ def quotable(row: Any) -> bool:
     return not (low > 0 and high / low > WIDEST)
 
 
+_ORDER = (BLUE, ORANGE, GREEN, PURPLE, INK, MUTED)
 _INKS = {"manual": BLUE, "finali": ORANGE, "leanup": GREEN, "leaner": GREEN, "slab": INK}
 
 
@@ -77,19 +82,17 @@ def palette(names: Iterable[object]) -> dict[Any, str]:
     A manual free is blue, a finalizer orange, a cleanup green and a slab black where they can
     be. Each ink has a marker (see `markers`), so that no chart is told by colour alone.
     """
-    inks = (BLUE, ORANGE, GREEN, PURPLE, INK, MUTED)
-    found: dict[Any, str] = {}
     # seaborn asks for the ink of every category, also of those without a row.
     unused = names.cat.categories if hasattr(names, "cat") else ()
-    wanted = list(dict.fromkeys([*names, *unused]))
-    for name in wanted:
+    found: dict[Any, str] = dict.fromkeys([*names, *unused], "")
+    for name in found:
         own = _own_ink(name)
-        if own and own not in found.values():
+        if own not in found.values():
             found[name] = own
-    for i, name in enumerate(wanted):
-        free = [ink for ink in inks if ink not in found.values()] or [inks[i % len(inks)]]
-        found.setdefault(name, free[0])
-    return {name: found[name] for name in wanted}
+    for i, name in enumerate(found):
+        free = [ink for ink in _ORDER if ink not in found.values()]
+        found[name] = found[name] or (free or [_ORDER[i % len(_ORDER)]])[0]
+    return found
 
 
 def markers(names: Iterable[object]) -> dict[Any, str]:
@@ -121,13 +124,9 @@ def intervals(
     An interval is cut, and ends in an arrowhead, where it reaches beyond the axes, above three
     times its value, or on a log axis below a third of it.
     """
-    frames = [costs] if published is None else [costs, published]
-    for frame in frames:
-        for column in {x, y, *([hue] if hue else [])} - set(frame.columns):
-            if frame is costs or column in (x, y):
-                where = "costs" if frame is costs else "published"
-                hint = nearest(column, frame.columns)
-                raise GccostError(f"{where} have no column {column!r}", "gccost.intervals", hint)
+    _check(costs, "costs", [x, y, *([hue] if hue else [])])
+    if published is not None:
+        _check(published, "published", [x, y])
     # The axes right of which there are no others, which name the lines of their row.
     last = [grid] if isinstance(grid, Axes) else list(grid.axes.reshape(len(grid.axes), -1)[:, -1])
     for axes, rows, theirs in _facets(grid, costs, published):
@@ -139,6 +138,13 @@ def intervals(
                 name_ends(axes, ends)
 
 
+def _check(frame: pd.DataFrame, name: str, columns: Iterable[str]) -> None:
+    for column in columns:
+        if column not in frame:
+            hint = nearest(column, frame.columns)
+            raise GccostError(f"{name} have no column {column!r}", "gccost.intervals", hint)
+
+
 def _facets(
     grid: sns.FacetGrid | Axes, costs: pd.DataFrame, published: pd.DataFrame | None
 ) -> Iterator[tuple[Axes, pd.DataFrame, pd.DataFrame]]:
@@ -147,13 +153,12 @@ def _facets(
     if isinstance(grid, Axes):
         yield grid, costs, theirs
         return
-    names = [
-        name for name in (getattr(grid, "_row_var", ""), getattr(grid, "_col_var", "")) if name
-    ]
+    names = [name for each in ("_row_var", "_col_var") if (name := getattr(grid, each, None))]
     if not names:
         yield grid.ax, costs, theirs
     for key, axes in grid.axes_dict.items():
-        wanted = dict(zip(names, key if isinstance(key, tuple) else (key,), strict=True))
+        keys = key if isinstance(key, tuple) else (key,)
+        wanted = dict(zip(names, keys, strict=True))
         yield axes, _where(costs, wanted), _where(theirs, wanted)
 
 
@@ -165,30 +170,32 @@ def _where(frame: pd.DataFrame, wanted: dict[str, Any]) -> pd.DataFrame:
     return frame
 
 
-def _bars(
-    axes: Axes, rows: pd.DataFrame, places: Sequence[float], inks: Sequence[str], way: str
-) -> None:
-    """The intervals of rows along the axis `way` ("x" or "y"), at places on the other."""
+def _bars(axes: Axes, rows: pd.DataFrame, way: str) -> None:
+    """The intervals of rows along the axis `way` ("x" or "y"), at `at` on the other, in `ink`."""
     log = getattr(axes, f"get_{way}scale")() == "log"
     first, last = -math.inf, math.inf
     if not getattr(axes, f"get_autoscale{way}_on")():
         first, last = getattr(axes, f"get_{way}lim")()
-        most = [min(row["high"], _FURTHEST * row["value"]) for _, row in rows.iterrows()]
-        last = max([last, *(1.02 * end for end in most if math.isfinite(end))])
+        furthest = rows["high"].clip(upper=_FURTHEST * rows["value"])
+        last = max([last, *(1.02 * end for end in furthest if math.isfinite(end))])
         getattr(axes, f"set_{way}lim")(first, last)
-    for at, ink, (_, row) in zip(places, inks, rows.iterrows(), strict=True):
-        value, low, high = (float(row[name]) for name in ("value", "low", "high"))
-        if math.isnan(low):
-            continue
+    for row in rows[rows["low"].notna()].to_dict("records"):
+        value, ink, at = row["value"], row["ink"], row["at"]
         least = max(first, value / _FURTHEST) if log else first
-        furthest = min(last, value * _FURTHEST) if value > 0 else last
-        ends = max(low, least), min(high, furthest)
-        line = (ends, [at, at]) if way == "x" else ([at, at], ends)
-        axes.plot(*line, color=ink, linewidth=2, solid_capstyle="butt", zorder=1.9)
-        for end, cut, marker in zip(ends, (low < least, high > furthest), _HEADS[way], strict=True):
-            if cut:
-                x, y = (end, at) if way == "x" else (at, end)
-                axes.scatter(x, y, s=26, marker=marker, color=ink, clip_on=False)
+        most = min(last, value * _FURTHEST) if value > 0 else last
+        low, high = max(row["low"], least), min(row["high"], most)
+        bar = _turned([low, high], [at, at], way)
+        axes.plot(*bar, color=ink, linewidth=2, solid_capstyle="butt", zorder=1.9)
+        ends = (low, row["low"] < least), (high, row["high"] > most)
+        for (end, is_cut), head in zip(ends, _HEADS[way], strict=True):
+            if is_cut:
+                place = _turned(end, at, way)
+                axes.scatter(*place, s=26, marker=head, color=ink, clip_on=False)
+
+
+def _turned(along: Any, across: Any, way: str) -> tuple[Any, Any]:
+    """Places along the axis `way` and across it, as x and y."""
+    return (along, across) if way == "x" else (across, along)
 
 
 def _dots(
@@ -200,42 +207,33 @@ def _dots(
     label: str | None,
 ) -> None:
     """A marker and a bar for each row, on the line of its category."""
-    lines = {text.get_text(): at for text, at in _categories(axes)}
+    categories = zip(axes.get_yticklabels(), axes.get_yticks(), strict=True)
+    lines = {text.get_text(): float(at) for text, at in categories}
     inks = palette(rows[hue]) if hue else {name: _own_ink(name) or BLUE for name in rows[y]}
-    lanes = list(dict.fromkeys(rows[hue])) if hue and hue != y else [None]
+    lanes = list(dict.fromkeys(rows[hue])) if hue and hue != y else []
+    middle = (len(lanes) - 1) / 2
+    beside = {name: (i - middle) * 0.8 / len(lanes) for i, name in enumerate(lanes)}
     rows = rows[rows[y].astype(str).isin(lines)]
-    known = published[published[y].astype(str).isin(lines)] if len(published) else published
-    _diamonds(axes, known["value"], [lines[str(name)] for name in known[y]])
-    places = []
+    names = list(rows[hue or y])
+    places = [lines[str(name)] for name in rows[y]]
+    rows = rows.assign(
+        at=[at + beside.get(name, 0) for at, name in zip(places, names, strict=True)],
+        ink=[inks[name] for name in names],
+    )
+    known = published[published[y].astype(str).isin(lines)]
+    known = known.assign(at=[lines[str(name)] for name in known[y]])
+    _diamonds(axes, known["value"], known["at"])
+    _bars(axes, rows, "x")
     for _, row in rows.iterrows():
-        lane = lanes.index(row[hue]) if hue and len(lanes) > 1 else 0
-        places.append(lines[str(row[y])] + (lane - (len(lanes) - 1) / 2) * 0.8 / len(lanes))
-    drawn = [inks[name] for name in rows[hue or y]]
-    _bars(axes, rows, places, drawn, "x")
-    for at, ink, (_, row) in zip(places, drawn, rows.iterrows(), strict=True):
-        axes.scatter([row["value"]], [at], s=34, marker=MARKERS[ink][0], color=ink, zorder=3)
+        marker = MARKERS[row["ink"]][0]
+        axes.scatter([row["value"]], [row["at"]], s=34, marker=marker, color=row["ink"], zorder=3)
         text = str(row[label]) if label else figure_of(row)
-        axes.annotate(
-            text,
-            (1, at),
-            xycoords=axes.get_yaxis_transform(),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            color=ink,
-            fontsize=9,
-        )
+        _beside(axes, text, row["at"], axes.get_yaxis_transform(), row["ink"])
     right = axes.get_xlim()[1]
-    for _, row in known[known["value"] > right].iterrows():
-        at = lines[str(row[y])]
+    for at in known.loc[known["value"] > right, "at"]:
         axes.scatter(right, at, marker=">", s=40, color=PURPLE, clip_on=False)
     axes.grid(axis="y", visible=False)
     axes.set_ylim(max(lines.values(), default=0) + 0.5, min(lines.values(), default=0) - 0.5)
-
-
-def _categories(axes: Axes) -> Iterator[tuple[Any, float]]:
-    ticks = zip(axes.get_yticklabels(), axes.get_yticks(), strict=True)
-    return ((text, float(at)) for text, at in ticks)
 
 
 def figure_of(row: Any) -> str:
@@ -257,12 +255,13 @@ def _curves(
     lines = rows.groupby(hue, observed=True, sort=False) if hue else [("", rows)]
     for name, line in lines:
         ink = inks.get(name, BLUE)
-        _bars(axes, line, list(line[x]), [ink] * len(line), "y")
+        _bars(axes, line.assign(at=line[x], ink=ink), "y")
         axes.scatter(line[x], line["value"], s=20, marker=MARKERS[ink][0], color=ink, zorder=3)
         end = line.sort_values(x).iloc[-1]
         text = str(end[label]) if label else str(name)
         last.append((float(end["value"]), f"{MARKERS[ink][1]} {text}", ink))
-    _diamonds(axes, published[x], published["value"]) if len(published) else None
+    if len(published):
+        _diamonds(axes, published[x], published["value"])
     return last if hue else []
 
 
@@ -286,16 +285,21 @@ def name_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
                 places[i - 1] -= lack / 2
                 places[i] += lack / 2
     for at, (_, text, ink) in zip(places, named, strict=True):
-        axes.annotate(
-            text,
-            (1, at),
-            xycoords="axes fraction",
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            color=ink,
-            fontsize=9,
-        )
+        _beside(axes, text, at, "axes fraction", ink)
+
+
+def _beside(axes: Axes, text: str, y: float, units: Any, ink: str) -> None:
+    """A text right of the axes, at a height in these units."""
+    axes.annotate(
+        text,
+        (1, y),
+        xycoords=units,
+        xytext=(6, 0),
+        textcoords="offset points",
+        va="center",
+        color=ink,
+        fontsize=9,
+    )
 
 
 # --- A finished figure ------------------------------------------------------------
@@ -309,53 +313,65 @@ def figure(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
     the chart shows. Without data there is no chart but a line of text that says so, whatever
     the block raises.
     """
-    values = data["value"] if "value" in data else pd.Series(range(len(data)), dtype=float)
-    empty = not values.notna().any()
-    before = set(plt.get_fignums())
+    shown = data["value"].notna().any() if "value" in data else len(data)
+    before = plt.get_fignums()
     try:
-        # They draw the figure to lay it out, which is done below.
-        drawing = (sns.FacetGrid, "tight_layout"), (sns.axisgrid, "_draw_figure")
-        with mock.patch.object(*drawing[0]), mock.patch.object(*drawing[1]):
+        with nullcontext() if shown else suppress(Exception), _laid_out_later():
             yield
-    except Exception:
-        if not empty:
-            raise
-    drawn = [number for number in plt.get_fignums() if number not in before]
-    try:
-        if empty:
+        drawn = [number for number in plt.get_fignums() if number not in before]
+        if not shown:
             display(Prose(f"*Nothing to draw ({name}): it was not measured.*"))
         elif not drawn:
             hint = "draw with seaborn or matplotlib's pyplot inside the with block"
             raise GccostError("the block drew no figure", f"gccost.figure({name!r})", hint)
         else:
-            shown = plt.figure(drawn[-1])
-            shown.set_layout_engine("constrained")
-            shown.set_figwidth(figures.WIDTH)
-            for axes in shown.axes:
-                for axis in (axes.xaxis, axes.yaxis):
-                    if axis.get_scale() == "log":
-                        if isinstance(axis.get_major_locator(), LogLocator):  # no ticks were set
-                            axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
-                        axis.set_major_formatter(FuncFormatter(_plain_tick))
-                        axis.set_minor_formatter(NullFormatter())
-                        if (label := axis.get_label_text()) and "log" not in label:
-                            at = len(label) - label.endswith(")")
-                            log = f", log{label[at:]}" if label[at:] else " (log)"
-                            axis.set_label_text(label[:at] + log)
-            if TOO_FEW in title:  # in place of the finding
-                title = f"{name}: {TOO_FEW} for a finding"
-            text = re.sub(r" (?=%|[nµm]s\b|[kM]i?B\b|GB\b)|(?<=\bGo) ", "\u00a0", title)
-            lines = "\n".join(textwrap.wrap(text, _TITLE))
-            shown.suptitle(lines, x=0.01, ha="left", fontsize=11, fontweight="bold")
-            chart = figures.finish(shown, name=name, title=title, alt=alt_text(data), data=data)
-            display(chart)
-            into = os.environ.get(figures.PICTURES)
-            if into and name in figures.STORY:
-                write_whole(Path(into) / f"{name}.svg", figures.as_file(chart.svg).encode())
-                write_whole(Path(into) / f"{name}.png", chart.png)
+            _show(plt.figure(drawn[-1]), name, title, data)
     finally:
-        for number in drawn:
+        for number in set(plt.get_fignums()).difference(before):
             plt.close(number)
+
+
+@contextmanager
+def _laid_out_later() -> Iterator[None]:
+    """Without seaborn's own layouts, each of which draws the figure, and moves the final one."""
+    with (
+        mock.patch.object(sns.FacetGrid, "tight_layout"),
+        mock.patch.object(sns.axisgrid, "_draw_figure"),
+    ):
+        yield
+
+
+def _show(drawn: Figure, name: str, title: str, data: pd.DataFrame) -> None:
+    """Lay a figure out, give it its title, and display it; write it if it is asked for."""
+    drawn.set_layout_engine("constrained")
+    drawn.set_figwidth(figures.WIDTH)
+    for axes in drawn.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if axis.get_scale() == "log":
+                _label_log(axis)
+    if TOO_FEW in title:  # in place of the finding
+        title = f"{name}: {TOO_FEW} for a finding"
+    unbroken = _NOT_BROKEN.sub("\u00a0", title)
+    lines = "\n".join(textwrap.wrap(unbroken, _TITLE))
+    drawn.suptitle(lines, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    chart = figures.finish(drawn, name=name, title=title, alt=alt_text(data), data=data)
+    display(chart)
+    if folder := os.environ.get(figures.PICTURES):
+        write_whole(Path(folder, f"{name}.svg"), figures.as_file(chart.svg).encode())
+        write_whole(Path(folder, f"{name}.png"), chart.png)
+
+
+def _label_log(axis: Axis) -> None:
+    """Ticks at 1, 2 and 5 unless others were set, as plain numbers; the label says "log"."""
+    if isinstance(axis.get_major_locator(), LogLocator):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
+    axis.set_major_formatter(FuncFormatter(_plain_tick))
+    axis.set_minor_formatter(NullFormatter())
+    label = axis.get_label_text()
+    if label.endswith(")") and "log" not in label:
+        axis.set_label_text(f"{label[:-1]}, log)")
+    elif label and "log" not in label:
+        axis.set_label_text(f"{label} (log)")
 
 
 def _plain_tick(value: float, _: object) -> str:
@@ -369,27 +385,34 @@ def alt_text(data: pd.DataFrame) -> str:
     """A chart in words: its rows, with the values of each."""
     if "value" not in data:
         return f"A chart of {len(data)} rows; its data are in the table."
-    names = [
-        column
-        for column in data.columns
-        if column not in ("value", "low", "high", "rounds", "n", "label")
-        and len(data[column].drop_duplicates()) > 1
-        and not str(column).endswith(("_low", "_high"))
-    ]
-    whole = [n for n in names if pd.api.types.is_float_dtype(data[n]) and (data[n] % 1 == 0).all()]
-    keys = [n for n in names if n in whole or not pd.api.types.is_float_dtype(data[n])]
-
-    def told(row: Any) -> str:
-        named = ", ".join(
-            f"{row[key]:g} {key}" if key in whole else str(row[key])
-            for key in keys
-            if pd.notna(row[key])
-        )
-        return f"{named}: {rounding.plain(float(row['value']))}".removeprefix(": ")
-
     known = data[data["value"].notna()]
-    listed = [told(row) for _, row in known.iterrows()]
+    keys = _keys(data)
+    listed = [_spoken(row, keys) for _, row in known.iterrows()]
     if len(listed) > _SPOKEN:
         few = known.sort_values("value").iloc[[0, len(known) // 2, -1]]
-        listed = [f"{len(known)} values, among them", *(told(row) for _, row in few.iterrows())]
+        listed = [f"{len(known)} values, among them"]
+        listed += [_spoken(row, keys) for _, row in few.iterrows()]
     return "A chart of " + "; ".join(listed) + "."
+
+
+def _keys(data: pd.DataFrame) -> dict[str, bool]:
+    """The columns that tell a chart's rows apart, and whether they are whole numbers."""
+    keys = {}
+    for column in data.columns.difference(_FIGURES, sort=False):
+        values = data[column]
+        is_end = str(column).endswith(("_low", "_high"))
+        if is_end or len(values.drop_duplicates()) < 2:
+            continue
+        is_float = pd.api.types.is_float_dtype(values)
+        is_whole = is_float and bool((values % 1 == 0).all())
+        if is_whole or not is_float:
+            keys[column] = is_whole
+    return keys
+
+
+def _spoken(row: Any, keys: Mapping[str, bool]) -> str:
+    """A row in words: its keys and its value."""
+    known = [(key, whole) for key, whole in keys.items() if pd.notna(row[key])]
+    named = [f"{row[key]:g} {key}" if whole else str(row[key]) for key, whole in known]
+    value = rounding.plain(float(row["value"]))
+    return f"{', '.join(named)}: {value}" if named else value

@@ -109,19 +109,14 @@ class Picture:
 
 def told(row: Row) -> str:
     """A row's estimate with its interval, or its p; a dash if there is none."""
-    e = row.estimate
-    if not e.samples:
-        return "–"
-    if isinstance(row.claim.rule, Agrees):
-        ours, other = e.parts
-        return f"p = {ours.value:.2g}; go test {other.value:.2g}"
-    return tables.with_interval(e, row.unit)
+    return str(cell(row))
 
 
 def cell(row: Row) -> Cell:
     """The same with the interval below the estimate."""
-    if isinstance(row.claim.rule, Agrees):
-        return Cell(told(row))
+    if row.estimate.samples and isinstance(row.claim.rule, Agrees):
+        ours, other = row.estimate.parts
+        return Cell(f"p = {ours.value:.2g}; go test {other.value:.2g}")
     return tables.estimate(row.estimate, row.unit)
 
 

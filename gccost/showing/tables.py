@@ -64,30 +64,20 @@ def estimate(measured: Estimate, unit: str) -> Cell:
     """An estimate with its interval below it; a dash if nothing was measured."""
     if not measured.samples:
         return Cell("–")
-    shown, _, interval = with_interval(measured, unit).partition(" (")
-    return Cell(shown, interval.removesuffix(")"))
-
-
-def with_interval(measured: Estimate, unit: str) -> str:
-    """An estimate's values as text, with its interval if it has one."""
     values = " and ".join(rounding.value(value, unit) for value in measured.shown)
-    _, bracket, ends = rounding.interval(measured, unit).partition(" (")
-    return values + bracket + ends if measured.has_interval else values
+    return Cell(values, rounding.ends(measured, unit))
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]]) -> Markup:
     """A table; the first cell of each row is its heading."""
     cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
-    lines = [
-        f'<tr><th scope="row">{first.html}</th>'
-        + "".join(f"<td>{cell.html}</td>" for cell in rest)
-        + "</tr>"
-        for first, *rest in cells
-    ]
-    text = [list(header), *([str(cell) for cell in row] for row in cells)]
     head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
-    body = f"<tbody>{''.join(lines)}</tbody>"
-    return Markup(f"<table><thead><tr>{head}</tr></thead>{body}</table>", plain(text))
+    body = ""
+    for first, *rest in cells:
+        data = "".join(f"<td>{cell.html}</td>" for cell in rest)
+        body += f'<tr><th scope="row">{first.html}</th>{data}</tr>'
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return Markup(whole, plain([header, *([str(cell) for cell in row] for row in cells)]))
 
 
 def warnings(items: Iterable[str], heading: str) -> Markup:
