@@ -35,6 +35,7 @@ MISSING = "no Chromium on this machine: apt-get install chromium (macOS: brew in
 
 T = TypeVar("T")
 
+PATIENCE = 240_000  # ms; other tests may keep the cores busy
 DESKTOP = (1280, 900)
 PHONE = (390, 844)
 
@@ -120,6 +121,7 @@ class Browser:
         try:
             if isinstance(page, Path):
                 context.route(lambda to: to.startswith("http"), lambda route: route.abort())
+            context.set_default_timeout(PATIENCE)
             at = context.new_page()
             at.on("request", on_request)
             at.on("pageerror", lambda error: problems.append(str(error)))
@@ -152,7 +154,9 @@ def chromium() -> Iterator[Browser]:
         def start() -> Browser:
             playwright = sync_playwright().start()
             ending.callback(lambda: thread.submit(playwright.stop).result())
-            started = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+            started = playwright.chromium.launch(
+                executable_path=path, args=list(FLAGS), timeout=PATIENCE
+            )
             ending.callback(lambda: thread.submit(started.close).result())
             return Browser(started, thread)
 

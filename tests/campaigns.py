@@ -64,7 +64,7 @@ def assert_complete(run: runs.Run) -> None:
 
 
 def assert_no_process_stays(tools: FakeTools) -> None:
-    assert wait_for(lambda: not tools.processes(), seconds=60), tools.processes()
+    assert wait_for(lambda: not tools.processes()), tools.processes()
 
 
 def gccost(*arguments: str) -> Result:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,20 +40,32 @@ def tried(examples: int) -> settings:
     )
 
 
-# Modules that share slow fixtures, grouped so that each group runs in one process; the
-# slowest group starts first.
+# Modules that share slow fixtures, grouped so that each group runs in one process. Of the
+# first four groups, each of two workers takes every other one.
 TOGETHER = {
     "test_pipeline": "the report",
     "test_gokernel": "the report",
     "test_working_in_lab": "the report",
     "test_replay": "replay",
+    "test_reference": "reference",
     "test_report": "pages",
     "test_browser": "pages",
+    "test_stopping_in_lab": "stopping",
     "test_interrupting": "reported",
     "test_disks": "reported",
     "test_extending": "extending",
-    "test_reference": "reference",
 }
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The tests see neither the settings nor the runs of whoever starts them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in os.environ:
+            if name.startswith(("GCCOST_", "BINDER_")) and name != "GCCOST_EXAMPLES":
+                patch.delenv(name)
+        patch.setenv("GCCOST_RUNS", str(tmp_path_factory.mktemp("no-runs")))
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -66,6 +66,8 @@ case $name in *Auto | *Dummy) ns=70 ;; esac
 . "$here/sample"
 line "$name"
 """
+# Seconds after which a command hangs. A busy machine without caches takes its time.
+PATIENCE = 240
 # Runs a child process for minutes, as real compilers do.
 AT_WORK = 'sleep 600 & : > "{folder}/reached"; wait'
 
@@ -174,7 +176,7 @@ class FakeTools:
     ) -> subprocess.CompletedProcess[str]:
         """Run gccost to its end; see `start`."""
         with self.start(*arguments, under=under, **more) as process:
-            said, complaint = process.communicate(timeout=120)
+            said, complaint = process.communicate(timeout=PATIENCE)
         return subprocess.CompletedProcess(arguments, process.returncode, said, complaint)
 
     def wait_until_at_work(self, started: subprocess.Popen[str]) -> None:
@@ -188,7 +190,7 @@ class FakeTools:
     def stop(self, started: subprocess.Popen[str], sent: signal.Signals) -> tuple[int, str]:
         """Signal its process group, as Ctrl-C does; return its exit code and stderr."""
         os.killpg(started.pid, sent)
-        _, complaint = started.communicate(timeout=20)
+        _, complaint = started.communicate(timeout=PATIENCE)
         return started.returncode, complaint
 
     def end(self) -> None:
@@ -208,7 +210,7 @@ class FakeTools:
         return found
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 60) -> bool:
+def wait_for(condition: Callable[[], object], seconds: float = PATIENCE) -> bool:
     """Wait for a condition; return whether it became true within `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -241,7 +243,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
     tools.wait_until_at_work(first)
     second = tools.gccost("report")
     hold.unlink()
-    said, complaint = first.communicate(timeout=60)
+    said, complaint = first.communicate(timeout=PATIENCE)
     assert first.returncode == 0, complaint
     assert "the report is" in said
     return tools, second

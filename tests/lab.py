@@ -16,11 +16,9 @@ from pathlib import Path
 import nbformat
 import psutil
 from faketools import wait_for
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from gccost import paths
-
-SECONDS = 180_000  # timeout in ms; other tests may keep the cores busy
 
 # Render every cell, also those far below the window.
 TRACKER = {"windowingMode": "none", "autoSaveInterval": 1e6}
@@ -82,7 +80,7 @@ def lab(folder: Path, environment: Mapping[str, str]) -> Iterator[Lab]:
         kernels = psutil.Process(server.pid).children(recursive=True)
         server.send_signal(signal.SIGTERM)
         try:
-            server.wait(20)
+            server.wait(60)
         except subprocess.TimeoutExpired:
             server.kill()
         for kernel in kernels:
@@ -123,8 +121,8 @@ def menu(page: Page, name: str, item: str | re.Pattern[str]) -> None:
 
 def wait_until_ready(page: Page) -> None:
     """Wait until the notebook's kernel is there and idle."""
-    page.get_by_text(re.compile(r"\| Idle$")).first.wait_for(timeout=SECONDS)
-    page.wait_for_selector(".jp-NotebookPanel-toolbar [data-status=idle]", timeout=SECONDS)
+    page.get_by_text(re.compile(r"\| Idle$")).first.wait_for()
+    page.wait_for_selector(".jp-NotebookPanel-toolbar [data-status=idle]")
 
 
 def run_all(page: Page) -> None:
@@ -132,7 +130,7 @@ def run_all(page: Page) -> None:
 
     Repeat the choice if it has no effect: it may be lost while the kernel connects.
     """
-    assert wait_for(lambda: "[*]:" not in prompts(page), 20)
+    assert wait_for(lambda: "[*]:" not in prompts(page))
     before = prompts(page)
     for _ in range(3):
         menu(page, "Run", re.compile("^Run All Cells"))
@@ -154,8 +152,7 @@ def wait_until_run(page: Page) -> None:
           const prompts = [...document.querySelectorAll(".jp-CodeCell .jp-InputArea-prompt")]
             .map((prompt) => prompt.textContent.trim()).filter((text) => text);
           return !prompts.includes("[*]:") && prompts.some((text) => /^\\[\\d+\\]:$/.test(text));
-        }""",
-        timeout=SECONDS,
+        }"""
     )
 
 
@@ -189,5 +186,5 @@ def charts_due(notebook: str) -> int:
 def confirm(page: Page) -> None:
     """Accept the dialog."""
     dialog = page.locator(".jp-Dialog")
-    expect(dialog).to_be_visible(timeout=30_000)
+    dialog.wait_for()
     dialog.locator("button.jp-mod-accept").click()

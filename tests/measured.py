@@ -1,10 +1,14 @@
-"""Programs that are run: a real `gccost report`, once per session, and single samples."""
+"""Programs that are run: a real `gccost report` of one case of each kind, and single samples.
+
+As a program, `gccost` that measures no other cases.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +16,37 @@ from typing import Any
 
 import pytest
 
-from gccost import paths
+from gccost import cli, paths
 from gccost.errors import MissingTool
-from gccost.measuring import jobs, sampler
+from gccost.measuring import jobs, planning, sampler
 from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import Case
+from gccost.measuring.cases import BUDGETS, Case
 from gccost.showing import gokernel
+from gccost.studies import STUDIES
+
+WHOLE = {"lemire", "siebenmann"}  # their chapters are drawn as a reader sees them
+# Chapters that show the recorded runs only, as in replay.
+RECORDED = {"06-release-by-release", "09-how-sure", "11-machine-by-machine"}
+
+
+def kinds(case: Case) -> Iterator[Hashable]:
+    """What a case shows that another may not: its program's benchmark, release and keys."""
+    yield case.program, case.variant.benchmark
+    yield case.release
+    yield from case.variant.keys()
+    yield from ((case.program, key) for key, _ in case.variant.sub)
+
+
+def one_of_a_kind() -> dict[str, Case]:
+    """All cases of some studies, and of the others the first of each kind."""
+    seen: set[Hashable] = set()
+    found = {}
+    for study in STUDIES.values():
+        for case in () if study.on_request else study.within(BUDGETS["tiny"]):
+            if study.name in WHOLE or not seen.issuperset(kinds(case)):
+                found.setdefault(case.name, case)
+                seen.update(kinds(case))
+    return found
 
 
 def run_sample(program: Path, case: Case, scratch: Path, **more: Any) -> Sample:
@@ -36,7 +65,7 @@ class Made:
 
 def gccost(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "gccost", *arguments],
+        [sys.executable, __file__, *arguments],
         cwd=paths.ROOT,
         env={**os.environ, **environment},
         capture_output=True,
@@ -64,3 +93,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     after = {p: p.read_bytes() for p in paths.NOTEBOOKS.glob("*.ipynb")}
     assert before == after, "only replay writes into notebooks/"
     return Made(report, runs, done.stdout)
+
+
+def main() -> None:
+    kept, fitting, notebooks = one_of_a_kind(), planning.fitting, cli._notebooks
+    planning.fitting = lambda *given: [c for c in fitting(*given) if c.name in kept]
+    cli._notebooks = lambda settings: [n for n in notebooks(settings) if n.stem not in RECORDED]
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

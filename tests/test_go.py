@@ -1,4 +1,4 @@
-"""The Go programs: formatting, vetting, and tests on the releases that differ."""
+"""The Go programs: formatting, vetting and tests."""
 
 from __future__ import annotations
 
@@ -9,27 +9,25 @@ import pytest
 
 from gccost import paths
 from gccost.measuring import builds, ccompilers, toolchains
-from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, TODAY_GO
+from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.studies.libraries import NATIVE
-
-releases = pytest.mark.parametrize("version", [DOCUMENT_GO, CLEANUP_GO, TODAY_GO])
-
 
 SLAB = paths.GOSRC / "slab"  # a separate module
 
 
 def go(
-    version: str,
     *arguments: str,
+    version: str = TODAY_GO,
     program: str = "go",
     folder: Path = paths.GOSRC,
     **settings: str,
 ) -> str:
+    """What a Go command prints; the libraries are compiled as for measuring, so only once."""
     toolchain = toolchains.fetch(version)
     done = subprocess.run(
         [str(toolchain.goroot / "bin" / program), *arguments],
         cwd=folder,
-        env={**toolchain.environment(), **settings},
+        env={**toolchain.environment(), "GOFLAGS": "-trimpath", **settings},
         capture_output=True,
         text=True,
         check=False,
@@ -38,21 +36,20 @@ def go(
     return done.stdout
 
 
-def test_every_go_file_is_formatted():
-    assert go(TODAY_GO, "-l", ".", program="gofmt") == ""
-
-
+@pytest.fixture(scope="module")
 def libraries() -> Path:
+    """The module of the C libraries, which are fetched."""
     builds.fetch_modules(["libraries/sqlite"])
     return paths.GOSRC / "libraries"
 
 
-@releases
-def test_vet_finds_nothing(version):
-    go(version, "vet", "./...")
-    go(version, "vet", "./...", folder=SLAB)
-    if version == TODAY_GO:
-        go(version, "vet", "./...", folder=libraries())
+def test_every_go_file_is_formatted():
+    assert go("-l", ".", program="gofmt") == ""
+
+
+def test_vet_finds_nothing(libraries):
+    for folder in (paths.GOSRC, SLAB, libraries):
+        go("vet", "./...", folder=folder)
 
 
 @pytest.mark.parametrize("program", NATIVE)
@@ -60,8 +57,7 @@ def test_a_library_with_slabs_of_its_own_passes_its_tests(program: str) -> None:
     builds.fetch_modules([program])
     overlay = builds.with_slabs(program, toolchains.fetch(TODAY_GO))
     printed = go(
-        TODAY_GO,
-        *("test", "-trimpath", "-v", f"-overlay={overlay}", f"./{Path(program).name}"),
+        *("test", "-v", f"-overlay={overlay}", f"./{Path(program).name}"),
         folder=paths.GOSRC / "libraries" / "native",
         GOWORK=str(overlay.with_name("go.work")),
     )
@@ -72,26 +68,26 @@ def test_a_library_with_slabs_of_its_own_passes_its_tests(program: str) -> None:
 # Tests whose result depends on the machine's load: when the collector runs decides where
 # objects are placed, and another process can slow the GC cycles that are compared.
 LOAD_DEPENDENT = {"specials": "^TestStrides$", "cycles": "^TestFinalizersSlowACycle$"}
+# scripts/runtime-tests runs the runtime's stress test, for longer.
+SKIPPED = "|".join([*LOAD_DEPENDENT.values(), "^TestPromises$"])
 
 
-@releases
-def test_go_tests_pass(version):
-    # scripts/runtime-tests runs the runtime's stress test, for longer.
-    skipped = "|".join([*LOAD_DEPENDENT.values(), "^TestPromises$"])
-    print(go(version, "test", "-skip", skipped, "./..."))
-    short = () if version == TODAY_GO else ("-short",)
-    print(go(version, "test", *short, "./...", folder=SLAB))
-    if version == TODAY_GO:
-        print(go(version, "test", "-trimpath", "./...", folder=libraries()))
+def test_go_tests_pass(libraries):
+    print(go("test", "-skip", SKIPPED, "./..."))
+    print(go("test", "./...", folder=SLAB))
+    print(go("test", "./...", folder=libraries))
 
 
-@releases
+def test_slab_passes_its_tests_on_the_oldest_release():
+    print(go("test", "-short", "./...", folder=SLAB, version=DOCUMENT_GO))
+
+
 @pytest.mark.parametrize("package", LOAD_DEPENDENT)
-def test_a_load_dependent_go_test_passes_in_one_of_four_attempts(package, version):
+def test_a_load_dependent_go_test_passes_in_one_of_four_attempts(package):
     command = ("test", "-count=1", "-run", LOAD_DEPENDENT[package], f"./{package}")
     for left in reversed(range(4)):
         try:
-            assert "no tests to run" not in go(version, *command)
+            assert "no tests to run" not in go(*command)
             return
         except AssertionError:
             if not left:
@@ -99,15 +95,14 @@ def test_a_load_dependent_go_test_passes_in_one_of_four_attempts(package, versio
 
 
 def test_slab_is_race_free():
-    print(go(TODAY_GO, "test", "-race", "-short", "./...", folder=SLAB))
+    print(go("test", "-race", "-short", "./...", folder=SLAB))
     # Under the race detector, sync.Pool drops items at random and leaves slabs half empty, so
     # the tests that count blocks run without it.
-    print(go(TODAY_GO, "test", "-race", "-skip=^Test(Conservation|Lifetimes)$", "./remedies"))
+    print(go("test", "-race", "-skip=^Test(Conservation|Lifetimes)$", "./remedies"))
 
 
-@releases
-def test_a_plain_go_test_bench_prints_every_metric(version):
-    lines = go(version, "test", "-run=^$", "-bench=.", "-benchtime=1000x", "./cstr").splitlines()
+def test_a_plain_go_test_bench_prints_every_metric():
+    lines = go("test", "-run=^$", "-bench=.", "-benchtime=1000x", "./cstr").splitlines()
     benchmarks = [line for line in lines if line.startswith("Benchmark")]
     assert len(benchmarks) >= 5
     for line in benchmarks:

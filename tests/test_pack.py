@@ -108,7 +108,7 @@ def test_a_pack_needs_only_the_standard_library_and_its_run_can_be_added(
 def test_an_interrupted_pack_resumes(unpacked):
     place = unpacked / "data" / "runs"
     with started(unpacked) as process:
-        assert wait_for(lambda: any(r.samples.exists() for r in all_runs(place)), seconds=60)
+        assert wait_for(lambda: any(r.samples.exists() for r in all_runs(place)))
         process.send_signal(signal.SIGINT)
         _, said = process.communicate()
     assert "resume with: ./run" in said

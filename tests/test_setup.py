@@ -20,7 +20,7 @@ import pytest
 import rattler
 import yaml
 from campaigns import SIGNALS
-from faketools import script, wait_for
+from faketools import PATIENCE, script, wait_for
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -125,13 +125,13 @@ class Clone:
     def setup(self, *arguments: str, **environment: str) -> tuple[int, str]:
         """The exit code and the messages of a set-up."""
         started = self.start(*arguments, **environment)
-        said = started.communicate(timeout=20)[1]
+        said = started.communicate(timeout=PATIENCE)[1]
         return started.returncode, said
 
     def fetches(self, started: subprocess.Popen[str]) -> bool:
         """Whether a set-up comes to fetching; otherwise it ends."""
         reached = (self.folder / "reached").exists
-        assert wait_for(lambda: reached() or started.poll() is not None, seconds=20)
+        assert wait_for(lambda: reached() or started.poll() is not None)
         return reached()
 
     @property
@@ -241,8 +241,8 @@ def test_a_concurrent_setup_is_refused(clone):
     second = clone.start()
     fetches = clone.fetches(second)
     (clone.folder / "hold").unlink()
-    said = second.communicate(timeout=20)[1]
-    first.communicate(timeout=20)
+    said = second.communicate(timeout=PATIENCE)[1]
+    first.communicate(timeout=PATIENCE)
     assert not fetches
     assert (second.returncode, said.count("\n")) == (1, 1)
     assert said.startswith("setup: another set-up fills .venv here")
@@ -257,7 +257,7 @@ def test_an_interrupted_setup_is_repeated(clone, sent):
     started = clone.start()
     assert clone.fetches(started)
     os.killpg(started.pid, sent)
-    started.communicate(timeout=20)
+    started.communicate(timeout=PATIENCE)
     assert started.returncode != 0
     (clone.folder / "hold").unlink()
     assert clone.setup()[0] == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from browser import Browser
-from lab import SECONDS, lab
+from lab import lab
 from notebooks_fixture import code, execute, prose, write, write_fixture_report
 from playwright.sync_api import Page
 from test_adding import with_markup
@@ -63,7 +63,7 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def look(page: Page) -> tuple[int, str]:
     """The number of elements that the run made, and the text on the page."""
-    page.get_by_text("onerror=alert(1)").first.wait_for(timeout=SECONDS, state="attached")
+    page.get_by_text("onerror=alert(1)").first.wait_for(state="attached")
     page.wait_for_timeout(2000)  # TeX is typeset later
     return page.locator(TAKEN).count(), page.locator("body").text_content() or ""
 
