@@ -26,6 +26,7 @@ What a notebook calls:
 | `machines()`, `computers()` | the ledgers of all recorded machines, and their facts |
 | `simulate(truth, bound)` | campaigns on a model of a noisy machine, and their errors |
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
+| `prose(text)` | sentences; one that lacks a figure is replaced |
 
 Every frame of figures has the columns value, low and high (a 95 % confidence interval), rounds
 and n (processes). Times are in ns per operation unless a column's name says otherwise.
@@ -43,9 +44,9 @@ if TYPE_CHECKING:
     from gccost.judging.published import published
     from gccost.notebook import computers, machines, measure, results
     from gccost.notebook import open_study as open
-    from gccost.quoting import ns, number, percent, times
     from gccost.showing.drawing import figure, intervals, markers, palette
     from gccost.showing.programs import read, source
+    from gccost.showing.quoting import ns, number, percent, prose, times
     from gccost.simulation import simulate
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "open",
     "palette",
     "percent",
+    "prose",
     "published",
     "read",
     "results",
@@ -81,7 +83,7 @@ _WHERE = {
     "markers": "showing.drawing",
     "palette": "showing.drawing",
     "published": "judging.published",
-    **dict.fromkeys(("ns", "number", "percent", "times"), "quoting"),
+    **dict.fromkeys(("ns", "number", "percent", "prose", "times"), "showing.quoting"),
     **dict.fromkeys(("read", "source"), "showing.programs"),
     "simulate": "simulation",
 }

@@ -145,12 +145,19 @@ class OpenedStudy:
             raise GccostError(f"there are no samples of {of!r}", hint=nearest(of, chosen))
         return cases[chosen[of]].drop(columns=["control", "profile"], errors="ignore")
 
-    def _keys(self, cases: pd.DataFrame) -> list[str]:
-        """The columns of some cases' keys that a frame shows: those that differ."""
+    def _keys(self, of: Rows, filters: Mapping[str, Any]) -> list[str]:
+        """The columns of the cases' keys that a frame shows: those that differ.
+
+        They do not depend on what was measured. A key that no case left by the filters has is
+        not shown.
+        """
+        cases = self._kind(of)
         named = [str(column) for column in cases if column not in _NEVER]
         if "gogc" in named and not _varies(cases["gogc"].dropna()):
             named.remove("gogc")  # `gc` says whether it is on
-        return [name for name in named if name in _ALWAYS or _varies(cases[name])]
+        left = self._filtered(cases, filters)
+        differ = [name for name in named if _varies(cases[name]) and left[name].notna().any()]
+        return [name for name in named if name in {*_ALWAYS, *differ}]
 
     @cached_property
     def _known(self) -> dict[tuple[str, str], pd.Series]:
@@ -205,9 +212,7 @@ class OpenedStudy:
         cases = self._filtered(self._kind(of), filters or {})
         frame = pd.DataFrame(rows, columns=["job", *values])
         frame = frame[frame["job"].isin(cases.index)]
-        keys = cases.loc[frame["job"], self._keys(self._kind(of))]
-        if len(frame):
-            keys = keys.dropna(axis="columns", how="all")
+        keys = cases.loc[frame["job"], self._keys(of, filters or {})]
         parts = [keys.reset_index(drop=True), frame[values].reset_index(drop=True)]
         return pd.concat(parts, axis="columns")
 
@@ -230,15 +235,14 @@ class OpenedStudy:
         A/A controls or "profiles" for profiled runs, which are never mixed with the others.
         Raises GccostError for an unknown filter or value.
         """
-        cases = self._kind(of)
-        chosen = self._filtered(cases, filters).index
+        chosen = self._filtered(self._kind(of), filters).index
         frame = self._samples[self._samples.index.isin(chosen)]
         if not all:
             frame = frame[frame["rejected"] == ""].drop(columns="rejected")
-        keys = [*self._keys(cases), "round"]
+        keys = [*self._keys(of, filters), "round"]
         first = [*keys, *(() if not all else ("rejected",)), "procs", "operations", *_MEASURED]
         others = frame.columns.difference([*self._jobs, *first, *_BOOKKEEPING], sort=False)
-        empty = [c for c in (*keys, *others) if len(frame) and frame[c].isna().all()]
+        empty = [name for name in others if len(frame) and frame[name].isna().all()]
         frame = frame.reindex(columns=[*first, *others]).drop(columns=empty)
         return frame.reset_index(drop=True)
 
@@ -250,12 +254,8 @@ class OpenedStudy:
         The same as samples(…).groupby(keys).apply(gccost.cost). With one round, low and high
         are NA. Raises GccostError for an unknown metric, filter or value.
         """
-        keys = self._keys(self._kind(of))
         found = self._costs(metric, of, filters)
-        unused = [key for key in keys if len(found) and found[key].isna().all()]
-        return found.drop(columns=unused)[
-            [*(key for key in keys if key not in unused), *estimating.VALUES]
-        ]
+        return found[[*self._keys(of, filters), *estimating.VALUES]]
 
     def compare(
         self,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import gzip
 import random
+import re
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -141,6 +143,19 @@ def record(
     run.update(compilers={"C compiler": "cc 1.0"}, programs=languages.source_hashes(STUDIES[study]))
     run.finish("standard", "it was made up", [study])
     return run
+
+
+def cut(reference: Path, into: Path, *names: str) -> Path:
+    """A copy of recordings without the samples and files whose names match any of `names`."""
+    shutil.copytree(reference, into)
+    cut_out = re.compile("|".join(names))
+    for file in into.glob("*/*/*"):
+        if cut_out.search(file.name):
+            file.unlink()
+    for file in into.glob("*/samples.txt"):
+        lines = file.read_text().splitlines(keepends=True)
+        file.write_text("".join(line for line in lines if not cut_out.search(line.split("\t")[0])))
+    return into
 
 
 def recorded(folder: Path, study: str = "lemire", **more: object) -> Recording:

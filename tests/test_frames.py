@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 import recordings
@@ -20,7 +21,7 @@ from gccost.measuring.cases import Case
 from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.notebook import OpenedStudy
-from gccost.showing.drawing import quotable
+from gccost.showing import drawing
 
 
 @pytest.fixture(autouse=True)
@@ -187,8 +188,35 @@ def test_a_file_that_is_no_benchmark_is_named(tmp_path, content):
 def test_what_was_not_measured_well_is_not_quoted():
     good = {"value": 2.0, "low": 1.8, "high": 2.2, "n": 3}
     assert gccost.times(good) == "2.00× (1.80 to 2.20)"
-    assert quotable(good)
     for poor in ({"n": 2}, {"low": 0.5, "high": 2.5}, {"low": float("nan")}):
         assert gccost.times(good | poor) == "too few samples"
     assert gccost.times({}) == "not measured"
+    assert gccost.number(good, 100) == "200 (180 to 220)"
     assert gccost.ns(pd.DataFrame(columns=["value", "low", "high", "n"])) == "not measured"
+
+
+def test_a_sentence_that_lacks_a_figure_is_replaced_as_a_whole():
+    poor = gccost.times({"value": 2.0, "low": 1.8, "high": 2.2, "n": 2})
+    text = f"""**In short.** On Go 1.27 it takes **{poor}** or
+{gccost.ns({})}. It is [known](a.b).
+
+- It takes {float("nan"):.1f} %. Nor was {poor}.
+- Go 1.9 costs {pd.NA}, or 3.5 ns."""
+    assert (
+        gccost.prose(text).markdown
+        == """**In short.** Not measured: “On Go 1.27 it takes … or
+….” It is [known](a.b).
+
+- Too few samples: “It takes … %.” Too few samples: “Nor was ….”
+- Too few samples: “Go 1.9 costs …, or 3.5 ns.”"""
+    )
+
+
+def test_a_title_that_lacks_a_figure_is_replaced_as_a_whole(monkeypatch):
+    shown = []
+    monkeypatch.setattr(drawing, "display", shown.append)
+    with gccost.figure(
+        "some", f"It takes {gccost.ns({})} on Go 1.27", pd.DataFrame({"value": [1]})
+    ):
+        plt.figure()
+    assert [chart.title for chart in shown] == ["Not measured: “It takes … on Go 1.27”"]

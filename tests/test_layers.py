@@ -16,7 +16,6 @@ LAYERS = (
     {"judging"},
     {"showing", "simulation", "studies"},
     {"doctor", "opening"},
-    {"quoting"},
     {"explain", "notebook"},
     {"cli"},
     {"__main__"},

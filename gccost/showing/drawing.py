@@ -13,6 +13,7 @@ import math
 import os
 import re
 import textwrap
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -32,12 +33,10 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from gccost import rounding
 from gccost.errors import GccostError, nearest
 from gccost.files import write_whole
-from gccost.showing import figures
+from gccost.showing import figures, quoting
 from gccost.showing.figures import BLUE, GREEN, INK, MARKERS, MUTED, ORANGE, PURPLE
 from gccost.showing.tables import Prose
 
-FEWEST, WIDEST = 3, 4.0  # processes, and high over low, of a figure that is quoted
-TOO_FEW = "too few samples"  # in place of any other
 _FURTHEST = 3.0  # an interval is drawn up to this factor from its value
 _HEADS = {"x": "<>", "y": "v^"}  # of an interval that is cut
 _GAP = 0.08  # the smallest distance of two lines' names, as a share of the axes' height
@@ -54,17 +53,6 @@ def theme() -> None:
     pd.options.display.max_rows = 200
     pd.options.display.html.use_mathjax = False
     sns.set_theme(style="whitegrid", rc=dict(figures.STYLE))
-
-
-def quotable(row: Any) -> bool:
-    """Whether a figure is measured well enough to be quoted.
-
-    It needs three processes, and an interval that spans less than a factor of 4.
-    """
-    value, low, high, n = (row.get(name, math.nan) for name in ("value", "low", "high", "n"))
-    if pd.isna(value) or n < FEWEST or pd.isna(low):
-        return False
-    return not (low > 0 and high / low > WIDEST)
 
 
 _ORDER = (BLUE, ORANGE, GREEN, PURPLE, INK, MUTED)
@@ -227,18 +215,13 @@ def _dots(
     for _, row in rows.iterrows():
         marker = MARKERS[row["ink"]][0]
         axes.scatter([row["value"]], [row["at"]], s=34, marker=marker, color=row["ink"], zorder=3)
-        text = str(row[label]) if label else figure_of(row)
+        text = str(row[label]) if label else quoting.figure_of(row)
         _beside(axes, text, row["at"], axes.get_yaxis_transform(), row["ink"])
     right = axes.get_xlim()[1]
     for at in known.loc[known["value"] > right, "at"]:
         axes.scatter(right, at, marker=">", s=40, color=PURPLE, clip_on=False)
     axes.grid(axis="y", visible=False)
     axes.set_ylim(max(lines.values(), default=0) + 0.5, min(lines.values(), default=0) - 0.5)
-
-
-def figure_of(row: Any) -> str:
-    """A row's value for a label: three digits, or that there are too few samples."""
-    return rounding.plain(float(row["value"])) if quotable(row) else TOO_FEW
 
 
 def _curves(
@@ -252,8 +235,7 @@ def _curves(
     """A marker and a vertical bar for each row; returns the ends of the lines, for `name_ends`."""
     inks = palette(rows[hue]) if hue else {}
     last: list[tuple[float, str, str]] = []
-    lines = rows.groupby(hue, observed=True, sort=False) if hue else [("", rows)]
-    for name, line in lines:
+    for name, line in rows.groupby(hue or (lambda _: ""), observed=True, sort=False):
         ink = inks.get(name, BLUE)
         _bars(axes, line.assign(at=line[x], ink=ink), "y")
         axes.scatter(line[x], line["value"], s=20, marker=MARKERS[ink][0], color=ink, zorder=3)
@@ -311,12 +293,13 @@ def figure(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
 
     `name` names its file, `title` states the finding, `data` is its CSV file: the frame that
     the chart shows. Without data there is no chart but a line of text that says so, whatever
-    the block raises.
+    the block raises or warns of.
     """
     shown = data["value"].notna().any() if "value" in data else len(data)
     before = plt.get_fignums()
     try:
-        with nullcontext() if shown else suppress(Exception), _laid_out_later():
+        unshown = warnings.catch_warnings(record=not shown)
+        with unshown, nullcontext() if shown else suppress(Exception), _laid_out_later():
             yield
         drawn = [number for number in plt.get_fignums() if number not in before]
         if not shown:
@@ -349,14 +332,14 @@ def _show(drawn: Figure, name: str, title: str, data: pd.DataFrame) -> None:
         for axis in (axes.xaxis, axes.yaxis):
             if axis.get_scale() == "log":
                 _label_log(axis)
-    if TOO_FEW in title:  # in place of the finding
-        title = f"{name}: {TOO_FEW} for a finding"
+    title = quoting.whole(title)
     unbroken = _NOT_BROKEN.sub("\u00a0", title)
     lines = "\n".join(textwrap.wrap(unbroken, _TITLE))
     drawn.suptitle(lines, x=0.01, ha="left", fontsize=11, fontweight="bold")
     chart = figures.finish(drawn, name=name, title=title, alt=alt_text(data), data=data)
     display(chart)
-    if folder := os.environ.get(figures.PICTURES):
+    folder = os.environ.get(figures.PICTURES)
+    if folder and name in figures.STORY:
         write_whole(Path(folder, f"{name}.svg"), figures.as_file(chart.svg).encode())
         write_whole(Path(folder, f"{name}.png"), chart.png)
 
