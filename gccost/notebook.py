@@ -180,7 +180,7 @@ class OpenedStudy:
         cases = self._filtered(self._kind(of), filters)
         cases = cases[cases.index.isin(self.recording.every.index)]
         rows = [self._cost(name, metric) for name in cases.index]
-        found = pd.DataFrame(rows, cases.index, estimating.VALUES, dtype=float)
+        found = pd.DataFrame(rows, cases.index, estimating.COSTS, dtype=float)
         found = pd.concat([cases, found.astype({"rounds": int, "n": int})], axis="columns")
         return found[found["n"] > 0].reset_index(drop=True)
 
@@ -255,7 +255,7 @@ class OpenedStudy:
         are NA. Raises GccostError for an unknown metric, filter or value.
         """
         found = self._costs(metric, of, filters)
-        return found[[*self._keys(of, filters), *estimating.VALUES]]
+        return found[[*self._keys(of, filters), *estimating.COSTS]]
 
     def compare(
         self,
@@ -287,7 +287,7 @@ class OpenedStudy:
             self._costs(metric, of, {**filters, **side}).drop(columns="benchmark") for side in sides
         ]
         keys = ["release"]
-        for name in frames[0].columns.drop([*estimating.VALUES, "release"]):
+        for name in frames[0].columns.drop([*estimating.COSTS, "release"]):
             values = [frame[name].drop_duplicates() for frame in frames]
             if name not in chosen and any(len(each) > 1 for each in values):
                 keys.append(str(name))
@@ -295,7 +295,7 @@ class OpenedStudy:
             if frame.duplicated(keys).any():
                 differing = [
                     str(name)
-                    for name in frame.columns.drop(estimating.VALUES)
+                    for name in frame.columns.drop(estimating.COSTS)
                     if name not in keys and _varies(frame[name])
                 ]
                 raise GccostError(
@@ -376,10 +376,10 @@ class OpenedStudy:
             return frame.reset_index(drop=True)
         keys = [str(c) for c in frame.columns[: frame.columns.get_loc("round")]]
         found = [
-            [*key, *estimating.row(share(group["percent"] / 100), 100).values()]
+            [*key, *estimating.row(share(group["percent"] / 100), 100).values(), 0.0]
             for key, group in frame.groupby([*keys, "part"], sort=False, dropna=False)
         ]
-        return pd.DataFrame(found, columns=[*keys, "part", *estimating.VALUES])
+        return pd.DataFrame(found, columns=[*keys, "part", *estimating.COSTS])
 
     @cached_property
     def traces(self) -> pd.DataFrame:

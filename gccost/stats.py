@@ -30,7 +30,7 @@ on, s is that of the lower half about the median. If four processes in ten are s
 to 30 %, this halves the interval, which still covers 94 % or more; at 99 % and with a
 verdict's margin it errs in fewer than 1 of 1,000 cases. The delta method gives the intervals
 of values computed from several costs (a ratio, a difference, a curve's depth), with Welch's
-degrees of freedom (`joint`). Shown 95 % intervals add 3 % (`SYSTEMATIC`) in quadrature for
+degrees of freedom (`propagate`). Shown 95 % intervals add 3 % (`SYSTEMATIC`) in quadrature for
 effects common to all processes of a run. On a disturbed machine both ends of every interval
 that compares times are moved out by a factor of 1.25 (`DISTURBED`).
 
@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import exp, hypot, inf, isfinite, log, nan, sqrt
+from math import exp, hypot, inf, isfinite, isnan, log, nan, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,9 +80,11 @@ class Cost:
     rounds: int
     samples: int
 
-    def half_width(self, confidence: float) -> float:
-        """Half its interval on the log scale; infinite for a single round."""
-        return float(half_width(self.spread, self.rounds, confidence))
+    def figure(self, systematic: float) -> Figure:
+        """Its value and errors; the error of a single round is infinite."""
+        value = exp(self.log)
+        error = WIDENING * self.spread / sqrt(self.rounds) if self.rounds > 1 else inf
+        return Figure(value, value * error, max(self.rounds - 1, 1), value * systematic)
 
 
 def nothing(width: Width = SHOWN) -> Estimate:
@@ -176,40 +178,93 @@ def combine(
     samples, rounds = (min(cost.samples for cost in costs), min(cost.rounds for cost in costs))
     if not samples:
         return nothing(width)
-    logs = [cost.log for cost in costs]
-
-    def slope(i: int) -> float:
-        up, down = ([*logs[:i], logs[i] + step, *logs[i + 1 :]] for step in (_STEP, -_STEP))
-        return (_figure(function, up, signed) - _figure(function, down, signed)) / (2 * _STEP)
-
-    value, slopes = _figure(function, logs, signed), [slope(i) for i in range(len(logs))]
-    if not all(map(isfinite, (value, *slopes))):
+    found = propagate(function, [cost.figure(width.systematic) for cost in costs], signed)
+    if isnan(found.value) or isnan(found.error):
         return nothing(width)
-    used = [(s, cost) for s, cost in zip(slopes, costs, strict=True) if s]
-    parts = [abs(s) * cost.half_width(width.confidence) for s, cost in used]
-    own = float(joint(parts, [cost.rounds for _, cost in used], width.confidence))
-    half = hypot(own, width.systematic * max(map(abs, slopes)))
-    low, high = value - half, value + half
-    if not signed:
-        value, low, high = _exp(value), _exp(low), _exp(high)
-    return Estimate(value, low, high, samples, rounds, width.confidence)
+    low, high = found.interval(width.confidence, signed)
+    return Estimate(found.value, low, high, samples, rounds, width.confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A value with its standard error and that error's degrees of freedom.
+
+    `shared` is the error that all figures of a run have in common. All are in the value's unit.
+    """
+
+    value: float
+    error: float
+    freedom: float
+    shared: float = 0.0
+
+    def interval(self, confidence: float, signed: bool) -> tuple[float, float]:
+        """The ends of its interval, which is symmetric on the log scale unless `signed`."""
+        half = hypot(float(t(self.freedom, confidence)) * self.error, self.shared)
+        if signed:
+            return self.value - half, self.value + half
+        middle, half = log(self.value), half / self.value
+        return _exp(middle - half), _exp(middle + half)
+
+
+def propagate(
+    function: Callable[..., float], figures: Sequence[Figure], signed: bool = False
+) -> Figure:
+    """The figure function(value, …), by the delta method; NaN if the function gives none.
+
+    Its slopes are taken on the log scale unless it is `signed`. Its degrees of freedom are
+    Welch's: those of the part with the largest error, up to the sum over all parts if their
+    errors are equal. A figure that does not affect it may have an infinite error.
+    """
+    values = [each.value for each in figures]
+
+    def moved(at: int, by: float) -> float:
+        found = function(*(v + by * (i == at) for i, v in enumerate(values)))
+        if signed:
+            return found
+        return log(found) if found > 0 else nan
+
+    value = moved(0, 0.0)
+    errors, shared = [], 0.0
+    for i, each in enumerate(figures):
+        step = _STEP * (abs(each.value) or 1.0)
+        slope = (moved(i, step) - moved(i, -step)) / (2 * step)
+        errors.append(abs(slope) * each.error if slope else 0.0)
+        shared = max(shared, abs(slope) * each.shared)
+    error, freedom = welch(errors, [each.freedom for each in figures])
+    if not signed and isfinite(value):
+        value = exp(value)
+        error, shared = error * value, shared * value
+    return Figure(value, float(error), float(freedom), shared)
+
+
+def welch(errors: ArrayLike, freedom: Sequence[float]) -> tuple[Floats, Floats]:
+    """The standard error of a sum of independent parts, and Welch's degrees of freedom.
+
+    The parts are along the first axis.
+    """
+    parts = np.asarray(errors, dtype=np.float64)
+    largest = np.maximum(parts.max(axis=0, initial=0), _TINY)
+    with np.errstate(invalid="ignore"):  # parts that are infinite, or all 0
+        variances = (parts / largest) ** 2
+        total = variances.sum(axis=0)
+        degrees = np.maximum(np.asarray(freedom, dtype=np.float64), 1)
+        found = total**2 / (variances.T**2 / degrees).T.sum(axis=0)
+    sound = (total > 0) & np.isfinite(largest)
+    error = np.select([np.isinf(largest), total == 0], [inf, 0.0], largest * np.sqrt(total))
+    return np.asarray(error), np.where(sound, found, 1.0)
 
 
 def joint(halves: ArrayLike, rounds: Sequence[int], confidence: float) -> Floats:
-    """Half the interval of a sum of independent errors, from those of its parts.
+    """Half the interval of a sum of independent parts, from those of its parts."""
+    freedom = np.maximum(np.asarray(rounds, dtype=np.float64) - 1, 1)
+    error, degrees = welch((np.asarray(halves).T / t(freedom, confidence)).T, list(freedom))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(error == 0, 0.0, t(degrees, confidence) * error))
 
-    It has Welch's degrees of freedom: those of the part with the largest error, up to the sum
-    over all parts if their errors are equal. The parts are along the first axis.
-    """
-    freedom, inside = np.maximum(np.array(rounds) - 1, 1), (1 + confidence) / 2
-    errors = np.asarray(halves, dtype=np.float64).T / special.stdtrit(freedom, inside)
-    largest = np.maximum(errors.max(axis=-1, initial=0), _TINY)
-    with np.errstate(invalid="ignore"):  # parts that are infinite, or all 0
-        variances = (errors.T / largest) ** 2
-        total = variances.sum(axis=0)
-        welch = total**2 / (variances.T**2 / freedom).T.sum(axis=0)
-        half = special.stdtrit(welch, inside) * largest * np.sqrt(total)
-    return np.asarray(np.select([np.isinf(largest), total == 0], [inf, 0.0], half))
+
+def t(freedom: float | Floats, confidence: float) -> Floats:
+    """Student's t for a two-sided interval."""
+    return np.asarray(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
 _TINY = 1e-300
@@ -315,13 +370,6 @@ def half_width(spread: Floats | float, rounds: int, confidence: float) -> Floats
         return np.full_like(spread, inf, dtype=np.float64)
     t = float(special.stdtrit(rounds - 1, (1 + confidence) / 2))
     return np.asarray(WIDENING * t * spread / sqrt(rounds))
-
-
-def _figure(function: Callable[..., float], logs: Sequence[float], signed: bool) -> float:
-    found = function(*map(exp, logs))
-    if signed:
-        return found
-    return log(found) if found > 0 else nan
 
 
 def _exp(x: float) -> float:

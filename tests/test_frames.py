@@ -116,6 +116,29 @@ def test_derive_is_the_delta_method(lemire: OpenedStudy):
     assert one.low / costs.loc["manual free"].low == pytest.approx(2, 1e-3)
 
 
+def test_rounding_costs_changes_what_is_derived_by_no_more_than_the_rounding(lemire):
+    costs = lemire.costs(gc="on").set_index(["release", "variant"])
+    then, today = (costs.xs(release) for release in (lemire.then, lemire.today))
+
+    def over(digits: int) -> pd.DataFrame:
+        shown = ["value", "low", "high"]
+        rounded = [each.assign(**each[shown].round(digits)) for each in (today, then)]
+        return gccost.derive(lambda a, b: a / b, *rounded)
+
+    exact, rounded = over(12), over(2)
+    assert_frame_equal(exact, rounded, rtol=1e-3)
+    assert ((exact.low > 1) == (rounded.low > 1)).all()
+
+
+def test_a_derived_figure_can_be_derived_from(lemire):
+    costs = lemire.costs(gc="on").query("release == @lemire.today").set_index("variant")
+    free, finalizer = costs.loc["manual free"], costs.loc["finalizer frees"]
+    doubled = gccost.derive(lambda a: 2 * a, free)
+    ratio = gccost.derive(lambda a, b: a / b, finalizer, doubled)
+    direct = gccost.derive(lambda a, b: a / (2 * b), finalizer, free)
+    assert tuple(ratio) == pytest.approx(tuple(direct), rel=1e-6)
+
+
 def test_one_round_has_no_interval_and_none_has_no_row(tmp_path):
     costs = synthetic(tmp_path / "one", rounds=1).costs(gc="on")
     assert len(costs)

@@ -24,6 +24,7 @@ from gccost.stats import (
     amount,
     combine,
     floor,
+    half_width,
     heterogeneity,
     joint,
     level,
@@ -34,6 +35,11 @@ from gccost.stats import (
 
 positive = st.floats(1e-6, 1e12)
 values = st.lists(positive, min_size=1, max_size=40)
+
+
+def half_width_of(cost: Cost, confidence: float) -> float:
+    """Half the interval of a cost on the log scale."""
+    return float(half_width(cost.spread, cost.rounds, confidence))
 
 
 def t(freedom: int, confidence: float) -> float:
@@ -108,7 +114,7 @@ def test_intervals_match_the_documented_formula() -> None:
     judged = shown(cost, JUDGED)
     assert log(judged.high / judged.value) == pytest.approx(1.5 * t(5, 0.99) * s / sqrt(6))
     least = WIDENING * t(5, 0.99) * LEAST_SPREAD / sqrt(6)
-    assert level([7.0] * 6).half_width(0.99) == pytest.approx(least)
+    assert half_width_of(level([7.0] * 6), 0.99) == pytest.approx(least)
 
 
 @given(values)
@@ -179,7 +185,7 @@ def test_the_delta_method_agrees_with_the_closed_form(
 ) -> None:
     costs = [Cost(log(x), 0.02 * (i + 1), 4 + i, 4 + i) for i, x in enumerate(figures)]
     found = combine(function, costs, signed=signed)
-    parts = [abs(s) * cost.half_width(0.95) for s, cost in zip(slopes, costs, strict=True)]
+    parts = [abs(s) * half_width_of(cost, 0.95) for s, cost in zip(slopes, costs, strict=True)]
     own = joint(parts, [cost.rounds for cost in costs], 0.95)
     half = sqrt(own**2 + (SYSTEMATIC * max(map(abs, slopes))) ** 2)
     value = function(*figures)
@@ -209,7 +215,9 @@ def test_share_intervals_stay_between_0_and_1() -> None:
 
 def test_more_rounds_narrow_an_interval_as_predicted() -> None:
     few, many = Cost(0, 0.1, 4, 4), Cost(0, 0.1, 10, 10)
-    assert narrowing(4, 10, 0.99) == pytest.approx(many.half_width(0.99) / few.half_width(0.99))
+    assert narrowing(4, 10, 0.99) == pytest.approx(
+        half_width_of(many, 0.99) / half_width_of(few, 0.99)
+    )
 
 
 # --- heterogeneity -------------------------------------------------------------------

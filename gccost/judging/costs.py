@@ -16,10 +16,14 @@ from gccost import stats
 from gccost.errors import GccostError
 from gccost.judging import metrics
 from gccost.judging.metrics import QUIET
-from gccost.stats import SHOWN, SYSTEMATIC, Cost, Estimate
+from gccost.stats import SHOWN, Cost, Estimate, Figure
 
 VALUES = ["value", "low", "high", "rounds", "n"]
 """The columns of every frame of figures."""
+
+COSTS = [*VALUES, "shared"]
+"""The columns of costs. `shared` is the part of the interval's half-width, relative to the value,
+that all costs of a run have in common; it is 0 for counts and shares."""
 
 _SLICES = "slice_p05_ns"  # a process's 5 % quantile, if its loop is timed in slices
 _QUANTILES = {"time": stats.LOW, "rate": 1 - stats.LOW, "level": 0.5}
@@ -42,13 +46,14 @@ def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
 
     A time is the lower quartile of its processes. If the loop is timed in slices, it is the
     lower quartile over rounds of the least process of each round. Other metrics are medians,
-    and rates upper quartiles. With one round, low and high are NaN.
+    and rates upper quartiles. With one round, low and high are NaN. `shared` is the part of the
+    half-width (relative) that all costs of a run have in common, which `derive` needs.
 
         samples.groupby(["release", "variant"]).apply(gccost.cost)
     """
     if metrics.kind(metric) == "count":
         return _series(stats.amount(samples.get(metric, [])))
-    return _series(stats.combine(float, [fitted(samples, metric)]))
+    return _series(stats.combine(float, [fitted(samples, metric)]), SHOWN.systematic)
 
 
 def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
@@ -59,8 +64,8 @@ def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
     return dict(zip(VALUES, [*values, estimate.rounds, estimate.samples], strict=True))
 
 
-def _series(estimate: Estimate) -> pd.Series:
-    return pd.Series(row(estimate))
+def _series(estimate: Estimate, shared: float = 0.0) -> pd.Series:
+    return pd.Series(row(estimate) | {"shared": shared})
 
 
 def derive(
@@ -70,8 +75,8 @@ def derive(
 
     Each cost is a row of `costs`, or a frame of such rows; frames are matched by their index.
     With `signed` the interval is symmetric on the linear scale, for a value that may be zero
-    or negative; otherwise on the log scale. The result has value, low, high, rounds and n, as
-    a Series or a frame.
+    or negative; otherwise on the log scale. The result has the columns of `costs`, as a Series
+    or a frame, and can be derived from in turn. Rounded values and ends change nothing else.
 
         gccost.derive(lambda new, old: new / old, new, old)
     """
@@ -88,50 +93,33 @@ def derive(
         _derived(function, [e.loc[at] if isinstance(e, pd.DataFrame) else e for e in costs], signed)
         for at in index
     ]
-    return pd.DataFrame(rows, index=index, columns=VALUES).astype({"rounds": int, "n": int})
-
-
-_STEP = 1e-4  # for the slopes of the delta method
+    return pd.DataFrame(rows, index=index, columns=COSTS).astype({"rounds": int, "n": int})
 
 
 def _derived(function: Callable[..., float], rows: Sequence[pd.Series], signed: bool) -> pd.Series:
     """What `derive` says of a single row of each cost."""
-    values = [float(each["value"]) for each in rows]
+    found = stats.propagate(function, list(map(_figure, rows)), signed)
+    low, high = -math.inf, math.inf
+    if math.isfinite(found.error):
+        low, high = found.interval(SHOWN.confidence, signed)
     rounds, n = (min((int(each[name]) for each in rows), default=0) for name in ("rounds", "n"))
-
-    def figure(at: int = 0, by: float = 0.0) -> float:
-        moved = [v + by * (i == at) for i, v in enumerate(values)]
-        found = function(*moved)
-        return found if signed else math.log(found) if found > 0 else math.nan
-
-    value, parts, shared = figure(), [], 0.0
-    for i, each in enumerate(rows):
-        half, systematic, unit = _half_width(each)
-        slope = (figure(i, _STEP * unit) - figure(i, -_STEP * unit)) / (2 * _STEP)
-        parts.append(abs(slope) * half if slope else 0.0)
-        shared = max(shared, abs(slope) * systematic)
-    own = float(stats.joint(parts, [int(e["rounds"]) for e in rows], SHOWN.confidence))
-    half = math.hypot(own, shared)
-    ends = (
-        [value, value - half, value + half] if math.isfinite(half) else [value, math.nan, math.nan]
-    )
-    value, low, high = ends if signed else (math.exp(x) if x < 700 else math.inf for x in ends)
-    return _series(Estimate(value, low, high, n, rounds, SHOWN.confidence))
+    shared = 0.0 if signed or not found.value else found.shared / found.value
+    return _series(Estimate(found.value, low, high, n, rounds, SHOWN.confidence), shared)
 
 
-def _half_width(cost: pd.Series) -> tuple[float, float, float]:
-    """A cost's half-width without the systematic error, that error, and the step of its scale.
-
-    A cost is symmetric on the log scale and has the systematic error, a count has neither.
-    """
-    value, low, high = (float(cost[name]) for name in ("value", "low", "high"))
-    if math.isnan(low):
-        return math.inf, 0.0, max(abs(value), 1.0)
-    half = math.log(high / value) if low > 0 else 0.0
-    if half > SYSTEMATIC * (1 - 1e-9) and math.isclose(low * high, value**2, rel_tol=1e-6):
-        return math.sqrt(max(half**2 - SYSTEMATIC**2, 0.0)), SYSTEMATIC, value
-    unit = max(abs(value), 1.0)
-    return (high - value) / unit, 0.0, unit
+def _figure(cost: pd.Series) -> Figure:
+    """A row of costs with its errors. One with a shared part is symmetric on the log scale."""
+    if "shared" not in cost:
+        hint = "keep the column `shared` of costs: it says which errors they have in common"
+        raise GccostError("a cost has no column `shared`", "gccost.derive", hint)
+    value, high, shared, rounds = (float(cost[k]) for k in ("value", "high", "shared", "rounds"))
+    freedom = max(rounds - 1, 1)
+    if math.isnan(high):
+        return Figure(value, math.inf, freedom)
+    half = high - value
+    if shared:
+        half = value * math.sqrt(max(math.log(high / value) ** 2 - shared**2, 0.0))
+    return Figure(value, half / float(stats.t(freedom, SHOWN.confidence)), freedom, value * shared)
 
 
 def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:

@@ -98,7 +98,7 @@ class Chart:
 
     def csv(self) -> str:
         """The data as CSV, with rounded numbers."""
-        written = self.data.copy()
+        written = self.data.drop(columns="shared", errors="ignore")  # of interest to derive only
         for column in written.select_dtypes("number"):
             known = written[column].astype(float)  # a key that a case lacks is NA
             written[column] = known.map(rounding.written)
