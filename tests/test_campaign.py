@@ -72,7 +72,7 @@ def test_a_sample_takes_its_name_and_keys_from_its_case(tmp_path):
     assert sample.name == "AllocateFree"
     assert sample.keys == {"go": "1.27.4", "gogc": "100", "setting": "published"}
     assert (sample.n, sample.metrics["ns/op"], sample.metrics["cpu-ns/op"]) == (1000, 10, 0)
-    assert sample.metrics["elapsed_s"] > 0
+    assert sample.metrics["elapsed-s"] > 0
 
 
 @pytest.mark.parametrize(

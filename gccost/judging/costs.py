@@ -102,7 +102,8 @@ def _derived(function: Callable[..., float], rows: Sequence[pd.Series], signed: 
     low, high = -math.inf, math.inf
     if math.isfinite(found.error):
         low, high = found.interval(SHOWN.confidence, signed)
-    rounds, n = (min((int(each[name]) for each in rows), default=0) for name in ("rounds", "n"))
+    known = [each.fillna({"rounds": 0, "n": 0}) for each in rows]
+    rounds, n = (min((int(each[name]) for each in known), default=0) for name in ("rounds", "n"))
     shared = 0.0 if signed or not found.value else found.shared / found.value
     return _series(Estimate(found.value, low, high, n, rounds, SHOWN.confidence), shared)
 
