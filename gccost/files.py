@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
@@ -62,31 +63,34 @@ def temporary(place: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn what a damaged or missing file raises into a GccostError with the file."""
+def reading(path: Path, hint: str = "") -> Iterator[None]:
+    """Turn what a damaged or missing file raises into a GccostError with the file and a hint.
+
+    Without a hint, the file is one of the clone's.
+    """
     try:
         yield
     except (OSError, ValueError, csv.Error) as error:
         raise GccostError(
             f"the file is damaged or cannot be read: {getattr(error, 'strerror', None) or error}",
             str(path),
-            f"restore it: git checkout -- {os.path.relpath(path)}",
+            hint or f"restore it: git checkout -- {os.path.relpath(path)}",
         ) from None
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, hint: str = "") -> str:
     """A text that ends with a newline. Raises GccostError if the file is damaged."""
-    with reading(path):
+    with reading(path, hint):
         text = path.read_bytes().decode()
         if not text.endswith("\n") or "\0" in text:
             raise ValueError("its end is missing" if text else "it is empty")
         return text
 
 
-def read_table(path: Path) -> list[dict[str, str]]:
+def read_table(path: Path, hint: str = "") -> list[dict[str, Any]]:
     """The rows of a CSV file. Raises GccostError if it is damaged."""
-    with reading(path):
-        rows = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    with reading(path, hint):
+        rows = csv.reader(io.StringIO(read_text(path, hint), newline=""), strict=True)
         head, *found = [(row, rows.line_num) for row in rows]
         for row, line in found:
             if len(row) != len(head[0]):

@@ -59,20 +59,24 @@ def test_runs_of_the_same_second_get_separate_folders(tmp_path):
     ("text", "why"),
     [
         ("{", "this is not JSON"),
-        ('{"format": 3, "warnings": ["\\ud800"]}', "this is not JSON"),
-        ("[]", "not a run's manifest"),
+        ("[]", "manifest is no object"),
         (described(format=99), "format 99"),
-        ('{"format": 3}', "missing required field `created`"),
-        (described(troubles=[]), r"Expected `object`, got `array` - at `\$\.troubles`"),
-        (described(scale=-1), r"Expected `float` > 0.0 - at `\$\.scale`"),
-        (described(created="2026-13-45T00:00:00Z"), r"Unexpected text - at `\$\.created`"),
-        (described(method="\x1b[31m"), r"Unexpected text - at `\$\.method`"),
-        (described(warnings=["a \u202eb"]), r"Unexpected text - at `\$\.warnings\[0\]`"),
-        (described(warnings=["x" * 100_001]), r"`str` of length <= 100000 - at `\$\.warnings"),
-        (described(missing={"a\nb": ""}), r"Unexpected text - at `key` in `\$\.missing`"),
-        (described(machine={"architecture": "pdp11"}), r"value 'pdp11' - at `\$\.machine\.arch"),
-        (described(machine={"memory": "much"}), r"got `str` - at `\$\.machine\.memory`"),
-        (described(finished={"quick": {}}), r"field `because` - at `\$\.finished\[\.\.\.\]`"),
+        ('{"format": 3}', "manifest lacks created"),
+        (described(more=1), "manifest has an unknown field: more"),
+        (described(troubles=[]), "manifest.troubles is no object"),
+        (described(warnings={}), "manifest.warnings is no list"),
+        (described(scale=-1), "manifest.scale is -1, not a number above 0"),
+        (described(seed=True), "manifest.seed is True, not a whole number"),
+        (described(created="2026-02-30T00:00:00Z"), "manifest.created is .*, not a date"),
+        (described(method="\x1b[31m"), "manifest.method is .*, not a line"),
+        (described(warnings=["a \u202eb"]), r"manifest.warnings\[0\] is .*, not a text"),
+        (described(warnings=["\ud800"]), r"manifest.warnings\[0\] is .*, not a text"),
+        (described(warnings=["x" * 100_001]), r"manifest.warnings\[0\] is .*, not a text"),
+        (described(missing={"a\nb": ""}), "a name in manifest.missing is .*, not a line"),
+        (described(machine={"architecture": "pdp11"}), "architecture is 'pdp11', not x86_64"),
+        (described(machine={"memory": "much"}), "memory is 'much', not a whole number"),
+        (described(machine={"memory": None}), "memory is None, not a whole number"),
+        (described(finished={"quick": {}}), "manifest.finished.quick lacks because"),
     ],
 )
 def test_an_invalid_manifest_is_reported(run, text, why):
@@ -82,7 +86,7 @@ def test_an_invalid_manifest_is_reported(run, text, why):
     assert "run.json" in error.value.location
 
 
-def test_a_manifest_is_read_extended_and_never_written_invalid(run):
+def test_a_manifest_is_never_written_invalid(run):
     (run.folder / "run.json").write_text(described(programs={"x": "k"}))
     run.update(seed=7)
     assert (run.manifest()["programs"], run.manifest()["seed"]) == ({"x": "k"}, 7)
@@ -90,7 +94,7 @@ def test_a_manifest_is_read_extended_and_never_written_invalid(run):
     run.update(finished={"quick": {"because": "", "studies": ["x"]}})
     assert [run.holds(study) for study in "xy"] == [True, False]
     before = (run.folder / "run.json").read_bytes()
-    with pytest.raises(GccostError, match=r"this cannot be stored: .* `\$\.compilers"):
+    with pytest.raises(GccostError, match=r"this cannot be stored: manifest\.compilers"):
         run.update(compilers={"cc": "x" * 1001})
     assert (run.folder / "run.json").read_bytes() == before
 

@@ -36,8 +36,8 @@ class Machine:
     rows: Mapping[Key, Row]
 
     @property
-    def description(self) -> Mapping[str, Any]:
-        return self.run.manifest()["machine"]
+    def description(self) -> dict[str, Any]:
+        return dict(self.run.manifest()["machine"])
 
     @property
     def computer(self) -> str:
@@ -47,7 +47,7 @@ class Machine:
     @property
     def is_test(self) -> bool:
         """Whether the run's N were scaled, so that its figures are no estimates."""
-        return self.run.manifest()["scale"] != 1
+        return bool(self.run.manifest()["scale"] != 1)
 
 
 def machines(

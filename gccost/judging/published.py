@@ -9,41 +9,39 @@ import pandas as pd
 
 from gccost import paths
 from gccost.errors import GccostError, nearest
-from gccost.files import read_table, read_text, reading
+from gccost.files import read_text, reading
 from gccost.measuring import benchmarks, gctrace
+from gccost.measuring.schema import columns, rows
 
-# The kinds of the tables' columns: text, whole numbers, numbers.
-KINDS = {
-    "addcleanup-timings": "UUiUf",
-    "claims": "UUUfUUUU",
-    "cloudflare-profile": "Ufffff",
-    "cloudflare-throughput": "iUf",
-    "documents": "UUUUUUUUUU",
-    "lemire-profile": "Ufffff",
-    "lemire-timings": "UUUfU",
-    "release-notes": "UUU",
-    "siebenmann-profile": "UfU",
-    "siebenmann-sizes": "Uiifii",
-    "weimer-timings": "Uifffiii",
+# The columns of the tables; those without a kind are texts.
+_PROFILE = (
+    "function flat_s:amount flat_percent:amount sum_percent:amount cum_s:amount cum_percent:amount"
+)
+_TABLES = {
+    "addcleanup-timings": "machine variant procs:count iterations ns_per_op:amount",
+    "claims": "id document claim value:amount unit figure setup kind",
+    "cloudflare-profile": _PROFILE,
+    "cloudflare-throughput": "goroutines:count gogc op_per_s:amount",
+    "documents": "document chapter author title date toolchain short address headline words",
+    "lemire-profile": _PROFILE,
+    "lemire-timings": "language variant gogc ns_per_op:amount source",
+    "release-notes": "release what link",
+    "siebenmann-profile": "share percent:amount exact",
+    "siebenmann-sizes": "variant words:count iterations:count ns_per_op:amount "
+    "bytes_per_op:count allocs_per_op:count",
+    "weimer-timings": "variant objects:count user_s:amount system_s:amount elapsed_s:amount "
+    "cpu_percent:count max_rss_kb:count minor_faults:count",
 }
 
 
 def table(name: str) -> pd.DataFrame:
     """Read a published table by name, such as "lemire-timings".
 
-    Raises GccostError, with the file, if it is missing or damaged.
+    Raises GccostError, with the file and the line, if it is missing or damaged.
     """
-    path = paths.PUBLISHED / f"{name}.csv"
-    if not path.exists():
-        known = sorted(p.stem for p in paths.PUBLISHED.glob("*.csv"))
-        raise GccostError(f"there is no published table {name!r}", hint=nearest(name, known))
-    read_table(path)
-    with reading(path):
-        frame: pd.DataFrame = pd.read_csv(path, dtype={"gogc": str}, keep_default_na=False)
-        kinds = "".join(kind if (kind := frame[c].dtype.kind) in "if" else "U" for c in frame)
-        if kinds != KINDS.get(name, kinds):
-            raise ValueError(f"its columns hold {kinds}, not {KINDS[name]}: text, floats, integers")
-    return frame
+    if name not in _TABLES:
+        raise GccostError(f"there is no published table {name!r}", hint=nearest(name, _TABLES))
+    return pd.DataFrame(rows(paths.PUBLISHED / f"{name}.csv", columns(_TABLES[name])))
 
 
 def text(name: str) -> str:

@@ -120,7 +120,7 @@ class Recording:
 
     def failures(self, variant: Variant, release: str) -> list[str]:
         """The reasons why samples of a variant on a release failed."""
-        return self.manifest["failed"].get(variant.on(release), [])
+        return list(self.manifest["failed"].get(variant.on(release), []))
 
     # --- Samples --------------------------------------------------------------------
 

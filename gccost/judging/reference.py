@@ -15,8 +15,6 @@ import json
 import math
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -25,16 +23,17 @@ from typing import Any
 
 import pandas as pd
 
-from gccost import paths, processes
+from gccost import paths
 from gccost.errors import GccostError
-from gccost.files import read_table, read_text, reading, write_whole, writing
+from gccost.files import read_text, reading, write_whole, writing
 from gccost.judging.claims import Study
 from gccost.judging.recording import Recording
-from gccost.measuring import benchfmt, languages, machine, runs, toolchains, unpack
+from gccost.measuring import incoming, languages, machine, runs, toolchains
 from gccost.measuring.campaign import METHOD
 from gccost.measuring.cases import CLEANUP, FREE, Variant
-from gccost.measuring.manifest import unknown
+from gccost.measuring.incoming import AGAIN
 from gccost.measuring.runs import Run
+from gccost.measuring.schema import AMOUNT, LINE, columns, fault, rows
 from gccost.measuring.toolchains import TODAY_GO
 
 # The largest accepted cost relative to the lower quartile of similar recordings.
@@ -42,8 +41,7 @@ MOST: dict[str, float] = {FREE.benchmark: 1.10, CLEANUP.benchmark: 1.15}
 # The largest accepted share of the ledger's rows whose cases were disturbed; the ledger says which.
 MOST_DISTURBED = 0.1
 _MACHINE = ("cpu_family", "cpu_model", "cpu_stepping", "caches", "libc")
-MOST_UNITS = 600  # of a run's samples; those of all studies have 300
-_AGAIN = "copy it again from the machine that measured it"
+_COSTS = columns("run:line machine:text go:line") | dict.fromkeys(MOST, AMOUNT.or_null())
 
 
 def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[Run, list[str]]:
@@ -61,7 +59,7 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
         runs.scratch(place) as scratch,
         _named_after(source, scratch),
     ):
-        run = _copied(source, scratch)
+        run = incoming.copied(source, scratch)
         check(run, studies)
         manifest = run.manifest()
         shown = main or _main_machine() in ("", manifest["fingerprint"])
@@ -118,12 +116,12 @@ def _main_machine() -> str:
     path = paths.reference() / "reference.json"
     if path.exists():
         with reading(path):
-            try:
-                return str(json.loads(read_text(path))["machine"])
-            except (KeyError, TypeError) as error:
-                raise ValueError(f'it should be {{"machine": "a fingerprint"}}: {error}') from None
+            named = json.loads(read_text(path))
+            if why := fault(named, {"machine": LINE}, "the file"):
+                raise ValueError(why)
+            return str(named["machine"])
     found = runs.all_runs(paths.reference())
-    return found[-1].manifest()["fingerprint"] if found else ""
+    return str(found[-1].manifest()["fingerprint"]) if found else ""
 
 
 # --- Reading what came from elsewhere -----------------------------------------------------
@@ -140,25 +138,7 @@ def _named_after(source: Path, scratch: Path) -> Iterator[None]:
         said = (re.sub(rf"{re.escape(str(scratch))}/[^/]+/", "", part) for part in error.args)
         message, location, hint = said
         where = f"{source}: {location}" if location else str(source)
-        raise GccostError(message, where, hint or _AGAIN) from None
-
-
-def _copied(source: Path, scratch: Path) -> Run:
-    """A copy of a run folder or of an archive's run, made by a process with limits."""
-    command = [sys.executable, "-IS", unpack.__file__, str(source), str(scratch)]
-    try:
-        done = processes.run(command, limit=2 * unpack.MOST_SECONDS)
-        code, why = done.returncode, done.stdout.strip()
-    except subprocess.TimeoutExpired:
-        code, why = 1, ""
-    if code > 1:
-        with writing(scratch):
-            raise OSError(code, os.strerror(code))
-    if code:
-        why = why or f"reading it takes more than {unpack.MOST_SECONDS} s"
-        run = "name a run, such as data/runs/20261122T175855-4b5c7f, or its archive"
-        raise GccostError(why, str(source), f"{run}; if it is damaged, {_AGAIN}")
-    return Run(next(scratch.iterdir()))
+        raise GccostError(message, where, hint or AGAIN) from None
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
@@ -168,47 +148,43 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 def check(run: Run, studies: Sequence[Study]) -> None:
     """Raise GccostError unless a run is whole, consistent, and of today's programs."""
-
-    def refuse(why: str, hint: str = _AGAIN) -> None:
+    for why, hint in _refusals(run, studies):
         raise GccostError(why, run.name, hint)
 
+
+def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
+    """Why a run is refused, with a hint each, the first reason first."""
     manifest = run.manifest()
-    if manifest["method"] != METHOD:
-        refuse("it was sampled by another version of gccost", "measure it again with this one")
-    stem = f"{re.sub('[-:Z]', '', manifest['created'])}-{manifest['fingerprint'][:6]}"
-    if machine.fingerprint(manifest["machine"]) != manifest["fingerprint"] or stem != run.name[:22]:
-        refuse("its fingerprint does not match its machine: run.json was changed")
-    if not manifest["finished"]:
-        refuse("it is unfinished", "resume it on its machine until it is complete")
     here = {name: mark for s in studies for name, mark in languages.source_hashes(s).items()}
     changed = [name for name, mark in manifest["programs"].items() if here.get(name) != mark]
-    if changed or not manifest["programs"]:
-        refuse(
-            f"it was measured with other sources of {', '.join(changed) or 'unknown programs'}",
-            "pack or measure again from this version of the sources",
-        )
-    if unknown(manifest):
-        refuse("run.json has fields that this version of gccost does not know")
+    sources = ", ".join(changed) or "unknown programs"
     held = {name for done in manifest["finished"].values() for name in done["studies"]}
-    if others := held - {study.name for study in studies}:
-        refuse(f"it holds unknown studies: {', '.join(sorted(others))}")
-    if not run.samples.exists():
-        refuse("it holds no samples")
-    if changed := run.altered():
-        refuse(f"{', '.join(changed)} was changed after measuring ended")
-    reading = run.reading()
-    for problem in reading.errors:
-        refuse(f"a line of its samples is damaged: samples.txt:{problem.line}: {problem.why}")
-    if len({unit for sample in reading.samples.values() for unit in sample.metrics}) > MOST_UNITS:
-        refuse(f"its samples have more than {MOST_UNITS} units")
-    for line, sample in reading.samples.items():
-        if why := benchfmt.implausible(sample):
-            refuse(f"samples.txt:{line}: {why}")
+    others = held - {study.name for study in studies}
+    questions = [
+        (
+            manifest["method"] != METHOD,
+            "it was sampled by another version of gccost",
+            "measure it again with this one",
+        ),
+        (
+            not manifest["finished"],
+            "it is unfinished",
+            "resume it on its machine until it is complete",
+        ),
+        (
+            changed or not manifest["programs"],
+            f"it was measured with other sources of {sources}",
+            "pack or measure again from this version of the sources",
+        ),
+        (others, f"it holds unknown studies: {', '.join(sorted(others))}", AGAIN),
+    ]
+    yield from ((why, hint) for wrong, why, hint in questions if wrong)
+    yield from ((why, AGAIN) for why in incoming.faults(run))
     memory = machine.memory_for_a_sample(manifest["machine"])
     cases = (c for study in studies if study.name in held for c in study.cases)
     counts = {c.name: c.scaled(manifest["scale"]).capped(memory).n for c in cases}
-    if not any(counts.get(s.full_name) in (0, s.n) for s in reading.samples.values()):
-        refuse("it holds no usable sample of its studies")
+    if not any(counts.get(s.full_name) in (0, s.n) for s in run.reading().samples.values()):
+        yield "it holds no usable sample of its studies", AGAIN
 
 
 def _disturbances(run: Run, studies: Sequence[Study]) -> tuple[list[str], float]:
@@ -260,9 +236,5 @@ def _costs(run: Run, studies: Sequence[Study]) -> dict[str, Any]:
 
 def _known() -> pd.DataFrame:
     path = paths.reference() / "costs.csv"
-    if not path.exists():
-        return pd.DataFrame(columns=["run", "machine", "go", *MOST])
-    read_table(path)
-    with reading(path):
-        types = dict.fromkeys(("run", "machine", "go"), str) | dict.fromkeys(MOST, float)
-        return pd.read_csv(path, dtype=types)[list(types)]
+    known = rows(path, _COSTS) if path.exists() else []
+    return pd.DataFrame(known, columns=[*_COSTS]).astype(dict.fromkeys(MOST, float))

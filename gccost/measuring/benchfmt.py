@@ -21,28 +21,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
 from gccost.errors import GccostError
+from gccost.measuring.schema import LARGEST, LONGEST, UNSEEN, printable
 
 PREFIX = "Benchmark"
-LARGEST = 10**18  # for counts and values; larger ones cannot be measurements
-
+LEAST, LONG = 0.1, 3600.0  # of a measured time: ns per operation; seconds of a process
+MOST_UNITS = 200  # of a line; ours have up to 94
 _BLOCKS = ("c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-misfreed")
 _PROCS = re.compile(r"(.+)-([1-9][0-9]{0,8})")
 _CONFIG = re.compile(r"([^\s:]+):(?:[ \t]+(.*))?")
-# Control characters but tab and newline, characters that reverse or hide others, and bytes
-# that are not UTF-8, which the decoder turns into lone surrogates.
-UNSEEN = (
-    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    r"\ud800-\udfff"
-)
-LONGEST = 100_000  # characters of a line, or of a text in a manifest
-LEAST, LONG = 0.1, 3600.0  # of a measured time: ns per operation; seconds of a process
-MOST_UNITS = 200  # of a line; ours have up to 94
+_COUNT = re.compile(r"[0-9]{1,18}")
 _NOT_TEXT = re.compile(f"[{UNSEEN}]")
 
 
@@ -93,15 +85,11 @@ class Reading:
     errors: list[SyntaxProblem]
 
 
-class _Malformed(Exception):
-    """The reason why a line is not a result."""
-
-
 def parse_line(text: str, file: str = "", line: int = 0) -> Sample | SyntaxProblem:
     """Parse a result line; returns the problem if it is malformed."""
     try:
         return _parse(text)
-    except _Malformed as why:
+    except ValueError as why:
         return _problem(file, line, text, str(why))
 
 
@@ -116,14 +104,16 @@ def results(output: str) -> list[Sample | SyntaxProblem]:
 
 def implausible(sample: Sample) -> str:
     """What a measured sample cannot be; empty if it is plausible."""
-    time, seconds = sample.metrics.get("ns/op", LEAST), sample.metrics.get("elapsed-s", 0.0)
-    # A JVM's clock may show no time at all.
-    if not ("jdk" in sample.keys or time >= LEAST) or max(time * sample.n / 1e9, seconds) > LONG:
-        return f"a time is not between {LEAST} ns and {LONG / 3600:.0f} h: {time:g} ns/op"
-    if sample.metrics.get("round", 1.0) not in range(1, 1_000_000):
-        return f"the round is not a whole number from 1: {sample.metrics['round']:g}"
-    counts = {name: sample.metrics.get(name, 0.0) for name in _BLOCKS}
+    metrics = sample.metrics
+    time, number = metrics.get("ns/op", LEAST), metrics.get("round", 1.0)
+    seconds = max(time * sample.n / 1e9, metrics.get("elapsed-s", 0.0))
+    counts = {name: metrics.get(name, 0.0) for name in _BLOCKS}
     allocated, freed, loop, drained, misfreed = counts.values()
+    # A JVM's clock may show no time at all.
+    if seconds > LONG or (time < LEAST and "jdk" not in sample.keys):
+        return f"a time is not between {LEAST} ns and {LONG / 3600:.0f} h: {time:g} ns/op"
+    if number not in range(1, 1_000_000):
+        return f"the round is not a whole number from 1: {number:g}"
     if allocated != freed + loop or drained > loop or misfreed:
         return f"the counts of C blocks do not add up: {counts}"
     return ""
@@ -156,11 +146,15 @@ def read(path: Path) -> Reading:
         with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
             for line, text in enumerate(lines, 1):
                 # A byte order mark of the file, or of a file appended to it.
-                found = _take(text.lstrip("\ufeff"), config)
-                if isinstance(found, Sample):
-                    samples[line] = found
-                elif found:
-                    problems.append(_problem(str(path), line, text, found))
+                text = text.lstrip("\ufeff")
+                if text.startswith(PREFIX) and text.endswith("\n"):
+                    found = parse_line(text, str(path), line)
+                    if isinstance(found, Sample):
+                        samples[line] = found
+                    else:
+                        problems.append(found)
+                elif why := _misread(text, config):
+                    problems.append(_problem(str(path), line, text, why))
     except OSError as error:
         raise GccostError(
             f"cannot be read ({error.strerror or error})",
@@ -170,104 +164,92 @@ def read(path: Path) -> Reading:
     return Reading(samples, config, problems)
 
 
-def _take(text: str, config: dict[str, str]) -> Sample | str | None:
-    """The sample of a line, or its problem; adds a configuration line to `config`."""
-    if not text.endswith("\n"):
-        return "an unfinished line: its end is missing" if text else None
-    if text.startswith(PREFIX):
-        try:
-            return _parse(text)
-        except _Malformed as why:
-            return str(why)
+def _misread(text: str, config: dict[str, str]) -> str:
+    """What is wrong with a line that is no result; adds a configuration line to `config`."""
+    if text and not text.endswith("\n"):
+        return "an unfinished line: its end is missing"
     if _NOT_TEXT.search(text.rstrip()):
         return "bytes that are not text"
-    if pair := _parse_config(text):
-        before = config.setdefault(*pair)
-        if before != pair[1]:
-            return f"the file says {pair[0]}: {before} before this"
-    return None
+    key, value = _parse_config(text)
+    before = config.setdefault(key, value) if key else value
+    return "" if before == value else f"the file says {key}: {before} before this"
 
 
 def _parse(text: str) -> Sample:
-    if not text.startswith(PREFIX):
-        raise _Malformed(f"it does not begin with {PREFIX}")
+    """The sample of a line. Raises ValueError with what is wrong."""
     fields = text[:LONGEST].split()
-    if len(text) > LONGEST or len(fields) > 2 * (MOST_UNITS + 1):
-        raise _Malformed(f"it has more than {LONGEST:,} characters or {MOST_UNITS} values")
+    _refuse_if(not text.startswith(PREFIX), f"it does not begin with {PREFIX}")
+    _refuse_if(
+        len(text) > LONGEST or len(fields) > 2 * (MOST_UNITS + 1),
+        f"it has more than {LONGEST:,} characters or {MOST_UNITS} values",
+    )
     name, keys, procs = _parse_name(fields[0])
-    if len(fields) == 1:
-        raise _Malformed("there is no count of iterations")
-    n = _parse_count(fields[1])
-    if len(fields) == 2:
-        raise _Malformed("there are no values")
-    if len(fields) % 2:
-        raise _Malformed(f"the value {fields[-1]} has no unit")
-    values = [_parse_value(value) for value in fields[2::2]]
-    units = _check_units(tuple(fields[3::2]))
-    return Sample(name, n, dict(zip(units, values, strict=True)), keys, procs)
+    _refuse_if(len(fields) == 1, "there is no count of iterations")
+    count, units = fields[1], tuple(fields[3::2])
+    values = list(map(_parse_value, fields[2::2]))
+    _refuse_if(
+        not _COUNT.fullmatch(count), f"the count of iterations is not a whole number: {count[:40]}"
+    )
+    _refuse_if(not int(count), "there were no iterations")
+    _refuse_if(not values, "there are no values")
+    _refuse_if(len(values) > len(units), f"the value {fields[-1]} has no unit")
+    _check_units(units)
+    return Sample(name, int(count), dict(zip(units, values, strict=True)), keys, procs)
+
+
+def _refuse_if(wrong: object, why: str) -> None:
+    if wrong:
+        raise ValueError(why)
 
 
 @lru_cache(maxsize=4096)
 def _parse_name(text: str) -> tuple[str, dict[str, str], int]:
-    if _NOT_TEXT.search(text):
-        raise _Malformed("the name holds bytes that are not text")
+    _refuse_if(_NOT_TEXT.search(text), "the name holds bytes that are not text")
     found = _PROCS.fullmatch(text)
     text, procs = (found[1], int(found[2])) if found else (text, 1)
     first, *parts = text.removeprefix(PREFIX).split("/")
-    if not first:
-        raise _Malformed(f"there is no name after {PREFIX}")
+    _refuse_if(not first, f"there is no name after {PREFIX}")
     keys: dict[str, str] = {}
     for part in parts:
         key, equals, value = part.partition("=")
-        if not (key and equals):
-            first += f"/{part}"  # a part of the name that is not a key
-        elif key in keys:
-            raise _Malformed(f"the key {key} is there twice")
-        else:
+        _refuse_if(key in keys, f"the key {key} is there twice")
+        if key and equals:
             keys[key] = value
+        else:
+            first += f"/{part}"  # a part of the name that is not a key
     return first, keys, procs
 
 
-def _parse_count(text: str) -> int:
-    # Python would also accept signs, underscores and digits of other scripts.
-    if not (text.isascii() and text.isdecimal()) or len(text) >= len(str(LARGEST)):
-        raise _Malformed(f"the count of iterations is not a whole number: {text}")
-    if not int(text):
-        raise _Malformed("there were no iterations")
-    return int(text)
+def _number(text: str) -> float | None:
+    """A number in Go's notation; Python's also has underscores and digits of other scripts."""
+    try:
+        return float(text) if text.isascii() and "_" not in text else None
+    except ValueError:
+        return None
 
 
 def _parse_value(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = None
-    if value is None or not text.isascii() or "_" in text:
-        raise _Malformed(f"the value is not a number: {text}")
+    value = _number(text)
+    if value is None:
+        raise ValueError(f"the value is not a number: {text}")
     if not 0 <= value <= LARGEST:
-        raise _Malformed(f"the value is not between 0 and {LARGEST:.0e}: {text}")
+        raise ValueError(f"the value is not between 0 and {LARGEST:.0e}: {text}")
     return value
 
 
 @lru_cache  # most lines share their units
-def _check_units(units: tuple[str, ...]) -> tuple[str, ...]:
-    seen: set[str] = set()
-    for unit in units:
-        if _NOT_TEXT.search(unit):
-            raise _Malformed("a unit holds bytes that are not text")
-        if unit in seen:
-            raise _Malformed(f"the unit {unit} is there twice")
-        seen.add(unit)
-        with suppress(ValueError):
-            float(unit)
-            raise _Malformed(f"a number is where a unit should be: {unit}")
-    return units
+def _check_units(units: tuple[str, ...]) -> None:
+    for number, unit in enumerate(units):
+        _refuse_if(_NOT_TEXT.search(unit), "a unit holds bytes that are not text")
+        _refuse_if(unit in units[:number], f"the unit {unit} is there twice")
+        _refuse_if(_number(unit) is not None, f"a number is where a unit should be: {unit}")
 
 
-def _parse_config(text: str) -> tuple[str, str] | None:
+def _parse_config(text: str) -> tuple[str, str]:
+    """The key and value of a configuration line; ("", "") of another line."""
     found = _CONFIG.fullmatch(text.rstrip())
     if not found or not found[1][0].islower() or any(map(str.isupper, found[1])):
-        return None
+        return "", ""
     return found[1], found[2] or ""
 
 
@@ -278,9 +260,3 @@ def _shortest(value: float) -> str:
 
 def _problem(file: str, line: int, text: str, why: str) -> SyntaxProblem:
     return SyntaxProblem(file, line, printable(text, 60), printable(why, 120))
-
-
-def printable(text: str, size: int) -> str:
-    """The beginning of a text in one line, with unprintable characters escaped."""
-    beginning = " ".join(text[: 3 * size].split())[:size]
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in beginning)

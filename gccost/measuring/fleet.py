@@ -42,10 +42,11 @@ from gccost.measuring import benchfmt, campaign, packed, runs
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.campaign import GIVE_UP
 from gccost.measuring.cases import Case
-from gccost.measuring.manifest import Line, Machine, Text, fault_of
+from gccost.measuring.manifest import MANIFEST
 from gccost.measuring.progress import PrintedProgress
 from gccost.measuring.runs import Run
 from gccost.measuring.sampler import TRACE, SampleFailed
+from gccost.measuring.schema import fault
 
 BENCH = "bench"
 MOST_WORKERS = 10_000
@@ -63,6 +64,10 @@ _RESUME = f"{_SAVED}, and the same command resumes"
 Request = Mapping[str, str]
 
 
+Line = Annotated[str, msgspec.Meta(max_length=1000)]
+Text = Annotated[str, msgspec.Meta(max_length=100_000)]
+
+
 class Answer(msgspec.Struct, forbid_unknown_fields=True):
     """What a worker answers: why not, or its machine, or a sample; see `packed.serve`."""
 
@@ -72,7 +77,7 @@ class Answer(msgspec.Struct, forbid_unknown_fields=True):
     fingerprint: Line = ""
     host: Line = ""
     pack: Line = ""
-    described: Machine = msgspec.field(default_factory=Machine)
+    described: dict[str, Any] = {}
     lacking: dict[Line, Text] = {}
     failed: Text = ""
     line: Text = ""
@@ -201,11 +206,13 @@ class _Fleet:
         except (CancelledError, KilledWorker, TimeoutError):
             raise WorkerLost(f"the worker went away; {_SAVED}", worker) from None
         except msgspec.ValidationError as error:
-            raise Lied(f"its answer cannot be read: {fault_of(error)}", worker) from None
+            raise Lied(f"its answer cannot be read: {error}", worker) from None
         except Exception as error:  # whatever the worker raised
             raise GccostError(f"the worker failed: {error!r}", worker) from None
         finally:
             self.asked.pop(worker, None)
+        if why := fault(answer.described, MANIFEST["machine"], "$.described"):
+            raise Lied(f"its answer cannot be read: {why}", worker)
         if answer.refused:
             raise GccostError(answer.refused, worker)
         if answer.lacks and request is not None:
@@ -223,7 +230,7 @@ class _Fleet:
             hint = "unpack the campaign's pack there, or do not set GCCOST_PACK"
             raise GccostError("GCCOST_PACK names another pack", worker, hint)
         name = self._enter(worker, found.host, found.boot)
-        described = cast("dict[str, Any]", found.described)
+        described = found.described
         if absent := {"cpu", "allowed_cpus", "architecture", "system"} - described.keys():
             raise Lied(f"it does not describe its machine: {', '.join(sorted(absent))}", worker)
         self.say(f"{name}: {described['cpu']}, {described['allowed_cpus']} CPUs")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -27,20 +27,14 @@ from gccost.files import read_text, reading, temporary, write_whole, writing
 from gccost.measuring import benchfmt, jobs
 from gccost.measuring.benchfmt import Reading, Sample
 from gccost.measuring.jobs import Job
-
-if TYPE_CHECKING:
-    from gccost.measuring.manifest import Manifest, decode, misfit
-else:
-    try:
-        from gccost.measuring.manifest import decode, misfit
-    except ImportError:  # the runner of a pack lacks msgspec, and reads only its own manifests
-        decode, misfit = json.loads, lambda manifest: ""
+from gccost.measuring.manifest import MANIFEST, Manifest
+from gccost.measuring.schema import LARGEST, LONGEST, UNSEEN, fault
 
 FORMAT = 3  # of the folder; other formats are rejected
 
 # The initially empty fields of a run.
 _BY_NAME = ("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished")
-_UNSEEN = re.compile(f"[{benchfmt.UNSEEN}]")
+_UNSEEN = re.compile(f"[{UNSEEN}]")
 _RESTORE = "restore the file, or move the run folder away and measure again"
 
 
@@ -58,7 +52,7 @@ class Run:
         """Read `run.json`. Raises GccostError if it is unusable."""
         path = self.folder / "run.json"
         try:
-            manifest: Any = decode(path.read_bytes())
+            manifest: Any = json.loads(path.read_bytes())
         except OSError as error:
             raise GccostError(
                 f"the run cannot be read: {error.strerror or error}",
@@ -68,9 +62,7 @@ class Run:
         except (ValueError, RecursionError) as error:
             raise GccostError(f"this is not JSON: {error}", str(path), _RESTORE) from None
         written = manifest.get("format") if isinstance(manifest, dict) else None
-        if not isinstance(written, int):
-            raise GccostError("this is not a run's manifest", str(path), _RESTORE)
-        if written != FORMAT:
+        if isinstance(written, int) and written != FORMAT:
             raise GccostError(
                 f"the run has format {written}, this gccost reads format {FORMAT}",
                 str(path),
@@ -78,9 +70,9 @@ class Run:
                 if written < FORMAT
                 else "read it with the gccost that wrote it, or a newer one",
             )
-        if found := misfit(manifest):
-            raise GccostError(f"the manifest is invalid: {found}", str(path), _RESTORE)
-        return cast("Manifest", manifest)  # unknown fields are preserved
+        if why := fault(manifest, MANIFEST, "manifest"):
+            raise GccostError(why, str(path), _RESTORE)
+        return dict(manifest)
 
     def update(self, **facts: Any) -> None:
         """Set fields of the manifest."""
@@ -107,34 +99,28 @@ class Run:
         A folder's name stands for its compressed files, which show by themselves if they
         are damaged.
         """
-        manifest: dict[str, Any] = {**self.manifest()}
-        known = manifest.get("digests") or {"samples.txt": manifest.get("digest", "")}
+        manifest = self.manifest()
+        known = manifest.get("digests", {})
         found = self._digests() | {"run.json": _digest_of(manifest)}
-        if "digests" not in manifest:  # recorded by an earlier version
-            found = {name: mark for name, mark in found.items() if name in known}
         return sorted(n for n in known.keys() | found if known.get(n) != found.get(n))
 
     def _digests(self) -> dict[str, str]:
-        found: dict[str, Any] = {}
+        found: dict[str, bytes] = {}
         folders = ("slices/*.txt", "profiles/*.gz", "gctraces/*.gz")
         for pattern in ("jobs.csv", "samples.txt", *folders):
             for path in sorted(self.folder.glob(pattern)):
-                name = path.relative_to(self.folder).as_posix()
-                mark = hashlib.sha256(path.read_bytes())
+                name, data = path.relative_to(self.folder).as_posix(), path.read_bytes()
                 if path.suffix == ".gz":
-                    entry = f"{name} {mark.hexdigest()}\n".encode()
-                    name = path.parent.name
-                    mark = found.get(name, hashlib.sha256())
-                    mark.update(entry)
-                found[name] = mark
-        return {name: mark.hexdigest() for name, mark in found.items()}
+                    line = f"{name} {hashlib.sha256(data).hexdigest()}\n".encode()
+                    name, data = path.parent.name, found.get(path.parent.name, b"") + line
+                found[name] = data
+        return {name: hashlib.sha256(data).hexdigest() for name, data in found.items()}
 
-    def _write(self, manifest: dict[str, Any]) -> None:
+    def _write(self, manifest: Manifest) -> None:
         manifest = _seen(manifest)
-        if found := misfit(manifest):  # it could not be read again
-            raise GccostError(f"this cannot be stored: {found}", str(self.folder))
+        if why := fault(manifest, MANIFEST, "manifest"):  # it could not be read again
+            raise GccostError(f"this cannot be stored: {why}", str(self.folder))
         if digests := manifest.get("digests"):
-            manifest.pop("digest", None)
             digests["run.json"] = _digest_of(manifest)
         text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         write_whole(self.folder / "run.json", text.encode())
@@ -188,7 +174,7 @@ class Run:
             return []
         with reading(path):
             values = [float(each) for each in read_text(path).split()]
-            if not values or not all(0 < each <= benchfmt.LARGEST for each in values):
+            if not values or not all(0 < each <= LARGEST for each in values):
                 raise ValueError("a line is not a time in ns")
             known = self.manifest().get("digests", {}).get(f"slices/{path.name}")
             if known and hashlib.sha256(path.read_bytes()).hexdigest() != known:
@@ -248,7 +234,7 @@ def _read(path: Path, changed: int, size: int) -> Reading:
 def _seen(value: Any) -> Any:
     """A value of a manifest whose texts have no unseen characters; see `manifest`."""
     if isinstance(value, str):
-        return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", value)[: benchfmt.LONGEST]
+        return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", value)[:LONGEST]
     if isinstance(value, dict):
         return {_seen(name): _seen(inner) for name, inner in value.items()}
     return [_seen(inner) for inner in value] if isinstance(value, list | tuple) else value
