@@ -35,7 +35,6 @@ _BLOCKS = ("c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-m
 _PROCS = re.compile(r"(.+)-([1-9][0-9]{0,8})")
 _CONFIG = re.compile(r"([^\s:]+):(?:[ \t]+(.*))?")
 _COUNT = re.compile(r"[0-9]{1,18}")
-_NOT_TEXT = re.compile(f"[{UNSEEN}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,7 @@ def _misread(text: str, config: dict[str, str]) -> str:
     """What is wrong with a line that is no result; adds a configuration line to `config`."""
     if text and not text.endswith("\n"):
         return "an unfinished line: its end is missing"
-    if _NOT_TEXT.search(text.rstrip()):
+    if UNSEEN.search(text.rstrip()):
         return "bytes that are not text"
     key, value = _parse_config(text)
     before = config.setdefault(key, value) if key else value
@@ -204,7 +203,7 @@ def _refuse_if(wrong: object, why: str) -> None:
 
 @lru_cache(maxsize=4096)
 def _parse_name(text: str) -> tuple[str, dict[str, str], int]:
-    _refuse_if(_NOT_TEXT.search(text), "the name holds bytes that are not text")
+    _refuse_if(UNSEEN.search(text), "the name holds bytes that are not text")
     found = _PROCS.fullmatch(text)
     text, procs = (found[1], int(found[2])) if found else (text, 1)
     first, *parts = text.removeprefix(PREFIX).split("/")
@@ -240,7 +239,7 @@ def _parse_value(text: str) -> float:
 @lru_cache  # most lines share their units
 def _check_units(units: tuple[str, ...]) -> None:
     for number, unit in enumerate(units):
-        _refuse_if(_NOT_TEXT.search(unit), "a unit holds bytes that are not text")
+        _refuse_if(UNSEEN.search(unit), "a unit holds bytes that are not text")
         _refuse_if(unit in units[:number], f"the unit {unit} is there twice")
         _refuse_if(_number(unit) is not None, f"a number is where a unit should be: {unit}")
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from gccost.errors import GccostError
-from gccost.files import reading, write_whole
+from gccost.files import write_whole
 from gccost.measuring import benchmarks, toolchains
 from gccost.measuring.cases import NO_GREEN_TEA, Case
+from gccost.measuring.schema import COUNT, TEXT, Field, columns, rows
 
 NUMBERS = (
     *("words", "goroutines", "handles", "live", "mb", "mib", "remaining", "waiting"),
@@ -28,10 +29,14 @@ NUMBERS = (
 
 IDENTITY = ("release", "experiment", "variant", "benchmark")
 _FIRST = ("name", "program", *IDENTITY, "n", "sliced", "gated", "retained_bytes", "argv", "env")
-_COUNTS = ("n", "retained_bytes")
-_FLAGS = ("sliced", "gated")
 _RENAMED = {"gomemlimit": "memory_limit", "gc": "collector"}
-_HINT = "restore the file, or move the run folder away and measure again"
+RESTORE = "restore the file, or move the run folder away and measure again"
+_NAME = Field("a name", (str,), 1, 1000)
+_COLUMNS = columns(
+    "program release experiment variant n:count sliced:flag gated:flag retained_bytes:count "
+    "argv env"
+) | {"name": _NAME, "benchmark": _NAME, "*": TEXT}
+_COLUMNS |= {f"{name}?": COUNT.or_null() for name in NUMBERS}
 
 # Because go.mod says go 1.18, new toolchains use old defaults. These are the ones that affect
 # measurements, at the values of today's programs.
@@ -160,40 +165,10 @@ def write(path: Path, jobs: Iterable[Job]) -> None:
 
 def read(path: Path) -> dict[str, Job]:
     """The jobs by name. Raises GccostError, with the line, for a file that no gccost wrote."""
-    with reading(path), path.open(encoding="utf-8", newline="") as file:
-        table = csv.DictReader(file)
-        if missing := {*_FIRST} - {*(table.fieldnames or ())}:
-            why = f"it lacks the columns {', '.join(sorted(missing))}"
-            raise GccostError(why, str(path), "read it with the gccost that wrote it")
-        rows = [(table.line_num, row) for row in table]
     found: dict[str, Job] = {}
-    for line, row in rows:
-        try:
-            made = _typed(row)
-            if made["name"] in found:
-                raise ValueError(f"the job {made['name']} is there twice")
-        except ValueError as error:
-            raise GccostError(str(error), f"{path}:{line}", _HINT) from None
-        found[made["name"]] = made
+    for line, row in enumerate(rows(path, _COLUMNS, RESTORE), 2):
+        name = row["name"]
+        if name in found:
+            raise GccostError(f"the job {name} is there twice", f"{path}:{line}", RESTORE)
+        found[name] = {k: v for k, v in row.items() if v not in ("", None) or k in _FIRST}
     return found
-
-
-def _typed(row: Mapping[Any, Any]) -> Job:
-    """A row of the file with typed values. Raises ValueError for a value of another type."""
-    if None in row or None in row.values():
-        raise ValueError("the line has too few or too many values")
-    made: Job = {}
-    for name, text in row.items():
-        if name in _COUNTS or (name in NUMBERS and text):
-            if not (text.isascii() and text.isdecimal() and len(text) < 19):
-                raise ValueError(f"{name} is not a whole number: {text[:40]!r}")
-            made[name] = int(text)
-        elif name in _FLAGS:
-            if text not in ("True", "False"):
-                raise ValueError(f"{name} is neither True nor False: {text[:40]!r}")
-            made[name] = text == "True"
-        elif text or name in _FIRST:
-            made[name] = text
-    if not made["name"] or not made["benchmark"]:
-        raise ValueError("a job has no name")
-    return made

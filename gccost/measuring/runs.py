@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from gccost.errors import GccostError
 from gccost.files import read_text, reading, temporary, write_whole, writing
 from gccost.measuring import benchfmt, jobs
 from gccost.measuring.benchfmt import Reading, Sample
-from gccost.measuring.jobs import Job
+from gccost.measuring.jobs import RESTORE, Job
 from gccost.measuring.manifest import MANIFEST, Manifest
 from gccost.measuring.schema import LARGEST, LONGEST, UNSEEN, fault
 
@@ -34,8 +33,6 @@ FORMAT = 3  # of the folder; other formats are rejected
 
 # The initially empty fields of a run.
 _BY_NAME = ("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished")
-_UNSEEN = re.compile(f"[{UNSEEN}]")
-_RESTORE = "restore the file, or move the run folder away and measure again"
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class Run:
                 "name a run's folder; unpack an archive first",
             ) from None
         except (ValueError, RecursionError) as error:
-            raise GccostError(f"this is not JSON: {error}", str(path), _RESTORE) from None
+            raise GccostError(f"this is not JSON: {error}", str(path), RESTORE) from None
         written = manifest.get("format") if isinstance(manifest, dict) else None
         if isinstance(written, int) and written != FORMAT:
             raise GccostError(
@@ -71,7 +68,7 @@ class Run:
                 else "read it with the gccost that wrote it, or a newer one",
             )
         if why := fault(manifest, MANIFEST, "manifest"):
-            raise GccostError(why, str(path), _RESTORE)
+            raise GccostError(why, str(path), RESTORE)
         return dict(manifest)
 
     def update(self, **facts: Any) -> None:
@@ -234,7 +231,7 @@ def _read(path: Path, changed: int, size: int) -> Reading:
 def _seen(value: Any) -> Any:
     """A value of a manifest whose texts have no unseen characters; see `manifest`."""
     if isinstance(value, str):
-        return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", value)[:LONGEST]
+        return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", value)[:LONGEST]
     if isinstance(value, dict):
         return {_seen(name): _seen(inner) for name, inner in value.items()}
     return [_seen(inner) for inner in value] if isinstance(value, list | tuple) else value
@@ -281,7 +278,7 @@ def _file(fault: GccostError) -> str:
 def changed(run: Run) -> tuple[str, ...]:
     """A sentence on each file of a recorded run that has changed since measuring ended."""
     return tuple(
-        f"{name} of the run {run.name} was changed after measuring ended. To fix it: {_RESTORE}."
+        f"{name} of the run {run.name} was changed after measuring ended. To fix it: {RESTORE}."
         for name in run.altered()
     )
 

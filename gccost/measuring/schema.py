@@ -22,10 +22,11 @@ from gccost.files import read_table, reading
 # Control characters but tab and newline, characters that reverse or hide others, and bytes
 # that are not UTF-8, which the decoder turns into lone surrogates. Texts of a run are shown in
 # terminals and pages, so they have none of these.
-UNSEEN = (
+_UNSEEN = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     r"\ud800-\udfff"
 )
+UNSEEN = re.compile(f"[{_UNSEEN}]")
 LARGEST = 10**18  # of counts and values; larger ones cannot be measurements
 LONGEST = 100_000  # characters of a text
 
@@ -57,8 +58,8 @@ class Field(NamedTuple):
 
 Table = Any  # a Field, or a list or dict of tables
 
-TEXT = Field("a text without control characters", (str,), 0, LONGEST, f"[^{UNSEEN}]*")
-LINE = Field("a line of up to 1,000 characters", (str,), 0, 1000, rf"[^\t\n{UNSEEN}]*")
+TEXT = Field("a text without control characters", (str,), 0, LONGEST, f"[^{_UNSEEN}]*")
+LINE = Field("a line of up to 1,000 characters", (str,), 0, 1000, rf"[^\t\n{_UNSEEN}]*")
 HASH = Field("a SHA-256", (str,), pattern="[0-9a-f]{64}")
 COUNT = Field(f"a whole number up to {LARGEST:.0e}", (int,))
 AMOUNT = Field(f"a number from 0 to {LARGEST:.0e}", (int, float))
@@ -107,9 +108,10 @@ def rows(path: Path, table: Mapping[str, Field], hint: str = "") -> list[dict[st
     Raises GccostError, with the file and the line, if it is missing, damaged or does not fit.
     """
     found = []
+    known = {name.removesuffix("?"): field for name, field in table.items()}
     with reading(path, hint):
         for line, texts in enumerate(read_table(path, hint), 2):
-            row = {name: _value(text, table.get(name, TEXT)) for name, text in texts.items()}
+            row = {name: _value(text, known.get(name, TEXT)) for name, text in texts.items()}
             if why := fault(row, {**table}, f"line {line}"):
                 raise ValueError(why)
             found.append(row)
