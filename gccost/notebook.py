@@ -542,8 +542,16 @@ class Results:
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """The verdicts of all claims, in the columns of a study's `verdicts`."""
-        return ledger.frame(self._rows)
+        """The verdicts of all claims, in the columns of a study's `verdicts`, and their source.
+
+        `source` is "your run" or "the recorded run"; a quick run does not measure every study.
+        """
+        source = {
+            name: "your run" if study.mode == "measure" else "the recorded run"
+            for name, study in self.studies.items()
+        }
+        found = ledger.frame(self._rows)
+        return found.assign(source=[source.get(row.study.name, "") for row in self._rows])
 
     @property
     def sides(self) -> pd.DataFrame:

@@ -241,7 +241,7 @@ def test_a_run_killed_at_its_start_resumes(machine: FakeMachine, monkeypatch, mo
     (run,) = runs.all_runs(paths.runs())
     reading = run.reading()
     assert reading.errors == []
-    assert len(reading.frame) >= 7
+    assert len(reading.samples) >= 7
 
 
 def test_resumed_precision_keeps_samples_measured_meanwhile(machine: FakeMachine):
