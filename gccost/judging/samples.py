@@ -1,4 +1,4 @@
-"""The samples of a run as a frame: a row per process, with the settings of its job as columns."""
+"""The samples of a run, and the settings of its jobs, as frames that the job's name joins."""
 
 from __future__ import annotations
 
