@@ -23,7 +23,7 @@ from tqdm import tqdm
 from gccost import paths
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
-from gccost.measuring import machine, pack, planning, runs, toolchains
+from gccost.measuring import campaign, machine, pack, planning, runs, toolchains
 from gccost.measuring.cases import BUDGETS, budget
 from gccost.measuring.progress import PrintedProgress, Progress
 from gccost.measuring.runs import Run
@@ -121,10 +121,10 @@ def main() -> None:
 @_budget
 @_only
 def measure(budget_name: str, only: str) -> None:
-    """Measure what your newest run lacks.
+    """Add a sitting to your newest run.
 
-    A study that is complete at this budget, with the same sources, toolchains
-    and machine, is not measured again.
+    A run with the same sources, toolchains and machine gets further samples, and
+    narrower intervals. An interrupted sitting is resumed.
     """
     if not _measure(Settings("measure", budget(budget_name), only)):
         sys.exit(1)
@@ -431,7 +431,8 @@ def _measure(settings: Settings) -> bool:
         for release, why in plan.missing.items():
             _say(f"{toolchains.title(release)} is skipped. {why}")
         try:
-            run = repeated.measure(plan, watched)
+            before = _widths(campaign.find(plan), together)
+            run = repeated.measure(plan, watched, again=True)
         except MissingTool as error:
             _say(f"nothing can be measured. {error}")
             return False
@@ -449,7 +450,23 @@ def _measure(settings: Settings) -> bool:
         f"{verdicts if standing.verdicts else ''}{effort(run, budget)} "
         f"({done[budget]['because']}); saved in {run.name}"
     )
+    for at, half in _widths(run, together).items():
+        if at in before:
+            _say(f"{' on '.join(at)}: ±{before[at]:.1%} before this sitting, ±{half:.1%} now")
     return not lacking
+
+
+def _widths(run: Run | None, studies: Iterable[Study]) -> dict[tuple[str, str], float]:
+    """The relative half-widths of headline figures in a run, by claim and release."""
+    from gccost.judging import ledger
+    from gccost.judging.recording import Recording
+
+    if run is None:
+        return {}
+    recordings = {s.name: Recording.load(s, run) for s in studies if run.holds(s.name)}
+    rows = ledger.rows(recordings, studies)
+    known = [row for row in rows if row.claim.headline and row.estimate.rounds]
+    return {(row.claim.id, row.toolchain): row.estimate.half_width for row in known}
 
 
 def _progress(name: str) -> AbstractContextManager[Progress]:

@@ -7,33 +7,29 @@ on machines without any package (see `gccost.measuring.packed`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf, isnan
+from math import inf, isnan, sqrt
 
 LOOKS = (3, 4, 6, 8, 10, 14, 20, 28, 40)  # the numbers of rounds at which a verdict is computed
-SYSTEMATIC = 0.03
-# By which an interval of a disturbed machine is widened at either end: three times what busy
-# machines have done to ratios of a loop with a garbage collector to a floor, 6 to 8 %.
-DISTURBED = 1.25
 
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """An interval's confidence, and the systematic error added to it."""
+    """An interval's confidence."""
 
-    confidence: float = 0.95
-    systematic: float = SYSTEMATIC
+    confidence: float
 
 
-SHOWN = Width()
-JUDGED = Width(0.99, 0.0)  # the rules' margin covers the systematic error
+SHOWN = Width(0.95)
+JUDGED = Width(0.99)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A value with its interval, and the numbers of its samples and rounds.
 
-    One round does not show how much rounds differ, so its interval is infinite. Without
-    rounds the value is NaN too.
+    One process does not show how much processes differ, so its interval is infinite unless its
+    kind of loop shows it. Without a process the value is NaN too. `lasting` is the part of the
+    interval's variance that more rounds of the same sittings do not reduce.
     """
 
     value: float
@@ -43,6 +39,7 @@ class Estimate:
     rounds: int
     confidence: float
     parts: tuple[Estimate, ...] = ()  # of which it consists, for the rules that need them
+    lasting: float = 0.0
 
     @property
     def has_interval(self) -> bool:
@@ -71,21 +68,12 @@ class Estimate:
         """Whether x is in the interval, including its ends."""
         return self.low <= x <= self.high
 
-    def widened(self, factor: float) -> Estimate:
-        """The estimate with each end of its interval moved out by a factor of the value."""
-        if self.low > 0:
-            low, high = self.low / factor, self.high * factor
-        else:
-            more = abs(self.value) * (factor - 1)
-            low, high = self.low - more, self.high + more
-        parts = tuple(part.widened(factor) for part in self.parts)
-        return replace(self, low=low, high=high, parts=parts)
-
-    def narrowed(self, share: float) -> Estimate:
-        """The estimate with its interval scaled by `share`, on the log scale if positive."""
+    def after(self, rounds: int, more: int) -> Estimate:
+        """The estimate if it had `more` rounds instead of `rounds`, and stayed the same."""
+        share = sqrt(self.lasting + (1 - self.lasting) * rounds / more)
         if self.low > 0:
             low, high = (self.value * (end / self.value) ** share for end in (self.low, self.high))
         else:
             low, high = (self.value + (end - self.value) * share for end in (self.low, self.high))
-        parts = tuple(part.narrowed(share) for part in self.parts)
+        parts = tuple(part.after(rounds, more) for part in self.parts)
         return replace(self, low=low, high=high, parts=parts)

@@ -39,13 +39,14 @@ from gccost.showing import drawing, programs, tables
 from gccost.showing import results as results_of
 from gccost.showing.notice import notice
 from gccost.showing.tables import Markup
-from gccost.stats import share
+from gccost.stats import Line, share
 from gccost.studies import STUDIES, declared
 
 Rows = Literal["cases", "controls", "profiles"]
 _ALWAYS = ("release", "variant")  # the keys that every frame has
-_FIRST = ("round", "procs", "operations", "rejected")
+_FIRST = ("round", "sitting", "procs", "operations", "rejected")
 _MEASURED = ("quiet_ns", "mean_ns")
+_HIDDEN = ("line", "waited", "sliced", "raw_quiet_ns", "raw_settled_ns")
 WAITED = "its threads waited for a CPU"
 _BOOKKEEPING = ("unix_s", "build_s", "elapsed_s", "c_misfreed")
 _PRINTED = ("ns/op", "B/op", "allocs/op", "op/s")  # of a plain command's results
@@ -104,7 +105,7 @@ class OpenedStudy:
         told = notice([recording], self.mode, self.notices)
         whose = "Recorded run" if self.mode == "replay" else "Your run"
         line = f"{whose} {recording.run.name}: {', '.join(self.releases)}; {self.machine}"
-        opened = " open" if recording.disturbed or self.notices else ""
+        opened = " open" if recording.waited or self.notices else ""
         summary = f"<summary>{html.escape(line)}. How it was measured</summary>"
         page = f"<details{opened}>{summary}{told.html}</details>"
         return Markup(page, f"{line}\n{told.text}")._repr_mimebundle_()
@@ -119,12 +120,12 @@ class OpenedStudy:
         """
         every = self.recording.every
         shown = dict.fromkeys([*_FIRST, *metrics.QUIET, *self.recording.frame.columns])
-        hidden = {"name", "line", *(column for column in shown if column.endswith("_records_ns"))}
+        hidden = {"name", *_HIDDEN, *(column for column in shown if column.endswith("_records_ns"))}
         if every.empty:  # every column that a reader may ask for
             shown, hidden = dict.fromkeys([*_FIRST, *metrics.QUIET, *metrics.REPORTED]), set()
             every = every.reindex(columns=list(shown))
         found = every[[column for column in shown if column in every and column not in hidden]]
-        found = found.astype(dict.fromkeys(("round", "procs", "operations"), int))
+        found = found.astype(dict.fromkeys(("round", "sitting", "procs", "operations"), int))
         found["rejected"] = np.where(found["rejected"], WAITED, "")
         return pd.concat([self._jobs.loc[found.index], found], axis="columns").copy()  # one block
 
@@ -167,7 +168,8 @@ class OpenedStudy:
         """What `gccost.cost` says of a job, computed once."""
         if (job, metric) not in self._known:
             samples = self._every.get_group(job)
-            self._known[job, metric] = estimating.cost(samples[~samples["rejected"]], metric)
+            found = estimating.figure(samples[~samples["rejected"]], metric, self.recording.lines)
+            self._known[job, metric] = estimating.series(found, metric)
         return self._known[job, metric]
 
     @cached_property
@@ -180,8 +182,9 @@ class OpenedStudy:
         cases = self._filtered(self._kind(of), filters)
         cases = cases[cases.index.isin(self.recording.every.index)]
         rows = [self._cost(name, metric) for name in cases.index]
-        found = pd.DataFrame(rows, cases.index, estimating.COSTS, dtype=float)
-        found = pd.concat([cases, found.astype({"rounds": int, "n": int})], axis="columns")
+        found = pd.DataFrame(rows, cases.index, estimating.COSTS)
+        types = dict.fromkeys(found.columns.drop("kind"), float) | {"rounds": int, "n": int}
+        found = pd.concat([cases, found.astype(types)], axis="columns")
         return found[found["n"] > 0].reset_index(drop=True)
 
     def _filtered(self, frame: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
@@ -239,12 +242,15 @@ class OpenedStudy:
         frame = self._samples[self._samples.index.isin(chosen)]
         if not all:
             frame = frame[frame["rejected"] == ""].drop(columns="rejected")
-        keys = [*self._keys(of, filters), "round"]
-        first = [*keys, *(() if not all else ("rejected",)), "procs", "operations", *_MEASURED]
+        keys = self._keys(of, filters)
+        rejected = ("rejected",) if all else ()
+        first = [*keys, "round", "sitting", *rejected, "procs", "operations", *_MEASURED]
         others = frame.columns.difference([*self._jobs, *first, *_BOOKKEEPING], sort=False)
         empty = [name for name in others if len(frame) and frame[name].isna().all()]
         frame = frame.reindex(columns=[*first, *others]).drop(columns=empty)
-        return frame.reset_index(drop=True)
+        frame = frame.reset_index(drop=True)
+        frame.attrs |= {"lines": self.recording.lines, "keys": self._keys(of, {})}
+        return frame
 
     def costs(
         self, metric: str = "quiet_ns", *, of: Rows = "cases", **filters: Any
@@ -312,6 +318,34 @@ class OpenedStudy:
         return found
 
     @cached_property
+    def lines(self) -> pd.DataFrame:
+        """What the loops of a kind have in common (see `gccost.stats`), a row per kind.
+
+        Columns: slope over the probe and its slope_error; spread of processes about their line,
+        with its degrees of freedom; run_to_run, the spread of sittings, with run_to_run_freedom;
+        sittings, their number in this run. All are of logs.
+        """
+        kinds = {str(job["kind"]) for job in self.recording.jobs.values()}
+        found = [self.recording.lines.of(kind) for kind in self.recording.lines if kind in kinds]
+        frame = pd.DataFrame(found, columns=Line._fields).set_index("kind")
+        names = {"between": "run_to_run", "between_freedom": "run_to_run_freedom"}
+        return frame.rename(columns=names).dropna(subset="spread")
+
+    def kind(self, name: str) -> pd.DataFrame:
+        """The processes of a kind of loop in this run, of all studies: what its line is fitted to.
+
+        Columns: case; sitting; round; loop_ns, the time of the loop: the 5 % quantile of
+        its slices, if it is timed in slices, or the mean; probe_ns; and probe, the log of the
+        probe's time over its undisturbed price, 0 without a probe. Empty if the run has none.
+        """
+        frame = self.recording.lines.processes(name).rename(
+            columns={"name": "case", "raw_quiet_ns": "loop_ns"}
+        )
+        shown = ["case", "sitting", "round", "loop_ns", "probe_ns", "probe"]
+        frame = frame.reindex(columns=shown).dropna(subset="loop_ns").fillna({"probe": 0.0})
+        return frame.reset_index(drop=True)
+
+    @cached_property
     def controls(self) -> pd.DataFrame:
         """The A/A ratios, of each control to the identical variant; those far from 1 are noise."""
         rows = [
@@ -376,10 +410,10 @@ class OpenedStudy:
             return frame.reset_index(drop=True)
         keys = [str(c) for c in frame.columns[: frame.columns.get_loc("round")]]
         found = [
-            [*key, *estimating.row(share(group["percent"] / 100), 100).values(), 0.0]
+            [*key, *estimating.row(share(group["percent"] / 100), 100).values()]
             for key, group in frame.groupby([*keys, "part"], sort=False, dropna=False)
         ]
-        return pd.DataFrame(found, columns=[*keys, "part", *estimating.COSTS])
+        return pd.DataFrame(found, columns=[*keys, "part", *estimating.VALUES])
 
     @cached_property
     def traces(self) -> pd.DataFrame:
@@ -552,6 +586,17 @@ class Results:
         }
         found = ledger.frame(self._rows)
         return found.assign(source=[source.get(row.study.name, "") for row in self._rows])
+
+    @cached_property
+    def lines(self) -> pd.DataFrame:
+        """The lines of all studies' kinds of loop, as in a study's `lines`."""
+        found = pd.concat([each.lines for each in self.studies.values()])
+        return found[~found.index.duplicated()]
+
+    def kind(self, name: str) -> pd.DataFrame:
+        """The processes of a kind of loop, as in a study's `kind`."""
+        holding = (each for each in self.studies.values() if name in each.lines.index)
+        return next(holding).kind(name)
 
     @property
     def sides(self) -> pd.DataFrame:

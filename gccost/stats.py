@@ -1,54 +1,38 @@
 """Estimates and intervals for the campaign, the claims and the charts.
 
-**The undisturbed cost.** Other tenants, the host and the sibling hardware thread can only
-slow a loop down. They do so in bursts of milliseconds, and by different factors for
-different programs. The cost of a case is therefore its cost on an undisturbed machine:
+**A cost is read off a line.** Other programs on the machine slow every loop down. Each process
+therefore times the same small piece of work, the probe, between the parts of its loop. On
+logarithmic axes the times of a case's processes lie along a line over those of the probe, and
+the lines of a kind of loop are parallel. The cost of a case is where its line meets the probe's
+undisturbed price, the lower quartile (`PRICE`) of the probe's times next to this loop:
 
-- `floor` is for a loop that allocates nothing on the Go heap and times its slices. It takes
-  the least 5 % quantile of the slices of a round's processes (of one build), and the lower
-  quartile over rounds. A busy sibling hardware thread slows whole processes by 10 to 30 %,
-  for seconds or minutes, in up to half of the rounds. Layouts differ by 0.3 to 1 %, so the
-  lower quartile over builds is at most 0.7 % below their median. The minimum over all
-  processes would select the luckiest layout.
-- `level` is for every other time: the median-unbiased lower quartile over the accepted
-  processes (see `Recording.accepted`), one process per round. Disturbances both raise and
-  lower other amounts, such as memory; for these it is the median.
+    log(ns) = a constant for each case and sitting + a slope for each kind x log(probe / price)
 
-Memory contention slows a loop with a garbage collector although no thread waits for a CPU.
-If a process times manual frees between parts of its loop, `relieved` uses them to correct
-its time: it subtracts `RELIEF` times their excess over their floor, on the log scale and
-beyond `RESTING`. `RESTING` is their excess on a quiet machine, where the loop has emptied
-the caches. This explained half of the scatter of accepted processes (finalizer 6.3 to 3.1 %,
-AddCleanup 10.5 to 6.4 %) and removed a bias of 6 %. Verdicts about the band of 1.25 needed
-half the rounds (a truth of 1.06: 14 to 6, and 28 to 14).
+The model is an analysis of covariance, fitted once to a run. The slope comes from the deviations
+of processes from the mean of their case in their sitting, the constants from the means, and the
+spread of a kind from what is left (`line`). A loop that is timed in slices is its own probe: its
+cost is the lower quartile of its processes' floors (`floors`).
 
-**Intervals** are computed on the log scale. A cost from n processes or rounds has the
-half-width 1.5 t s / sqrt(n), where s is the standard deviation of the logs (at least
-`LEAST_SPREAD`) and t is Student's. The factor 1.5 (`WIDENING`) allows for the lower
-efficiency of a quartile, and for builds and neighbours shared by several rounds. From n = 8
-on, s is that of the lower half about the median. If four processes in ten are slowed by up
-to 30 %, this halves the interval, which still covers 94 % or more; at 99 % and with a
-verdict's margin it errs in fewer than 1 of 1,000 cases. The delta method gives the intervals
-of values computed from several costs (a ratio, a difference, a curve's depth), with Welch's
-degrees of freedom (`propagate`). Shown 95 % intervals add 3 % (`SYSTEMATIC`) in quadrature for
-effects common to all processes of a run. On a disturbed machine both ends of every interval
-that compares times are moved out by a factor of 1.25 (`DISTURBED`).
+**The sitting is the unit of error.** A sitting is one call of `make report`. Sittings of a
+machine differ by more than the processes of one sitting show, so the error of a cost has two
+parts, and `cost` weights sittings by both: the spread of its processes, and the run-to-run
+spread of its kind. The latter comes from the run's own sittings if there are `OWN_SITTINGS` or
+more, and otherwise from the recorded ones (data/reference/sittings.csv).
+
+The delta method gives the intervals of values computed from several costs (`propagate`). The
+error of a kind's slope is common to all costs of the kind, so it cancels in most ratios.
 
 **Verdicts** are computed after the accepted rounds in `LOOKS` only. The 99 % interval must
 clear a bound by 5 % (`MARGIN`); see `gccost.judging.rules`. Verdicts are not corrected for
-their number.
-
-`gccost.simulation` simulates campaigns on a noisy machine, whose rounds have as much in common
-as recorded ones. At every look the 95 % intervals cover 95.7 % or more on a machine that is busy
-up to half of the time. If the truth is on a boundary, at most 0.2 % of campaigns decide through
-all looks; if it is 5 % from one, no campaign of a thousand decides wrongly.
+their number. `gccost.simulation` simulates them with the measured spreads.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import exp, hypot, inf, isfinite, isnan, log, nan, sqrt
+from math import exp, hypot, inf, isfinite, isnan, log, nan, pi, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,34 +41,174 @@ from scipy import special
 from gccost.estimates import JUDGED as JUDGED
 from gccost.estimates import LOOKS as LOOKS
 from gccost.estimates import SHOWN as SHOWN
-from gccost.estimates import SYSTEMATIC as SYSTEMATIC
 from gccost.estimates import Estimate as Estimate
 from gccost.estimates import Width as Width
 
 Floats = NDArray[np.float64]
 
-LEAST_SPREAD = 0.02  # of the logs; a few processes can agree by chance
-HALF_FROM = 8  # the number of logs from which s is that of their lower half
-WIDENING = 1.5
 MARGIN = 1.05
-RELIEF, RESTING = 0.6, 0.08
-LOW = 0.25  # the quantile over rounds or processes that estimates the undisturbed time
+OWN_SITTINGS = 3  # from which on a run's own sittings give the run-to-run spread
+PRICE = 0.25  # the quantile of probes, and of floors, that is undisturbed
+# The standard errors of a median and of a lower quartile over that of a mean, of normal errors.
+_MEDIAN, _QUARTILE = sqrt(pi / 2), 1.3626
+_STEP = 1e-4  # relative, for the slopes of the delta method
+_DRAWS = 2000  # of a bootstrap
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The cost of a case on the log scale; `spread` is s and `rounds` is n."""
+# --- The line of a kind ---------------------------------------------------------------
 
-    log: float
-    spread: float
-    rounds: int
-    samples: int
 
-    def figure(self, systematic: float) -> Figure:
-        """Its value and errors; the error of a single round is infinite."""
-        value = exp(self.log)
-        error = WIDENING * self.spread / sqrt(self.rounds) if self.rounds > 1 else inf
-        return Figure(value, value * error, max(self.rounds - 1, 1), value * systematic)
+class Line(NamedTuple):
+    """What the cases of a kind of loop have in common, on the log scale.
+
+    `spread` is the standard deviation of processes about their line, with `freedom` degrees
+    of freedom; `between` is that of sittings, with `between_freedom`. `sittings` is their number.
+    The cases of a kind that is `sliced` have floors and no slope.
+    """
+
+    kind: str = ""
+    slope: float = 0.0
+    slope_error: float = 0.0
+    spread: float = nan
+    freedom: float = 0.0
+    between: float = 0.0
+    between_freedom: float = inf
+    sittings: int = 0
+    sliced: bool = False
+
+
+def line(logs: Floats, probes: Floats, groups: NDArray[np.int64], kind: str = "") -> Line:
+    """Fit the line of a kind, without its run-to-run spread.
+
+    The arguments have an entry per process: the log of its time, the log of its probe over the
+    price (NaN without a probe), and the number of its case and sitting. Processes without a
+    probe do not count for the slope.
+    """
+    y = logs - _means(logs, groups)[groups]
+    x = np.nan_to_num(probes)
+    x = x - _means(x, groups)[groups]
+    freedom = int(len(logs) - len(np.unique(groups)))
+    square, slope, slope_error, explained = float(x @ x), 0.0, 0.0, 0.0
+    if freedom > 1 and square > 0:
+        slope, freedom = float(x @ y) / square, freedom - 1
+        explained, slope_error = slope * float(x @ y), 1 / sqrt(square)
+    if freedom < 1:
+        return Line(kind)
+    spread = sqrt(max(float(y @ y) - explained, 0.0) / freedom)
+    return Line(kind, slope, slope_error * spread, spread, freedom)
+
+
+def floors(logs: Floats, groups: NDArray[np.int64], kind: str = "") -> Line:
+    """The line of a kind that is timed in slices, whose processes can only be slowed down.
+
+    So the spread comes from the lower half: from how far the lower quartile of a case in a
+    sitting lies below the median, as it does for normal errors of that spread.
+    """
+    found = [np.quantile(part, [PRICE, 0.5]) for part in _parts(logs, groups) if len(part) > 1]
+    freedom = int(len(logs) - len(np.unique(groups)))
+    if not found:
+        return Line(kind, sliced=True)
+    below = np.mean([middle - low for low, middle in found]) / -float(special.ndtri(PRICE))
+    return Line(kind, spread=float(below), freedom=freedom, sliced=True)
+
+
+def _means(values: Floats, groups: NDArray[np.int64]) -> Floats:
+    """The mean of each group; 0 for a number that no value has."""
+    return np.asarray(np.bincount(groups, values) / np.maximum(np.bincount(groups), 1))
+
+
+def _parts(values: Floats, groups: NDArray[np.int64]) -> list[Floats]:
+    """The values of each group, in the order of the groups' numbers."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order])) + 1
+    return np.split(values[order], starts) if len(values) else []
+
+
+def _levels(
+    logs: Floats, probes: Floats, groups: NDArray[np.int64], line: Line
+) -> tuple[Floats, Floats]:
+    """The log of the cost of each group of processes, and its variance within a sitting."""
+    n = np.bincount(groups)
+    if line.sliced:
+        levels = np.array([np.quantile(part, PRICE) for part in _parts(logs, groups)])
+        return levels, (_QUARTILE * line.spread) ** 2 / n
+    levels = _means(logs - line.slope * np.nan_to_num(probes), groups)
+    return levels, (line.spread**2 if line.freedom else 0.0) / n
+
+
+class Figure(NamedTuple):
+    """A value with its standard error and that error's degrees of freedom.
+
+    `lasting` is the part of the error that more rounds of the same sittings do not reduce.
+    `slope_error` is the error that the slope of its kind of loop causes; it is common to all
+    costs of the kind and not part of `error`. All are in the value's unit.
+    """
+
+    value: float
+    error: float
+    freedom: float
+    slope_error: float = 0.0
+    kind: str = ""
+    lasting: float = 0.0
+    rounds: int = 0
+    samples: int = 0
+
+
+def cost(logs: Floats, probes: Floats, sittings: ArrayLike, line: Line, rounds: int) -> Figure:
+    """The cost of a case from its processes, each with its sitting, and the line of its kind.
+
+    It is the mean of the sittings' costs, each weighted by the inverse of its variance.
+    """
+    if not len(logs):
+        return Figure(nan, inf, 1)
+    _, at = np.unique(sittings, return_inverse=True)
+    levels, within = _levels(logs, probes, at, line)
+    lever = _means(np.nan_to_num(probes), at)
+    if not (line.freedom or line.between):  # nothing shows how much processes differ
+        return Figure(exp(levels.mean()), inf, 1, 0.0, line.kind, 0.0, rounds, len(logs))
+    weight = 1 / np.maximum(within + line.between**2, 1e-24)
+    weight /= weight.sum()
+    parts = [float(weight**2 @ within), line.between**2 * float(weight @ weight)]
+    error, freedom = total_error(parts, [line.freedom, line.between_freedom])
+    value = exp(float(weight @ levels))
+    slope_error = value * float(weight @ lever) * line.slope_error
+    lasting = value * sqrt(parts[1])
+    return Figure(value, value * error, freedom, slope_error, line.kind, lasting, rounds, len(logs))
+
+
+def run_to_run(
+    logs: Floats, probes: Floats, cases: ArrayLike, sittings: ArrayLike, line: Line
+) -> tuple[float, float]:
+    """The standard deviation between sittings of a kind's costs, with its degrees of freedom.
+
+    It is what the variance between the sittings of a case exceeds that which the spread of
+    their processes explains, averaged over the cases of at least two sittings; 0 if it does
+    not. NaN without such a case.
+    """
+    pairs = np.stack([np.asarray(cases), np.asarray(sittings)])
+    keys, at = np.unique(pairs, axis=1, return_inverse=True)
+    levels, within = _levels(logs, probes, np.asarray(at).ravel(), line)
+    case = keys[0].astype(np.int64)
+    sat = np.bincount(case)[case]
+    levels, within, case, sat = (each[sat > 1] for each in (levels, within, case, sat))
+    if not len(levels):
+        return nan, 0.0
+    off = levels - _means(levels, case)[case]
+    freedom = len(levels) - len(np.unique(case))
+    expected = float((within * (1 - 1 / sat)).sum())
+    return sqrt(max(float(off @ off) - expected, 0.0) / freedom), float(freedom)
+
+
+def total_error(variances: Sequence[float], freedom: Sequence[float]) -> tuple[float, float]:
+    """The standard error of a sum of independent parts, and Satterthwaite's degrees of freedom."""
+    total = sum(variances)
+    if not isfinite(total) or not total:
+        return sqrt(total) if total else 0.0, 1.0
+    parts = sum((v / total) ** 2 / max(f, 1) for v, f in zip(variances, freedom, strict=True) if v)
+    return sqrt(total), 1 / parts if parts else inf
+
+
+# --- Intervals ------------------------------------------------------------------------
 
 
 def nothing(width: Width = SHOWN) -> Estimate:
@@ -98,112 +222,39 @@ def around(value: float, half: float, estimates: Sequence[Estimate]) -> Estimate
     return Estimate(value, value - half, value + half, samples, rounds, estimates[0].confidence)
 
 
-def floor(quantiles: ArrayLike, rounds: ArrayLike) -> Cost:
-    """The cost of a loop timed in slices.
-
-    The arguments have an entry per process: the 5 % quantile of its slices in any unit, and
-    its round.
-    """
-    logs, labels = _logs(quantiles), np.asarray(rounds)
-    known = np.isfinite(logs)
-    labels = labels[known]
-    least = np.array([logs[known][labels == label].min() for label in np.unique(labels)])
-    if not least.size:
-        return Cost(nan, inf, 0, 0)
-    value, spread = undisturbed(least)
-    return Cost(float(value), float(spread), least.size, int(known.sum()))
-
-
-def relieved(values: ArrayLike, reference: ArrayLike, floor_ns: float) -> Floats:
-    """Times corrected for memory contention by each process's reference.
-
-    `reference` is the time of a manual free in each process and `floor_ns` its floor, in one
-    unit. The time of a process without a reference is unchanged.
-    """
-    above = np.log(np.asarray(reference, dtype=np.float64) / floor_ns) - RESTING
-    above = np.where(np.isfinite(above), np.maximum(above, 0.0), 0.0)
-    return np.asarray(values, dtype=np.float64) * np.exp(-RELIEF * above)
-
-
-def level(values: ArrayLike, quantile: float = LOW) -> Cost:
-    """The cost of any other case, from an entry per accepted process.
-
-    Values that are missing (NaN) or not positive are ignored.
-    """
-    logs = _logs(values)
-    logs = logs[np.isfinite(logs)]
-    if not logs.size:
-        return Cost(nan, inf, 0, 0)
-    value, spread = undisturbed(logs)
-    if quantile != LOW:
-        value, spread = _quantile(logs, quantile), _whole_spread(logs)
-    return Cost(float(value), float(spread), logs.size, logs.size)
-
-
-def undisturbed(logs: Floats) -> tuple[Floats, Floats]:
-    """The lower quartile of the logs of times, and s, along the last axis.
-
-    s is that of the lower half, because disturbances only make times longer.
-    """
-    value, spread = _quantile(logs, LOW), _whole_spread(logs)
-    if logs.shape[-1] >= HALF_FROM:
-        middle = np.median(logs, axis=-1, keepdims=True)
-        below = np.where(logs <= middle, (middle - logs) ** 2, nan)
-        spread = np.maximum(np.sqrt(np.nanmean(below, axis=-1)), LEAST_SPREAD)
-    return value, spread
-
-
-def _quantile(logs: Floats, q: float) -> Floats:
-    return np.asarray(np.quantile(logs, q, axis=-1, method="median_unbiased"))
-
-
-def _whole_spread(logs: Floats) -> Floats:
-    if logs.shape[-1] < 2:
-        return np.full(logs.shape[:-1], inf)
-    return np.asarray(np.maximum(logs.std(axis=-1, ddof=1), LEAST_SPREAD))
-
-
 def combine(
     function: Callable[..., float],
-    costs: Sequence[Cost],
+    figures: Sequence[Figure],
     width: Width = SHOWN,
     *,
     signed: bool = False,
 ) -> Estimate:
-    """Estimate function(cost, …), with each cost in its unit.
+    """Estimate function(value, …) of figures.
 
-    The interval is computed on the log scale, or on the linear scale for a value that may
-    be zero or negative (`signed`). The value is NaN unless each cost has a sample.
+    The interval is symmetric on the log scale, or on the linear scale for a value that may be
+    zero or negative (`signed`). The value is NaN unless each figure has a sample.
     """
-    samples, rounds = (min(cost.samples for cost in costs), min(cost.rounds for cost in costs))
-    if not samples:
+    found = propagate(function, figures, signed)
+    if not found.samples or isnan(found.value) or isnan(found.error):
         return nothing(width)
-    found = propagate(function, [cost.figure(width.systematic) for cost in costs], signed)
-    if isnan(found.value) or isnan(found.error):
-        return nothing(width)
-    low, high = found.interval(width.confidence, signed)
-    return Estimate(found.value, low, high, samples, rounds, width.confidence)
+    low, high = interval(found, width.confidence, signed)
+    variance = found.error**2 + found.slope_error**2
+    lasting = (found.lasting**2 + found.slope_error**2) / variance if 0 < variance < inf else 0.0
+    return Estimate(
+        found.value, low, high, found.samples, found.rounds, width.confidence, lasting=lasting
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A value with its standard error and that error's degrees of freedom.
-
-    `shared` is the error that all figures of a run have in common. All are in the value's unit.
-    """
-
-    value: float
-    error: float
-    freedom: float
-    shared: float = 0.0
-
-    def interval(self, confidence: float, signed: bool) -> tuple[float, float]:
-        """The ends of its interval, which is symmetric on the log scale unless `signed`."""
-        half = hypot(float(t(self.freedom, confidence)) * self.error, self.shared)
-        if signed:
-            return self.value - half, self.value + half
-        middle, half = log(self.value), half / self.value
-        return _exp(middle - half), _exp(middle + half)
+def interval(figure: Figure, confidence: float, signed: bool = False) -> tuple[float, float]:
+    """The ends of a figure's interval, which is symmetric on the log scale unless `signed`."""
+    error = hypot(figure.error, figure.slope_error)
+    if not isfinite(error):
+        return (-inf if signed else 0.0), inf
+    half = float(t(figure.freedom, confidence)) * error
+    if signed:
+        return figure.value - half, figure.value + half
+    middle, half = log(figure.value), half / figure.value
+    return _exp(middle - half), _exp(middle + half)
 
 
 def propagate(
@@ -211,64 +262,51 @@ def propagate(
 ) -> Figure:
     """The figure function(value, …), by the delta method; NaN if the function gives none.
 
-    Its slopes are taken on the log scale unless it is `signed`. Its degrees of freedom are
-    Welch's: those of the part with the largest error, up to the sum over all parts if their
-    errors are equal. A figure that does not affect it may have an infinite error.
+    The errors of figures are independent but for those of their kinds' slopes. A figure that
+    does not affect the value may have an infinite error.
     """
     values = [each.value for each in figures]
 
     def moved(at: int, by: float) -> float:
-        found = function(*(v + by * (i == at) for i, v in enumerate(values)))
-        if signed:
-            return found
-        return log(found) if found > 0 else nan
+        return function(*(v + by * (i == at) for i, v in enumerate(values)))
 
-    value = moved(0, 0.0)
-    errors, shared = [], 0.0
+    value = function(*values)
+    rounds = min((each.rounds for each in figures), default=0)
+    samples = min((each.samples for each in figures), default=0)
+    if isnan(value) or (not signed and value <= 0):
+        return Figure(nan, nan, 1, rounds=rounds, samples=samples)
+    own, lasting, slopes = [], 0.0, defaultdict[str, float](float)
     for i, each in enumerate(figures):
         step = _STEP * (abs(each.value) or 1.0)
-        slope = (moved(i, step) - moved(i, -step)) / (2 * step)
-        errors.append(abs(slope) * each.error if slope else 0.0)
-        shared = max(shared, abs(slope) * each.shared)
-    error, freedom = welch(errors, [each.freedom for each in figures])
-    if not signed and isfinite(value):
-        value = exp(value)
-        error, shared = error * value, shared * value
-    return Figure(value, float(error), float(freedom), shared)
-
-
-def welch(errors: ArrayLike, freedom: Sequence[float]) -> tuple[Floats, Floats]:
-    """The standard error of a sum of independent parts, and Welch's degrees of freedom.
-
-    The parts are along the first axis.
-    """
-    parts = np.asarray(errors, dtype=np.float64)
-    largest = np.maximum(parts.max(axis=0, initial=0), _TINY)
-    with np.errstate(invalid="ignore"):  # parts that are infinite, or all 0
-        variances = (parts / largest) ** 2
-        total = variances.sum(axis=0)
-        degrees = np.maximum(np.asarray(freedom, dtype=np.float64), 1)
-        found = total**2 / (variances.T**2 / degrees).T.sum(axis=0)
-    sound = (total > 0) & np.isfinite(largest)
-    error = np.select([np.isinf(largest), total == 0], [inf, 0.0], largest * np.sqrt(total))
-    return np.asarray(error), np.where(sound, found, 1.0)
-
-
-def joint(halves: ArrayLike, rounds: Sequence[int], confidence: float) -> Floats:
-    """Half the interval of a sum of independent parts, from those of its parts."""
-    freedom = np.maximum(np.asarray(rounds, dtype=np.float64) - 1, 1)
-    error, degrees = welch((np.asarray(halves).T / t(freedom, confidence)).T, list(freedom))
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(error == 0, 0.0, t(degrees, confidence) * error))
+        gradient = (moved(i, step) - moved(i, -step)) / (2 * step)
+        own.append((gradient * each.error) ** 2 if gradient else 0.0)
+        lasting += (gradient * each.lasting) ** 2 if gradient else 0.0
+        slopes[each.kind] += gradient * each.slope_error
+    error, freedom = total_error(own, [each.freedom for each in figures])
+    kinds = {kind: part for kind, part in slopes.items() if part}
+    # A value of several kinds has no kind; their slopes' errors are independent.
+    slope_error = hypot(*kinds.values()) if len(kinds) != 1 else next(iter(kinds.values()))
+    kind = next(iter(kinds)) if len(kinds) == 1 else ""
+    return Figure(value, error, freedom, slope_error, kind, sqrt(lasting), rounds, samples)
 
 
 def t(freedom: float | Floats, confidence: float) -> Floats:
-    """Student's t for a two-sided interval."""
-    return np.asarray(special.stdtrit(freedom, (1 + confidence) / 2))
+    """Student's t for a two-sided interval; the normal quantile with infinite freedom."""
+    inside = (1 + confidence) / 2
+    finite = np.minimum(freedom, 1e9)
+    return np.asarray(special.stdtrit(finite, inside))
 
 
-_TINY = 1e-300
-_STEP = 1e-4  # on the log scale, for the slopes of the delta method
+def amount_figure(values: ArrayLike) -> Figure:
+    """The median of values with its standard error, for counts and other amounts."""
+    x = np.asarray(values, dtype=np.float64)
+    x = x[np.isfinite(x)]
+    if not x.size:
+        return Figure(nan, inf, 1)
+    error = _MEDIAN * x.std(ddof=1) / sqrt(x.size) if x.size > 1 else inf
+    return Figure(
+        float(np.median(x)), float(error), max(x.size - 1, 1), rounds=x.size, samples=x.size
+    )
 
 
 def amount(values: ArrayLike, width: Width = SHOWN) -> Estimate:
@@ -276,41 +314,37 @@ def amount(values: ArrayLike, width: Width = SHOWN) -> Estimate:
 
     If all values are equal, the interval has no width.
     """
-    x = np.asarray(values, dtype=np.float64)
-    x = x[np.isfinite(x)]
-    if not x.size:
+    found = amount_figure(values)
+    if not found.samples:
         return nothing(width)
-    value = float(np.median(x))
-    half = float(half_width(x.std(ddof=1) if x.size > 1 else nan, x.size, width.confidence))
-    return Estimate(value, value - half, value + half, x.size, x.size, width.confidence)
+    low, high = interval(found, width.confidence, signed=True)
+    return Estimate(found.value, low, high, found.samples, found.rounds, width.confidence)
 
 
 def linearity(x: ArrayLike, times: ArrayLike, width: Width = SHOWN) -> Estimate:
-    """Estimate the r² of the straight line through the undisturbed cost at each x.
+    """Estimate the r² of the straight line through the cost at each x.
 
-    `times` has a row per round and a column per x. The interval is that of a bootstrap over
-    the rounds, widened as all others are: with a truth on a bound, at most 1 % of simulated
-    campaigns decided wrongly (without it 2 to 18 %).
+    `times` has a row per round and a column per x; a cost is the mean of the logs. The interval
+    is that of a bootstrap over the rounds, widened by Student's t over the normal quantile.
     """
     logs = np.log(np.asarray(times, dtype=np.float64))
     at = np.asarray(x, dtype=np.float64)
     offsets = at - at.mean()
 
     def r2(logs: Floats) -> Floats:
-        costs = np.exp(_quantile(np.swapaxes(logs, -1, -2), LOW))
+        costs = np.exp(logs.mean(axis=-2))
         costs -= costs.mean(axis=-1, keepdims=True)
         explained = (costs @ offsets) ** 2 / (offsets @ offsets)
         return np.asarray(explained / (costs**2).sum(axis=-1))
 
     value, rounds, inside = float(r2(logs)), len(logs), (1 + width.confidence) / 2
+    if rounds < 2:
+        return Estimate(value, -inf, inf, rounds, rounds, width.confidence)
     drawn = np.random.default_rng(0).integers(rounds, size=(_DRAWS, rounds))
     ends = np.quantile(r2(logs[drawn]), [1 - inside, inside])
-    wider = half_width(sqrt(rounds), rounds, width.confidence) / special.ndtri(inside)
-    low, high = value + wider * (ends - value) if rounds > 1 else (-inf, inf)
+    wider = float(t(rounds - 1, width.confidence)) / special.ndtri(inside)
+    low, high = value + wider * sqrt(rounds / (rounds - 1)) * (ends - value)
     return Estimate(value, float(low), min(float(high), 1), rounds, rounds, width.confidence)
-
-
-_DRAWS = 2000
 
 
 def share(values: ArrayLike, width: Width = SHOWN) -> Estimate:
@@ -330,11 +364,6 @@ def share(values: ArrayLike, width: Width = SHOWN) -> Estimate:
     return Estimate(value, low, high, found.samples, found.rounds, width.confidence)
 
 
-def narrowing(rounds: int, more: int, confidence: float) -> float:
-    """The factor by which a half-width shrinks from `rounds` to `more` rounds."""
-    return float(half_width(1, more, confidence) / half_width(1, rounds, confidence))
-
-
 def most_unseen(samples: int, confidence: float = 0.95) -> float:
     """Exact upper confidence bound on an event's probability after zero occurrences."""
     return float(1 - (1 - confidence) ** (1 / samples)) if samples else 1.0
@@ -343,33 +372,19 @@ def most_unseen(samples: int, confidence: float = 0.95) -> float:
 def heterogeneity(ratios: Sequence[Estimate]) -> float:
     """The probability p that ratios of one truth scatter at least as much as these.
 
-    Uses Cochran's Q of the log ratios, with the standard errors of their intervals, in
-    Welch's form for errors from few rounds. It is valid for measurements whose length was
-    fixed beforehand. NaN unless at least two ratios have finite intervals.
+    Uses Cochran's Q of the log ratios, with the standard errors of their intervals. NaN unless
+    at least two ratios have finite intervals.
     """
     known = [r for r in ratios if r.low > 0 and r.high < inf and r.rounds > 1]
     if len(known) < 2:
         return nan
     ends = np.log([(r.low, r.high) for r in known])
-    centre, freedom = ends.mean(axis=1), np.array([r.rounds - 1 for r in known])
-    t = special.stdtrit(freedom, [(1 + r.confidence) / 2 for r in known])
+    z = special.ndtri([(1 + r.confidence) / 2 for r in known])
     # A ratio without width (constant data) gets a large, finite weight.
-    error = np.maximum(np.ptp(ends, axis=1) / 2 / t, 1e-12)
-    weight = error**-2
-    part = weight / weight.sum()
-    others = len(known) - 1
-    lack = float(((1 - part) ** 2 / freedom).sum()) / (len(known) ** 2 - 1)
-    q = float((weight * (centre - (part * centre).sum()) ** 2).sum())
-    f = q / others / (1 + 2 * (others - 1) * lack)
-    return float(special.fdtrc(others, 1 / (3 * lack), f))
-
-
-def half_width(spread: Floats | float, rounds: int, confidence: float) -> Floats:
-    """Half the interval from s and the number of rounds; infinite for a single round."""
-    if rounds < 2:
-        return np.full_like(spread, inf, dtype=np.float64)
-    t = float(special.stdtrit(rounds - 1, (1 + confidence) / 2))
-    return np.asarray(WIDENING * t * spread / sqrt(rounds))
+    error = np.maximum(np.ptp(ends, axis=1) / 2 / z, 1e-12)
+    weight, centre = error**-2, ends.mean(axis=1)
+    q = float((weight * (centre - (weight * centre).sum() / weight.sum()) ** 2).sum())
+    return float(special.chdtrc(len(known) - 1, q))
 
 
 def _exp(x: float) -> float:
@@ -377,10 +392,3 @@ def _exp(x: float) -> float:
 
 
 _LARGEST = 700.0  # exp(700) is near the largest float
-
-
-def _logs(values: ArrayLike) -> Floats:
-    """Natural logarithms; NaN for values that have none."""
-    x = np.asarray(values, dtype=np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.log(np.where((x > 0) & np.isfinite(x), x, nan))

@@ -47,7 +47,7 @@ def assert_every_sample_is_there(run: runs.Run) -> None:
     """Check that the run holds every sample of every case's first rounds, and no other."""
     pool = {case.name: case for case in LEMIRE.within(TINY)}
     plan = planning.Plan((LEMIRE,), TINY, questions([LEMIRE], TINY), {}, {}, pool, {})
-    frame = samples.of_jobs(run.reading(), plan.jobs)
+    frame = samples.of_run(run).frame
     assert len(frame) == len(run.reading().samples)
     assert frame.groupby(["name", "round"]).size().to_dict() == {
         (name, number): case.processes

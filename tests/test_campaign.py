@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import recordings
-from campaigns import LEMIRE, gccost
+from campaigns import LEMIRE, after, gccost
 from conftest import FakeMachine, due
 from faketools import PROGRAM, script, wait_for
 from measured import run_sample
@@ -28,7 +28,7 @@ from gccost.judging import ledger
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.judging.samples import of_jobs
+from gccost.judging.samples import of_run
 from gccost.measuring import builds, campaign, jobs, planning, runs, toolchains
 from gccost.measuring.cases import AUTO, BUDGETS, FREE, Build, Case, Study, Variant
 from gccost.measuring.machine import describe, memory_for_a_sample
@@ -38,7 +38,7 @@ from gccost.measuring.sampler import SampleFailed
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, Toolchain
 from gccost.studies import CLAIMS, STUDIES
 
-TINY = replace(BUDGETS["tiny"], judged=4, shown=2, retries=2)  # enough for verdicts
+TINY = replace(BUDGETS["tiny"], judged=4, shown=2)  # enough for verdicts
 CASE = Case("cstr", FREE, TODAY_GO, n=1000)
 COSTLY, DUMMY = (replace(CASE, variant=variant) for variant in (AUTO, Variant("AllocateDummy")))
 
@@ -54,7 +54,8 @@ def program(folder: Path, behaviour: str) -> Path:
 def measured(run: runs.Run, plan: Plan) -> pd.DataFrame:
     """Every sample of a plan's cases in a run."""
     assert not run.reading().errors
-    found = of_jobs(run.reading(), plan.jobs)
+    found = of_run(run).frame
+    found = found[found["name"].isin(list(plan.jobs))]
     return found.assign(benchmark=[plan.jobs[name]["benchmark"] for name in found["name"]])
 
 
@@ -167,7 +168,7 @@ def test_quick_leaves_out_what_takes_minutes_to_build() -> None:
     on_request = {study.name for study in STUDIES.values() if study.on_request}
     for name, limit in BUDGETS.items():
         left_out = {study.name for study in STUDIES.values() if not study.joins(limit)}
-        slow = {"why", "runtime", "libraries"} if name == "quick" else set()
+        slow = {"why", "runtime", "remedies", "libraries"} if name == "quick" else set()
         assert left_out == on_request | slow
 
 
@@ -180,6 +181,33 @@ def test_a_case_shared_by_studies_is_measured_once(sampler: Sampler):
     assert run.holds("other")
     assert campaign.measure(plan) == run  # a finished plan is not measured again
     assert Counter(sampler.taken) == once
+
+
+def test_another_sitting_is_added_on_request(sampler: Sampler):
+    plan = planning.plan([study(CASE, COSTLY)], TINY)
+    run = campaign.measure(plan)
+    once = Counter(sampler.taken)
+    assert campaign.measure(plan, again=True) == run
+    assert Counter(sampler.taken) == Counter({name: 2 * n for name, n in once.items()})
+    sittings = run.manifest()["sittings"]
+    assert [(s["budget"], s["studies"], bool(s["because"])) for s in sittings] == [
+        ("tiny", ["made up"], True)
+    ] * 2
+    rounds = measured(run, plan).groupby("sitting")["round"].agg(["min", "max"])
+    assert rounds.to_numpy().tolist() == [[1, TINY.shown], [TINY.shown + 1, 2 * TINY.shown]]
+
+
+def test_an_interrupted_sitting_goes_on(sampler: Sampler):
+    plan = planning.plan([study(CASE, COSTLY)], TINY)
+    whole = TINY.shown * (CASE.processes + 1)
+    campaign.measure(plan)
+    with pytest.raises(KeyboardInterrupt):
+        campaign.measure(plan, after(3), again=True)
+    run = campaign.measure(plan, again=True)
+    assert len(run.manifest()["sittings"]) == 2
+    taken = measured(run, plan)
+    assert taken.groupby("sitting").size().to_list() == [whole, whole]
+    assert taken.groupby(["name", "round"]).size().max() == CASE.processes
 
 
 def test_every_round_is_complete_with_its_own_order_and_layout(
@@ -308,19 +336,17 @@ def test_remaining_budget_goes_to_the_cheapest_open_questions(
 def test_a_busy_machine_gets_fewer_rounds_of_all_cases_in_little_more_time(
     sampler: Sampler, slower: float
 ) -> None:
-    """Samples take longer, and all of those that can be rejected are."""
-    sampler.seconds, sampler.delay = lambda job: slower, lambda job: 0.5
+    sampler.seconds = lambda job: slower
     cases = study(CASE, COSTLY, DUMMY)
-    limit = replace(TINY, seconds=TINY.judged * 6 + TINY.retries)
+    limit = replace(TINY, seconds=TINY.judged * 6)
     wants = [Want((c.scaled(TINY.scale).name,), 1) for c in cases.cases]
     run = campaign.measure(plan := planning.plan([cases], limit, asking(*wants)))
     assert set(counted(run, plan)) == {"AllocateFree", "AllocateAuto", "AllocateDummy"}
     rounds = counted(run, plan).values()
     assert max(rounds) - min(rounds) <= 1
-    # The first round is always completed; a repeated process may be the last.
-    assert runs.seconds_of(run.reading().samples.values()) <= max(
-        1.2 * limit.seconds, slower * 6
-    ) + slower * (1 + 2 * TINY.retries)
+    # The first round is always completed.
+    taken = runs.seconds_of(run.reading().samples.values())
+    assert taken <= max(1.2 * limit.seconds, slower * 6) + slower
 
 
 def recorded_as(folder: Path, monkeypatch: pytest.MonkeyPatch, **how: Any) -> None:
@@ -407,28 +433,6 @@ def test_a_second_study_is_added_to_the_run_of_the_first(sampler: Sampler):
         assert f"{len(run.reading().samples)} samples in " in result.output
 
 
-# --- processes that wait for a CPU -----------------------------------------------
-
-
-def test_a_rejected_process_is_retried_at_most_twice(sampler: Sampler):
-    waited = iter([0.5, 0.5, 0.5, 0.01, 0.5, 0.01, *[0.01] * 100])
-    sampler.delay = lambda job: next(waited) if job["benchmark"] == AUTO.benchmark else 0.5
-    run = campaign.measure(plan := planning.plan([study(CASE, COSTLY)], TINY))
-    frame = measured(run, plan)
-    costly = frame[frame["benchmark"] == "AllocateAuto"]
-    # The first round has no accepted process, so another one is measured.
-    assert costly.groupby("round").size().to_dict() == {1: 3, 2: 1, 3: 2}
-    baseline = frame[frame["benchmark"] == "AllocateFree"]  # its slices suffice
-    assert baseline.groupby("round").size().to_dict() == {1: 4, 2: 4}
-
-
-def test_a_case_with_no_accepted_process_gets_two_more_rounds(sampler: Sampler):
-    sampler.delay = lambda job: 0.5
-    run = campaign.measure(plan := planning.plan([study(COSTLY)], TINY))
-    rounds = measured(run, plan).groupby("round").size().to_dict()
-    assert rounds == dict.fromkeys(range(1, TINY.shown + TINY.retries + 1), 3)
-
-
 # --- the same run, or a new one --------------------------------------------------
 
 
@@ -463,9 +467,10 @@ def test_a_larger_budget_extends_the_run(sampler: Sampler):
     assert first.samples.read_bytes().startswith(before)
     assert set(first.manifest()["finished"]) == {"tiny", "standard"}
     counts = measured(first, plan).groupby(["name", "round"]).size()
-    assert set(counts) == {1, 4}  # earlier samples were not measured again
-    rounds = set(measured(first, plan).groupby("name")["round"].nunique())
-    assert rounds == {more.judged, more.shown}
+    assert set(counts) == {1, 4}
+    rounds = measured(first, plan).groupby(["sitting", "name"])["round"].nunique()
+    assert set(rounds.loc[1]) == {TINY.shown}
+    assert set(rounds.loc[2]) == {more.judged, more.shown}
 
 
 # --- faults --------------------------------------------------------------

@@ -16,7 +16,7 @@ def described(**more: object) -> str:
     """A valid manifest as JSON, with these fields changed."""
     texts = {"created": "2026-01-01T00:00:00Z", "fingerprint": "0" * 12, "method": ""}
     names = ("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished")
-    sound = {"format": 3, "machine": {}, "warnings": [], "scale": 1.0, "seed": 1}
+    sound = {"format": 4, "machine": {}, "warnings": [], "sittings": []} | {"scale": 1.0, "seed": 1}
     return json.dumps(sound | texts | {name: {} for name in names} | more)
 
 
@@ -61,7 +61,7 @@ def test_runs_of_the_same_second_get_separate_folders(tmp_path):
         ("{", "this is not JSON"),
         ("[]", "manifest is no object"),
         (described(format=99), "format 99"),
-        ('{"format": 3}', "manifest lacks created"),
+        ('{"format": 4}', "manifest lacks created"),
         (described(more=1), "manifest has an unknown field: more"),
         (described(troubles=[]), "manifest.troubles is no object"),
         (described(warnings={}), "manifest.warnings is no list"),

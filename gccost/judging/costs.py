@@ -10,50 +10,85 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from gccost import stats
 from gccost.errors import GccostError
 from gccost.judging import metrics
+from gccost.judging.lines import Lines
 from gccost.judging.metrics import QUIET
-from gccost.stats import SHOWN, Cost, Estimate, Figure
+from gccost.stats import Estimate, Figure
 
 VALUES = ["value", "low", "high", "rounds", "n"]
 """The columns of every frame of figures."""
 
-COSTS = [*VALUES, "shared"]
-"""The columns of costs. `shared` is the part of the interval's half-width, relative to the value,
-that all costs of a run have in common; it is 0 for counts and shares."""
-
 _SLICES = "slice_p05_ns"  # a process's 5 % quantile, if its loop is timed in slices
-_QUANTILES = {"time": stats.LOW, "rate": 1 - stats.LOW, "level": 0.5}
+COSTS = [*VALUES, "error", "freedom", "slope_error", "kind"]
+"""The columns of costs. What `derive` needs: the standard error and its degrees of freedom; and
+the error of the slope of the kind of loop, which all costs of the kind have in common."""
 
 
-def fitted(samples: pd.DataFrame, metric: str = "quiet_ns") -> Cost:
-    """The cost of one case on the log scale; of one without samples, NaN."""
-    kind = metrics.kind(metric)
+def figure(
+    samples: pd.DataFrame,
+    metric: str = "quiet_ns",
+    lines: Lines | None = None,
+    last: float = math.inf,
+) -> Figure:
+    """The cost of one case from its processes that count, up to a round.
+
+    Without `lines`, the spread of its own processes is all that is known of its error.
+    """
     if metric not in samples:
-        return stats.level([])
-    known = samples[metric].notna()
-    values = samples[metric][known]
-    if metric in QUIET and _SLICES in samples and samples[_SLICES][known].notna().all():
-        return stats.floor(values, samples["round"][known])
-    return stats.level(values, _QUANTILES.get(kind, 0.5))
+        return Figure(math.nan, math.inf, 1)
+    how = metrics.kind(metric)
+    samples = samples[samples["round"] <= last] if math.isfinite(last) else samples
+    values = samples[metric].to_numpy(dtype=float)
+    if how == "count":
+        return stats.amount_figure(values)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(np.where(values > 0, values, math.nan))
+    known = np.isfinite(logs)
+    logs, samples = logs[known], samples[known]
+    if not len(logs):
+        return Figure(math.nan, math.inf, 1)
+    rounds = samples["round"].nunique() if "round" in samples else len(samples)
+    if how == "level":
+        found = stats.amount_figure(logs)
+        value = math.exp(found.value)
+        return found._replace(value=value, error=value * found.error, rounds=rounds)
+    sittings = samples["sitting"].to_numpy() if "sitting" in samples else np.ones(len(logs))
+    nothing = np.full(len(logs), math.nan)
+    if lines is None:
+        groups = np.unique(sittings, return_inverse=True)[1]
+        sliced = metric in QUIET and _SLICES in samples and samples[_SLICES].notna().all()
+        line = stats.floors(logs, groups) if sliced else stats.line(logs, nothing, groups)
+        return stats.cost(logs, nothing, sittings, line, rounds)
+    probes = np.zeros(len(logs))
+    if metric in QUIET and "probe" in samples:
+        probes = np.nan_to_num(samples["probe"].to_numpy(dtype=float))
+    kind = str(samples["kind"].iloc[0]) if "kind" in samples else ""
+    raw = logs + lines.of(kind, metric).slope * probes
+    return stats.cost(raw, probes, sittings, lines.of(kind, metric, last), rounds)
 
 
 def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
     """Estimate one case from its samples: value, low and high (95 %), rounds, n (processes).
 
-    A time is the lower quartile of its processes. If the loop is timed in slices, it is the
-    lower quartile over rounds of the least process of each round. Other metrics are medians,
-    and rates upper quartiles. With one round, low and high are NaN. `shared` is the part of the
-    half-width (relative) that all costs of a run have in common, which `derive` needs.
+    A time is the mean of the logs, in which each sitting has a weight (see `gccost.stats`), and
+    so is a rate. Its error comes from the spread of processes and the run-to-run spread of its
+    kind of loop, which the samples of a study carry along in their `attrs`; for other samples it
+    comes from their own spread. Other metrics are medians. With one process, low and high
+    are NaN. `error`, `freedom`, `slope_error` and `kind` are for `derive`. Raises GccostError for
+    samples of several cases.
 
-        samples.groupby(["release", "variant"]).apply(gccost.cost)
+        samples.groupby(study.keys).apply(gccost.cost)
     """
-    if metrics.kind(metric) == "count":
-        return _series(stats.amount(samples.get(metric, [])))
-    return _series(stats.combine(float, [fitted(samples, metric)]), SHOWN.systematic)
+    for name in samples.attrs.get("keys", ()):
+        if name in samples and len(samples[name].drop_duplicates()) > 1:
+            hint = "group by study.keys, or filter"
+            raise GccostError(f"the samples have several values of {name}", "gccost.cost", hint)
+    return series(figure(samples, metric, samples.attrs.get("lines")), metric)
 
 
 def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
@@ -64,8 +99,19 @@ def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
     return dict(zip(VALUES, [*values, estimate.rounds, estimate.samples], strict=True))
 
 
-def _series(estimate: Estimate, shared: float = 0.0) -> pd.Series:
-    return pd.Series(row(estimate) | {"shared": shared})
+def series(figure: Figure, metric: str = "", *, signed: bool = False) -> pd.Series:
+    """A figure as a row of costs."""
+    signed = signed or (bool(metric) and metrics.kind(metric) == "count")
+    found = stats.combine(float, [figure], signed=signed)
+    return pd.Series(
+        row(found)
+        | {
+            "error": figure.error if found.samples else math.nan,
+            "freedom": figure.freedom,
+            "slope_error": figure.slope_error,
+            "kind": figure.kind,
+        }
+    )
 
 
 def derive(
@@ -76,7 +122,7 @@ def derive(
     Each cost is a row of `costs`, or a frame of such rows; frames are matched by their index.
     With `signed` the interval is symmetric on the linear scale, for a value that may be zero
     or negative; otherwise on the log scale. The result has the columns of `costs`, as a Series
-    or a frame, and can be derived from in turn. Rounded values and ends change nothing else.
+    or a frame, and can be derived from in turn. Rounded values change nothing else.
 
         gccost.derive(lambda new, old: new / old, new, old)
     """
@@ -93,34 +139,29 @@ def derive(
         _derived(function, [e.loc[at] if isinstance(e, pd.DataFrame) else e for e in costs], signed)
         for at in index
     ]
-    return pd.DataFrame(rows, index=index, columns=COSTS).astype({"rounds": int, "n": int})
+    return pd.DataFrame(rows, index=index, columns=COSTS).astype(
+        {"rounds": int, "n": int} | dict.fromkeys(["value", "low", "high"], float)
+    )
 
 
 def _derived(function: Callable[..., float], rows: Sequence[pd.Series], signed: bool) -> pd.Series:
     """What `derive` says of a single row of each cost."""
     found = stats.propagate(function, list(map(_figure, rows)), signed)
-    low, high = -math.inf, math.inf
-    if math.isfinite(found.error):
-        low, high = found.interval(SHOWN.confidence, signed)
-    known = [each.fillna({"rounds": 0, "n": 0}) for each in rows]
-    rounds, n = (min((int(each[name]) for each in known), default=0) for name in ("rounds", "n"))
-    shared = 0.0 if signed or not found.value else found.shared / found.value
-    return _series(Estimate(found.value, low, high, n, rounds, SHOWN.confidence), shared)
+    return series(found, signed=signed)
 
 
 def _figure(cost: pd.Series) -> Figure:
-    """A row of costs with its errors. One with a shared part is symmetric on the log scale."""
-    if "shared" not in cost:
-        hint = "keep the column `shared` of costs: it says which errors they have in common"
-        raise GccostError("a cost has no column `shared`", "gccost.derive", hint)
-    value, high, shared, rounds = (float(cost[k]) for k in ("value", "high", "shared", "rounds"))
-    freedom = max(rounds - 1, 1)
-    if math.isnan(high):
-        return Figure(value, math.inf, freedom)
-    half = high - value
-    if shared:
-        half = value * math.sqrt(max(math.log(high / value) ** 2 - shared**2, 0.0))
-    return Figure(value, half / float(stats.t(freedom, SHOWN.confidence)), freedom, value * shared)
+    """A row of costs with its errors."""
+    missing = [name for name in COSTS if name not in ("low", "high") and name not in cost]
+    if missing:
+        hint = "keep the columns of costs: they say how large the errors are"
+        raise GccostError(f"a cost has no column {missing[0]!r}", "gccost.derive", hint)
+    value, error, slope_error = (float(cost[k]) for k in ("value", "error", "slope_error"))
+    rounds, n = (0 if pd.isna(cost[name]) else int(cost[name]) for name in ("rounds", "n"))
+    error = math.inf if math.isnan(error) else error
+    return Figure(
+        value, error, float(cost["freedom"]), slope_error, str(cost["kind"]), 0.0, rounds, n
+    )
 
 
 def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:

@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 
 from gccost import rounding, stats
-from gccost.estimates import DISTURBED
 from gccost.judging import costs, metrics, published
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio
@@ -212,25 +211,12 @@ def _row(
     estimate = judged = stats.nothing()
     verdict, needed = Verdict(Label.UNMEASURED, "no run holds it"), math.nan
     if recording is not None:
-        why = _disturbed(claim, release, recording)
         estimate = recording.estimate(claim.quantity, release)
-        judged, verdict, needed = _judge(claim, release, value, unit, recording, bool(why))
-        if why and verdict.label in (Label.HOLDS, Label.FAILS, Label.UNDECIDED):
-            estimate = estimate.widened(DISTURBED)
-            reason = f"the machine was disturbed: {why}; with its interval widened by {DISTURBED}, "
-            verdict = Verdict(verdict.label, reason + verdict.reason)
+        judged, verdict, needed = _judge(claim, release, value, unit, recording)
     document, claimed, figure = (str(words[name]) for name in ("document", "claim", "figure"))
     bar = words["kind"] == "bar"
     of = (claim, study, document, claimed, figure, bar, unit, release, value)
     return Row(*of, estimate, judged, verdict, needed)
-
-
-def _disturbed(claim: Claim, release: str, recording: Recording) -> str:
-    """The signs that the machine was too busy for a claim's times; empty if there are none."""
-    if not claim.quantity.timed:
-        return ""
-    variants = needed_variants(claim, release, recording)
-    return "; ".join(recording.disturbances(variants, release))
 
 
 def _judge(
@@ -239,7 +225,6 @@ def _judge(
     published_value: float,
     unit: str,
     recording: Recording,
-    disturbed: bool,
 ) -> tuple[Estimate, Verdict, float]:
     """The deciding estimate (or the last one), the verdict, and the rounds still needed."""
     nothing, quantity = stats.nothing(), claim.quantity
@@ -263,7 +248,6 @@ def _judge(
     for look in (look for look in LOOKS if look <= fewest):
         last = max(numbers[look - 1] for numbers in rounds)
         judged = recording.until(last).estimate(quantity, release, JUDGED)
-        judged = judged.widened(DISTURBED) if disturbed else judged
         verdict = claim.rule.judge(judged, published_value, unit)
         if verdict.label.decided:
             return judged, verdict, math.nan
@@ -284,11 +268,9 @@ def needed_variants(claim: Claim, release: str, recording: Recording) -> list[Va
 def _needed(claim: Claim, judged: Estimate, published_value: float, look: int) -> float:
     """The further rounds that decide it if the estimate stays the same; infinite if none do."""
     for more in (later for later in LOOKS if later > look):
-        narrower = judged.narrowed(stats.narrowing(look, more, JUDGED.confidence))
-        if claim.rule.judge(narrower, published_value).label.decided:
+        if claim.rule.judge(judged.after(look, more), published_value).label.decided:
             return more - look
-    # Few rounds predict the interval's width poorly.
-    return stats.HALF_FROM - look if look < stats.HALF_FROM else math.inf
+    return math.inf
 
 
 def frame(ledger: Iterable[Row]) -> pd.DataFrame:

@@ -2,10 +2,9 @@
 
 The kind decides how `gccost.judging.costs.cost` estimates a metric:
 
-- a *time* is increased by disturbances: the lower quartile over processes;
-- a *rate* is lowered by them: the upper quartile;
-- a *level*, such as memory, is moved either way, and never 0: the median, on the log scale;
-- a *count* may be 0: the median, on the linear scale.
+- a *time* or a *rate*: the mean of the logs over processes;
+- a *level*, such as memory: the median, on the log scale;
+- a *count*, which may be 0: the median, on the linear scale.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def column(metric: str) -> str:
 _REPORTED: Mapping[Kind, str] = {
     "time": "ns/op settled-ns/op cpu-ns/op settled-cpu-ns/op call-ns special-ns gc-pause-ns/op "
     "slices-ns/op slice-min-ns/op slice-p01-ns/op slice-p05-ns/op slice-p10-ns/op slice-p25-ns/op "
-    "slice-p50-ns/op reference-ns/op reference-min-ns/op gctrace-cpu-ns elapsed-s user-s sys-s "
+    "slice-p50-ns/op probe-ns/op gctrace-cpu-ns elapsed-s user-s sys-s "
     "cpu-s gc-pause-s build-s unix-s",
     "rate": "op/s op/cpu-s",
     "level": "op-p50-ns op-p99-ns op-p99.9-ns op-max-ns pause-max-ns stall-max-ns peak-rss-bytes "

@@ -20,13 +20,11 @@ class Quantity(ABC):
     """A quantity that tests a claim.
 
     Its verdict is computed at the rounds of `stats.LOOKS`, or from all samples if it is
-    `at_once`. If `partial`, it can be estimated without some of its variants. If `timed`, it
-    compares times, so a disturbed run widens its interval.
+    `at_once`. If `partial`, it can be estimated without some of its variants.
     """
 
     at_once: ClassVar[bool] = False
     partial: ClassVar[bool] = False
-    timed: ClassVar[bool] = False
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -55,7 +53,6 @@ class Ratio(Quantity):
     numerator: Variant
     denominator: Variant
     metric: str = "quiet_ns"
-    timed: ClassVar[bool] = True
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The ratio on a release."""
@@ -129,7 +126,6 @@ class CurveDepth(Quantity):
 
     curve: tuple[Ratio, ...]
     partial: ClassVar[bool] = True
-    timed: ClassVar[bool] = True
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         def combine(function: Callable[..., float], *ratios: Ratio, signed: bool = False) -> Any:
@@ -198,7 +194,6 @@ class RatioToEither(Quantity):
 
     over: Ratio
     other: Ratio
-    timed: ClassVar[bool] = True
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         one, other = (ratio.estimate(data, release, width) for ratio in (self.over, self.other))
@@ -213,13 +208,13 @@ class Linearity(Quantity):
     """The r² of the straight line through the costs of a call at each length of its list.
 
     A disturbance slows a part of a process and bends that process's line. So each length has
-    its own undisturbed cost over the rounds, as a case has, and the line goes through these.
+    its own cost, the mean of the logs over the rounds, and the line goes through these.
     """
 
     variant: Variant
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        samples = data.samples(self.variant, release)
+        samples = data.processes(self.variant, release)
         found = [walked(sample) for _, sample in samples.iterrows()]
         times = [ns for lengths, ns in found if lengths and lengths == found[0][0]]
         return stats.linearity(found[0][0], times, width) if times else stats.nothing(width)
@@ -267,7 +262,6 @@ class SavedShare(Quantity):
     after: Variant
     baseline: Variant
     metric: str = "quiet_ns"
-    timed: ClassVar[bool] = True
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
 

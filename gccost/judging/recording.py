@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,32 +15,28 @@ import pandas as pd
 from gccost import stats
 from gccost.errors import GccostError
 from gccost.judging import costs, metrics
-from gccost.judging import samples as sampled
 from gccost.judging.claims import Study
+from gccost.judging.lines import Lines
+from gccost.judging.lines import of_run as of_run_lines
 from gccost.judging.models import slope
 from gccost.judging.quantities import Quantity, Ratio
+from gccost.judging.samples import of_run
 from gccost.measuring import jobs, toolchains
-from gccost.measuring.cases import FREE, Variant
+from gccost.measuring.cases import Variant
 from gccost.measuring.jobs import Job
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.manifest import Manifest
 from gccost.measuring.profiles import Profile
 from gccost.measuring.profiles import read as read_profile
 from gccost.measuring.runs import Run
-from gccost.measuring.sampler import RUN_DELAY, slices_fault
-from gccost.stats import SHOWN, Cost, Estimate, Width
+from gccost.measuring.sampler import RUN_DELAY
+from gccost.stats import SHOWN, Estimate, Figure, Width
 
-T = TypeVar("T")
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-# The rounds that must lie near a floor, and within which factor of it; layouts differ by 1 %.
-_FLOOR_ROUNDS, _FLOOR_WITHIN = 3, 1.04
-_REFERENCE = "reference_ns"  # of manual frees between parts of a loop; see gosrc/meter
-_SLICES = "slice_p05_ns"
 _NO_SAMPLES = pd.DataFrame(
-    {"procs": [], "operations": [], "line": []}, index=pd.Index([], name="round")
+    {"round": [], "procs": [], "operations": [], "line": [], "rejected": [], "waited": []}
 )
-_CONTROLS_WITHIN = 1.05  # an A/A ratio beyond it whose interval excludes 1 shows a disturbance
 
 
 @dataclass(frozen=True)
@@ -68,37 +64,33 @@ class Recording:
             raise GccostError(
                 "the run holds no samples", run.name, f"make measure ONLY={study.name}"
             )
-        reading, measured = run.reading(), run.table()
-        manifest = run.manifest()
-        memory = memory_for_a_sample(manifest["machine"])
+        manifest, samples = run.manifest(), of_run(run)
+        memory, problems = memory_for_a_sample(manifest["machine"]), [*samples.problems]
         cases = [case.scaled(manifest["scale"]).capped(memory) for case in study.cases]
         table = {case.name: jobs.job(case) for case in cases}
-        frame = sampled.of_jobs(reading, {n: job for n, job in table.items() if n in measured})
-        problems = [str(problem) for problem in reading.errors]
-        problems += [
-            f"{run.samples}:{line}: no job of jobs.csv is named {sample.full_name}"
-            for line, sample in reading.samples.items()
-            if sample.full_name not in measured
-        ]
-        faulty = []
-        sliced = frame[frame["name"].isin([n for n, job in table.items() if job["sliced"]])]
-        times = sliced.reindex(columns=[_SLICES, "slices_ns", "mean_ns"])
-        for at, low, sums, loop, n in times.assign(n=sliced["operations"]).itertuples():
-            if fault := slices_fault(low, sums, loop, n):
-                faulty.append(at)
-                problems.append(f"{frame['name'][at]}, round {frame['round'][at]:.0f}: {fault}")
+        n = samples.frame["name"].map({name: job["n"] for name, job in table.items()})
+        frame = samples.frame[(n == 0) | (n == samples.frame["operations"])]
         cpu_profiles = {
             name: dict(_usable(run.profiles(name), job["benchmark"], problems))
             for name, job in table.items()
             if "profile" in job
         }
-        frame = frame.drop(index=faulty)
         return cls(study, run, table, frame, tuple(problems), cpu_profiles)
 
     @cached_property
     def manifest(self) -> Manifest:
         """The run's manifest."""
         return self.run.manifest()
+
+    @property
+    def lines(self) -> Lines:
+        """The lines of the run's kinds of loop."""
+        return of_run_lines(self.run)
+
+    @property
+    def sittings(self) -> int:
+        """The number of sittings that measured this study."""
+        return int(self.frame["sitting"].nunique())
 
     @property
     def cpus(self) -> int:
@@ -124,106 +116,55 @@ class Recording:
 
     # --- Samples --------------------------------------------------------------------
 
-    def _once(self, make: Callable[..., T], *of: Any) -> T:
-        """What a method gives for its arguments, computed once."""
-        key = make.__name__, *of
-        if key not in self._known:
-            self._known[key] = make(*of)
-        found: T = self._known[key]
+    @cached_property
+    def every(self) -> pd.DataFrame:
+        """The processes of all variants, with the name of their job as index.
+
+        `quiet_ns` is the time of a loop at the probe's undisturbed price, and `settled_ns` the
+        same of the settled time: what enters the cost.
+        """
+        found = self.frame.sort_values(["name", "round"], kind="stable").set_index("name")
+        for column in metrics.QUIET:
+            slopes = {kind: self.lines.of(kind, column).slope for kind in found["kind"].unique()}
+            shift = found["kind"].map(slopes).astype(float) * found["probe"].fillna(0.0)
+            found[column] = found[f"raw_{column}"] * np.exp(-shift)
         return found
 
     @cached_property
-    def _known(self) -> dict[tuple[Any, ...], Any]:
+    def _cases(self) -> Mapping[str, pd.DataFrame]:
+        parts = self.every.reset_index().groupby("name", sort=False)
+        return {str(name): part.dropna(axis="columns", how="all") for name, part in parts}
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, str], Figure]:
         return {}
-
-    @cached_property
-    def _by_job(self) -> Mapping[str, pd.DataFrame]:
-        """The samples of each job by its name, indexed by round, in order."""
-        rounds = self.frame["round"].to_numpy()
-        numbers = self.frame.drop(columns=["name", "round"])
-        values = numbers.to_numpy(dtype=float)  # quicker to take apart than a frame
-        found = {}
-        for name, at in self.frame.groupby("name", sort=False).indices.items():
-            ordered = at[np.argsort(rounds[at], kind="stable")]
-            known = ~np.isnan(values[ordered]).all(axis=0)
-            index = pd.Index(rounds[ordered], name="round")
-            columns = numbers.columns[known]
-            found[str(name)] = pd.DataFrame(values[ordered][:, known], index, columns)
-        return found
 
     def until(self, round_: float) -> Recording:
         """The recording without the rounds after this one."""
-        return self._once(self._until, round_)
-
-    def _until(self, round_: float) -> Recording:
         part = replace(self, last=round_)
-        part.__dict__["_by_job"] = self._by_job  # which are read once
+        part.__dict__["_cases"] = self._cases  # which are taken apart once
         return part
 
-    def samples(self, variant: Variant, release: str) -> pd.DataFrame:
-        """The samples of a variant on a release, indexed by round."""
-        found = self._by_job.get(variant.on(release), _NO_SAMPLES)
-        return found if math.isinf(self.last) else found[found.index <= self.last]
-
     def processes(self, variant: Variant, release: str) -> pd.DataFrame:
-        """The samples of a variant on a release, and what enters its cost.
-
-        `quiet_ns` is the time of a loop that is timed in slices by their low quantile; that of
-        another loop is corrected for memory contention, if the process timed manual frees.
-        `settled_ns` is the same of the settled time. `rejected` says which processes do not
-        count, because their threads waited for a CPU; none if fewer than two would remain.
-        """
-        return self._once(self._processes, variant, release)
-
-    def _processes(self, variant: Variant, release: str) -> pd.DataFrame:
-        found = self.samples(variant, release).copy()
-        for column, mean in metrics.QUIET.items():
-            if mean in found:
-                found[column] = self._undisturbed(variant, release, mean)
-        accepted = _unhindered(variant, found)
-        found["rejected"] = ~accepted if accepted.sum() > 1 else False
-        return found.reset_index()
+        """The samples of a variant on a release, those that do not count included."""
+        found = self._cases.get(variant.on(release), _NO_SAMPLES)
+        return found if math.isinf(self.last) else found[found["round"] <= self.last]
 
     def accepted(self, variant: Variant, release: str) -> pd.DataFrame:
         """The processes of a case that count."""
         found = self.processes(variant, release)
         return found[~found["rejected"].to_numpy(dtype=bool)]
 
-    @cached_property
-    def every(self) -> pd.DataFrame:
-        """The processes of all variants, with the name of their job as index."""
-        parts = {
-            case.name: self.processes(case.variant, case.release)
-            for case in self.study.cases
-            if case.name in self._by_job
-        }
-        if not parts:
-            return self.frame.iloc[:0].set_index("name").assign(rejected=False)
-        return pd.concat(parts, names=["name"]).droplevel(1)
-
     @property
     def rejected(self) -> set[int]:
-        """The lines of the samples that are not accepted."""
-        return set(self.every["line"][self.every["rejected"]])
+        """The lines of the samples that do not count."""
+        return set(self.frame["line"][self.frame["rejected"]])
 
     def rounds(self, variant: Variant, release: str) -> list[int]:
-        """The rounds with an accepted sample, or a profile, of a variant, in order."""
+        """The rounds with a process that counts, or a profile, of a variant, in order."""
         if variant.profile:
             return sorted(self.profiles(variant, release))
-        samples = self.samples(variant, release)
-        return sorted({int(r) for r in samples.index[_unhindered(variant, samples)]})
-
-    def _undisturbed(self, variant: Variant, release: str, metric: str) -> Any:
-        """A time of each process, accepted or not, as it enters the cost."""
-        samples = self.samples(variant, release)
-        if variant.stationary:
-            return samples.get(_SLICES, math.nan)
-        if _REFERENCE not in samples:
-            return samples[metric]
-        manual = self.cost(replace(FREE, more=variant.more), release)  # of the same measurement
-        if not manual.samples:
-            return samples[metric]
-        return stats.relieved(samples[metric], samples[_REFERENCE], math.exp(manual.log))
+        return sorted({int(r) for r in self.accepted(variant, release)["round"]})
 
     def values(self, variant: Variant, release: str, metric: str = "quiet_ns") -> Floats:
         """A metric of each accepted process."""
@@ -232,12 +173,13 @@ class Recording:
 
     # --- Estimates ------------------------------------------------------------------
 
-    def cost(self, variant: Variant, release: str, metric: str = "quiet_ns") -> Cost:
-        """The undisturbed cost of a variant; see `gccost.stats`."""
-        return self._once(self._cost, variant, release, metric)
-
-    def _cost(self, variant: Variant, release: str, metric: str) -> Cost:
-        return costs.fitted(self.accepted(variant, release), metric)
+    def cost(self, variant: Variant, release: str, metric: str = "quiet_ns") -> Figure:
+        """The cost of a variant; see `gccost.stats`."""
+        key = variant.on(release), metric
+        if key not in self._known:
+            samples = self.accepted(variant, release)
+            self._known[key] = costs.figure(samples, metric, self.lines, self.last)
+        return self._known[key]
 
     def combine(
         self,
@@ -263,7 +205,7 @@ class Recording:
 
     def slope(self, variant: Variant, release: str, width: Width = SHOWN) -> Estimate:
         """The cost (ns) that each record in the list adds to a call; a sample per process."""
-        found = [slope(sample) for _, sample in self.samples(variant, release).iterrows()]
+        found = [slope(sample) for _, sample in self.processes(variant, release).iterrows()]
         return stats.amount(found, width)
 
     # --- Disturbances ---------------------------------------------------------------
@@ -273,56 +215,20 @@ class Recording:
         for case in self.study.cases:
             if case.variant.control:
                 ratio = Ratio(case.variant, replace(case.variant, control=""))
-                estimate = self._once(self.estimate, ratio, case.release)
+                estimate = self.estimate(ratio, case.release)
                 if estimate.samples:
                     yield case.variant, case.release, estimate
 
     @cached_property
-    def disturbed(self) -> Mapping[str, tuple[str, ...]]:
-        """The signs, by release, that the machine was too busy for some ratios of times."""
-        variants = {
-            go: [c.variant for c in self.study.cases if c.release == go] for go in self.releases
-        }
-        found = {go: tuple(self.disturbances(variants[go], go)) for go in self.releases}
-        return {go: reasons for go, reasons in found.items() if reasons}
-
-    def disturbances(self, variants: Iterable[Variant], release: str) -> Iterator[str]:
-        """The signs that the machine was too busy for ratios of these variants' times."""
-        rounds = accepted = 0
-        for variant in dict.fromkeys(variants):
-            samples = self.samples(variant, release)
-            if variant.stationary and variant.gogc == FREE.gogc and len(samples):
-                least = samples[_SLICES].groupby(level=0).min()
-                floor = math.exp(self.cost(variant, release).log)
-                within = np.abs(np.log(least / floor)) <= math.log(_FLOOR_WITHIN)
-                if len(least) >= _FLOOR_ROUNDS and within.sum() < _FLOOR_ROUNDS:
-                    yield (
-                        f"{variant.printed} on {toolchains.title(release)}: the fastest times of "
-                        f"its {len(least)} rounds differ by up to "
-                        f"{100 * (least.max() / least.min() - 1):.0f} %"
-                    )
-            if variant.gated and "run_delay_share" in samples:
-                # Rejected processes are retried, so count rounds, not tries.
-                known = samples[["run_delay_share", "procs"]].dropna()
-                rounds += known.index.nunique()
-                accepted += known.index[_unhindered(variant, known)].nunique()
-        if accepted < rounds / 2:
-            yield (
-                f"in {rounds - accepted} of {rounds} rounds of a variant every process waited for "
-                f"a CPU for more than {100 * RUN_DELAY:.0f} % of its time"
-            )
-        compared = {variant.benchmark for variant in variants}
-        for variant, go, e in self.controls():
-            off = not e.contains(1) and not 1 / _CONTROLS_WITHIN <= e.value <= _CONTROLS_WITHIN
-            if off and go == release and variant.benchmark in compared:
-                yield f"{variant.benchmark} against itself comes out as {e.value:.3g}"
-
-
-def _unhindered(variant: Variant, samples: pd.DataFrame) -> Any:
-    """Whether the threads of each process hardly waited for a CPU, for cases that it affects."""
-    if not variant.gated or "run_delay_share" not in samples:
-        return np.ones(len(samples), bool)
-    return ~((samples["run_delay_share"] > RUN_DELAY) & (samples["procs"] > 1)).to_numpy()
+    def waited(self) -> str:
+        """How many processes waited for a CPU and count all the same; empty if none did."""
+        waited = self.frame["waited"] & ~self.frame["rejected"]
+        if not waited.any():
+            return ""
+        return (
+            f"{waited.sum()} processes waited for a CPU for more than {100 * RUN_DELAY:.0f} % of "
+            "their time and count all the same, because most processes of their case did."
+        )
 
 
 # The loops that several benchmarks share; a profile need not name the benchmark itself.

@@ -17,31 +17,32 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from gccost import paths
+from gccost import paths, stats
 from gccost.errors import GccostError
 from gccost.files import read_text, reading, write_whole, writing
+from gccost.judging import lines
 from gccost.judging.claims import Study
 from gccost.judging.recording import Recording
-from gccost.measuring import incoming, languages, machine, runs, toolchains
+from gccost.measuring import benchmarks, incoming, languages, machine, runs, toolchains
 from gccost.measuring.campaign import METHOD
 from gccost.measuring.cases import CLEANUP, FREE, Variant
 from gccost.measuring.incoming import AGAIN
 from gccost.measuring.runs import Run
 from gccost.measuring.schema import AMOUNT, LINE, columns, fault, rows
 from gccost.measuring.toolchains import TODAY_GO
+from gccost.stats import JUDGED, MARGIN, OWN_SITTINGS
 
-# The largest accepted cost relative to the lower quartile of similar recordings.
-MOST: dict[str, float] = {FREE.benchmark: 1.10, CLEANUP.benchmark: 1.15}
-# The largest accepted share of the ledger's rows whose cases were disturbed; the ledger says which.
-MOST_DISTURBED = 0.1
+# The variants that tell whether a machine was slower than usual.
+_TOLD = (FREE, CLEANUP)
 _MACHINE = ("cpu_family", "cpu_model", "cpu_stepping", "caches", "libc")
-_COSTS = columns("run:line machine:text go:line") | dict.fromkeys(MOST, AMOUNT.or_null())
+_COSTS = columns("run:line machine:text go:line") | dict.fromkeys(
+    (v.benchmark for v in _TOLD), AMOUNT.or_null()
+)
 
 
 def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[Run, list[str]]:
@@ -49,8 +50,8 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
 
     With `main`, chapters show its machine from now on. Raises GccostError if the run is
     damaged, was changed after measuring, or was measured with other sources. A run that
-    chapters would show is also refused if its machine was slower than similar machines, or
-    disturbed in more than MOST_DISTURBED of the ledger's rows; of any other run these are caveats.
+    chapters would show is also refused if its machine was slower than sittings of similar
+    machines have been; of any other run this is a caveat.
     """
     toolchains.check_releases()
     place = paths.reference()
@@ -65,11 +66,10 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
         shown = main or _main_machine() in ("", manifest["fingerprint"])
         line, known = _costs(run, studies), _known()
         whole = manifest["scale"] == 1  # else a test's
-        disturbed, share = _disturbances(run, studies)
-        caveats = [*(slow := list(_slow(run, line, known))), *disturbed]
+        caveats = slow = list(_slow(run, line, known))
         if not whole:
-            caveats.append("it was measured at the tiny budget, which is for tests")
-        if shown and whole and (slow or share > MOST_DISTURBED):
+            caveats = [*caveats, "it was measured at the tiny budget, which is for tests"]
+        if shown and whole and slow:
             raise GccostError(
                 f"the run is refused as a reference: {caveats[0]}",
                 run.name,
@@ -90,9 +90,14 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
         write_whole(paths.reference() / "reference.json", text.encode())
     if whole:
         rest = known[known["run"] != run.name]
-        lines = pd.concat([rest, pd.DataFrame([line])], ignore_index=True)
-        text = lines.to_csv(index=False, lineterminator="\n")
+        every = pd.concat([rest, pd.DataFrame([line])], ignore_index=True)
+        text = every.to_csv(index=False, lineterminator="\n")
         write_whole(paths.reference() / "costs.csv", text.encode())
+    if shown and whole and (spread := _run_to_run(Run(target))):
+        text = pd.DataFrame(spread, columns=["kind", "run_to_run", "freedom"]).to_csv(
+            index=False, lineterminator="\n", float_format="%.4g"
+        )
+        write_whole(paths.reference() / "sittings.csv", text.encode())
     return Run(target), caveats
 
 
@@ -187,49 +192,50 @@ def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
         yield "it holds no usable sample of its studies", AGAIN
 
 
-def _disturbances(run: Run, studies: Sequence[Study]) -> tuple[list[str], float]:
-    """The signs that the machine was disturbed, and the share of the ledger's rows with any."""
-    rows: list[list[str]] = []
-    for study in studies:
-        if run.holds(study.name) and not study.repeated:  # it may load the machine
-            recording = Recording.load(study, run)
-            rows += [
-                list(recording.disturbances(claim.quantity.variants, release))
-                for claim in study.claims
-                if claim.cpus <= recording.cpus
-                for release in claim.releases
-            ]
-    share = sum(map(bool, rows)) / max(len(rows), 1)
-    return list(dict.fromkeys(chain.from_iterable(rows))), share
-
-
 def _slow(run: Run, line: dict[str, Any], known: pd.DataFrame) -> Iterator[str]:
     """The costs that are larger than those of similar machines."""
     like = known[known["run"] != run.name]
     for name in ("machine", "go"):
         like = like[like[name] == line[name]]
-    for variant, most in MOST.items():
-        others = like[variant].dropna()
-        if len(others) and line[variant] > most * (usual := float(others.quantile(0.25))):
+    for variant in _TOLD:
+        name = variant.benchmark
+        others = like[name].dropna()
+        between, freedom = lines.recorded(benchmarks.of(name).kind)
+        most = math.exp(float(stats.t(freedom, JUDGED.confidence)) * between * math.sqrt(2))
+        if len(others) and line[name] > max(most, MARGIN) * (usual := float(others.median())):
             yield (
-                f"{variant} takes {line[variant]:.1f} ns, more than {most - 1:.0%} above the "
+                f"{name} takes {line[name]:.1f} ns, more than {most - 1:.0%} above the "
                 f"{usual:.1f} ns of similar machines"
             )
 
 
+def _run_to_run(run: Run) -> list[tuple[str, float, float]]:
+    """The run-to-run spread of each kind that a run has enough sittings of, and of any kind.
+
+    That of any kind, the last, is the root of the mean variance.
+    """
+    own = [lines.of_run(run).of(kind) for kind in lines.of_run(run)]
+    known = [line for line in own if line.sittings >= OWN_SITTINGS]
+    if not known:
+        return []
+    freedom = sum(line.between_freedom for line in known)
+    mean = sum(line.between_freedom * line.between**2 for line in known) / freedom
+    spreads = [(line.kind, line.between, line.between_freedom) for line in known]
+    return [*sorted(spreads), (lines.ANY, math.sqrt(mean), freedom)]
+
+
 def _costs(run: Run, studies: Sequence[Study]) -> dict[str, Any]:
     """A row of costs.csv: the machine, the release, and each variant's cost in ns."""
-    both = {(variant, TODAY_GO) for variant in (FREE, CLEANUP)}
+    both = {(variant, TODAY_GO) for variant in _TOLD}
     study = next(s for s in studies if both <= {(c.variant, c.release) for c in s.cases})
     recording = Recording.load(study, run)
     described = run.manifest()["machine"]
     similar = {name: described.get(name) for name in _MACHINE}
 
     def cost(variant: Variant) -> float:
-        found = recording.cost(variant, TODAY_GO)
-        return round(math.exp(found.log), 2) if found.samples else math.nan
+        return round(recording.cost(variant, TODAY_GO).value, 2)
 
-    costs = {variant.benchmark: cost(variant) for variant in (FREE, CLEANUP)}
+    costs = {variant.benchmark: cost(variant) for variant in _TOLD}
     told = json.dumps(similar, sort_keys=True)
     return {"run": run.name, "machine": told, "go": TODAY_GO, **costs}
 
@@ -237,4 +243,6 @@ def _costs(run: Run, studies: Sequence[Study]) -> dict[str, Any]:
 def _known() -> pd.DataFrame:
     path = paths.reference() / "costs.csv"
     known = rows(path, _COSTS) if path.exists() else []
-    return pd.DataFrame(known, columns=[*_COSTS]).astype(dict.fromkeys(MOST, float))
+    return pd.DataFrame(known, columns=[*_COSTS]).astype(
+        dict.fromkeys((v.benchmark for v in _TOLD), float)
+    )

@@ -5,8 +5,7 @@ with its interval, but not judged. `data/published/README.md` lists each claim's
 
 For a cost, a ratio of costs or a share, the 99 % interval must clear a bound by the factor
 `stats.MARGIN`. A truth on a bound is then decided wrongly in under 1 % of campaigns, even
-with all looks (`stats.LOOKS`). On a disturbed machine the interval is wider first, by the
-factor `estimates.DISTURBED`.
+with all looks (`stats.LOOKS`).
 """
 
 from __future__ import annotations

@@ -25,12 +25,14 @@ from gccost.files import reading
 class Benchmark:
     """A row of the table. `variant` says in words what it compares, `experiment` in which test.
 
-    `experiment` is empty unless several benchmarks share a variant's words.
+    `experiment` is empty unless several benchmarks share a variant's words. The loops of a `kind`
+    have the slope over the probe and the spreads in common (see `gccost.stats`).
     """
 
     benchmark: str
     variant: str
     experiment: str = ""
+    kind: str = ""
     traits: str = ""
 
     def has(self, trait: str) -> bool:

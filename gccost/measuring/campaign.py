@@ -7,9 +7,8 @@ time. First every case gets the rounds that an estimate needs. The remaining tim
 open questions, undecided verdicts and headline figures with wide intervals, those that need
 the least time first. Each of these rounds includes the baseline.
 
-On a busy machine a sample takes longer, and more are repeated. Once the time is spent nothing
-is repeated, and from `Budget.most` on nothing more is measured. Since each round has all
-cases, a run that is cut has fewer rounds of all of them.
+On a busy machine a sample takes longer, and from `Budget.most` on nothing more is measured. Since
+each round has all cases, a run that is cut has fewer rounds of all of them.
 
 Each sample is saved at once, so a campaign can be interrupted and resumed at any moment.
 """
@@ -36,10 +35,10 @@ from gccost.measuring.cases import BUDGETS, FREE, Build, Case
 from gccost.measuring.planning import Plan, Standing, Want
 from gccost.measuring.progress import Progress, unwatched
 from gccost.measuring.runs import Run
-from gccost.measuring.sampler import TRACE, SampleFailed, rejected
+from gccost.measuring.sampler import TRACE, SampleFailed
 
 # Sampling-protocol version; changing it invalidates unfinished runs.
-METHOD = "slices, gated processes, one pool"
+METHOD = "sittings, a probe in each process, one pool"
 GIVE_UP = 2  # failures after which a case is skipped
 # Stock Go sometimes does not run a cleanup; a larger loss is reported. The number is for
 # short loops, where the share is less than a block.
@@ -93,8 +92,8 @@ def find(plan: Plan) -> Run | None:
     return next((r for r in reversed(runs.all_runs(plan.folder)) if fits(r, plan)), None)
 
 
-def measure(plan: Plan, progress: Progress = unwatched) -> Run:
-    """Measure what a run lacks, and return the run.
+def measure(plan: Plan, progress: Progress = unwatched, *, again: bool = False) -> Run:
+    """Measure what a run lacks, and return the run; with `again` add a sitting if it is complete.
 
     Raises GccostError if nothing can be measured or a write fails. A case that fails is
     recorded in the run and skipped.
@@ -104,7 +103,7 @@ def measure(plan: Plan, progress: Progress = unwatched) -> Run:
         names = ", ".join(study.name for study in plan.studies)
         raise MissingTool(f"nothing can be measured: {reasons}", names)
     run = find(plan)
-    if run is not None and finished(run, plan):
+    if run is not None and finished(run, plan) and not again:
         return run
     with runs.exclusive(plan.folder, "measuring"), runs.scratch(plan.folder) as scratch:
         run = begin(plan)
@@ -144,6 +143,8 @@ def begin(plan: Plan) -> Run:
             allows = f"this machine's memory allows {case.n:,} operations only"
             troubles[name] = list(dict.fromkeys([*troubles.get(name, []), allows]))
     run.update(
+        machine=dict(plan.description),  # its load and commit are those of the last sitting
+        warnings=machine.warnings(plan.description),
         programs=manifest["programs"] | plan.programs,
         compilers=manifest["compilers"] | plan.compilers,
         random_layout=manifest["random_layout"] | layouts,
@@ -174,17 +175,22 @@ class _Campaign:
 
     def __init__(self, run: Run, plan: Plan, scratch: Path, progress: Progress) -> None:
         self.run, self.plan, self.scratch, self.progress = run, plan, scratch, progress
+        self.sitting = run.sit(plan.budget.name, plan.measured)
         manifest = run.manifest()
         self.seed: int = manifest["seed"]
         self.troubles: dict[str, list[str]] = manifest["troubles"]
         self.failures: Counter[str] = Counter()
+        self.first = 1  # round of this sitting, which is measured whatever it takes
         self.standing = Standing()
-        # Also before, or at a smaller budget.
+        # Also before an interruption.
         self.spent = sum(sample.metrics.get("elapsed-s", 0.0) for sample in self._samples())
 
     def measure(self) -> None:
         """Measure rounds until no question is open or the time is spent."""
-        number = max(self._last_round(), 1)  # the last round may be incomplete
+        # After an interruption the last round may be incomplete.
+        rounds = [sample.metrics["round"] for sample in self._samples()]
+        number = int(max(rounds)) if rounds else self._last_round() + 1
+        self.first = int(min(rounds, default=number))
         while due := self._first_rounds():
             self._round(number, due)
             number += 1
@@ -204,36 +210,13 @@ class _Campaign:
     # --- Choosing the next round ------------------------------------------------------
 
     def _first_rounds(self) -> list[Case]:
-        """The cases that still lack rounds that an estimate needs.
-
-        A case whose processes were all rejected gets a few further rounds.
-        """
+        """The cases that still lack rounds that an estimate needs."""
         if self.spent > self.plan.budget.most:
             return []
-        taken, accepted = Counter[tuple[str, float]](), Counter[tuple[str, float]]()
-        for sample in self._samples():
-            process = sample.full_name, sample.metrics["round"]
-            taken[process] += 1
-            job = self.plan.jobs[sample.full_name]
-            accepted[process] += not rejected(job, sample.metrics, sample.procs)
-        complete, usable = self._whole_rounds(taken), self._whole_rounds(accepted)
-        lacking = []
-        for case in self._still_measured():
-            needed = self.plan.rounds(case)
-            repeated = self.plan.budget.retries if case.variant.gated and self._has_time else 0
-            if usable[case.name] < needed and complete[case.name] < needed + repeated:
-                lacking.append(case)
-        return lacking
-
-    def _whole_rounds(self, processes: Counter[tuple[str, float]]) -> Counter[str]:
-        """The number of rounds of each case that have all its processes."""
+        taken = Counter((s.full_name, s.metrics["round"]) for s in self._samples())
         pool = self.plan.pool
-        return Counter(name for (name, _), n in processes.items() if n >= pool[name].processes)
-
-    @property
-    def _has_time(self) -> bool:
-        """Whether rejected processes may be repeated."""
-        return not self.plan.budget.seconds or self.spent < self.plan.budget.seconds
+        whole = Counter(name for (name, _), n in taken.items() if n >= pool[name].processes)
+        return [c for c in self._still_measured() if whole[c.name] < self.plan.rounds(c)]
 
     def _affordable(self, wants: Sequence[Want]) -> list[Want]:
         """The open questions that the time left allows, those that need the least time first."""
@@ -277,20 +260,23 @@ class _Campaign:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _samples(self) -> list[Sample]:
-        return samples_of(self.run, self.plan)
+        """The samples of this sitting."""
+        found = samples_of(self.run, self.plan)
+        return [s for s in found if s.metrics.get("sitting", 1) == self.sitting]
 
     def _last_round(self) -> int:
-        return int(max((sample.metrics["round"] for sample in self._samples()), default=0))
+        """The last round of any sitting."""
+        found = self.run.reading().samples.values()
+        return int(max((s.metrics.get("round", 0) for s in found), default=0))
 
     def _round(self, number: int, cases: list[Case]) -> None:
         """Build the programs, then sample what the round lacks; nothing is built meanwhile."""
         left = self._left(number, cases)
-        tries: Counter[str] = Counter()
         with self._folder() as scratch:
             start = time.monotonic()
             binaries = self._build(left, number, scratch)
             building = {"build-s": round(time.monotonic() - start, 3)}
-            while left and (number == 1 or self.spent <= self.plan.budget.most):
+            while left and (number == self.first or self.spent <= self.plan.budget.most):
                 case = left.pop(0)
                 if self.failures[case.name] >= GIVE_UP:
                     continue
@@ -302,15 +288,11 @@ class _Campaign:
                     told = failure.message + "; it is skipped from here on" * last
                     self._note_failure(case, 1, failure, told)
                     continue
-                at = {"round": float(number), "unix-s": round(max(time.time(), 0), 3)}
+                at = {"round": float(number), "sitting": float(self.sitting)}
+                at["unix-s"] = round(max(time.time(), 0), 3)
                 self.run.append([benchfmt.format_line(sample.with_metrics(building | at))])
                 building = {}  # with the round's first sample
                 self.spent += sample.metrics["elapsed-s"]
-                again = self._has_time and tries[case.name] < self.plan.budget.retries
-                job = self.plan.jobs[case.name]
-                if again and rejected(job, sample.metrics, sample.procs):
-                    tries[case.name] += 1
-                    left.append(case)
 
     def _left(self, number: int, cases: list[Case]) -> list[Case]:
         """The samples that a round lacks, in random order."""

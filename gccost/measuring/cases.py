@@ -32,7 +32,6 @@ class Budget:
     half_width: float  # target relative 95 % half-width of each headline figure
     scale: float = 1.0  # of every N; below 1 in tests only, never pooled with other samples
     judged: int = LOOKS[0]  # rounds of a case that a verdict needs, before the open questions
-    retries: int = 2  # per round, of a process that waited too long for a CPU
 
     @property
     def most(self) -> float:
@@ -49,7 +48,7 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
     {
         b.name: b
         for b in (
-            Budget("tiny", 0.0, shown=1, half_width=1.0, scale=1 / 200, judged=1, retries=0),
+            Budget("tiny", 0.0, shown=1, half_width=1.0, scale=1 / 200, judged=1),
             Budget("quick", seconds=480.0, shown=1, half_width=0.08),
             Budget("standard", seconds=2700.0, shown=4, half_width=0.04, judged=4),
             Budget("thorough", seconds=10800.0, shown=8, half_width=0.02, judged=8),

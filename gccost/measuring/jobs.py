@@ -28,12 +28,23 @@ NUMBERS = (
 """The settings whose values are numbers; all others are text."""
 
 IDENTITY = ("release", "experiment", "variant", "benchmark")
-_FIRST = ("name", "program", *IDENTITY, "n", "sliced", "gated", "retained_bytes", "argv", "env")
+_FIRST = (
+    "name",
+    "program",
+    *IDENTITY,
+    "kind",
+    "n",
+    "sliced",
+    "gated",
+    "retained_bytes",
+    "argv",
+    "env",
+)
 _RENAMED = {"gomemlimit": "memory_limit", "gc": "collector"}
 RESTORE = "restore the file, or move the run folder away and measure again"
 _NAME = Field("a name", (str,), 1, 1000)
 _COLUMNS = columns(
-    "program release experiment variant n:count sliced:flag gated:flag retained_bytes:count "
+    "program release experiment variant kind n:count sliced:flag gated:flag retained_bytes:count "
     "argv env"
 ) | {"name": _NAME, "benchmark": _NAME, "*": TEXT}
 _COLUMNS |= {f"{name}?": COUNT.or_null() for name in NUMBERS}
@@ -54,6 +65,7 @@ def job(case: Case) -> Job:
         "program": case.program,
         "release": case.release,
         **keys(case),
+        "kind": kind(case),
         "n": case.n,
         "sliced": variant.stationary,
         "gated": variant.gated,
@@ -61,6 +73,18 @@ def job(case: Case) -> Job:
         "argv": shlex.join(arguments(case)),
         "env": shlex.join(f"{name}={value}" for name, value in environment(case).items()),
     }
+
+
+def kind(case: Case) -> str:
+    """The kind of a case's loop: its benchmark's in Go; in Java each benchmark is a kind.
+
+    The loops of another method, or under load, are a kind of their own.
+    """
+    benchmark = case.variant.benchmark
+    in_go = toolchains.key(case.release) == "go"
+    found = (in_go and benchmarks.of(benchmark).kind) or benchmark
+    apart = [value for key, value in case.variant.more if key in ("method", "load")]
+    return ", ".join([found, *apart])
 
 
 def keys(case: Case) -> Job:

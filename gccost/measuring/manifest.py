@@ -29,6 +29,9 @@ FINISHED = columns("because:line date?:date rounds?:count samples?:count seconds
 }
 """Why measuring at a budget ended, and what it measured."""
 
+SITTING = columns("began:date budget:line because:text") | {"studies": [LINE]}
+"""A call of `make report`: what it measured, and why it ended; empty if it was interrupted."""
+
 MANIFEST: dict[str, Any] = columns("format:count created:date method:line seed:count") | {
     "fingerprint": Field("12 hex digits", (str,), pattern="[0-9a-f]{12}"),
     "machine": {f"{name}?": field for name, field in MACHINE.items()},
@@ -41,6 +44,7 @@ MANIFEST: dict[str, Any] = columns("format:count created:date method:line seed:c
     "failed": {"*": [TEXT]},
     "troubles": {"*": [TEXT]},
     "finished": {"*": FINISHED},  # by budget
+    "sittings": [SITTING],
     "digests?": {"*": HASH},  # by file; see `Run.altered`
     "done?": [LINE],  # measurements of the precision experiment
     "recorded?": COUNT,  # bytes of the samples that they are in

@@ -29,7 +29,7 @@ from gccost.measuring.jobs import RESTORE, Job
 from gccost.measuring.manifest import MANIFEST, Manifest
 from gccost.measuring.schema import LARGEST, LONGEST, UNSEEN, fault
 
-FORMAT = 3  # of the folder; other formats are rejected
+FORMAT = 4  # of the folder; other formats are rejected
 
 # The initially empty fields of a run.
 _BY_NAME = ("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished")
@@ -80,15 +80,26 @@ class Run:
         printed = {name: {"command": command, "output": output, "date": now()}}
         self.update(shell=self.manifest().get("shell", {}) | printed)
 
+    def sit(self, budget: str, studies: Iterable[str]) -> int:
+        """Begin a sitting, or go on with one that was interrupted; return its number, from 1."""
+        sittings = list(self.manifest()["sittings"])
+        if not sittings or sittings[-1]["because"]:
+            sittings.append({"began": now()})
+        sittings[-1] |= {"budget": budget, "studies": sorted(studies), "because": ""}
+        self.update(sittings=sittings)
+        return len(sittings)
+
     def finish(self, name: str, because: str, studies: Iterable[str]) -> None:
-        """Store why measuring at a budget, or the precision study, ended.
+        """Store why measuring at a budget, or the precision study, ended, and its sitting.
 
         The digests of the files show whether they were changed afterwards.
         """
-        finished = self.manifest()["finished"]
+        finished, sittings = (self.manifest()[key] for key in ("finished", "sittings"))
+        if sittings and sittings[-1]["budget"] == name:
+            sittings[-1]["because"] = because
         names = {*studies, *(finished[name]["studies"] if name in finished else ())}
         done = {"because": because, "studies": sorted(names), "date": now()}
-        self.update(finished={**finished, name: done}, digests=self._digests())
+        self.update(finished={**finished, name: done}, sittings=sittings, digests=self._digests())
 
     def altered(self) -> list[str]:
         """The files that have changed since measuring ended, or whose digests are missing.
@@ -332,6 +343,7 @@ def create(
             "scale": scale,
             "method": method,
             "seed": seed,
+            "sittings": [],
             **{name: {} for name in _BY_NAME},
         }
     )

@@ -36,7 +36,8 @@ SLICES = "slices.txt"  # the slices of a loop, written to its scratch folder on 
 JVM_LOG = "gc.log"  # a JVM's log of its collections, in its scratch folder
 OUT_OF_MEMORY = 3  # the exit code of a JVM that ran out of memory
 
-# A process counts if its threads waited for a CPU for at most this share of wall-clock time.
+# A process counts if its threads waited for a CPU for at most this share of wall-clock time,
+# unless most processes of its job waited longer.
 # On a half-busy machine they wait for up to 0.11 of it, or for 0.35 and more.
 RUN_DELAY = 0.2
 # The slices' times must add up to the loop's time, within a share of it or within the time of
@@ -110,14 +111,6 @@ def in_one_process(
             raise SampleFailed(f"the program printed {len(own)} results, not {count}", job["name"])
         numbered += [each.with_metrics({"round": float(i)}) for i, each in enumerate(own, 1)]
     return numbered
-
-
-def rejected(job: Job, metrics: Mapping[str, float], procs: int) -> bool:
-    """Whether a process waited too long for a CPU to count.
-
-    With a single P the GC's threads wait for the program's by design.
-    """
-    return bool(job["gated"]) and procs > 1 and metrics.get("run-delay-share", 0.0) > RUN_DELAY
 
 
 def slices_fault(low: float | None, sums: float | None, loop: float | None, n: int) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from gccost import rounding
-from gccost.estimates import DISTURBED
 from gccost.judging.machines import words
 from gccost.judging.recording import Recording
 from gccost.measuring import languages, toolchains
@@ -19,20 +18,11 @@ from gccost.showing.tables import Markup
 
 SHOWN_PROBLEMS = 5  # unusable lines to list; a corrupt file has many
 
-_DISTURBED = (
-    "Other programs disturbed some cases. The intervals that judge ratios of their times are "
-    f"widened by a factor of {DISTURBED}, three times the largest effect seen on busy machines. "
-    "The signs:"
-)
-
 
 def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] = ()) -> Markup:
     """The notice for studies of one run; `notices` are the reasons for showing this run."""
-    reasons = (why for recording in recordings for why in chain(*recording.disturbed.values()))
-    disturbed = [f"{why}." for why in dict.fromkeys(reasons)]
     caveats = [
-        *([_DISTURBED] if disturbed else []),
-        *disturbed,
+        *filter(None, (recording.waited for recording in recordings)),
         *notices,
         *_fixed_layout(recordings),
         *chain.from_iterable(map(_caveats, recordings)),

@@ -67,7 +67,7 @@ class MedianRatio(Quantity):
 
     def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
         """The ratio, with both intervals combined as independent errors."""
-        frames = [data.samples(variant, release) for variant in self.variants]
+        frames = [data.processes(variant, release) for variant in self.variants]
         if any("mean_ns" not in frame for frame in frames):
             return stats.amount([])
         sides = [np.sort(np.log(frame["mean_ns"].dropna().to_numpy())) for frame in frames]

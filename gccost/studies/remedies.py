@@ -180,7 +180,6 @@ def _claims() -> tuple[Claim, ...]:
     # The cases have at most twice as many goroutines as CPUs.
     among = Worst(tuple(Ratio(shared("Slab", n), shared("Slab", 1)) for n in GOROUTINES[1:]))
     return (
-        claim("L6", cost, settled(slab, AUTO), AtLeast()),
         claim("X6a", cost, settled(slab), AtMost()),
         claim("X6b", "the-price-in-memory", held, AtMostCount()),
         claim("X6c", cost, settled(Variant("LastFirst")), AtMost()),
@@ -197,6 +196,7 @@ def _claims() -> tuple[Claim, ...]:
 
 STUDY = Study(
     name="remedies",
+    quick=False,
     chapter="08-instead",
     question="What to use instead of a finalizer or cleanup per object?",
     cases=tuple(_remedies()),

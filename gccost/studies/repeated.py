@@ -47,11 +47,14 @@ _BASELINES = 2  # baseline processes before and after each costly one
 _COUNT_LIMIT = 600.0  # after which go test counts as hung
 
 
-def measure(plan: Plan, progress: Progress) -> Run:
-    """Measure what a run lacks of the plan's studies, and return the run."""
+def measure(plan: Plan, progress: Progress, *, again: bool = False) -> Run:
+    """Measure what a run lacks of the plan's studies, and return the run.
+
+    With `again` a complete campaign gets another sitting.
+    """
     if any(study.repeated for study in plan.studies):
         return _measure(plan, progress)
-    return campaign.measure(plan, progress)
+    return campaign.measure(plan, progress, again=again)
 
 
 def _measure(plan: Plan, progress: Progress) -> Run:

@@ -171,12 +171,6 @@ def _why() -> Iterator[Case]:
 
 def _claims() -> Iterator[Claim]:
     old, new = (DOCUMENT_GO, TODAY_GO), (ISSUE_GO, TODAY_GO)
-    # A call on a random one of a million live handles, against the microbenchmark's call,
-    # whose handles come in ascending order.
-    worst = Ratio(scattered("ScatteredCleanup"), attach("AttachCleanup"), "cpu_ns")
-    mixed = Ratio(program("Lists", POOL, MIXED), program("Lists"), "passed_records_per_op")
-    yield Claim("M8a", "the-worst-case", worst, AtMost(), new)
-    yield Claim("M8b", "programs", mixed, AtMost(), new)
     ascending = attach("AttachFinalizer")
     yield Claim("X1a", "one-call-by-its-place", Linearity(ascending), AtLeast(margin=1.0), old)
     # The records of a span of 8-byte objects take over 48 KB, which fills or exceeds a first-level
@@ -193,7 +187,6 @@ def _claims() -> Iterator[Claim]:
         attach(f"Attach{what}", bytes_=OWN_SPAN) for what in ("Cleanup", "Finalizer")
     )
     yield Claim("X5", "half-the-price", Ratio(cleanup, finalizer, "call_ns"), AtLeast(), new)
-    yield Claim("X10", "the-worst-case", worst, AtLeast(), new)
 
 
 # === The study =======================================================================

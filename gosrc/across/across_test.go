@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"gccost/probe"
 )
 
 // benchmarks maps names to benchmarks; cleanup_test.go adds one for later releases.
@@ -47,16 +49,16 @@ func BenchmarkAcrossCall(b *testing.B) {
 func BenchmarkAcrossMalloc(b *testing.B) { slices(b, Pairs) }
 
 func BenchmarkAcrossHeapFree(b *testing.B) {
-	measure(b, func() {
-		for i := 0; i < b.N; i++ {
+	measureInParts(b, func(n int) {
+		for i := 0; i < n; i++ {
 			Heap().Free()
 		}
 	})
 }
 
 func BenchmarkAcrossFinalizer(b *testing.B) {
-	measure(b, func() {
-		for i := 0; i < b.N; i++ {
+	measureInParts(b, func(n int) {
+		for i := 0; i < n; i++ {
 			Finalized()
 		}
 	})
@@ -64,8 +66,8 @@ func BenchmarkAcrossFinalizer(b *testing.B) {
 
 func BenchmarkAcrossSlab(b *testing.B) {
 	next := Slabs()
-	measure(b, func() {
-		for i := 0; i < b.N; i++ {
+	measureInParts(b, func(n int) {
+		for i := 0; i < n; i++ {
 			next()
 		}
 	})
@@ -128,9 +130,9 @@ func dropLarge(o *largeObject) {
 	}
 }
 
-func allocate(b *testing.B, s sized) { measure(b, func() { s.allocate(b.N) }) }
+func allocate(b *testing.B, s sized) { measureInParts(b, s.allocate) }
 
-func finalize(b *testing.B, s sized) { measure(b, func() { s.finalize(b.N) }) }
+func finalize(b *testing.B, s sized) { measureInParts(b, s.finalize) }
 
 func overSizes(b *testing.B, run func(b *testing.B, s sized)) {
 	b.Run("words=1", func(b *testing.B) { run(b, small) })
@@ -157,7 +159,7 @@ func BenchmarkAcrossAttach(b *testing.B) {
 	spans := wholeSpans(b.N)
 	size := len(spans[0]) / parts
 	times := make([][]float64, parts)
-	measure(b, func() {
+	measure(b, func(*probe.Probe) {
 		for _, span := range spans {
 			for part := range times {
 				begin := time.Now()
@@ -217,7 +219,7 @@ func BenchmarkAcrossLive(b *testing.B) {
 	for i := range objects {
 		objects[i] = new(object)
 	}
-	measure(b, func() {
+	measure(b, func(*probe.Probe) {
 		before := cycle()
 		for i := range objects { // in descending order, which needs no walk of the list
 			runtime.SetFinalizer(objects[len(objects)-1-i], ignore)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gccost/probe"
 	"gccost/rundelay"
 )
 
@@ -87,13 +88,27 @@ var found []metric
 
 func report(value float64, unit string) { found = append(found, metric{value, unit}) }
 
-// measure reads clocks and counters around a loop of b.N operations and reports metrics.
-func measure(b *testing.B, loop func()) {
+// measureInParts measures a loop of b.N operations in 64 parts, and reads the probe before
+// each; see package meter.
+func measureInParts(b *testing.B, loop func(n int)) {
+	measure(b, func(p *probe.Probe) {
+		const parts = 64
+		for i := 0; i < parts; i++ {
+			p.Read()
+			loop(b.N*(i+1)/parts - b.N*i/parts)
+		}
+	})
+}
+
+// measure reads clocks and counters around a loop of b.N operations and reports metrics. The
+// time of the readings that the loop takes of the probe does not count.
+func measure(b *testing.B, loop func(p *probe.Probe)) {
+	var probed probe.Probe
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	delays, used, start := rundelay.Read(), cpuTime(), time.Now()
-	loop()
-	wall, cpu := time.Since(start), cpuTime()-used
+	loop(&probed)
+	wall, cpu := time.Since(start)-probed.Total, cpuTime()-used-probed.Total
 	waited, known := rundelay.Read().Since(delays)
 	runtime.ReadMemStats(&after)
 	n := float64(b.N)
@@ -102,6 +117,9 @@ func measure(b *testing.B, loop func()) {
 	report(float64(after.TotalAlloc-before.TotalAlloc)/n, "B/op")
 	report(float64(after.Mallocs-before.Mallocs)/n, "allocs/op")
 	report(float64(after.NumGC-before.NumGC), "gc-cycles")
+	if perLoad, read := probed.PerLoad(); read {
+		report(perLoad, "probe-ns/op")
+	}
 	if known {
 		report(waited.Seconds()/wall.Seconds(), "run-delay-share")
 	}
@@ -118,22 +136,25 @@ func cpuTime() time.Duration {
 // slice is the number of operations in a slice; see package meter.
 const slice = 1024
 
-// slices measures a loop that allocates nothing on the Go heap and times it in slices.
+// slices measures a loop that allocates nothing on the Go heap, times it in slices, and reads
+// the probe before each of 64 parts, or fewer.
 func slices(b *testing.B, do func(n int)) {
 	times := make([]float64, (b.N+slice-1)/slice)
 	sum := time.Duration(0)
-	measure(b, func() {
-		begin := time.Now()
+	measure(b, func(p *probe.Probe) {
 		for i := range times {
 			n := slice
 			if i == len(times)-1 {
 				n = b.N - i*slice
 			}
+			if i%(len(times)/64+1) == 0 {
+				p.Read()
+			}
+			begin := time.Now()
 			do(n)
-			now := time.Now()
-			times[i] = float64(now.Sub(begin).Nanoseconds()) / float64(n)
-			sum += now.Sub(begin)
-			begin = now
+			took := time.Since(begin)
+			times[i] = float64(took.Nanoseconds()) / float64(n)
+			sum += took
 		}
 	})
 	if len(times) > 1 && b.N%slice != 0 {

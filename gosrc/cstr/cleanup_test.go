@@ -14,7 +14,7 @@ func init() {
 
 func BenchmarkAllocateCleanup(b *testing.B) {
 	m := meter.Start(b, Count)
-	for n := m.Part(manual); n > 0; n = m.Part(manual) {
+	for n := m.Part(); n > 0; n = m.Part() {
 		for i := 0; i < n; i++ {
 			AllocateCleanup()
 		}

@@ -29,11 +29,11 @@
 // between slices.
 //
 // Time a loop that allocates on the Go heap in parts instead: 64 equal ones, or fewer if
-// it has fewer than 64 x 256 operations. Before each part, the meter times a reference,
-// which is [ReferenceOperations] manual frees in a plain loop:
+// it has fewer than 64 x 256 operations. Before each part, the meter reads the probe (see
+// package probe):
 //
 //	m := meter.Start(b, blocks)
-//	for n := m.Part(manual); n > 0; n = m.Part(manual) { // manual: func(n int)
+//	for n := m.Part(); n > 0; n = m.Part() {
 //		for i := 0; i < n; i++ {
 //			...
 //		}
@@ -41,9 +41,8 @@
 //	m.Stop()
 //
 // Contention for the machine's memory slows down the loop, but does not show in the time
-// that threads waited for a CPU. It also slows down a reference that runs in the same
-// process at about the same time, so the references' times explain much of the scatter
-// of the loops' times.
+// that threads waited for a CPU. It also slows down a probe that runs in the same process at
+// about the same time.
 //
 // Metrics in addition to ns/op, B/op and allocs/op:
 //
@@ -83,19 +82,16 @@
 // time per operation of every slice to it, in nanoseconds, one slice per line in the order
 // of the loop. Each run of a benchmark overwrites the file.
 //
-// Additional metrics of a loop in parts:
+// Additional metric of a loop in parts, and of one that calls [Meter.Probe]:
 //
-//	reference-ns/op      wall time per reference operation: the mean of the readings
-//	                     without a tenth of them, rounded down, at each end (6 of 64)
-//	reference-min-ns/op  wall time per reference operation of the fastest reading
+//	probe-ns/op         wall time per load of the probe: the mean of all readings
 //
-// The references are excluded from the other metrics of a loop in parts as follows. ns/op
-// and settled-ns/op count the wall time of the parts only. From cpu-ns/op and
-// settled-cpu-ns/op, reference-ns/op is subtracted for each reference operation; this is
-// an estimate, because the process's CPU clock does not distinguish threads. c-allocated
-// and c-freed exclude the references' blocks. What the GC and finalizers do on other
-// threads during a reference is in the CPU time, but not in the wall time. gc-cycles,
-// faults and run-delay-share include the references, which allocate nothing on the Go heap.
+// The probe is excluded from the other metrics of a loop in parts as follows. ns/op and
+// settled-ns/op do not count the probe's wall time. From cpu-ns/op and settled-cpu-ns/op
+// it is subtracted as well; this is an estimate, because the process's CPU clock
+// does not distinguish threads. What the GC and finalizers do on other threads while the probe
+// is read is in the CPU time, but not in the wall time. gc-cycles, faults and run-delay-share
+// include the probe, which allocates nothing. peak-rss-bytes includes its 4 MiB.
 //
 // The drain runs GC cycles until every block is freed or until they free no more blocks.
 // It charges the loop for the work that it left behind. Without it, a variant that frees
@@ -107,6 +103,7 @@ import (
 	"testing"
 	"time"
 
+	"gccost/probe"
 	"gccost/rundelay"
 )
 
@@ -121,26 +118,25 @@ func (b Blocks) held() int64 { return b.Allocated - b.Freed }
 
 // Meter holds the readings taken at the start of a timed loop.
 type Meter struct {
-	b       *testing.B
-	count   func() Blocks
-	counted bool // Start was given a count function
-	blocks  Blocks
-	delays  rundelay.Reading
-	mem     runtime.MemStats
-	usage   usage
-	start   time.Time
-	slices  slices
-	parts   parts
+	b      *testing.B
+	count  func() Blocks
+	blocks Blocks
+	delays rundelay.Reading
+	mem    runtime.MemStats
+	usage  usage
+	start  time.Time
+	slices slices
+	parts  parts
+	probe  probe.Probe
 }
 
 // Start resets b's timer and takes the readings of the loop's start.
 // A nil count means that the benchmark allocates no C blocks.
 func Start(b *testing.B, count func() Blocks) *Meter {
-	counted := count != nil
-	if !counted {
+	if count == nil {
 		count = func() Blocks { return Blocks{} }
 	}
-	m := &Meter{b: b, count: count, counted: counted, blocks: count()}
+	m := &Meter{b: b, count: count, blocks: count()}
 	b.ReportAllocs()
 	m.begin()
 	return m
@@ -176,7 +172,7 @@ func (m *Meter) Stop() {
 	if delaysKnown {
 		report(delayed.Seconds()/wall.Seconds(), "run-delay-share")
 	}
-	m.subtractReferences(&wall, &cpu, &loop, &drained)
+	m.subtractProbe(&wall, &cpu)
 	report(per(cpu), "cpu-ns/op")
 	report(per(wall+drainWall), "settled-ns/op")
 	report(per(cpu+drainCPU), "settled-cpu-ns/op")

@@ -30,56 +30,60 @@ var percentiles = []struct {
 	{"slice-p50-ns/op", 0.50},
 }
 
-// slices records the slices of a loop; ends is nil if the loop is not timed in slices.
+// slices records the slices of a loop; times is nil if the loop is not timed in slices.
 type slices struct {
-	ends    []time.Duration // when each slice ended, since the loop's start
-	started int             // operations in the slices begun so far
+	times   []time.Duration
+	begun   time.Time // when the current slice began
+	started int       // operations in the slices begun so far
 }
 
 // Slice ends the current slice, if any, and returns the number of operations in the next
-// one, or 0 when all b.N are done. A slice begins when the previous one ends, so the
-// slices' times add up to the loop's. The first call allocates the buffer for the times
-// and then repeats the readings of the loop's start.
+// one, or 0 when all b.N are done. It reads the probe before the first slice of each of 64
+// parts of the loop, or of fewer. The first call allocates the buffer for the times and then
+// repeats the readings of the loop's start.
 func (m *Meter) Slice() int {
 	s := &m.slices
-	if s.ends == nil {
-		s.ends = make([]time.Duration, (m.b.N+SliceOperations-1)/SliceOperations)
-		for i := range s.ends {
-			s.ends[i] = -1 // fault the pages in before the loop
+	if s.times == nil {
+		s.times = make([]time.Duration, (m.b.N+SliceOperations-1)/SliceOperations)
+		for i := range s.times {
+			s.times[i] = -1 // fault the pages in before the loop
 		}
-		s.ends = s.ends[:0]
+		s.times = s.times[:0]
 		m.begin()
 	} else {
-		s.ends = append(s.ends, time.Since(m.start))
+		s.times = append(s.times, time.Since(s.begun))
 	}
 	n := m.b.N - s.started
 	if n > SliceOperations {
 		n = SliceOperations
 	}
+	if n > 0 && len(s.times)%(cap(s.times)/mostParts+1) == 0 {
+		m.Probe()
+	}
 	s.started += n
+	s.begun = time.Now()
 	return n
 }
 
 // reportSlices reports the metrics of a loop that is timed in slices.
 func (m *Meter) reportSlices() {
-	if m.slices.ends == nil {
+	if m.slices.times == nil {
 		return
 	}
-	perOp := make([]float64, len(m.slices.ends))
-	if len(perOp) < cap(m.slices.ends) {
+	perOp := make([]float64, len(m.slices.times))
+	if len(perOp) < cap(m.slices.times) {
 		m.b.Fatal("the loop ended before Slice returned 0")
 	}
-	var sum, begin time.Duration
+	var sum time.Duration
 	left := m.b.N
-	for i, end := range m.slices.ends {
+	for i, took := range m.slices.times {
 		n := SliceOperations
 		if left < n {
 			n = left
 		}
 		left -= n
-		perOp[i] = float64((end - begin).Nanoseconds()) / float64(n)
-		sum += end - begin
-		begin = end
+		perOp[i] = float64(took.Nanoseconds()) / float64(n)
+		sum += took
 	}
 	m.b.ReportMetric(float64(len(perOp)), "slices")
 	m.b.ReportMetric(float64(sum.Nanoseconds())/float64(m.b.N), "slices-ns/op")

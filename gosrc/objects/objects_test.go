@@ -27,8 +27,10 @@ func TestMain(m *testing.M) {
 
 func BenchmarkEmptyFinalizer(b *testing.B) {
 	m := meter.Start(b, nil)
-	for i := 0; i < b.N; i++ {
-		EmptyFinalizer()
+	for n := m.Part(); n > 0; n = m.Part() {
+		for i := 0; i < n; i++ {
+			EmptyFinalizer()
+		}
 	}
 	m.Stop()
 }
@@ -65,13 +67,15 @@ func of[T any]() sizeBenchmark {
 			// function.
 			finalizer := ignore[T]
 			m := meter.Start(b, nil)
-			if how == allocate {
-				for i := 0; i < b.N; i++ {
-					drop(new(T))
-				}
-			} else {
-				for i := 0; i < b.N; i++ {
-					runtime.SetFinalizer(new(T), finalizer)
+			for n := m.Part(); n > 0; n = m.Part() {
+				if how == allocate {
+					for i := 0; i < n; i++ {
+						drop(new(T))
+					}
+				} else {
+					for i := 0; i < n; i++ {
+						runtime.SetFinalizer(new(T), finalizer)
+					}
 				}
 			}
 			m.Stop()

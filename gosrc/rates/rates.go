@@ -10,6 +10,9 @@
 // and TestMain calls [Main], which measures and prints the same metrics on Go 1.10 if
 // -test.benchtime is a number of operations, such as 1000x.
 //
+// The loop has up to sixteen parts. Before each, while the goroutines wait, the probe is read;
+// its time does not count.
+//
 // All metrics but gc-share-memstats and peak-rss-bytes are of the loop alone:
 //
 //	ns/op               wall time over operations
@@ -27,6 +30,7 @@
 //	gc-share-classes    CPU time of the GC, from runtime/metrics, over all CPU time (since Go 1.20)
 //	gc-share-memstats   MemStats.GCCPUFraction: the GC's share of the CPU time of all Ps so far
 //	peak-rss-bytes      peak resident set size of the program so far
+//	probe-ns/op         wall time per load of the probe: see package probe
 //	run-delay-share     time that threads waited for a CPU, over wall time: see package rundelay
 package rates
 
@@ -36,6 +40,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gccost/probe"
 	"gccost/rundelay"
 )
 
@@ -56,41 +61,68 @@ type reading struct {
 	time   time.Time
 }
 
+// A loop has at most mostParts parts. Each has at least leastPart operations, unless it
+// is the only one.
+const mostParts, leastPart = 16, 64
+
+func partsOf(n int) int {
+	parts := n / leastPart
+	if parts > mostParts {
+		parts = mostParts
+	}
+	if parts < 1 {
+		parts = 1
+	}
+	return parts
+}
+
 // Measure divides n operations among the given number of goroutines and returns the
 // metrics.
 func Measure(n, goroutines int, worker Worker) []Metric {
 	var ready, done sync.WaitGroup
 	ready.Add(goroutines)
-	done.Add(goroutines)
-	start := make(chan struct{})
-	left := int64(n)
+	starts := make([]chan struct{}, partsOf(n))
+	for i := range starts {
+		starts[i] = make(chan struct{})
+	}
+	var left int64
 	for g := 0; g < goroutines; g++ {
 		go func() {
-			defer done.Done()
 			operation := worker()
 			ready.Done()
-			<-start
-			// Faster goroutines do more operations, so none waits for a delayed one.
-			for atomic.AddInt64(&left, -1) >= 0 {
-				operation()
+			for _, start := range starts {
+				<-start
+				// Faster goroutines do more operations, so none waits for a delayed one.
+				for atomic.AddInt64(&left, -1) >= 0 {
+					operation()
+				}
+				done.Done()
 			}
 		}()
 	}
 	ready.Wait()
 	var before, after reading
+	var probed probe.Probe
 	before.delays = rundelay.Read()
 	runtime.ReadMemStats(&before.mem)
 	before.gcCPU = gcCPU()
 	before.usage = readUsage()
 	before.time = time.Now()
-	close(start)
-	done.Wait()
-	wall := time.Since(before.time)
+	for i, start := range starts {
+		probed.Read()
+		atomic.StoreInt64(&left, int64(n*(i+1)/len(starts)-n*i/len(starts)))
+		done.Add(goroutines)
+		close(start)
+		done.Wait()
+	}
+	wall := time.Since(before.time) - probed.Total
 	after.usage = readUsage()
+	after.usage.cpu -= probed.Total
 	after.gcCPU = gcCPU()
 	runtime.ReadMemStats(&after.mem)
 	after.delays = rundelay.Read()
-	return summary(float64(n), wall, before, after)
+	perLoad, _ := probed.PerLoad()
+	return append(summary(float64(n), wall, before, after), Metric{perLoad, "probe-ns/op"})
 }
 
 func summary(n float64, wall time.Duration, before, after reading) []Metric {

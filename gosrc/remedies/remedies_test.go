@@ -11,7 +11,6 @@ import (
 
 	"example.org/gccost/slab"
 
-	"gccost/cstr"
 	"gccost/meter"
 	"gccost/parallel"
 )
@@ -111,46 +110,13 @@ type pieces func(m *meter.Meter, n int) (next func() int)
 // heap.
 func sliced(m *meter.Meter, _ int) func() int { return m.Slice }
 
-// parted divides a loop into parts and measures a reference before each. It is for
+// parted divides a loop into parts and reads the probe before each. It is for
 // operations that allocate on the Go heap.
-func parted(m *meter.Meter, _ int) func() int {
-	return func() int { return m.Part(manual) }
-}
-
-// manual is the reference: the manual free of package cstr. All threads share the counters
-// of this package, so its own manual free would contend with the frees of finalizers. Blocks
-// of package cstr come from the same C heap, and are freed immediately.
-func manual(n int) {
-	for i := 0; i < n; i++ {
-		p := cstr.Allocate()
-		cstr.Free(p)
-	}
-}
-
-// withReference adds the blocks of the reference to a count, as [meter.Meter.Part] requires.
-func withReference(count func() meter.Blocks) func() meter.Blocks {
-	return func() meter.Blocks {
-		n, reference := count(), cstr.Count()
-		n.Allocated += reference.Allocated
-		n.Freed += reference.Freed
-		n.Misfreed += reference.Misfreed
-		return n
-	}
-}
-
-// whole makes the loop a single piece. It is for operations that allocate on the Go heap and
-// have no reference.
-func whole(_ *meter.Meter, n int) func() int {
-	return func() int {
-		piece := n
-		n = 0
-		return piece
-	}
-}
+func parted(m *meter.Meter, _ int) func() int { return m.Part }
 
 // loop is loopIn for an operation that allocates on the Go heap.
 func loop(b *testing.B, count func() meter.Blocks, operation func()) {
-	loopIn(parted, b, withReference(count), operation)
+	loopIn(parted, b, count, operation)
 }
 
 // loopIn measures an operation and reports the number of blocks held meanwhile: c-held-peak
@@ -382,13 +348,13 @@ func replace[T any](b *testing.B, live int, pieces pieces, open func() T, close 
 	return handles
 }
 
-func BenchmarkLiveManual(b *testing.B) { overLives(b, sliced, Allocate, Free) }
+func BenchmarkLiveManual(b *testing.B) { overLives(b, parted, Allocate, Free) }
 
-func BenchmarkLiveFinalizer(b *testing.B) { overLives(b, whole, NewFinalized, (*Finalized).Close) }
+func BenchmarkLiveFinalizer(b *testing.B) { overLives(b, parted, NewFinalized, (*Finalized).Close) }
 
 func BenchmarkLiveSlab(b *testing.B) {
 	p := newPool(64)
-	overLives(b, whole, func() handle { return get(b, p) }, func(h handle) {
+	overLives(b, parted, func() handle { return get(b, p) }, func(h handle) {
 		if err := h.Close(); err != nil {
 			b.Fatal(err)
 		}
@@ -440,20 +406,19 @@ func TestConservation(t *testing.T) {
 // their loops, and that the variants that do allocate are not timed in slices.
 func TestStationary(t *testing.T) {
 	liveManual := func(b *testing.B) {
-		for _, block := range replace(b, 1000, sliced, Allocate, Free) {
+		for _, block := range replace(b, 1000, parted, Allocate, Free) {
 			Free(block) // otherwise settle would wait for it
 		}
 	}
 	for name, c := range map[string]struct {
 		benchmark  func(*testing.B)
 		stationary bool
-		reference  bool
 	}{
-		"Batch":            {BenchmarkBatch, true, false},
-		"Manual":           {BenchmarkManual, true, false},
-		"OneHeapFinalizer": {BenchmarkOneHeapFinalizer, false, true},
-		"LiveManual":       {liveManual, true, false},
-		"LiveFinalizer":    {func(b *testing.B) { replace(b, 1000, whole, NewFinalized, (*Finalized).Close) }, false, false},
+		"Batch":            {BenchmarkBatch, true},
+		"Manual":           {BenchmarkManual, true},
+		"OneHeapFinalizer": {BenchmarkOneHeapFinalizer, false},
+		"LiveManual":       {liveManual, false},
+		"LiveFinalizer":    {func(b *testing.B) { replace(b, 1000, parted, NewFinalized, (*Finalized).Close) }, false},
 	} {
 		settle() // so that no finalizers run, which would allocate
 		r := testing.Benchmark(c.benchmark)
@@ -461,8 +426,8 @@ func TestStationary(t *testing.T) {
 		if (slices > 0) != c.stationary {
 			t.Errorf("%s: %v slices, want any: %v", name, slices, c.stationary)
 		}
-		if reference := r.Extra["reference-ns/op"]; (reference > 0) != c.reference {
-			t.Errorf("%s: a reference operation takes %v ns, want a reference: %v", name, reference, c.reference)
+		if perLoad := r.Extra["probe-ns/op"]; perLoad <= 0 {
+			t.Errorf("%s: a load of the probe takes %v ns, want a probe", name, perLoad)
 		}
 		if c.stationary && r.MemAllocs > uint64(r.N/batchSize/2) { // fewer than one per batch
 			t.Errorf("%s: %d Go allocations in %d operations, want none in the loop", name, r.MemAllocs, r.N)

@@ -414,8 +414,10 @@ func loopFinalizer[T any](b *testing.B, dummies int) {
 	}
 	reportStride(b, operation)
 	m := meter.Start(b, nil)
-	for i := 0; i < b.N; i++ {
-		operation()
+	for n := m.Part(); n > 0; n = m.Part() {
+		for i := 0; i < n; i++ {
+			operation()
+		}
 	}
 	m.Stop()
 }
@@ -482,8 +484,10 @@ func overPrograms(b *testing.B, ready func(b *testing.B) registering) {
 				p := program{live: live, others: others, register: ready(b)}
 				p.prepare()
 				m := meter.Start(b, nil)
-				for i := 0; i < b.N; i++ {
-					p.step()
+				for n := m.Part(); n > 0; n = m.Part() {
+					for i := 0; i < n; i++ {
+						p.step()
+					}
 				}
 				m.Stop()
 				runtime.KeepAlive(p.slots)
