@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from gccost import paths
 from gccost.errors import DiskFull, GccostError, MissingTool
-from gccost.measuring import builds, ccompilers, java, jdks, toolchains
+from gccost.measuring import builds, ccompilers, java, jdks, nodejs, toolchains
 from gccost.measuring.cases import Build, Study
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -87,6 +87,14 @@ def _go_compiler(programs: Iterable[str], say: Say) -> Compiler:
     return found
 
 
+def _build_go(
+    what: Build, go: toolchains.Toolchain, compiler: Any, layout: int, into: Path, run: Run
+) -> Path:
+    if builds.in_node(what.program):
+        nodejs.check()
+    return builds.build(what.program, go, compiler, layout, into, run, what.runtime)
+
+
 _BY_KEY: Mapping[str, Language] = MappingProxyType(
     {
         "go": Language(
@@ -98,9 +106,7 @@ _BY_KEY: Mapping[str, Language] = MappingProxyType(
             compiler=_go_compiler,
             source_hash=lambda programs: builds.source_hash(programs),
             random_layout=builds.shuffles_layout,
-            build=lambda what, go, compiler, layout, into, run: builds.build(
-                what.program, go, compiler, layout, into, run, what.runtime
-            ),
+            build=_build_go,
             layouts=3,
             build_packed=lambda what, go, compiler, goarch, layout, into, run: builds.build(
                 what.program,

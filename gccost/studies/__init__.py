@@ -20,6 +20,8 @@ from gccost.studies import (
     remedies,
     runtime,
     siebenmann,
+    wasm,
+    weakly,
     weimer,
     why,
 )
@@ -40,6 +42,8 @@ STUDIES: Mapping[str, Study] = MappingProxyType(
             remedies.STUDY,
             precision.STUDY,
             libraries.STUDY,
+            wasm.STUDY,
+            weakly.STUDY,
         )
     }
 )
