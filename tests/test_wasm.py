@@ -7,7 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from conftest import FakeMachine
 
+import gccost
 from gccost import doctor, paths, processes
 from gccost.errors import MissingTool
 from gccost.measuring import builds, ccompilers, jobs, languages, nodejs, sampler, toolchains
@@ -38,15 +40,18 @@ def test_every_benchmark_of_the_study_is_in_the_program():
     assert names >= {"wasm_js_test.go", nodejs.RUNNER}
 
 
-def test_without_node_the_doctor_and_the_build_say_so(node):
+def test_without_node_the_doctor_says_so_and_the_recorded_run_is_shown(
+    node, machine: FakeMachine
+) -> None:
     assert nodejs.find() is None
-    what = wasm.STUDY.cases[0].build
-    with pytest.raises(MissingTool, match=r"no Node\.js.*Node\.js 18 or later"):
-        languages.of(wasm.STUDY).build(what, None, None, 1, Path(), processes.run)
     found = [f for f in map(doctor._finding, doctor._of_tools()) if f.what == "Node.js"]
     assert [(f.state, f.effect) for f in found] == [
         (doctor.NOTE, "The section of chapter 10 on WebAssembly shows the recorded run.")
     ]
+    shown = gccost.measure("wasm", "tiny")
+    assert shown.mode == "replay"
+    assert "no Node.js" in shown.notices[0]
+    assert "Node.js 18 or later" in shown.notices[0]
 
 
 @pytest.mark.parametrize(

@@ -84,15 +84,9 @@ def _java_compiler(programs: Iterable[str], say: Say) -> Compiler:
 def _go_compiler(programs: Iterable[str], say: Say) -> Compiler:
     found = ccompilers.fetch(say)
     builds.fetch_modules(programs)
-    return found
-
-
-def _build_go(
-    what: Build, go: toolchains.Toolchain, compiler: Any, layout: int, into: Path, run: Run
-) -> Path:
-    if builds.in_node(what.program):
+    if any(map(builds.in_node, programs)):
         nodejs.check()
-    return builds.build(what.program, go, compiler, layout, into, run, what.runtime)
+    return found
 
 
 _BY_KEY: Mapping[str, Language] = MappingProxyType(
@@ -106,7 +100,9 @@ _BY_KEY: Mapping[str, Language] = MappingProxyType(
             compiler=_go_compiler,
             source_hash=lambda programs: builds.source_hash(programs),
             random_layout=builds.shuffles_layout,
-            build=_build_go,
+            build=lambda what, go, compiler, layout, into, run: builds.build(
+                what.program, go, compiler, layout, into, run, what.runtime
+            ),
             layouts=3,
             build_packed=lambda what, go, compiler, goarch, layout, into, run: builds.build(
                 what.program,

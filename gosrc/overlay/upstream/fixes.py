@@ -50,7 +50,7 @@ class Runtime:
                 new.parent.mkdir(parents=True, exist_ok=True)
                 new.write_text(Path(replaced.get(old, old)).read_text())
                 replaced[old] = str(new)
-            command = ["git", "apply", "-"]
+            command = ["git", "apply", "--unidiff-zero", "-"]
             subprocess.run(command, input=patch, text=True, cwd=tree, check=True)
         return replaced
 
