@@ -24,6 +24,7 @@ from gccost.measuring import builds, toolchains
 
 UPSTREAM = Path(__file__).parent
 BLOCK = re.compile(r"^```\w+ (\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"^--- a/(\S+)", re.MULTILINE)  # that a patch changes
 RUNTIME = Path("src", "runtime")
 TIMES = 3
 
@@ -45,7 +46,7 @@ class Runtime:
         """The replaced files with the patches applied."""
         tree, replaced = self.scratch / name, dict(self.replaced)
         for patch in patches:
-            for file in re.findall(r"^--- a/(\S+)", patch, re.MULTILINE):
+            for file in FILE.findall(patch):
                 old, new = str(self.goroot / file), tree / file
                 new.parent.mkdir(parents=True, exist_ok=True)
                 new.write_text(Path(replaced.get(old, old)).read_text())
