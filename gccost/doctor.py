@@ -22,7 +22,7 @@ from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import published
 from gccost.judging.reference import recorded
-from gccost.measuring import ccompilers, jdks, machine, runs, toolchains
+from gccost.measuring import ccompilers, jdks, machine, nodejs, runs, toolchains
 from gccost.showing import gokernel
 from gccost.studies import STUDIES
 
@@ -122,6 +122,15 @@ def _of_tools() -> list[Check]:
             "`make report` fetches a wheel instead (100 MB). Offline nothing can be measured, "
             "because every Go study calls C.",
             "apt-get install gcc libc6-dev" if linux else "xcode-select --install",
+        ),
+        Check(
+            "Node.js",
+            nodejs.find,
+            "{}",
+            "not on PATH",
+            "The section of chapter 10 on WebAssembly shows the recorded run.",
+            "apt-get install nodejs" if linux else "brew install node",
+            NOTE,
         ),
         Check(
             "javac",

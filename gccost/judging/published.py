@@ -23,6 +23,7 @@ _TABLES = {
     "cloudflare-profile": _PROFILE,
     "cloudflare-throughput": "goroutines:count gogc op_per_s:amount",
     "documents": "document chapter author title date toolchain short address headline words",
+    "kinds": "claim program special object_bytes rate live remedy",
     "lemire-profile": _PROFILE,
     "lemire-timings": "language variant gogc ns_per_op:amount source",
     "release-notes": "release what link",

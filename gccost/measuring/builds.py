@@ -21,7 +21,7 @@ from filelock import FileLock
 from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, failed_build
 from gccost.files import writing
-from gccost.measuring import machine
+from gccost.measuring import machine, nodejs
 from gccost.measuring.cases import NO_GREEN_TEA, OVERLAY, Build
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.progress import Progress, until_done
@@ -35,7 +35,7 @@ _STRING = re.compile(r'"([^"\n]+)"')
 _OF_MODULES = re.compile(rb"^(?:require|replace) .*\n", re.MULTILINE)
 # Neither directives (//go:embed, // +build) nor C code for cgo (/*).
 _COMMENTS = re.compile(rb"^\s*(?://(?: (?!\+build).*)?|/\*\*(?s:.*?)\*/)?\s*\n", re.MULTILINE)
-_SUFFIXES = (".go", ".c", ".h", ".mod", ".sum", ".txt", ".diff")
+_SUFFIXES = (".go", ".c", ".h", ".js", ".mod", ".sum", ".txt", ".diff")
 _DIFF = "slabs.diff"  # in a program's folder: its library is built with slabs of its own
 _NATIVE = "native"  # the command of gosrc/libraries that applies it
 BUILD_SECONDS = 600  # after which a build counts as hung
@@ -113,6 +113,11 @@ def hash_of_code(files: Iterable[Path], root: Path) -> str:
         digest.update(path.relative_to(root).as_posix().encode() + b"\0")
         digest.update(ignored.sub(b"", path.read_bytes()).rstrip() + b"\0")
     return digest.hexdigest()
+
+
+def in_node(program: str) -> bool:
+    """Whether a program is built for WebAssembly, and run by Node.js."""
+    return (paths.GOSRC / program / nodejs.RUNNER).exists()
 
 
 def shuffles_layout(toolchain: Toolchain) -> bool:
@@ -218,6 +223,7 @@ def build(
     `environment` and `ldflags` have further settings, such as another target's.
     Before Go 1.23 the linker has no random layout, so only the C code is shifted, by padding.
     A release that cannot build the module builds a copy of the packages in a GOPATH.
+    A program for Node.js becomes an executable script; see `gccost.measuring.nodejs`.
 
     Raises DiskFull (a GccostError) on a nearly full disk. This is not a fault of the program or
     the toolchain, so callers that record faults must not catch it.
@@ -225,6 +231,8 @@ def build(
     # The compilers' temporary files are removed with `into`, even if they are killed.
     temporary = {"GOTMPDIR": str(into), "TMPDIR": str(into)}
     environment = {**toolchain.environment(), **temporary, **environment}
+    if in_node(program):
+        environment |= nodejs.ENVIRONMENT
     if number(toolchain.version)[:2] == (1, 19):  # cannot index itself in the module cache
         environment["GODEBUG"] = "goindex=0"
     folder, arguments = module(program), ["test", "-c"]
@@ -257,6 +265,9 @@ def build(
     where = f"gosrc/{program} with Go {toolchain.version}"
     hint = f"make doctor shows the toolchains that were found; C is compiled by {compiler.version}"
     _go(run, toolchain.go, arguments, environment, binary, where, hint, folder)
+    if in_node(program):
+        runner = paths.GOSRC / program / nodejs.RUNNER
+        nodejs.make_executable(binary, toolchain.goroot, runner)
     return binary
 
 

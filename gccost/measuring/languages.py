@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from gccost import paths
 from gccost.errors import DiskFull, GccostError, MissingTool
-from gccost.measuring import builds, ccompilers, java, jdks, toolchains
+from gccost.measuring import builds, ccompilers, java, jdks, nodejs, toolchains
 from gccost.measuring.cases import Build, Study
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -84,6 +84,8 @@ def _java_compiler(programs: Iterable[str], say: Say) -> Compiler:
 def _go_compiler(programs: Iterable[str], say: Say) -> Compiler:
     found = ccompilers.fetch(say)
     builds.fetch_modules(programs)
+    if any(map(builds.in_node, programs)):
+        nodejs.check()
     return found
 
 

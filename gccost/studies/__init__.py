@@ -22,6 +22,8 @@ from gccost.studies import (
     remedies,
     runtime,
     siebenmann,
+    wasm,
+    weakly,
     weimer,
     why,
 )
@@ -44,6 +46,8 @@ STUDIES: Mapping[str, Study] = MappingProxyType(
             remedies.STUDY,
             precision.STUDY,
             libraries.STUDY,
+            wasm.STUDY,
+            weakly.STUDY,
         )
     }
 )

@@ -1,0 +1,30 @@
+"""The reports of bugs in Go's runtime: their patches apply, with what else the overlay changes."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from gccost import paths
+from gccost.measuring.toolchains import TODAY_GO
+
+UPSTREAM = paths.GOSRC / "overlay" / "upstream"
+SPEC = importlib.util.spec_from_file_location("fixes", UPSTREAM / "fixes.py")
+assert SPEC
+assert SPEC.loader
+fixes = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(fixes)
+
+
+@pytest.mark.parametrize("variant", ["", "hint", "index", "plus"])
+@pytest.mark.parametrize("report", ["stop", "queued"])
+def test_the_fix_of_a_report_applies_to_every_variant(report, variant, tmp_path):
+    blocks = dict(fixes.BLOCK.findall((UPSTREAM / f"{report}.md").read_text()))
+    assert {"fix", "test"} <= blocks.keys()
+    runtime = fixes.Runtime(TODAY_GO, variant, tmp_path)
+    patches = [blocks[name] for name in ("fix", "late") if name in blocks]
+    before, after = runtime.replaced, runtime.patched("patched", patches)
+    assert {name for name in after if after[name] != before.get(name)} == {
+        str(runtime.goroot / file) for patch in patches for file in fixes.FILE.findall(patch)
+    }

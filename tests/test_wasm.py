@@ -1,0 +1,107 @@
+"""Go in WebAssembly: programs that Node.js runs, and what happens without it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import FakeMachine
+from recordings import labels, recorded
+
+import gccost
+from gccost import doctor, paths, processes
+from gccost.errors import MissingTool
+from gccost.judging.rules import Label
+from gccost.measuring import builds, ccompilers, jobs, languages, nodejs, sampler, toolchains
+from gccost.measuring.cases import Case
+from gccost.measuring.toolchains import TODAY_GO
+from gccost.studies import wasm
+
+
+@pytest.fixture
+def node(monkeypatch, tmp_path):
+    """A function that makes a shell script the only Node.js on PATH."""
+    for command in ("sh", "env"):
+        (tmp_path / command).symlink_to(shutil.which(command, path=os.defpath))
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    def make(script: str) -> None:
+        (tmp_path / "node").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "node").chmod(0o755)
+
+    return make
+
+
+def test_every_benchmark_of_the_study_is_in_the_program():
+    source = (paths.GOSRC / wasm.PROGRAM / "wasm_js_test.go").read_text()
+    for case in wasm.STUDY.cases:
+        assert f"func Benchmark{case.variant.benchmark}(" in source
+    names = {file.name for file in builds.sources(wasm.PROGRAM)}
+    assert names >= {"wasm_js_test.go", nodejs.RUNNER}
+
+
+def test_without_node_the_doctor_says_so_and_the_recorded_run_is_shown(
+    node, machine: FakeMachine
+) -> None:
+    assert nodejs.find() is None
+    found = [f for f in map(doctor._finding, doctor._of_tools()) if f.what == "Node.js"]
+    assert [(f.state, f.effect) for f in found] == [
+        (doctor.NOTE, "The section of chapter 10 on WebAssembly shows the recorded run.")
+    ]
+    shown = gccost.measure("wasm", "tiny")
+    assert shown.mode == "replay"
+    assert "no Node.js" in shown.notices[0]
+    assert "Node.js 18 or later" in shown.notices[0]
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("echo v16.20.2", "is Node.js 16.20.2, which is too old"),
+        ("echo nonsense", "does not tell its version"),
+        ("exit 1", "does not tell its version"),
+    ],
+)
+def test_a_node_that_is_too_old_or_broken_is_not_used(node, script, why):
+    node(script)
+    with pytest.raises(MissingTool, match=why):
+        nodejs.check()
+
+
+def test_the_claims_follow_the_measured_times(tmp_path):
+    def walk(case: Case, _: int, metrics: dict[str, float]) -> None:
+        slow = case.variant in (wasm.OBJECT, wasm.TREE)
+        metrics["cpu-ns/op"] *= 2 if slow else 0.8 if case.variant == wasm.NUMBERED else 1
+
+    assert set(labels(recorded(tmp_path / "slow", "wasm", change=walk)).values()) == {Label.HOLDS}
+    same = labels(recorded(tmp_path / "same", "wasm"))
+    assert {name for name, label in same.items() if label is Label.HOLDS} == {"X14c"}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory) -> Path:
+    """The program, built for Node.js with today's Go."""
+    go = toolchains.find(TODAY_GO)
+    if go is None or nodejs.find() is None:
+        pytest.skip("needs today's Go and Node.js")
+    into = tmp_path_factory.mktemp("wasm")
+    what, compiler = wasm.STUDY.cases[0].build, ccompilers.fetch(lambda _: None)
+    return languages.of(wasm.STUDY).build(what, go, compiler, 1, into, processes.run)
+
+
+def test_node_runs_every_benchmark(program, tmp_path):
+    for case in wasm.STUDY.cases:
+        if not case.variant.runtime:
+            few = Case(case.program, case.variant, case.release, 2000)
+            found = sampler.sample(jobs.job(few), program, tmp_path)
+            assert found.metrics["ns/op"] > 0
+            assert "cpu-ns/op" in found.metrics
+
+
+def test_a_node_that_dies_is_reported(program, node, tmp_path):
+    node("echo out of memory >&2; kill -9 $$")
+    job = jobs.job(wasm.STUDY.cases[0])
+    with pytest.raises(sampler.SampleFailed, match="ended by SIGKILL: out of memory"):
+        sampler.sample(job, program, tmp_path)
