@@ -13,6 +13,7 @@ from gccost.measuring.cases import named
 from gccost.studies import (
     addcleanup,
     cloudflare,
+    handles,
     lemire,
     libraries,
     precision,
@@ -37,6 +38,7 @@ STUDIES: Mapping[str, Study] = MappingProxyType(
             releases.STUDY,
             why.STUDY,
             runtime.STUDY,
+            handles.STUDY,
             remedies.STUDY,
             precision.STUDY,
             libraries.STUDY,
