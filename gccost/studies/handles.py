@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Ratio
 from gccost.judging.rules import AtLeast, AtMost
-from gccost.measuring.cases import AS_PUBLISHED, SHARED_WORK, Case, Variant, controls
+from gccost.measuring.cases import AS_PUBLISHED, RECORD, SHARED_WORK, Case, Variant, controls
 from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO
 
 # === Cases ===========================================================================
@@ -22,8 +23,10 @@ _SETTLED = "settled_ns"
 FREE = Variant("HandleFree")
 ADOPTED = Variant("HandleAdopted")
 ADOPTED_CLOSE = Variant("HandleAdoptedClose")
-# A handle without pointers: its span has none of the objects that AddCleanup allocates.
-UNSHARED = Variant("HandleCleanupUnshared")
+# With the GC off a cleanup is only registered. The objects that AddCleanup itself allocates
+# lie in the spans of handles of 8 and 16 bytes, unless the handle has no pointer.
+_REGISTERED = (8, 16, 24, 32, 48, 64)
+UNSHARED = Variant("HandleCleanupUnshared", "off")
 
 
 def handle(benchmark: str, size: int, **more: int) -> Variant:
@@ -50,7 +53,9 @@ def _handles() -> Iterator[Case]:
     today = partial(Case, "handles", release=TODAY_GO)
     for variant in (ADOPTED, ADOPTED_CLOSE):
         yield today(variant, n=AS_PUBLISHED)
-    yield today(UNSHARED, n=AS_PUBLISHED // 2, min_budget="standard")
+    registered = (replace(handle("Cleanup", size), gogc="off") for size in _REGISTERED)
+    for variant in (UNSHARED, *registered):
+        yield today(variant, n=AS_PUBLISHED // 4, min_budget="standard", retained_bytes=RECORD)
     kinds = ("Finalizer", "Cleanup")
     for live in LIVE:
         key = {"live": live}
@@ -85,7 +90,7 @@ _WORD = _settled(handle("Finalizer", 8), handle("Finalizer", 16))
 _LARGER = _settled(handle("Cleanup", 8), handle("Cleanup", 64))
 _HELD = Amount(handle("LivesFinalizer", 16, live=_JUDGED_LIVE), "c_held_per_live")
 _SLABS = _settled(handle("Finalizer", 16), ADOPTED)
-_ALONE = _settled(UNSHARED, handle("Cleanup", 16))
+_ALONE = Ratio(UNSHARED, replace(handle("Cleanup", 16), gogc="off"))
 _SIZE = "use-a-larger-handle-first"
 CLAIMS: tuple[Claim, ...] = (
     Claim("X14a", _SIZE, _WORD, AtLeast()),
