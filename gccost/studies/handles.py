@@ -93,6 +93,7 @@ _SLABS = _settled(handle("Finalizer", 16), ADOPTED)
 _ALONE = Ratio(UNSHARED, replace(handle("Cleanup", 16), gogc="off"))
 _SIZE = "use-a-larger-handle-first"
 CLAIMS: tuple[Claim, ...] = (
+    Claim("X6e", "the-cost", _settled(ADOPTED, FREE), AtMost(), (TODAY_GO,)),
     Claim("X14a", _SIZE, _WORD, AtLeast()),
     Claim("X14b", _SIZE, _LARGER, AtLeast(), (ISSUE_GO, TODAY_GO)),
     Claim("X14c", _SIZE, _HELD, AtMost(), (TODAY_GO,)),

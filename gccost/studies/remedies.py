@@ -67,7 +67,6 @@ _REMEDIES = (
     Variant("Pinned"),
     Variant("Stop"),
     Variant("LastFirst"),
-    Variant("Padded"),
     Variant("Registry"),
 )
 SETTLED = "settled_ns"
@@ -125,7 +124,7 @@ def _remedies() -> Iterator[Case]:
         yield Case("cstr", variant, go, AS_PUBLISHED)
     for variant in (MANUAL, *_REMEDIES):
         if variant not in (slabs("Slab"), slabs("SlabClose")):
-            few = variant in (Variant("Registry"), Variant("Padded"))  # a sample takes seconds
+            few = variant == Variant("Registry")  # a sample takes seconds
             yield Case("remedies", variant, go, AS_PUBLISHED // 2 if few else AS_PUBLISHED)
     for variant in _ONE_HEAP:
         yield Case("remedies", variant, go, AS_PUBLISHED)
@@ -184,7 +183,6 @@ def _claims() -> tuple[Claim, ...]:
         claim("X6b", "the-price-in-memory", held, WithinTolerance()),
         claim("X6c", cost, settled(Variant("LastFirst")), AtMost()),
         claim("X6d", cost, settled(slabs("Slab", 256), Variant("Batch")), AtMost()),
-        claim("X6e", cost, settled(slabs("Adopted"), MANUAL), AtMost()),
         claim("X7a", closed, settled(slabs("SlabClose")), AtMost()),
         claim("X7b", closed, live, AtMost()),
         claim("X7c", "from-many-goroutines", among, AtMost()),
