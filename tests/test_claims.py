@@ -19,7 +19,6 @@ from gccost.judging.rules import (
     Agrees,
     AtLeast,
     AtMost,
-    AtMostCount,
     Between,
     Bounded,
     Effect,
@@ -59,7 +58,6 @@ RULES = [
     (Between(low=0.5), 0.7017, 0.5, EVERY),
     (Between(low=0.4, high=0.6), 0.5, 0.4, 0.6),
     (WithinTolerance(), 2.0, 1.9, 2.1),
-    (AtMostCount(), 64.0, -EVERY, 64.1),
     (AtMost(margin=1.0), 1.05, -EVERY, 1.05),
 ]
 

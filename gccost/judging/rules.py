@@ -153,22 +153,12 @@ class AtMost(Bounded):
 
 @dataclass(frozen=True)
 class WithinTolerance(Bounded):
-    """A whole number, within 0.1."""
+    """A number, within 0.1."""
 
     margin: float = 1.0
 
     def bounds(self, published: float) -> tuple[float, float]:
         return published - 0.1, published + 0.1
-
-
-@dataclass(frozen=True)
-class AtMostCount(Bounded):
-    """A maximum of a count, within 0.1: the count may be as large as the maximum."""
-
-    margin: float = 1.0
-
-    def bounds(self, published: float) -> tuple[float, float]:
-        return -math.inf, published + 0.1
 
 
 @dataclass(frozen=True)

@@ -86,10 +86,10 @@ def read(source: str | Path | io.StringIO) -> pd.DataFrame:
 
 # A declaration with the comment before it, up to a brace that is indented as its first line is.
 _DECLARED = {
-    "go": r"(?:^//.*\n)*^func (?:\([^)]*\) )?{}\(.*(?:\}}|(?:\n(?:[\t ].*)?)+\n\}})$",
+    "go": r"(?:^//.*\n)*^func (?:\([^)]*\) )?{}(?:\[.*\])?\(.*(?:\}}|(?:\n(?:[\t ].*)?)+\n\}})$",
     "java": r"(?:^ +/\*\*.*\*/\n)?^( +)[\w ]*class {}\b(?:.*\n)+?\1\}}$",
 }
-_NAMES = {"go": r"^func (?:\([^)]*\) )?(\w+)\(", "java": r"^ +[\w ]*class (\w+)"}
+_NAMES = {"go": r"^func (?:\([^)]*\) )?(\w+)[(\[]", "java": r"^ +[\w ]*class (\w+)"}
 
 
 def source(path: str, *names: str) -> Prose:
