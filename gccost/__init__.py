@@ -19,7 +19,7 @@ What a notebook calls:
 | `study.sides` | the samples of both sides of each claim that is a ratio of two times |
 | `study.shell(command)` | a command's output, printed and as a frame |
 | `cost(samples)`, `derive(f, *costs)` | the estimator, and any function of costs |
-| `read(file)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |
+| `read(*files)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |
 | `figure(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
 | `palette(names)`, `markers(names)` | the inks and markers of variants |
 | `results()` | every study and the ledger of all claims |
@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     from gccost.notebook import computers, machines, measure, results
     from gccost.notebook import open_study as open
     from gccost.showing.drawing import figure, intervals, markers, palette
-    from gccost.showing.programs import read, source
+    from gccost.showing.programs import source
     from gccost.showing.quoting import ns, number, percent, prose, times
+    from gccost.showing.reading import read
     from gccost.simulation import simulate
 
 __all__ = [
@@ -84,7 +85,8 @@ _WHERE = {
     "palette": "showing.drawing",
     "published": "judging.published",
     **dict.fromkeys(("ns", "number", "percent", "prose", "times"), "showing.quoting"),
-    **dict.fromkeys(("read", "source"), "showing.programs"),
+    "read": "showing.reading",
+    "source": "showing.programs",
     "simulate": "simulation",
 }
 

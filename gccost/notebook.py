@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import html
-import io
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -35,7 +34,7 @@ from gccost.measuring.cases import BUDGETS, named
 from gccost.measuring.profiles import Profile
 from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
-from gccost.showing import drawing, programs, tables
+from gccost.showing import drawing, programs, reading, tables
 from gccost.showing import results as results_of
 from gccost.showing.notice import notice
 from gccost.showing.tables import Markup
@@ -508,7 +507,8 @@ class OpenedStudy:
             if any(field.endswith(" ns/op") for field in fields):  # a trace may follow the name
                 fields = [f for f in fields if f.strip().isdigit() or f.split()[-1] in _PRINTED]
             print(tables.printable("\t".join([name, *fields])))
-        return programs.read(io.StringIO(printed)).assign(release=toolchains.title(release))
+        found = reading.frame(reading.results(printed), ours=True)
+        return found.assign(release=toolchains.title(release))
 
 
 def _varies(column: pd.Series) -> bool:
