@@ -11,7 +11,8 @@ What a notebook calls:
 
 | call | gives |
 |---|---|
-| `open(study)`, `measure(study, budget)` | a study; only `measure` measures |
+| `open(study, run)`, `measure(study, budget)` | a study; only `measure` measures |
+| `runs()` | the runs that `open` can show, recorded ones and your own |
 | `study.samples()`, `.costs()`, `.compare()` | processes, costs, ratios and differences |
 | `study.shares()`, `.stacks`, `.traces`, `.calls()` | profiles, GC cycles, calls by list length |
 | `study.slices` | the time of each slice of a few processes |
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from gccost.judging.costs import cost, derive
     from gccost.judging.published import published
     from gccost.notebook import computers, machines, measure, results
+    from gccost.notebook import listed_runs as runs
     from gccost.notebook import open_study as open
     from gccost.showing.drawing import figure, intervals, markers, palette
     from gccost.showing.programs import source
@@ -70,6 +72,7 @@ __all__ = [
     "published",
     "read",
     "results",
+    "runs",
     "simulate",
     "source",
     "times",
@@ -89,13 +92,14 @@ _WHERE = {
     "source": "showing.programs",
     "simulate": "simulation",
 }
+_RENAMED = {"open": "open_study", "runs": "listed_runs"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'gccost' has no attribute {name!r}")
     module = import_module(f"gccost.{_WHERE.get(name, 'notebook')}")
-    return getattr(module, "open_study" if name == "open" else name)
+    return getattr(module, _RENAMED.get(name, name))
 
 
 def __dir__() -> list[str]:

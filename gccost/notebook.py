@@ -36,6 +36,7 @@ from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
 from gccost.showing import drawing, programs, reading, tables
 from gccost.showing import results as results_of
+from gccost.showing.notice import machine as machine_of
 from gccost.showing.notice import notice
 from gccost.showing.tables import Markup
 from gccost.stats import share
@@ -516,14 +517,39 @@ def _varies(column: pd.Series) -> bool:
     return len(column.drop_duplicates()) > 1
 
 
-def open_study(name: str) -> OpenedStudy:
+def open_study(name: str, run: str = "") -> OpenedStudy:
     """Open a study: your newest run that holds it, or the recorded one. Never measures.
 
+    `run` names another one, which `gccost.runs()` lists; its beginning is enough. A trial (a run
+    at the budget tiny) is shown only if no other of your runs holds the study, or by its name.
     Display the result to see which run it is. Also gives seaborn the charts' style.
-    Raises GccostError, naming the nearest, if there is no such study.
+    Raises GccostError, naming the nearest, if there is no such study or run.
     """
     drawing.theme()
-    return OpenedStudy(*opening.shown(declared(name), Settings.read()))
+    study = declared(name)
+    return OpenedStudy(
+        *(opening.chosen(study, run) if run else opening.shown(study, Settings.read()))
+    )
+
+
+def listed_runs() -> pd.DataFrame:
+    """The runs that `gccost.open` can show, oldest first, recorded ones and your own.
+
+    Columns: run, machine, studies (that it holds), budget (empty: interrupted; tiny: a trial),
+    date, source ("your run" or "recorded").
+    """
+    rows = [
+        {
+            "run": run.name,
+            "machine": machine_of(run),
+            "studies": ", ".join(opening.studies_of(run)),
+            "budget": ", ".join(run.manifest()["finished"]),
+            "date": pd.Timestamp(run.manifest()["created"][:10]),
+            "source": source,
+        }
+        for run, source in opening.listed()
+    ]
+    return pd.DataFrame(rows, columns=["run", "machine", "studies", "budget", "date", "source"])
 
 
 @dataclass(frozen=True)
