@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
@@ -29,6 +29,7 @@ from gccost.judging.machines import machines as judged
 from gccost.judging.models import walked
 from gccost.judging.recording import Recording
 from gccost.judging.reference import recorded
+from gccost.judging.rules import asked
 from gccost.measuring import benchmarks, gctrace, languages, runs, toolchains
 from gccost.measuring.cases import BUDGETS, named
 from gccost.measuring.profiles import Profile
@@ -453,29 +454,51 @@ class OpenedStudy:
         """The samples of claims on ratios of two times, with id and side ("over", "under")."""
         return ledger.sides(self._rows, self.recording)
 
-    def judge(self, *claims: str) -> Markup:
-        """The verdicts of claims as a table, with the rule's range and the reason."""
+    def judge(self, *claims: str, bar: float | tuple[float, float] | None = None) -> Markup:
+        """The verdicts of claims as a table, with the rule and its range, and the reason.
+
+        With `bar` a claim is judged with another range: judge("M1", bar=6) asks whether the
+        ratio is above 6, judge("M3", bar=(0.9, 1.1)) whether it is between the two. Such a
+        verdict is shown only; the ledger has the rule's own.
+        """
         known = list(dict.fromkeys(row.claim.id for row in self._rows))
         for claim in claims:
             if claim not in known:
                 hint = nearest(claim, known)
                 raise GccostError(f"there is no claim {claim!r}", f"study {self.name}", hint)
-        chosen = [row for row in self._rows if row.claim.id in (claims or known)]
-        header = ("claim", "on", "published", "measured (95 %)", "holds if", "verdict")
+        rows = [row for row in self._rows if row.claim.id in (claims or known)]
+        if bar is not None:
+            rows = self._with_bar(rows, bar)
+        header = ("claim", "published", "on", "measured (95 %)", "holds if", "verdict")
         return tables.table(
             header,
             [
                 [
                     f"{row.claim.id}: {row.words}",
-                    row.toolchain,
                     row.held_to,
+                    row.toolchain,
                     results_of.cell(row),
-                    results_of.region(row),
+                    self._rule(row, bar),
                     tables.Cell(str(row.verdict), row.why),
                 ]
-                for row in chosen
+                for row in rows
             ],
+            merged={0, 1, 4},
         )
+
+    def _rule(self, row: Row, bar: object) -> tables.Cell:
+        """The range in which a claim holds, and the rule that it comes from."""
+        rule = results_of.holds_if(row.claim.rule) if bar is None else f"bar {bar}, as asked"
+        return tables.Cell(results_of.region(row), rule)
+
+    def _with_bar(self, rows: list[Row], bar: float | tuple[float, float]) -> list[Row]:
+        """The rows of some claims, judged anew with another range."""
+        claims = {
+            row.claim.id: replace(row.claim, rule=asked(row.claim.rule, row.published, bar))
+            for row in rows
+        }
+        study = replace(self.recording.study, claims=tuple(claims.values()))
+        return ledger.rows({self.name: self.recording}, [study])
 
     def shell(self, command: str) -> pd.DataFrame:
         """Run a command in the folder of the measured programs, as anyone would type it.
