@@ -273,8 +273,9 @@ class OpenedStudy:
         unit); differs (the ratio's interval excludes 1); rounds, n. `over` and `under` are names of
         variants, or filters: compare({"gc": "off"}, {"gc": "on"}, variant="finalizer frees").
         If `over` is a list, the index has the variant too, and any other key that varies.
-        Rows of `then` and `today` are NA if they were not measured. Raises GccostError if a
-        name is unknown, or if the filters leave two cases of a name.
+        Rows of `then` and `today` are NA if they were not measured, and a line says which case
+        lacks. Raises GccostError if a name is unknown, or if the filters leave two cases of a
+        name, or none.
         """
         if isinstance(over, list):
             parts = {name: self.compare(name, under, metric, of=of, **filters) for name in over}
@@ -284,9 +285,7 @@ class OpenedStudy:
             dict(side) if isinstance(side, Mapping) else {"variant": side} for side in (over, under)
         ]
         chosen = {*sides[0], *sides[1], "variant"}
-        frames = [
-            self._costs(metric, of, {**filters, **side}).drop(columns="benchmark") for side in sides
-        ]
+        frames = [self._side(metric, of, filters, side) for side in sides]
         keys = ["release"]
         for name in frames[0].columns.drop([*estimating.COSTS, "release"]):
             values = [frame[name].drop_duplicates() for frame in frames]
@@ -310,6 +309,31 @@ class OpenedStudy:
             known = self._jobs["release"]
             titles = [title for title in known.cat.categories if title in shown]
             found = found.reindex(pd.CategoricalIndex(titles, dtype=known.dtype, name="release"))
+        whole = found[["rounds", "n"]].astype(float).fillna(0).astype(int)
+        numbers = found.drop(columns=["differs", "rounds", "n"]).columns
+        types = dict.fromkeys(numbers, float) | {"differs": "boolean"}
+        return found.astype(types).assign(**whole)
+
+    def _side(
+        self, metric: str, of: Rows, filters: Mapping[str, Any], side: Mapping[str, Any]
+    ) -> pd.DataFrame:
+        """The costs of one side of a comparison; says which of its cases were not measured.
+
+        Raises GccostError if the study has no such case, measured or not.
+        """
+        asked = {**filters, **side}
+        cases = self._filtered(self._kind(of), asked)
+        if cases.empty:
+            others = self._filtered(self._kind(of), dict(side))
+            known = [name for name in filters if len(others) and _varies(others[name])]
+            hint = f"change {' or '.join(known or asked)}; study.costs() lists the cases"
+            raise GccostError(f"there is no case with {_said(asked)}", f"study {self.name}", hint)
+        found = self._costs(metric, of, asked).drop(columns="benchmark")
+        for release in cases["release"].drop_duplicates():
+            if release not in set(found["release"]):
+                print(
+                    f"{release}, {_said(side)}: not measured in the run {self.recording.run.name}"
+                )
         return found
 
     @cached_property
@@ -533,6 +557,13 @@ class OpenedStudy:
             print(tables.printable("\t".join([name, *fields])))
         found = reading.frame(reading.results(printed), ours=True)
         return found.assign(release=toolchains.title(release))
+
+
+def _said(filters: Mapping[str, Any]) -> str:
+    """Filters in words: the variant by its name."""
+    return ", ".join(
+        f"{value}" if name == "variant" else f"{name}={value}" for name, value in filters.items()
+    )
 
 
 def _varies(column: pd.Series) -> bool:
