@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -43,6 +43,7 @@ from gccost.showing.tables import Markup
 from gccost.stats import share
 from gccost.studies import STUDIES, declared
 
+F = TypeVar("F", bound=Callable[..., pd.DataFrame])
 Rows = Literal["cases", "controls", "profiles"]
 _ALWAYS = ("release", "variant")  # the keys that every frame has
 _FIRST = ("round", "procs", "operations", "rejected")
@@ -51,6 +52,18 @@ WAITED = "its threads waited for a CPU"
 _BOOKKEEPING = ("unix_s", "build_s", "elapsed_s", "c_misfreed")
 _PRINTED = ("ns/op", "B/op", "allocs/op", "op/s")  # of a plain command's results
 _NEVER = ("experiment", "benchmark", "control", "profile", "procs", "round")
+
+
+def _of_run(method: F) -> F:
+    """A method of a study whose frame says which run it is of."""
+
+    @wraps(method)
+    def marked(study: OpenedStudy, *given: Any, **named: Any) -> pd.DataFrame:
+        frame = method(study, *given, **named)
+        frame.attrs["run"] = study.run
+        return frame
+
+    return marked  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -70,6 +83,14 @@ class OpenedStudy:
     @property
     def name(self) -> str:
         return self.recording.study.name
+
+    @property
+    def run(self) -> str:
+        """The name of the run, which every frame has too: frame.attrs["run"].
+
+        study.samples().assign(run=study.run) has it as a column, for a file.
+        """
+        return self.recording.run.name
 
     @property
     def then(self) -> str:
@@ -158,7 +179,20 @@ class OpenedStudy:
             named.remove("gogc")  # `gc` says whether it is on
         left = self._filtered(cases, filters)
         differ = [name for name in named if _varies(cases[name]) and left[name].notna().any()]
-        return [name for name in named if name in {*_ALWAYS, *differ}]
+        keys = [name for name in named if name in {*_ALWAYS, *differ}]
+        if cases.duplicated(keys).any():  # a variant of two experiments
+            keys.insert(keys.index("variant") + 1, "experiment")
+        return keys
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns of `samples` and `costs` that tell cases apart.
+
+            samples.groupby(study.keys, dropna=False).apply(gccost.cost)
+
+        gives `costs`. A frame that filters left without a key lacks its column.
+        """
+        return self._keys("cases", {})
 
     @cached_property
     def _known(self) -> dict[tuple[str, str], pd.Series]:
@@ -223,6 +257,7 @@ class OpenedStudy:
             for round_, profile in profiles.items():
                 yield job, round_, profile
 
+    @_of_run
     def samples(self, *, of: Rows = "cases", all: bool = False, **filters: Any) -> pd.DataFrame:
         """A row per process that counts: its case's keys, the round, and its metrics.
 
@@ -247,6 +282,7 @@ class OpenedStudy:
         frame = frame.reindex(columns=[*first, *others]).drop(columns=empty)
         return frame.reset_index(drop=True)
 
+    @_of_run
     def costs(
         self, metric: str = "quiet_ns", *, of: Rows = "cases", **filters: Any
     ) -> pd.DataFrame:
@@ -255,9 +291,11 @@ class OpenedStudy:
         The same as samples(…).groupby(keys).apply(gccost.cost). With one round, low and high
         are NA. Raises GccostError for an unknown metric, filter or value.
         """
+        _check_metric(metric)
         found = self._costs(metric, of, filters)
         return found[[*self._keys(of, filters), *estimating.COSTS]]
 
+    @_of_run
     def compare(
         self,
         over: str | Mapping[str, Any] | list[str],
@@ -321,6 +359,7 @@ class OpenedStudy:
 
         Raises GccostError if the study has no such case, measured or not.
         """
+        _check_metric(metric)
         asked = {**filters, **side}
         cases = self._filtered(self._kind(of), asked)
         if cases.empty:
@@ -337,6 +376,7 @@ class OpenedStudy:
         return found
 
     @cached_property
+    @_of_run
     def controls(self) -> pd.DataFrame:
         """The A/A ratios, of each control to the identical variant; those far from 1 are noise."""
         rows = [
@@ -350,6 +390,7 @@ class OpenedStudy:
         return pd.DataFrame(rows, columns=["release", "variant", *estimating.VALUES])
 
     @cached_property
+    @_of_run
     def stacks(self) -> pd.DataFrame:
         """A row per stack of every CPU profile: its case's keys, round, stack, ms, percent.
 
@@ -363,6 +404,7 @@ class OpenedStudy:
         ]
         return self._keyed(rows, ["round", "stack", "ms", "percent"], "profiles")
 
+    @_of_run
     def shares(
         self,
         parts: Mapping[str, Iterable[str]] | None = None,
@@ -407,6 +449,7 @@ class OpenedStudy:
         return pd.DataFrame(found, columns=[*keys, "part", *estimating.COSTS])
 
     @cached_property
+    @_of_run
     def traces(self) -> pd.DataFrame:
         """A row per GC cycle of the recorded gctraces: its case's keys, and the line's values.
 
@@ -425,6 +468,7 @@ class OpenedStudy:
                 rows += [{"job": name} | gctrace.values(cycle) for cycle in cycles]
         return self._keyed(rows, list(gctrace.VALUES), "cases")
 
+    @_of_run
     def calls(self, **filters: Any) -> pd.DataFrame:
         """The time of a call by the number of records in its span's list, a row per process.
 
@@ -439,6 +483,7 @@ class OpenedStudy:
         return self._keyed(rows, ["round", "records", "ns"], "cases", filters)
 
     @cached_property
+    @_of_run
     def slices(self) -> pd.DataFrame:
         """A row per slice of the processes whose slices were stored: keys, slice, ns."""
         rows = []
@@ -465,6 +510,7 @@ class OpenedStudy:
         return ledger.rows({self.name: self.recording}, [self.recording.study])
 
     @cached_property
+    @_of_run
     def verdicts(self) -> pd.DataFrame:
         """A row per claim and release: what is claimed, measured, the rule's range, the verdict.
 
@@ -474,6 +520,7 @@ class OpenedStudy:
         return ledger.frame(self._rows)
 
     @property
+    @_of_run
     def sides(self) -> pd.DataFrame:
         """The samples of claims on ratios of two times, with id and side ("over", "under")."""
         return ledger.sides(self._rows, self.recording)
@@ -557,6 +604,15 @@ class OpenedStudy:
             print(tables.printable("\t".join([name, *fields])))
         found = reading.frame(reading.results(printed), ours=True)
         return found.assign(release=toolchains.title(release))
+
+
+def _check_metric(name: str) -> None:
+    """Raise GccostError for a unit, such as "ns/op", naming the columns that have it."""
+    column = metrics.column(name)
+    if column != name:
+        known = [quiet for quiet, of in metrics.QUIET.items() if of == column]
+        hint = f"name one of {', '.join([column, *known])}"
+        raise GccostError(f"there is no metric {name!r}", hint=hint)
 
 
 def _said(filters: Mapping[str, Any]) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import recordings
 from pandas.api.types import is_float_dtype, is_integer_dtype
+from pandas.testing import assert_frame_equal
 
-from gccost.errors import GccostError
+import gccost
+from gccost.errors import GccostError, nearest
 from gccost.notebook import OpenedStudy
 
 
@@ -39,3 +42,42 @@ def test_a_comparison_of_cases_that_do_not_exist_is_refused(tmp_path):
     with pytest.raises(GccostError, match="no case with") as raised:
         study.compare("finalizer does nothing", "manual free", gc="off")
     assert "gc" in raised.value.hint
+
+
+def test_a_hint_has_the_nearest_name_first_whatever_its_case(tmp_path):
+    with pytest.raises(GccostError) as raised:
+        opened(tmp_path).samples(GC="on")
+    assert raised.value.hint.startswith("name one of gc,")
+    assert nearest("B", "abcd") == "name one of b, a, c, d"
+
+
+@pytest.mark.parametrize("call", ["costs", "compare"])
+def test_a_unit_is_answered_with_the_columns_that_have_it(tmp_path, call: str):
+    study = opened(tmp_path)
+    sides = ("finalizer frees", "manual free") if call == "compare" else ()
+    with pytest.raises(GccostError) as raised:
+        getattr(study, call)(*sides, metric="ns/op")
+    assert raised.value.hint == "name one of mean_ns, quiet_ns"
+
+
+@pytest.mark.parametrize("name", ["lemire", "addcleanup", "remedies"])
+def test_the_keys_of_a_study_tell_its_cases_apart(tmp_path, name: str):
+    study = opened(tmp_path, name, rounds=2, cpus=8)
+    costs = study.costs()
+    assert not costs.duplicated(study.keys).any()
+    found = study.samples().groupby(study.keys, dropna=False, sort=False)
+    by_hand = found.apply(gccost.cost).reset_index().dropna(subset="value")
+    sizes = {"rounds": int, "n": int}
+    assert_frame_equal(
+        by_hand.astype(sizes)[costs.columns].reset_index(drop=True), costs, check_dtype=False
+    )
+
+
+def test_every_frame_says_which_run_it_is_of(tmp_path):
+    study = opened(tmp_path)
+    names = ("controls", "stacks", "traces", "slices", "verdicts", "sides")
+    frames = [study.samples(), study.costs(gc="on"), study.shares(), study.calls()]
+    frames += [study.compare("finalizer frees", "manual free", gc="on")]
+    for frame in [*frames, *(getattr(study, name) for name in names)]:
+        assert isinstance(frame, pd.DataFrame)
+        assert frame.attrs["run"] == study.run == study.recording.run.name
