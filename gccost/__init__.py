@@ -13,12 +13,6 @@ What a notebook calls:
 |---|---|
 | `open(study, run)`, `measure(study, budget)` | a study; only `measure` measures |
 | `runs()` | the runs that `open` can show, recorded ones and your own |
-| `study.samples()`, `.costs()`, `.compare()` | processes, costs, ratios and differences |
-| `study.shares()`, `.stacks`, `.traces`, `.calls()` | profiles, GC cycles, calls by list length |
-| `study.slices` | the time of each slice of a few processes |
-| `study.controls`, `.published`, `.verdicts`, `.judge()` | A/A controls, the document, verdicts |
-| `study.sides` | the samples of both sides of each claim that is a ratio of two times |
-| `study.shell(command)` | a command's output, printed and as a frame |
 | `cost(samples)`, `derive(f, *costs)` | the estimator, and any function of costs |
 | `read(*files)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |
 | `figure(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
@@ -28,6 +22,25 @@ What a notebook calls:
 | `simulate(truth, bound)` | campaigns on a model of a noisy machine, and their errors |
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
 | `prose(text)` | sentences; one that lacks a figure is replaced |
+
+What a study gives; filters are keywords, such as gc="on" or variant=["manual free"]:
+
+    samples(*, of="cases", all=False, **filters)        a row per process
+    costs(metric="quiet_ns", *, of="cases", **filters)  a row per case
+    compare(over, under, metric="quiet_ns", *, of="cases", **filters)
+                                                        ratio and difference, a row per release
+    judge(*claims, bar=None)                            verdicts, also with another bar
+    shares(parts=None, *, within=(), of=(), by_profile=False, **filters)
+                                                        shares of CPU profiles
+    calls(**filters)                                    the time of a call by its list's length
+    shell(command)                                      a command's output, and as a frame
+
+    keys, run, then, today, releases, cpus, machine     what tells cases apart; names; facts
+    published, verdicts, sides                          the document's figures; claims judged;
+                                                        the processes that claims compare
+    controls, stacks, traces, slices                    A/A ratios; profiles; GC cycles; slices
+
+    samples.groupby(study.keys, dropna=False).apply(gccost.cost)     # the same as costs()
 
 Every frame of figures has the columns value, low and high (a 95 % confidence interval), rounds
 and n (processes). Times are in ns per operation unless a column's name says otherwise.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -81,3 +83,16 @@ def test_every_frame_says_which_run_it_is_of(tmp_path):
     for frame in [*frames, *(getattr(study, name) for name in names)]:
         assert isinstance(frame, pd.DataFrame)
         assert frame.attrs["run"] == study.run == study.recording.run.name
+
+
+def test_help_has_all_that_a_study_gives_with_signatures():
+    manual = gccost.__doc__ or ""
+    for name, member in vars(OpenedStudy).items():
+        if name.startswith("_") or name in ("recording", "mode", "notices", "name"):
+            continue
+        if callable(member):
+            given = inspect.signature(member).parameters.values()
+            bare = [each.replace(annotation=inspect.Parameter.empty) for each in given][1:]
+            assert f" {name}{inspect.Signature(bare)}".replace("'", '"') in manual
+        else:
+            assert re.search(rf"^    (\w+, )*{name}\b", manual, re.MULTILINE), name
