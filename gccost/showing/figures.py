@@ -42,6 +42,7 @@ MARKERS: Mapping[str, tuple[str, str]] = {
 STYLE: Mapping[str, Any] = {
     "axes.edgecolor": MUTED,
     "axes.facecolor": "none",
+    "axes.formatter.min_exponent": 6,  # 60 on a log axis, not 6×10¹
     "axes.grid": True,
     "axes.axisbelow": True,
     "axes.labelcolor": INK,
