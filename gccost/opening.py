@@ -99,6 +99,17 @@ def studies_of(run: Run) -> list[str]:
     )
 
 
+def why_anew(plan: planning.Plan) -> str:
+    """Which changed programs make measuring begin a new run; empty if it does not."""
+    own = runs.all_runs(plan.folder)
+    if not own or campaign.find(plan):
+        return ""
+    known = own[-1].manifest()["programs"]
+    changed = [name for name, mark in plan.programs.items() if known.get(name, mark) != mark]
+    since = f"changed since {own[-1].name}, so a new run is begun"
+    return f"{', '.join(changed)}: {since}" if changed else ""
+
+
 def _has(run: Run) -> bool:
     return run.samples.exists()
 

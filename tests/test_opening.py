@@ -10,7 +10,7 @@ import recordings
 from conftest import FakeMachine
 
 import gccost
-from gccost import opening
+from gccost import cli, opening, paths
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
 from gccost.measuring import jdks, toolchains
@@ -100,6 +100,27 @@ def test_your_run_is_shown_after_its_programs_changed_and_says_so(
     opened = gccost.open("lemire")
     assert opened.recording.run == run
     assert "have changed since this run was measured" in notice(opened)
+
+
+def test_measuring_says_why_it_begins_a_new_run(
+    machine: FakeMachine, reference, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny = Settings("measure", gccost.notebook.BUDGETS["tiny"], "lemire")
+    run = measure().recording.run
+    cli._measure(tiny)
+    assert "a new run" not in capsys.readouterr().err
+    run.update(programs={"cstr": "other sources"})
+    cli._measure(tiny)
+    assert f"cstr: changed since {run.name}, so a new run is begun" in capsys.readouterr().err
+
+
+def test_a_study_without_a_notebook_is_said_to_have_none(
+    reference, tmp_path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path)
+    (tmp_path / "00-results.ipynb").touch()
+    assert len(cli._notebooks(Settings("measure", only="lemire"))) == 1
+    assert "there is no chapter notebooks/01-lemire.ipynb" in capsys.readouterr().err
 
 
 def test_the_reason_for_a_recorded_run_is_the_true_one(machine: FakeMachine, reference) -> None:
