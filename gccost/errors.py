@@ -42,7 +42,9 @@ def nearest(name: object, known: Iterable[object]) -> str:
     The nearest comes first.
     """
     names = {str(each).lower(): str(each) for each in known}
-    close = get_close_matches(str(name).lower(), names, n=3, cutoff=0.4)
+    asked = str(name).lower()
+    begun = [each for each in names if each.startswith(asked)]
+    close = begun[:3] or get_close_matches(asked, names, n=3, cutoff=0.4)
     few = [*close, *names] if len(names) <= 4 else close or [*names][:3]
     found = ", ".join(names[each] for each in dict.fromkeys(few))
     return f"name one of {found}" if found else "nothing is known by any name"

@@ -180,7 +180,7 @@ class OpenedStudy:
         left = self._filtered(cases, filters)
         differ = [name for name in named if _varies(cases[name]) and left[name].notna().any()]
         keys = [name for name in named if name in {*_ALWAYS, *differ}]
-        if cases.duplicated(keys).any():  # a variant of two experiments
+        if left.duplicated(keys).any():  # a variant of two experiments
             keys.insert(keys.index("variant") + 1, "experiment")
         return keys
 
@@ -190,7 +190,7 @@ class OpenedStudy:
 
             samples.groupby(study.keys, dropna=False).apply(gccost.cost)
 
-        gives `costs`. A frame that filters left without a key lacks its column.
+        gives `costs`, which leaves out those that no case left by its filters has.
         """
         return self._keys("cases", {})
 
@@ -275,7 +275,7 @@ class OpenedStudy:
         frame = self._samples[self._samples.index.isin(chosen)]
         if not all:
             frame = frame[frame["rejected"] == ""].drop(columns="rejected")
-        keys = [*self._keys(of, filters), "round"]
+        keys = [*self._keys(of, {}), "round"]
         first = [*keys, *(() if not all else ("rejected",)), "procs", "operations", *_MEASURED]
         others = frame.columns.difference([*self._jobs, *first, *_BOOKKEEPING], sort=False)
         empty = [name for name in others if len(frame) and frame[name].isna().all()]

@@ -49,8 +49,9 @@ def test_a_comparison_of_cases_that_do_not_exist_is_refused(tmp_path):
 def test_a_hint_has_the_nearest_name_first_whatever_its_case(tmp_path):
     with pytest.raises(GccostError) as raised:
         opened(tmp_path).samples(GC="on")
-    assert raised.value.hint.startswith("name one of gc,")
+    assert raised.value.hint.startswith("name one of gc")
     assert nearest("B", "abcd") == "name one of b, a, c, d"
+    assert nearest("W1", ["L1", "W1a", "W1b", "W2", "W3"]) == "name one of W1a, W1b"
 
 
 @pytest.mark.parametrize("call", ["costs", "compare"])
@@ -73,6 +74,14 @@ def test_the_keys_of_a_study_tell_its_cases_apart(tmp_path, name: str):
     assert_frame_equal(
         by_hand.astype(sizes)[costs.columns].reset_index(drop=True), costs, check_dtype=False
     )
+
+
+def test_filtered_samples_keep_every_key(tmp_path):
+    study = opened(tmp_path, "addcleanup", rounds=2, cpus=8)
+    one = study.samples(gc="on", experiment="one by one")
+    by_hand = one.groupby(study.keys, dropna=False).apply(gccost.cost)
+    assert len(by_hand) == len(study.costs(gc="on", experiment="one by one"))
+    assert "experiment" not in one
 
 
 def test_every_frame_says_which_run_it_is_of(tmp_path):
