@@ -360,19 +360,18 @@ class OpenedStudy:
         Raises GccostError if the study has no such case, measured or not.
         """
         _check_metric(metric)
-        asked = {**filters, **side}
-        cases = self._filtered(self._kind(of), asked)
+        wanted = {**filters, **side}
+        cases = self._filtered(self._kind(of), wanted)
         if cases.empty:
             others = self._filtered(self._kind(of), dict(side))
             known = [name for name in filters if len(others) and _varies(others[name])]
-            hint = f"change {' or '.join(known or asked)}; study.costs() lists the cases"
-            raise GccostError(f"there is no case with {_said(asked)}", f"study {self.name}", hint)
-        found = self._costs(metric, of, asked).drop(columns="benchmark")
-        for release in cases["release"].drop_duplicates():
-            if release not in set(found["release"]):
-                print(
-                    f"{release}, {_said(side)}: not measured in the run {self.recording.run.name}"
-                )
+            hint = f"change {' or '.join(known or wanted)}; study.costs() lists the cases"
+            raise GccostError(f"there is no case with {_said(wanted)}", f"study {self.name}", hint)
+        found = self._costs(metric, of, wanted).drop(columns="benchmark")
+        measured = set(found["release"])
+        lacking = [str(each) for each in cases["release"].unique() if each not in measured]
+        if lacking:
+            print(f"{_said(side)}: not measured on {', '.join(lacking)} (run {self.run})")
         return found
 
     @cached_property
