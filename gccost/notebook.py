@@ -357,12 +357,13 @@ class OpenedStudy:
     ) -> pd.DataFrame:
         """The costs of one side of a comparison; says which of its cases were not measured.
 
-        Raises GccostError if the study has no such case, measured or not.
+        Raises GccostError if the study has no such case, measured or not. A filter that is NA
+        may come from what was not measured.
         """
         _check_metric(metric)
         wanted = {**filters, **side}
         cases = self._filtered(self._kind(of), wanted)
-        if cases.empty:
+        if cases.empty and not any(map(_is_na, wanted.values())):
             others = self._filtered(self._kind(of), dict(side))
             known = [name for name in filters if len(others) and _varies(others[name])]
             hint = f"change {' or '.join(known or wanted)}; study.costs() lists the cases"
@@ -619,6 +620,10 @@ def _said(filters: Mapping[str, Any]) -> str:
     return ", ".join(
         f"{value}" if name == "variant" else f"{name}={value}" for name, value in filters.items()
     )
+
+
+def _is_na(value: object) -> bool:
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def _varies(column: pd.Series) -> bool:

@@ -43,6 +43,7 @@ def test_a_comparison_of_cases_that_do_not_exist_is_refused(tmp_path):
     with pytest.raises(GccostError, match="no case with") as raised:
         study.compare("finalizer does nothing", "manual free", gc="off")
     assert "gc" in raised.value.hint
+    assert study.compare({"gc": pd.NA}, "manual free", gc="on").ratio.isna().all()
 
 
 def test_a_hint_has_the_nearest_name_first_whatever_its_case(tmp_path):
