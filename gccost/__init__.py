@@ -11,15 +11,10 @@ What a notebook calls:
 
 | call | gives |
 |---|---|
-| `open(study)`, `measure(study, budget)` | a study; only `measure` measures |
-| `study.samples()`, `.costs()`, `.compare()` | processes, costs, ratios and differences |
-| `study.shares()`, `.stacks`, `.traces`, `.calls()` | profiles, GC cycles, calls by list length |
-| `study.slices` | the time of each slice of a few processes |
-| `study.controls`, `.published`, `.verdicts`, `.judge()` | A/A controls, the document, verdicts |
-| `study.sides` | the samples of both sides of each claim that is a ratio of two times |
-| `study.shell(command)` | a command's output, printed and as a frame |
+| `open(study, run)`, `measure(study, budget)` | a study; only `measure` measures |
+| `runs()` | the runs that `open` can show, recorded ones and your own |
 | `cost(samples)`, `derive(f, *costs)` | the estimator, and any function of costs |
-| `read(file)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |
+| `read(*files)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |
 | `figure(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
 | `palette(names)`, `markers(names)` | the inks and markers of variants |
 | `results()` | every study and the ledger of all claims |
@@ -27,6 +22,25 @@ What a notebook calls:
 | `simulate(truth, bound)` | campaigns on a model of a noisy machine, and their errors |
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
 | `prose(text)` | sentences; one that lacks a figure is replaced |
+
+What a study gives; filters are keywords, such as gc="on" or variant=["manual free"]:
+
+    samples(*, of="cases", all=False, **filters)        a row per process
+    costs(metric="quiet_ns", *, of="cases", **filters)  a row per case
+    compare(over, under, metric="quiet_ns", *, of="cases", **filters)
+                                                        ratio and difference, a row per release
+    judge(*claims, bar=None)                            verdicts, also with another bar
+    shares(parts=None, *, within=(), of=(), by_profile=False, **filters)
+                                                        shares of CPU profiles
+    calls(**filters)                                    the time of a call by its list's length
+    shell(command)                                      a command's output, and as a frame
+
+    keys, run, then, today, releases, cpus, machine     what tells cases apart; names; facts
+    published, verdicts, sides                          the document's figures; claims judged;
+                                                        the processes that claims compare
+    controls, stacks, traces, slices                    A/A ratios; profiles; GC cycles; slices
+
+    samples.groupby(study.keys, dropna=False).apply(gccost.cost)     # the same as costs()
 
 Every frame of figures has the columns value, low and high (a 95 % confidence interval), rounds
 and n (processes). Times are in ns per operation unless a column's name says otherwise.
@@ -43,10 +57,12 @@ if TYPE_CHECKING:
     from gccost.judging.costs import cost, derive
     from gccost.judging.published import published
     from gccost.notebook import computers, machines, measure, results
+    from gccost.notebook import listed_runs as runs
     from gccost.notebook import open_study as open
     from gccost.showing.drawing import figure, intervals, markers, palette
-    from gccost.showing.programs import read, source
+    from gccost.showing.programs import source
     from gccost.showing.quoting import ns, number, percent, prose, times
+    from gccost.showing.reading import read
     from gccost.simulation import simulate
 
 __all__ = [
@@ -69,6 +85,7 @@ __all__ = [
     "published",
     "read",
     "results",
+    "runs",
     "simulate",
     "source",
     "times",
@@ -84,16 +101,18 @@ _WHERE = {
     "palette": "showing.drawing",
     "published": "judging.published",
     **dict.fromkeys(("ns", "number", "percent", "prose", "times"), "showing.quoting"),
-    **dict.fromkeys(("read", "source"), "showing.programs"),
+    "read": "showing.reading",
+    "source": "showing.programs",
     "simulate": "simulation",
 }
+_RENAMED = {"open": "open_study", "runs": "listed_runs"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'gccost' has no attribute {name!r}")
     module = import_module(f"gccost.{_WHERE.get(name, 'notebook')}")
-    return getattr(module, "open_study" if name == "open" else name)
+    return getattr(module, _RENAMED.get(name, name))
 
 
 def __dir__() -> list[str]:

@@ -415,6 +415,7 @@ def _measure(settings: Settings) -> bool:
     Studies whose tools are missing are reported and skipped.
     """
     from gccost.judging.questions import questions
+    from gccost.opening import why_anew
     from gccost.showing.notice import effort
     from gccost.studies import repeated
 
@@ -430,6 +431,8 @@ def _measure(settings: Settings) -> bool:
         plan = planning.plan(together, limit, asked, _say, progress=watched)
         for release, why in plan.missing.items():
             _say(f"{toolchains.title(release)} is skipped. {why}")
+        if why := why_anew(plan):
+            _say(why)
         try:
             before = _widths(campaign.find(plan), together)
             run = repeated.measure(plan, watched, again=True)
@@ -489,6 +492,8 @@ def _notebooks(settings: Settings) -> list[Path]:
         else:
             _say(f"{study.chapter} is skipped; measure it with make measure ONLY={study.name}")
     found = [p for p in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
+    for chapter in sorted(chapters.difference(p.stem for p in found)):
+        _say(f"there is no chapter notebooks/{chapter}.ipynb, so the report lacks its study")
     return found if settings.only else found + sorted(paths.NOTEBOOKS.glob(_IN_GO))
 
 

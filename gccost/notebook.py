@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import html
-import io
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -30,18 +29,21 @@ from gccost.judging.machines import machines as judged
 from gccost.judging.models import walked
 from gccost.judging.recording import Recording
 from gccost.judging.reference import recorded
+from gccost.judging.rules import asked
 from gccost.measuring import benchmarks, gctrace, languages, runs, toolchains
 from gccost.measuring.cases import BUDGETS, named
 from gccost.measuring.profiles import Profile
 from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
-from gccost.showing import drawing, programs, tables
+from gccost.showing import drawing, programs, reading, tables
 from gccost.showing import results as results_of
+from gccost.showing.notice import machine as machine_of
 from gccost.showing.notice import notice
 from gccost.showing.tables import Markup
 from gccost.stats import Line, share
 from gccost.studies import STUDIES, declared
 
+F = TypeVar("F", bound=Callable[..., pd.DataFrame])
 Rows = Literal["cases", "controls", "profiles"]
 _ALWAYS = ("release", "variant")  # the keys that every frame has
 _FIRST = ("round", "sitting", "procs", "operations", "rejected")
@@ -51,6 +53,18 @@ WAITED = "its threads waited for a CPU"
 _BOOKKEEPING = ("unix_s", "build_s", "elapsed_s", "c_misfreed")
 _PRINTED = ("ns/op", "B/op", "allocs/op", "op/s")  # of a plain command's results
 _NEVER = ("experiment", "benchmark", "control", "profile", "procs", "round")
+
+
+def _of_run(method: F) -> F:
+    """A method of a study whose frame says which run it is of."""
+
+    @wraps(method)
+    def marked(study: OpenedStudy, *given: Any, **named: Any) -> pd.DataFrame:
+        frame = method(study, *given, **named)
+        frame.attrs["run"] = study.run
+        return frame
+
+    return marked  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -70,6 +84,14 @@ class OpenedStudy:
     @property
     def name(self) -> str:
         return self.recording.study.name
+
+    @property
+    def run(self) -> str:
+        """The name of the run, which every frame has too: frame.attrs["run"].
+
+        study.samples().assign(run=study.run) has it as a column, for a file.
+        """
+        return self.recording.run.name
 
     @property
     def then(self) -> str:
@@ -158,7 +180,20 @@ class OpenedStudy:
             named.remove("gogc")  # `gc` says whether it is on
         left = self._filtered(cases, filters)
         differ = [name for name in named if _varies(cases[name]) and left[name].notna().any()]
-        return [name for name in named if name in {*_ALWAYS, *differ}]
+        keys = [name for name in named if name in {*_ALWAYS, *differ}]
+        if left.duplicated(keys).any():  # a variant of two experiments
+            keys.insert(keys.index("variant") + 1, "experiment")
+        return keys
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns of `samples` and `costs` that tell cases apart.
+
+            samples.groupby(study.keys, dropna=False).apply(gccost.cost)
+
+        gives `costs`, which leaves out those that no case left by its filters has.
+        """
+        return self._keys("cases", {})
 
     @cached_property
     def _known(self) -> dict[tuple[str, str], pd.Series]:
@@ -225,6 +260,7 @@ class OpenedStudy:
             for round_, profile in profiles.items():
                 yield job, round_, profile
 
+    @_of_run
     def samples(self, *, of: Rows = "cases", all: bool = False, **filters: Any) -> pd.DataFrame:
         """A row per process that counts: its case's keys, the round, and its metrics.
 
@@ -242,7 +278,7 @@ class OpenedStudy:
         frame = self._samples[self._samples.index.isin(chosen)]
         if not all:
             frame = frame[frame["rejected"] == ""].drop(columns="rejected")
-        keys = self._keys(of, filters)
+        keys = self._keys(of, {})
         rejected = ("rejected",) if all else ()
         first = [*keys, "round", "sitting", *rejected, "procs", "operations", *_MEASURED]
         others = frame.columns.difference([*self._jobs, *first, *_BOOKKEEPING], sort=False)
@@ -252,6 +288,7 @@ class OpenedStudy:
         frame.attrs |= {"lines": self.recording.lines, "keys": self._keys(of, {})}
         return frame
 
+    @_of_run
     def costs(
         self, metric: str = "quiet_ns", *, of: Rows = "cases", **filters: Any
     ) -> pd.DataFrame:
@@ -260,9 +297,11 @@ class OpenedStudy:
         The same as samples(…).groupby(keys).apply(gccost.cost). With one round, low and high
         are NA. Raises GccostError for an unknown metric, filter or value.
         """
+        _check_metric(metric)
         found = self._costs(metric, of, filters)
         return found[[*self._keys(of, filters), *estimating.COSTS]]
 
+    @_of_run
     def compare(
         self,
         over: str | Mapping[str, Any] | list[str],
@@ -278,8 +317,9 @@ class OpenedStudy:
         unit); differs (the ratio's interval excludes 1); rounds, n. `over` and `under` are names of
         variants, or filters: compare({"gc": "off"}, {"gc": "on"}, variant="finalizer frees").
         If `over` is a list, the index has the variant too, and any other key that varies.
-        Rows of `then` and `today` are NA if they were not measured. Raises GccostError if a
-        name is unknown, or if the filters leave two cases of a name.
+        Rows of `then` and `today` are NA if they were not measured, and a line says which case
+        lacks. Raises GccostError if a name is unknown, or if the filters leave two cases of a
+        name, or none.
         """
         if isinstance(over, list):
             parts = {name: self.compare(name, under, metric, of=of, **filters) for name in over}
@@ -289,9 +329,7 @@ class OpenedStudy:
             dict(side) if isinstance(side, Mapping) else {"variant": side} for side in (over, under)
         ]
         chosen = {*sides[0], *sides[1], "variant"}
-        frames = [
-            self._costs(metric, of, {**filters, **side}).drop(columns="benchmark") for side in sides
-        ]
+        frames = [self._side(metric, of, filters, side) for side in sides]
         keys = ["release"]
         for name in frames[0].columns.drop([*estimating.COSTS, "release"]):
             values = [frame[name].drop_duplicates() for frame in frames]
@@ -315,6 +353,32 @@ class OpenedStudy:
             known = self._jobs["release"]
             titles = [title for title in known.cat.categories if title in shown]
             found = found.reindex(pd.CategoricalIndex(titles, dtype=known.dtype, name="release"))
+        whole = found[["rounds", "n"]].astype(float).fillna(0).astype(int)
+        numbers = found.drop(columns=["differs", "rounds", "n"]).columns
+        types = dict.fromkeys(numbers, float) | {"differs": "boolean"}
+        return found.astype(types).assign(**whole)
+
+    def _side(
+        self, metric: str, of: Rows, filters: Mapping[str, Any], side: Mapping[str, Any]
+    ) -> pd.DataFrame:
+        """The costs of one side of a comparison; says which of its cases were not measured.
+
+        Raises GccostError if the study has no such case, measured or not. A filter that is NA
+        may come from what was not measured.
+        """
+        _check_metric(metric)
+        wanted = {**filters, **side}
+        cases = self._filtered(self._kind(of), wanted)
+        if cases.empty and not any(map(_is_na, wanted.values())):
+            others = self._filtered(self._kind(of), dict(side))
+            known = [name for name in filters if len(others) and _varies(others[name])]
+            hint = f"change {' or '.join(known or wanted)}; study.costs() lists the cases"
+            raise GccostError(f"there is no case with {_said(wanted)}", f"study {self.name}", hint)
+        found = self._costs(metric, of, wanted).drop(columns="benchmark")
+        measured = set(found["release"])
+        lacking = [str(each) for each in cases["release"].unique() if each not in measured]
+        if lacking:
+            print(f"{_said(side)}: not measured on {', '.join(lacking)} (run {self.run})")
         return found
 
     @cached_property
@@ -346,6 +410,7 @@ class OpenedStudy:
         return frame.reset_index(drop=True)
 
     @cached_property
+    @_of_run
     def controls(self) -> pd.DataFrame:
         """The A/A ratios, of each control to the identical variant; those far from 1 are noise."""
         rows = [
@@ -359,6 +424,7 @@ class OpenedStudy:
         return pd.DataFrame(rows, columns=["release", "variant", *estimating.VALUES])
 
     @cached_property
+    @_of_run
     def stacks(self) -> pd.DataFrame:
         """A row per stack of every CPU profile: its case's keys, round, stack, ms, percent.
 
@@ -372,6 +438,7 @@ class OpenedStudy:
         ]
         return self._keyed(rows, ["round", "stack", "ms", "percent"], "profiles")
 
+    @_of_run
     def shares(
         self,
         parts: Mapping[str, Iterable[str]] | None = None,
@@ -416,6 +483,7 @@ class OpenedStudy:
         return pd.DataFrame(found, columns=[*keys, "part", *estimating.VALUES])
 
     @cached_property
+    @_of_run
     def traces(self) -> pd.DataFrame:
         """A row per GC cycle of the recorded gctraces: its case's keys, and the line's values.
 
@@ -434,6 +502,7 @@ class OpenedStudy:
                 rows += [{"job": name} | gctrace.values(cycle) for cycle in cycles]
         return self._keyed(rows, list(gctrace.VALUES), "cases")
 
+    @_of_run
     def calls(self, **filters: Any) -> pd.DataFrame:
         """The time of a call by the number of records in its span's list, a row per process.
 
@@ -448,6 +517,7 @@ class OpenedStudy:
         return self._keyed(rows, ["round", "records", "ns"], "cases", filters)
 
     @cached_property
+    @_of_run
     def slices(self) -> pd.DataFrame:
         """A row per slice of the processes whose slices were stored: keys, slice, ns."""
         rows = []
@@ -474,6 +544,7 @@ class OpenedStudy:
         return ledger.rows({self.name: self.recording}, [self.recording.study])
 
     @cached_property
+    @_of_run
     def verdicts(self) -> pd.DataFrame:
         """A row per claim and release: what is claimed, measured, the rule's range, the verdict.
 
@@ -483,33 +554,56 @@ class OpenedStudy:
         return ledger.frame(self._rows)
 
     @property
+    @_of_run
     def sides(self) -> pd.DataFrame:
         """The samples of claims on ratios of two times, with id and side ("over", "under")."""
         return ledger.sides(self._rows, self.recording)
 
-    def judge(self, *claims: str) -> Markup:
-        """The verdicts of claims as a table, with the rule's range and the reason."""
+    def judge(self, *claims: str, bar: float | tuple[float, float] | None = None) -> Markup:
+        """The verdicts of claims as a table, with the rule and its range, and the reason.
+
+        With `bar` a claim is judged with another range: judge("M1", bar=6) asks whether the
+        ratio is above 6, judge("M3", bar=(0.9, 1.1)) whether it is between the two. Such a
+        verdict is shown only; the ledger has the rule's own.
+        """
         known = list(dict.fromkeys(row.claim.id for row in self._rows))
         for claim in claims:
             if claim not in known:
                 hint = nearest(claim, known)
                 raise GccostError(f"there is no claim {claim!r}", f"study {self.name}", hint)
-        chosen = [row for row in self._rows if row.claim.id in (claims or known)]
-        header = ("claim", "on", "published", "measured (95 %)", "holds if", "verdict")
+        rows = [row for row in self._rows if row.claim.id in (claims or known)]
+        if bar is not None:
+            rows = self._with_bar(rows, bar)
+        header = ("claim", "published", "on", "measured (95 %)", "holds if", "verdict")
         return tables.table(
             header,
             [
                 [
                     f"{row.claim.id}: {row.words}",
-                    row.toolchain,
                     row.held_to,
+                    row.toolchain,
                     results_of.cell(row),
-                    results_of.region(row),
+                    self._rule(row, bar),
                     tables.Cell(str(row.verdict), row.why),
                 ]
-                for row in chosen
+                for row in rows
             ],
+            merged={0, 1, 4},
         )
+
+    def _rule(self, row: Row, bar: object) -> tables.Cell:
+        """The range in which a claim holds, and the rule that it comes from."""
+        rule = results_of.holds_if(row.claim.rule) if bar is None else f"bar {bar}, as asked"
+        return tables.Cell(results_of.region(row), rule)
+
+    def _with_bar(self, rows: list[Row], bar: float | tuple[float, float]) -> list[Row]:
+        """The rows of some claims, judged anew with another range."""
+        claims = {
+            row.claim.id: replace(row.claim, rule=asked(row.claim.rule, row.published, bar))
+            for row in rows
+        }
+        study = replace(self.recording.study, claims=tuple(claims.values()))
+        return ledger.rows({self.name: self.recording}, [study])
 
     def shell(self, command: str) -> pd.DataFrame:
         """Run a command in the folder of the measured programs, as anyone would type it.
@@ -542,7 +636,28 @@ class OpenedStudy:
             if any(field.endswith(" ns/op") for field in fields):  # a trace may follow the name
                 fields = [f for f in fields if f.strip().isdigit() or f.split()[-1] in _PRINTED]
             print(tables.printable("\t".join([name, *fields])))
-        return programs.read(io.StringIO(printed)).assign(release=toolchains.title(release))
+        found = reading.frame(reading.results(printed), ours=True)
+        return found.assign(release=toolchains.title(release))
+
+
+def _check_metric(name: str) -> None:
+    """Raise GccostError for a unit, such as "ns/op", naming the columns that have it."""
+    column = metrics.column(name)
+    if column != name:
+        known = [quiet for quiet, of in metrics.QUIET.items() if of == column]
+        hint = f"name one of {', '.join([column, *known])}"
+        raise GccostError(f"there is no metric {name!r}", hint=hint)
+
+
+def _said(filters: Mapping[str, Any]) -> str:
+    """Filters in words: the variant by its name."""
+    return ", ".join(
+        f"{value}" if name == "variant" else f"{name}={value}" for name, value in filters.items()
+    )
+
+
+def _is_na(value: object) -> bool:
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def _varies(column: pd.Series) -> bool:
@@ -550,14 +665,39 @@ def _varies(column: pd.Series) -> bool:
     return len(column.drop_duplicates()) > 1
 
 
-def open_study(name: str) -> OpenedStudy:
+def open_study(name: str, run: str = "") -> OpenedStudy:
     """Open a study: your newest run that holds it, or the recorded one. Never measures.
 
+    `run` names another one, which `gccost.runs()` lists; its beginning is enough. A trial (a run
+    at the budget tiny) is shown only if no other of your runs holds the study, or by its name.
     Display the result to see which run it is. Also gives seaborn the charts' style.
-    Raises GccostError, naming the nearest, if there is no such study.
+    Raises GccostError, naming the nearest, if there is no such study or run.
     """
     drawing.theme()
-    return OpenedStudy(*opening.shown(declared(name), Settings.read()))
+    study = declared(name)
+    return OpenedStudy(
+        *(opening.chosen(study, run) if run else opening.shown(study, Settings.read()))
+    )
+
+
+def listed_runs() -> pd.DataFrame:
+    """The runs that `gccost.open` can show, oldest first, recorded ones and your own.
+
+    Columns: run, machine, studies (that it holds), budget (empty: interrupted; tiny: a trial),
+    date, source ("your run" or "recorded").
+    """
+    rows = [
+        {
+            "run": run.name,
+            "machine": machine_of(run),
+            "studies": ", ".join(opening.studies_of(run)),
+            "budget": ", ".join(run.manifest()["finished"]),
+            "date": pd.Timestamp(run.manifest()["created"][:10]),
+            "source": source,
+        }
+        for run, source in opening.listed()
+    ]
+    return pd.DataFrame(rows, columns=["run", "machine", "studies", "budget", "date", "source"])
 
 
 @dataclass(frozen=True)

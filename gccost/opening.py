@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gccost import paths
-from gccost.errors import GccostError, MissingTool
+from gccost.errors import GccostError, MissingTool, nearest
 from gccost.judging import ledger
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
@@ -19,6 +19,9 @@ from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
 from gccost.showing import progress
 from gccost.studies import STUDIES, declared, repeated
+
+_INSTEAD = "a recorded run is shown."
+_CHANGED = "The measured programs have changed since this run was "
 
 
 class Shown(NamedTuple):
@@ -48,14 +51,93 @@ def reference(study: Study) -> Run:
 
 
 def shown(study: Study, settings: Settings) -> Shown:
-    """Open a study without measuring: your own run if it exists, otherwise a recorded run."""
+    """Open a study without measuring: your newest run that holds it, or a recorded one.
+
+    A run that measuring would resume comes first, then one of the session's scale: a trial is
+    shown if there is nothing else.
+    """
     if settings.mode == "replay":
         return _replayed(study)
-    run = campaign.find(_plan(study, settings))
-    if run is None or not run.holds(study.name):
-        how = f"make measure ONLY={study.name}"
-        return _replayed(study, f"Not measured here (see {how}), so a recorded run is shown.")
-    return Shown(Recording.load(study, run), "measure", runs.skipped(paths.runs()))
+    plan, own = _plan(study, settings), [run for run in runs.all_runs(paths.runs()) if _has(run)]
+    holding = [run for run in own if run.holds(study.name)]
+    if not holding:
+        return _replayed(study, _why_recorded(study, own))
+
+    def preferred(run: Run) -> tuple[bool, bool, str]:
+        return campaign.fits(run, plan), run.manifest()["scale"] == plan.budget.scale, run.name
+
+    return _own(study, max(holding, key=preferred))
+
+
+def chosen(study: Study, name: str) -> Shown:
+    """Open a study as one run shows it, which may be unfinished; its name may be shortened."""
+    known = {run.name: run for run in [*recorded(), *runs.all_runs(paths.runs())] if _has(run)}
+    found = [known[each] for each in known if each.startswith(name) and name not in known]
+    found = found or [run for run in known.values() if run.name == name]
+    if len(found) != 1:
+        what = f"there are {len(found)} runs" if found else "there is no run"
+        hint = nearest(name, (run.name for run in found) if found else reversed(known))
+        raise GccostError(f"{what} {name!r}", "gccost.open", f"{hint} (see gccost.runs())")
+    run = found[0]
+    if not _measured_in(study, run):
+        held = ", ".join(studies_of(run)) or "no study"
+        raise GccostError(f"the run holds {held}, not {study.name}", run.name, "name another run")
+    return _own(study, run) if run.folder.parent == paths.runs() else _recorded(study, run)
+
+
+def listed() -> list[tuple[Run, str]]:
+    """Every run that has samples, oldest first, and whose it is: "your run" or "recorded"."""
+    found = [(run, "recorded") for run in recorded()]
+    found += [(run, "your run") for run in runs.all_runs(paths.runs())]
+    return sorted((each for each in found if _has(each[0])), key=lambda each: each[0].name)
+
+
+def studies_of(run: Run) -> list[str]:
+    """The studies that a run holds."""
+    return sorted(
+        {name for done in run.manifest()["finished"].values() for name in done["studies"]}
+    )
+
+
+def why_anew(plan: planning.Plan) -> str:
+    """Which changed programs make measuring begin a new run; empty if it does not."""
+    own = runs.all_runs(plan.folder)
+    if not own or campaign.find(plan):
+        return ""
+    known = own[-1].manifest()["programs"]
+    changed = [name for name, mark in plan.programs.items() if known.get(name, mark) != mark]
+    since = f"changed since {own[-1].name}, so a new run is begun"
+    return f"{', '.join(changed)}: {since}" if changed else ""
+
+
+def _has(run: Run) -> bool:
+    return run.samples.exists()
+
+
+def _measured_in(study: Study, run: Run) -> bool:
+    """Whether a run has samples of a study, finished or not."""
+    cases = {case.name for case in study.cases}
+    return any(sample.full_name in cases for sample in run.reading().samples.values())
+
+
+def _why_recorded(study: Study, own: list[Run]) -> str:
+    how = f"make measure ONLY={study.name}"
+    for run in reversed(own):
+        if _measured_in(study, run):
+            opens = f'gccost.open("{study.name}", run="{run.name}") shows what it has'
+            return f"Your run {run.name} lacks a part (see {how}; {opens}), so {_INSTEAD}"
+    return f"Not measured here (see {how}), so {_INSTEAD}"
+
+
+def _own(study: Study, run: Run) -> Shown:
+    """One of your own runs; a trial says that it is one."""
+    manifest, notices = run.manifest(), runs.skipped(paths.runs())
+    if languages.changed(study, manifest["programs"]):
+        notices += (f"{_CHANGED}measured; make measure ONLY={study.name} measures them anew.",)
+    if manifest["scale"] < 1:
+        shorter = f"its loops are {1 / manifest['scale']:.0f} times shorter"
+        notices = (f"This run is a trial: {shorter}, so its figures mean nothing.", *notices)
+    return Shown(Recording.load(study, run), "measure", notices)
 
 
 def measured(study: Study, settings: Settings) -> Shown:
@@ -88,9 +170,13 @@ def _replayed(study: Study, *notices: str) -> Shown:
     if not run.holds(study.name):
         how = f"make measure ONLY={study.name}"
         notices += (f"{study.name} has not been recorded yet; measure it with {how}.",)
+    return _recorded(study, run, *notices)
+
+
+def _recorded(study: Study, run: Run, *notices: str) -> Shown:
     notices += runs.skipped(paths.reference()) + runs.changed(run)
     if languages.changed(study, run.manifest()["programs"]):
-        notices += ("The measured programs have changed since this run was recorded.",)
+        notices += (f"{_CHANGED}recorded.",)
     return Shown(Recording.load(study, run), "replay", notices)
 
 

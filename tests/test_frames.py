@@ -179,6 +179,7 @@ def test_a_wrong_name_is_answered_with_the_nearest(lemire, call, nearest):
 # --- Your own benchmarks --------------------------------------------------------------
 
 OWN = """goos: linux
+pkg: gccost/cstr
 BenchmarkMine/size=8-4   1000000   60.5 ns/op   3.5 furlongs/op   8 B/op   1 allocs/op
 BenchmarkAllocateFree-4   20000000   55.1 ns/op
 PASS

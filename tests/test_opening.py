@@ -10,7 +10,7 @@ import recordings
 from conftest import FakeMachine
 
 import gccost
-from gccost import opening
+from gccost import cli, opening, paths
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
 from gccost.measuring import jdks, toolchains
@@ -67,6 +67,86 @@ def test_open_never_measures(machine: FakeMachine, reference) -> None:
     built = list(machine.built)
     assert gccost.open("lemire").mode == "measure"
     assert machine.built == built
+
+
+def test_an_older_run_of_your_own_is_shown_if_the_newest_lacks_the_study(
+    machine: FakeMachine, reference
+) -> None:
+    older = measure().recording.run
+    newer = recordings.record(older.folder.parent, "addcleanup")
+    assert newer.name != older.name
+    assert gccost.open("lemire").recording.run == older
+    assert gccost.open("addcleanup").recording.run == newer
+
+
+def test_a_trial_is_shown_and_says_so_unless_there_is_another_run(
+    machine: FakeMachine, reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = measure().recording.run
+    monkeypatch.setenv("GCCOST_BUDGET", "quick")
+    opened = gccost.open("lemire")
+    assert (opened.recording.run, opened.mode) == (trial, "measure")
+    assert "a trial" in notice(opened)
+    whole = recordings.record(trial.folder.parent, "lemire")
+    assert gccost.open("lemire").recording.run == whole
+    assert gccost.open("lemire", run=trial.name).recording.run == trial
+
+
+def test_your_run_is_shown_after_its_programs_changed_and_says_so(
+    machine: FakeMachine, reference
+) -> None:
+    run = measure().recording.run
+    run.update(programs={"cstr": "other sources"})
+    opened = gccost.open("lemire")
+    assert opened.recording.run == run
+    assert "have changed since this run was measured" in notice(opened)
+
+
+def test_measuring_says_why_it_begins_a_new_run(
+    machine: FakeMachine, reference, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny = Settings("measure", gccost.notebook.BUDGETS["tiny"], "lemire")
+    run = measure().recording.run
+    cli._measure(tiny)
+    assert "a new run" not in capsys.readouterr().err
+    run.update(programs={"cstr": "other sources"})
+    cli._measure(tiny)
+    assert f"cstr: changed since {run.name}, so a new run is begun" in capsys.readouterr().err
+
+
+def test_a_study_without_a_notebook_is_said_to_have_none(
+    reference, tmp_path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path)
+    (tmp_path / "00-results.ipynb").touch()
+    assert len(cli._notebooks(Settings("measure", only="lemire"))) == 1
+    assert "there is no chapter notebooks/01-lemire.ipynb" in capsys.readouterr().err
+
+
+def test_the_reason_for_a_recorded_run_is_the_true_one(machine: FakeMachine, reference) -> None:
+    assert "Not measured here" in notice(gccost.open("lemire"))
+    run = measure().recording.run
+    run.update(finished={})  # as if it were interrupted
+    opened = gccost.open("lemire")
+    assert opened.mode == "replay"
+    assert f'gccost.open("lemire", run="{run.name}")' in notice(opened)
+    assert gccost.open("lemire", run=run.name).mode == "measure"
+
+
+def test_a_run_is_chosen_by_its_name(machine: FakeMachine, reference) -> None:
+    measure()
+    listed = gccost.runs().set_index("run")
+    assert list(listed.source.sort_values()) == ["recorded", "your run"]
+    assert set(listed.studies) == {"lemire"}
+    assert set(listed.budget) == {"standard", "tiny"}
+    opened = gccost.open("lemire", run=reference.name)
+    assert (opened.recording.run.name, opened.mode) == (reference.name, "replay")
+    for wrong, why in (("1999", "there is no run"), ("2", "there are 2 runs")):
+        with pytest.raises(GccostError, match=why) as raised:
+            gccost.open("lemire", run=wrong)
+        assert reference.name in raised.value.hint
+    with pytest.raises(GccostError, match="holds lemire, not jmh"):
+        gccost.open("jmh", run=reference.name)
 
 
 def test_a_new_case_is_measured(

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 from gccost import rounding, stats
+from gccost.errors import GccostError
 from gccost.stats import Estimate
 
 SAME = 1.25  # costs within this factor are the same
@@ -99,6 +100,25 @@ class Between(Bounded):
 
     def bounds(self, published: float) -> tuple[float, float]:
         return self.low, self.high
+
+
+def asked(rule: Rule, published: float, bar: float | tuple[float, float]) -> Rule:
+    """A rule with another range: beyond a bar, on the same side as before, or between two.
+
+    Raises GccostError if the rule has no such range.
+    """
+    if isinstance(rule, AgainstBoth):
+        return replace(rule, effect=asked(rule.effect, published, bar))
+    if not isinstance(rule, Bounded):
+        hint = "ask for a claim whose table says above, below or between"
+        raise GccostError("its rule has no bar", "judge(…, bar=…)", hint)
+    if isinstance(bar, tuple):
+        return Between(rule.margin, *bar)
+    low, high = rule.bounds(published)
+    if math.isfinite(low) and math.isfinite(high):
+        hint = f"name two, such as bar=({low:.3g}, {high:.3g})"
+        raise GccostError("its rule has two bounds", "judge(…, bar=…)", hint)
+    return Between(rule.margin, low=bar) if math.isfinite(low) else Between(rule.margin, high=bar)
 
 
 def region(low: float, high: float, unit: str) -> str:
@@ -204,7 +224,7 @@ class Occurs(Rule):
 class AgainstBoth(Rule):
     """An effect that must hold for each baseline that the document could have meant."""
 
-    effect = Effect()
+    effect: Rule = field(default_factory=Effect)
 
     def bounds(self, published: float) -> tuple[float, float]:
         return self.effect.bounds(published)

@@ -40,6 +40,7 @@ from gccost.showing.tables import Prose
 _FURTHEST = 3.0  # an interval is drawn up to this factor from its value
 _HEADS = {"x": "<>", "y": "v^"}  # of an interval that is cut
 _GAP = 0.08  # the smallest distance of two lines' names, as a share of the axes' height
+_FEWEST_TICKS = 3  # of a logarithmic axis
 _TITLE = 72  # characters of a line of a title
 _NOT_BROKEN = re.compile(r" (?=%|[nµm]s\b|[kM]i?B\b|GB\b)|(?<=\bGo) ")  # spaces of a title
 _FIGURES = ["value", "low", "high", "rounds", "n", "label"]  # columns that are no keys
@@ -298,8 +299,12 @@ def figure(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
     shown = data["value"].notna().any() if "value" in data else len(data)
     before = plt.get_fignums()
     try:
-        unshown = warnings.catch_warnings(record=not shown)
-        with unshown, nullcontext() if shown else suppress(Exception), _laid_out_later():
+        with (
+            warnings.catch_warnings(record=not shown),
+            nullcontext() if shown else suppress(Exception),
+            _laid_out_later(),
+        ):
+            warnings.filterwarnings("ignore", "Ignoring `palette`")  # a part has no row
             yield
         drawn = [number for number in plt.get_fignums() if number not in before]
         if not shown:
@@ -345,9 +350,9 @@ def _show(drawn: Figure, name: str, title: str, data: pd.DataFrame) -> None:
 
 
 def _label_log(axis: Axis) -> None:
-    """Ticks at 1, 2 and 5 unless others were set, as plain numbers; the label says "log"."""
+    """Ticks as plain numbers, three or more, unless others were set; the label says "log"."""
     if isinstance(axis.get_major_locator(), LogLocator):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
+        axis.set_major_locator(_log_ticks(*axis.get_view_interval()))
     axis.set_major_formatter(FuncFormatter(_plain_tick))
     axis.set_minor_formatter(NullFormatter())
     label = axis.get_label_text()
@@ -355,6 +360,14 @@ def _label_log(axis: Axis) -> None:
         axis.set_label_text(f"{label[:-1]}, log)")
     elif label and "log" not in label:
         axis.set_label_text(f"{label} (log)")
+
+
+def _log_ticks(low: float, high: float) -> LogLocator:
+    """Ticks at 1, 2 and 5, or closer ones if fewer than three of these lie between two values."""
+    ticks = LogLocator(subs=(1, 2, 5), numticks=9)
+    if sum(low <= tick <= high for tick in ticks.tick_values(low, high)) >= _FEWEST_TICKS:
+        return ticks
+    return LogLocator(subs=(1, 1.5, 2, 3, 4, 6, 8), numticks=9)
 
 
 def _plain_tick(value: float, _: object) -> str:

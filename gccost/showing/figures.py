@@ -42,6 +42,7 @@ MARKERS: Mapping[str, tuple[str, str]] = {
 STYLE: Mapping[str, Any] = {
     "axes.edgecolor": MUTED,
     "axes.facecolor": "none",
+    "axes.formatter.min_exponent": 6,  # 60 on a log axis, not 6×10¹
     "axes.grid": True,
     "axes.axisbelow": True,
     "axes.labelcolor": INK,
@@ -74,16 +75,22 @@ PICTURES = "GCCOST_PICTURES"
 WIDTH = 6.8  # inches; still readable on a phone
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Chart:
-    """A finished chart: its name, the finding as its title, alt text, and data."""
+    """A finished chart: its name, the finding as its title, alt text, and data.
+
+    Where no picture can be shown, it is its alt text.
+    """
 
     name: str
     title: str
     alt: str
     data: pd.DataFrame
     svg: str
-    figure: Figure = field(repr=False, compare=False)
+    figure: Figure = field(compare=False)
+
+    def __repr__(self) -> str:
+        return self.alt
 
     @property
     def png(self) -> bytes:

@@ -127,7 +127,7 @@ def _fixed_layout(recordings: Sequence[Recording]) -> Iterator[str]:
 def _caveats(recording: Recording) -> Iterator[str]:
     manifest = recording.manifest
     if len(recording.frame) and not _finished(recording):
-        yield "This run was interrupted before its budget was spent."
+        yield "This run was interrupted before its budget was spent, or measured other studies."
     yield from manifest["warnings"]
     cases = {case.name for case in recording.study.cases}
     for name, troubles in manifest["troubles"].items():

@@ -1,21 +1,18 @@
-"""The programs under measurement, by hand: their source, running them, and reading their output."""
+"""The programs under measurement, by hand: their source, and running them."""
 
 from __future__ import annotations
 
-import io
 import re
 import shlex
 import subprocess
 import textwrap
 from pathlib import Path
 
-import pandas as pd
 from filelock import FileLock
 
 from gccost import paths, processes
 from gccost.errors import GccostError, nearest
-from gccost.judging import metrics
-from gccost.measuring import benchfmt, benchmarks, jobs, languages, toolchains
+from gccost.measuring import languages, toolchains
 from gccost.showing.tables import Prose
 
 SHELL_SECONDS = 300  # after which a plain command counts as hung
@@ -44,44 +41,6 @@ def run(command: str, language: languages.Language, release: str) -> str:
     if done.returncode:
         raise GccostError(f"the command failed:\n{done.stdout.strip()}", place)
     return done.stdout
-
-
-def read(source: str | Path | io.StringIO) -> pd.DataFrame:
-    """Read the output of your own `go test -bench`: a file, or the text itself.
-
-    A row per result, in the columns of `samples`: variant (in words, if it is one of ours),
-    benchmark, operations, procs, mean_ns, and other metrics with the unit in their name.
-    Raises GccostError if the file is missing or holds no result.
-    """
-    text = source.getvalue() if isinstance(source, io.StringIO) else str(source)
-    place = "the command's output"
-    if not isinstance(source, io.StringIO) and "\n" not in text:
-        place = text
-        try:
-            text = Path(text).read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            hint = "name a file with the output of go test -bench"
-            raise GccostError(f"it cannot be read: {error.strerror}", place, hint) from None
-    found = [s for s in benchfmt.results(text) if isinstance(s, benchfmt.Sample)]
-    if not found and not isinstance(source, io.StringIO):
-        hint = "it should have lines such as BenchmarkFree-8  1000000  60.6 ns/op"
-        raise GccostError("it holds no result of a benchmark", place, hint)
-    rows = [
-        {
-            "variant": benchmarks.of(sample.name).variant,
-            "benchmark": sample.name,
-            **{
-                key: pd.to_numeric(value) if key in jobs.NUMBERS else value
-                for key, value in sample.keys.items()
-            },
-            "procs": sample.procs,
-            "operations": sample.n,
-            **{metrics.column(metric): value for metric, value in sample.metrics.items()},
-        }
-        for sample in found
-    ]
-    empty = ["variant", "benchmark", "procs", "operations", *metrics.REPORTED]
-    return pd.DataFrame(rows, columns=None if rows else empty)
 
 
 # A declaration with the comment before it, up to a brace that is indented as its first line is.

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from gccost import rounding
 from gccost.stats import Estimate
 
+_RELEASE = re.compile(r"\b(Go|JDK) (?=\d)")  # no line ends in it
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Markup:
-    """HTML for a notebook, with an alternative in plain text.
+    """HTML for a notebook, with an alternative in plain text, which is shown elsewhere.
 
     With a name, the command line finds it, and its `csv`, in the executed notebook.
     """
@@ -22,6 +26,9 @@ class Markup:
     text: str
     csv: str = ""
     name: str = ""
+
+    def __repr__(self) -> str:
+        return self.text
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
         # JupyterLab would typeset TeX, which may stand in a text of a run.
@@ -34,11 +41,14 @@ class Markup:
         return bundle | data, {"gccost": {"table": self.name}}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prose:
     """Markdown for a notebook."""
 
     markdown: str
+
+    def __repr__(self) -> str:
+        return self.markdown
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/markdown": self.markdown, "text/plain": self.markdown}
@@ -54,7 +64,7 @@ class Cell:
     @property
     def html(self) -> str:
         note = f"<br><small>{html.escape(self.note)}</small>" if self.note else ""
-        return html.escape(self.text) + note
+        return _RELEASE.sub(r"\1&nbsp;", html.escape(self.text)) + note
 
     def __str__(self) -> str:
         return f"{self.text} ({self.note})" if self.note else self.text
@@ -68,16 +78,42 @@ def estimate(measured: Estimate, unit: str) -> Cell:
     return Cell(values, rounding.ends(measured, unit))
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str | Cell]]) -> Markup:
-    """A table; the first cell of each row is its heading."""
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[str | Cell]], merged: Container[int] = ()
+) -> Markup:
+    """A table; the first cell of each row is its heading.
+
+    Consecutive rows that agree in the `merged` columns share their cells there.
+    """
     cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
-    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
-    body = ""
-    for first, *rest in cells:
-        data = "".join(f"<td>{cell.html}</td>" for cell in rest)
-        body += f'<tr><th scope="row">{first.html}</th>{data}</tr>'
+    head = "".join(f'<th scope="col" {_LEFT}>{html.escape(cell)}</th>' for cell in header)
+    body, text = "", [list(header)]
+    for _, group in groupby(cells, lambda row: [c for i, c in enumerate(row) if i in merged]):
+        together = list(group)
+        for at, row in enumerate(together):
+            shown = [cell if not at or i not in merged else None for i, cell in enumerate(row)]
+            tags = (
+                _tag(cell, is_heading=not i, rows=len(together) if i in merged else 1)
+                for i, cell in enumerate(shown)
+                if cell is not None
+            )
+            body += f"<tr>{''.join(tags)}</tr>"
+            text.append([str(cell or "") for cell in shown])
     whole = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return Markup(whole, plain([header, *([str(cell) for cell in row] for row in cells)]))
+    return Markup(whole, plain(text))
+
+
+# JupyterLab aligns cells to the right, and prints headings in bold.
+_LEFT = 'style="text-align: left"'
+_PLAIN = 'style="text-align: left; font-weight: normal"'
+
+
+def _tag(cell: Cell, *, is_heading: bool, rows: int) -> str:
+    span = f' rowspan="{rows}"' if rows > 1 else ""
+    if is_heading:
+        scope = "rowgroup" if rows > 1 else "row"
+        return f'<th scope="{scope}"{span} {_PLAIN}>{cell.html}</th>'
+    return f"<td{span} {_LEFT}>{cell.html}</td>"
 
 
 def warnings(items: Iterable[str], heading: str) -> Markup:

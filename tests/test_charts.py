@@ -1,0 +1,74 @@
+"""What a reader sees of a chart that is his own, in Jupyter and outside."""
+
+from __future__ import annotations
+
+import warnings
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+import seaborn as sns
+
+import gccost
+from gccost.showing import drawing
+
+COSTS = pd.DataFrame({"variant": ["a", "b"], "value": [1.0, 2.0], "low": 1.0, "high": 2.0, "n": 3})
+
+
+@pytest.fixture(autouse=True)
+def theme() -> None:
+    drawing.theme()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (40, 900, "50 100 200 500"),
+        (110, 600, "150 200 300 400 600"),
+        (70, 96, "70 75 80 85 90 95"),
+        (55, 90, "55 60 65 70 75 80 85 90"),
+        (0.3, 4, "0.5 1 2"),
+        (1, 1e6, None),
+    ],
+)
+def test_a_log_axis_has_three_ticks_or_more_in_plain_numbers(monkeypatch, low, high, labels):
+    shown = []
+    monkeypatch.setattr(drawing, "display", shown.append)
+    with gccost.figure("own", "A title", COSTS):
+        _, axes = plt.subplots()
+        axes.set(xscale="log", xlim=(low, high))
+        axes.plot([low, high], [1, 2])
+    axis = shown[0].figure.axes[0].xaxis
+    found = [
+        tick.label1.get_text() for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high
+    ]
+    assert len(found) >= 3
+    assert found == (labels.split() if labels else found)
+    assert not any("10^" in text for text in found)
+
+
+def test_a_log_axis_of_a_chart_without_figure_has_plain_numbers():
+    drawn, axes = plt.subplots()
+    axes.set(xscale="log", xlim=(55, 300))
+    drawn.canvas.draw()
+    texts = [text.get_text() for text in axes.get_xticklabels(which="both")]
+    plt.close(drawn)
+    assert any("60" in text for text in texts)
+    assert not any("10^" in text for text in texts)
+
+
+def test_outside_jupyter_a_figure_prints_its_alt_text(capsys: pytest.CaptureFixture[str]):
+    with gccost.figure("own", "A title", COSTS):
+        sns.scatterplot(COSTS, x="value", y="variant")
+    assert capsys.readouterr().out == "A title. A chart of a: 1.00; b: 2.00.\n"
+
+
+def test_a_part_without_a_row_makes_no_warning(monkeypatch):
+    monkeypatch.setattr(drawing, "display", lambda chart: None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for data in (COSTS, COSTS[:0]):
+            with gccost.figure("own", "A title", data):
+                sns.scatterplot(
+                    COSTS[:0], x="value", y="variant", hue="variant", palette={"a": "red"}
+                )
