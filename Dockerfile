@@ -11,38 +11,42 @@
 ARG BASE=debian:trixie-20260918-slim@sha256:a99cfc517144bc59b1978475ec53b46ecabec7e43635402ee5b77cc54cd1b20a
 FROM $BASE
 
+# The user, as Binder names it.
+ARG NB_USER=jovyan
+ARG NB_UID=1000
+
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends \
         ca-certificates gcc git golang-go libc6-dev make openjdk-21-jdk-headless \
         python3 python3-venv \
     && apt-get clean && rm -rf /var/lib/apt/lists/* \
-    && useradd --create-home --uid 1000 jovyan \
-    && install --directory --owner=jovyan --group=jovyan /home/jovyan/gccost
+    && useradd --create-home --uid "$NB_UID" --user-group "$NB_USER" \
+    && install --directory --owner="$NB_USER" --group="$NB_USER" "/home/$NB_USER/gccost"
 
-USER jovyan
-ENV HOME=/home/jovyan
-WORKDIR /home/jovyan/gccost
+USER $NB_USER
+ENV HOME=/home/$NB_USER
+WORKDIR $HOME/gccost
 
 # What changes least comes first: an edited notebook touches the last layer alone.
-COPY --chown=jovyan:jovyan requirements.lock ./
-COPY --chown=jovyan:jovyan scripts/setup scripts/
+COPY --chown=$NB_USER:$NB_USER requirements.lock ./
+COPY --chown=$NB_USER:$NB_USER scripts/setup scripts/
 # matplotlib's list of fonts stays in $HOME/.cache.
 RUN scripts/setup && rm -rf "$HOME/.cache/pip" "$HOME/.cache/uv"
-ENV PATH=/home/jovyan/gccost/.venv/bin:$PATH
+ENV PATH=$HOME/gccost/.venv/bin:$PATH
 
 # The releases that are measured, JMH, and the Go kernel. Go's newest and the oldest must
 # come; another that does not is left out of the measuring.
-COPY --chown=jovyan:jovyan requirements*.lock ./
-COPY --chown=jovyan:jovyan gokernel/ gokernel/
-COPY --chown=jovyan:jovyan javasrc/ javasrc/
-COPY --chown=jovyan:jovyan gosrc/ gosrc/
-COPY --chown=jovyan:jovyan data/releases.csv data/
-COPY --chown=jovyan:jovyan gccost/ gccost/
+COPY --chown=$NB_USER:$NB_USER requirements*.lock ./
+COPY --chown=$NB_USER:$NB_USER gokernel/ gokernel/
+COPY --chown=$NB_USER:$NB_USER javasrc/ javasrc/
+COPY --chown=$NB_USER:$NB_USER gosrc/ gosrc/
+COPY --chown=$NB_USER:$NB_USER data/releases.csv data/
+COPY --chown=$NB_USER:$NB_USER gccost/ gccost/
 RUN python -m gccost fetch \
     && python -m gccost kernel \
     && rm -rf "$HOME/.cache/go-build" "$HOME/go/pkg/mod/cache/download/golang.org/toolchain/@v/"*.zip
 
-COPY --chown=jovyan:jovyan . .
+COPY --chown=$NB_USER:$NB_USER . .
 # JupyterLab hides the charts of a notebook that is not trusted.
 RUN jupyter trust notebooks/*.ipynb
 

@@ -14,7 +14,7 @@ opened = $(if $(OPEN),--open)
 # Or JupyterLab refuses, in a container or a machine where everyone is root.
 as_root = $(if $(filter 0,$(shell id -u)),--allow-root)
 # A browser is sent to the notebook; the link that is printed for want of one is not.
-linked := --LabApp.default_url=/lab/tree/00-results.ipynb --LabApp.news_url=None
+linked := --LabApp.default_url=/lab/tree/00-results.ipynb
 
 # The notebooks that are as git has them. The output of others may hold scripts.
 unchanged = git ls-files 'notebooks/*.ipynb' 2>/dev/null | while read -r notebook; do \

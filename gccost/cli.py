@@ -149,9 +149,11 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
 def replay(*, opens: bool) -> None:
     """Run the notebooks on the recorded runs, and write the report.
 
-    Needs neither Go nor a C compiler. Rewrites the notebooks and the README's picture in
-    notebooks/; if nothing has changed, they are identical to the byte.
+    Needs neither Go nor a C compiler. Rewrites the notebooks, the README's picture in
+    notebooks/ and docs/artifact.md; if nothing has changed, they are identical to the byte.
     """
+    from gccost import opening
+    from gccost.showing.artifact import appendix
     from gccost.showing.execute import named_outputs
     from gccost.showing.figures import as_file
 
@@ -164,6 +166,9 @@ def replay(*, opens: bool) -> None:
         if drawn := named_outputs(notebooks[0]).get("headlines"):
             svg = as_file(drawn["image/svg+xml"])
             write_whole(paths.NOTEBOOKS / "headlines.svg", svg.encode())
+            shown = opening.every(settings)
+            text = appendix(opening.rows(shown), (each.recording.run for each in shown.values()))
+            write_whole(paths.ARTIFACT, text.encode())
     _end(failed)
 
 

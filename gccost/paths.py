@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GOSRC = ROOT / "gosrc"
 JAVASRC = ROOT / "javasrc"
 NOTEBOOKS = ROOT / "notebooks"
+ARTIFACT = ROOT / "docs" / "artifact.md"
 PUBLISHED = ROOT / "data" / "published"
 RELEASES = ROOT / "data" / "releases.csv"
 BENCHMARKS = ROOT / "data" / "benchmarks.csv"

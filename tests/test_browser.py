@@ -140,6 +140,20 @@ def test_the_ledger_can_be_filtered_sorted_and_linked_to(browser: Browser, repor
     browser.visit(report / "index.html", look)
 
 
+def test_the_ledgers_scale_stays_in_view_on_a_phone(browser: Browser, report: Path) -> None:
+    def look(page: Page) -> None:
+        page.locator("tr#l4").evaluate("row => row.scrollIntoView()")
+        axis, picture = (
+            page.locator(f"{each} svg").bounding_box() for each in (".ledger thead", "tr#l4")
+        )
+        assert axis
+        assert picture
+        assert 0 <= axis["y"] < picture["y"]
+        assert (axis["x"], axis["width"]) == (picture["x"], picture["width"])
+
+    browser.visit(report / "index.html", look, window=PHONE)
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_paper_has_all_text_and_no_controls(
     browser: Browser, report: Path, tmp_path: Path, name: str

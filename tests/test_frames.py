@@ -22,6 +22,8 @@ from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.notebook import OpenedStudy
 from gccost.showing import drawing
+from gccost.showing.artifact import appendix
+from gccost.studies import CLAIMS
 
 
 @pytest.fixture(autouse=True)
@@ -41,10 +43,15 @@ def synthetic(folder: Path, name: str = "lemire", **more: object) -> OpenedStudy
     return OpenedStudy(recordings.recorded(folder, name, **more), "replay", ())
 
 
-def test_the_ledger_of_the_recorded_run_is_the_golden_one():
-    rows = opening.rows(opening.every(Settings("replay")))
+def test_the_ledger_of_the_recorded_run_is_the_golden_one_and_that_of_the_artifact_appendix():
+    shown = opening.every(Settings("replay"))
+    rows = opening.rows(shown)
     golden = (Path(__file__).parent / "golden" / "ledger.csv").read_text(encoding="utf-8")
     assert ledger.table(rows).to_csv(index=False, lineterminator="\n") == golden
+    made = appendix(rows, (each.recording.run for each in shown.values()))
+    assert made == paths.ARTIFACT.read_text(encoding="utf-8"), "run make replay"
+    listed = re.findall(r"(?m)^\| ([A-Z]\d+\w?) \|", made)
+    assert listed == [name for name, claim in CLAIMS.items() if not claim.secondary]
 
 
 @pytest.mark.parametrize("name", ["lemire", "addcleanup", "siebenmann", "weimer"])

@@ -533,6 +533,15 @@ def test_an_unmeasured_claim_shows_its_reason_and_no_marks(tmp_path: Path) -> No
     assert "nan" not in shown.replace('data-factor="nan"', "")
 
 
+def test_an_interval_that_leaves_the_scale_ends_in_an_arrow(tmp_path: Path) -> None:
+    row = next(row for row in results_of(tmp_path)._rows if row.claim.id == "L1")
+    for low, high, arrows in ((row.published, row.published, ""), (0.0, 1e9, "◀▶"), (1, 1e9, "▶")):
+        estimate = replace(row.estimate, value=row.published, low=low, high=high)
+        shown = ledger_table([replace(row, estimate=estimate)]).html
+        assert re.findall("[◀▶]", shown) == [*arrows]
+        assert "<circle" in shown
+
+
 def test_the_readme_picture_is_current() -> None:
     kept = (paths.NOTEBOOKS / "headlines.svg").read_text(encoding="utf-8")
     drawn = named_outputs(paths.NOTEBOOKS / "00-results.ipynb")["headlines"]

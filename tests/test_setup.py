@@ -6,6 +6,7 @@ so they need no network and install nothing.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -34,6 +35,7 @@ DECLARED = {Requirement(text).name for text in PROJECT["dependencies"]}
 CONDA_NAMES = yaml.safe_load((ROOT / "scripts" / "conda-names.yml").read_text())
 # Packages in the conda environment only: compilers and installation tools.
 CONDA_ONLY = {"python", "go", "c-compiler", "openjdk", "make", "pip", "setuptools"}
+NEWS = "@jupyterlab/apputils-extension:notification"  # the extension that asks about news
 
 
 def pins(lock: Path) -> list[Requirement]:
@@ -152,6 +154,8 @@ def test_a_fresh_clone_is_installed_from_the_lock_with_checked_hashes(clone):
     assert "-m venv --clear .venv" in clone.asked
     assert re.search(r"pip sync .*--require-hashes .* requirements\.lock$", clone.asked, re.M)
     assert (clone.folder / ".venv/site/gccost.pth").read_text() == f"{clone.folder}\n"
+    (settings,) = (clone.folder / ".venv").glob("**/lab/settings/overrides.json")
+    assert json.loads(settings.read_text()) == {NEWS: {"fetchNews": "false"}}
     assert re.search(r"pip install .*--no-deps --require-hashes", clone.asked)
     (pin,) = pins(clone.folder / "bootstrap.lock")
     assert pin.name == "uv"

@@ -81,4 +81,5 @@ def test_markup_of_a_run_makes_no_element_request_or_script(browser: Browser, no
         (made, text), requests, _ = browser.visit(running.of("strange"), look)
     assert made == 0
     assert text.count("<img src=x onerror=alert(1)>") > 5
+    assert "official Jupyter news" not in text  # set-up has answered that question
     assert not [url for url in requests if url.endswith("/x") or not url.startswith(running.url)]

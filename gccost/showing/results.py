@@ -90,11 +90,19 @@ class Picture:
         return None if row.is_bar else self.scale.at(row.published / self.unit)
 
     def dots(self, row: Row) -> list[tuple[float, str]]:
-        """The places of a row's estimates, and on which side they are off the scale."""
+        """The places of a row's estimates, and on which side they are off the scale.
+
+        An end of the interval that is off the scale has a place, too.
+        """
         if isinstance(row.claim.rule, Agrees):
             return []
-        values = [value / self.unit for value in row.estimate.shown]
-        return [(self.scale.at(value), self.scale.beyond(value)) for value in values]
+
+        def place(value: float) -> tuple[float, str]:
+            return self.scale.at(value / self.unit), self.scale.beyond(value / self.unit)
+
+        measured = row.estimate
+        ends = map(place, (measured.low, measured.high) if measured.has_interval else ())
+        return list(dict.fromkeys([*map(place, measured.shown), *(end for end in ends if end[1])]))
 
     @property
     def alt(self) -> str:
