@@ -168,7 +168,8 @@ def test_quick_leaves_out_what_takes_minutes_to_build() -> None:
     on_request = {study.name for study in STUDIES.values() if study.on_request}
     for name, limit in BUDGETS.items():
         left_out = {study.name for study in STUDIES.values() if not study.joins(limit)}
-        slow = {"why", "runtime", "remedies", "libraries"} if name == "quick" else set()
+        ours = {"why", "runtime", "remedies", "handles", "libraries", "wasm", "weakly"}
+        slow = ours if name == "quick" else set()
         assert left_out == on_request | slow
 
 
@@ -557,7 +558,7 @@ def test_a_case_too_large_for_memory_is_capped_and_reported(sampler: Sampler):
     )
     run = campaign.measure(planning.plan([of], TINY))
     assert "this machine's memory allows" in run.manifest()["troubles"][whole.name][0]
-    capped = Recording.load(of, run).samples(whole.variant, whole.release)
+    capped = Recording.load(of, run).processes(whole.variant, whole.release)
     assert len(capped) == TINY.shown
     assert set(capped["operations"]) == {scaled // 2}
 

@@ -22,6 +22,7 @@ from gccost.measuring import toolchains
 from gccost.measuring.cases import Variant
 from gccost.stats import JUDGED, LOOKS, Estimate
 
+_FEW = LOOKS[3]  # rounds
 OURS = "gccost"  # the document of our own claims
 
 
@@ -270,7 +271,8 @@ def _needed(claim: Claim, judged: Estimate, published_value: float, look: int) -
     for more in (later for later in LOOKS if later > look):
         if claim.rule.judge(judged.after(look, more), published_value).label.decided:
             return more - look
-    return math.inf
+    # Few rounds predict the figure and its interval poorly.
+    return _FEW - look if look < _FEW else math.inf
 
 
 def frame(ledger: Iterable[Row]) -> pd.DataFrame:

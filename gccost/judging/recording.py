@@ -123,7 +123,9 @@ class Recording:
         `quiet_ns` is the time of a loop at the probe's undisturbed price, and `settled_ns` the
         same of the settled time: what enters the cost.
         """
-        found = self.frame.sort_values(["name", "round"], kind="stable").set_index("name")
+        order = self.frame["name"].map({name: at for at, name in enumerate(self.jobs)})
+        found = self.frame.assign(order=order).sort_values(["order", "round"], kind="stable")
+        found = found.drop(columns="order").set_index("name")
         for column in metrics.QUIET:
             slopes = {kind: self.lines.of(kind, column).slope for kind in found["kind"].unique()}
             shift = found["kind"].map(slopes).astype(float) * found["probe"].fillna(0.0)
