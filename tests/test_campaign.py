@@ -470,7 +470,7 @@ def test_a_larger_budget_extends_the_run(sampler: Sampler):
     counts = measured(first, plan).groupby(["name", "round"]).size()
     assert set(counts) == {1, 4}
     rounds = measured(first, plan).groupby(["sitting", "name"])["round"].nunique()
-    assert set(rounds.loc[1]) == {TINY.shown}
+    assert set(rounds.loc[1]) == {TINY.judged, TINY.shown}
     assert set(rounds.loc[2]) == {more.judged, more.shown}
 
 

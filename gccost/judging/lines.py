@@ -39,7 +39,7 @@ class Lines:
     def __init__(self, frame: pd.DataFrame) -> None:
         """`frame` has the processes that count, in the columns of `Samples`."""
         self._kinds = {
-            str(kind): (part, _codes(part["name"]), part["probe"].to_numpy())
+            str(kind): (part, _codes(part["name"]), part["probe"].to_numpy(dtype=float))
             for kind, part in frame.groupby("kind", sort=False)
         }
         self._known: dict[tuple[str, str, float], Line] = {}
