@@ -622,7 +622,7 @@ def _said(filters: Mapping[str, Any]) -> str:
     )
 
 
-def _is_na(value: object) -> bool:
+def _is_na(value: Any) -> bool:
     return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
