@@ -111,12 +111,15 @@ def _faulty(frame: pd.DataFrame) -> Iterator[tuple[int, str]]:
 
 def _entering(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with what enters the lines, and the processes that count."""
-    known = frame.reindex(columns=["run_delay_share", "probe_ns", _SLICES, *metrics.QUIET.values()])
+    entering = ["run_delay_share", "probe_ns", _SLICES, *metrics.QUIET.values()]
+    known = frame.reindex(columns=entering).astype(float)
     waited = frame["gated"] & (frame["procs"] > 1) & (known["run_delay_share"] > RUN_DELAY)
     rejected = waited & (waited.groupby(frame["name"]).transform("mean") <= MOST_WAITED)
     price = known["probe_ns"][~rejected].groupby(frame["name"]).quantile(PRICE)
     with np.errstate(divide="ignore", invalid="ignore"):
-        probe = pd.Series(np.log(known["probe_ns"] / frame["name"].map(price)), frame.index)
+        probe = pd.Series(
+            np.log(known["probe_ns"] / frame["name"].map(price).astype(float)), frame.index
+        )
     raw: dict[str, pd.Series] = {
         f"raw_{quiet}": known[mean].where(~frame["sliced"], known[_SLICES])
         for quiet, mean in metrics.QUIET.items()
