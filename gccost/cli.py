@@ -7,6 +7,7 @@ command answer at once: pandas and what draws take seconds to load.
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sys
@@ -459,7 +460,7 @@ def _measure(settings: Settings) -> bool:
         f"({done[budget]['because']}); saved in {run.name}"
     )
     for at, half in _widths(run, together).items():
-        if at in before:
+        if before.get(at, math.inf) < math.inf:
             _say(f"{' on '.join(at)}: ±{before[at]:.1%} before this sitting, ±{half:.1%} now")
     return not lacking
 

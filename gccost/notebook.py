@@ -47,7 +47,7 @@ F = TypeVar("F", bound=Callable[..., pd.DataFrame])
 Rows = Literal["cases", "controls", "profiles"]
 _ALWAYS = ("release", "variant")  # the keys that every frame has
 _FIRST = ("round", "sitting", "procs", "operations", "rejected")
-_MEASURED = ("quiet_ns", "mean_ns")
+_MEASURED = ("quiet_ns", "mean_ns", "probe_ns")
 _HIDDEN = ("line", "waited", "sliced", "raw_quiet_ns", "raw_settled_ns")
 WAITED = "its threads waited for a CPU"
 _BOOKKEEPING = ("unix_s", "build_s", "elapsed_s", "c_misfreed")

@@ -93,20 +93,26 @@ def test_another_machine_replaces_the_main_one_only_on_request(folder):
     assert shown(STUDIES["lemire"]).name == fresh.name
 
 
-def test_add_refuses_a_run_from_a_disturbed_machine(folder):
-    def waits(case, number, metrics):
-        metrics["run-delay-share"] = 0.5 if case.variant in (AUTO, FREE) else 0.0
+def test_add_stores_the_run_to_run_spreads_of_a_run_with_three_sittings(folder):
+    def sitting(number: int, metrics: recordings.Metrics, off: float) -> None:
+        metrics["sitting"] = 1 + (number - 1) % 4
+        metrics["ns/op"] *= 1 + off * metrics["sitting"]
+        for name in ("slices-ns/op", "slice-p05-ns/op"):
+            if name in metrics:
+                metrics[name] *= 1 + off * metrics["sitting"]
 
-    refused(recordings.record(folder, change=waits).folder, "every process waited for a CPU")
-
-
-def test_add_accepts_a_run_with_few_disturbed_rows_and_says_so(folder, monkeypatch):
-    def waits(case, number, metrics):
-        metrics["run-delay-share"] = 0.5 if case.variant in (AUTO, FREE) else 0.0
-
-    monkeypatch.setattr(reference, "MOST_DISTURBED", 1.0)
-    _, caveats = reference.add(recordings.record(folder, change=waits).folder, ALL)
-    assert any("every process waited for a CPU" in caveat for caveat in caveats)
+    calm = recordings.record(folder, change=lambda case, n, metrics: sitting(n, metrics, 0.0))
+    reference.add(calm.folder, ALL)
+    spreads = pd.read_csv(paths.reference() / "sittings.csv").set_index("kind")["run_to_run"]
+    assert {"finalizer", "cleanup", "slices"} < set(spreads.dropna().index)
+    assert spreads.max() < 0.01
+    other = recordings.record(folder, change=lambda case, n, metrics: sitting(n, metrics, -0.05))
+    reference.add(other.folder, ALL)
+    spreads = pd.read_csv(paths.reference() / "sittings.csv").set_index("kind")["run_to_run"]
+    assert 0.03 < spreads["finalizer"] < 0.12
+    # A run with one sitting takes them over.
+    alone = Recording.load(STUDIES["lemire"], recordings.record(folder, rounds=4))
+    assert alone.lines.of("finalizer").between == pytest.approx(spreads["finalizer"])
 
 
 def test_add_says_that_a_run_was_a_test_and_keeps_its_costs_out(folder):
@@ -187,7 +193,7 @@ ALTERED: list[tuple[Callable[[Run], object], str]] = [
     (replaced("run.json", '"allowed_cpus": 2', '"allowed_cpus": 64'), "does not match"),
     (replaced("run.json", '"cstr": "', '"cstr": "0'), "other sources of cstr"),
     (replaced("run.json", reference.METHOD, "by eye"), "another version of gccost"),
-    (replaced("run.json", '"format": 3', '"format": 1'), "the run has format 1"),
+    (replaced("run.json", '"format": 4', '"format": 1'), "the run has format 1"),
     (lambda run: run.update(finished={}), "it is unfinished"),
     (lambda run: run.append(["x"]), "samples.txt was changed after measuring ended"),
     (replaced("run.json", "It is made up", "It is true"), "run.json was changed after"),

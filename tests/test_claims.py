@@ -239,7 +239,7 @@ def scattered(*measured: tuple[str, str]) -> dict[str, Any]:
 MEAN, CPU = "ns/op", "cpu-ns/op"
 JVM = (MEAN, "cpu-s", "user-s", "sys-s", "elapsed-s")
 AS_PUBLISHED = {"L1": HOLDS, "L2a": HOLDS, "L2b": HOLDS, "L3": FAILS, "L4": HOLDS}
-WHY = {"M8a": FAILS} | dict.fromkeys(("M8b", "X1a", "X1b", "X1c", "X5", "X10"), HOLDS)
+WHY = dict.fromkeys(("X1a", "X1b", "X1c", "X5"), HOLDS)
 RUNTIME = dict.fromkeys(
     [
         *("M7", "X2a", "X2b", "X2c", "X2d", "X3", "X4"),
@@ -262,6 +262,7 @@ BOTH = (COUNT, "quiet"), (COUNT, "busy")
         ("lemire", {"ns": {"AllocateAuto": 385}}, {"L1": UNDECIDED}),
         ("why", {}, WHY),
         ("why", {"ns": {"AttachFinalizer shuffled": 0.8}}, WHY | {"X1b": FAILS}),
+        ("conjecture", {}, {"M8a": FAILS, "M8b": HOLDS, "X10": HOLDS}),
         ("runtime", {}, RUNTIME),
         (
             "runtime",  # the index walks

@@ -89,8 +89,8 @@ def test_a_program_killed_with_the_gc_off_is_recorded_as_failed(machine: FakeMac
     assert ended
     assert all("SIGKILL" in how for how in ended)
     assert recording.failures(turns(MOST_PROCS, "400"), TODAY_GO) == []
-    assert len(recording.samples(turns(MOST_PROCS, "400"), TODAY_GO))
-    assert not len(recording.samples(turns(MOST_PROCS, "off"), TODAY_GO))
+    assert len(recording.processes(turns(MOST_PROCS, "400"), TODAY_GO))
+    assert not len(recording.processes(turns(MOST_PROCS, "off"), TODAY_GO))
 
 
 @pytest.mark.parametrize("cpus", [1, 2, 16, 48])

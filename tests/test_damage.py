@@ -74,7 +74,7 @@ def test_measuring_resumes_after_the_results_are_overwritten(machine: FakeMachin
 def test_an_unreadable_run_is_reported_and_skipped(machine: FakeMachine):
     old = campaign.measure(planned())
     description = old.folder / "run.json"
-    description.write_text(description.read_text().replace('"format": 3', '"format": 1'))
+    description.write_text(description.read_text().replace('"format": 4', '"format": 1'))
     before = old.samples.read_bytes()
     done = gccost("measure", "--only=lemire")
     assert done.exit_code == 0

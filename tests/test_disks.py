@@ -58,14 +58,17 @@ def test_an_unwritable_disk_is_reported_with_the_fix(tools: FakeTools):
     assert line.startswith(f"gccost: {tools.runs}: cannot be written: Permission denied. To fix it")
 
 
-def test_a_finished_run_can_be_used_on_a_read_only_disk(reported: Reported):
+def test_a_finished_run_on_a_read_only_disk_gets_no_sitting_and_loses_nothing(reported: Reported):
     tools, _ = reported
+    before = tools.the_run().samples.read_bytes()
     under = not_writable(tools.runs)
     try:
         done = tools.gccost("measure", under=under)
     finally:
         tools.runs.chmod(0o755)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1
+    assert "cannot be written: Permission denied. To fix it" in done.stderr
+    assert tools.the_run().samples.read_bytes() == before
 
 
 def test_a_full_disk_keeps_the_previous_report(reported: Reported, tmp_path):

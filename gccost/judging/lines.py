@@ -103,6 +103,8 @@ def of_run(run: Run) -> Lines:
 def _of_run(folder: Path, state: object) -> Lines:
     del state  # a cache key
     run = Run(folder)
+    if not run.samples.exists():
+        return Lines(_NOTHING.assign(kind=[]))
     frame, table = samples.of_run(run).frame, run.table()
     profiled = [name for name, job in table.items() if "profile" in job]
     return Lines(frame[~frame["rejected"] & ~frame["name"].isin(profiled)])

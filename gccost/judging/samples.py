@@ -50,7 +50,7 @@ def of_run(run: Run) -> Samples:
 
 def state(run: Run) -> tuple[tuple[int, int], ...]:
     """A value that changes with the run's samples and jobs."""
-    files = (path.stat() for path in (run.samples, run.jobs))
+    files = (path.stat() for path in (run.samples, run.jobs) if path.exists())
     return tuple((file.st_mtime_ns, file.st_size) for file in files)
 
 

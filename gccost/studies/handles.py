@@ -9,7 +9,7 @@ from functools import partial
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Ratio
 from gccost.judging.rules import AtLeast, AtMost
-from gccost.measuring.cases import AS_PUBLISHED, RECORD, SHARED_WORK, Case, Variant, controls
+from gccost.measuring.cases import AS_PUBLISHED, RECORD, SHARED_WORK, Case, Variant
 from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO
 
 # === Cases ===========================================================================
@@ -76,7 +76,6 @@ def _handles() -> Iterator[Case]:
             for size in FEW:
                 variant = handle(f"Shared{kind}", size, **key)
                 yield today(variant, n=SHARED_WORK, min_budget="standard")
-    yield from controls()
 
 
 # === Claims ==========================================================================
