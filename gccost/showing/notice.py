@@ -21,8 +21,8 @@ SHOWN_PROBLEMS = 5  # unusable lines to list; a corrupt file has many
 
 _DISTURBED = (
     "Other programs disturbed some cases. The intervals that judge ratios of their times are "
-    f"widened by a factor of {DISTURBED}, three times the largest effect seen on busy machines. "
-    "The signs:"
+    f"widened by a factor of {DISTURBED}. The largest effect seen on busy machines was a third of "
+    "this widening. The signs:"
 )
 
 
