@@ -128,6 +128,8 @@ def region(low: float, high: float, unit: str) -> str:
         return f"above {least}"
     if low == -math.inf:
         return f"below {most}"
+    if unit in rounding.WHOLE:
+        least = rounding.plain(low)  # the unit stands once
     return f"between {least} and {most}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Ratio
@@ -53,9 +54,9 @@ def _handles() -> Iterator[Case]:
     today = partial(Case, "handles", release=TODAY_GO)
     for variant in (ADOPTED, ADOPTED_CLOSE):
         yield today(variant, n=AS_PUBLISHED)
-    registered = (replace(handle("Cleanup", size), gogc="off") for size in _REGISTERED)
-    for variant in (UNSHARED, *registered):
-        yield today(variant, n=AS_PUBLISHED // 4, min_budget="standard", retained_bytes=RECORD)
+    registered = [replace(handle("Cleanup", size), gogc="off") for size in _REGISTERED]
+    for go, variant in product((ISSUE_GO, TODAY_GO), (UNSHARED, *registered)):
+        yield Case("handles", variant, go, AS_PUBLISHED // 4, "standard", retained_bytes=RECORD)
     kinds = ("Finalizer", "Cleanup")
     for live in LIVE:
         key = {"live": live}
