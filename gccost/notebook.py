@@ -477,10 +477,10 @@ class OpenedStudy:
             return frame.reset_index(drop=True)
         keys = [str(c) for c in frame.columns[: frame.columns.get_loc("round")]]
         found = [
-            [*key, *estimating.row(share(group["percent"] / 100), 100).values()]
+            [*key, *estimating.of_share(share(group["percent"] / 100)).values()]
             for key, group in frame.groupby([*keys, "part"], sort=False, dropna=False)
         ]
-        return pd.DataFrame(found, columns=[*keys, "part", *estimating.VALUES])
+        return pd.DataFrame(found, columns=[*keys, "part", *estimating.COSTS])
 
     @cached_property
     @_of_run

@@ -18,7 +18,7 @@ from gccost.errors import GccostError
 from gccost.judging import metrics
 from gccost.judging.lines import Lines
 from gccost.judging.metrics import QUIET
-from gccost.stats import Estimate, Figure
+from gccost.stats import SHOWN, Estimate, Figure
 
 VALUES = ["value", "low", "high", "rounds", "n"]
 """The columns of every frame of figures."""
@@ -112,6 +112,15 @@ def series(figure: Figure, metric: str = "", *, signed: bool = False) -> pd.Seri
             "kind": figure.kind,
         }
     )
+
+
+def of_share(estimate: Estimate) -> dict[str, Any]:
+    """The estimate of a share as a row of costs, in percent."""
+    found = row(estimate, 100)
+    freedom = max(estimate.rounds - 1, 1)
+    half = (found["high"] - found["low"]) / 2
+    error = half / float(stats.t(freedom, SHOWN.confidence))
+    return found | {"error": error, "freedom": freedom, "slope_error": 0.0, "kind": ""}
 
 
 def derive(
