@@ -364,7 +364,7 @@ def add(given: tuple[Path, ...], as_main: bool) -> None:
     A RUN is a folder or an archive. The chapters show the newest run of one machine;
     chapter 11 shows every machine. Rejects a run that is damaged or was measured with other
     sources. A run that the chapters would show is also rejected if its machine was
-    disturbed, or slower than similar ones.
+    slower than sittings of similar ones.
     """
     from gccost.judging import reference
     from gccost.studies import STUDIES

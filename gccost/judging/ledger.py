@@ -15,7 +15,8 @@ import pandas as pd
 from gccost import rounding, stats
 from gccost.judging import costs, metrics, published
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Ratio
+from gccost.judging.metrics import QUIET
+from gccost.judging.quantities import Quantity, Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Agrees, Label, Verdict
 from gccost.measuring import toolchains
@@ -32,7 +33,8 @@ class Row:
 
     `estimate` has the 95 % interval of all samples. The verdict is based on `judged`, the
     99 % interval of the deciding look, or of the last one. `needed` is the number of further
-    rounds that would decide it if the estimate stays the same.
+    rounds that would decide it if the estimate stays the same. `others` are the least and the
+    largest ratio that other estimators give for a ratio of two times; NaN for anything else.
     """
 
     claim: Claim
@@ -48,6 +50,7 @@ class Row:
     judged: Estimate
     verdict: Verdict
     needed: float = math.nan
+    others: tuple[float, float] = (math.nan, math.nan)
 
     @property
     def toolchain(self) -> str:
@@ -211,13 +214,32 @@ def _row(
     value, unit = float(words["value"]), str(words["unit"])
     estimate = judged = stats.nothing()
     verdict, needed = Verdict(Label.UNMEASURED, "no run holds it"), math.nan
+    others = math.nan, math.nan
     if recording is not None:
         estimate = recording.estimate(claim.quantity, release)
         judged, verdict, needed = _judge(claim, release, value, unit, recording)
+        others = _by_others(claim.quantity, release, recording)
     document, claimed, figure = (str(words[name]) for name in ("document", "claim", "figure"))
     bar = words["kind"] == "bar"
     of = (claim, study, document, claimed, figure, bar, unit, release, value)
-    return Row(*of, estimate, judged, verdict, needed)
+    return Row(*of, estimate, judged, verdict, needed, others)
+
+
+def _by_others(quantity: Quantity, release: str, recording: Recording) -> tuple[float, float]:
+    """The range of a ratio of two times by other estimators: means, medians, and low quantiles."""
+    if not (isinstance(quantity, Ratio) and quantity.metric in QUIET):
+        return math.nan, math.nan
+    over, under = (
+        recording.accepted(variant, release).get(QUIET[quantity.metric], pd.Series(dtype=float))
+        for variant in quantity.variants
+    )
+    estimators = (pd.Series.mean, pd.Series.median, pd.Series.min, _lower_quartile)
+    found = [estimator(over) / estimator(under) for estimator in estimators]
+    return min(found), max(found)
+
+
+def _lower_quartile(times: pd.Series) -> float:
+    return float(times.quantile(0.25))
 
 
 def _judge(

@@ -105,7 +105,7 @@ def _hopeless(row: Row, recorded: Callable[[Claim, str], Row | None]) -> bool:
     if row.verdict.label is not Label.UNDECIDED or not math.isfinite(own.high):
         return False
     then = recorded(row.claim, row.release)
-    if then is None or not math.isinf(then.needed):  # too few rounds, or disturbed
+    if then is None or not math.isinf(then.needed):  # too few rounds
         return False
     return then.judged.contains(own.value) and own.half_width >= then.judged.half_width
 

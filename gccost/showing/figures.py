@@ -105,7 +105,8 @@ class Chart:
 
     def csv(self) -> str:
         """The data as CSV, with rounded numbers."""
-        written = self.data.drop(columns="shared", errors="ignore")  # of interest to derive only
+        for_derive = ["error", "freedom", "slope_error", "kind"]
+        written = self.data.drop(columns=for_derive, errors="ignore")
         for column in written.select_dtypes("number"):
             known = written[column].astype(float)  # a key that a case lacks is NA
             written[column] = known.map(rounding.written)
