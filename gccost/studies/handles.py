@@ -56,7 +56,7 @@ def _handles() -> Iterator[Case]:
         yield today(variant, n=AS_PUBLISHED)
     registered = [replace(handle("Cleanup", size), gogc="off") for size in _REGISTERED]
     for go, variant in product((ISSUE_GO, TODAY_GO), (UNSHARED, *registered)):
-        yield Case("handles", variant, go, AS_PUBLISHED // 4, "standard", retained_bytes=RECORD)
+        yield Case("handles", variant, go, AS_PUBLISHED // 4, "quick", retained_bytes=RECORD)
     kinds = ("Finalizer", "Cleanup")
     for live in LIVE:
         key = {"live": live}
