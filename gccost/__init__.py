@@ -19,7 +19,7 @@ What a notebook calls:
 | `palette(names)`, `markers(names)` | the inks and markers of variants |
 | `results()` | every study and the ledger of all claims |
 | `machines()`, `computers()` | the ledgers of all recorded machines, and their facts |
-| `simulate(truth, bound)` | campaigns on a model of a noisy machine, and their errors |
+| `simulate(truth, bound, over, under)` | campaigns with the spreads of two rows of `lines` |
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
 | `prose(text)` | sentences; one that lacks a figure is replaced |
 
@@ -33,8 +33,10 @@ What a study gives; filters are keywords, such as gc="on" or variant=["manual fr
     shares(parts=None, *, within=(), of=(), by_profile=False, **filters)
                                                         shares of CPU profiles
     calls(**filters)                                    the time of a call by its list's length
+    kind(name)                                          the processes of a kind of loop
     shell(command)                                      a command's output, and as a frame
 
+    lines                                               what the loops of a kind have in common
     keys, run, then, today, releases, cpus, machine     what tells cases apart; names; facts
     published, verdicts, sides                          the document's figures; claims judged;
                                                         the processes that claims compare

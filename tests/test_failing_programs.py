@@ -201,7 +201,7 @@ def test_a_closed_pipe_ends_a_command_silently(tools: FakeTools, tmp_path, comma
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("measure", "--budget=quik"), "tiny, quick, standard, thorough"),
+        (("measure", "--budget=quik"), "quick, tiny, standard, thorough"),
         (("measure", "--only=lemur"), "lemire"),
         (("compare", "nowhere", "nowhere"), "name a run's folder"),
         (("compare", "README.md", "README.md"), "unpack an archive first"),

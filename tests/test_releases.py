@@ -60,10 +60,6 @@ def test_unusable_releases_are_reported_and_skipped(tools: FakeTools):
     assert measured == {*GO_RELEASES} - {damaged, missing, unbuilt}
     troubles = [what for whats in found.manifest()["troubles"].values() for what in whats]
     assert any(f"Go {unbuilt}" in what and why in what for what in troubles)
-    # Nothing is measured twice.
-    before = found.samples.read_bytes()
-    assert tools.gccost("measure", GCCOST_ONLY="releases").returncode == 0
-    assert found.samples.read_bytes() == before
 
 
 def test_only_downloaded_releases_are_removed(tools: FakeTools):

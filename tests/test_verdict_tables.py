@@ -68,7 +68,7 @@ def test_a_bar_is_on_the_side_of_the_rule(rule, published, bar, expected):
 
 
 def test_the_margin_of_a_rule_is_kept():
-    assert rules.asked(rules.AtMostCount(), 3, 2) == rules.Between(1.0, high=2)
+    assert rules.asked(rules.AtMost(margin=1.0), 3, 2) == rules.Between(1.0, high=2)
 
 
 @pytest.mark.parametrize("rule", [rules.Same(), rules.UShaped(), rules.Occurs()])
