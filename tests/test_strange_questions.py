@@ -105,3 +105,15 @@ def test_help_has_all_that_a_study_gives_with_signatures():
             assert f" {name}{inspect.Signature(bare)}".replace("'", '"') in manual
         else:
             assert re.search(rf"^    (\w+, )*{name}\b", manual, re.MULTILINE), name
+
+
+def test_a_cost_of_several_cases_or_without_its_metric_is_refused():
+    lemire = gccost.open("lemire")
+    samples = lemire.samples(variant="finalizer frees")
+    with pytest.raises(GccostError, match="the samples have several values of release") as raised:
+        gccost.cost(samples)
+    assert "study.keys" in raised.value.hint
+    one = lemire.samples(variant="finalizer frees", release=lemire.today, gc="on")
+    with pytest.raises(GccostError, match="the samples have no column 'quite_ns'") as raised:
+        gccost.cost(one, "quite_ns")
+    assert "quiet_ns" in raised.value.hint

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from gccost import stats
-from gccost.errors import GccostError
+from gccost.errors import GccostError, nearest
 from gccost.judging import metrics
 from gccost.judging.lines import Lines
 from gccost.judging.metrics import QUIET
@@ -80,7 +80,7 @@ def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
     kind of loop, which the samples of a study carry along in their `attrs`; for other samples it
     comes from their own spread. Other metrics are medians. With one process, low and high
     are NaN. `error`, `freedom`, `slope_error` and `kind` are for `derive`. Raises GccostError for
-    samples of several cases.
+    samples of several cases, or without the metric.
 
         samples.groupby(study.keys).apply(gccost.cost)
     """
@@ -88,6 +88,10 @@ def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
         if name in samples and len(samples[name].drop_duplicates()) > 1:
             hint = "group by study.keys, or filter"
             raise GccostError(f"the samples have several values of {name}", "gccost.cost", hint)
+    if len(samples) and metric not in samples:
+        numbers = samples.select_dtypes("number").columns
+        hint = nearest(metric, numbers)
+        raise GccostError(f"the samples have no column {metric!r}", "gccost.cost", hint)
     return series(figure(samples, metric, samples.attrs.get("lines")), metric)
 
 
