@@ -1,17 +1,18 @@
 """Estimates and intervals for the campaign, the claims and the charts.
 
-**A cost is read off a line.** Other programs on the machine slow every loop down. Each process
-therefore times the same small piece of work, the probe, between the parts of its loop. On
-logarithmic axes the times of a case's processes lie along a line over those of the probe, and
-the lines of a kind of loop are parallel. The cost of a case is where its line meets the probe's
-undisturbed price, the lower quartile (`PRICE`) of the probe's times next to this loop:
+**A cost is read off a line.** Other programs on the machine slow every loop down. Each Go
+process therefore times the probe, a chain of loads that is the same in every process, between
+the parts of its loop. On logarithmic axes the times of a case's processes lie along a line over
+those of the probe, and the lines of a kind of loop are parallel. The cost of a case is read off
+its line at the price, the lower quartile (`PRICE`) of the probe's times next to the same loop:
 
     log(ns) = a constant for each case and sitting + a slope for each kind x log(probe / price)
 
 The model is an analysis of covariance, fitted once to a run. The slope comes from the deviations
 of processes from the mean of their case in their sitting, the constants from the means, and the
-spread of a kind from what is left (`line`). A loop that is timed in slices is its own probe: its
-cost is the lower quartile of its processes' floors (`floors`).
+spread of a kind from the residuals (`line`). A loop that is timed in slices needs no probe: the
+5 % quantile of a process's slices is its floor, and the cost is the lower quartile of the floors
+(`floors`).
 
 **The sitting is the unit of error.** A sitting is one call of `make report`. Sittings of a
 machine differ by more than the processes of one sitting show, so the error of a cost has two
@@ -24,7 +25,7 @@ error of a kind's slope is common to all costs of the kind, so it cancels in mos
 
 **Verdicts** are computed after the accepted rounds in `LOOKS` only. The 99 % interval must
 clear a bound by 5 % (`MARGIN`); see `gccost.judging.rules`. Verdicts are not corrected for
-their number. `gccost.simulation` simulates them with the measured spreads.
+multiple testing. `gccost.simulation` simulates them with the measured spreads.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ from gccost.estimates import Width as Width
 Floats = NDArray[np.float64]
 
 MARGIN = 1.05
-OWN_SITTINGS = 3  # from which on a run's own sittings give the run-to-run spread
-PRICE = 0.25  # the quantile of probes, and of floors, that is undisturbed
+OWN_SITTINGS = 3  # the fewest from which a run estimates its own run-to-run spread
+PRICE = 0.25  # the quantile of probes, and of floors, that counts as undisturbed
 # The standard errors of a median and of a lower quartile over that of a mean, of normal errors.
 _MEDIAN, _QUARTILE = sqrt(pi / 2), 1.3626
 _STEP = 1e-4  # relative, for the slopes of the delta method
@@ -99,10 +100,10 @@ def line(logs: Floats, probes: Floats, groups: NDArray[np.int64], kind: str = ""
 
 
 def floors(logs: Floats, groups: NDArray[np.int64], kind: str = "") -> Line:
-    """The line of a kind that is timed in slices, whose processes can only be slowed down.
+    """Fit the line of a kind that is timed in slices: it has a spread, but no slope.
 
-    So the spread comes from the lower half: from how far the lower quartile of a case in a
-    sitting lies below the median, as it does for normal errors of that spread.
+    A disturbance can only slow a process down. So the spread comes from the lower half: it is
+    that of normal errors whose lower quartile lies as far below the median.
     """
     found = [np.quantile(part, [PRICE, 0.5]) for part in _parts(logs, groups) if len(part) > 1]
     freedom = int(len(logs) - len(np.unique(groups)))
@@ -113,7 +114,7 @@ def floors(logs: Floats, groups: NDArray[np.int64], kind: str = "") -> Line:
 
 
 def _means(values: Floats, groups: NDArray[np.int64]) -> Floats:
-    """The mean of each group; 0 for a number that no value has."""
+    """The mean of each group; 0 for a group without values."""
     return np.asarray(np.bincount(groups, values) / np.maximum(np.bincount(groups), 1))
 
 
@@ -181,9 +182,9 @@ def run_to_run(
 ) -> tuple[float, float]:
     """The standard deviation between sittings of a kind's costs, with its degrees of freedom.
 
-    It is what the variance between the sittings of a case exceeds that which the spread of
-    their processes explains, averaged over the cases of at least two sittings; 0 if it does
-    not. NaN without such a case.
+    Its square is the variance between the sittings of a case, less the part that the spread of
+    their processes explains, pooled over the cases with at least two sittings. It is 0 if
+    nothing is left, and NaN without such a case.
     """
     pairs = np.stack([np.asarray(cases), np.asarray(sittings)])
     keys, at = np.unique(pairs, axis=1, return_inverse=True)
@@ -260,10 +261,10 @@ def interval(figure: Figure, confidence: float, signed: bool = False) -> tuple[f
 def propagate(
     function: Callable[..., float], figures: Sequence[Figure], signed: bool = False
 ) -> Figure:
-    """The figure function(value, …), by the delta method; NaN if the function gives none.
+    """Propagate errors to the figure function(value, …) by the delta method; NaN if it has none.
 
-    The errors of figures are independent but for those of their kinds' slopes. A figure that
-    does not affect the value may have an infinite error.
+    The errors of figures are independent, except for those of their kinds' slopes. A figure
+    that does not affect the value may have an infinite error.
     """
     values = [each.value for each in figures]
 

@@ -28,9 +28,10 @@
 // has no such quantile: the garbage collector's work is part of its cost and differs
 // between slices.
 //
+// The meter also reads the probe (see package probe) before up to 64 of the slices.
+//
 // Time a loop that allocates on the Go heap in parts instead: 64 equal ones, or fewer if
-// it has fewer than 64 x 256 operations. Before each part, the meter reads the probe (see
-// package probe):
+// it has fewer than 64 x 256 operations. The meter reads the probe before each part:
 //
 //	m := meter.Start(b, blocks)
 //	for n := m.Part(); n > 0; n = m.Part() {
@@ -41,8 +42,8 @@
 //	m.Stop()
 //
 // Contention for the machine's memory slows down the loop, but does not show in the time
-// that threads waited for a CPU. It also slows down a probe that runs in the same process at
-// about the same time.
+// that threads waited for a CPU. It does show in the probe, which runs in the same process
+// at about the same time.
 //
 // Metrics in addition to ns/op, B/op and allocs/op:
 //
@@ -82,20 +83,20 @@
 // time per operation of every slice to it, in nanoseconds, one slice per line in the order
 // of the loop. Each run of a benchmark overwrites the file.
 //
-// Additional metric of a loop in parts, and of one that calls [Meter.Probe]:
+// Additional metric of a loop in slices or in parts, and of one that calls [Meter.Probe]:
 //
 //	probe-ns/op         wall time per load of the probe: the mean of all readings
 //
-// The probe is excluded from the other metrics of a loop in parts as follows. ns/op and
-// settled-ns/op do not count the probe's wall time. From cpu-ns/op and settled-cpu-ns/op
-// it is subtracted as well; this is an estimate, because the process's CPU clock
-// does not distinguish threads. What the GC and finalizers do on other threads while the probe
-// is read is in the CPU time, but not in the wall time. gc-cycles, faults and run-delay-share
+// The other metrics of such a loop treat the probe as follows. ns/op and settled-ns/op do
+// not include its wall time. The meter subtracts the same time from cpu-ns/op and
+// settled-cpu-ns/op; this is an estimate, because the process's CPU clock does not
+// distinguish threads. The work of the GC and of finalizers on other threads while the probe
+// is read counts as CPU time, but not as wall time. gc-cycles, faults and run-delay-share
 // include the probe, which allocates nothing. peak-rss-bytes includes its 4 MiB.
 //
 // The drain runs GC cycles until every block is freed or until they free no more blocks.
-// It charges the loop for the work that it left behind. Without it, a variant that frees
-// late would be compared with one that has already freed.
+// So the settled times include the work that the loop left behind. Without the drain, a
+// variant that frees late would be compared with one that has already freed.
 package meter
 
 import (

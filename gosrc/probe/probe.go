@@ -1,12 +1,12 @@
 // Package probe times a small piece of work that is the same in every process.
 //
-// Other programs on a machine slow down a loop, and a probe that runs between the parts of
-// the loop. So the probe's time explains a part of how much the loops of processes differ.
+// Other programs on a machine slow down a loop, and also a probe that runs between the parts
+// of the loop. So the probe's time explains part of the difference between processes.
 //
 // The work is a chain of dependent loads over 4 MiB, more than a second-level cache holds:
-// each load gives the address of the next one. It is slowed by whatever slows down memory,
-// the CPU, or the scheduling of the thread. The chain is not on the Go heap, so it does not
-// change when the GC runs.
+// each load gives the address of the next one. Whatever slows down memory, the CPU or the
+// scheduling of the thread also slows down the chain. It is not on the Go heap, so the GC
+// neither scans nor moves it.
 package probe
 
 import "time"
