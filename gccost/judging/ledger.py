@@ -333,7 +333,7 @@ def sides(ledger: Iterable[Row], recording: Recording) -> pd.DataFrame:
     }
     names = ["id", "release", "side"]
     if not parts:
-        return pd.DataFrame(columns=[*names, "round", *metrics.QUIET, "mean_ns"])
+        return pd.DataFrame(columns=[*names, "round", "sitting", *metrics.QUIET, "mean_ns"])
     return pd.concat(parts, names=names).reset_index(names).reset_index(drop=True)
 
 
