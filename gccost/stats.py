@@ -85,11 +85,11 @@ def line(logs: Floats, probes: Floats, groups: NDArray[np.int64], kind: str = ""
     probe do not count for the slope.
     """
     y = logs - _means(logs, groups)[groups]
-    x = np.nan_to_num(probes)
-    x = x - _means(x, groups)[groups]
+    x, known = np.zeros(len(logs)), np.isfinite(probes)
+    x[known] = probes[known] - _means(probes[known], groups[known])[groups[known]]
     freedom = int(len(logs) - len(np.unique(groups)))
     square, slope, slope_error, explained = float(x @ x), 0.0, 0.0, 0.0
-    if freedom > 1 and square > 0:
+    if freedom > 1 and not np.isclose(square, 0):  # equal probes differ by rounding errors
         slope, freedom = float(x @ y) / square, freedom - 1
         explained, slope_error = slope * float(x @ y), 1 / sqrt(square)
     if freedom < 1:
@@ -131,9 +131,10 @@ def _levels(
     n = np.bincount(groups)
     if line.sliced:
         levels = np.array([np.quantile(part, PRICE) for part in _parts(logs, groups)])
-        return levels, (_QUARTILE * line.spread) ** 2 / n
-    levels = _means(logs - line.slope * np.nan_to_num(probes), groups)
-    return levels, (line.spread**2 if line.freedom else 0.0) / n
+    else:
+        levels = _means(logs - line.slope * np.nan_to_num(probes), groups)
+    spread = (_QUARTILE if line.sliced else 1) * line.spread if line.freedom else 0.0
+    return levels, spread**2 / n
 
 
 class Figure(NamedTuple):
@@ -284,10 +285,13 @@ def propagate(
         slopes[each.kind] += gradient * each.slope_error
     error, freedom = total_error(own, [each.freedom for each in figures])
     kinds = {kind: part for kind, part in slopes.items() if part}
+    if len(kinds) == 1:
+        kind, slope_error = kinds.popitem()
+        return Figure(value, error, freedom, slope_error, kind, sqrt(lasting), rounds, samples)
     # A value of several kinds has no kind; their slopes' errors are independent.
-    slope_error = hypot(*kinds.values()) if len(kinds) != 1 else next(iter(kinds.values()))
-    kind = next(iter(kinds)) if len(kinds) == 1 else ""
-    return Figure(value, error, freedom, slope_error, kind, sqrt(lasting), rounds, samples)
+    slope_error = hypot(*kinds.values())
+    error, lasting = hypot(error, slope_error), hypot(sqrt(lasting), slope_error)
+    return Figure(value, error, freedom, 0.0, "", lasting, rounds, samples)
 
 
 def t(freedom: float | Floats, confidence: float) -> Floats:
