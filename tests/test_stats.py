@@ -75,7 +75,8 @@ def test_the_line_is_the_analysis_of_covariance() -> None:
     assert fitted.freedom == model.df_resid
     for number in range(6):
         mine = case == number
-        found = cost(logs[mine], probes[mine], np.ones(5), fitted, 5)
+        known = fitted._replace(probes=0.0)  # at a price that is known
+        found = cost(logs[mine], probes[mine], np.ones(5), known, 5)
         assert found.value == pytest.approx(exp(model.params[number]))
         both = sqrt(found.error**2 + found.slope_error**2) / found.value
         assert both == pytest.approx(model.bse[number])
@@ -117,10 +118,23 @@ def test_one_slow_process_moves_no_other_case() -> None:
     assert log(found.value) == pytest.approx(2, abs=0.02)
 
 
+def test_the_interval_of_a_cost_has_the_error_of_its_price() -> None:
+    """Each case's price is the lower quartile of its own probes, as in a run."""
+    chance, hits = np.random.default_rng(4), []
+    for _ in range(150):
+        above = chance.exponential(0.15, (10, 8))
+        logs = (0.9 * above + 0.03 * chance.standard_normal((10, 8))).ravel()
+        probes = (above - np.quantile(above, 0.25, axis=1)[:, None]).ravel()
+        fitted = line(logs, probes, np.repeat(np.arange(10), 8))
+        sides = [cost(logs[i : i + 8], probes[i : i + 8], np.ones(8), fitted, 8) for i in (0, 8)]
+        hits.append(combine(lambda a, b: a / b, sides).contains(1))
+    assert np.mean(hits) >= 0.9
+
+
 def test_two_processes_borrow_the_spread_of_their_kind() -> None:
     logs, probes, case = measured()
     fitted = line(logs, probes, case)
-    found = cost(logs[:2], probes[:2], np.ones(2), fitted, 2)
+    found = cost(logs[:2], probes[:2], np.ones(2), fitted._replace(probes=0.0), 2)
     assert found.error / found.value == pytest.approx(fitted.spread / sqrt(2))
     alone = of_one([6.0])
     assert alone.value == pytest.approx(6)
