@@ -386,7 +386,8 @@ class OpenedStudy:
         """What the loops of a kind have in common (see `gccost.stats`), a row per kind.
 
         Columns: slope over the probe and its slope_error; spread of processes about their line,
-        with its degrees of freedom; run_to_run, the spread of sittings, with run_to_run_freedom;
+        with its degrees of freedom; probes, the spread of the probes, of which a price is the lower
+        quartile; run_to_run, the spread of sittings, with run_to_run_freedom;
         sittings, their number in this run. All are of logs.
         """
         kinds = {str(job["kind"]) for job in self.recording.jobs.values()}

@@ -20,6 +20,9 @@ parts, and `cost` weights sittings by both: the spread of its processes, and the
 spread of its kind. The latter comes from the run's own sittings if there are `OWN_SITTINGS` or
 more, and otherwise from the recorded ones (data/reference/sittings.csv).
 
+A third part of the error is that of the price, the lower quartile of as few probes as the case
+has processes. All its sittings share it.
+
 The delta method gives the intervals of values computed from several costs (`propagate`). The
 error of a kind's slope is common to all costs of the kind, so it cancels in most ratios.
 
@@ -63,7 +66,8 @@ class Line(NamedTuple):
     """What the cases of a kind of loop have in common, on the log scale.
 
     `spread` is the standard deviation of processes about their line, with `freedom` degrees
-    of freedom; `between` is that of sittings, with `between_freedom`. `sittings` is their number.
+    of freedom, and `probes` that of their probes; `between` is that of sittings, with
+    `between_freedom`. `sittings` is the largest number of them that a case has.
     The cases of a kind that is `sliced` have floors and no slope.
     """
 
@@ -76,6 +80,7 @@ class Line(NamedTuple):
     between_freedom: float = inf
     sittings: int = 0
     sliced: bool = False
+    probes: float = 0.0
 
 
 def line(logs: Floats, probes: Floats, groups: NDArray[np.int64], kind: str = "") -> Line:
@@ -86,17 +91,19 @@ def line(logs: Floats, probes: Floats, groups: NDArray[np.int64], kind: str = ""
     probe do not count for the slope.
     """
     y = logs - _means(logs, groups)[groups]
-    x = np.nan_to_num(probes)
-    x = x - _means(x, groups)[groups]
+    x, known = np.zeros(len(logs)), np.isfinite(probes)
+    x[known] = probes[known] - _means(probes[known], groups[known])[groups[known]]
     freedom = int(len(logs) - len(np.unique(groups)))
     square, slope, slope_error, explained = float(x @ x), 0.0, 0.0, 0.0
-    if freedom > 1 and square > 0:
+    scatter = 0.0  # of probes, whose lower quartile is the price
+    if freedom > 1 and not np.isclose(square, 0):  # equal probes differ by rounding errors
         slope, freedom = float(x @ y) / square, freedom - 1
         explained, slope_error = slope * float(x @ y), 1 / sqrt(square)
+        scatter = floors(probes[known], groups[known]).spread
     if freedom < 1:
         return Line(kind)
     spread = sqrt(max(float(y @ y) - explained, 0.0) / freedom)
-    return Line(kind, slope, slope_error * spread, spread, freedom)
+    return Line(kind, slope, slope_error * spread, spread, freedom, probes=scatter)
 
 
 def floors(logs: Floats, groups: NDArray[np.int64], kind: str = "") -> Line:
@@ -132,9 +139,10 @@ def _levels(
     n = np.bincount(groups)
     if line.sliced:
         levels = np.array([np.quantile(part, PRICE) for part in _parts(logs, groups)])
-        return levels, (_QUARTILE * line.spread) ** 2 / n
-    levels = _means(logs - line.slope * np.nan_to_num(probes), groups)
-    return levels, (line.spread**2 if line.freedom else 0.0) / n
+    else:
+        levels = _means(logs - line.slope * np.nan_to_num(probes), groups)
+    spread = (_QUARTILE if line.sliced else 1) * line.spread if line.freedom else 0.0
+    return levels, spread**2 / n
 
 
 class Figure(NamedTuple):
@@ -158,7 +166,8 @@ class Figure(NamedTuple):
 def cost(logs: Floats, probes: Floats, sittings: ArrayLike, line: Line, rounds: int) -> Figure:
     """The cost of a case from its processes, each with its sitting, and the line of its kind.
 
-    It is the mean of the sittings' costs, each weighted by the inverse of its variance.
+    It is the mean of the sittings' costs, each weighted by the inverse of its variance. All of
+    them are read at one price, whose error is added.
     """
     if not len(logs):
         return Figure(nan, inf, 1)
@@ -170,7 +179,8 @@ def cost(logs: Floats, probes: Floats, sittings: ArrayLike, line: Line, rounds: 
     weight = 1 / np.maximum(within + line.between**2, 1e-24)
     weight /= weight.sum()
     parts = [float(weight**2 @ within), line.between**2 * float(weight @ weight)]
-    error, freedom = total_error(parts, [line.freedom, line.between_freedom])
+    parts.append((line.slope * _QUARTILE * line.probes) ** 2 / len(logs))  # of the price
+    error, freedom = total_error(parts, [line.freedom, line.between_freedom, line.freedom])
     value = exp(float(weight @ levels))
     slope_error = value * float(weight @ lever) * line.slope_error
     lasting = value * sqrt(parts[1])
@@ -285,10 +295,13 @@ def propagate(
         slopes[each.kind] += gradient * each.slope_error
     error, freedom = total_error(own, [each.freedom for each in figures])
     kinds = {kind: part for kind, part in slopes.items() if part}
+    if len(kinds) == 1:
+        kind, slope_error = kinds.popitem()
+        return Figure(value, error, freedom, slope_error, kind, sqrt(lasting), rounds, samples)
     # A value of several kinds has no kind; their slopes' errors are independent.
-    slope_error = hypot(*kinds.values()) if len(kinds) != 1 else next(iter(kinds.values()))
-    kind = next(iter(kinds)) if len(kinds) == 1 else ""
-    return Figure(value, error, freedom, slope_error, kind, sqrt(lasting), rounds, samples)
+    slope_error = hypot(*kinds.values())
+    error, lasting = hypot(error, slope_error), hypot(sqrt(lasting), slope_error)
+    return Figure(value, error, freedom, 0.0, "", lasting, rounds, samples)
 
 
 def t(freedom: float | Floats, confidence: float) -> Floats:

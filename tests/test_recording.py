@@ -10,14 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import nbformat
+import numpy as np
+import pandas as pd
 import pytest
 import recordings
 
-from gccost import paths
+from gccost import paths, stats
 from gccost.errors import GccostError
 from gccost.estimates import LOOKS
-from gccost.judging import ledger, published
+from gccost.judging import ledger, lines, published
 from gccost.judging.ledger import Row
+from gccost.judging.lines import Lines
 from gccost.judging.quantities import (
     Amount,
     CurveDepth,
@@ -35,6 +38,7 @@ from gccost.measuring.cases import AUTO, CLEANUP, FREE, HEAP_FREE, Case, Variant
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import notice as showing
 from gccost.showing import results
+from gccost.stats import Line
 from gccost.studies import CLAIMS, STUDIES
 
 LEMIRE = STUDIES["lemire"]
@@ -127,6 +131,59 @@ def test_times_are_read_at_the_price_of_the_probe(tmp_path: Path) -> None:
     assert made.lines.of("finalizer").slope == pytest.approx(0.6, abs=0.1)
     assert made.values(AUTO, TODAY_GO) == pytest.approx([700] * 8, rel=0.1)
     assert made.processes(AUTO, TODAY_GO)["mean_ns"].median() > 800  # as it is usually reported
+
+
+def test_later_rounds_do_not_change_what_a_look_sees(tmp_path: Path) -> None:
+    """The machine is calm from round 5 on, which lowers the price of the probe."""
+
+    def calms_down(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        slower = (3 if number < 5 else 1) * (1 + number % 3 / 10)
+        metrics["probe-ns/op"] = 60.0 * slower
+        if case.variant.benchmark in ("AllocateAuto", "AllocateDummy"):
+            metrics["ns/op"] *= slower**0.6
+
+    whole = recordings.recorded(tmp_path / "whole", change=calms_down).until(4)
+    cut = recordings.recorded(tmp_path / "cut", change=calms_down, rounds=4)
+    for figures in zip(*(made.cost(AUTO, TODAY_GO)[:4] for made in (whole, cut)), strict=True):
+        assert figures[0] == pytest.approx(figures[1])
+
+
+def test_a_probe_of_zero_does_not_lower_the_price(tmp_path: Path) -> None:
+    def probed(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        metrics["probe-ns/op"] = 60.0 if number % 3 else 0.0
+
+    probes = recordings.recorded(tmp_path, change=probed).every["probe"]
+    assert probes.dropna().eq(0).all()
+    assert probes.isna().any()
+
+
+def lines_of(sittings: list[int], names: list[str], *, sliced: bool = False) -> Line:
+    """The line of a kind from a process in each of these sittings."""
+    times = [100.0 + i for i in range(len(names))]
+    columns = {"name": names, "sitting": sittings, "round": sittings, "raw_quiet_ns": times}
+    frame = pd.DataFrame(columns).assign(kind="finalizer", sliced=sliced, probe=math.nan)
+    return Lines(frame).of("finalizer")
+
+
+@pytest.mark.parametrize("sliced", [False, True])
+def test_a_single_process_does_not_show_its_error(
+    monkeypatch: pytest.MonkeyPatch, sliced: bool
+) -> None:
+    monkeypatch.setattr(lines, "recorded", lambda kind: (0.02, 40.0))
+    one, log = np.ones(1), np.log([100.0])
+    found = stats.cost(log, one * math.nan, one, lines_of([1], ["a"], sliced=sliced), 1)
+    assert (found.value, found.error) == (pytest.approx(100), math.inf)
+
+
+def test_only_repeated_cases_show_the_run_to_run_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "recorded", lambda kind: (0.02, 40.0))
+    apart = lines_of([1, 1, 2, 2, 3, 3], ["a", "a", "b", "b", "c", "c"])
+    assert (apart.sittings, apart.between) == (1, 0.02)
+    assert lines_of([1, 1, 2, 3], ["a"] * 4).sittings == 3
+
+
+def test_the_number_of_a_sitting_is_a_name() -> None:
+    assert lines_of([1, 1, 7, 7, 10**12], ["a"] * 5).sittings == 3
 
 
 def test_sittings_in_any_order_give_the_same_figures(tmp_path: Path) -> None:

@@ -129,3 +129,11 @@ def test_a_changed_file_of_a_finished_run_is_named(run):
     assert run.altered() == ["gctraces", "profiles", "run.json", "samples.txt", "slices/a,b=1.txt"]
     (run.folder / "slices/a,b=1.txt").unlink()
     assert "slices/a,b=1.txt" in run.altered()
+
+
+def test_an_interrupted_sitting_keeps_what_it_measured_before(run):
+    assert run.sit("quick", ["one"]) == run.sit("standard", ["two"]) == 1
+    assert run.manifest()["sittings"][0]["studies"] == ["one", "two"]
+    run.finish("standard", "the budget is spent", ["two"])
+    assert run.sit("quick", ["one"]) == 2
+    assert run.manifest()["sittings"][1]["studies"] == ["one"]

@@ -22,10 +22,12 @@ from gccost.stats import (
     amount,
     combine,
     cost,
+    floors,
     heterogeneity,
     interval,
     line,
     linearity,
+    propagate,
     run_to_run,
     share,
     total_error,
@@ -73,7 +75,8 @@ def test_the_line_is_the_analysis_of_covariance() -> None:
     assert fitted.freedom == model.df_resid
     for number in range(6):
         mine = case == number
-        found = cost(logs[mine], probes[mine], np.ones(5), fitted, 5)
+        known = fitted._replace(probes=0.0)  # at a price that is known
+        found = cost(logs[mine], probes[mine], np.ones(5), known, 5)
         assert found.value == pytest.approx(exp(model.params[number]))
         both = sqrt(found.error**2 + found.slope_error**2) / found.value
         assert both == pytest.approx(model.bse[number])
@@ -93,6 +96,18 @@ def test_a_process_without_a_probe_does_not_count_for_the_slope() -> None:
     assert with_one.slope == pytest.approx(line(logs, probes, case).slope)
 
 
+def test_a_missing_probe_among_others_leaves_the_slope() -> None:
+    logs, probes, case = measured()
+    with_one = line(np.append(logs, 0.4), np.append(probes, nan), np.append(case, 0))
+    assert with_one.slope == pytest.approx(line(logs, probes, case).slope)
+
+
+def test_rounding_errors_of_equal_probes_give_no_slope() -> None:
+    logs, _, case = measured(n=3, slope=0.0)
+    fitted = line(logs, np.full(len(logs), 0.1), case)
+    assert (fitted.slope, fitted.slope_error) == (0.0, 0.0)
+
+
 def test_one_slow_process_moves_no_other_case() -> None:
     """A process whose probe and loop are ten times as slow lies on the line, as all others do."""
     logs, probes, case = measured(n=12, spread=0.01)
@@ -103,10 +118,23 @@ def test_one_slow_process_moves_no_other_case() -> None:
     assert log(found.value) == pytest.approx(2, abs=0.02)
 
 
+def test_the_interval_of_a_cost_has_the_error_of_its_price() -> None:
+    """Each case's price is the lower quartile of its own probes, as in a run."""
+    chance, hits = np.random.default_rng(4), []
+    for _ in range(150):
+        above = chance.exponential(0.15, (10, 8))
+        logs = (0.9 * above + 0.03 * chance.standard_normal((10, 8))).ravel()
+        probes = (above - np.quantile(above, 0.25, axis=1)[:, None]).ravel()
+        fitted = line(logs, probes, np.repeat(np.arange(10), 8))
+        sides = [cost(logs[i : i + 8], probes[i : i + 8], np.ones(8), fitted, 8) for i in (0, 8)]
+        hits.append(combine(lambda a, b: a / b, sides).contains(1))
+    assert np.mean(hits) >= 0.9
+
+
 def test_two_processes_borrow_the_spread_of_their_kind() -> None:
     logs, probes, case = measured()
     fitted = line(logs, probes, case)
-    found = cost(logs[:2], probes[:2], np.ones(2), fitted, 2)
+    found = cost(logs[:2], probes[:2], np.ones(2), fitted._replace(probes=0.0), 2)
     assert found.error / found.value == pytest.approx(fitted.spread / sqrt(2))
     alone = of_one([6.0])
     assert alone.value == pytest.approx(6)
@@ -168,6 +196,15 @@ def test_sittings_are_the_unit_of_error() -> None:
     found = cost(shifted, NO_PROBE[:400], uneven, fitted, 400)
     assert log(found.value) == pytest.approx(0.05, abs=0.003)
     assert cost(shifted[order], NO_PROBE[:400], uneven[order], fitted, 400) == pytest.approx(found)
+
+
+def test_sittings_of_one_process_each_show_the_error() -> None:
+    logs, case, sitting = np.array([0.0, 0.1, 0.2]), np.zeros(3, int), np.arange(3)
+    for none in (line(logs, NO_PROBE[:3], sitting), floors(logs, sitting)):
+        between, freedom = run_to_run(logs, NO_PROBE[:3], case, sitting, none)
+        fitted = none._replace(between=between, between_freedom=freedom)
+        found = cost(logs, NO_PROBE[:3], sitting, fitted, 3)
+        assert found.error / found.value == pytest.approx(0.1 / sqrt(3))
 
 
 # --- intervals --------------------------------------------------------------------
@@ -256,6 +293,20 @@ def test_the_delta_method_agrees_with_the_closed_form(
     assert found.value == pytest.approx(value)
     assert [found.low, found.high] == pytest.approx(ends, rel=1e-4)
     assert (found.samples, found.rounds) == (4, 4)
+
+
+def test_the_slopes_of_different_kinds_do_not_cancel_when_values_are_derived_twice() -> None:
+    kinds = ("finalizer", "cleanup", "slab", "signing")
+    a, b, c, d = (Figure(1.0, 0.0, inf, 0.01, kind, 0.0, 4, 4) for kind in kinds)
+
+    def ratio(over: Figure, under: Figure) -> Figure:
+        return propagate(lambda x, y: x / y, [over, under])
+
+    once = propagate(lambda a, b, c, d: (a / b) / (c / d), [a, b, c, d])
+    twice = ratio(ratio(a, b), ratio(c, d))
+    assert once.error == pytest.approx(0.02)
+    assert twice.error == pytest.approx(once.error)
+    assert twice.lasting == pytest.approx(once.lasting)
 
 
 def test_more_rounds_narrow_what_they_can() -> None:

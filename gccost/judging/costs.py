@@ -64,11 +64,13 @@ def figure(
         sliced = metric in QUIET and _SLICES in samples and samples[_SLICES].notna().all()
         line = stats.floors(logs, groups) if sliced else stats.line(logs, nothing, groups)
         return stats.cost(logs, nothing, sittings, line, rounds)
-    probes = np.zeros(len(logs))
+    probes = nothing
     if metric in QUIET and "probe" in samples:
-        probes = np.nan_to_num(samples["probe"].to_numpy(dtype=float))
+        probes = samples["probe"].to_numpy(dtype=float)
     kind = str(samples["kind"].iloc[0]) if "kind" in samples else ""
-    raw = logs + lines.of(kind, metric).slope * probes
+    raw = logs + lines.of(kind, metric).slope * np.nan_to_num(probes)
+    if math.isfinite(last) and np.isfinite(probes).any():  # no later round affects the price
+        probes = probes - math.log(np.nanquantile(np.exp(probes), stats.PRICE))
     return stats.cost(raw, probes, sittings, lines.of(kind, metric, last), rounds)
 
 

@@ -74,18 +74,18 @@ class Lines:
             logs = np.log(values)
         known = np.isfinite(logs) & (part["round"].to_numpy() <= last)
         logs, probes, cases = logs[known], probes[known], cases[known]
-        sittings = part["sitting"].to_numpy(dtype=np.int64)[known]
-        groups = cases * (int(sittings.max(initial=0)) + 1) + sittings
+        sittings = _codes(part["sitting"])[known]
+        number = int(sittings.max(initial=0)) + 1
+        groups = cases * number + sittings
         if part["sliced"].all() and metric.startswith("raw_"):
             line = stats.floors(logs, groups, kind)
         else:
             line = stats.line(logs, probes, groups, kind)
-        line = line._replace(sittings=len(np.unique(sittings)))
+        most = np.bincount(np.unique(groups) // number).max(initial=0)  # of any case
+        line = line._replace(sittings=int(most))
         if line.sittings < OWN_SITTINGS:
             return _with_recorded(line)
         between, freedom = stats.run_to_run(logs, probes, cases, sittings, line)
-        if not freedom:
-            return _with_recorded(line)
         return line._replace(between=between, between_freedom=freedom)
 
 
@@ -111,7 +111,9 @@ def _of_run(folder: Path, state: object) -> Lines:
 
 
 def _with_recorded(line: Line) -> Line:
-    """A line with the recorded run-to-run spread of its kind."""
+    """A line with the recorded run-to-run spread of its kind, if it has one of processes."""
+    if not line.freedom:
+        return line
     between, freedom = recorded(line.kind)
     return line._replace(between=between, between_freedom=freedom)
 

@@ -115,11 +115,9 @@ def _entering(frame: pd.DataFrame) -> pd.DataFrame:
     known = frame.reindex(columns=entering).astype(float)
     waited = frame["gated"] & (frame["procs"] > 1) & (known["run_delay_share"] > RUN_DELAY)
     rejected = waited & (waited.groupby(frame["name"]).transform("mean") <= MOST_WAITED)
-    price = known["probe_ns"][~rejected].groupby(frame["name"]).quantile(PRICE)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        probe = pd.Series(
-            np.log(known["probe_ns"] / frame["name"].map(price).astype(float)), frame.index
-        )
+    read = known["probe_ns"].where(known["probe_ns"] > 0)
+    price = read[~rejected].groupby(frame["name"]).quantile(PRICE)
+    probe = pd.Series(np.log(read / frame["name"].map(price).astype(float)), frame.index)
     raw: dict[str, pd.Series] = {
         f"raw_{quiet}": known[mean].where(~frame["sliced"], known[_SLICES])
         for quiet, mean in metrics.QUIET.items()

@@ -84,8 +84,9 @@ class Run:
         """Begin a sitting, or go on with one that was interrupted; return its number, from 1."""
         sittings = list(self.manifest()["sittings"])
         if not sittings or sittings[-1]["because"]:
-            sittings.append({"began": now()})
-        sittings[-1] |= {"budget": budget, "studies": sorted(studies), "because": ""}
+            sittings.append({"began": now(), "studies": []})
+        names = sorted({*sittings[-1]["studies"], *studies})
+        sittings[-1] |= {"budget": budget, "studies": names, "because": ""}
         self.update(sittings=sittings)
         return len(sittings)
 
