@@ -193,12 +193,19 @@ def run_to_run(
     """The standard deviation between sittings of a kind's costs, with its degrees of freedom.
 
     Its square is the variance between the sittings of a case, less the part that the spread of
-    their processes explains, pooled over the cases with at least two sittings. It is 0 if
-    nothing is left, and NaN without such a case.
+    their own processes explains (the kind's, if there is one process), pooled over the cases
+    with at least two sittings. It is 0 if nothing is left, and NaN without such a case.
     """
     pairs = np.stack([np.asarray(cases), np.asarray(sittings)])
     keys, at = np.unique(pairs, axis=1, return_inverse=True)
-    levels, within = _levels(logs, probes, np.asarray(at).ravel(), line)
+    at = np.asarray(at).ravel()
+    levels, within = _levels(logs, probes, at, line)
+    # A calm sitting explains less than the kind's mean spread, and a busy one more.
+    off = logs - (0 if line.sliced else line.slope) * np.nan_to_num(probes)
+    n = np.bincount(at)
+    square = np.bincount(at, (off - _means(off, at)[at]) ** 2)
+    own = np.divide(square, n - 1, out=np.full(len(n), line.spread) ** 2, where=n > 1)
+    within = within * own / line.spread**2 if line.freedom and line.spread else within
     case = keys[0].astype(np.int64)
     sat = np.bincount(case)[case]
     levels, within, case, sat = (each[sat > 1] for each in (levels, within, case, sat))
