@@ -4,8 +4,8 @@ A verdict says whether a claim is true on this machine. The size of the effect i
 with its interval, but not judged. `data/published/README.md` lists each claim's rule.
 
 For a cost, a ratio of costs or a share, the 99 % interval must clear a bound by the factor
-`stats.MARGIN`. A truth on a bound is then decided wrongly in under 1 % of campaigns, even
-with all looks (`stats.LOOKS`).
+`stats.MARGIN`. Chapter 9 simulates how often a truth on a bound is then decided wrongly, with
+all looks (`stats.LOOKS`) and with the spreads of the run.
 """
 
 from __future__ import annotations
