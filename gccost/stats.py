@@ -193,8 +193,9 @@ def run_to_run(
     """The standard deviation between sittings of a kind's costs, with its degrees of freedom.
 
     Its square is the variance between the sittings of a case, less the part that the spread of
-    their own processes explains (the kind's, if there is one process), pooled over the cases
-    with at least two sittings. It is 0 if nothing is left, and NaN without such a case.
+    their own processes explains, pooled over the cases with at least two sittings. It is 0 if
+    nothing is left, and NaN without such a case. A sitting with one process of a case does not
+    tell its own spread; such count, by the kind's spread, if there are no others.
     """
     pairs = np.stack([np.asarray(cases), np.asarray(sittings)])
     keys, at = np.unique(pairs, axis=1, return_inverse=True)
@@ -207,6 +208,10 @@ def run_to_run(
     own = np.divide(square, n - 1, out=np.full(len(n), line.spread) ** 2, where=n > 1)
     within = within * own / line.spread**2 if line.freedom and line.spread else within
     case = keys[0].astype(np.int64)
+    known = n > 1
+    if not (np.bincount(case[known]) > 1).any():
+        known[:] = True
+    levels, within, case = (each[known] for each in (levels, within, case))
     sat = np.bincount(case)[case]
     levels, within, case, sat = (each[sat > 1] for each in (levels, within, case, sat))
     if not len(levels):
