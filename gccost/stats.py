@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import exp, hypot, inf, isfinite, isnan, log, nan, pi, sqrt
 from typing import NamedTuple
 
@@ -293,7 +294,9 @@ def propagate(
     def moved(at: int, by: float) -> float:
         return function(*(v + by * (i == at) for i, v in enumerate(values)))
 
-    value = function(*values)
+    value = nan
+    with suppress(ZeroDivisionError):  # a ratio to nothing has no value
+        value = function(*values)
     rounds = min((each.rounds for each in figures), default=0)
     samples = min((each.samples for each in figures), default=0)
     if isnan(value) or (not signed and value <= 0):
