@@ -234,7 +234,11 @@ class Recording:
 
 
 # The loops that several benchmarks share; a profile need not name the benchmark itself.
-SHARED_LOOPS = ("gccost/rates.Measure.func1", "gccost/specials.overPrograms.func1")
+SHARED_LOOPS = (
+    "gccost/rates.Measure.func1",
+    "gccost/specials.overPrograms.func1",
+    "gccost/weakly.timed",
+)
 
 
 def _usable(

@@ -201,8 +201,9 @@ def _slow(run: Run, line: dict[str, Any], known: pd.DataFrame) -> Iterator[str]:
         name = variant.benchmark
         others = like[name].dropna()
         between, freedom = lines.recorded(benchmarks.of(name).kind)
-        most = math.exp(float(stats.t(freedom, JUDGED.confidence)) * between * math.sqrt(2))
-        if len(others) and line[name] > max(most, MARGIN) * (usual := float(others.median())):
+        more = float(stats.t(freedom, JUDGED.confidence)) * between * math.sqrt(2)
+        most = max(math.exp(more), MARGIN)
+        if len(others) and line[name] > most * (usual := float(others.median())):
             yield (
                 f"{name} takes {line[name]:.1f} ns, more than {most - 1:.0%} above the "
                 f"{usual:.1f} ns of similar machines"
