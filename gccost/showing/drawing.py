@@ -28,7 +28,7 @@ from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, Locator, LogLocator, MaxNLocator, NullFormatter
 
 from gccost import rounding
 from gccost.errors import GccostError, nearest
@@ -362,12 +362,13 @@ def _label_log(axis: Axis) -> None:
         axis.set_label_text(f"{label} (log)")
 
 
-def _log_ticks(low: float, high: float) -> LogLocator:
+def _log_ticks(low: float, high: float) -> Locator:
     """Ticks at 1, 2 and 5, or closer ones if fewer than three of these lie between two values."""
-    ticks = LogLocator(subs=(1, 2, 5), numticks=9)
-    if sum(low <= tick <= high for tick in ticks.tick_values(low, high)) >= _FEWEST_TICKS:
-        return ticks
-    return LogLocator(subs=(1, 1.5, 2, 3, 4, 6, 8), numticks=9)
+    for subs in ((1, 2, 5), (1, 1.5, 2, 3, 4, 6, 8)):
+        ticks = LogLocator(subs=subs, numticks=9)
+        if sum(low <= tick <= high for tick in ticks.tick_values(low, high)) >= _FEWEST_TICKS:
+            return ticks
+    return MaxNLocator(5)
 
 
 def _plain_tick(value: float, _: object) -> str:
