@@ -558,7 +558,9 @@ class OpenedStudy:
     @_of_run
     def sides(self) -> pd.DataFrame:
         """The samples of claims on ratios of two times, with id and side ("over", "under")."""
-        return ledger.sides(self._rows, self.recording)
+        frame = ledger.sides(self._rows, self.recording)
+        frame.attrs["lines"] = self.recording.lines
+        return frame
 
     def judge(self, *claims: str, bar: float | tuple[float, float] | None = None) -> Markup:
         """The verdicts of claims as a table, with the rule and its range, and the reason.
@@ -743,7 +745,9 @@ class Results:
     def sides(self) -> pd.DataFrame:
         """The processes that claims compare, of all studies, as in a study's `sides`."""
         parts = [each.sides for each in self.studies.values()]
-        return pd.concat(parts, ignore_index=True).infer_objects()
+        # Samples of one run keep their lines.
+        filled = [part for part in parts if len(part)] or parts[:1]
+        return pd.concat(filled, ignore_index=True).infer_objects()
 
     def study(self, name: str) -> OpenedStudy:
         """One of the studies, opened."""

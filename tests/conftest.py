@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from measured import made  # noqa: F401 - the session's report, a fixture
 
 from gccost.errors import MissingTool
+from gccost.judging import lines
 from gccost.measuring import builds, ccompilers, standins, toolchains
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.planning import Plan
@@ -122,6 +124,12 @@ class FakeMachine:
         binary = into / f"{Path(program).name}-{toolchain.version}{runtime}-{layout}.test"
         self.built.append(binary)
         return script(binary, PROGRAM + self.behaviour)
+
+
+@pytest.fixture
+def no_recorded_sittings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made-up samples vary as they say, and not from run to run as the recorded machine does."""
+    monkeypatch.setattr(lines, "recorded", lambda _: (0.0, math.inf))
 
 
 @pytest.fixture

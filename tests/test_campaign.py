@@ -409,6 +409,7 @@ def test_a_damaged_recorded_run_ends_no_campaign(
     assert DUMMY_L4 in {want.cases for want in standing.wants}
 
 
+@pytest.mark.usefixtures("no_recorded_sittings")
 def test_a_campaign_ends_when_its_verdicts_are_decided(sampler: Sampler):
     """The questions are the ledger's; every ratio of these samples is 1."""
     limit = replace(TINY, seconds=1e6)

@@ -251,6 +251,7 @@ CLOUDFLARE = dict.fromkeys((f"C{i}" for i in range(1, 9)), HOLDS)
 BOTH = (COUNT, "quiet"), (COUNT, "busy")
 
 
+@pytest.mark.usefixtures("no_recorded_sittings")
 @pytest.mark.parametrize(
     ("study", "changed", "verdicts"),
     [

@@ -70,6 +70,7 @@ def test_a_node_that_is_too_old_or_broken_is_not_used(node, script, why):
         nodejs.check()
 
 
+@pytest.mark.usefixtures("no_recorded_sittings")
 def test_the_claims_follow_the_measured_times(tmp_path):
     def walk(case: Case, _: int, metrics: dict[str, float]) -> None:
         slow = case.variant in (wasm.OBJECT, wasm.TREE)
