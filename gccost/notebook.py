@@ -294,8 +294,8 @@ class OpenedStudy:
     ) -> pd.DataFrame:
         """A row per measured case: its keys, value, low and high (95 %), rounds, n (processes).
 
-        The same as samples(…).groupby(keys).apply(gccost.cost). With one round, low and high
-        are NA. Raises GccostError for an unknown metric, filter or value.
+        The same as samples(…).groupby(keys, dropna=False).apply(gccost.cost). With one round, low
+        and high are NA. Raises GccostError for an unknown metric, filter or value.
         """
         _check_metric(metric)
         found = self._costs(metric, of, filters)

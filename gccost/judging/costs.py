@@ -80,11 +80,13 @@ def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
     A time is the mean of the logs, in which each sitting has a weight (see `gccost.stats`), and
     so is a rate. Its error comes from the spread of processes and the run-to-run spread of its
     kind of loop, which the samples of a study carry along in their `attrs`; for other samples it
-    comes from their own spread. Other metrics are medians. With one process, low and high
-    are NaN. `error`, `freedom`, `slope_error` and `kind` are for `derive`. Raises GccostError for
-    samples of several cases, or without the metric.
+    comes from their own spread, which is narrower. A merge, a file, or pd.concat with other
+    frames loses `attrs`, so compute costs first. Other metrics are medians. With one process, low
+    and high are NaN. `error`, `freedom`, `slope_error` and `kind` are for `derive`; the interval
+    is Student's t times both errors, added in quadrature. Raises GccostError for samples of
+    several cases of a study, or without the metric.
 
-        samples.groupby(study.keys).apply(gccost.cost)
+        samples.groupby(study.keys, dropna=False).apply(gccost.cost)
     """
     for name in samples.attrs.get("keys", ()):
         if name in samples and len(samples[name].drop_duplicates()) > 1:

@@ -113,6 +113,9 @@ def asked(rule: Rule, published: float, bar: float | tuple[float, float]) -> Rul
         hint = "ask for a claim whose table says above, below or between"
         raise GccostError("its rule has no bar", "judge(…, bar=…)", hint)
     if isinstance(bar, tuple):
+        if not bar[0] < bar[1]:
+            hint = "name the lower one first, such as bar=(0.9, 1.1)"
+            raise GccostError(f"{bar} is no range", "judge(…, bar=…)", hint)
         return Between(rule.margin, *bar)
     low, high = rule.bounds(published)
     if math.isfinite(low) and math.isfinite(high):
