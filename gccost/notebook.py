@@ -746,7 +746,7 @@ class Results:
         """The processes that claims compare, of all studies, as in a study's `sides`."""
         parts = [each.sides for each in self.studies.values()]
         # Samples of one run keep their lines.
-        filled = [part for part in parts if len(part)] or parts[:1]
+        filled = [part for part in parts if len(part)] or parts
         return pd.concat(filled, ignore_index=True).infer_objects()
 
     def study(self, name: str) -> OpenedStudy:

@@ -93,7 +93,7 @@ def _machine(
     made: Sequence[Machine],
 ) -> Machine:
     if not held:
-        where = ", ".join(str(run.folder) for run in group)
+        where = ", ".join(run.name for run in group)
         raise GccostError("the run has no known study", where)
     recordings = {s.name: Recording.load(s, held[s.name]) for s in studies if s.name in held}
     rows = {(row.claim.id, row.release): row for row in ledger.rows(recordings, studies)}
