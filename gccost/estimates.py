@@ -12,15 +12,8 @@ from math import inf, isnan, sqrt
 LOOKS = (3, 4, 6, 8, 10, 14, 20, 28, 40)  # the numbers of rounds at which a verdict is computed
 
 
-@dataclass(frozen=True, slots=True)
-class Width:
-    """An interval's confidence."""
-
-    confidence: float
-
-
-SHOWN = Width(0.95)
-JUDGED = Width(0.99)
+# The confidence of the intervals that pages show, and of those that decide a verdict.
+SHOWN, JUDGED = 0.95, 0.99
 
 
 @dataclass(frozen=True, slots=True)

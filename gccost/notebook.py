@@ -393,8 +393,7 @@ class OpenedStudy:
         kinds = {str(job["kind"]) for job in self.recording.jobs.values()}
         found = [self.recording.lines.of(kind) for kind in self.recording.lines if kind in kinds]
         frame = pd.DataFrame(found, columns=Line._fields).set_index("kind")
-        names = {"between": "run_to_run", "between_freedom": "run_to_run_freedom"}
-        return frame.rename(columns=names).dropna(subset="spread")
+        return frame.dropna(subset="spread")
 
     def kind(self, name: str) -> pd.DataFrame:
         """The processes of a kind of loop in this run, of all studies: what its line is fitted to.
@@ -738,8 +737,8 @@ class Results:
 
     def kind(self, name: str) -> pd.DataFrame:
         """The processes of a kind of loop, as in a study's `kind`."""
-        holding = (each for each in self.studies.values() if name in each.lines.index)
-        return next(holding).kind(name)
+        holding = [each for each in self.studies.values() if name in each.lines.index]
+        return (holding or list(self.studies.values()))[0].kind(name)
 
     @property
     def sides(self) -> pd.DataFrame:

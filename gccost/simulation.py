@@ -10,13 +10,14 @@ run-to-run spread from recorded sittings only, so that stays what was recorded.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import hypot
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from gccost.judging.rules import AtLeast, Between
-from gccost.stats import JUDGED, LOOKS, SHOWN, total_error
+from gccost.stats import JUDGED, LOOKS, SHOWN, Line, total_error
 from gccost.stats import t as student
 
 
@@ -47,21 +48,23 @@ def simulate(
     """
     rule = Between(low=1 / bound, high=bound) if band else AtLeast()
     chance = np.random.default_rng(seed)
-    looks, sides = np.array(LOOKS), (over, under)
+    looks, sides = np.array(LOOKS), [Line(**side) for side in (over, under)]
     error = np.zeros((campaigns, len(looks)))
     for side in sides:
-        rounds = noise * side["spread"] * chance.standard_normal((campaigns, looks[-1]))
+        scatter = noise * hypot(side.scatter, side.price_scatter)
+        rounds = scatter * chance.standard_normal((campaigns, looks[-1]))
         error += rounds.cumsum(axis=1)[:, looks - 1] / looks
-        error += noise * side["run_to_run"] * chance.standard_normal((campaigns, 1))
+        error += noise * side.run_to_run * chance.standard_normal((campaigns, 1))
     half = {SHOWN: np.zeros(len(looks)), JUDGED: np.zeros(len(looks))}
     for look, n in enumerate(looks):
-        variances = [(noise * side["spread"]) ** 2 / n for side in sides]
-        variances += [side["run_to_run"] ** 2 for side in sides]
-        freedom = [side["freedom"] for side in sides]
-        freedom += [side["run_to_run_freedom"] for side in sides]
+        variances = [(noise * side.scatter) ** 2 / n for side in sides]
+        variances += [(noise * side.price_scatter) ** 2 / n for side in sides]
+        variances += [side.run_to_run**2 for side in sides]
+        freedom = [side.freedom for side in sides] * 2
+        freedom += [side.run_to_run_freedom for side in sides]
         deviation, degrees = total_error(variances, freedom)
-        for width, halves in half.items():
-            halves[look] = student(degrees, width.confidence) * deviation
+        for confidence, halves in half.items():
+            halves[look] = student(degrees, confidence) * deviation
     centre = truth * np.exp(error)
     verdict = rule.side(centre / np.exp(half[JUDGED]), centre * np.exp(half[JUDGED]), bound)
     decided = np.maximum.accumulate(verdict != 0, axis=1)

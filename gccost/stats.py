@@ -47,7 +47,6 @@ from gccost.estimates import JUDGED as JUDGED
 from gccost.estimates import LOOKS as LOOKS
 from gccost.estimates import SHOWN as SHOWN
 from gccost.estimates import Estimate as Estimate
-from gccost.estimates import Width as Width
 
 Floats = NDArray[np.float64]
 
@@ -67,8 +66,8 @@ class Line(NamedTuple):
     """What the cases of a kind of loop have in common, on the log scale.
 
     `spread` is the standard deviation of processes about their line, with `freedom` degrees
-    of freedom, and `probes` that of their probes; `between` is that of sittings, with
-    `between_freedom`. `sittings` is the largest number of them that a case has.
+    of freedom, and `probes` that of their probes; `run_to_run` is that of sittings, with
+    `run_to_run_freedom`. `sittings` is the largest number of them that a case has.
     The cases of a kind that is `sliced` have floors and no slope.
     """
 
@@ -77,11 +76,21 @@ class Line(NamedTuple):
     slope_error: float = 0.0
     spread: float = nan
     freedom: float = 0.0
-    between: float = 0.0
-    between_freedom: float = inf
+    run_to_run: float = 0.0
+    run_to_run_freedom: float = inf
     sittings: int = 0
     sliced: bool = False
     probes: float = 0.0
+
+    @property
+    def scatter(self) -> float:
+        """By how much one process moves the cost of a sitting: the standard deviation."""
+        return (_QUARTILE if self.sliced else 1) * self.spread
+
+    @property
+    def price_scatter(self) -> float:
+        """By how much the probe of one process moves the price, and with it the cost."""
+        return _QUARTILE * self.slope * self.probes
 
 
 def line(logs: Floats, probes: Floats, groups: NDArray[np.int64], kind: str = "") -> Line:
@@ -142,8 +151,7 @@ def _levels(
         levels = np.array([np.quantile(part, PRICE) for part in _parts(logs, groups)])
     else:
         levels = _means(logs - line.slope * np.nan_to_num(probes), groups)
-    spread = (_QUARTILE if line.sliced else 1) * line.spread if line.freedom else 0.0
-    return levels, spread**2 / n
+    return levels, (line.scatter**2 if line.freedom else 0.0) / n
 
 
 class Figure(NamedTuple):
@@ -175,13 +183,13 @@ def cost(logs: Floats, probes: Floats, sittings: ArrayLike, line: Line, rounds: 
     _, at = np.unique(sittings, return_inverse=True)
     levels, within = _levels(logs, probes, at, line)
     lever = _means(np.nan_to_num(probes), at)
-    if not (line.freedom or line.between):  # nothing shows how much processes differ
+    if not (line.freedom or line.run_to_run):  # nothing shows how much processes differ
         return Figure(exp(levels.mean()), inf, 1, 0.0, line.kind, 0.0, rounds, len(logs))
-    weight = 1 / np.maximum(within + line.between**2, 1e-24)
+    weight = 1 / np.maximum(within + line.run_to_run**2, 1e-24)
     weight /= weight.sum()
-    parts = [float(weight**2 @ within), line.between**2 * float(weight @ weight)]
-    parts.append((line.slope * _QUARTILE * line.probes) ** 2 / len(logs))  # of the price
-    error, freedom = total_error(parts, [line.freedom, line.between_freedom, line.freedom])
+    parts = [float(weight**2 @ within), line.run_to_run**2 * float(weight @ weight)]
+    parts.append(line.price_scatter**2 / len(logs))
+    error, freedom = total_error(parts, [line.freedom, line.run_to_run_freedom, line.freedom])
     value = exp(float(weight @ levels))
     slope_error = value * float(weight @ lever) * line.slope_error
     lasting = value * sqrt(parts[1])
@@ -196,7 +204,8 @@ def run_to_run(
     Its square is the variance between the sittings of a case, less the part that the spread of
     their own processes explains, pooled over the cases with at least two sittings. It is 0 if
     nothing is left, and NaN without such a case. A sitting with one process of a case does not
-    tell its own spread; such count, by the kind's spread, if there are no others.
+    show how much its processes differ. It counts only if no case has two better ones; the spread
+    of the kind then stands for its own.
     """
     pairs = np.stack([np.asarray(cases), np.asarray(sittings)])
     keys, at = np.unique(pairs, axis=1, return_inverse=True)
@@ -235,9 +244,9 @@ def total_error(variances: Sequence[float], freedom: Sequence[float]) -> tuple[f
 # --- Intervals ------------------------------------------------------------------------
 
 
-def nothing(width: Width = SHOWN) -> Estimate:
+def nothing(confidence: float = SHOWN) -> Estimate:
     """The estimate without any sample."""
-    return Estimate(nan, -inf, inf, 0, 0, width.confidence)
+    return Estimate(nan, -inf, inf, 0, 0, confidence)
 
 
 def around(value: float, half: float, estimates: Sequence[Estimate]) -> Estimate:
@@ -249,7 +258,7 @@ def around(value: float, half: float, estimates: Sequence[Estimate]) -> Estimate
 def combine(
     function: Callable[..., float],
     figures: Sequence[Figure],
-    width: Width = SHOWN,
+    confidence: float = SHOWN,
     *,
     signed: bool = False,
 ) -> Estimate:
@@ -260,12 +269,12 @@ def combine(
     """
     found = propagate(function, figures, signed)
     if not found.samples or isnan(found.value) or isnan(found.error):
-        return nothing(width)
-    low, high = interval(found, width.confidence, signed)
+        return nothing(confidence)
+    low, high = interval(found, confidence, signed)
     variance = found.error**2 + found.slope_error**2
     lasting = (found.lasting**2 + found.slope_error**2) / variance if 0 < variance < inf else 0.0
     return Estimate(
-        found.value, low, high, found.samples, found.rounds, width.confidence, lasting=lasting
+        found.value, low, high, found.samples, found.rounds, confidence, lasting=lasting
     )
 
 
@@ -338,19 +347,19 @@ def amount_figure(values: ArrayLike) -> Figure:
     )
 
 
-def amount(values: ArrayLike, width: Width = SHOWN) -> Estimate:
+def amount(values: ArrayLike, confidence: float = SHOWN) -> Estimate:
     """Estimate a count, or another quantity that may be zero, by the median of values.
 
     If all values are equal, the interval has no width.
     """
     found = amount_figure(values)
     if not found.samples:
-        return nothing(width)
-    low, high = interval(found, width.confidence, signed=True)
-    return Estimate(found.value, low, high, found.samples, found.rounds, width.confidence)
+        return nothing(confidence)
+    low, high = interval(found, confidence, signed=True)
+    return Estimate(found.value, low, high, found.samples, found.rounds, confidence)
 
 
-def linearity(x: ArrayLike, times: ArrayLike, width: Width = SHOWN) -> Estimate:
+def linearity(x: ArrayLike, times: ArrayLike, confidence: float = SHOWN) -> Estimate:
     """Estimate the r² of the straight line through the cost at each x.
 
     `times` has a row per round and a column per x; a cost is the mean of the logs. The interval
@@ -366,17 +375,17 @@ def linearity(x: ArrayLike, times: ArrayLike, width: Width = SHOWN) -> Estimate:
         explained = (costs @ offsets) ** 2 / (offsets @ offsets)
         return np.asarray(explained / (costs**2).sum(axis=-1))
 
-    value, rounds, inside = float(r2(logs)), len(logs), (1 + width.confidence) / 2
+    value, rounds, inside = float(r2(logs)), len(logs), (1 + confidence) / 2
     if rounds < 2:
-        return Estimate(value, -inf, inf, rounds, rounds, width.confidence)
+        return Estimate(value, -inf, inf, rounds, rounds, confidence)
     drawn = np.random.default_rng(0).integers(rounds, size=(_DRAWS, rounds))
     ends = np.quantile(r2(logs[drawn]), [1 - inside, inside])
-    wider = float(t(rounds - 1, width.confidence)) / special.ndtri(inside)
+    wider = float(t(rounds - 1, confidence)) / special.ndtri(inside)
     low, high = value + wider * sqrt(rounds / (rounds - 1)) * (ends - value)
-    return Estimate(value, float(low), min(float(high), 1), rounds, rounds, width.confidence)
+    return Estimate(value, float(low), min(float(high), 1), rounds, rounds, confidence)
 
 
-def share(values: ArrayLike, width: Width = SHOWN) -> Estimate:
+def share(values: ArrayLike, confidence: float = SHOWN) -> Estimate:
     """Estimate a share (0 to 1), such as a share of a profile's stacks.
 
     Its interval is computed on the angular scale (the arcsine of the root), where the noise
@@ -384,13 +393,13 @@ def share(values: ArrayLike, width: Width = SHOWN) -> Estimate:
     """
     x = np.asarray(values, dtype=np.float64)
     x = x[(x >= 0) & (x <= 1)]
-    found = amount(np.arcsin(np.sqrt(x)), width)
+    found = amount(np.arcsin(np.sqrt(x)), confidence)
     low, high = (
         float(np.sin(np.clip(end, 0, np.pi / 2)) ** 2) if isfinite(end) else end
         for end in (found.low, found.high)
     )
     value = float(np.sin(found.value) ** 2)
-    return Estimate(value, low, high, found.samples, found.rounds, width.confidence)
+    return Estimate(value, low, high, found.samples, found.rounds, confidence)
 
 
 def most_unseen(samples: int, confidence: float = 0.95) -> float:

@@ -112,7 +112,7 @@ def test_add_stores_the_run_to_run_spreads_of_a_run_with_three_sittings(folder):
     assert 0.03 < spreads["finalizer"] < 0.12
     # A run with one sitting takes them over.
     alone = Recording.load(STUDIES["lemire"], recordings.record(folder, rounds=4))
-    assert alone.lines.of("finalizer").between == pytest.approx(spreads["finalizer"])
+    assert alone.lines.of("finalizer").run_to_run == pytest.approx(spreads["finalizer"])
 
 
 def test_add_says_that_a_run_was_a_test_and_keeps_its_costs_out(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -249,6 +250,17 @@ RUNTIME = dict.fromkeys(
 )
 CLOUDFLARE = dict.fromkeys((f"C{i}" for i in range(1, 9)), HOLDS)
 BOTH = (COUNT, "quiet"), (COUNT, "busy")
+
+
+def test_the_published_readme_lists_every_claim_by_its_rule() -> None:
+    text = (paths.PUBLISHED / "README.md").read_text(encoding="utf-8")
+    rows = text.split("| rule |")[1].split("\n\n")[0].splitlines()[2:]
+    listed = [set(re.findall(r"\b[A-Z]+\d+[a-e]?\b", row.rsplit("|", 2)[1])) for row in rows]
+    by_rule: dict[str, set[str]] = {}
+    for study in STUDIES.values():
+        for claim in study.claims:
+            by_rule.setdefault(type(claim.rule).__name__, set()).add(claim.id)
+    assert sorted(listed, key=sorted) == sorted(by_rule.values(), key=sorted)
 
 
 @pytest.mark.usefixtures("no_recorded_sittings")

@@ -178,7 +178,7 @@ def test_a_single_process_does_not_show_its_error(
 def test_only_repeated_cases_show_the_run_to_run_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "recorded", lambda kind: (0.02, 40.0))
     apart = lines_of([1, 1, 2, 2, 3, 3], ["a", "a", "b", "b", "c", "c"])
-    assert (apart.sittings, apart.between) == (1, 0.02)
+    assert (apart.sittings, apart.run_to_run) == (1, 0.02)
     assert lines_of([1, 1, 2, 3], ["a"] * 4).sittings == 3
 
 

@@ -18,7 +18,6 @@ from gccost.stats import (
     Estimate,
     Figure,
     Line,
-    Width,
     amount,
     combine,
     cost,
@@ -170,7 +169,7 @@ def test_the_run_to_run_spread_is_what_the_spread_of_processes_leaves(between: f
 
 def test_the_interval_of_a_sitting_contains_the_mean_of_the_others() -> None:
     logs, case, sitting = sittings(0.05, cases=80)
-    fitted = fitted_to(logs, case, sitting)._replace(between=0.05, between_freedom=160.0)
+    fitted = fitted_to(logs, case, sitting)._replace(run_to_run=0.05, run_to_run_freedom=160.0)
     hits = []
     for number in range(80):
         here = (case == number) & (sitting == 0)
@@ -183,7 +182,7 @@ def test_the_interval_of_a_sitting_contains_the_mean_of_the_others() -> None:
 
 def test_sittings_are_the_unit_of_error() -> None:
     """More processes of one sitting do not reduce the error below the run-to-run spread."""
-    fitted = Line("finalizer", 0.0, 0.0, 0.03, 100, between=0.05, between_freedom=100)
+    fitted = Line("finalizer", 0.0, 0.0, 0.03, 100, run_to_run=0.05, run_to_run_freedom=100)
     logs = np.zeros(400)
     one = cost(logs, NO_PROBE[:400], np.ones(400), fitted, 400)
     four = cost(logs, NO_PROBE[:400], np.repeat([1, 2, 3, 4], 100), fitted, 400)
@@ -202,7 +201,7 @@ def test_sittings_of_one_process_each_show_the_error() -> None:
     logs, case, sitting = np.array([0.0, 0.1, 0.2]), np.zeros(3, int), np.arange(3)
     for none in (line(logs, NO_PROBE[:3], sitting), floors(logs, sitting)):
         between, freedom = run_to_run(logs, NO_PROBE[:3], case, sitting, none)
-        fitted = none._replace(between=between, between_freedom=freedom)
+        fitted = none._replace(run_to_run=between, run_to_run_freedom=freedom)
         found = cost(logs, NO_PROBE[:3], sitting, fitted, 3)
         assert found.error / found.value == pytest.approx(0.1 / sqrt(3))
 
@@ -224,7 +223,7 @@ def test_intervals_match_the_documented_formula() -> None:
 
 @given(values)
 def test_intervals_contain_the_estimate_and_grow_with_confidence(x: list[float]) -> None:
-    narrow, wide = (combine(float, [of_one(x)], Width(c)) for c in (0.9, 0.99))
+    narrow, wide = (combine(float, [of_one(x)], c) for c in (0.9, 0.99))
     assert wide.low <= narrow.low <= narrow.value <= narrow.high <= wide.high
     assert narrow.contains(narrow.value)
 

@@ -68,6 +68,7 @@ def figure(
     if metric in QUIET and "probe" in samples:
         probes = samples["probe"].to_numpy(dtype=float)
     kind = str(samples["kind"].iloc[0]) if "kind" in samples else ""
+    # `quiet_ns` has been moved along the line; the line is fitted to what was timed.
     raw = logs + lines.of(kind, metric).slope * np.nan_to_num(probes)
     if math.isfinite(last) and np.isfinite(probes).any():  # no later round affects the price
         probes = probes - math.log(np.nanquantile(np.exp(probes), stats.PRICE))
@@ -127,7 +128,7 @@ def of_share(estimate: Estimate) -> dict[str, Any]:
     found = row(estimate, 100)
     freedom = max(estimate.rounds - 1, 1)
     half = (found["high"] - found["low"]) / 2
-    error = half / float(stats.t(freedom, SHOWN.confidence))
+    error = half / float(stats.t(freedom, SHOWN))
     return found | {"error": error, "freedom": freedom, "slope_error": 0.0, "kind": ""}
 
 

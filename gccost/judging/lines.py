@@ -69,7 +69,7 @@ class Lines:
             probes = np.full(len(part), math.nan)
         elif f"raw_{metric}" in part:
             metric = f"raw_{metric}"
-        values = part[metric].to_numpy(dtype=float) if metric in part else np.full(len(part), 0.0)
+        values = part.reindex(columns=[metric])[metric].to_numpy(dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(values)
         known = np.isfinite(logs) & (part["round"].to_numpy() <= last)
@@ -86,7 +86,7 @@ class Lines:
         if line.sittings < OWN_SITTINGS:
             return _with_recorded(line)
         between, freedom = stats.run_to_run(logs, probes, cases, sittings, line)
-        return line._replace(between=between, between_freedom=freedom)
+        return line._replace(run_to_run=between, run_to_run_freedom=freedom)
 
 
 def _codes(names: pd.Series) -> Any:
@@ -115,7 +115,7 @@ def _with_recorded(line: Line) -> Line:
     if not line.freedom:
         return line
     between, freedom = recorded(line.kind)
-    return line._replace(between=between, between_freedom=freedom)
+    return line._replace(run_to_run=between, run_to_run_freedom=freedom)
 
 
 def recorded(kind: str) -> tuple[float, float]:

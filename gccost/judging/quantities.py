@@ -13,7 +13,7 @@ from gccost.judging import stacks
 from gccost.judging.models import walked
 from gccost.measuring.cases import Variant
 from gccost.measuring.profiles import Profile
-from gccost.stats import SHOWN, Estimate, Width
+from gccost.stats import SHOWN, Estimate
 
 
 class Quantity(ABC):
@@ -32,7 +32,7 @@ class Quantity(ABC):
         return tuple(_variants(vars(self).values()))
 
     @abstractmethod
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
         """The quantity on a release; `data` is a `Recording`."""
 
 
@@ -54,10 +54,10 @@ class Ratio(Quantity):
     denominator: Variant
     metric: str = "quiet_ns"
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
         """The ratio on a release."""
         costs = [(variant, self.metric) for variant in self.variants]
-        found: Estimate = data.combine(lambda a, b: a / b, costs, release, width)
+        found: Estimate = data.combine(lambda a, b: a / b, costs, release, confidence)
         return found
 
 
@@ -78,9 +78,9 @@ class Share(Quantity):
         """The share in one profile."""
         return profile.share(self.functions, self.within, self.of)
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
         profiles = data.profiles(self.variant, release).values()
-        return stats.share([self.of_profile(profile) for profile in profiles], width)
+        return stats.share([self.of_profile(profile) for profile in profiles], confidence)
 
 
 class PhaseShare(Share):
@@ -97,8 +97,8 @@ class Amount(Quantity):
     variant: Variant
     metric: str
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        return stats.amount(data.values(self.variant, release, self.metric), width)
+    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
+        return stats.amount(data.values(self.variant, release, self.metric), confidence)
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ class Difference(Quantity):
 
     ratio: Ratio
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
         over, under = (
-            stats.amount(data.values(variant, release, self.ratio.metric), width)
+            stats.amount(data.values(variant, release, self.ratio.metric), confidence)
             for variant in self.variants
         )
         half = math.hypot(over.high - over.value, under.high - under.value)
@@ -127,18 +127,18 @@ class CurveDepth(Quantity):
     curve: tuple[Ratio, ...]
     partial: ClassVar[bool] = True
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
         def combine(function: Callable[..., float], *ratios: Ratio, signed: bool = False) -> Any:
             costs = [(variant, ratio.metric) for ratio in ratios for variant in ratio.variants]
-            return data.combine(function, costs, release, width, signed=signed)
+            return data.combine(function, costs, release, confidence, signed=signed)
 
         added = {r: combine(lambda a, b: a - b, r, signed=True) for r in self.curve}
         known = [ratio for ratio in self.curve if added[ratio].samples]
         if not known:
-            return stats.nothing(width)
+            return stats.nothing(confidence)
         least = min(known, key=lambda ratio: added[ratio].value)
         first, last = (
-            Estimate(1.0, 1.0, 1.0, 1, 1, width.confidence)
+            Estimate(1.0, 1.0, 1.0, 1, 1, confidence)
             if end is least
             else combine(lambda a, b, c, d: (a - b) / (c - d), end, least)
             for end in (known[0], known[-1])
@@ -162,7 +162,7 @@ class ExclusiveEvents(Quantity):
     at_once: ClassVar[bool] = True
     partial: ClassVar[bool] = True
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
         found, runs = [], 0
         for place in zip(self.shown, *self.others, strict=True):
             each = [data.values(variant, release, self.metric) for variant in place]
@@ -195,8 +195,10 @@ class RatioToEither(Quantity):
     over: Ratio
     other: Ratio
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        one, other = (ratio.estimate(data, release, width) for ratio in (self.over, self.other))
+    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
+        one, other = (
+            ratio.estimate(data, release, confidence) for ratio in (self.over, self.other)
+        )
         value = math.sqrt(one.value * other.value)
         low, high = min(one.low, other.low), max(one.high, other.high)
         samples, rounds = min(one.samples, other.samples), min(one.rounds, other.rounds)
@@ -213,11 +215,13 @@ class Linearity(Quantity):
 
     variant: Variant
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
         samples = data.processes(self.variant, release)
         found = [walked(sample) for _, sample in samples.iterrows()]
         times = [ns for lengths, ns in found if lengths and lengths == found[0][0]]
-        return stats.linearity(found[0][0], times, width) if times else stats.nothing(width)
+        return (
+            stats.linearity(found[0][0], times, confidence) if times else stats.nothing(confidence)
+        )
 
 
 @dataclass(frozen=True)
@@ -227,10 +231,10 @@ class SlopeRatio(Quantity):
     over: Variant
     under: Variant
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
-        over, under = (data.slope(variant, release, width) for variant in self.variants)
+    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
+        over, under = (data.slope(variant, release, confidence) for variant in self.variants)
         if not under.value or not over.samples:
-            return stats.nothing(width)
+            return stats.nothing(confidence)
         value = over.value / under.value
         # Absolute errors: relative to a slope near zero they are unbounded.
         error = math.hypot(over.high - over.value, value * (under.high - under.value))
@@ -244,14 +248,14 @@ class Worst(Quantity):
     ratios: tuple[Ratio, ...]
     partial: ClassVar[bool] = True
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
         """The largest of the ratios that were measured."""
-        known = [e for r in self.ratios if (e := r.estimate(data, release, width)).samples]
+        known = [e for r in self.ratios if (e := r.estimate(data, release, confidence)).samples]
         if not known:
-            return stats.amount([], width)
+            return stats.amount([], confidence)
         value, low, high = (max(getattr(e, end) for e in known) for end in ("value", "low", "high"))
         samples, rounds = (min(getattr(e, count) for e in known) for count in ("samples", "rounds"))
-        return Estimate(value, low, high, samples, rounds, width.confidence)
+        return Estimate(value, low, high, samples, rounds, confidence)
 
 
 @dataclass(frozen=True)
@@ -263,13 +267,13 @@ class SavedShare(Quantity):
     baseline: Variant
     metric: str = "quiet_ns"
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
 
         def share(before: float, after: float, base: float) -> float:
             return (before - after) / (before - base)
 
         costs = [(variant, self.metric) for variant in self.variants]
-        found: Estimate = data.combine(share, costs, release, width, signed=True)
+        found: Estimate = data.combine(share, costs, release, confidence, signed=True)
         return found
 
 
@@ -290,7 +294,7 @@ class Agreement(Quantity):
         """Those of the measurements; the other method's are compared only if there are any."""
         return tuple(variant for each in self.measurements for variant in each.variants)
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
         made, others = (
             [e for m in group if (e := m.estimate(data, release)).samples]
             for group in (self.measurements, self.others)

@@ -14,13 +14,12 @@ import pandas as pd
 
 from gccost import stats
 from gccost.errors import GccostError
-from gccost.judging import costs, metrics
+from gccost.judging import costs, metrics, samples
+from gccost.judging import lines as kinds
 from gccost.judging.claims import Study
 from gccost.judging.lines import Lines
-from gccost.judging.lines import of_run as of_run_lines
 from gccost.judging.models import slope
 from gccost.judging.quantities import Quantity, Ratio
-from gccost.judging.samples import of_run
 from gccost.measuring import jobs, toolchains
 from gccost.measuring.cases import Variant
 from gccost.measuring.jobs import Job
@@ -30,7 +29,7 @@ from gccost.measuring.profiles import Profile
 from gccost.measuring.profiles import read as read_profile
 from gccost.measuring.runs import Run
 from gccost.measuring.sampler import RUN_DELAY
-from gccost.stats import SHOWN, Estimate, Figure, Width
+from gccost.stats import SHOWN, Estimate, Figure
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -64,12 +63,12 @@ class Recording:
             raise GccostError(
                 "the run holds no samples", run.name, f"make measure ONLY={study.name}"
             )
-        manifest, samples = run.manifest(), of_run(run)
-        memory, problems = memory_for_a_sample(manifest["machine"]), [*samples.problems]
+        manifest, found = run.manifest(), samples.of_run(run)
+        memory, problems = memory_for_a_sample(manifest["machine"]), [*found.problems]
         cases = [case.scaled(manifest["scale"]).capped(memory) for case in study.cases]
         table = {case.name: jobs.job(case) for case in cases}
-        n = samples.frame["name"].map({name: job["n"] for name, job in table.items()})
-        frame = samples.frame[(n == 0) | (n == samples.frame["operations"])]
+        n = found.frame["name"].map({name: job["n"] for name, job in table.items()})
+        frame = found.frame[(n == 0) | (n == found.frame["operations"])]
         cpu_profiles = {
             name: dict(_usable(run.profiles(name), job["benchmark"], problems))
             for name, job in table.items()
@@ -85,7 +84,7 @@ class Recording:
     @property
     def lines(self) -> Lines:
         """The lines of the run's kinds of loop."""
-        return of_run_lines(self.run)
+        return kinds.of_run(self.run)
 
     @property
     def sittings(self) -> int:
@@ -188,27 +187,27 @@ class Recording:
         function: Callable[..., float],
         costs: Sequence[tuple[Variant, str]],
         release: str,
-        width: Width = SHOWN,
+        confidence: float = SHOWN,
         *,
         signed: bool = False,
     ) -> Estimate:
         """An estimate of function(cost, …) from the costs of variants, each with its metric."""
         found = [self.cost(variant, release, metric) for variant, metric in costs]
-        return stats.combine(function, found, width, signed=signed)
+        return stats.combine(function, found, confidence, signed=signed)
 
     def profiles(self, variant: Variant, release: str) -> Mapping[int, Profile]:
         """The CPU profiles of a variant on a release, by round."""
         found = self.cpu_profiles.get(variant.on(release), {})
         return {round_: profile for round_, profile in found.items() if round_ <= self.last}
 
-    def estimate(self, quantity: Quantity, release: str, width: Width = SHOWN) -> Estimate:
+    def estimate(self, quantity: Quantity, release: str, confidence: float = SHOWN) -> Estimate:
         """The estimate of a quantity on a release, such as a ratio of costs, or a share."""
-        return quantity.estimate(self, release, width)
+        return quantity.estimate(self, release, confidence)
 
-    def slope(self, variant: Variant, release: str, width: Width = SHOWN) -> Estimate:
+    def slope(self, variant: Variant, release: str, confidence: float = SHOWN) -> Estimate:
         """The cost (ns) that each record in the list adds to a call; a sample per process."""
         found = [slope(sample) for _, sample in self.processes(variant, release).iterrows()]
-        return stats.amount(found, width)
+        return stats.amount(found, confidence)
 
     # --- Disturbances ---------------------------------------------------------------
 

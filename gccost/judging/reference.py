@@ -201,7 +201,7 @@ def _slow(run: Run, line: dict[str, Any], known: pd.DataFrame) -> Iterator[str]:
         name = variant.benchmark
         others = like[name].dropna()
         between, freedom = lines.recorded(benchmarks.of(name).kind)
-        more = float(stats.t(freedom, JUDGED.confidence)) * between * math.sqrt(2)
+        more = float(stats.t(freedom, JUDGED)) * between * math.sqrt(2)
         most = max(math.exp(more), MARGIN)
         if len(others) and line[name] > most * (usual := float(others.median())):
             yield (
@@ -219,9 +219,9 @@ def _run_to_run(run: Run) -> list[tuple[str, float, float]]:
     known = [line for line in own if line.sittings >= OWN_SITTINGS]
     if not known:
         return []
-    freedom = sum(line.between_freedom for line in known)
-    mean = sum(line.between_freedom * line.between**2 for line in known) / freedom
-    spreads = [(line.kind, line.between, line.between_freedom) for line in known]
+    freedom = sum(line.run_to_run_freedom for line in known)
+    mean = sum(line.run_to_run_freedom * line.run_to_run**2 for line in known) / freedom
+    spreads = [(line.kind, line.run_to_run, line.run_to_run_freedom) for line in known]
     return [*sorted(spreads), (lines.ANY, math.sqrt(mean), freedom)]
 
 

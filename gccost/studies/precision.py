@@ -16,7 +16,7 @@ from gccost.judging.quantities import Agreement, Quantity, Ratio
 from gccost.judging.rules import Agrees, AtMost
 from gccost.measuring.cases import AS_PUBLISHED, Case, Variant
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.stats import SHOWN, Estimate, Width
+from gccost.stats import SHOWN, Estimate
 
 # === Cases ===========================================================================
 
@@ -65,7 +65,7 @@ class MedianRatio(Quantity):
     ratio: Ratio
     at_once: ClassVar[bool] = True
 
-    def estimate(self, data: Any, release: str, width: Width = SHOWN) -> Estimate:
+    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
         """The ratio, with both intervals combined as independent errors."""
         frames = [data.processes(variant, release) for variant in self.variants]
         if any("mean_ns" not in frame for frame in frames):
@@ -76,12 +76,12 @@ class MedianRatio(Quantity):
             return stats.amount([])
         halves = []
         for logs in sides:
-            rank = int(scipy.stats.binom.ppf((1 - width.confidence) / 2, len(logs), 0.5))
+            rank = int(scipy.stats.binom.ppf((1 - confidence) / 2, len(logs), 0.5))
             halves.append((logs[len(logs) - rank] - logs[rank - 1]) / 2)
         value = float(np.median(sides[0]) - np.median(sides[1]))
         half = float(np.hypot(*halves))
         middle, low, high = map(float, np.exp([value, value - half, value + half]))
-        return Estimate(middle, low, high, n, n, width.confidence)
+        return Estimate(middle, low, high, n, n, confidence)
 
 
 def measurements(method: str, load: str) -> tuple[Quantity, ...]:
