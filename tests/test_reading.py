@@ -117,3 +117,18 @@ def test_an_output_without_a_result_is_named():
     with pytest.raises(GccostError) as raised:
         gccost.read('{"Action":"start","Package":"one"}\n')
     assert raised.value.hint
+
+
+@pytest.mark.parametrize("differing", ["pkg: two\n", ""], ids=["package", "key"])
+def test_a_cost_of_two_cases_that_were_read_is_refused(differing: str):
+    other = "BenchmarkMine-8" if differing else "BenchmarkMine/size=9-8"
+    text = f"pkg: one\nBenchmarkMine-8 100 60 ns/op\n{differing}{other} 100 70 ns/op\n"
+    with pytest.raises(GccostError, match="the samples have several values of"):
+        gccost.cost(gccost.read(text), "mean_ns")
+
+
+def test_the_same_case_in_two_files_has_one_cost(tmp_path):
+    files = [tmp_path / name for name in ("one.txt", "two.txt")]
+    for file, ns in zip(files, (60, 62), strict=True):
+        file.write_text(f"BenchmarkMine-8 100 {ns} ns/op\n")
+    assert gccost.cost(gccost.read(*files), "mean_ns")["n"] == 2

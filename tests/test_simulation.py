@@ -10,12 +10,13 @@ import pytest
 from gccost.simulation import simulate
 
 
-def kind(spread: float, run_to_run: float, freedom: float = math.inf) -> pd.Series:
-    row = {"spread": spread, "freedom": math.inf}
-    return pd.Series(row | {"run_to_run": run_to_run, "run_to_run_freedom": freedom})
+def kind(spread: float, run_to_run: float, **more: float) -> pd.Series:
+    row = {"spread": spread, "freedom": math.inf, "run_to_run": run_to_run}
+    return pd.Series(row | {"run_to_run_freedom": math.inf} | more, dtype=object)
 
 
-FINALIZER, CLEANUP, SLICES = kind(0.03, 0.015), kind(0.06, 0.06), kind(0.02, 0.01)
+FINALIZER, CLEANUP = kind(0.03, 0.015, slope=0.3, probes=0.1), kind(0.06, 0.06)
+SLICES = kind(0.02, 0.01, sliced=True)
 
 
 def test_same_seed_gives_the_same_outcome():
@@ -35,6 +36,12 @@ def test_a_noisier_machine_than_the_recorded_one_covers_less():
     outcome = simulate(4.8, 4.8, CLEANUP, SLICES, noise=2.0)
     assert outcome.coverage < 0.85
     assert outcome.wrong > simulate(4.8, 4.8, CLEANUP, SLICES).wrong
+
+
+def test_an_uncertain_price_of_the_probe_decides_less():
+    prices = (kind(0.03, 0.015, slope=slope, probes=0.2) for slope in (0.0, 0.9))
+    known, uncertain = (simulate(5.4, 4.8, price, SLICES).undecided[-1] for price in prices)
+    assert uncertain > known + 0.1
 
 
 def test_clear_ratio_is_decided_at_the_first_look():

@@ -167,6 +167,19 @@ def test_the_run_to_run_spread_is_what_the_spread_of_processes_leaves(between: f
     assert isnan(run_to_run(logs[one], NO_PROBE[: one.sum()], case[one], sitting[one], fitted)[0])
 
 
+def test_a_busy_sitting_with_many_processes_does_not_hide_the_run_to_run_spread() -> None:
+    """The mean spread of processes would explain more than calm sittings of few of them scatter."""
+    chance, groups = np.random.default_rng(5), []
+    for case in range(60):
+        for sitting, (n, spread) in enumerate([(3, 0.01), (3, 0.01), (12, 0.2)]):
+            logs = 0.05 * chance.standard_normal() + spread * chance.standard_normal(n)
+            groups.append((logs, np.full(n, case), np.full(n, sitting)))
+    logs, case, sitting = (np.concatenate(each) for each in zip(*groups, strict=True))
+    fitted = line(logs, NO_PROBE[: len(logs)], case * 3 + sitting)
+    found, _ = run_to_run(logs, NO_PROBE[: len(logs)], case, sitting, fitted)
+    assert found == pytest.approx(0.05, abs=0.02)
+
+
 def test_the_interval_of_a_sitting_contains_the_mean_of_the_others() -> None:
     logs, case, sitting = sittings(0.05, cases=80)
     fitted = fitted_to(logs, case, sitting)._replace(run_to_run=0.05, run_to_run_freedom=160.0)

@@ -117,3 +117,12 @@ def test_a_cost_of_several_cases_or_without_its_metric_is_refused():
     with pytest.raises(GccostError, match="the samples have no column 'quite_ns'") as raised:
         gccost.cost(one, "quite_ns")
     assert "quiet_ns" in raised.value.hint
+
+
+def test_samples_that_lost_their_run_have_a_cost_without_an_interval(tmp_path):
+    study = opened(tmp_path)
+    samples = study.samples(variant="manual free", gc="on", release=study.today)
+    whole, lost = (gccost.cost(each) for each in (samples, pd.DataFrame(samples.to_dict("list"))))
+    assert whole["low"] < whole["value"] < whole["high"]
+    assert lost["value"] == pytest.approx(whole["value"], rel=0.1)
+    assert lost[["low", "high"]].isna().all()

@@ -80,24 +80,29 @@ def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
 
     A time is the mean of the logs, in which each sitting has a weight (see `gccost.stats`), and
     so is a rate. Its error comes from the spread of processes and the run-to-run spread of its
-    kind of loop, which the samples of a study carry along in their `attrs`; for other samples it
-    comes from their own spread, which is narrower. A merge, a file, or pd.concat with other
-    frames loses `attrs`, so compute costs first. Other metrics are medians. With one process, low
-    and high are NaN. `error`, `freedom`, `slope_error` and `kind` are for `derive`; the interval
-    is Student's t times both errors, added in quadrature. Raises GccostError for samples of
-    several cases of a study, or without the metric.
+    kind of loop, which the samples of a study carry along in their `attrs`. A merge, a file, or
+    pd.concat with other frames loses `attrs`; then `quiet_ns` and `settled_ns` have a value but no
+    interval. The interval of samples that are not of a study comes from their own spread. Other
+    metrics are medians. With one process, low and high are NaN. `error`, `freedom`,
+    `slope_error` and `kind` are for `derive`; the interval is Student's t times both errors,
+    added in quadrature. Raises GccostError for samples of several cases, or without the
+    metric.
 
         samples.groupby(study.keys, dropna=False).apply(gccost.cost)
     """
     for name in samples.attrs.get("keys", ()):
         if name in samples and len(samples[name].drop_duplicates()) > 1:
-            hint = "group by study.keys, or filter"
+            hint = f"group by {name} too, or filter; study.keys has all such columns"
             raise GccostError(f"the samples have several values of {name}", "gccost.cost", hint)
     if len(samples) and metric not in samples:
         numbers = samples.select_dtypes("number").columns
         hint = nearest(metric, numbers)
         raise GccostError(f"the samples have no column {metric!r}", "gccost.cost", hint)
-    return series(figure(samples, metric, samples.attrs.get("lines")), metric)
+    lines = samples.attrs.get("lines")
+    found = figure(samples, metric, lines)
+    if lines is None and metric in QUIET:
+        found = found._replace(error=math.inf)
+    return series(found, metric)
 
 
 def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:

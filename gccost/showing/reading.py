@@ -54,8 +54,8 @@ def read(*sources: str | Path) -> pd.DataFrame:
     configuration that differs. Two things of the same name are spelled as in the file: the
     units p99-ns and p99-ns/op, a key /procs=4.
 
-    Lines that cannot be read are printed. Raises GccostError if a file is missing or holds no
-    result.
+    `gccost.cost` refuses results that differ in more than their file. Lines that cannot be read
+    are printed. Raises GccostError if a file is missing or holds no result.
     """
     found = [result for source in sources for result in _of(source)]
     return frame(found)
@@ -97,7 +97,10 @@ def frame(found: Iterable[Result], ours: bool = False) -> pd.DataFrame:
     counts = [{"procs": each.procs, "operations": each.operations} for each in found]
     named, counted = settings.rename(columns=spelled), pd.DataFrame(counts)
     parts = [pd.DataFrame(names), named, counted, measured.rename(columns=spelled)]
-    return pd.concat(parts, axis="columns")
+    whole = pd.concat(parts, axis="columns")
+    # A case in two files is one case; two cases have no common cost.
+    whole.attrs["keys"] = ["benchmark", *named.columns.drop("file", errors="ignore")]
+    return whole
 
 
 def _words(result: Result, ours: bool) -> str:
