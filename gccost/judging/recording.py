@@ -228,7 +228,7 @@ class Recording:
             return ""
         return (
             f"{waited.sum()} processes waited for a CPU for more than {100 * RUN_DELAY:.0f} % of "
-            "their time and count all the same, because most processes of their case did."
+            "their time and count all the same, because even the calmest of their case waited."
         )
 
 

@@ -19,7 +19,6 @@ from gccost.measuring.sampler import RUN_DELAY, slices_fault
 from gccost.stats import PRICE
 
 MOST_ROUNDS = 1_000_000  # the largest valid round number
-MOST_WAITED = 0.5  # the largest share of a job's processes that may be rejected
 _HIDDEN = ("name", "program", "n", "sliced", "gated", "retained_bytes", "argv", "env")
 _SLICES = "slice_p05_ns"  # a process's 5 % quantile, if its loop is timed in slices
 
@@ -113,8 +112,9 @@ def _entering(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with what enters the lines, and the processes that count."""
     entering = ["run_delay_share", "probe_ns", _SLICES, *metrics.QUIET.values()]
     known = frame.reindex(columns=entering).astype(float)
-    waited = frame["gated"] & (frame["procs"] > 1) & (known["run_delay_share"] > RUN_DELAY)
-    rejected = waited & (waited.groupby(frame["name"]).transform("mean") <= MOST_WAITED)
+    delay = known["run_delay_share"].where(frame["gated"] & (frame["procs"] > 1))
+    usual = delay.groupby(frame["name"]).transform("quantile", PRICE)
+    waited, rejected = delay > RUN_DELAY, delay > usual + RUN_DELAY
     read = known["probe_ns"].where(known["probe_ns"] > 0)
     price = read[~rejected].groupby(frame["name"]).quantile(PRICE)
     probe = pd.Series(np.log(read / frame["name"].map(price).astype(float)), frame.index)

@@ -105,7 +105,7 @@ def _samples(recordings: Sequence[Recording]) -> str:
         return counted
     return (
         f"{counted}; {len(rejected)} are rejected, because their threads waited for a CPU for "
-        f"more than {rounding.percent(RUN_DELAY)} of the time"
+        f"over {rounding.percent(RUN_DELAY)} of the time more than those of calm processes"
     )
 
 
