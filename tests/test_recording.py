@@ -17,7 +17,6 @@ import recordings
 
 from gccost import paths, stats
 from gccost.errors import GccostError
-from gccost.estimates import LOOKS
 from gccost.judging import ledger, lines, published
 from gccost.judging.ledger import Row
 from gccost.judging.lines import Lines
@@ -34,7 +33,7 @@ from gccost.judging.quantities import (
 )
 from gccost.judging.recording import Recording
 from gccost.judging.rules import AtLeast, Label
-from gccost.measuring.cases import AUTO, CLEANUP, FREE, HEAP_FREE, Case, Variant, profiled
+from gccost.measuring.cases import AUTO, CLEANUP, FREE, HEAP_FREE, LOOKS, Case, Variant, profiled
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import notice as showing
 from gccost.showing import results

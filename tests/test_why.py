@@ -16,6 +16,7 @@ from recordings import recorded
 from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import metrics, models
+from gccost.judging.quantities import Seen
 from gccost.judging.recording import Recording
 from gccost.measuring import builds, ccompilers, toolchains
 from gccost.measuring.cases import BUDGETS, Case
@@ -49,11 +50,11 @@ def test_the_line_fits_call_times_by_list_length() -> None:
 
 def test_a_slope_uses_each_round_as_one_sample(why: Recording) -> None:
     variant = attach("AttachFinalizer")
-    slope = why.slope(variant, TODAY_GO)
+    slope = Seen(why, TODAY_GO).slope(variant)
     assert slope.samples == 12
     assert slope.contains(1.0)
     assert slope.half_width < 0.01
-    level = why.slope(attach("AttachFinalizer", "descending"), TODAY_GO)
+    level = Seen(why, TODAY_GO).slope(attach("AttachFinalizer", "descending"))
     assert level.contains(0.0)
 
 

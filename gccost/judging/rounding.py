@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from gccost.estimates import Estimate
+from gccost.stats import Estimate
 
 PRINTED = 3  # significant digits in prose and tables
 WRITTEN = 6  # significant digits in charts and CSV files
