@@ -10,7 +10,7 @@ from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Ratio, Share
 from gccost.judging.rules import About, AtLeast, AtMost, Effect
 from gccost.judging.stacks import GC_AND_LOCKS
-from gccost.measuring.cases import Case, Variant
+from gccost.measuring.cases import Case, Variant, each
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
 
 # === Cases ===========================================================================
@@ -39,7 +39,7 @@ _STANDARD_GOROUTINES = (*range(1, 5), *range(6, 97, 2))
 
 def signing(goroutines: int, gogc: str = "100", profile: str = "") -> Variant:
     """Signing on this many goroutines and all CPUs."""
-    return Variant("Sign", gogc, profile=profile, sub=(("goroutines", str(goroutines)),))
+    return Variant("Sign", gogc, profile=profile).keyed(goroutines=goroutines)
 
 
 # --- The mechanism on any number of CPUs: Ps taking turns on one CPU -------------
@@ -54,8 +54,8 @@ GRID_GOGC = ("100", "200", "400", "800", "off")
 
 def turns(procs: int, gogc: str = "100", profile: str = "") -> Variant:
     """Signing on this many Ps, one goroutine each, that take turns on one CPU."""
-    sub = (("goroutines", str(procs)),)
-    return Variant("SignInTurns", gogc, "precise", "", profile, procs=str(procs), sub=sub)
+    variant = Variant("SignInTurns", gogc, "precise", "", profile, str(procs))
+    return variant.keyed(goroutines=procs)
 
 
 # --- GOGC, in steps set by the budget --------------------------------------------
@@ -88,7 +88,7 @@ def with_limit(mib: int) -> Variant:
 
 def aiming(how: str, mib: int) -> Variant:
     """A server with a "Ballast" or a "Tuner" that targets a heap of `mib` MiB."""
-    return replace(SERVE, benchmark=f"Serve{how}", sub=(("mib", str(mib)),))
+    return replace(SERVE, benchmark=f"Serve{how}").keyed(mib=mib)
 
 
 # automemlimit's rule: GOMEMLIMIT is nine tenths of the container's memory, and GOGC is
@@ -137,9 +137,8 @@ def _turns(go: str) -> Iterator[Case]:
         for gogc in GRID_GOGC:
             if gogc != "100" and procs != MOST_PROCS:  # measured above
                 yield case(procs, gogc, "tiny" if (procs, gogc) == (1, "400") else "standard")
-    for gogc in ("100", "400"):
-        variant = turns(MOST_PROCS, gogc, profile="cpu")
-        yield Case("signing", variant, go, _PROFILED, "standard")
+    variants = [turns(MOST_PROCS, gogc, profile="cpu") for gogc in ("100", "400")]
+    yield from each("signing", variants, go, _PROFILED, "standard")
 
 
 def _cases() -> Iterator[Case]:

@@ -20,6 +20,7 @@ from gccost.measuring.cases import (
     Case,
     Variant,
     controls,
+    each,
     profiled,
 )
 from gccost.measuring.toolchains import TODAY_GO
@@ -74,7 +75,7 @@ def cycle(kind: str, live: int = MANY, runtime: str = "") -> Variant:
 
 def tail(kind: str, live: int = MANY, runtime: str = "") -> Variant:
     """A variant that times single operations with many live specials: "Plain", "Cleanup", …"""
-    return Variant(f"Tail{kind}", runtime=runtime, sub=(("live", str(live)),))
+    return Variant(f"Tail{kind}", runtime=runtime).keyed(live=live)
 
 
 def profiled_program(what: str, runtime: str = "") -> Variant:
@@ -96,8 +97,8 @@ def _runtime() -> Iterator[Case]:
             yield scattering("ScatteredCleanup", MANY, go, min_budget, runtime)
     for runtime in RUNTIMES:
         yield from _more(TODAY_GO, runtime)
-    for variant in (CLEANUP, AUTO):
-        yield Case("cstr", patched(variant, PLUS), TODAY_GO, AS_PUBLISHED, "standard")
+    dearer = patched(CLEANUP, PLUS), patched(AUTO, PLUS)
+    yield from each("cstr", dearer, TODAY_GO, AS_PUBLISHED, "standard")
     yield of_size(patched(sized("Finalize", SMALLEST), PLUS), TODAY_GO, "standard")
     variant = patched(profiled("AllocateCleanup"), PLUS)
     yield Case("cstr", variant, TODAY_GO, _PROFILED, "standard")

@@ -50,34 +50,33 @@ def attach(
     benchmark: str, order: str = "ascending", bytes_: int = SMALL, runtime: str = ""
 ) -> Variant:
     """A variant that times one call by its object's place: "AttachCleanup", "Stop", …"""
-    sub = (("order", order), ("bytes", str(bytes_)))
-    return Variant(benchmark, gogc="off", setting="precise", runtime=runtime, sub=sub)
+    return _off(benchmark, runtime).keyed(order=order, bytes=bytes_)
 
 
 def refilled(bytes_: int, dummies: int) -> Variant:
     """A variant that times AddCleanup after allocating other objects of a size."""
-    sub = (("bytes", str(bytes_)), ("dummies", str(dummies)))
-    return Variant("Refill", gogc="off", setting="precise", sub=sub)
+    return _off("Refill").keyed(bytes=bytes_, dummies=dummies)
 
 
 def scattered(benchmark: str, live: int = MANY, runtime: str = "") -> Variant:
     """A variant that times calls on random live objects: "ScatteredCleanup", …"""
-    sub = (("live", str(live)),)
-    return Variant(benchmark, gogc="off", setting="precise", runtime=runtime, sub=sub)
+    return _off(benchmark, runtime).keyed(live=live)
+
+
+def _off(benchmark: str, runtime: str = "") -> Variant:
+    return Variant(benchmark, gogc="off", setting="precise", runtime=runtime)
 
 
 def looped(benchmark: str, bytes_: int = SMALL, dummies: int = 0, runtime: str = "") -> Variant:
     """A variant that allocates and registers: "LoopCleanup", or "LoopFinalizer" with dummies."""
-    sub = [("bytes", str(bytes_))]
-    if benchmark == "LoopFinalizer":
-        sub.append(("dummies", str(dummies)))
-    return Variant(benchmark, setting="precise", runtime=runtime, sub=tuple(sub))
+    more = {"dummies": dummies} if benchmark == "LoopFinalizer" else {}
+    return Variant(benchmark, setting="precise", runtime=runtime).keyed(bytes=bytes_, **more)
 
 
 def program(what: str, live: int = 0, others: int = 0, runtime: str = "") -> Variant:
     """A variant of a program that also does other work: "Plain", "Cleanup", "Lists", …"""
-    sub = (("live", str(live)), ("others", str(others)))
-    return Variant(f"Program{what}", setting="precise", runtime=runtime, sub=sub)
+    variant = Variant(f"Program{what}", setting="precise", runtime=runtime)
+    return variant.keyed(live=live, others=others)
 
 
 def registering(variant: Variant, go: str, min_budget: str = "tiny") -> Case:
