@@ -300,6 +300,14 @@ def each(
         yield Case(program, variant, release, n, min_budget)
 
 
+def distinct(cases: Iterable[Case]) -> tuple[Case, ...]:
+    """The cases without those that came before under the same name."""
+    found: dict[str, Case] = {}
+    for case in cases:
+        found.setdefault(case.name, case)
+    return tuple(found.values())
+
+
 def controls() -> Iterator[Case]:
     """The A/A controls: the baseline and a GC-heavy case, each relinked."""
     relinked = [replace(variant, control="relinked") for variant in (FREE, AUTO)]

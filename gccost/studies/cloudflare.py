@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Ratio, Share
 from gccost.judging.rules import About, AtLeast, AtMost, Effect
 from gccost.judging.stacks import GC_AND_LOCKS
-from gccost.measuring.cases import Case, Variant, each
+from gccost.measuring.cases import Case, Variant, distinct, each
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
 
 # === Cases ===========================================================================
@@ -113,11 +114,10 @@ def _sweep(go: str) -> Iterator[Case]:
             variant, cpus = signing(goroutines, gogc), min((goroutines + 1) // 2, LEAST_CPUS)
             yield Case("signing", variant, go, n, min_budget, cpus, traced=True)
     for gogc in GOGCS:
-        if gogc not in ("100", BEST_GOGC):  # measured above
-            min_budget = _tier(gogc, (*_PRINTED_GOGC, *_QUICK_GOGC), _STANDARD_GOGC)
-            variant, retained = signing(DOCUMENT_CPUS, gogc), _SIGNATURE if gogc == "off" else 0
-            case = Case("signing", variant, go, _SIGNATURES_AT_48, min_budget, LEAST_CPUS)
-            yield replace(case, retained_bytes=retained, traced=True)
+        min_budget = _tier(gogc, (*_PRINTED_GOGC, *_QUICK_GOGC), _STANDARD_GOGC)
+        variant, retained = signing(DOCUMENT_CPUS, gogc), _SIGNATURE if gogc == "off" else 0
+        case = Case("signing", variant, go, _SIGNATURES_AT_48, min_budget, LEAST_CPUS)
+        yield replace(case, retained_bytes=retained, traced=True)
     for gogc in ("100", BEST_GOGC):
         variant = signing(DOCUMENT_CPUS, gogc, profile="cpu")
         yield Case("signing", variant, go, _SIGNATURES_AT_48, cpus=LEAST_CPUS)
@@ -131,12 +131,9 @@ def _turns(go: str) -> Iterator[Case]:
     for procs in PROCS:
         yield case(procs, "100", "tiny" if procs in _QUICK_PROCS else "standard")
     for gogc in GOGCS:
-        if gogc != "100":  # measured above
-            yield case(MOST_PROCS, gogc, _tier(gogc, _QUICK_GOGC, _STANDARD_GOGC))
-    for procs in GRID_PROCS:
-        for gogc in GRID_GOGC:
-            if gogc != "100" and procs != MOST_PROCS:  # measured above
-                yield case(procs, gogc, "tiny" if (procs, gogc) == (1, "400") else "standard")
+        yield case(MOST_PROCS, gogc, _tier(gogc, _QUICK_GOGC, _STANDARD_GOGC))
+    for procs, gogc in product(GRID_PROCS, GRID_GOGC):
+        yield case(procs, gogc, "tiny" if (procs, gogc) == (1, "400") else "standard")
     variants = [turns(MOST_PROCS, gogc, profile="cpu") for gogc in ("100", "400")]
     yield from each("signing", variants, go, _PROFILED, "standard")
 
@@ -183,7 +180,7 @@ STUDY = Study(
     name="cloudflare",
     chapter="04-cloudflare",
     question="Does signing scale, and what does GOGC do for it?",
-    cases=tuple(_cases()),
+    cases=distinct(_cases()),
     document=CLOUDFLARE_GO,
     claims=_claims(),
 )

@@ -20,6 +20,7 @@ from gccost.measuring.cases import (
     Case,
     Variant,
     controls,
+    distinct,
     each,
     profiled,
 )
@@ -153,15 +154,13 @@ def _more(go: str, runtime: str) -> Iterator[Case]:
     later = "standard"
     yield Case("cstr", patched(profiled("AllocateCleanup"), runtime), go, _PROFILED)
     yield Case("cstr", patched(AUTO, runtime), go, AS_PUBLISHED, later if runtime else "tiny")
-    for words in SIZES[1:]:
+    for words in SIZES:
         yield of_size(patched(sized("Finalize", words), runtime), go, later)
     for order in ORDERS:
         yield registering(attach("AttachFinalizer", order, runtime=runtime), go, later)
-    for bytes_ in BYTES[1:]:
+    for bytes_ in BYTES:
         yield registering(attach("AttachCleanup", bytes_=bytes_, runtime=runtime), go, later)
-    for case in _scattered(go, runtime):
-        if case.variant != scattered("ScatteredCleanup", MANY, runtime):  # measured above
-            yield case
+    yield from _scattered(go, runtime)
     yield running(program("Cleanup", 0, MIXED, runtime), go, later)
     for benchmark in ("LoopFinalizer", "LoopCleanup"):
         yield looping(looped(benchmark, runtime=runtime), go, later)
@@ -213,7 +212,7 @@ STUDY = Study(
     quick=False,
     chapter="07-why",
     question="How much of the cost remains in a runtime without the walk?",
-    cases=tuple(_runtime()),
+    cases=distinct(_runtime()),
     document=TODAY_GO,
     claims=tuple(_claims()),
 )

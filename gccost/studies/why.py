@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Linearity, Ratio, SlopeRatio
 from gccost.judging.rules import AtLeast, AtMost, Between
-from gccost.measuring.cases import RECORD, Case, Variant
+from gccost.measuring.cases import RECORD, Case, Variant, distinct
 from gccost.measuring.toolchains import (
     CLEANUP_GO,
     DOCUMENT_GO,
@@ -128,20 +128,15 @@ def _why() -> Iterator[Case]:
     yield from _releases()
     go = TODAY_GO
     for bytes_ in BYTES:
+        min_budget = "standard" if bytes_ in _BETWEEN else "tiny"
         for benchmark in ("AttachFinalizer", "AttachCleanup"):
-            known = (
-                (SMALL, OWN_SPAN, CACHED) if benchmark == "AttachFinalizer" else (SMALL, OWN_SPAN)
-            )
-            if bytes_ not in known:
-                min_budget = "standard" if bytes_ in _BETWEEN else "tiny"
-                yield registering(attach(benchmark, bytes_=bytes_), go, min_budget)
-            between = bytes_ != SMALL and (bytes_, benchmark) != (CACHED, "AttachFinalizer")
-            for order in ORDERS[1:] if between else ():
+            yield registering(attach(benchmark, bytes_=bytes_), go, min_budget)
+            for order in ORDERS[1:]:
                 yield registering(attach(benchmark, order, bytes_), go, "standard")
     for bytes_, counts in ALLOCATED_FIRST.items():
         for dummies in counts:
             yield registering(refilled(bytes_, dummies), go, "standard")
-    for dummies in DUMMIES[2:]:
+    for dummies in DUMMIES:
         yield looping(looped("LoopFinalizer", dummies=dummies), go, "standard")
     for bytes_ in (16, 64):
         for benchmark in ("LoopCleanup", "LoopFinalizer"):
@@ -195,7 +190,7 @@ STUDY = Study(
     quick=False,
     chapter="07-why",
     question="What determines the cost, and in which programs does it matter?",
-    cases=tuple(_why()),
+    cases=distinct(_why()),
     document=TODAY_GO,
     claims=tuple(_claims()),
 )
