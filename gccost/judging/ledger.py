@@ -135,10 +135,7 @@ class Tested:
 
 @dataclass(frozen=True)
 class Document:
-    """A document, as data/published/documents.csv describes it, and the lines of its claims.
-
-    `secondary` are the lines of causes and changes that chapters state; no count includes them.
-    """
+    """A document, as data/published/documents.csv describes it, and the lines of its claims."""
 
     document: str
     chapter: str
@@ -151,7 +148,6 @@ class Document:
     headline: str  # the id of its headline claim; empty if it has none
     words: str  # the headline claim
     lines: tuple[Tested, ...]
-    secondary: tuple[Tested, ...]
 
     @property
     def chosen(self) -> Tested | None:
@@ -165,13 +161,10 @@ def by_document(ledger: Iterable[Row]) -> list[Document]:
     for row in ledger:
         claims.setdefault(row.document, {}).setdefault(row.claim.id, []).append(row)
     known = published.by_name("documents", claims)
-    made = []
-    for name, found in claims.items():
-        lines = [Tested(tuple(each)) for each in found.values()]
-        own = tuple(line for line in lines if not line.claim.secondary)
-        secondary = tuple(line for line in lines if line.claim.secondary)
-        made.append(Document(**known[name], lines=own, secondary=secondary))
-    return made
+    return [
+        Document(**known[name], lines=tuple(Tested(tuple(rows)) for rows in found.values()))
+        for name, found in claims.items()
+    ]
 
 
 def standing(lines: Iterable[Tested]) -> Counter[Label]:
