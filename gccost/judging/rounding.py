@@ -7,8 +7,7 @@ so that they have the same bytes on every machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Mapping
 
 from gccost.stats import Estimate
 
@@ -43,74 +42,44 @@ def written(x: float) -> str:
 
 def times(x: float) -> str:
     """A ratio: "18.4×"."""
-    return plain(x) + "×"
+    return value(x, "ratio")
 
 
 def percent(x: float) -> str:
     """A share (0 to 1) as "70.2 %"."""
-    return plain(100 * x) + " %"
+    return value(x, "share")
 
 
-def nanoseconds(x: float) -> str:
-    """A duration in ns: "1,150 ns"."""
-    return plain(x) + " ns"
+WHOLE: Mapping[str, str] = {
+    "allocations": " more",  # per operation, than another variant
+    "registrations": " more",  # per object, than another variant
+    "cycles": " cycles",
+    "blocks": " blocks",
+    "sizes": " sizes",
+}
+"""What follows a number that is usually whole, by its unit."""
+_UNITS: Mapping[str, str] = {
+    "ratio": "×",
+    "share": " %",
+    "percent": " %",
+    "ns": " ns",
+    "number": "",
+    "frequency": "/s",
+}
 
 
-def duration(x: float) -> str:
-    """A duration in ns, in a suitable unit: "850 ns", "8.45 µs", "18.5 ms"."""
-    for size, unit in ((1e6, "ms"), (1e3, "µs")):
-        if x >= size:
-            return f"{plain(x / size)} {unit}"
-    return nanoseconds(x)
-
-
-def count(x: float) -> str:
-    """A whole number: "1,600,000"."""
-    return "–" if math.isnan(x) else f"{x:,.0f}"
-
-
-def whole(x: float) -> str:
-    """A number that is usually whole, without decimals if it is: "2", "1.33"."""
-    return count(x) if float(x).is_integer() else plain(x)
-
-
-def blocks(x: float) -> str:
-    """C blocks: "64 blocks"."""
-    return whole(x) + " blocks"
-
-
-def sizes(x: float) -> str:
-    """A number of sizes: "5 sizes"."""
-    return whole(x) + (" size" if x == 1 else " sizes")
-
-
-WHOLE: Mapping[str, Callable[[float], str]] = MappingProxyType(
-    {
-        "allocations": lambda x: whole(x) + " more",  # per operation, than another variant
-        "registrations": lambda x: whole(x) + " more",  # per object, than another variant
-        "cycles": lambda x: whole(x) + (" cycle" if x == 1 else " cycles"),
-        "blocks": blocks,
-        "sizes": sizes,
-    }
-)
-FORMATS: Mapping[str, Callable[[float], str]] = MappingProxyType(
-    {
-        **WHOLE,
-        "ratio": times,
-        "share": percent,
-        "percent": lambda x: plain(x) + " %",
-        "ns": nanoseconds,
-        "count": count,
-        "number": plain,
-        "frequency": lambda x: plain(x) + "/s",
-        "MiB": lambda x: plain(x) + " MiB",
-    }
-)
+def bare(x: float, unit: str) -> str:
+    """A number without its unit: a share in percent, and no decimals of what is whole."""
+    if unit in WHOLE and float(x).is_integer():
+        return f"{x:,.0f}"
+    return plain(100 * x if unit == "share" else x)
 
 
 def value(x: float, unit: str) -> str:
-    """A number with its unit, one of FORMATS."""
-    return FORMATS[unit](x)
+    """A number with its unit: "2 cycles", "1 cycle", "70.2 %"."""
+    if unit in WHOLE:
+        return bare(x, unit) + (WHOLE[unit].removesuffix("s") if x == 1 else WHOLE[unit])
+    return bare(x, unit) + _UNITS[unit]
 
 
 def ends(estimate: Estimate, unit: str) -> str:
@@ -118,9 +87,7 @@ def ends(estimate: Estimate, unit: str) -> str:
     low, high = estimate.low, estimate.high
     if not estimate.has_interval or plain(low) == plain(estimate.value) == plain(high):
         return ""
-    scale = 100.0 if unit == "share" else 1.0
-    end = whole if unit in WHOLE else plain
-    return f"{end(scale * low)} to {end(scale * high)}"
+    return f"{bare(low, unit)} to {bare(high, unit)}"
 
 
 def interval(estimate: Estimate, unit: str) -> str:
