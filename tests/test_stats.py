@@ -34,18 +34,26 @@ from gccost.stats import (
 
 positive = st.floats(1e-6, 1e12)
 values = st.lists(positive, min_size=2, max_size=40)
-NO_PROBE = np.full(2000, nan)
 
 
 def t(freedom: float, confidence: float) -> float:
     return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
+def unprobed(logs: np.ndarray) -> np.ndarray:
+    return np.full(len(logs), nan)
+
+
+def of(logs: np.ndarray, fitted: Line, sittings: object = 0) -> Figure:
+    """The cost of a case without a probe; by default in one sitting."""
+    sittings = np.broadcast_to(sittings, len(logs))
+    return cost(logs, unprobed(logs), sittings, fitted, len(logs))
+
+
 def of_one(x: list[float]) -> Figure:
     """The cost of a case that is alone in its kind, without a probe."""
-    logs, n = np.log(x), len(x)
-    alone = line(logs, NO_PROBE[:n], np.zeros(n, int))
-    return cost(logs, NO_PROBE[:n], np.ones(n), alone, n)
+    logs = np.log(x)
+    return of(logs, line(logs, unprobed(logs), np.zeros(len(x), int)))
 
 
 # --- the line -----------------------------------------------------------------------
@@ -142,18 +150,20 @@ def sittings(between: float, seed: int = 2, cases: int = 40) -> tuple[np.ndarray
 
 
 def fitted_to(logs: np.ndarray, case: np.ndarray, sitting: np.ndarray) -> Line:
-    return line(logs, NO_PROBE[: len(logs)], case * 5 + sitting)
+    return line(logs, unprobed(logs), case * 5 + sitting)
+
+
+def spread_of(logs: np.ndarray, case: np.ndarray, sitting: np.ndarray) -> tuple[float, float]:
+    fitted = fitted_to(logs, case, sitting)
+    return run_to_run(logs, unprobed(logs), case, sitting, fitted)
 
 
 @pytest.mark.parametrize("between", [0.0, 0.05])
 def test_the_run_to_run_spread_is_what_the_spread_of_processes_leaves(between: float) -> None:
     logs, case, sitting = sittings(between)
-    fitted = fitted_to(logs, case, sitting)
-    found, freedom = run_to_run(logs, NO_PROBE[: len(logs)], case, sitting, fitted)
-    assert found == pytest.approx(between, abs=0.012)
-    assert freedom == 40 * 4
+    assert spread_of(logs, case, sitting) == (pytest.approx(between, abs=0.012), 40 * 4)
     one = sitting == 0
-    assert isnan(run_to_run(logs[one], NO_PROBE[: one.sum()], case[one], sitting[one], fitted)[0])
+    assert isnan(spread_of(logs[one], case[one], sitting[one])[0])
 
 
 def test_a_busy_sitting_with_many_processes_does_not_hide_the_run_to_run_spread() -> None:
@@ -164,9 +174,7 @@ def test_a_busy_sitting_with_many_processes_does_not_hide_the_run_to_run_spread(
             logs = 0.05 * chance.standard_normal() + spread * chance.standard_normal(n)
             groups.append((logs, np.full(n, case), np.full(n, sitting)))
     logs, case, sitting = (np.concatenate(each) for each in zip(*groups, strict=True))
-    fitted = line(logs, NO_PROBE[: len(logs)], case * 3 + sitting)
-    found, _ = run_to_run(logs, NO_PROBE[: len(logs)], case, sitting, fitted)
-    assert found == pytest.approx(0.05, abs=0.02)
+    assert spread_of(logs, case, sitting)[0] == pytest.approx(0.05, abs=0.02)
 
 
 def test_the_interval_of_a_sitting_contains_the_mean_of_the_others() -> None:
@@ -176,8 +184,7 @@ def test_the_interval_of_a_sitting_contains_the_mean_of_the_others() -> None:
     for number in range(80):
         here = (case == number) & (sitting == 0)
         others = logs[(case == number) & (sitting > 0)].mean()
-        found = cost(logs[here], NO_PROBE[:4], sitting[here], fitted, 4)
-        hits.append(estimate(found).contains(exp(others)))
+        hits.append(estimate(of(logs[here], fitted)).contains(exp(others)))
     assert np.mean(hits) >= 0.85
 
 
@@ -185,24 +192,23 @@ def test_sittings_are_the_unit_of_error() -> None:
     """More processes of one sitting do not reduce the error below the run-to-run spread."""
     fitted = Line("finalizer", 0.0, 0.0, 0.03, 100, run_to_run=0.05, run_to_run_freedom=100)
 
-    def of(sittings: np.ndarray, logs: np.ndarray = np.zeros(400)) -> Figure:  # noqa: B008
-        return cost(logs, NO_PROBE[:400], sittings, fitted, 400)
-
-    one, four = of(np.ones(400)), of(np.repeat([1, 2, 3, 4], 100))
+    zeros = np.zeros(400)
+    one, four = of(zeros, fitted), of(zeros, fitted, np.repeat([1, 2, 3, 4], 100))
     assert [one.error, four.error, one.lasting] == pytest.approx([0.05, 0.025, 0.05], rel=0.01)
     # The weight of a sitting hardly grows with its processes, and the order does not count.
     uneven, order = np.repeat([1, 2], [10, 390]), np.random.default_rng(3).permutation(400)
     shifted = (uneven == 2) * 0.1
-    assert log(of(uneven, shifted).value) == pytest.approx(0.05, abs=0.003)
-    assert of(uneven[order], shifted[order]) == pytest.approx(of(uneven, shifted))
+    found = of(shifted, fitted, uneven)
+    assert log(found.value) == pytest.approx(0.05, abs=0.003)
+    assert of(shifted[order], fitted, uneven[order]) == pytest.approx(found)
 
 
 def test_sittings_of_one_process_each_show_the_error() -> None:
     logs, case, sitting = np.array([0.0, 0.1, 0.2]), np.zeros(3, int), np.arange(3)
-    for none in (line(logs, NO_PROBE[:3], sitting), floors(logs, sitting)):
-        between, freedom = run_to_run(logs, NO_PROBE[:3], case, sitting, none)
+    for none in (line(logs, unprobed(logs), sitting), floors(logs, sitting)):
+        between, freedom = run_to_run(logs, unprobed(logs), case, sitting, none)
         fitted = none._replace(run_to_run=between, run_to_run_freedom=freedom)
-        found = cost(logs, NO_PROBE[:3], sitting, fitted, 3)
+        found = of(logs, fitted, sitting)
         assert found.error / found.value == pytest.approx(0.1 / sqrt(3))
 
 
