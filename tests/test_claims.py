@@ -67,24 +67,24 @@ def test_each_rule_applies_its_bounds_and_margin(
     rule: Bounded, figure: float, low: float, high: float
 ) -> None:
     assert rule.bounds(figure) == pytest.approx((low, high))
-    bounds = rule.bounds(figure)
-    inside = [bounds[0] * rule.margin, bounds[1] / rule.margin]  # the limits of a deciding interval
-    outside = [bounds[0] / rule.margin, bounds[1] * rule.margin]
-
-    def judged(low: float, high: float) -> Label:
-        return rule.judge(interval(low, high), figure).label
-
-    lowest, highest = max(inside[0], 0.0), min(inside[1], 100.0)
-    assert judged(lowest, highest) is HOLDS  # at the bounds
+    low, high = rule.bounds(figure)
+    margin = rule.margin
+    lowest, highest = max(low * margin, 0.0), min(high / margin, 100.0)
+    cases = [(lowest, highest, HOLDS), (0.0, EVERY, UNDECIDED)]
     if low > 0:
-        assert judged(inside[0] * 0.999, highest) is UNDECIDED
-        assert judged(outside[0] * 0.9, outside[0] * 0.999) is FAILS
-        assert judged(outside[0] * 0.9, outside[0] * 1.001) is UNDECIDED
+        cases += [
+            (low * margin * 0.999, highest, UNDECIDED),
+            (low / margin * 0.9, low / margin * 0.999, FAILS),
+            (low / margin * 0.9, low / margin * 1.001, UNDECIDED),
+        ]
     if high < EVERY:
-        assert judged(lowest, inside[1] * 1.001) is UNDECIDED
-        assert judged(outside[1] * 1.001, outside[1] * 2) is FAILS
-        assert judged(outside[1] * 0.999, outside[1] * 2) is UNDECIDED
-    assert judged(0.0, EVERY) is UNDECIDED
+        cases += [
+            (lowest, high / margin * 1.001, UNDECIDED),
+            (high * margin * 1.001, high * margin * 2, FAILS),
+            (high * margin * 0.999, high * margin * 2, UNDECIDED),
+        ]
+    for *ends, label in cases:
+        assert rule.judge(interval(*ends), figure).label is label, ends
 
 
 def of(estimate: Estimate, *parts: Estimate) -> Estimate:
