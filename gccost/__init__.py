@@ -58,6 +58,7 @@ from gccost.errors import GccostError, MissingTool
 if TYPE_CHECKING:
     from gccost.judging.costs import cost, derive
     from gccost.judging.published import published
+    from gccost.judging.simulation import simulate
     from gccost.notebook import computers, machines, measure, results
     from gccost.notebook import listed_runs as runs
     from gccost.notebook import open_study as open
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
     from gccost.showing.programs import source
     from gccost.showing.quoting import ns, number, percent, prose, times
     from gccost.showing.reading import read
-    from gccost.simulation import simulate
 
 __all__ = [
     "GccostError",
@@ -105,7 +105,7 @@ _WHERE = {
     **dict.fromkeys(("ns", "number", "percent", "prose", "times"), "showing.quoting"),
     "read": "showing.reading",
     "source": "showing.programs",
-    "simulate": "simulation",
+    "simulate": "judging.simulation",
 }
 _RENAMED = {"open": "open_study", "runs": "listed_runs"}
 

@@ -383,17 +383,19 @@ def compare(folders: tuple[Path, ...], csv: Path | None) -> None:
     """Compare the estimates and verdicts of several runs.
 
     Without a RUN, compares the recorded machines. Runs are never pooled. The last columns
-    are the p-value of the differences between the runs, and whether the decided verdicts
-    agree.
+    are whether the decided verdicts agree, and the p-value of the differences between the
+    runs.
     """
-    from gccost.judging.machines import by_machine, compared, machines
+    from gccost.judging.machines import by_machine, frame, machines
     from gccost.studies import STUDIES
 
     groups = [[Run(folder)] for folder in folders] or by_machine(_recorded())
-    lines, table = compared(machines(groups, list(STUDIES.values())))
-    click.echo("\n".join(lines))
+    found = frame(machines(groups, list(STUDIES.values()))).query("n > 0")
+    shown = ["id", "release", "machine", "value", "low", "high", "unit", "verdict", "agree", "p"]
+    table = found[shown].sort_values(["id", "release"], kind="stable")
+    click.echo(table.to_string(index=False, float_format="{:.3g}".format))
     if csv is not None:
-        write_whole(csv, table.to_csv(lineterminator="\n").encode())
+        write_whole(csv, table.to_csv(index=False, lineterminator="\n").encode())
 
 
 def _recorded() -> list[Run]:

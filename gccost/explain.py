@@ -21,11 +21,11 @@ from gccost.errors import GccostError
 from gccost.judging import stacks
 from gccost.judging.quantities import SavedShare
 from gccost.judging.recording import Recording
+from gccost.judging.rounding import percent, plain, rounded
 from gccost.measuring import profiles
 from gccost.measuring.cases import AUTO, FREE
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.opening import reference
-from gccost.rounding import percent, plain, rounded
 from gccost.studies import STUDIES
 from gccost.studies.remedies import SETTLED, slabs
 

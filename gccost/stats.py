@@ -26,9 +26,10 @@ has processes. All its sittings share it.
 The delta method gives the intervals of values computed from several costs (`propagate`). The
 error of a kind's slope is common to all costs of the kind, so it cancels in most ratios.
 
-**Verdicts** are computed after the accepted rounds in `LOOKS` only. The 99 % interval must
-clear a bound by 5 % (`MARGIN`); see `gccost.judging.rules`. Verdicts are not corrected for
-multiple testing. `gccost.simulation` simulates them with the measured spreads.
+**Verdicts** are computed after fixed numbers of accepted rounds only (`LOOKS` of
+`gccost.measuring.cases`). The 99 % interval must clear a bound by 5 % (`MARGIN`); see
+`gccost.judging.rules`. Verdicts are not corrected for multiple testing.
+`gccost.judging.simulation` simulates them with the measured spreads.
 """
 
 from __future__ import annotations
@@ -36,27 +37,30 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from math import exp, hypot, inf, isfinite, isnan, log, nan, pi, sqrt
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from math import exp, hypot, inf, isfinite, isnan, nan, pi, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from gccost.estimates import JUDGED as JUDGED
-from gccost.estimates import LOOKS as LOOKS
-from gccost.estimates import SHOWN as SHOWN
-from gccost.estimates import Estimate as Estimate
-
 Floats = NDArray[np.float64]
+Numbers = NDArray[np.integer[Any]]
 
-MARGIN = 1.05
-OWN_SITTINGS = 3  # the fewest from which a run estimates its own run-to-run spread
+# The confidence of the intervals that pages show, and of those that decide a verdict.
+SHOWN, JUDGED = 0.95, 0.99
+# Two constants are tuned to data. Chapter 9 has their tables: of wrong verdicts ("Coverage, and
+# wrong verdicts"), and of how far ratios move between sittings by price ("One estimator's choice").
+MARGIN = 1.05  # the factor by which an interval must clear a bound
 PRICE = 0.25  # the quantile of probes, and of floors, that counts as undisturbed
+OWN_SITTINGS = 3  # the fewest from which a run estimates its own run-to-run spread
 # The standard errors of a median and of a lower quartile over that of a mean, of normal errors.
 _MEDIAN, _QUARTILE = sqrt(pi / 2), 1.3626
 _STEP = 1e-4  # relative, for the slopes of the delta method
 _DRAWS = 2000  # of a bootstrap
+_LARGEST = 700.0  # exp(700) is near the largest float
 
 
 # --- The line of a kind ---------------------------------------------------------------
@@ -92,66 +96,63 @@ class Line(NamedTuple):
         """By how much the probe of one process moves the price, and with it the cost."""
         return _QUARTILE * self.slope * self.probes
 
+    def at_price(self, logs: Floats, probes: Floats) -> Floats:
+        """The logs moved along the line to the price; without a probe they stay."""
+        return logs - self.slope * np.nan_to_num(probes)
 
-def line(logs: Floats, probes: Floats, groups: NDArray[np.int64], kind: str = "") -> Line:
+
+def line(logs: Floats, probes: Floats, groups: Numbers, kind: str = "") -> Line:
     """Fit the line of a kind, without its run-to-run spread.
 
     The arguments have an entry per process: the log of its time, the log of its probe over the
     price (NaN without a probe), and the number of its case and sitting. Processes without a
     probe do not count for the slope.
     """
-    y = logs - _means(logs, groups)[groups]
-    x, known = np.zeros(len(logs)), np.isfinite(probes)
-    x[known] = probes[known] - _means(probes[known], groups[known])[groups[known]]
-    freedom = int(len(logs) - len(np.unique(groups)))
-    square, slope, slope_error, explained = float(x @ x), 0.0, 0.0, 0.0
-    scatter = 0.0  # of probes, whose lower quartile is the price
+    known = np.isfinite(probes)
+    x, y = np.zeros(len(logs)), _deviations(logs, groups)
+    x[known] = _deviations(probes[known], groups[known])
+    freedom = len(logs) - len(np.unique(groups))
+    square, slope, of_probes = float(x @ x), 0.0, 0.0
     if freedom > 1 and not np.isclose(square, 0):  # equal probes differ by rounding errors
         slope, freedom = float(x @ y) / square, freedom - 1
-        explained, slope_error = slope * float(x @ y), 1 / sqrt(square)
-        scatter = floors(probes[known], groups[known]).spread
+        of_probes = floors(probes[known], groups[known]).spread  # the price is their quartile
     if freedom < 1:
         return Line(kind)
-    spread = sqrt(max(float(y @ y) - explained, 0.0) / freedom)
-    return Line(kind, slope, slope_error * spread, spread, freedom, probes=scatter)
+    spread = sqrt(max(float(y @ y) - slope * float(x @ y), 0.0) / freedom)
+    slope_error = spread / sqrt(square) if slope else 0.0
+    return Line(kind, slope, slope_error, spread, freedom, probes=of_probes)
 
 
-def floors(logs: Floats, groups: NDArray[np.int64], kind: str = "") -> Line:
+def floors(logs: Floats, groups: Numbers, kind: str = "") -> Line:
     """Fit the line of a kind that is timed in slices: it has a spread, but no slope.
 
     A disturbance can only slow a process down. So the spread comes from the lower half: it is
     that of normal errors whose lower quartile lies as far below the median.
     """
-    found = [np.quantile(part, [PRICE, 0.5]) for part in _parts(logs, groups) if len(part) > 1]
-    freedom = int(len(logs) - len(np.unique(groups)))
-    if not found:
+    parts = [part for part in _parts(logs, groups) if len(part) > 1]
+    if not parts:
         return Line(kind, sliced=True)
-    below = np.mean([middle - low for low, middle in found]) / -float(special.ndtri(PRICE))
-    return Line(kind, spread=float(below), freedom=freedom, sliced=True)
+    below = np.mean([np.median(part) - np.quantile(part, PRICE) for part in parts])
+    freedom = len(logs) - len(np.unique(groups))
+    return Line(kind, spread=float(below / -special.ndtri(PRICE)), freedom=freedom, sliced=True)
 
 
-def _means(values: Floats, groups: NDArray[np.int64]) -> Floats:
+def _means(values: Floats, groups: Numbers) -> Floats:
     """The mean of each group; 0 for a group without values."""
     return np.asarray(np.bincount(groups, values) / np.maximum(np.bincount(groups), 1))
 
 
-def _parts(values: Floats, groups: NDArray[np.int64]) -> list[Floats]:
+def _deviations(values: Floats, groups: Numbers) -> Floats:
+    """Each value less the mean of its group."""
+    return np.asarray(values - _means(values, groups)[groups])
+
+
+def _parts(values: Floats, groups: Numbers) -> list[Floats]:
     """The values of each group, in the order of the groups' numbers."""
-    order = np.argsort(groups, kind="stable")
-    starts = np.flatnonzero(np.diff(groups[order])) + 1
-    return np.split(values[order], starts) if len(values) else []
+    return [values[groups == group] for group in np.unique(groups)]
 
 
-def _levels(
-    logs: Floats, probes: Floats, groups: NDArray[np.int64], line: Line
-) -> tuple[Floats, Floats]:
-    """The log of the cost of each group of processes, and its variance within a sitting."""
-    n = np.bincount(groups)
-    if line.sliced:
-        levels = np.array([np.quantile(part, PRICE) for part in _parts(logs, groups)])
-    else:
-        levels = _means(logs - line.slope * np.nan_to_num(probes), groups)
-    return levels, (line.scatter**2 if line.freedom else 0.0) / n
+# --- The cost of a case ---------------------------------------------------------------
 
 
 class Figure(NamedTuple):
@@ -162,9 +163,9 @@ class Figure(NamedTuple):
     costs of the kind and not part of `error`. All are in the value's unit.
     """
 
-    value: float
-    error: float
-    freedom: float
+    value: float = nan
+    error: float = inf
+    freedom: float = 1.0
     slope_error: float = 0.0
     kind: str = ""
     lasting: float = 0.0
@@ -179,25 +180,38 @@ def cost(logs: Floats, probes: Floats, sittings: ArrayLike, line: Line, rounds: 
     them are read at one price, whose error is added.
     """
     if not len(logs):
-        return Figure(nan, inf, 1)
+        return Figure()
     _, at = np.unique(sittings, return_inverse=True)
-    levels, within = _levels(logs, probes, at, line)
-    lever = _means(np.nan_to_num(probes), at)
+    parts = _parts(line.at_price(logs, probes), at)
+    levels = np.array([_level(part, line) for part in parts])
+    found = Figure(exp(levels.mean()), kind=line.kind, rounds=rounds, samples=len(logs))
     if not (line.freedom or line.run_to_run):  # nothing shows how much processes differ
-        return Figure(exp(levels.mean()), inf, 1, 0.0, line.kind, 0.0, rounds, len(logs))
+        return found
+    scatter = line.scatter**2 if line.freedom else 0.0
+    within = scatter / np.bincount(at)
     weight = 1 / np.maximum(within + line.run_to_run**2, 1e-24)
     weight /= weight.sum()
-    parts = [float(weight**2 @ within), line.run_to_run**2 * float(weight @ weight)]
-    parts.append(line.price_scatter**2 / len(logs))
-    error, freedom = total_error(parts, [line.freedom, line.run_to_run_freedom, line.freedom])
+    between = line.run_to_run**2 * float(weight @ weight)
+    variances = [float(weight**2 @ within), between, line.price_scatter**2 / len(logs)]
+    error, freedom = total_error(variances, [line.freedom, line.run_to_run_freedom, line.freedom])
     value = exp(float(weight @ levels))
-    slope_error = value * float(weight @ lever) * line.slope_error
-    lasting = value * sqrt(parts[1])
-    return Figure(value, value * error, freedom, slope_error, line.kind, lasting, rounds, len(logs))
+    lever = float(weight @ _means(np.nan_to_num(probes), at))
+    return found._replace(
+        value=value,
+        error=value * error,
+        freedom=freedom,
+        slope_error=value * lever * line.slope_error,
+        lasting=value * sqrt(between),
+    )
+
+
+def _level(logs: Floats, line: Line) -> float:
+    """The log of the cost of one sitting's processes."""
+    return float(np.quantile(logs, PRICE) if line.sliced else logs.mean())
 
 
 def run_to_run(
-    logs: Floats, probes: Floats, cases: ArrayLike, sittings: ArrayLike, line: Line
+    logs: Floats, probes: Floats, cases: Any, sittings: Any, line: Line
 ) -> tuple[float, float]:
     """The standard deviation between sittings of a kind's costs, with its degrees of freedom.
 
@@ -207,36 +221,32 @@ def run_to_run(
     show how much its processes differ. It counts only if no case has two better ones; the spread
     of the kind then stands for its own.
     """
-    pairs = np.stack([np.asarray(cases), np.asarray(sittings)])
-    keys, at = np.unique(pairs, axis=1, return_inverse=True)
-    at = np.asarray(at).ravel()
-    levels, within = _levels(logs, probes, at, line)
+    frame = pd.DataFrame({"case": cases, "sitting": sittings, "log": line.at_price(logs, probes)})
+    by_sitting = frame.groupby(["case", "sitting"])["log"]
+    level = by_sitting.quantile(PRICE) if line.sliced else by_sitting.mean()
+    n, own = by_sitting.size(), by_sitting.var()
     # A calm sitting explains less than the kind's mean spread, and a busy one more.
-    off = logs - (0 if line.sliced else line.slope) * np.nan_to_num(probes)
-    n = np.bincount(at)
-    square = np.bincount(at, (off - _means(off, at)[at]) ** 2)
-    own = np.divide(square, n - 1, out=np.full(len(n), line.spread) ** 2, where=n > 1)
-    within = within * own / line.spread**2 if line.freedom and line.spread else within
-    case = keys[0].astype(np.int64)
-    known = n > 1
-    if not (np.bincount(case[known]) > 1).any():
-        known[:] = True
-    levels, within, case = (each[known] for each in (levels, within, case))
-    sat = np.bincount(case)[case]
-    levels, within, case, sat = (each[sat > 1] for each in (levels, within, case, sat))
-    if not len(levels):
+    scatter = line.scatter**2 if line.freedom else 0.0
+    share = own.fillna(line.spread**2) / line.spread**2 if line.spread else 1.0
+    table = pd.DataFrame({"level": level, "within": scatter * share / n})
+    better = table[n > 1]
+    if better.empty or better.groupby("case").size().max() < 2:
+        better = table
+    sat = better.groupby("case")["level"].transform("size")
+    better, sat = better[sat > 1], sat[sat > 1]
+    if better.empty:
         return nan, 0.0
-    off = levels - _means(levels, case)[case]
-    freedom = len(levels) - len(np.unique(case))
-    expected = float((within * (1 - 1 / sat)).sum())
-    return sqrt(max(float(off @ off) - expected, 0.0) / freedom), float(freedom)
+    off = better["level"] - better.groupby("case")["level"].transform("mean")
+    freedom = len(better) - better.index.unique("case").size
+    expected = (better["within"] * (1 - 1 / sat)).sum()
+    return sqrt(max((off**2).sum() - expected, 0.0) / freedom), float(freedom)
 
 
 def total_error(variances: Sequence[float], freedom: Sequence[float]) -> tuple[float, float]:
     """The standard error of a sum of independent parts, and Satterthwaite's degrees of freedom."""
     total = sum(variances)
     if not isfinite(total) or not total:
-        return sqrt(total) if total else 0.0, 1.0
+        return sqrt(total), 1.0
     parts = sum((v / total) ** 2 / max(f, 1) for v, f in zip(variances, freedom, strict=True) if v)
     return sqrt(total), 1 / parts if parts else inf
 
@@ -244,15 +254,96 @@ def total_error(variances: Sequence[float], freedom: Sequence[float]) -> tuple[f
 # --- Intervals ------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its interval, and the numbers of its samples and rounds.
+
+    One process does not show how much processes differ, so its interval is infinite unless its
+    kind of loop shows it. Without a process the value is NaN too. `lasting` is the part of the
+    interval's variance that more rounds of the same sittings do not reduce.
+    """
+
+    value: float
+    low: float
+    high: float
+    samples: int
+    rounds: int
+    confidence: float
+    parts: tuple[Estimate, ...] = ()  # of which it consists, for the rules that need them
+    lasting: float = 0.0
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether an interval is shown; a count of events is exact."""
+        return self.confidence < 1
+
+    @property
+    def shown(self) -> tuple[float, ...]:
+        """The values to print."""
+        return (self.value,)
+
+    @property
+    def half_width(self) -> float:
+        """Half the interval's length relative to the value; 0.02 is ±2 %.
+
+        Infinite without a value or a finite interval, or if the value is zero and the
+        interval is not.
+        """
+        if self.low == self.high:
+            return 0.0
+        if not self.value or isnan(self.value):
+            return inf
+        return (self.high - self.low) / abs(2 * self.value)
+
+    def contains(self, x: float) -> bool:
+        """Whether x is in the interval, including its ends."""
+        return self.low <= x <= self.high
+
+    def after(self, rounds: int, more: int) -> Estimate:
+        """The estimate if it had `more` rounds instead of `rounds`, and stayed the same."""
+        share = sqrt(self.lasting + (1 - self.lasting) * rounds / more)
+        value = self.value
+
+        def moved(end: float) -> float:
+            by_ratio = self.low > 0
+            return value * (end / value) ** share if by_ratio else value + (end - value) * share
+
+        parts = tuple(part.after(rounds, more) for part in self.parts)
+        return replace(self, low=moved(self.low), high=moved(self.high), parts=parts)
+
+
 def nothing(confidence: float = SHOWN) -> Estimate:
     """The estimate without any sample."""
     return Estimate(nan, -inf, inf, 0, 0, confidence)
 
 
-def around(value: float, half: float, estimates: Sequence[Estimate]) -> Estimate:
-    """An estimate of half-width `half`, computed from estimates of one confidence."""
-    samples, rounds = min(e.samples for e in estimates), min(e.rounds for e in estimates)
-    return Estimate(value, value - half, value + half, samples, rounds, estimates[0].confidence)
+def exactly(value: float, samples: int, rounds: int) -> Estimate:
+    """The estimate of what has no error, such as a count of events."""
+    return Estimate(value, value, value, samples, rounds, 1.0)
+
+
+def spanning(value: float, low: float, high: float, parts: Sequence[Estimate]) -> Estimate:
+    """An estimate that rests on others of one confidence, with the fewest samples and rounds."""
+    samples, rounds = min(e.samples for e in parts), min(e.rounds for e in parts)
+    return Estimate(value, low, high, samples, rounds, parts[0].confidence)
+
+
+def estimate(figure: Figure, confidence: float = SHOWN, *, signed: bool = False) -> Estimate:
+    """A figure with its interval.
+
+    It is symmetric on the log scale, or on the linear scale for a value that may be zero or
+    negative (`signed`). The value is NaN without a sample.
+    """
+    value, error = figure.value, hypot(figure.error, figure.slope_error)
+    if not figure.samples or isnan(value) or isnan(error):
+        return nothing(confidence)
+    half = float(t(figure.freedom, confidence)) * error
+    low, high = value - half, value + half
+    if not signed:
+        factor = exp(half / value) if half / value < _LARGEST else inf
+        low, high = value / factor, value * factor
+    lasting = hypot(figure.lasting, figure.slope_error) / error if 0 < error < inf else 0.0
+    return Estimate(value, low, high, figure.samples, figure.rounds, confidence, lasting=lasting**2)
 
 
 def combine(
@@ -262,32 +353,8 @@ def combine(
     *,
     signed: bool = False,
 ) -> Estimate:
-    """Estimate function(value, …) of figures.
-
-    The interval is symmetric on the log scale, or on the linear scale for a value that may be
-    zero or negative (`signed`). The value is NaN unless each figure has a sample.
-    """
-    found = propagate(function, figures, signed)
-    if not found.samples or isnan(found.value) or isnan(found.error):
-        return nothing(confidence)
-    low, high = interval(found, confidence, signed)
-    variance = found.error**2 + found.slope_error**2
-    lasting = (found.lasting**2 + found.slope_error**2) / variance if 0 < variance < inf else 0.0
-    return Estimate(
-        found.value, low, high, found.samples, found.rounds, confidence, lasting=lasting
-    )
-
-
-def interval(figure: Figure, confidence: float, signed: bool = False) -> tuple[float, float]:
-    """The ends of a figure's interval, which is symmetric on the log scale unless `signed`."""
-    error = hypot(figure.error, figure.slope_error)
-    if not isfinite(error):
-        return (-inf if signed else 0.0), inf
-    half = float(t(figure.freedom, confidence)) * error
-    if signed:
-        return figure.value - half, figure.value + half
-    middle, half = log(figure.value), half / figure.value
-    return _exp(middle - half), _exp(middle + half)
+    """Estimate function(value, …) of figures, if each has a sample."""
+    return estimate(propagate(function, figures, signed), confidence, signed=signed)
 
 
 def propagate(
@@ -300,8 +367,11 @@ def propagate(
     """
     values = [each.value for each in figures]
 
-    def moved(at: int, by: float) -> float:
-        return function(*(v + by * (i == at) for i, v in enumerate(values)))
+    def gradient(at: int) -> float:
+        step = _STEP * (abs(values[at]) or 1.0)
+        ends = (function(*values[:at], values[at] + by, *values[at + 1 :]) for by in (step, -step))
+        high, low = ends
+        return (high - low) / (2 * step)
 
     value = nan
     with suppress(ZeroDivisionError):  # a ratio to nothing has no value
@@ -309,42 +379,36 @@ def propagate(
     rounds = min((each.rounds for each in figures), default=0)
     samples = min((each.samples for each in figures), default=0)
     if isnan(value) or (not signed and value <= 0):
-        return Figure(nan, nan, 1, rounds=rounds, samples=samples)
-    own, lasting, slopes = [], 0.0, defaultdict[str, float](float)
-    for i, each in enumerate(figures):
-        step = _STEP * (abs(each.value) or 1.0)
-        gradient = (moved(i, step) - moved(i, -step)) / (2 * step)
-        own.append((gradient * each.error) ** 2 if gradient else 0.0)
-        lasting += (gradient * each.lasting) ** 2 if gradient else 0.0
-        slopes[each.kind] += gradient * each.slope_error
-    error, freedom = total_error(own, [each.freedom for each in figures])
-    kinds = {kind: part for kind, part in slopes.items() if part}
-    if len(kinds) == 1:
-        kind, slope_error = kinds.popitem()
-        return Figure(value, error, freedom, slope_error, kind, sqrt(lasting), rounds, samples)
-    # A value of several kinds has no kind; their slopes' errors are independent.
-    slope_error = hypot(*kinds.values())
-    error, lasting = hypot(error, slope_error), hypot(sqrt(lasting), slope_error)
-    return Figure(value, error, freedom, 0.0, "", lasting, rounds, samples)
+        return Figure(error=nan, rounds=rounds, samples=samples)
+    moving = [(by, each) for i, each in enumerate(figures) if (by := gradient(i))]
+    own = [(by * each.error) ** 2 for by, each in moving]
+    error, freedom = total_error(own, [each.freedom for _, each in moving])
+    lasting = hypot(*(by * each.lasting for by, each in moving))
+    slopes: dict[str, float] = defaultdict(float)
+    for by, each in moving:
+        slopes[each.kind] += by * each.slope_error
+    slopes = {kind: part for kind, part in slopes.items() if part}
+    if len(slopes) > 1:  # a value of several kinds has none; their errors are independent
+        error, lasting = (hypot(part, *slopes.values()) for part in (error, lasting))
+        slopes = {}
+    kind, slope_error = next(iter(slopes.items()), ("", 0.0))
+    return Figure(value, error, freedom, slope_error, kind, lasting, rounds, samples)
 
 
 def t(freedom: float | Floats, confidence: float) -> Floats:
     """Student's t for a two-sided interval; the normal quantile with infinite freedom."""
-    inside = (1 + confidence) / 2
-    finite = np.minimum(freedom, 1e9)
-    return np.asarray(special.stdtrit(finite, inside))
+    return np.asarray(special.stdtrit(np.minimum(freedom, 1e9), (1 + confidence) / 2))
 
 
 def amount_figure(values: ArrayLike) -> Figure:
     """The median of values with its standard error, for counts and other amounts."""
     x = np.asarray(values, dtype=np.float64)
     x = x[np.isfinite(x)]
-    if not x.size:
-        return Figure(nan, inf, 1)
-    error = _MEDIAN * x.std(ddof=1) / sqrt(x.size) if x.size > 1 else inf
-    return Figure(
-        float(np.median(x)), float(error), max(x.size - 1, 1), rounds=x.size, samples=x.size
-    )
+    n = x.size
+    if not n:
+        return Figure()
+    error = float(_MEDIAN * x.std(ddof=1) / sqrt(n)) if n > 1 else inf
+    return Figure(float(np.median(x)), error, max(n - 1, 1), rounds=n, samples=n)
 
 
 def amount(values: ArrayLike, confidence: float = SHOWN) -> Estimate:
@@ -352,11 +416,7 @@ def amount(values: ArrayLike, confidence: float = SHOWN) -> Estimate:
 
     If all values are equal, the interval has no width.
     """
-    found = amount_figure(values)
-    if not found.samples:
-        return nothing(confidence)
-    low, high = interval(found, confidence, signed=True)
-    return Estimate(found.value, low, high, found.samples, found.rounds, confidence)
+    return estimate(amount_figure(values), confidence, signed=True)
 
 
 def linearity(x: ArrayLike, times: ArrayLike, confidence: float = SHOWN) -> Estimate:
@@ -365,24 +425,24 @@ def linearity(x: ArrayLike, times: ArrayLike, confidence: float = SHOWN) -> Esti
     `times` has a row per round and a column per x; a cost is the mean of the logs. The interval
     is that of a bootstrap over the rounds, widened by Student's t over the normal quantile.
     """
-    logs = np.log(np.asarray(times, dtype=np.float64))
-    at = np.asarray(x, dtype=np.float64)
-    offsets = at - at.mean()
+    logs, at = np.log(np.asarray(times, dtype=np.float64)), np.asarray(x, dtype=np.float64)
+    at = at - at.mean()
 
     def r2(logs: Floats) -> Floats:
         costs = np.exp(logs.mean(axis=-2))
         costs -= costs.mean(axis=-1, keepdims=True)
-        explained = (costs @ offsets) ** 2 / (offsets @ offsets)
+        explained = (costs @ at) ** 2 / (at @ at)
         return np.asarray(explained / (costs**2).sum(axis=-1))
 
     value, rounds, inside = float(r2(logs)), len(logs), (1 + confidence) / 2
-    if rounds < 2:
-        return Estimate(value, -inf, inf, rounds, rounds, confidence)
-    drawn = np.random.default_rng(0).integers(rounds, size=(_DRAWS, rounds))
-    ends = np.quantile(r2(logs[drawn]), [1 - inside, inside])
-    wider = float(t(rounds - 1, confidence)) / special.ndtri(inside)
-    low, high = value + wider * sqrt(rounds / (rounds - 1)) * (ends - value)
-    return Estimate(value, float(low), min(float(high), 1), rounds, rounds, confidence)
+    low, high = -inf, inf
+    if rounds > 1:
+        drawn = np.random.default_rng(0).integers(rounds, size=(_DRAWS, rounds))
+        ends = np.quantile(r2(logs[drawn]), [1 - inside, inside])
+        wider = float(t(rounds - 1, confidence)) / special.ndtri(inside)
+        low, high = value + wider * sqrt(rounds / (rounds - 1)) * (ends - value)
+        high = min(high, 1.0)
+    return Estimate(value, float(low), float(high), rounds, rounds, confidence)
 
 
 def share(values: ArrayLike, confidence: float = SHOWN) -> Estimate:
@@ -392,14 +452,13 @@ def share(values: ArrayLike, confidence: float = SHOWN) -> Estimate:
     hardly depends on the value, and stays within 0 to 1.
     """
     x = np.asarray(values, dtype=np.float64)
-    x = x[(x >= 0) & (x <= 1)]
-    found = amount(np.arcsin(np.sqrt(x)), confidence)
-    low, high = (
-        float(np.sin(np.clip(end, 0, np.pi / 2)) ** 2) if isfinite(end) else end
-        for end in (found.low, found.high)
-    )
-    value = float(np.sin(found.value) ** 2)
-    return Estimate(value, low, high, found.samples, found.rounds, confidence)
+    found = amount(np.arcsin(np.sqrt(x[(x >= 0) & (x <= 1)])), confidence)
+
+    def back(angle: float) -> float:
+        return float(np.sin(np.clip(angle, 0, pi / 2)) ** 2) if isfinite(angle) else angle
+
+    low, high = back(found.low), back(found.high)
+    return replace(found, value=back(found.value), low=low, high=high)
 
 
 def most_unseen(samples: int, confidence: float = 0.95) -> float:
@@ -421,12 +480,5 @@ def heterogeneity(ratios: Sequence[Estimate]) -> float:
     # A ratio without width (constant data) gets a large, finite weight.
     error = np.maximum(np.ptp(ends, axis=1) / 2 / z, 1e-12)
     weight, centre = error**-2, ends.mean(axis=1)
-    q = float((weight * (centre - (weight * centre).sum() / weight.sum()) ** 2).sum())
-    return float(special.chdtrc(len(known) - 1, q))
-
-
-def _exp(x: float) -> float:
-    return exp(x) if x < _LARGEST else inf  # from few rounds an end can overflow
-
-
-_LARGEST = 700.0  # exp(700) is near the largest float
+    mean = np.average(centre, weights=weight)
+    return float(special.chdtrc(len(known) - 1, weight @ (centre - mean) ** 2))

@@ -31,7 +31,6 @@ from gccost.studies.cloudflare import (
     SERVE,
     signing,
     turns,
-    with_limit,
 )
 
 CLOUDFLARE = STUDIES["cloudflare"]
@@ -52,13 +51,6 @@ def test_claims_on_few_cpus_say_why_they_are_untestable(
 
 TRACED = Case("signing", turns(48, "400"), TODAY_GO, n=1000, traced=True)
 SHOW = 'name=BenchmarkSignInTurns/goroutines=48; line "$name"'
-
-
-def test_a_case_sets_gomaxprocs_gogc_and_gomemlimit(tmp_path: Path) -> None:
-    told = 'echo "$GOMAXPROCS $GOGC $GOMEMLIMIT" > told; name=BenchmarkServe; line "$name"'
-    limited = Case("churn", replace(with_limit(64), procs="96"), TODAY_GO, n=1000)
-    run_sample(program(tmp_path, told), limited, tmp_path)
-    assert (tmp_path / "told").read_text().split() == ["96", "off", "64MiB"]
 
 
 def test_a_traced_sample_records_its_gctrace(tmp_path: Path) -> None:
@@ -93,32 +85,36 @@ def test_a_program_killed_with_the_gc_off_is_recorded_as_failed(machine: FakeMac
     assert not len(recording.processes(turns(MOST_PROCS, "off"), TODAY_GO))
 
 
-@pytest.mark.parametrize("cpus", [1, 2, 16, 48])
-def test_a_plan_omits_cases_that_need_more_cpus(
-    cpus: int, machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    description = {**described.describe(), "allowed_cpus": cpus}
+@pytest.fixture
+def quick(
+    request: pytest.FixtureRequest, machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> planning.Plan:
+    """The plan at the quick budget of a machine that differs from this one."""
+    description = {**described.describe(), **request.param}
     monkeypatch.setattr(described, "describe", lambda: description)
-    variants = {c.variant for c in planning.plan([CLOUDFLARE], BUDGETS["quick"]).pool.values()}
-    assert (signing(DOCUMENT_CPUS) in variants) == (cpus >= LEAST_CPUS)
-    assert (signing(DOCUMENT_CPUS, "2400") in variants) == (cpus >= LEAST_CPUS)
+    return planning.plan([CLOUDFLARE], BUDGETS["quick"])
+
+
+@pytest.mark.parametrize("quick", [{"allowed_cpus": n} for n in (2, 16)], indirect=True)
+def test_a_plan_omits_cases_that_need_more_cpus(quick: planning.Plan) -> None:
+    variants = {case.variant for case in quick.pool.values()}
+    enough = quick.description["allowed_cpus"] >= LEAST_CPUS
+    assert (signing(DOCUMENT_CPUS) in variants) == enough
     assert {signing(1), turns(1), turns(MOST_PROCS), SERVE} <= variants
 
 
-def test_a_memory_limit_caps_operations_with_the_gc_off(
-    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limit = 64 * 2**20
-    description = {**described.describe(), "memory_limit": limit}
-    monkeypatch.setattr(described, "describe", lambda: description)
-    plan = planning.plan([CLOUDFLARE], BUDGETS["quick"])
+LIMIT = 64 * 2**20
+
+
+@pytest.mark.parametrize("quick", [{"memory_limit": LIMIT}], indirect=True)
+def test_a_memory_limit_caps_operations_with_the_gc_off(quick: planning.Plan) -> None:
     whole = {case.name: case.n for case in CLOUDFLARE.cases}
-    capped = {case.variant for name, case in plan.pool.items() if case.n < whole[name]}
-    assert {turns(MOST_PROCS, "off"), replace(SERVE, gogc="off")} <= capped
-    assert all(case.n * case.retained_bytes <= limit / 2 for case in plan.pool.values())
-    assert not capped & {turns(MOST_PROCS), SERVE, AUTOMEMLIMIT}
-    told = campaign.begin(plan).manifest()["troubles"]
-    assert {name for name, case in plan.pool.items() if case.variant in capped} == told.keys()
+    capped = {name: case for name, case in quick.pool.items() if case.n < whole[name]}
+    variants = {case.variant for case in capped.values()}
+    assert {turns(MOST_PROCS, "off"), replace(SERVE, gogc="off")} <= variants
+    assert not variants & {turns(MOST_PROCS), SERVE, AUTOMEMLIMIT}
+    assert all(case.n * case.retained_bytes <= LIMIT / 2 for case in quick.pool.values())
+    assert campaign.begin(quick).manifest()["troubles"].keys() == capped.keys()
 
 
 # --- Go 1.10 ----------------------------------------------------------------------------

@@ -9,9 +9,8 @@ from recordings import study_of
 
 from gccost import paths
 from gccost.errors import GccostError
-from gccost.judging.quantities import Ratio
 from gccost.measuring import languages, toolchains
-from gccost.measuring.cases import BUDGETS, FREE, Case, Study
+from gccost.measuring.cases import BUDGETS, Case, Study
 from gccost.measuring.machine import MOST_BYTES
 from gccost.studies import CLAIMS, STUDIES
 from gccost.studies.siebenmann import sized
@@ -31,33 +30,26 @@ def test_budgets_are_nested_and_include_the_headlines() -> None:
     headlines = [claim for claim in CLAIMS.values() if claim.headline]
     assert headlines
     for claim in headlines:
-        of = study_of(claim)
-        variants = {(c.variant, c.release) for c in of.within(BUDGETS["tiny"])}
-        assert {
-            (variant, go) for variant in claim.quantity.variants for go in claim.releases
-        } <= variants
-        if isinstance(claim.quantity, Ratio):  # at the same number of operations
-            for go in claim.releases:
-                found = {(c.release, c.variant): c.n for c in of.cases}
-                assert len({found[go, variant] for variant in claim.quantity.variants}) == 1
+        n = {(c.variant, c.release): c.n for c in study_of(claim).within(BUDGETS["tiny"])}
+        for go in claim.releases:
+            sides = {n[variant, go] for variant in claim.quantity.variants}
+            assert len(sides) == 1, f"{claim.id} compares different numbers of operations"
     for of in STUDIES.values():
         sizes = [{c.name for c in of.within(limit)} for limit in BUDGETS.values()]
         assert all(a <= b for a, b in pairwise(sizes))
 
 
 def test_a_control_differs_from_its_variant_only_by_name() -> None:
-    controls: defaultdict[str, set[str]] = defaultdict(set)
+    controlled: defaultdict[str, set[str]] = defaultdict(set)
     for of in together:
+        # A JVM compiles the program while it runs, so there is nothing to relink.
+        how = "same" if languages.of(of).folder == paths.JAVASRC else "relinked"
         n = {(c.variant, c.release): c.n for c in of.cases}
-        for case in of.cases:
-            if case.variant.control:
-                assert case.n == n[replace(case.variant, control=""), case.release]
-                assert case.release == toolchains.today(of.document)
-                # A JVM compiles the program while it runs, so there is nothing to relink.
-                java = languages.of(of).folder == paths.JAVASRC
-                assert case.variant.control == ("same" if java else "relinked")
-                controls[of.name].add(case.variant.benchmark)
-    assert controls["lemire"] == controls["addcleanup"] == {"AllocateFree", "AllocateAuto"}
+        for case in (case for case in of.cases if case.variant.control):
+            assert (case.release, case.variant.control) == (toolchains.today(of.document), how)
+            assert case.n == n[replace(case.variant, control=""), case.release]
+            controlled[of.name].add(case.variant.benchmark)
+    assert controlled["lemire"] == controlled["addcleanup"] == {"AllocateFree", "AllocateAuto"}
 
 
 @every_study
@@ -80,13 +72,3 @@ def test_every_case_can_be_measured_and_read(of: Study) -> None:
 def test_a_cleanup_case_requires_go_1_24() -> None:
     with pytest.raises(GccostError, match=r"Go 1.20.14 has no runtime.AddCleanup.*1.24 or later"):
         Case("objects", sized("Cleanup", 8), "1.20.14", 1000)
-
-
-def test_memory_caps_only_cases_that_retain_memory() -> None:
-    keeps = Case("objects", sized("Finalize", 512, gogc="off"), "1.27.4", 1000, retained_bytes=5000)
-    frees = Case("objects", sized("Finalize", 512), "1.27.4", 1000)
-    fitted = Case("cstr", FREE, "1.27.4", 0)
-    assert fitted.capped(10_000) == fitted
-    assert keeps.capped(10_000).n == 2
-    assert keeps.capped(10**9) == keeps
-    assert frees.capped(10_000) == frees

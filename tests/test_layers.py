@@ -10,11 +10,11 @@ from gccost import paths
 
 # Neighbours do not import one another: nothing that judges or shows knows a study by name.
 LAYERS = (
-    {"errors", "estimates", "processes"},
-    {"files", "paths", "rounding", "stats"},
+    {"errors", "processes"},
+    {"files", "paths", "stats"},
     {"measuring"},
     {"judging"},
-    {"showing", "simulation", "studies"},
+    {"showing", "studies"},
     {"doctor", "opening"},
     {"explain", "notebook"},
     {"cli"},

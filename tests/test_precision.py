@@ -133,7 +133,7 @@ def test_real_processes_measure_each_method_and_load(machine: FakeMachine) -> No
     for method in (OURS, COUNT):
         for load in LOADS:
             for quantity in measurements(method, load):
-                assert 9 < quantity.estimate(recording, TODAY_GO).value < 11
+                assert 9 < recording.estimate(quantity, TODAY_GO).value < 11
     slices = OpenedStudy(recording, "replay", ()).slices
     ours = {(load, number): [10, 11, 30] for load in LOADS for number in MEASUREMENTS}
     assert dict(slices.groupby(["load", "measurement"])["ns"].apply(list)) == ours
@@ -185,22 +185,20 @@ def test_the_median_ratio_follows_its_formula(tmp_path: Path) -> None:
     )
     run.append(benchfmt.format_line(sample(job(under), 10.0, round=i + 1.0)) for i in range(10))
     recording = Recording.load(PRECISION, run)
-    counted = MedianRatio(RATIO).estimate(recording, TODAY_GO)
+    counted = recording.estimate(MedianRatio(RATIO), TODAY_GO)
     # For ten samples, benchstat's interval goes from the second to the ninth.
     assert counted.value == pytest.approx(10 * exp(0.045))
     assert counted.high / counted.value == pytest.approx(exp(0.035))
     few = replace(recording, frame=recording.frame[recording.frame["round"] <= 5])
-    assert not MedianRatio(RATIO).estimate(few, TODAY_GO).samples
+    assert not few.estimate(MedianRatio(RATIO), TODAY_GO).samples
 
 
 def test_the_ledger_shows_what_x9_judges(tmp_path: Path) -> None:
     recording = recordings.recorded(tmp_path, "precision", rounds=4)
     agrees, spread, _ = ledger.rows({"precision": recording}, [recording.study])
     assert "go test" in results.told(agrees)
-    assert not results.Picture(ledger.Tested((agrees,)), results.Scale(0.1, 9, {}), 1).dots(agrees)
     assert spread.estimate.value == pytest.approx(1.0, abs=0.03)
-    alone = replace(
-        recording, frame=recording.frame[recording.frame["name"].str.contains("measurement=3")]
-    )
+    one = recording.frame["name"].str.contains("measurement=3")
+    alone = replace(recording, frame=recording.frame[one])
     rows = ledger.rows({"precision": alone}, [recording.study])
     assert {row.verdict.label for row in rows} == {Label.UNMEASURED}

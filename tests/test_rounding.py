@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gccost import rounding
+from gccost.judging import rounding
 from gccost.stats import Estimate
 
 

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from gccost.simulation import simulate
+from gccost.judging.simulation import simulate
 
 
 def kind(spread: float, run_to_run: float, **more: float) -> pd.Series:

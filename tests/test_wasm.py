@@ -11,10 +11,10 @@ from conftest import FakeMachine
 from recordings import labels, recorded
 
 import gccost
-from gccost import doctor, paths, processes
+from gccost import doctor, processes
 from gccost.errors import MissingTool
 from gccost.judging.rules import Label
-from gccost.measuring import builds, ccompilers, jobs, languages, nodejs, sampler, toolchains
+from gccost.measuring import ccompilers, jobs, languages, nodejs, sampler, toolchains
 from gccost.measuring.cases import Case
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import wasm
@@ -32,14 +32,6 @@ def node(monkeypatch, tmp_path):
         (tmp_path / "node").chmod(0o755)
 
     return make
-
-
-def test_every_benchmark_of_the_study_is_in_the_program():
-    source = (paths.GOSRC / wasm.PROGRAM / "wasm_js_test.go").read_text()
-    for case in wasm.STUDY.cases:
-        assert f"func Benchmark{case.variant.benchmark}(" in source
-    names = {file.name for file in builds.sources(wasm.PROGRAM)}
-    assert names >= {"wasm_js_test.go", nodejs.RUNNER}
 
 
 def test_without_node_the_doctor_says_so_and_the_recorded_run_is_shown(

@@ -67,20 +67,16 @@ def test_a_sample_has_its_keys_and_process_metrics(
     for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH"):
         monkeypatch.setenv(name, "bent")
     (tmp_path / "log").write_text(LOG)
+    (tmp_path / "gc.log").write_text("GC(0) Pause Young 1->1(1) 9.000ms\n")  # of another process
     burn = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; "
     found = sample(tmp_path, burn + 'env > env; cp log gc.log; line "$name"')
     assert "bent" not in (tmp_path / "env").read_text()
-    assert found.name == "Cleaner"
-    assert found.keys == {"jdk": "17", "setting": "published", "gc": "G1"}
-    assert found.n == 1000
-    assert found.metrics["died"] == 0
-    assert found.metrics["gc-cycles"] == 3
-    assert found.metrics["gc-pause-s"] == pytest.approx(0.002004)
-    assert found.metrics["user-s"] > 0
-    together = found.metrics["user-s"] + found.metrics["sys-s"]
-    assert found.metrics["cpu-s"] == pytest.approx(together, abs=2e-6)
-    assert found.metrics["faults"] > 0
-    assert found.metrics["peak-rss-bytes"] == 40_000_000
+    metrics = found.metrics
+    assert (found.full_name, found.n) == ("Cleaner/jdk=17/setting=published/gc=G1", 1000)
+    known = {"died": 0, "gc-cycles": 3, "gc-pause-s": 0.002004, "peak-rss-bytes": 40_000_000}
+    assert {name: metrics[name] for name in known} == pytest.approx(known)
+    assert min(metrics["user-s"], metrics["faults"]) > 0
+    assert metrics["cpu-s"] == pytest.approx(metrics["user-s"] + metrics["sys-s"], abs=2e-6)
 
 
 def test_running_out_of_memory_is_recorded_as_data(tmp_path: Path) -> None:
@@ -88,7 +84,6 @@ def test_running_out_of_memory_is_recorded_as_data(tmp_path: Path) -> None:
     found = sample(tmp_path, "echo 'Terminating due to java.lang.OutOfMemoryError'; exit 3", case)
     assert found.metrics["died"] == 1
     assert {"cpu-s", "ns/op", "peak-rss-bytes"}.isdisjoint(found.metrics)
-    assert benchfmt.format_line(found).startswith("BenchmarkFinalize/jdk=17/setting=published/gc=")
 
 
 @pytest.mark.parametrize(
@@ -106,11 +101,6 @@ def test_a_failed_jvm_gives_no_sample(tmp_path: Path, behaviour: str, why: str) 
     with pytest.raises(SampleFailed, match=re.escape(why)) as failure:
         sample(tmp_path, behaviour)
     assert failure.value.location == CASE.name
-
-
-def test_a_stale_gc_log_is_ignored(tmp_path: Path) -> None:
-    (tmp_path / "gc.log").write_text("[0.1s][info][gc] GC(0) Pause Young 1->1(1) 9.000ms\n")
-    assert "gc-cycles" not in sample(tmp_path, 'line "$name"').metrics
 
 
 def test_variant_settings_reach_the_jvm(tmp_path: Path) -> None:
@@ -162,15 +152,13 @@ def test_a_java_study_is_measured_until_its_sources_change(
     machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine("jdk-11", "jdk-25")
-    run = campaign.measure(planning.plan([WEIMER], TINY))
-    recording = Recording.load(WEIMER, run)
-    assert not recording.problems
-    assert recording.releases == ("jdk-11", "jdk-25")
-    assert run.manifest()["troubles"] == {}
     plan = planning.plan([WEIMER], TINY)
+    run = campaign.measure(plan)
+    recording = Recording.load(WEIMER, run)
+    assert (recording.problems, recording.releases) == ((), ("jdk-11", "jdk-25"))
+    assert run.manifest()["troubles"] == {}
     rounds = recording.frame.groupby("name")["round"].nunique().to_dict()
     assert rounds == {name: plan.rounds(case) for name, case in plan.pool.items()}
-    assert campaign.finished(run, plan)
     assert campaign.measure(plan) == run
     monkeypatch.setattr(java, "source_hash", lambda programs: "another")
     assert campaign.find(planning.plan([WEIMER], TINY)) is None
@@ -211,16 +199,6 @@ def test_unsupported_jvm_options_skip_only_their_cases(machine: Callable[..., No
     assert "it is skipped from here on" in troubles
     assert recording.estimate(Ratio(FINALIZE, CLEANER), "jdk-25").samples == TINY.shown
     assert recording.estimate(CLAIMS["W6"].quantity, "jdk-25").samples == 0
-
-
-def test_classes_are_compiled_once(machine: Callable[..., None], tmp_path: Path) -> None:
-    machine("jdk-17")
-    compiler = jdks.javac()
-    classes = java.build("finalization", compiler)
-    compiler.command.write_text("#!/bin/sh\nexit 1\n")
-    assert java.build("finalization", compiler) == classes
-    with pytest.raises(Exception, match="javasrc/leak with javac"):
-        java.build("leak", compiler)
 
 
 # --- the programs themselves --------------------------------------------------------

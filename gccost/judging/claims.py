@@ -21,8 +21,3 @@ class Claim:
     releases: tuple[str, ...] = (DOCUMENT_GO, TODAY_GO)
     cpus: int = 1  # the CPUs needed to test it
     headline: bool = False  # measure its size to the budget's half-width
-
-    @property
-    def secondary(self) -> bool:
-        """Whether it is a cause or a change that a chapter states, such as "4a"."""
-        return self.id[0].isdigit()

@@ -7,21 +7,21 @@ import json
 import math
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
-from gccost import rounding, stats
-from gccost.judging import costs, metrics, published
+from gccost import stats
+from gccost.judging import costs, metrics, published, rounding
 from gccost.judging.claims import Claim, Study
 from gccost.judging.metrics import QUIET
 from gccost.judging.quantities import Quantity, Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Agrees, Label, Verdict
 from gccost.measuring import toolchains
-from gccost.measuring.cases import Variant
-from gccost.stats import JUDGED, LOOKS, Estimate
+from gccost.measuring.cases import LOOKS, Variant
+from gccost.stats import JUDGED, Estimate
 
 _FEW = LOOKS[3]  # rounds
 OURS = "gccost"  # the document of our own claims
@@ -75,10 +75,11 @@ class Row:
         if self.verdict.label is not Label.UNDECIDED or not math.isfinite(self.judged.high):
             return reason
         low, high = (rounding.value(x, self.unit) for x in (self.judged.low, self.judged.high))
-        more = ""
         if math.isinf(self.needed):
             more = f"; {LOOKS[-1]} rounds would not decide it"
-        elif not math.isnan(self.needed):
+        elif math.isnan(self.needed):
+            more = ""
+        else:
             more = f"; {self.needed:.0f} more rounds could decide it"
         return f"{reason} (99 %: {low} to {high}){more}"
 
@@ -87,17 +88,12 @@ class Row:
         """The published value or our bar, as text."""
         if isinstance(self.claim.rule, Agrees):
             return f"bar {self.claim.rule}"
-        return ("bar " if self.is_bar else "") + rounding.value(self.published, self.unit)
+        return "bar " * self.is_bar + rounding.value(self.published, self.unit)
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The range in which the claim holds; either end may be infinite, both NaN if none."""
         return self.claim.rule.bounds(self.published)
-
-    @property
-    def ours(self) -> bool:
-        """Whether the claim is this package's own."""
-        return self.document == OURS
 
     @property
     def is_today(self) -> bool:
@@ -139,10 +135,7 @@ class Tested:
 
 @dataclass(frozen=True)
 class Document:
-    """A document, as data/published/documents.csv describes it, and the lines of its claims.
-
-    `secondary` are the lines of causes and changes that chapters state; no count includes them.
-    """
+    """A document, as data/published/documents.csv describes it, and the lines of its claims."""
 
     document: str
     chapter: str
@@ -155,7 +148,6 @@ class Document:
     headline: str  # the id of its headline claim; empty if it has none
     words: str  # the headline claim
     lines: tuple[Tested, ...]
-    secondary: tuple[Tested, ...]
 
     @property
     def chosen(self) -> Tested | None:
@@ -169,15 +161,10 @@ def by_document(ledger: Iterable[Row]) -> list[Document]:
     for row in ledger:
         claims.setdefault(row.document, {}).setdefault(row.claim.id, []).append(row)
     known = published.by_name("documents", claims)
-    made = []
-    for name, found in claims.items():
-        lines = [Tested(tuple(each)) for each in found.values()]
-        own, secondary = (
-            tuple(line for line in lines if line.claim.secondary is wanted)
-            for wanted in (False, True)
-        )
-        made.append(Document(**known[name], lines=own, secondary=secondary))
-    return made
+    return [
+        Document(**known[name], lines=tuple(Tested(tuple(rows)) for rows in found.values()))
+        for name, found in claims.items()
+    ]
 
 
 def standing(lines: Iterable[Tested]) -> Counter[Label]:
@@ -194,87 +181,96 @@ def rows(
     `without` names claims to omit.
     """
     studies = list(studies)
-    words = published.by_name("claims", (claim.id for each in studies for claim in each.claims))
-    return [
-        _row(claim, study, release, words[claim.id], recordings.get(study.name))
-        for study in studies
-        for claim in study.claims
-        if claim.id not in without
-        for release in claim.releases
-    ]
+    known = published.by_name("claims", (claim.id for each in studies for claim in each.claims))
+    found = []
+    for study in studies:
+        recording = recordings.get(study.name)
+        for claim in study.claims:
+            if claim.id not in without:
+                words = known[claim.id]
+                unjudged = [_unjudged(claim, study, go, words) for go in claim.releases]
+                found += [_judged(row, recording) if recording else row for row in unjudged]
+    return found
 
 
-def _row(
-    claim: Claim,
-    study: Study,
-    release: str,
-    words: Mapping[str, Any],
-    recording: Recording | None,
-) -> Row:
-    value, unit = float(words["value"]), str(words["unit"])
-    estimate = judged = stats.nothing()
-    verdict, needed = Verdict(Label.UNMEASURED, "no run holds it"), math.nan
-    others = math.nan, math.nan
-    if recording is not None:
-        estimate = recording.estimate(claim.quantity, release)
-        judged, verdict, needed = _judge(claim, release, value, unit, recording)
-        others = _by_others(claim.quantity, release, recording)
-    document, claimed, figure = (str(words[name]) for name in ("document", "claim", "figure"))
-    bar = words["kind"] == "bar"
-    of = (claim, study, document, claimed, figure, bar, unit, release, value)
-    return Row(*of, estimate, judged, verdict, needed, others)
+def _unjudged(claim: Claim, study: Study, release: str, words: Mapping[str, Any]) -> Row:
+    """A claim as data/published/claims.csv has it."""
+    return Row(
+        claim,
+        study,
+        document=words["document"],
+        words=words["claim"],
+        figure=words["figure"],
+        is_bar=words["kind"] == "bar",
+        unit=words["unit"],
+        release=release,
+        published=float(words["value"]),
+        estimate=stats.nothing(),
+        judged=stats.nothing(),
+        verdict=Verdict(Label.UNMEASURED, "no run holds it"),
+    )
+
+
+def _judged(row: Row, recording: Recording) -> Row:
+    """The row with what a recording says of its claim."""
+    quantity, release = row.claim.quantity, row.release
+    found = replace(
+        row,
+        estimate=recording.estimate(quantity, release),
+        others=_by_others(quantity, release, recording),
+    )
+    variants = needed_variants(row.claim, release, recording)
+    rounds = [recording.rounds(variant, release) for variant in variants]
+    fewest = min(map(len, rounds), default=0)
+    label, why, needed = Label.UNDECIDED, "", math.nan
+    if row.claim.cpus > recording.cpus:
+        label = Label.UNTESTABLE
+        why = f"it needs {row.claim.cpus} CPUs, there were {recording.cpus}"
+    elif math.isnan(found.estimate.value):
+        label, why = Label.UNMEASURED, _missing(variants, release, recording)
+    elif fewest < LOOKS[0] and not quantity.at_once:
+        why = f"it has {fewest} of the {LOOKS[0]} rounds that a verdict needs"
+        needed = LOOKS[0] - fewest
+    if why:
+        return replace(found, verdict=Verdict(label, why), needed=needed)
+    if quantity.at_once:
+        return _at_look(found, recording, math.inf)
+    for look in LOOKS:
+        if look <= fewest:
+            last = max(numbers[look - 1] for numbers in rounds)
+            found, seen = _at_look(found, recording, last), look
+            if found.verdict.label.decided:
+                return found
+    return replace(found, needed=_needed(found, seen) - (fewest - seen))
+
+
+def _missing(variants: Iterable[Variant], release: str, recording: Recording) -> str:
+    """Why a recording lacks what a claim needs."""
+    failed = [why for variant in variants for why in recording.failures(variant, release)]
+    whole = recording.manifest["missing"].get(release)
+    return whole or "; ".join(dict.fromkeys(failed)) or "the run holds no samples of it"
+
+
+def _at_look(row: Row, recording: Recording, last: float) -> Row:
+    """The row judged from the rounds up to `last`."""
+    seen = recording.until(last)
+    judged = seen.estimate(row.claim.quantity, row.release, JUDGED)
+    return replace(
+        row, judged=judged, verdict=row.claim.rule.judge(judged, row.published, row.unit)
+    )
 
 
 def _by_others(quantity: Quantity, release: str, recording: Recording) -> tuple[float, float]:
     """The range of a ratio of two times by other estimators: means, medians, and low quantiles."""
     if not (isinstance(quantity, Ratio) and quantity.metric in QUIET):
         return math.nan, math.nan
+    metric = QUIET[quantity.metric]
     over, under = (
-        recording.accepted(variant, release).get(QUIET[quantity.metric], pd.Series(dtype=float))
+        recording.accepted(variant, release).get(metric, pd.Series(dtype=float)).describe()
         for variant in quantity.variants
     )
-    estimators = (pd.Series.mean, pd.Series.median, pd.Series.min, _lower_quartile)
-    found = [estimator(over) / estimator(under) for estimator in estimators]
-    return min(found), max(found)
-
-
-def _lower_quartile(times: pd.Series) -> float:
-    return float(times.quantile(0.25))
-
-
-def _judge(
-    claim: Claim,
-    release: str,
-    published_value: float,
-    unit: str,
-    recording: Recording,
-) -> tuple[Estimate, Verdict, float]:
-    """The deciding estimate (or the last one), the verdict, and the rounds still needed."""
-    nothing, quantity = stats.nothing(), claim.quantity
-    if claim.cpus > recording.cpus:
-        needs = f"it needs {claim.cpus} CPUs, there were {recording.cpus}"
-        return nothing, Verdict(Label.UNTESTABLE, needs), math.nan
-    variants = needed_variants(claim, release, recording)
-    rounds = [recording.rounds(variant, release) for variant in variants]
-    fewest = min(map(len, rounds), default=0)
-    if math.isnan(recording.estimate(quantity, release).value):
-        missing = recording.manifest["missing"].get(release)
-        failed = [f for variant in variants for f in recording.failures(variant, release)]
-        why = missing or "; ".join(dict.fromkeys(failed)) or "the run holds no samples of it"
-        return nothing, Verdict(Label.UNMEASURED, why), math.nan
-    if quantity.at_once:
-        judged = recording.estimate(quantity, release, JUDGED)
-        return judged, claim.rule.judge(judged, published_value, unit), math.nan
-    if fewest < LOOKS[0]:
-        few = f"it has {fewest} of the {LOOKS[0]} rounds that a verdict needs"
-        return nothing, Verdict(Label.UNDECIDED, few), LOOKS[0] - fewest
-    for look in (look for look in LOOKS if look <= fewest):
-        last = max(numbers[look - 1] for numbers in rounds)
-        judged = recording.until(last).estimate(quantity, release, JUDGED)
-        verdict = claim.rule.judge(judged, published_value, unit)
-        if verdict.label.decided:
-            return judged, verdict, math.nan
-    return judged, verdict, _needed(claim, judged, published_value, look) - (fewest - look)
+    ratios = (over / under)[["mean", "50%", "25%", "min"]]
+    return ratios.min(), ratios.max()
 
 
 def needed_variants(claim: Claim, release: str, recording: Recording) -> list[Variant]:
@@ -283,41 +279,38 @@ def needed_variants(claim: Claim, release: str, recording: Recording) -> list[Va
     if not claim.quantity.partial:
         return variants
     found = {variant: len(recording.rounds(variant, release)) for variant in variants}
-    return [
-        variant for variant, rounds in found.items() if rounds >= min(LOOKS[0], max(found.values()))
-    ]
+    fewest = min(LOOKS[0], max(found.values()))
+    return [variant for variant, rounds in found.items() if rounds >= fewest]
 
 
-def _needed(claim: Claim, judged: Estimate, published_value: float, look: int) -> float:
+def _needed(row: Row, look: int) -> float:
     """The further rounds that decide it if the estimate stays the same; infinite if none do."""
-    for more in (later for later in LOOKS if later > look):
-        if claim.rule.judge(judged.after(look, more), published_value).label.decided:
-            return more - look
+    for later in LOOKS:
+        if later > look:
+            then = row.claim.rule.judge(row.judged.after(look, later), row.published)
+            if then.label.decided:
+                return later - look
     # Few rounds predict the figure and its interval poorly.
     return _FEW - look if look < _FEW else math.inf
+
+
+_FRAME = [
+    *("id", "release", "claim", "published", *costs.VALUES),
+    *("unit", "verdict", "reason", "holds_from", "holds_to", "document"),
+]
 
 
 def frame(ledger: Iterable[Row]) -> pd.DataFrame:
     """The ledger as a frame of typed columns, with a row per claim and release."""
     rows = [
-        {
-            "id": row.claim.id,
-            "release": row.toolchain,
-            "claim": row.words,
-            "published": row.published,
-            **costs.row(row.estimate),
-            "unit": row.unit,
-            "verdict": str(row.verdict),
-            "reason": row.verdict.reason,
-            **dict(zip(("holds_from", "holds_to"), row.bounds, strict=True)),
-            "document": row.document,
-        }
+        [
+            *(row.claim.id, row.toolchain, row.words, row.published),
+            *costs.row(row.estimate).values(),
+            *(row.unit, str(row.verdict), row.verdict.reason, *row.bounds, row.document),
+        ]
         for row in ledger
     ]
-    # A study without claims has no row, but columns.
-    words = ["id", "release", "claim", "published"]
-    more = ["unit", "verdict", "reason", "holds_from", "holds_to", "document"]
-    return pd.DataFrame(rows, columns=[*words, *costs.VALUES, *more])
+    return pd.DataFrame(rows, columns=_FRAME)
 
 
 def sides(ledger: Iterable[Row], recording: Recording) -> pd.DataFrame:
@@ -378,8 +371,9 @@ def as_json(csv: str) -> str:
     """The CSV of `table` as JSON: its rows, and a Table Schema that explains the columns."""
     frame = pd.read_csv(io.StringIO(csv), dtype=str, keep_default_na=False)
     frame[_NUMBERS] = frame[_NUMBERS].apply(pd.to_numeric)
+    kinds = dict.fromkeys(COLUMNS, "string") | dict.fromkeys(_NUMBERS, "number")
     fields = [
-        {"name": name, "type": "number" if name in _NUMBERS else "string", "description": meaning}
+        {"name": name, "type": kinds[name], "description": meaning}
         for name, meaning in COLUMNS.items()
     ]
     schema = {"fields": fields, "primaryKey": ["id", "toolchain"], "missingValues": [""]}

@@ -7,7 +7,7 @@ otherwise from data/reference/sittings.csv, which `gccost add` writes from recor
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,13 @@ import pandas as pd
 from gccost import paths, stats
 from gccost.judging import samples
 from gccost.judging.metrics import QUIET
-from gccost.judging.samples import state
 from gccost.measuring.runs import Run
 from gccost.measuring.schema import AMOUNT, columns, rows
 from gccost.stats import OWN_SITTINGS, Line
 
 _NOTHING = pd.DataFrame(
-    {
-        name: []
-        for name in ("name", "sitting", "round", "sliced", "raw_quiet_ns", "probe_ns", "probe")
-    }
+    columns=["name", "kind", "sitting", "round", "sliced", "raw_quiet_ns", "probe_ns", "probe"],
+    dtype=float,
 )
 ANY = ""  # the kind of the row for kinds that no recording has several sittings of
 _COLUMNS = columns("kind:line") | {"run_to_run": AMOUNT, "freedom": AMOUNT}
@@ -38,10 +35,7 @@ class Lines:
 
     def __init__(self, frame: pd.DataFrame) -> None:
         """`frame` has the processes that count, in the columns of `Samples`."""
-        self._kinds = {
-            str(kind): (part, _codes(part["name"]), part["probe"].to_numpy(dtype=float))
-            for kind, part in frame.groupby("kind", sort=False)
-        }
+        self._kinds = {str(kind): part for kind, part in frame.groupby("kind", sort=False)}
         self._known: dict[tuple[str, str, float], Line] = {}
 
     def __deepcopy__(self, memo: Any) -> Lines:
@@ -52,7 +46,7 @@ class Lines:
 
     def processes(self, kind: str) -> pd.DataFrame:
         """The processes that a kind's line is fitted to."""
-        return self._kinds[kind][0] if kind in self._kinds else _NOTHING
+        return self._kinds.get(kind, _NOTHING)
 
     def of(self, kind: str, metric: str = "quiet_ns", last: float = math.inf) -> Line:
         """The line of a kind, from the rounds up to `last`."""
@@ -62,60 +56,41 @@ class Lines:
         return self._known[key]
 
     def _fit(self, kind: str, metric: str, last: float) -> Line:
-        if kind not in self._kinds:
-            return _with_recorded(Line(kind))
-        part, cases, probes = self._kinds[kind]
+        part = self.processes(kind)
+        raw = f"raw_{metric}" if f"raw_{metric}" in part else metric
+        sliced = raw != metric and len(part) and part["sliced"].all()
+        times = part.get(raw, part["probe"] * math.nan).astype(float)
+        part = part[(times > 0) & np.isfinite(times) & (part["round"] <= last)]
+        logs = np.log(times[part.index].to_numpy())
+        probes = part["probe"].to_numpy(dtype=float)
         if metric not in QUIET:
             probes = np.full(len(part), math.nan)
-        elif f"raw_{metric}" in part:
-            metric = f"raw_{metric}"
-        values = part.reindex(columns=[metric])[metric].to_numpy(dtype=float)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(values)
-        known = np.isfinite(logs) & (part["round"].to_numpy() <= last)
-        logs, probes, cases = logs[known], probes[known], cases[known]
-        sittings = _codes(part["sitting"])[known]
-        number = int(sittings.max(initial=0)) + 1
-        groups = cases * number + sittings
-        if part["sliced"].all() and metric.startswith("raw_"):
+        groups = part.groupby(["name", "sitting"]).ngroup().to_numpy()
+        if sliced:
             line = stats.floors(logs, groups, kind)
         else:
             line = stats.line(logs, probes, groups, kind)
-        most = np.bincount(np.unique(groups) // number).max(initial=0)  # of any case
-        line = line._replace(sittings=int(most))
-        if line.sittings < OWN_SITTINGS:
-            return _with_recorded(line)
-        between, freedom = stats.run_to_run(logs, probes, cases, sittings, line)
+        most = part.groupby("name")["sitting"].nunique().max()
+        line = line._replace(sittings=int(most) if len(part) else 0)
+        if line.sittings >= OWN_SITTINGS:
+            between, freedom = stats.run_to_run(
+                logs, probes, part["name"].array, part["sitting"].array, line
+            )
+        elif line.freedom:
+            between, freedom = recorded(kind)
+        else:  # nothing shows how much its processes differ
+            return line
         return line._replace(run_to_run=between, run_to_run_freedom=freedom)
 
 
-def _codes(names: pd.Series) -> Any:
-    """A number for each different name."""
-    return pd.factorize(names)[0].astype(np.int64)
-
-
+@samples.cached
 def of_run(run: Run) -> Lines:
-    """The lines of a run; cached until its files change."""
-    return _of_run(run.folder, state(run))
-
-
-@lru_cache(maxsize=8)
-def _of_run(folder: Path, state: object) -> Lines:
-    del state  # a cache key
-    run = Run(folder)
+    """The lines of a run."""
     if not run.samples.exists():
-        return Lines(_NOTHING.assign(kind=[]))
+        return Lines(_NOTHING)
     frame, table = samples.of_run(run).frame, run.table()
     profiled = [name for name, job in table.items() if "profile" in job]
     return Lines(frame[~frame["rejected"] & ~frame["name"].isin(profiled)])
-
-
-def _with_recorded(line: Line) -> Line:
-    """A line with the recorded run-to-run spread of its kind, if it has one of processes."""
-    if not line.freedom:
-        return line
-    between, freedom = recorded(line.kind)
-    return line._replace(run_to_run=between, run_to_run_freedom=freedom)
 
 
 def recorded(kind: str) -> tuple[float, float]:
@@ -126,6 +101,6 @@ def recorded(kind: str) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=8)
-def _recorded(path: Path, changed: int) -> Mapping[str, tuple[float, float]]:
+def _recorded(path: Path, changed: int) -> dict[str, tuple[float, float]]:
     del changed  # a cache key
     return {row["kind"]: (row["run_to_run"], row["freedom"]) for row in rows(path, _COLUMNS)}

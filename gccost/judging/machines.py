@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
-from gccost import rounding, stats
+from gccost import stats
 from gccost.errors import GccostError
 from gccost.judging import ledger
 from gccost.judging.claims import Study
@@ -22,6 +22,7 @@ from gccost.measuring.runs import Run
 
 Key = tuple[str, str]  # a claim's id, and a release
 _UNSAFE = re.compile(r"[^\w ().,@/+-]")
+_GIB = 2**30
 
 
 @dataclass(frozen=True)
@@ -66,15 +67,21 @@ def machines(
         names = ", ".join(run.name for run in group)
         try:
             held = {s.name: run for run in group for s in studies if run.holds(s.name)}
-            if unusable is not None:
-                stale = [s.name for s in studies if s.name in held and _is_stale(s, held[s.name])]
-                if stale:
-                    left = ", ".join(stale)
-                    unusable.append(
-                        f"{left} are left out of {names}: their programs have changed since"
-                    )
-                held = {name: run for name, run in held.items() if name not in stale}
-            made.append(_machine(group, held, studies, made))
+            stale = [s.name for s in studies if unusable is not None and _is_stale(s, held)]
+            if unusable is not None and stale:
+                changed = "their programs have changed since"
+                unusable.append(f"{', '.join(stale)} are left out of {names}: {changed}")
+            recordings = {
+                study.name: Recording.load(study, held[study.name])
+                for study in studies
+                if study.name in held and study.name not in stale
+            }
+            if not recordings:
+                raise GccostError("the run has no known study", names)
+            machine = _machine([each.run for each in recordings.values()], group)
+            rows = ledger.rows(recordings, studies)
+            by_key = {(row.claim.id, row.release): row for row in rows}
+            made.append(replace(machine, label=_numbered(machine.label, made), rows=by_key))
         except Exception as error:  # a stranger's run may break anything
             if unusable is None:
                 raise
@@ -82,25 +89,26 @@ def machines(
     return made
 
 
-def _is_stale(study: Study, run: Run) -> bool:
-    return languages.changed(study, run.manifest()["programs"])
+def _is_stale(study: Study, held: Mapping[str, Run]) -> bool:
+    """Whether the programs of a study have changed since its run, if it has one."""
+    run = held.get(study.name)
+    return run is not None and languages.changed(study, run.manifest()["programs"])
 
 
-def _machine(
-    group: Sequence[Run],
-    held: Mapping[str, Run],
-    studies: Sequence[Study],
-    made: Sequence[Machine],
-) -> Machine:
-    if not held:
-        where = ", ".join(run.name for run in group)
-        raise GccostError("the run has no known study", where)
-    recordings = {s.name: Recording.load(s, held[s.name]) for s in studies if s.name in held}
-    rows = {(row.claim.id, row.release): row for row in ledger.rows(recordings, studies)}
-    run = max(group, key=lambda run: sum(run is other for other in held.values()))
-    label = _label(run)
-    same = sum(label == re.sub(r" #\d+$", "", other.label) for other in made)
-    return Machine(f"{label} #{same + 1}" if same else label, run, rows)
+def _machine(shown: Sequence[Run], group: Sequence[Run]) -> Machine:
+    """The machine of some runs, without its rows."""
+    run = max(group, key=shown.count)
+    manifest = run.manifest()
+    cpu = words(manifest["machine"].get("cpu"))[:40] or "unnamed CPU"
+    cpus = manifest["machine"].get("allowed_cpus") or 1
+    test = "" if manifest["scale"] == 1 else ", test run"
+    return Machine(f"{cpu} ({cpus} CPU{'s' * (cpus != 1)}{test})", run, {})
+
+
+def _numbered(label: str, others: Iterable[Machine]) -> str:
+    """A label that no other machine has."""
+    same = sum(label == re.sub(r" #\d+$", "", other.label) for other in others)
+    return f"{label} #{same + 1}" if same else label
 
 
 def by_machine(runs: Iterable[Run]) -> list[list[Run]]:
@@ -121,15 +129,6 @@ def words(text: object) -> str:
     return _UNSAFE.sub("", str(text or "")).strip()[:100]
 
 
-def _label(run: Run) -> str:
-    manifest = run.manifest()
-    machine = manifest["machine"]
-    cpu = words(machine.get("cpu"))[:40] or "unnamed CPU"
-    cpus = machine.get("allowed_cpus") or 1
-    test = "" if manifest["scale"] == 1 else ", test run"
-    return f"{cpu} ({cpus} CPU{'s' * (cpus != 1)}{test})"
-
-
 def frame(found: Sequence[Machine]) -> pd.DataFrame:
     """A row per machine, claim and release: the columns of `ledger.frame`, and three more.
 
@@ -137,49 +136,23 @@ def frame(found: Sequence[Machine]) -> pd.DataFrame:
     is the probability that measurements of one true value lie at least so far apart. Test runs
     count in neither.
     """
-    compared = [machine for machine in found if not machine.is_test]
     parts = []
     for machine in found:
-        others = {key: [each.rows.get(key) for each in compared] for key in machine.rows}
-        known = {key: [row.estimate for row in rows if row] for key, rows in others.items()}
         part = ledger.frame(machine.rows.values())
         part.insert(0, "machine", machine.label)
-        part["agree"] = [travels(rows) for rows in others.values()]
-        part["p"] = [stats.heterogeneity(estimates) for estimates in known.values()]
+        together = [
+            [each.rows[key] for each in found if key in each.rows and not each.is_test]
+            for key in machine.rows
+        ]
+        part["agree"] = list(map(_agreement, together))
+        part["p"] = list(map(_chance, together))
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
 
 
-_GIB = 2**30
-
-
-def facts(found: Sequence[Machine]) -> pd.DataFrame:
-    """What each run says of its machine and compilers: a row per fact, a column per machine."""
-    told: dict[str, dict[str, str]] = {}
-    for machine in found:
-        known, manifest = machine.description, machine.run.manifest()
-        caches = (known.get("caches") or {}).items()
-        told[machine.label] = {
-            "run": machine.run.name,
-            "computer": machine.computer[:8],
-            "budgets": ", ".join(manifest["finished"]),
-            "CPU": str(known.get("cpu")),
-            "CPUs used": str(known.get("allowed_cpus")),
-            "CPUs, cores": f"{known.get('logical_cpus')}, {known.get('physical_cores')}",
-            "caches": ", ".join(f"{name} {size >> 10} KiB" for name, size in caches),
-            "memory": f"{(known.get('memory') or 0) / _GIB:.0f} GiB",
-            "virtual machine": str(known.get("virtualisation") or "no"),
-            "system": str(known.get("release")),
-            "kernel": str(known.get("kernel")),
-            "C library": str(known.get("libc")),
-            "compilers": ", ".join(manifest["compilers"].values()),
-        }
-    return pd.DataFrame(told)
-
-
-def travels(rows: Sequence[Row | None]) -> str:
+def _agreement(rows: Sequence[Row]) -> str:
     """Whether the decided verdicts on a claim agree between machines."""
-    labels = [row.verdict.label for row in rows if row and row.verdict.label.decided]
+    labels = [row.verdict.label for row in rows if row.verdict.label.decided]
     if len(labels) < 2:
         return "decided on one machine only" if labels else "undecided"
     if len(set(labels)) > 1:
@@ -187,38 +160,31 @@ def travels(rows: Sequence[Row | None]) -> str:
     return "holds where decided" if labels[0] is Label.HOLDS else "fails where decided"
 
 
-def compared(found: Sequence[Machine]) -> tuple[list[str], pd.DataFrame]:
-    """Runs side by side: lines to print, and the same as a table.
-
-    The last columns are p and whether the decided verdicts agree, as in `frame`.
-    """
-    keys = [key for key in found[0].rows if all(m.rows[key].estimate.samples for m in found)]
-    lines = [f"{name} differs: {values}" for name, values in _differences(found)]
-    lines.append(_aligned("claim", "release", [m.run.name for m in found], "p", "verdicts"))
-    chances = []
-    for key in keys:
-        rows = [machine.rows[key] for machine in found]
-        chance = stats.heterogeneity([row.estimate for row in rows])
-        chances.append(chance)
-        shown = [f"{rounding.interval(row.estimate, row.unit)} {row.verdict}" for row in rows]
-        p = "<0.001" if chance < 0.001 else rounding.plain(chance)
-        lines.append(_aligned(*key, shown, p, travels(rows)))
-    tables = []
-    for i, machine in enumerate(found, 1):
-        table = ledger.table(machine.rows[key] for key in keys)
-        tables.append(table.set_index(["id", "toolchain"]).add_suffix(f"_{i}"))
-    together = pd.concat(tables, axis="columns")
-    return lines, together.assign(p=[rounding.written(p) for p in chances])
+def _chance(rows: Sequence[Row]) -> float:
+    """The probability that measurements of one true value lie at least so far apart."""
+    return stats.heterogeneity([row.estimate for row in rows])
 
 
-def _aligned(claim: str, release: str, shown: Iterable[str], p: str, verdicts: str) -> str:
-    columns = "".join(f" {text:>42}" for text in shown)
-    return f"{claim:<6} {release:<12}{columns} {p:>8}  {verdicts}"
+def facts(found: Sequence[Machine]) -> pd.DataFrame:
+    """What each run says of its machine and compilers: a row per fact, a column per machine."""
+    return pd.DataFrame({machine.label: _facts(machine) for machine in found})
 
 
-def _differences(found: Sequence[Machine]) -> Iterator[tuple[str, str]]:
-    described = [machine.description for machine in found]
-    for name in sorted(set.intersection(*map(set, described))):
-        values = [str(description[name]) for description in described]
-        if name not in ("load", "memory_available", "swap_used") and len(set(values)) > 1:
-            yield name, " and ".join(values)
+def _facts(machine: Machine) -> dict[str, str]:
+    known, manifest = machine.description, machine.run.manifest()
+    caches = (known.get("caches") or {}).items()
+    return {
+        "run": machine.run.name,
+        "computer": machine.computer[:8],
+        "budgets": ", ".join(manifest["finished"]),
+        "CPU": str(known.get("cpu")),
+        "CPUs used": str(known.get("allowed_cpus")),
+        "CPUs, cores": f"{known.get('logical_cpus')}, {known.get('physical_cores')}",
+        "caches": ", ".join(f"{name} {size >> 10} KiB" for name, size in caches),
+        "memory": f"{(known.get('memory') or 0) / _GIB:.0f} GiB",
+        "virtual machine": str(known.get("virtualisation") or "no"),
+        "system": str(known.get("release")),
+        "kernel": str(known.get("kernel")),
+        "C library": str(known.get("libc")),
+        "compilers": ", ".join(manifest["compilers"].values()),
+    }

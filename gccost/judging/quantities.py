@@ -6,20 +6,57 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from operator import sub, truediv
+from typing import Any, ClassVar, NamedTuple
 
 from gccost import stats
 from gccost.judging import stacks
-from gccost.judging.models import walked
+from gccost.judging.models import slope, walked
 from gccost.measuring.cases import Variant
 from gccost.measuring.profiles import Profile
-from gccost.stats import SHOWN, Estimate
+from gccost.stats import Estimate
+
+
+class Seen(NamedTuple):
+    """What a quantity is estimated from: a `Recording` on one release, at a confidence."""
+
+    recording: Any
+    release: str
+    confidence: float = stats.SHOWN
+
+    def derived(
+        self,
+        function: Callable[..., float],
+        metric: str,
+        *variants: Variant,
+        signed: bool = False,
+    ) -> Estimate:
+        """An estimate of function(cost, …) of variants by a metric."""
+        costs = [self.recording.cost(variant, self.release, metric) for variant in variants]
+        return stats.combine(function, costs, self.confidence, signed=signed)
+
+    def values(self, variant: Variant, metric: str) -> Any:
+        """A metric of each process of a variant that counts."""
+        return self.recording.values(variant, self.release, metric)
+
+    def amount(self, variant: Variant, metric: str) -> Estimate:
+        """An estimate of a metric that may be 0: the median over processes."""
+        return stats.amount(self.values(variant, metric), self.confidence)
+
+    def processes(self, variant: Variant) -> Any:
+        """A row for each process of a variant, whether it counts or not."""
+        return self.recording.processes(variant, self.release)
+
+    def slope(self, variant: Variant) -> Estimate:
+        """The cost (ns) that each record in the list adds to a call; a sample per process."""
+        slopes = [slope(sample) for _, sample in self.processes(variant).iterrows()]
+        return stats.amount(slopes, self.confidence)
 
 
 class Quantity(ABC):
     """A quantity that tests a claim.
 
-    Its verdict is computed at the rounds of `stats.LOOKS`, or from all samples if it is
+    Its verdict is computed at the rounds of `LOOKS`, or from all samples if it is
     `at_once`. If `partial`, it can be estimated without some of its variants.
     """
 
@@ -32,8 +69,8 @@ class Quantity(ABC):
         return tuple(_variants(vars(self).values()))
 
     @abstractmethod
-    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
-        """The quantity on a release; `data` is a `Recording`."""
+    def estimate(self, seen: Seen) -> Estimate:
+        """The quantity on a release."""
 
 
 def _variants(values: Iterable[object]) -> Iterator[Variant]:
@@ -54,33 +91,29 @@ class Ratio(Quantity):
     denominator: Variant
     metric: str = "quiet_ns"
 
-    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
-        """The ratio on a release."""
-        costs = [(variant, self.metric) for variant in self.variants]
-        found: Estimate = data.combine(lambda a, b: a / b, costs, release, confidence)
-        return found
+    def estimate(self, seen: Seen) -> Estimate:
+        return seen.derived(truediv, self.metric, *self.variants)
 
 
 @dataclass(frozen=True)
 class Share(Quantity):
     """The share of a variant's CPU profile whose stacks contain any of these functions.
 
-    The variant has profile="cpu". With `within`, the stacks must also contain any of those;
-    with `of`, the share is of the stacks that contain any of those.
+    The variant has profile="cpu". With `of`, the share is of the stacks that contain any of
+    those.
     """
 
     variant: Variant
     functions: tuple[str, ...]
-    within: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
 
     def of_profile(self, profile: Profile) -> float:
         """The share in one profile."""
-        return profile.share(self.functions, self.within, self.of)
+        return profile.share(self.functions, of=self.of)
 
-    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
-        profiles = data.profiles(self.variant, release).values()
-        return stats.share([self.of_profile(profile) for profile in profiles], confidence)
+    def estimate(self, seen: Seen) -> Estimate:
+        profiles = seen.recording.profiles(self.variant, seen.release).values()
+        return stats.share([self.of_profile(profile) for profile in profiles], seen.confidence)
 
 
 class PhaseShare(Share):
@@ -97,8 +130,8 @@ class Amount(Quantity):
     variant: Variant
     metric: str
 
-    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
-        return stats.amount(data.values(self.variant, release, self.metric), confidence)
+    def estimate(self, seen: Seen) -> Estimate:
+        return seen.amount(self.variant, self.metric)
 
 
 @dataclass(frozen=True)
@@ -107,13 +140,11 @@ class Difference(Quantity):
 
     ratio: Ratio
 
-    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
-        over, under = (
-            stats.amount(data.values(variant, release, self.ratio.metric), confidence)
-            for variant in self.variants
-        )
+    def estimate(self, seen: Seen) -> Estimate:
+        over, under = (seen.amount(variant, self.ratio.metric) for variant in self.variants)
         half = math.hypot(over.high - over.value, under.high - under.value)
-        return stats.around(over.value - under.value, half, (over, under))
+        value = over.value - under.value
+        return stats.spanning(value, value - half, value + half, (over, under))
 
 
 @dataclass(frozen=True)
@@ -127,23 +158,24 @@ class CurveDepth(Quantity):
     curve: tuple[Ratio, ...]
     partial: ClassVar[bool] = True
 
-    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
-        def combine(function: Callable[..., float], *ratios: Ratio, signed: bool = False) -> Any:
-            costs = [(variant, ratio.metric) for ratio in ratios for variant in ratio.variants]
-            return data.combine(function, costs, release, confidence, signed=signed)
-
-        added = {r: combine(lambda a, b: a - b, r, signed=True) for r in self.curve}
-        known = [ratio for ratio in self.curve if added[ratio].samples]
+    def estimate(self, seen: Seen) -> Estimate:
+        added = {
+            point: seen.derived(sub, point.metric, *point.variants, signed=True)
+            for point in self.curve
+        }
+        known = [point for point in self.curve if added[point].samples]
         if not known:
-            return stats.nothing(confidence)
-        least = min(known, key=lambda ratio: added[ratio].value)
-        first, last = (
-            Estimate(1.0, 1.0, 1.0, 1, 1, confidence)
-            if end is least
-            else combine(lambda a, b, c, d: (a - b) / (c - d), end, least)
-            for end in (known[0], known[-1])
-        )
-        return replace(first, parts=(last,))
+            return stats.nothing(seen.confidence)
+        least = min(known, key=lambda point: added[point].value)
+
+        def over_least(end: Ratio) -> Estimate:
+            if end is least:
+                return Estimate(1.0, 1.0, 1.0, 1, 1, seen.confidence)
+            return seen.derived(
+                lambda a, b, c, d: (a - b) / (c - d), end.metric, *end.variants, *least.variants
+            )
+
+        return replace(over_least(known[0]), parts=(over_least(known[-1]),))
 
 
 @dataclass(frozen=True)
@@ -162,20 +194,18 @@ class ExclusiveEvents(Quantity):
     at_once: ClassVar[bool] = True
     partial: ClassVar[bool] = True
 
-    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
-        found, runs = [], 0
+    def estimate(self, seen: Seen) -> Estimate:
+        samples, alone, elsewhere = 0, [], []
         for place in zip(self.shown, *self.others, strict=True):
-            each = [data.values(variant, release, self.metric) for variant in place]
-            if all(map(len, each)):
-                here, *elsewhere = (bool((values > 0).any()) for values in each)
-                found.append((here, any(elsewhere)))
-                runs += len(each[0])
-        only = sum(here and not there for here, there in found) if found else math.nan
-        count, others = (
-            Estimate(float(n), float(n), float(n), runs, len(found), 1.0)
-            for n in (only, sum(there for _, there in found))
-        )
-        return replace(count, parts=(others,))
+            values = [seen.values(variant, self.metric) for variant in place]
+            if all(map(len, values)):
+                here, *there = (bool(each.any()) for each in values)
+                samples += len(values[0])
+                alone.append(here and not any(there))
+                elsewhere.append(any(there))
+        number = float(sum(alone)) if alone else math.nan
+        others = stats.exactly(float(sum(elsewhere)), samples, len(alone))
+        return replace(others, value=number, low=number, high=number, parts=(others,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +225,17 @@ class RatioToEither(Quantity):
     over: Ratio
     other: Ratio
 
-    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
-        one, other = (
-            ratio.estimate(data, release, confidence) for ratio in (self.over, self.other)
+    def estimate(self, seen: Seen) -> Estimate:
+        one, other = both = self.over.estimate(seen), self.other.estimate(seen)
+        return Either(
+            math.sqrt(one.value * other.value),
+            min(one.low, other.low),
+            max(one.high, other.high),
+            min(one.samples, other.samples),
+            min(one.rounds, other.rounds),
+            seen.confidence,
+            both,
         )
-        value = math.sqrt(one.value * other.value)
-        low, high = min(one.low, other.low), max(one.high, other.high)
-        samples, rounds = min(one.samples, other.samples), min(one.rounds, other.rounds)
-        return Either(value, low, high, samples, rounds, one.confidence, (one, other))
 
 
 @dataclass(frozen=True)
@@ -215,13 +248,13 @@ class Linearity(Quantity):
 
     variant: Variant
 
-    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
-        samples = data.processes(self.variant, release)
-        found = [walked(sample) for _, sample in samples.iterrows()]
-        times = [ns for lengths, ns in found if lengths and lengths == found[0][0]]
-        return (
-            stats.linearity(found[0][0], times, confidence) if times else stats.nothing(confidence)
-        )
+    def estimate(self, seen: Seen) -> Estimate:
+        calls = [walked(sample) for _, sample in seen.processes(self.variant).iterrows()]
+        lengths = next((records for records, _ in calls), [])
+        if not lengths:
+            return stats.nothing(seen.confidence)
+        times = [ns for records, ns in calls if records == lengths]
+        return stats.linearity(lengths, times, seen.confidence)
 
 
 @dataclass(frozen=True)
@@ -231,14 +264,15 @@ class SlopeRatio(Quantity):
     over: Variant
     under: Variant
 
-    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
-        over, under = (data.slope(variant, release, confidence) for variant in self.variants)
+    def estimate(self, seen: Seen) -> Estimate:
+        over, under = seen.slope(self.over), seen.slope(self.under)
         if not under.value or not over.samples:
-            return stats.nothing(confidence)
+            return stats.nothing(seen.confidence)
         value = over.value / under.value
         # Absolute errors: relative to a slope near zero they are unbounded.
         error = math.hypot(over.high - over.value, value * (under.high - under.value))
-        return stats.around(value, error / abs(under.value), (over, under))
+        half = error / abs(under.value)
+        return stats.spanning(value, value - half, value + half, (over, under))
 
 
 @dataclass(frozen=True)
@@ -248,14 +282,12 @@ class Worst(Quantity):
     ratios: tuple[Ratio, ...]
     partial: ClassVar[bool] = True
 
-    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
-        """The largest of the ratios that were measured."""
-        known = [e for r in self.ratios if (e := r.estimate(data, release, confidence)).samples]
+    def estimate(self, seen: Seen) -> Estimate:
+        known = [e for ratio in self.ratios if (e := ratio.estimate(seen)).samples]
         if not known:
-            return stats.amount([], confidence)
-        value, low, high = (max(getattr(e, end) for e in known) for end in ("value", "low", "high"))
-        samples, rounds = (min(getattr(e, count) for e in known) for count in ("samples", "rounds"))
-        return Estimate(value, low, high, samples, rounds, confidence)
+            return stats.nothing(seen.confidence)
+        low, high = max(e.low for e in known), max(e.high for e in known)
+        return stats.spanning(max(e.value for e in known), low, high, known)
 
 
 @dataclass(frozen=True)
@@ -267,14 +299,11 @@ class SavedShare(Quantity):
     baseline: Variant
     metric: str = "quiet_ns"
 
-    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
-
+    def estimate(self, seen: Seen) -> Estimate:
         def share(before: float, after: float, base: float) -> float:
             return (before - after) / (before - base)
 
-        costs = [(variant, self.metric) for variant in self.variants]
-        found: Estimate = data.combine(share, costs, release, confidence, signed=True)
-        return found
+        return seen.derived(share, self.metric, *self.variants, signed=True)
 
 
 @dataclass(frozen=True)
@@ -292,18 +321,23 @@ class Agreement(Quantity):
     @property
     def variants(self) -> tuple[Variant, ...]:
         """Those of the measurements; the other method's are compared only if there are any."""
-        return tuple(variant for each in self.measurements for variant in each.variants)
+        return tuple(_variants(self.measurements))
 
-    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
+    def estimate(self, seen: Seen) -> Estimate:
+        shown = seen._replace(confidence=stats.SHOWN)
         made, others = (
-            [e for m in group if (e := m.estimate(data, release)).samples]
+            [e for each in group if (e := each.estimate(shown)).samples]
             for group in (self.measurements, self.others)
         )
         if len(made) < 2:
             return stats.nothing()
         values = [e.value for e in made]
         spread, *chances = (
-            Estimate(x, x, x, len(made), len(made), 1.0)
-            for x in (max(values) / min(values), *map(stats.heterogeneity, (made, others)))
+            stats.exactly(each, len(made), len(made))
+            for each in (
+                max(values) / min(values),
+                stats.heterogeneity(made),
+                stats.heterogeneity(others),
+            )
         )
         return replace(spread, parts=tuple(chances))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gccost import stats
 from gccost.errors import GccostError
 from gccost.judging import costs, metrics, samples
 from gccost.judging import lines as kinds
 from gccost.judging.claims import Study
 from gccost.judging.lines import Lines
-from gccost.judging.models import slope
-from gccost.judging.quantities import Quantity, Ratio
+from gccost.judging.quantities import Quantity, Ratio, Seen
 from gccost.measuring import jobs, toolchains
 from gccost.measuring.cases import Variant
 from gccost.measuring.jobs import Job
@@ -33,9 +31,7 @@ from gccost.stats import SHOWN, Estimate, Figure
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-_NO_SAMPLES = pd.DataFrame(
-    {"round": [], "procs": [], "operations": [], "line": [], "rejected": [], "waited": []}
-)
+_NO_SAMPLES = pd.DataFrame({"round": [], "rejected": []})
 
 
 @dataclass(frozen=True)
@@ -87,11 +83,6 @@ class Recording:
         return kinds.of_run(self.run)
 
     @property
-    def sittings(self) -> int:
-        """The number of sittings that measured this study."""
-        return int(self.frame["sitting"].nunique())
-
-    @property
     def cpus(self) -> int:
         """The number of CPUs available to the measured programs, limited by any quota."""
         machine = self.manifest["machine"]
@@ -101,7 +92,7 @@ class Recording:
     @property
     def releases(self) -> tuple[str, ...]:
         """The releases with samples, in the study's order."""
-        measured = {self.jobs[name]["release"] for name in self.frame["name"].unique()}
+        measured = {self.jobs[name]["release"] for name in self.frame["name"]}
         return tuple(release for release in self.study.releases if release in measured)
 
     @property
@@ -122,7 +113,7 @@ class Recording:
         `quiet_ns` is the time of a loop at the probe's undisturbed price, and `settled_ns` the
         same of the settled time: what enters the cost.
         """
-        order = self.frame["name"].map({name: at for at, name in enumerate(self.jobs)})
+        order = pd.CategoricalIndex(self.frame["name"], list(self.jobs)).codes
         found = self.frame.assign(order=order).sort_values(["order", "round"], kind="stable")
         found = found.drop(columns="order").set_index("name")
         for column in metrics.QUIET:
@@ -149,12 +140,12 @@ class Recording:
     def processes(self, variant: Variant, release: str) -> pd.DataFrame:
         """The samples of a variant on a release, those that do not count included."""
         found = self._cases.get(variant.on(release), _NO_SAMPLES)
-        return found if math.isinf(self.last) else found[found["round"] <= self.last]
+        return found[found["round"] <= self.last]
 
     def accepted(self, variant: Variant, release: str) -> pd.DataFrame:
         """The processes of a case that count."""
         found = self.processes(variant, release)
-        return found[~found["rejected"].to_numpy(dtype=bool)]
+        return found[~found["rejected"].astype(bool)]
 
     @property
     def rejected(self) -> set[int]:
@@ -165,7 +156,7 @@ class Recording:
         """The rounds with a process that counts, or a profile, of a variant, in order."""
         if variant.profile:
             return sorted(self.profiles(variant, release))
-        return sorted({int(r) for r in self.accepted(variant, release)["round"]})
+        return sorted(self.accepted(variant, release)["round"].astype(int).unique())
 
     def values(self, variant: Variant, release: str, metric: str = "quiet_ns") -> Floats:
         """A metric of each accepted process."""
@@ -182,19 +173,6 @@ class Recording:
             self._known[key] = costs.figure(samples, metric, self.lines, self.last)
         return self._known[key]
 
-    def combine(
-        self,
-        function: Callable[..., float],
-        costs: Sequence[tuple[Variant, str]],
-        release: str,
-        confidence: float = SHOWN,
-        *,
-        signed: bool = False,
-    ) -> Estimate:
-        """An estimate of function(cost, …) from the costs of variants, each with its metric."""
-        found = [self.cost(variant, release, metric) for variant, metric in costs]
-        return stats.combine(function, found, confidence, signed=signed)
-
     def profiles(self, variant: Variant, release: str) -> Mapping[int, Profile]:
         """The CPU profiles of a variant on a release, by round."""
         found = self.cpu_profiles.get(variant.on(release), {})
@@ -202,12 +180,7 @@ class Recording:
 
     def estimate(self, quantity: Quantity, release: str, confidence: float = SHOWN) -> Estimate:
         """The estimate of a quantity on a release, such as a ratio of costs, or a share."""
-        return quantity.estimate(self, release, confidence)
-
-    def slope(self, variant: Variant, release: str, confidence: float = SHOWN) -> Estimate:
-        """The cost (ns) that each record in the list adds to a call; a sample per process."""
-        found = [slope(sample) for _, sample in self.processes(variant, release).iterrows()]
-        return stats.amount(found, confidence)
+        return quantity.estimate(Seen(self, release, confidence))
 
     # --- Disturbances ---------------------------------------------------------------
 

@@ -18,7 +18,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -30,19 +29,18 @@ from gccost.judging.claims import Study
 from gccost.judging.recording import Recording
 from gccost.measuring import benchmarks, incoming, languages, machine, runs, toolchains
 from gccost.measuring.campaign import METHOD
-from gccost.measuring.cases import CLEANUP, FREE, Variant
+from gccost.measuring.cases import CLEANUP, FREE
 from gccost.measuring.incoming import AGAIN
 from gccost.measuring.runs import Run
 from gccost.measuring.schema import AMOUNT, LINE, columns, fault, rows
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.stats import JUDGED, MARGIN, OWN_SITTINGS
+from gccost.stats import JUDGED, MARGIN, OWN_SITTINGS, Line
 
 # The variants that tell whether a machine was slower than usual.
-_TOLD = (FREE, CLEANUP)
+_TOLD = {variant.benchmark: variant for variant in (FREE, CLEANUP)}
 _MACHINE = ("cpu_family", "cpu_model", "cpu_stepping", "caches", "libc")
-_COSTS = columns("run:line machine:text go:line") | dict.fromkeys(
-    (v.benchmark for v in _TOLD), AMOUNT.or_null()
-)
+_COSTS = columns("run:line machine:text go:line") | dict.fromkeys(_TOLD, AMOUNT.or_null())
+_LINE = list(Line._fields)
 
 
 def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[Run, list[str]]:
@@ -64,41 +62,44 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
         check(run, studies)
         manifest = run.manifest()
         shown = main or _main_machine() in ("", manifest["fingerprint"])
-        line, known = _costs(run, studies), _known()
-        whole = manifest["scale"] == 1  # else a test's
-        caveats = slow = list(_slow(run, line, known))
-        if not whole:
-            caveats = [*caveats, "it was measured at the tiny budget, which is for tests"]
-        if shown and whole and slow:
+        costs, known = _costs(run, studies), _known()
+        caveats = list(_slow(costs, known[known["run"] != run.name]))
+        is_test = manifest["scale"] != 1
+        if shown and caveats and not is_test:
             raise GccostError(
                 f"the run is refused as a reference: {caveats[0]}",
                 run.name,
                 "measure it again at a quieter time, or on another machine",
             )
-        target = place / run.name
-        if target.exists() and _contents(target) != _contents(run.folder):
-            raise GccostError(
-                "another run of this name is recorded, with other contents",
-                run.name,
-                f"keep that one, or remove it first: rm -r {os.path.relpath(target)}",
-            )
-        if not target.exists():
-            with writing(target):
-                run.folder.rename(target)
+        run = _moved(run, place / run.name)
     if shown:
         text = json.dumps({"machine": manifest["fingerprint"]}, indent=1) + "\n"
-        write_whole(paths.reference() / "reference.json", text.encode())
-    if whole:
-        rest = known[known["run"] != run.name]
-        every = pd.concat([rest, pd.DataFrame([line])], ignore_index=True)
-        text = every.to_csv(index=False, lineterminator="\n")
-        write_whole(paths.reference() / "costs.csv", text.encode())
-    if shown and whole and (spread := _run_to_run(Run(target))):
-        text = pd.DataFrame(spread, columns=["kind", "run_to_run", "freedom"]).to_csv(
-            index=False, lineterminator="\n", float_format="%.4g"
+        write_whole(place / "reference.json", text.encode())
+    if is_test:
+        return run, [*caveats, "it was measured at the tiny budget, which is for tests"]
+    _write(place / "costs.csv", pd.concat([known[known["run"] != run.name], costs]))
+    spreads = _run_to_run(run)
+    if shown and len(spreads):
+        _write(place / "sittings.csv", spreads)
+    return run, caveats
+
+
+def _moved(run: Run, target: Path) -> Run:
+    """The run moved to its place, unless it is there already."""
+    if target.exists() and _contents(target) != _contents(run.folder):
+        raise GccostError(
+            "another run of this name is recorded, with other contents",
+            run.name,
+            f"keep that one, or remove it first: rm -r {os.path.relpath(target)}",
         )
-        write_whole(paths.reference() / "sittings.csv", text.encode())
-    return Run(target), caveats
+    if not target.exists():
+        with writing(target):
+            run.folder.rename(target)
+    return Run(target)
+
+
+def _write(path: Path, table: pd.DataFrame) -> None:
+    write_whole(path, table.to_csv(index=False, lineterminator="\n").encode())
 
 
 def recorded() -> list[Run]:
@@ -160,90 +161,77 @@ def check(run: Run, studies: Sequence[Study]) -> None:
 def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
     """Why a run is refused, with a hint each, the first reason first."""
     manifest = run.manifest()
+    if manifest["method"] != METHOD:
+        yield "it was sampled by another version of gccost", "measure it again with this one"
+    if not manifest["finished"]:
+        yield "it is unfinished", "resume it on its machine until it is complete"
+    programs = manifest["programs"]
     here = {name: mark for s in studies for name, mark in languages.source_hashes(s).items()}
-    changed = [name for name, mark in manifest["programs"].items() if here.get(name) != mark]
-    sources = ", ".join(changed) or "unknown programs"
+    changed = [name for name, mark in programs.items() if here.get(name) != mark]
+    if changed or not programs:
+        what = ", ".join(changed) or "unknown programs"
+        hint = "pack or measure again from this version of the sources"
+        yield f"it was measured with other sources of {what}", hint
     held = {name for done in manifest["finished"].values() for name in done["studies"]}
-    others = held - {study.name for study in studies}
-    questions = [
-        (
-            manifest["method"] != METHOD,
-            "it was sampled by another version of gccost",
-            "measure it again with this one",
-        ),
-        (
-            not manifest["finished"],
-            "it is unfinished",
-            "resume it on its machine until it is complete",
-        ),
-        (
-            changed or not manifest["programs"],
-            f"it was measured with other sources of {sources}",
-            "pack or measure again from this version of the sources",
-        ),
-        (others, f"it holds unknown studies: {', '.join(sorted(others))}", AGAIN),
-    ]
-    yield from ((why, hint) for wrong, why, hint in questions if wrong)
-    yield from ((why, AGAIN) for why in incoming.faults(run))
+    if others := held - {study.name for study in studies}:
+        yield f"it holds unknown studies: {', '.join(sorted(others))}", AGAIN
+    for why in incoming.faults(run):
+        yield why, AGAIN
     memory = machine.memory_for_a_sample(manifest["machine"])
-    cases = (c for study in studies if study.name in held for c in study.cases)
+    cases = (case for study in studies if study.name in held for case in study.cases)
     counts = {c.name: c.scaled(manifest["scale"]).capped(memory).n for c in cases}
     if not any(counts.get(s.full_name) in (0, s.n) for s in run.reading().samples.values()):
         yield "it holds no usable sample of its studies", AGAIN
 
 
-def _slow(run: Run, line: dict[str, Any], known: pd.DataFrame) -> Iterator[str]:
+# --- What recorded runs say of similar machines -------------------------------------------
+
+
+def _slow(costs: pd.DataFrame, known: pd.DataFrame) -> Iterator[str]:
     """The costs that are larger than those of similar machines."""
-    like = known[known["run"] != run.name]
-    for name in ("machine", "go"):
-        like = like[like[name] == line[name]]
-    for variant in _TOLD:
-        name = variant.benchmark
-        others = like[name].dropna()
+    like = known.merge(costs[["machine", "go"]])
+    for name in _TOLD:
+        cost, usual = float(costs[name].item()), float(like[name].median())
         between, freedom = lines.recorded(benchmarks.of(name).kind)
         more = float(stats.t(freedom, JUDGED)) * between * math.sqrt(2)
         most = max(math.exp(more), MARGIN)
-        if len(others) and line[name] > most * (usual := float(others.median())):
+        if cost > most * usual:
             yield (
-                f"{name} takes {line[name]:.1f} ns, more than {most - 1:.0%} above the "
+                f"{name} takes {cost:.1f} ns, more than {most - 1:.0%} above the "
                 f"{usual:.1f} ns of similar machines"
             )
 
 
-def _run_to_run(run: Run) -> list[tuple[str, float, float]]:
+def _run_to_run(run: Run) -> pd.DataFrame:
     """The run-to-run spread of each kind that a run has enough sittings of, and of any kind.
 
     That of any kind, the last, is the root of the mean variance.
     """
-    own = [lines.of_run(run).of(kind) for kind in lines.of_run(run)]
-    known = [line for line in own if line.sittings >= OWN_SITTINGS]
-    if not known:
-        return []
-    freedom = sum(line.run_to_run_freedom for line in known)
-    mean = sum(line.run_to_run_freedom * line.run_to_run**2 for line in known) / freedom
-    spreads = [(line.kind, line.run_to_run, line.run_to_run_freedom) for line in known]
-    return [*sorted(spreads), (lines.ANY, math.sqrt(mean), freedom)]
+    own = pd.DataFrame([lines.of_run(run).of(kind) for kind in lines.of_run(run)], columns=_LINE)
+    own = own[own["sittings"] >= OWN_SITTINGS].sort_values("kind")
+    found = own[["kind", "run_to_run"]].assign(freedom=own["run_to_run_freedom"])
+    if len(found):
+        freedom = found["freedom"].sum()
+        mean = (found["freedom"] * found["run_to_run"] ** 2).sum() / freedom
+        every = {"kind": [lines.ANY], "run_to_run": math.sqrt(mean), "freedom": freedom}
+        found = pd.concat([found, pd.DataFrame(every)])
+    return found.map(lambda x: x if isinstance(x, str) else f"{x:.4g}")
 
 
-def _costs(run: Run, studies: Sequence[Study]) -> dict[str, Any]:
+def _costs(run: Run, studies: Sequence[Study]) -> pd.DataFrame:
     """A row of costs.csv: the machine, the release, and each variant's cost in ns."""
-    both = {(variant, TODAY_GO) for variant in _TOLD}
-    study = next(s for s in studies if both <= {(c.variant, c.release) for c in s.cases})
+    cases = {(variant, TODAY_GO) for variant in _TOLD.values()}
+    study = next(s for s in studies if cases <= {(c.variant, c.release) for c in s.cases})
     recording = Recording.load(study, run)
     described = run.manifest()["machine"]
-    similar = {name: described.get(name) for name in _MACHINE}
-
-    def cost(variant: Variant) -> float:
-        return round(recording.cost(variant, TODAY_GO).value, 2)
-
-    costs = {variant.benchmark: cost(variant) for variant in _TOLD}
-    told = json.dumps(similar, sort_keys=True)
-    return {"run": run.name, "machine": told, "go": TODAY_GO, **costs}
+    similar = json.dumps({name: described.get(name) for name in _MACHINE}, sort_keys=True)
+    costs = {
+        name: [round(recording.cost(variant, TODAY_GO).value, 2)] for name, variant in _TOLD.items()
+    }
+    return pd.DataFrame({"run": run.name, "machine": similar, "go": TODAY_GO, **costs})
 
 
 def _known() -> pd.DataFrame:
     path = paths.reference() / "costs.csv"
     known = rows(path, _COSTS) if path.exists() else []
-    return pd.DataFrame(known, columns=[*_COSTS]).astype(
-        dict.fromkeys((v.benchmark for v in _TOLD), float)
-    )
+    return pd.DataFrame(known, columns=[*_COSTS]).astype(dict.fromkeys(_TOLD, float))

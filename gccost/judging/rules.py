@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from gccost import rounding, stats
+from gccost import stats
 from gccost.errors import GccostError
+from gccost.judging import rounding
 from gccost.stats import Estimate
 
 SAME = 1.25  # costs within this factor are the same

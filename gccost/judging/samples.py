@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,14 @@ from gccost.measuring.runs import Run
 from gccost.measuring.sampler import RUN_DELAY, slices_fault
 from gccost.stats import PRICE
 
+T = TypeVar("T")
 MOST_ROUNDS = 1_000_000  # the largest valid round number
-_HIDDEN = ("name", "program", "n", "sliced", "gated", "retained_bytes", "argv", "env")
-_SLICES = "slice_p05_ns"  # a process's 5 % quantile, if its loop is timed in slices
+_HIDDEN = ("name", "program", "n", "sliced", "gated", "retained_bytes", "argv", "env", "kind")
+_OWN = ("name", "procs", "operations", "line", "kind", "sliced", "gated")  # columns
+# A process's floor, if its loop is timed in slices: their 5 % quantile. It is tuned to data, as
+# RUN_DELAY is: chapter 9 compares floors with means ("What a disturbance looks like"), and has the
+# share of processes that waited for longer ("The same again").
+_SLICES = "slice_p05_ns"
 
 
 class Samples(NamedTuple):
@@ -42,103 +47,100 @@ class Samples(NamedTuple):
     problems: tuple[str, ...]
 
 
+def cached(function: Callable[[Run], T]) -> Callable[[Run], T]:
+    """A function of a run whose result is kept until the run's samples or jobs change."""
+
+    @lru_cache(maxsize=8)
+    def kept(folder: Path, *changed: int) -> T:
+        return function(Run(folder))
+
+    def current(run: Run) -> T:
+        states = [path.stat() for path in (run.samples, run.jobs) if path.exists()]
+        changed = [number for state in states for number in (state.st_mtime_ns, state.st_size)]
+        return kept(run.folder, *changed)
+
+    return current
+
+
+@cached
 def of_run(run: Run) -> Samples:
-    """The samples of a run; cached until its files change."""
-    return _of_run(run.folder, state(run))
-
-
-def state(run: Run) -> tuple[tuple[int, int], ...]:
-    """A value that changes with the run's samples and jobs."""
-    files = (path.stat() for path in (run.samples, run.jobs) if path.exists())
-    return tuple((file.st_mtime_ns, file.st_size) for file in files)
-
-
-@lru_cache(maxsize=8)
-def _of_run(folder: Path, state: object) -> Samples:
-    del state  # a cache key
-    run = Run(folder)
+    """The samples of a run."""
     table, reading = run.table(), run.reading()
     problems = [str(problem) for problem in reading.errors]
-    problems += [
-        f"{run.samples}:{line}: no job of jobs.csv is named {sample.full_name}"
-        for line, sample in reading.samples.items()
-        if sample.full_name not in table
-    ]
-    found = {
-        line: sample
-        for line, sample in reading.samples.items()
-        if sample.full_name in table and 1 <= sample.metrics.get("round", 0) <= MOST_ROUNDS
-    }
-    frame = _frame(found)
-    settings = pd.DataFrame(
-        {
-            "kind": [table[name]["kind"] for name in frame["name"]],
-            "sliced": np.array([table[name]["sliced"] for name in frame["name"]], bool),
-            "gated": np.array([table[name]["gated"] for name in frame["name"]], bool),
-        }
-    )
-    frame = pd.concat([frame, settings], axis="columns")
-    faulty = dict(_faulty(frame))
-    problems += faulty.values()
-    return Samples(_entering(frame.drop(index=list(faulty))), tuple(problems))
+    found = {}
+    for line, sample in reading.samples.items():
+        if sample.full_name not in table:
+            why = f"no job of jobs.csv is named {sample.full_name}"
+            problems.append(f"{run.samples}:{line}: {why}")
+        elif 1 <= sample.metrics.get("round", 0) <= MOST_ROUNDS:
+            found[line] = sample
+    frame = _frame(found, table)
+    faults = _faults(frame)
+    problems += list(faults)
+    return Samples(_entering(frame.drop(index=faults.index)), tuple(problems))
 
 
-def _frame(found: Mapping[int, Sample]) -> pd.DataFrame:
+def _frame(found: Mapping[int, Sample], table: Mapping[str, Job]) -> pd.DataFrame:
+    """A row per sample: the settings of its job that matter here, and its metrics."""
     samples = list(found.values())
-    columns = {
-        "name": pd.Series([sample.full_name for sample in samples], dtype="str"),
+    names = [sample.full_name for sample in samples]
+    own = {
+        "name": pd.Series(names, dtype="str"),
         "procs": np.array([sample.procs for sample in samples], np.int64),
         "operations": np.array([sample.n for sample in samples], np.int64),
     }
-    for unit in dict.fromkeys(unit for sample in samples for unit in sample.metrics):
-        # A stranger's unit may be named like one of these columns.
-        values = np.array([sample.metrics.get(unit, np.nan) for sample in samples])
-        columns.setdefault(metrics.column(unit), values)
-    columns.setdefault("round", np.zeros(len(samples)))
-    columns.setdefault("sitting", np.ones(len(samples)))
-    frame = pd.DataFrame(columns | {"line": np.array(list(found), np.int64)}).copy()
-    return frame.fillna({"sitting": 1.0})
+    measured = pd.DataFrame([sample.metrics for sample in samples], dtype=float)
+    measured = measured.rename(columns=metrics.column)
+    # A stranger's units may have the name of another column, or one name together.
+    measured = measured.loc[:, ~measured.columns.isin(_OWN) & ~measured.columns.duplicated()]
+    measured = measured.assign(round=measured.get("round", 0.0))
+    measured["sitting"] = measured["sitting"].fillna(1.0) if "sitting" in measured else 1.0
+    of_job = {"line": np.array(list(found), np.int64)}
+    for name, kind in (("kind", "object"), ("sliced", bool), ("gated", bool)):
+        of_job[name] = np.array([table[job][name] for job in names], kind)
+    return pd.concat([pd.DataFrame(own), measured, pd.DataFrame(of_job)], axis="columns")
 
 
-def _faulty(frame: pd.DataFrame) -> Iterator[tuple[int, str]]:
-    """The rows whose slices cannot be true, and why."""
-    times = frame.reindex(columns=[_SLICES, "slices_ns", "mean_ns"])
-    for at, low, sums, loop, n in times.assign(n=frame["operations"])[frame["sliced"]].itertuples():
-        if fault := slices_fault(low, sums, loop, n):
-            yield at, f"{frame['name'][at]}, round {frame['round'][at]:.0f}: {fault}"
+def _faults(frame: pd.DataFrame) -> pd.Series:
+    """What cannot be true of the slices of some rows."""
+    sliced = frame.reindex(columns=[_SLICES, "slices_ns", "mean_ns", "operations"])
+    sliced = sliced[frame["sliced"]]
+    found = {at: why for at, *times in sliced.itertuples() if (why := slices_fault(*times))}
+    return pd.Series(
+        {at: f"{frame['name'][at]}, round {frame['round'][at]:.0f}: {found[at]}" for at in found},
+        dtype=object,
+    )
 
 
 def _entering(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with what enters the lines, and the processes that count."""
     entering = ["run_delay_share", "probe_ns", _SLICES, *metrics.QUIET.values()]
     known = frame.reindex(columns=entering).astype(float)
+    jobs = frame["name"]
     delay = known["run_delay_share"].where(frame["gated"] & (frame["procs"] > 1))
-    usual = delay.groupby(frame["name"]).transform("quantile", PRICE)
+    usual = delay.groupby(jobs).transform("quantile", PRICE)
     waited, rejected = delay > RUN_DELAY, delay > usual + RUN_DELAY
-    read = known["probe_ns"].where(known["probe_ns"] > 0)
-    price = read[~rejected].groupby(frame["name"]).quantile(PRICE)
-    probe = pd.Series(np.log(read / frame["name"].map(price).astype(float)), frame.index)
+    probe_ns = known["probe_ns"].where(known["probe_ns"] > 0)
+    price = probe_ns[~rejected].groupby(jobs).quantile(PRICE)
+    probe = np.log(probe_ns / jobs.map(price).astype(float))
     raw: dict[str, pd.Series] = {
-        f"raw_{quiet}": known[mean].where(~frame["sliced"], known[_SLICES])
+        f"raw_{quiet}": known[_SLICES].where(frame["sliced"], known[mean])
         for quiet, mean in metrics.QUIET.items()
     }
-    found = frame.drop(columns="gated").assign(**raw)
-    found["probe"] = probe.where(np.isfinite(probe) & ~frame["sliced"])
+    found = frame.drop(columns="gated").assign(**raw, probe=probe.where(~frame["sliced"]))
     return found.assign(waited=waited, rejected=rejected)
 
 
 def keys(table: Mapping[str, Job]) -> pd.DataFrame:
     """The settings of jobs as typed columns, by name; `release` is an ordered category."""
     found = pd.DataFrame(list(table.values()), index=list(table))
-    for column in jobs.NUMBERS:
-        if column in found:
-            found[column] = found[column].astype("Int64")
-    titles = found["release"].map(toolchains.title)
-    found["release"] = titles.astype(release_type(found["release"]))
-    return found.drop(columns=[*_HIDDEN, "kind"])
+    numbers = found.columns.intersection(list(jobs.NUMBERS))
+    titles = found["release"].map(toolchains.title).astype(_titles(found["release"]))
+    typed = found.astype(dict.fromkeys(numbers, "Int64")).assign(release=titles)
+    return typed.drop(columns=[*_HIDDEN])
 
 
-def release_type(releases: Iterable[str]) -> pd.CategoricalDtype:
+def _titles(releases: Iterable[str]) -> pd.CategoricalDtype:
     """The ordered category of releases by title: "Go 1.9.7" < "Go 1.27.4" < "JDK 11"."""
 
     def age(release: str) -> tuple[str, tuple[int, ...]]:

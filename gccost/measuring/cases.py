@@ -9,17 +9,17 @@ they test. A case that several studies share is measured once. The studies are i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from gccost.errors import GccostError, nearest
-from gccost.estimates import LOOKS
 from gccost.measuring import benchmarks, toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, number
 
 T = TypeVar("T")
+LOOKS = (3, 4, 6, 8, 10, 14, 20, 28, 40)  # the numbers of rounds at which a verdict is computed
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,10 @@ class Variant:
             "arenas": self.arenas,
         }
         return {key: value for key, value in named.items() if value} | dict(self.more)
+
+    def keyed(self, **sub: object) -> Variant:
+        """The variant of a sub-benchmark, such as keyed(words=8)."""
+        return replace(self, sub=tuple((key, str(value)) for key, value in sub.items()))
 
     def on(self, release: str) -> str:
         """The name of its samples on a release, without the GOMAXPROCS suffix."""
@@ -280,7 +284,7 @@ SHARED_WORK = 800_000
 
 def shared(benchmark: str, goroutines: int) -> Variant:
     """A variant that shares its operations among goroutines: "Free", "Auto", "Cleanup", …"""
-    return Variant(f"Parallel{benchmark}", sub=(("goroutines", str(goroutines)),))
+    return Variant(f"Parallel{benchmark}").keyed(goroutines=goroutines)
 
 
 def profiled(benchmark: str, gogc: str = "100") -> Variant:
@@ -288,10 +292,26 @@ def profiled(benchmark: str, gogc: str = "100") -> Variant:
     return Variant(benchmark, gogc, profile="cpu")
 
 
+def each(
+    program: str, variants: Iterable[Variant], release: str, n: int, min_budget: str = "tiny"
+) -> Iterator[Case]:
+    """The cases of several variants of a program."""
+    for variant in variants:
+        yield Case(program, variant, release, n, min_budget)
+
+
+def distinct(cases: Iterable[Case]) -> tuple[Case, ...]:
+    """The cases without those that came before under the same name."""
+    found: dict[str, Case] = {}
+    for case in cases:
+        found.setdefault(case.name, case)
+    return tuple(found.values())
+
+
 def controls() -> Iterator[Case]:
     """The A/A controls: the baseline and a GC-heavy case, each relinked."""
-    for variant in (FREE, AUTO):
-        yield Case("cstr", replace(variant, control="relinked"), TODAY_GO, AS_PUBLISHED)
+    relinked = [replace(variant, control="relinked") for variant in (FREE, AUTO)]
+    return each("cstr", relinked, TODAY_GO, AS_PUBLISHED)
 
 
 def among_goroutines(program: str, benchmark: str, min_budget: str = "standard") -> Iterator[Case]:

@@ -38,7 +38,7 @@ from gccost.processes import ProcessGroup
 
 OLD_LIBC = "2.17"
 _ARCHES = {goarch: kernel for kernel, goarch in GOARCH.items()}
-_BELOW = ("__init__", "errors", "estimates", "files", "paths", "processes")
+_BELOW = ("__init__", "errors", "files", "paths", "processes")
 _ALONG = "filelock"  # the only package that the sampler imports: pure Python
 _GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
 _FILTERS = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 26}]

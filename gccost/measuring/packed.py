@@ -26,7 +26,6 @@ from typing import Any
 
 from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, refused
-from gccost.estimates import LOOKS
 from gccost.files import writing
 from gccost.measuring import (
     benchfmt,
@@ -39,7 +38,7 @@ from gccost.measuring import (
     toolchains,
 )
 from gccost.measuring.benchfmt import Sample
-from gccost.measuring.cases import BUDGETS, Build, Case, Study, Variant
+from gccost.measuring.cases import BUDGETS, LOOKS, Build, Case, Study, Variant
 from gccost.measuring.machine import GOARCH
 from gccost.measuring.planning import Plan, Questions, Standing, Want
 from gccost.measuring.progress import PrintedProgress

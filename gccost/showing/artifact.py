@@ -40,7 +40,7 @@ class Experiment:
 def appendix(rows: Iterable[Row], recorded: Iterable[Run]) -> str:
     """The appendix as Markdown, from the rows of the ledger and the runs that they rest on."""
     return PAGES.get_template("artifact.md").render(
-        experiments=list(_experiments(row for row in rows if not row.claim.secondary)),
+        experiments=list(_experiments(rows)),
         machines=list(dict.fromkeys(map(machine, recorded))),
         result=result,
         within=within,

@@ -30,9 +30,9 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, Locator, LogLocator, MaxNLocator, NullFormatter
 
-from gccost import rounding
 from gccost.errors import GccostError, nearest
 from gccost.files import write_whole
+from gccost.judging import rounding
 from gccost.showing import figures, quoting
 from gccost.showing.figures import BLUE, GREEN, INK, MARKERS, MUTED, ORANGE, PURPLE
 from gccost.showing.tables import Prose

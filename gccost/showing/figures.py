@@ -19,7 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from gccost import rounding
+from gccost.judging import rounding
 
 INK, MUTED, GRID = "#1f2328", "#59636e", "#d1d9e0"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from gccost import rounding
+from gccost.judging import rounding
 from gccost.judging.machines import words
 from gccost.judging.recording import Recording
 from gccost.measuring import languages, toolchains

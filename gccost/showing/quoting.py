@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from gccost import rounding
+from gccost.judging import rounding
 from gccost.showing.tables import Prose
 from gccost.stats import Estimate
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from gccost import rounding
-from gccost.judging import rules
+from gccost.judging import rounding, rules
 from gccost.judging.ledger import OURS, Row, Tested, by_document, standing, table
 from gccost.judging.rules import Agrees, Label, Rule
 from gccost.showing import tables

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from gccost import rounding
+from gccost.judging import rounding
 from gccost.stats import Estimate
 
 _RELEASE = re.compile(r"\b(Go|JDK) (?=\d)")  # no line ends in it

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Ratio, Share
 from gccost.judging.rules import About, AtLeast, AtMost, Effect
 from gccost.judging.stacks import GC_AND_LOCKS
-from gccost.measuring.cases import Case, Variant
+from gccost.measuring.cases import Case, Variant, distinct, each
 from gccost.measuring.toolchains import CLOUDFLARE_GO, TODAY_GO
 
 # === Cases ===========================================================================
@@ -39,7 +40,7 @@ _STANDARD_GOROUTINES = (*range(1, 5), *range(6, 97, 2))
 
 def signing(goroutines: int, gogc: str = "100", profile: str = "") -> Variant:
     """Signing on this many goroutines and all CPUs."""
-    return Variant("Sign", gogc, profile=profile, sub=(("goroutines", str(goroutines)),))
+    return Variant("Sign", gogc, profile=profile).keyed(goroutines=goroutines)
 
 
 # --- The mechanism on any number of CPUs: Ps taking turns on one CPU -------------
@@ -54,8 +55,8 @@ GRID_GOGC = ("100", "200", "400", "800", "off")
 
 def turns(procs: int, gogc: str = "100", profile: str = "") -> Variant:
     """Signing on this many Ps, one goroutine each, that take turns on one CPU."""
-    sub = (("goroutines", str(procs)),)
-    return Variant("SignInTurns", gogc, "precise", "", profile, procs=str(procs), sub=sub)
+    variant = Variant("SignInTurns", gogc, "precise", "", profile, str(procs))
+    return variant.keyed(goroutines=procs)
 
 
 # --- GOGC, in steps set by the budget --------------------------------------------
@@ -88,7 +89,7 @@ def with_limit(mib: int) -> Variant:
 
 def aiming(how: str, mib: int) -> Variant:
     """A server with a "Ballast" or a "Tuner" that targets a heap of `mib` MiB."""
-    return replace(SERVE, benchmark=f"Serve{how}", sub=(("mib", str(mib)),))
+    return replace(SERVE, benchmark=f"Serve{how}").keyed(mib=mib)
 
 
 # automemlimit's rule: GOMEMLIMIT is nine tenths of the container's memory, and GOGC is
@@ -113,11 +114,10 @@ def _sweep(go: str) -> Iterator[Case]:
             variant, cpus = signing(goroutines, gogc), min((goroutines + 1) // 2, LEAST_CPUS)
             yield Case("signing", variant, go, n, min_budget, cpus, traced=True)
     for gogc in GOGCS:
-        if gogc not in ("100", BEST_GOGC):  # measured above
-            min_budget = _tier(gogc, (*_PRINTED_GOGC, *_QUICK_GOGC), _STANDARD_GOGC)
-            variant, retained = signing(DOCUMENT_CPUS, gogc), _SIGNATURE if gogc == "off" else 0
-            case = Case("signing", variant, go, _SIGNATURES_AT_48, min_budget, LEAST_CPUS)
-            yield replace(case, retained_bytes=retained, traced=True)
+        min_budget = _tier(gogc, (*_PRINTED_GOGC, *_QUICK_GOGC), _STANDARD_GOGC)
+        variant, retained = signing(DOCUMENT_CPUS, gogc), _SIGNATURE if gogc == "off" else 0
+        case = Case("signing", variant, go, _SIGNATURES_AT_48, min_budget, LEAST_CPUS)
+        yield replace(case, retained_bytes=retained, traced=True)
     for gogc in ("100", BEST_GOGC):
         variant = signing(DOCUMENT_CPUS, gogc, profile="cpu")
         yield Case("signing", variant, go, _SIGNATURES_AT_48, cpus=LEAST_CPUS)
@@ -131,15 +131,11 @@ def _turns(go: str) -> Iterator[Case]:
     for procs in PROCS:
         yield case(procs, "100", "tiny" if procs in _QUICK_PROCS else "standard")
     for gogc in GOGCS:
-        if gogc != "100":  # measured above
-            yield case(MOST_PROCS, gogc, _tier(gogc, _QUICK_GOGC, _STANDARD_GOGC))
-    for procs in GRID_PROCS:
-        for gogc in GRID_GOGC:
-            if gogc != "100" and procs != MOST_PROCS:  # measured above
-                yield case(procs, gogc, "tiny" if (procs, gogc) == (1, "400") else "standard")
-    for gogc in ("100", "400"):
-        variant = turns(MOST_PROCS, gogc, profile="cpu")
-        yield Case("signing", variant, go, _PROFILED, "standard")
+        yield case(MOST_PROCS, gogc, _tier(gogc, _QUICK_GOGC, _STANDARD_GOGC))
+    for procs, gogc in product(GRID_PROCS, GRID_GOGC):
+        yield case(procs, gogc, "tiny" if (procs, gogc) == (1, "400") else "standard")
+    variants = [turns(MOST_PROCS, gogc, profile="cpu") for gogc in ("100", "400")]
+    yield from each("signing", variants, go, _PROFILED, "standard")
 
 
 def _cases() -> Iterator[Case]:
@@ -184,7 +180,7 @@ STUDY = Study(
     name="cloudflare",
     chapter="04-cloudflare",
     question="Does signing scale, and what does GOGC do for it?",
-    cases=tuple(_cases()),
+    cases=distinct(_cases()),
     document=CLOUDFLARE_GO,
     claims=_claims(),
 )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import product
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Ratio
 from gccost.judging.rules import AtLeast, AtMost
-from gccost.measuring.cases import AS_PUBLISHED, RECORD, SHARED_WORK, Case, Variant
+from gccost.measuring.cases import AS_PUBLISHED, RECORD, SHARED_WORK, Case, Variant, each
 from gccost.measuring.toolchains import DOCUMENT_GO, ISSUE_GO, TODAY_GO
 
 # === Cases ===========================================================================
@@ -32,8 +31,7 @@ UNSHARED = Variant("HandleCleanupUnshared", "off")
 
 def handle(benchmark: str, size: int, **more: int) -> Variant:
     """A variant with handles of `size` bytes: "Finalizer", "Cleanup", "LivesFinalizer", …"""
-    sub = (("bytes", str(size)), *((key, str(value)) for key, value in more.items()))
-    return Variant(f"Handle{benchmark}", sub=sub)
+    return Variant(f"Handle{benchmark}").keyed(bytes=size, **more)
 
 
 def _sized(go: str) -> Iterator[Case]:
@@ -51,32 +49,25 @@ def _sized(go: str) -> Iterator[Case]:
 def _handles() -> Iterator[Case]:
     for go in _RELEASES:
         yield from _sized(go)
-    today = partial(Case, "handles", release=TODAY_GO)
-    for variant in (ADOPTED, ADOPTED_CLOSE):
-        yield today(variant, n=AS_PUBLISHED)
+    yield from each("handles", (ADOPTED, ADOPTED_CLOSE), TODAY_GO, AS_PUBLISHED)
     registered = [replace(handle("Cleanup", size), gogc="off") for size in _REGISTERED]
     for go, variant in product((ISSUE_GO, TODAY_GO), (UNSHARED, *registered)):
         yield Case("handles", variant, go, AS_PUBLISHED // 4, "quick", retained_bytes=RECORD)
-    kinds = ("Finalizer", "Cleanup")
     for live in LIVE:
-        key = {"live": live}
         n = max(SHARED_WORK, 4 * live)  # after which slabs hold nearly what they ever will
-        for one in ("LivesFree", "LivesAdopted"):
-            variant = Variant(f"Handle{one}", sub=(("live", str(live)),))
-            yield today(variant, n=n, min_budget="standard")
-        for kind in kinds:
-            for size in FEW:
-                tier = "standard" if live <= _JUDGED_LIVE else "thorough"
-                yield today(handle(f"Lives{kind}", size, **key), n=n, min_budget=tier)
+        tier = "standard" if live <= _JUDGED_LIVE else "thorough"
+        yield from _among("Lives", n, tier, live=live)
     for goroutines in (1, 2):
-        key = {"goroutines": goroutines}
-        for one in ("SharedFree", "SharedAdopted"):
-            variant = Variant(f"Handle{one}", sub=(("goroutines", str(goroutines)),))
-            yield today(variant, n=SHARED_WORK, min_budget="standard")
-        for kind in kinds:
-            for size in FEW:
-                variant = handle(f"Shared{kind}", size, **key)
-                yield today(variant, n=SHARED_WORK, min_budget="standard")
+        yield from _among("Shared", SHARED_WORK, "standard", goroutines=goroutines)
+
+
+def _among(how: str, n: int, min_budget: str, **key: int) -> Iterator[Case]:
+    """Handles with many live ones, or on several goroutines."""
+    without = [Variant(f"Handle{how}{way}").keyed(**key) for way in ("Free", "Adopted")]
+    yield from each("handles", without, TODAY_GO, n, "standard")
+    sized = product(("Finalizer", "Cleanup"), FEW)
+    variants = [handle(f"{how}{kind}", size, **key) for kind, size in sized]
+    yield from each("handles", variants, TODAY_GO, n, min_budget)
 
 
 # === Claims ==========================================================================

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import PhaseShare
 from gccost.judging.rules import AtMost
-from gccost.measuring.cases import Case, Variant, profiled
+from gccost.measuring.cases import Case, Variant, each, profiled
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies.runtime import patched
 
@@ -36,7 +36,7 @@ def _ways(benchmark: str, *more: str) -> tuple[Variant, ...]:
 
 def late(waiting: int) -> Variant:
     """Statements that are closed explicitly, but only when so many are open."""
-    return Variant("SqliteLateClosed", sub=(("waiting", str(waiting)),))
+    return Variant("SqliteLateClosed").keyed(waiting=waiting)
 
 
 def _native(benchmark: str) -> tuple[Variant, Variant]:
@@ -81,15 +81,13 @@ def profile_of(variant: Variant) -> Variant:
 
 def _cases() -> Iterator[Case]:
     for load in WORKLOADS:
-        for way in load.ways:
-            yield Case(load.program, way, TODAY_GO, load.n, "quick")
+        yield from each(load.program, load.ways, TODAY_GO, load.n, "quick")
         for way in load.ways:
             if way in (load.judged, load.ways[0]):
                 tier = "tiny" if way == load.judged else "quick"
                 yield Case(load.program, profile_of(way), TODAY_GO, _PROFILED * load.n, tier)
     for program, (load, ways) in NATIVE.items():
-        for way in ways:
-            yield Case(program, way, TODAY_GO, load.n, "quick")
+        yield from each(program, ways, TODAY_GO, load.n, "quick")
         yield Case(program, profile_of(ways[0]), TODAY_GO, _PROFILED * load.n, "quick")
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
 from gccost import stats
 from gccost.judging.claims import Claim, Study
-from gccost.judging.quantities import Agreement, Quantity, Ratio
+from gccost.judging.quantities import Agreement, Quantity, Ratio, Seen
 from gccost.judging.rules import Agrees, AtMost
 from gccost.measuring.cases import AS_PUBLISHED, Case, Variant
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.stats import SHOWN, Estimate
+from gccost.stats import Estimate
 
 # === Cases ===========================================================================
 
@@ -65,23 +65,24 @@ class MedianRatio(Quantity):
     ratio: Ratio
     at_once: ClassVar[bool] = True
 
-    def estimate(self, data: Any, release: str, confidence: float = SHOWN) -> Estimate:
+    def estimate(self, seen: Seen) -> Estimate:
         """The ratio, with both intervals combined as independent errors."""
-        frames = [data.processes(variant, release) for variant in self.variants]
-        if any("mean_ns" not in frame for frame in frames):
-            return stats.amount([])
-        sides = [np.sort(np.log(frame["mean_ns"].dropna().to_numpy())) for frame in frames]
-        n = min(map(len, sides))
-        if n < 6:  # order statistics of fewer cannot give a 95 % interval
-            return stats.amount([])
-        halves = []
-        for logs in sides:
-            rank = int(scipy.stats.binom.ppf((1 - confidence) / 2, len(logs), 0.5))
-            halves.append((logs[len(logs) - rank] - logs[rank - 1]) / 2)
-        value = float(np.median(sides[0]) - np.median(sides[1]))
-        half = float(np.hypot(*halves))
+        frames = [seen.processes(variant) for variant in self.variants]
+        times = [frame["mean_ns"].dropna() for frame in frames if "mean_ns" in frame]
+        n = min(map(len, times), default=0)
+        if len(times) < 2 or n < 6:  # order statistics of fewer cannot give a 95 % interval
+            return stats.nothing()
+        over, under = (np.sort(np.log(each.to_numpy())) for each in times)
+        half = np.hypot(_half(over, seen.confidence), _half(under, seen.confidence))
+        value = np.median(over) - np.median(under)
         middle, low, high = map(float, np.exp([value, value - half, value + half]))
-        return Estimate(middle, low, high, n, n, confidence)
+        return Estimate(middle, low, high, n, n, seen.confidence)
+
+
+def _half(logs: np.ndarray, confidence: float) -> float:
+    """Half the length of benchstat's interval of a median, from sorted values."""
+    rank = int(scipy.stats.binom.ppf((1 - confidence) / 2, len(logs), 0.5))
+    return float(logs[-rank] - logs[rank - 1]) / 2
 
 
 def measurements(method: str, load: str) -> tuple[Quantity, ...]:

@@ -13,7 +13,7 @@ from gccost.studies.cloudflare import MOST_PROCS, turns
 
 def sized(what: str, words: int) -> Variant:
     """A variant of an object of `words` pointer words: "Allocate", or "Finalize"."""
-    return Variant(f"Across{what}", sub=(("words", str(words)),))
+    return Variant(f"Across{what}").keyed(words=words)
 
 
 FREE, CALL, MALLOC, HEAP_FREE, FINALIZER, CLEANUP, SLAB = (

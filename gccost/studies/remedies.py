@@ -23,6 +23,8 @@ from gccost.measuring.cases import (
     Variant,
     among_goroutines,
     controls,
+    distinct,
+    each,
     shared,
 )
 from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, ISSUE_GO, TODAY_GO
@@ -32,7 +34,7 @@ from gccost.measuring.toolchains import CLEANUP_GO, DOCUMENT_GO, ISSUE_GO, TODAY
 
 def slabs(benchmark: str, handles: int = 64) -> Variant:
     """A variant with slabs of `handles` handles: "Slab", "SlabClose", "Adopted", …"""
-    return Variant(benchmark, sub=(("handles", str(handles)),))
+    return Variant(benchmark).keyed(handles=handles)
 
 
 _JUDGED_LIVE = 100_000  # the number of live handles that claims are about
@@ -40,13 +42,13 @@ _JUDGED_LIVE = 100_000  # the number of live handles that claims are about
 
 def living(benchmark: str, live: int = _JUDGED_LIVE) -> Variant:
     """A variant that closes a random one of `live` handles: "LiveSlab", …"""
-    return Variant(benchmark, sub=(("live", str(live)),))
+    return Variant(benchmark).keyed(live=live)
 
 
 def lifetimes(way: str, live: int, order: str = "random", handles: int = 0) -> Variant:
     """A variant that keeps `live` objects and replaces them in an order: "Slab", "Manual", …"""
-    sized = (("handles", str(handles)),) if handles else ()
-    return Variant(f"Lifetimes{way}", sub=(*sized, ("live", str(live)), ("order", order)))
+    sized = {"handles": handles} if handles else {}
+    return Variant(f"Lifetimes{way}").keyed(**sized, live=live, order=order)
 
 
 _LIVE = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
@@ -67,10 +69,14 @@ _REMEDIES = (
     Variant("Pinned"),
     Variant("Stop"),
     Variant("LastFirst"),
-    Variant("Registry"),
 )
 SETTLED = "settled_ns"
-_TIMED = 1_000_000  # operations of a latency sample
+_EVERYWHERE = (slabs("Slab"), slabs("SlabClose"))  # measured on each release
+_TIMED = [
+    Variant(f"Latency{what}")
+    for what in ("Manual", "SlabClose", "Slab", "Adopted", "Cleanup", "Finalizer")
+]
+_TIMED_OPERATIONS = 1_000_000
 # Objects that live on while others come and go: how many, and in which order they die. There
 # are at least four times as many operations, after which slabs hold nearly what they ever will.
 LIFETIMES = (1_000, 10_000, 100_000, 1_000_000)
@@ -101,43 +107,34 @@ def _lifetimes(go: str) -> Iterator[Case]:
 def _one_at_a_time(go: str) -> Iterator[Case]:
     """A C library that allows one call at a time: goroutines take turns, or a thread owns it."""
     for goroutines in (1, 4, 16):
-        sub = (("goroutines", str(goroutines)),)
         for shape in _SHAPES:
             # A call by the owner takes microseconds.
             few = SHARED_WORK if shape == "Slab" else SHARED_WORK // 16
             for kind, n in (("Turns", SHARED_WORK), ("Owned", few)):
-                yield Case("remedies", Variant(kind + shape, sub=sub), go, n, "standard")
+                variant = Variant(kind + shape).keyed(goroutines=goroutines)
+                yield Case("remedies", variant, go, n, "standard")
 
 
 def _remedies() -> Iterator[Case]:
     for go in (DOCUMENT_GO, CLEANUP_GO, ISSUE_GO, TODAY_GO):
         min_budget = "tiny" if go == TODAY_GO else "standard"
-        for variant in (FREE, AUTO):
-            yield Case("cstr", variant, go, AS_PUBLISHED, min_budget)
-        for variant in (slabs("Slab"), slabs("SlabClose")):
-            yield Case("remedies", variant, go, AS_PUBLISHED, min_budget)
+        yield from each("cstr", (FREE, AUTO), go, AS_PUBLISHED, min_budget)
+        yield from each("remedies", _EVERYWHERE, go, AS_PUBLISHED, min_budget)
         yield Case("remedies", living("LiveSlab"), go, _CLOSED_AT_RANDOM, min_budget)
         if go != DOCUMENT_GO:
             yield Case("remedies", living("LiveCleanup"), go, _NET_TAKEN_AWAY, min_budget)
     go = TODAY_GO
-    for variant in (HEAP_FREE, CLEANUP):
-        yield Case("cstr", variant, go, AS_PUBLISHED)
-    for variant in (MANUAL, *_REMEDIES):
-        if variant not in (slabs("Slab"), slabs("SlabClose")):
-            few = variant == Variant("Registry")  # a sample takes seconds
-            yield Case("remedies", variant, go, AS_PUBLISHED // 2 if few else AS_PUBLISHED)
-    for variant in _ONE_HEAP:
-        yield Case("remedies", variant, go, AS_PUBLISHED)
-    for what in ("Manual", "SlabClose", "Slab", "Adopted", "Cleanup", "Finalizer"):
-        yield Case("remedies", Variant(f"Latency{what}"), go, _TIMED)
+    yield from each("cstr", (HEAP_FREE, CLEANUP), go, AS_PUBLISHED)
+    yield from each("remedies", (MANUAL, *_REMEDIES), go, AS_PUBLISHED)
+    yield Case("remedies", Variant("Registry"), go, AS_PUBLISHED // 2)  # which takes seconds
+    yield from each("remedies", _ONE_HEAP, go, AS_PUBLISHED)
+    yield from each("remedies", _TIMED, go, _TIMED_OPERATIONS)
     for handles in (8, 64, 256):
         variant = slabs("SlabSurvivors", handles)
         yield Case("remedies", variant, go, AS_PUBLISHED, retained_bytes=RECORD)
     for live in _LIVE:
         for benchmark in _LIVE_REMEDIES:
             variant = living(benchmark, live)
-            if variant in (living("LiveSlab"), living("LiveCleanup")):
-                continue
             # Making ten million handles takes ten seconds.
             tier = {_JUDGED_LIVE: "tiny", 10_000_000: "thorough"}.get(live, "standard")
             n = _CLOSED_AT_RANDOM if benchmark in ("LiveManual", "LiveSlab") else _NET_TAKEN_AWAY
@@ -145,15 +142,14 @@ def _remedies() -> Iterator[Case]:
     # Once so many that the collector runs in the loop: what the longer run adds is the cost of
     # an object, without that of the collections at the end.
     for mb, benchmark in product(("100", "1000"), ("HeapSlab", "HeapCleanup")):
-        variant = Variant(benchmark, sub=(("mb", mb),))
+        variant = Variant(benchmark).keyed(mb=mb)
         yield Case("remedies", variant, go, AS_PUBLISHED, "standard")
         long = replace(variant, more=(("run", "long"),))
         yield Case("remedies", long, go, 8 * AS_PUBLISHED, "standard")
-    for variant in (MANUAL, slabs("Slab"), slabs("SlabClose"), slabs("Adopted"), *_ONE_HEAP):
-        one_arena = replace(variant, arenas="1")
-        yield Case("remedies", one_arena, go, AS_PUBLISHED, "standard")
-    for locked in ("SlabLocked", "AdoptedLocked"):
-        yield Case("remedies", slabs(locked), go, AS_PUBLISHED, "standard")
+    contending = (MANUAL, *_EVERYWHERE, slabs("Adopted"), *_ONE_HEAP)
+    one_arena = [replace(variant, arenas="1") for variant in contending]
+    locked = map(slabs, ("SlabLocked", "AdoptedLocked"))
+    yield from each("remedies", (*one_arena, *locked), go, AS_PUBLISHED, "standard")
     yield from _lifetimes(go)
     yield from _one_at_a_time(go)
     yield from among_goroutines("parallel", "Free")
@@ -196,7 +192,7 @@ STUDY = Study(
     quick=False,
     chapter="08-instead",
     question="What to use instead of a finalizer or cleanup per object?",
-    cases=tuple(_remedies()),
+    cases=distinct(_remedies()),
     document=TODAY_GO,
     claims=_claims(),
 )

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import product
 from pathlib import Path
 
 from gccost import paths
@@ -72,12 +73,7 @@ def _measure(plan: Plan, progress: Progress) -> Run:
         done = list(manifest.get("done", []))
         # Drop a measurement whose writing was interrupted; a campaign's samples may follow it.
         run.drop_after(manifest.get("recorded", 0), plan.pool)
-        todo = [
-            (measurement, load, method)
-            for measurement in MEASUREMENTS
-            for load in LOADS
-            for method in METHODS
-        ]
+        todo = list(product(MEASUREMENTS, LOADS, METHODS))
         total = seconds * len(todo)
         for i, (measurement, load, method) in enumerate(todo):
             what = f"{method}, {load}, measurement {measurement}"

@@ -20,6 +20,8 @@ from gccost.measuring.cases import (
     Case,
     Variant,
     controls,
+    distinct,
+    each,
     profiled,
 )
 from gccost.measuring.toolchains import TODAY_GO
@@ -74,7 +76,7 @@ def cycle(kind: str, live: int = MANY, runtime: str = "") -> Variant:
 
 def tail(kind: str, live: int = MANY, runtime: str = "") -> Variant:
     """A variant that times single operations with many live specials: "Plain", "Cleanup", …"""
-    return Variant(f"Tail{kind}", runtime=runtime, sub=(("live", str(live)),))
+    return Variant(f"Tail{kind}", runtime=runtime).keyed(live=live)
 
 
 def profiled_program(what: str, runtime: str = "") -> Variant:
@@ -96,8 +98,8 @@ def _runtime() -> Iterator[Case]:
             yield scattering("ScatteredCleanup", MANY, go, min_budget, runtime)
     for runtime in RUNTIMES:
         yield from _more(TODAY_GO, runtime)
-    for variant in (CLEANUP, AUTO):
-        yield Case("cstr", patched(variant, PLUS), TODAY_GO, AS_PUBLISHED, "standard")
+    dearer = patched(CLEANUP, PLUS), patched(AUTO, PLUS)
+    yield from each("cstr", dearer, TODAY_GO, AS_PUBLISHED, "standard")
     yield of_size(patched(sized("Finalize", SMALLEST), PLUS), TODAY_GO, "standard")
     variant = patched(profiled("AllocateCleanup"), PLUS)
     yield Case("cstr", variant, TODAY_GO, _PROFILED, "standard")
@@ -152,15 +154,13 @@ def _more(go: str, runtime: str) -> Iterator[Case]:
     later = "standard"
     yield Case("cstr", patched(profiled("AllocateCleanup"), runtime), go, _PROFILED)
     yield Case("cstr", patched(AUTO, runtime), go, AS_PUBLISHED, later if runtime else "tiny")
-    for words in SIZES[1:]:
+    for words in SIZES:
         yield of_size(patched(sized("Finalize", words), runtime), go, later)
     for order in ORDERS:
         yield registering(attach("AttachFinalizer", order, runtime=runtime), go, later)
-    for bytes_ in BYTES[1:]:
+    for bytes_ in BYTES:
         yield registering(attach("AttachCleanup", bytes_=bytes_, runtime=runtime), go, later)
-    for case in _scattered(go, runtime):
-        if case.variant != scattered("ScatteredCleanup", MANY, runtime):  # measured above
-            yield case
+    yield from _scattered(go, runtime)
     yield running(program("Cleanup", 0, MIXED, runtime), go, later)
     for benchmark in ("LoopFinalizer", "LoopCleanup"):
         yield looping(looped(benchmark, runtime=runtime), go, later)
@@ -212,7 +212,7 @@ STUDY = Study(
     quick=False,
     chapter="07-why",
     question="How much of the cost remains in a runtime without the walk?",
-    cases=tuple(_runtime()),
+    cases=distinct(_runtime()),
     document=TODAY_GO,
     claims=tuple(_claims()),
 )

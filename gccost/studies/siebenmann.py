@@ -18,6 +18,7 @@ from gccost.measuring.cases import (
     Case,
     Variant,
     controls,
+    each,
     profiled,
 )
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
@@ -41,7 +42,7 @@ _EMPTY = profiled("EmptyFinalizer")
 
 def sized(benchmark: str, words: int, gogc: str = "100") -> Variant:
     """A variant of the object-size curve: "Allocate", "Finalize" or "Cleanup"."""
-    return Variant(benchmark, gogc, sub=(("words", str(words)),))
+    return Variant(benchmark, gogc).keyed(words=words)
 
 
 def until_free(what: str) -> Variant:
@@ -61,12 +62,11 @@ def of_size(variant: Variant, go: str, min_budget: str = "tiny") -> Case:
 
 def _siebenmann() -> Iterator[Case]:
     for go in (DOCUMENT_GO, TODAY_GO):
-        for variant in (FREE, HEAP_FREE, AUTO):
-            yield Case("cstr", variant, go, AS_PUBLISHED)
+        yield from each("cstr", (FREE, HEAP_FREE, AUTO), go, AS_PUBLISHED)
         yield Case("objects", _EMPTY, go, _PROFILED_LONG)
         more = ("Cleanup",) if go == TODAY_GO else ()
-        for what in ("Plain", "Finalizer", *more):
-            yield Case("objects", until_free(what), go, _LIFETIMES)
+        until = map(until_free, ("Plain", "Finalizer", *more))
+        yield from each("objects", until, go, _LIFETIMES)
         mechanisms = ("Allocate", "Finalize", *more)
         for words in SIZES:
             for mechanism in mechanisms:

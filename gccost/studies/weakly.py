@@ -25,12 +25,12 @@ _PROFILED = 2_000_000  # operations, a second or more of samples
 
 def among(benchmark: str, live: int = MANY) -> Variant:
     """A variant with so many live values: "HashCons", "Unique", "WeakAgain"."""
-    return Variant(benchmark, sub=(("live", str(live)),))
+    return Variant(benchmark).keyed(live=live)
 
 
 def sampled(rate: int) -> Variant:
     """A variant that allocates while the heap profiler samples at a rate."""
-    return Variant("Profiled", sub=(("rate", str(rate)),))
+    return Variant("Profiled").keyed(rate=rate)
 
 
 def under_profiler(variant: Variant) -> Variant:

@@ -37,10 +37,10 @@ _FEW_REMAINING = tuple(range(0, 128, 24))
 LEAK_REMEDIES = ("LeakRegisterFirst", "LeakTryCatch")
 
 
-def jvm(benchmark: str, *, sub: tuple[tuple[str, str], ...] = (), **settings: str) -> Variant:
+def jvm(benchmark: str, **settings: str) -> Variant:
     """A variant with JVM settings, such as gc="Serial", heap="16" or escape="off"."""
     more = {"gc": "G1"} | settings
-    return Variant(benchmark, gogc="", sub=sub, more=tuple(more.items()))
+    return Variant(benchmark, gogc="", more=tuple(more.items()))
 
 
 def small(benchmark: str, heap: int) -> Variant:
@@ -50,8 +50,7 @@ def small(benchmark: str, heap: int) -> Variant:
 
 def leak(benchmark: str, remaining: int) -> Variant:
     """A variant that makes one handle when `remaining` bytes are left in the heap."""
-    sub = (("remaining", str(remaining)),)
-    return jvm(benchmark, sub=sub, gc="Epsilon", heap="64")
+    return jvm(benchmark, gc="Epsilon", heap="64").keyed(remaining=remaining)
 
 
 NOTHING, PLAIN, CLEANER, FINALIZE = map(jvm, ("Nothing", "Plain", "Cleaner", "Finalize"))

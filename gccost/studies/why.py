@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Linearity, Ratio, SlopeRatio
 from gccost.judging.rules import AtLeast, AtMost, Between
-from gccost.measuring.cases import RECORD, Case, Variant
+from gccost.measuring.cases import RECORD, Case, Variant, distinct
 from gccost.measuring.toolchains import (
     CLEANUP_GO,
     DOCUMENT_GO,
@@ -50,34 +50,33 @@ def attach(
     benchmark: str, order: str = "ascending", bytes_: int = SMALL, runtime: str = ""
 ) -> Variant:
     """A variant that times one call by its object's place: "AttachCleanup", "Stop", …"""
-    sub = (("order", order), ("bytes", str(bytes_)))
-    return Variant(benchmark, gogc="off", setting="precise", runtime=runtime, sub=sub)
+    return _off(benchmark, runtime).keyed(order=order, bytes=bytes_)
 
 
 def refilled(bytes_: int, dummies: int) -> Variant:
     """A variant that times AddCleanup after allocating other objects of a size."""
-    sub = (("bytes", str(bytes_)), ("dummies", str(dummies)))
-    return Variant("Refill", gogc="off", setting="precise", sub=sub)
+    return _off("Refill").keyed(bytes=bytes_, dummies=dummies)
 
 
 def scattered(benchmark: str, live: int = MANY, runtime: str = "") -> Variant:
     """A variant that times calls on random live objects: "ScatteredCleanup", …"""
-    sub = (("live", str(live)),)
-    return Variant(benchmark, gogc="off", setting="precise", runtime=runtime, sub=sub)
+    return _off(benchmark, runtime).keyed(live=live)
+
+
+def _off(benchmark: str, runtime: str = "") -> Variant:
+    return Variant(benchmark, gogc="off", setting="precise", runtime=runtime)
 
 
 def looped(benchmark: str, bytes_: int = SMALL, dummies: int = 0, runtime: str = "") -> Variant:
     """A variant that allocates and registers: "LoopCleanup", or "LoopFinalizer" with dummies."""
-    sub = [("bytes", str(bytes_))]
-    if benchmark == "LoopFinalizer":
-        sub.append(("dummies", str(dummies)))
-    return Variant(benchmark, setting="precise", runtime=runtime, sub=tuple(sub))
+    more = {"dummies": dummies} if benchmark == "LoopFinalizer" else {}
+    return Variant(benchmark, setting="precise", runtime=runtime).keyed(bytes=bytes_, **more)
 
 
 def program(what: str, live: int = 0, others: int = 0, runtime: str = "") -> Variant:
     """A variant of a program that also does other work: "Plain", "Cleanup", "Lists", …"""
-    sub = (("live", str(live)), ("others", str(others)))
-    return Variant(f"Program{what}", setting="precise", runtime=runtime, sub=sub)
+    variant = Variant(f"Program{what}", setting="precise", runtime=runtime)
+    return variant.keyed(live=live, others=others)
 
 
 def registering(variant: Variant, go: str, min_budget: str = "tiny") -> Case:
@@ -129,20 +128,15 @@ def _why() -> Iterator[Case]:
     yield from _releases()
     go = TODAY_GO
     for bytes_ in BYTES:
+        min_budget = "standard" if bytes_ in _BETWEEN else "tiny"
         for benchmark in ("AttachFinalizer", "AttachCleanup"):
-            known = (
-                (SMALL, OWN_SPAN, CACHED) if benchmark == "AttachFinalizer" else (SMALL, OWN_SPAN)
-            )
-            if bytes_ not in known:
-                min_budget = "standard" if bytes_ in _BETWEEN else "tiny"
-                yield registering(attach(benchmark, bytes_=bytes_), go, min_budget)
-            between = bytes_ != SMALL and (bytes_, benchmark) != (CACHED, "AttachFinalizer")
-            for order in ORDERS[1:] if between else ():
+            yield registering(attach(benchmark, bytes_=bytes_), go, min_budget)
+            for order in ORDERS[1:]:
                 yield registering(attach(benchmark, order, bytes_), go, "standard")
     for bytes_, counts in ALLOCATED_FIRST.items():
         for dummies in counts:
             yield registering(refilled(bytes_, dummies), go, "standard")
-    for dummies in DUMMIES[2:]:
+    for dummies in DUMMIES:
         yield looping(looped("LoopFinalizer", dummies=dummies), go, "standard")
     for bytes_ in (16, 64):
         for benchmark in ("LoopCleanup", "LoopFinalizer"):
@@ -196,7 +190,7 @@ STUDY = Study(
     quick=False,
     chapter="07-why",
     question="What determines the cost, and in which programs does it matter?",
-    cases=tuple(_why()),
+    cases=distinct(_why()),
     document=TODAY_GO,
     claims=tuple(_claims()),
 )

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import hypot
+from operator import truediv
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from gccost.judging.rules import AtLeast, Between
-from gccost.stats import JUDGED, LOOKS, SHOWN, Line, total_error
-from gccost.stats import t as student
+from gccost.measuring.cases import LOOKS
+from gccost.stats import JUDGED, SHOWN, Line, combine, cost
 
 
 class Outcome(NamedTuple):
@@ -47,33 +48,34 @@ def simulate(
     is on the bound, every decision is wrong.
     """
     rule = Between(low=1 / bound, high=bound) if band else AtLeast()
-    chance = np.random.default_rng(seed)
-    looks, sides = np.array(LOOKS), [Line(**side) for side in (over, under)]
+    chance, looks = np.random.default_rng(seed), np.array(LOOKS)
+    sides = [
+        line._replace(spread=noise * line.spread, probes=noise * line.probes)
+        for line in (Line(**over), Line(**under))
+    ]
     error = np.zeros((campaigns, len(looks)))
-    for side in sides:
-        scatter = noise * hypot(side.scatter, side.price_scatter)
+    for line in sides:
+        scatter = hypot(line.scatter, line.price_scatter)
         rounds = scatter * chance.standard_normal((campaigns, looks[-1]))
         error += rounds.cumsum(axis=1)[:, looks - 1] / looks
-        error += noise * side.run_to_run * chance.standard_normal((campaigns, 1))
-    half = {SHOWN: np.zeros(len(looks)), JUDGED: np.zeros(len(looks))}
-    for look, n in enumerate(looks):
-        variances = [(noise * side.scatter) ** 2 / n for side in sides]
-        variances += [(noise * side.price_scatter) ** 2 / n for side in sides]
-        variances += [side.run_to_run**2 for side in sides]
-        freedom = [side.freedom for side in sides] * 2
-        freedom += [side.run_to_run_freedom for side in sides]
-        deviation, degrees = total_error(variances, freedom)
-        for confidence, halves in half.items():
-            halves[look] = student(degrees, confidence) * deviation
-    centre = truth * np.exp(error)
-    verdict = rule.side(centre / np.exp(half[JUDGED]), centre * np.exp(half[JUDGED]), bound)
+        error += noise * line.run_to_run * chance.standard_normal((campaigns, 1))
+    ratios = truth * np.exp(error)
+    factor = np.array([_factor(sides, rounds, JUDGED) for rounds in LOOKS])
+    verdict = rule.side(ratios / factor, ratios * factor, bound)
     decided = np.maximum.accumulate(verdict != 0, axis=1)
-    first = (verdict != 0).argmax(axis=1)
+    first = verdict[np.arange(campaigns), (verdict != 0).argmax(axis=1)]
     on_bound = np.isclose(truth, rule.bounds(bound)).any()
     right = 0 if on_bound else replace(rule, margin=1.0).side(truth, truth, bound)
-    mistaken = decided[:, -1] & (verdict[np.arange(campaigns), first] != right)
+    covered = np.abs(error[:, -1]) <= np.log(_factor(sides, LOOKS[-1], SHOWN))
     return Outcome(
-        coverage=float((np.abs(error[:, -1]) <= half[SHOWN][-1]).mean()),
-        wrong=float(mistaken.mean()),
+        coverage=float(covered.mean()),
+        wrong=float((decided[:, -1] & (first != right)).mean()),
         undecided=tuple(map(float, 1 - decided.mean(axis=0))),
     )
+
+
+def _factor(sides: list[Line], rounds: int, confidence: float) -> float:
+    """The upper end of the interval of a ratio over its value, after some rounds."""
+    logs, sitting = np.zeros(rounds), np.ones(rounds)
+    costs = [cost(logs, logs, sitting, line, rounds) for line in sides]
+    return combine(truediv, costs, confidence).high
