@@ -99,9 +99,11 @@ def exactly(value: float, samples: int = 8) -> Estimate:
     ("rule", "figure", "measured", "label"),
     [
         # Ours must agree, the others must not.
-        (Agrees(), 1.0, of(exactly(1.02), exactly(0.4), exactly(1e-4)), HOLDS),
-        (Agrees(), 1.0, of(exactly(1.02), exactly(0.4), exactly(0.4)), FAILS),
-        (Agrees(), 1.0, of(exactly(1.02), exactly(1e-4), exactly(1e-4)), FAILS),
+        (Agrees("go test"), 1.0, of(exactly(1.02), exactly(0.4), exactly(1e-4)), HOLDS),
+        (Agrees("go test"), 1.0, of(exactly(1.02), exactly(0.4), exactly(0.4)), FAILS),
+        (Agrees("go test"), 1.0, of(exactly(1.02), exactly(1e-4), exactly(1e-4)), FAILS),
+        (Agrees(), 1.0, of(exactly(1.02), exactly(0.4), exactly(math.nan)), HOLDS),
+        (Agrees(), 1.0, of(exactly(1.02), exactly(1e-4), exactly(math.nan)), FAILS),
         # Both ends rise.
         (UShaped(), 4.25, of(interval(4.0, 4.5), interval(1.3, 1.6)), HOLDS),
         (UShaped(), 4.25, of(interval(4.0, 4.5), interval(1.04, 1.6)), UNDECIDED),

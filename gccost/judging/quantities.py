@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import sub, truediv
 from typing import Any, ClassVar, NamedTuple
@@ -307,6 +307,19 @@ class SavedShare(Quantity):
 
 
 @dataclass(frozen=True)
+class SittingsAgree(Quantity):
+    """How far a ratio in one sitting of a run lies from that in another; as `Agreement`."""
+
+    ratio: Ratio
+    at_once: ClassVar[bool] = True
+
+    def estimate(self, seen: Seen) -> Estimate:
+        sittings = seen.recording.by_sitting(*self.variants, release=seen.release)
+        made = (self.ratio.estimate(Seen(each, seen.release)) for each in sittings)
+        return _agreement([estimate for estimate in made if estimate.samples], [])
+
+
+@dataclass(frozen=True)
 class Agreement(Quantity):
     """The spread of independent measurements: the largest over the smallest.
 
@@ -329,15 +342,20 @@ class Agreement(Quantity):
             [e for each in group if (e := each.estimate(shown)).samples]
             for group in (self.measurements, self.others)
         )
-        if len(made) < 2:
-            return stats.nothing()
-        values = [e.value for e in made]
-        spread, *chances = (
-            stats.exactly(each, len(made), len(made))
-            for each in (
-                max(values) / min(values),
-                stats.heterogeneity(made),
-                stats.heterogeneity(others),
-            )
+        return _agreement(made, others)
+
+
+def _agreement(made: Sequence[Estimate], others: Sequence[Estimate]) -> Estimate:
+    """The largest estimate over the smallest; its parts are the heterogeneity p of each method."""
+    if len(made) < 2:
+        return stats.nothing()
+    values = [each.value for each in made]
+    spread, *chances = (
+        stats.exactly(each, len(made), len(made))
+        for each in (
+            max(values) / min(values),
+            stats.heterogeneity(made),
+            stats.heterogeneity(others),
         )
-        return replace(spread, parts=tuple(chances))
+    )
+    return replace(spread, parts=tuple(chances))

@@ -41,7 +41,7 @@ class Recording:
     `jobs` has every job of the study by name, measured or not, and `frame` a row per sample
     (see `gccost.judging.samples`). `cpu_profiles` has the profiles by the job's name, then by
     round. `problems` describes unusable lines and profiles. Estimates ignore rounds after
-    `last`.
+    `last`, and sittings other than `sitting`.
     """
 
     study: Study
@@ -51,6 +51,7 @@ class Recording:
     problems: tuple[str, ...]
     cpu_profiles: Mapping[str, Mapping[int, Profile]]
     last: float = math.inf
+    sitting: float | None = None
 
     @classmethod
     def load(cls, study: Study, run: Run) -> Recording:
@@ -134,13 +135,23 @@ class Recording:
     def until(self, round_: float) -> Recording:
         """The recording without the rounds after this one."""
         part = replace(self, last=round_)
+        return self._sharing(part)
+
+    def by_sitting(self, *variants: Variant, release: str) -> list[Recording]:
+        """The recording of each sitting that measured one of these variants on a release."""
+        frames = (self.accepted(variant, release) for variant in variants)
+        sittings = sorted({sitting for frame in frames for sitting in frame["sitting"]})
+        return [self._sharing(replace(self, sitting=each)) for each in sittings]
+
+    def _sharing(self, part: Recording) -> Recording:
         part.__dict__["_cases"] = self._cases  # which are taken apart once
         return part
 
     def processes(self, variant: Variant, release: str) -> pd.DataFrame:
         """The samples of a variant on a release, those that do not count included."""
         found = self._cases.get(variant.on(release), _NO_SAMPLES)
-        return found[found["round"] <= self.last]
+        found = found[found["round"] <= self.last]
+        return found if self.sitting is None else found[found["sitting"] == self.sitting]
 
     def accepted(self, variant: Variant, release: str) -> pd.DataFrame:
         """The processes of a case that count."""

@@ -250,18 +250,23 @@ class AgainstBoth(Rule):
 
 @dataclass(frozen=True)
 class Agrees(Rule):
-    """Independent measurements that agree within chance, while the other method's do not."""
+    """Independent measurements that agree within chance; those of another named method do not."""
 
+    other: str = ""  # another method, in words; without one, only ours must agree
     chance: float = 0.01
 
     def __str__(self) -> str:
-        return f"p > {self.chance}; go test p ≤ {self.chance}"
+        return f"p > {self.chance}" + (f"; {self.other} p ≤ {self.chance}" if self.other else "")
 
     def bounds(self, published: float) -> tuple[float, float]:
         return math.nan, math.nan
 
     def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
         p, other = (part.value for part in measured.parts)
-        told = f"p = {p:.2g} for ours, {other:.2g} for the other method"
         agrees = p > self.chance and not other > self.chance
-        return Verdict(Label.HOLDS if agrees else Label.FAILS, told)
+        return Verdict(Label.HOLDS if agrees else Label.FAILS, self.told(measured))
+
+    def told(self, measured: Estimate) -> str:
+        """The probabilities in words."""
+        p, other = (part.value for part in measured.parts)
+        return f"p = {p:.2g}" + (f"; {self.other} {other:.2g}" if self.other else "")

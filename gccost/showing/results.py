@@ -121,9 +121,9 @@ def told(row: Row) -> str:
 
 def cell(row: Row) -> Cell:
     """The same with the interval below the estimate."""
-    if row.estimate.samples and isinstance(row.claim.rule, Agrees):
-        ours, other = row.estimate.parts
-        return Cell(f"p = {ours.value:.2g}; go test {other.value:.2g}")
+    rule = row.claim.rule
+    if row.estimate.samples and isinstance(rule, Agrees):
+        return Cell(rule.told(row.estimate))
     return tables.estimate(row.estimate, row.unit)
 
 

@@ -105,9 +105,9 @@ def agreement(load: str) -> Agreement:
 CLAIMS: tuple[Claim, ...] = tuple(
     Claim(name, "the-same-again", quantity, rule, (TODAY_GO,))
     for name, quantity, rule in (
-        ("X9a", agreement("quiet"), Agrees()),
+        ("X9a", agreement("quiet"), Agrees("go test")),
         ("X9b", agreement("quiet"), AtMost(margin=1.0)),
-        ("X9c", agreement("busy"), Agrees()),
+        ("X9c", agreement("busy"), Agrees("go test")),
     )
 )
 
