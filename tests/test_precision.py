@@ -101,9 +101,12 @@ def sample(of: Job, ns: float, **more: float) -> benchfmt.Sample:
 
 def sizes(run: Run) -> Mapping[tuple[str, ...], int]:
     """The number of samples of each measurement and benchmark."""
-    taken = [s for s in run.reading().samples.values() if "method" in s.keys]
     keys = ("method", "load", "measurement")
-    return Counter((*(sample.keys[key] for key in keys), sample.name) for sample in taken)
+    return Counter(
+        (*(sample.keys[key] for key in keys), sample.name)
+        for sample in run.reading().samples.values()
+        if "method" in sample.keys
+    )
 
 
 WHOLE = {
@@ -177,13 +180,12 @@ RATIO = Ratio(*(measured_by(b, COUNT, "quiet", "1") for b in (COSTLY, BASELINE))
 
 def test_the_median_ratio_follows_its_formula(tmp_path: Path) -> None:
     run = runs.create(tmp_path, machine={}, fingerprint="0" * 12, warnings=[])
-    over, under = (Case("cstr", variant, TODAY_GO, 1000) for variant in RATIO.variants)
-    jobs.write(run.jobs, map(job, (over, under)))
-    times = [100 * exp(0.01 * i) for i in range(10)]
-    run.append(
-        benchfmt.format_line(sample(job(over), ns, round=i + 1.0)) for i, ns in enumerate(times)
-    )
-    run.append(benchfmt.format_line(sample(job(under), 10.0, round=i + 1.0)) for i in range(10))
+    over, under = (job(Case("cstr", variant, TODAY_GO, 1000)) for variant in RATIO.variants)
+    jobs.write(run.jobs, (over, under))
+    for number in range(10):
+        both = (over, 100 * exp(0.01 * number)), (under, 10.0)
+        taken = [sample(of, ns, round=number + 1.0) for of, ns in both]
+        run.append(map(benchfmt.format_line, taken))
     recording = Recording.load(PRECISION, run)
     counted = recording.estimate(MedianRatio(RATIO), TODAY_GO)
     # For ten samples, benchstat's interval goes from the second to the ninth.

@@ -52,14 +52,14 @@ def text(name: str) -> str:
 
 def by_name(name: str, wanted: Iterable[str]) -> dict[str, dict[str, Any]]:
     """A table's rows by their first column. Raises GccostError if a wanted one is missing."""
-    rows = table(name).to_dict("records")
-    found = {str(next(iter(row.values()))): {str(k): v for k, v in row.items()} for row in rows}
-    with reading(paths.PUBLISHED / f"{name}.csv"):
-        if len(found) < len(rows):
+    path = paths.PUBLISHED / f"{name}.csv"
+    known = rows(path, columns(_TABLES[name]))
+    found = {next(iter(row.values())): row for row in known}
+    with reading(path):
+        if len(found) < len(known):
             raise ValueError("a name is there twice")
     if missing := {*wanted} - found.keys():
-        lacks = f"it lacks {', '.join(sorted(missing))}"
-        raise GccostError(lacks, str(paths.PUBLISHED / f"{name}.csv"), "add a row for each")
+        raise GccostError(f"it lacks {', '.join(sorted(missing))}", str(path), "add a row for each")
     return found
 
 

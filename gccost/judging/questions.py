@@ -1,7 +1,7 @@
 """The open questions of a campaign: undecided verdicts, and imprecise headline figures.
 
 Below the standard budget, an undecided verdict that the recorded run could not decide with far
-more rounds is no question, unless this run shows that its machine is another one (`_hopeless`).
+more rounds is no question, unless this run shows that its machine is another one (`_is_hopeless`).
 The recorded run never affects a verdict.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -20,7 +20,7 @@ from gccost.judging.claims import Claim, Study
 from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring.cases import Budget
+from gccost.measuring.cases import Budget, Variant
 from gccost.measuring.planning import Questions, Standing, Want
 from gccost.measuring.runs import Run
 
@@ -28,44 +28,81 @@ from gccost.measuring.runs import Run
 def questions(studies: Sequence[Study], limit: Budget) -> Questions:
     """The questions of studies at a budget, for a campaign."""
     claims = [claim for study in studies for claim in study.claims]
-    judged, needed = (
-        frozenset(
-            (variant, go) for c in some for go in c.releases for variant in c.quantity.variants
-        )
-        for some in (claims, [c for c in claims if not c.quantity.partial])
+    judged = _cases(claims)
+    needed = _cases(claim for claim in claims if not claim.quantity.partial)
+    return Questions(judged, needed, _Standing(studies, limit).of)
+
+
+def _cases(claims: Iterable[Claim]) -> frozenset[tuple[Variant, str]]:
+    """The cases that claims need, as variants on releases."""
+    return frozenset(
+        (variant, go)
+        for claim in claims
+        for go in claim.releases
+        for variant in claim.quantity.variants
     )
 
-    settled: dict[str, int] = {}  # claims decided on all their releases, which stay decided
 
-    @cache
-    def recorded(claim: Claim, release: str) -> Row | None:
+class _Standing:
+    """The state of a run, judged after each round; what is decided for good is not judged again."""
+
+    def __init__(self, studies: Sequence[Study], limit: Budget) -> None:
+        self.studies, self.limit = studies, limit
+        self.settled: dict[str, int] = {}  # claims decided on all their releases
+        self.recorded = cache(self._recorded)
+
+    def of(self, run: Run) -> Standing:
+        """The open questions of a run, and how many verdicts are decided."""
+        before = sum(self.settled.values())
+        decided: Counter[str] = Counter()
+        wants: list[Want] = []
+        rows, left = [], 0
+        for row, recording in self._rows(run):
+            rows.append(row)
+            decided[row.claim.id] += row.verdict.label.decided
+            if self._is_hopeless(row):
+                left += 1
+            else:
+                wants += _wants(row, recording, self.limit)
+        for row in rows:
+            name = row.claim.id
+            if decided[name] == len(row.claim.releases) and not row.claim.headline:
+                self.settled[name] = decided[name]
+        return Standing(tuple(wants), before + decided.total(), before + len(rows), left)
+
+    def _rows(self, run: Run) -> Iterator[tuple[Row, Recording]]:
+        settled = dict(self.settled)
+        for study in self.studies:
+            for recording in _loaded(study, run):
+                for row in ledger.rows({study.name: recording}, [study], settled):
+                    if row.verdict.label is not Label.UNTESTABLE:
+                        yield row, recording
+
+    def _is_hopeless(self, row: Row) -> bool:
+        """Whether the recorded run could not decide an undecided verdict with all its rounds.
+
+        This run's own interval counts for more: False if its value lies outside the recorded one,
+        or if its interval is already narrower, because the recorded machine was noisier.
+        """
+        own = row.judged
+        undecided = row.verdict.label is Label.UNDECIDED and math.isfinite(own.high)
+        then = self.recorded(row.claim, row.release) if undecided else None
+        if then is None or not math.isinf(then.needed):  # too few rounds
+            return False
+        return then.judged.contains(own.value) and own.half_width >= then.judged.half_width
+
+    def _recorded(self, claim: Claim, release: str) -> Row | None:
         """A claim's row in the recorded run, if it was undecided there."""
-        found = None if limit.reaches("standard") else _recorded(claim, release, studies)
-        return found if found and found.verdict.label is Label.UNDECIDED else None
-
-    def standing(run: Run) -> Standing:
-        rows = [
-            (row, recording)
-            for study in studies
-            for recording in _loaded(study, run)
-            for row in ledger.rows({study.name: recording}, [study], settled)
-            if row.verdict.label is not Label.UNTESTABLE
-        ]
-        before = sum(settled.values())
-        decided = Counter(row.claim.id for row, _ in rows if row.verdict.label.decided)
-        hopeless = {at for at, (row, _) in enumerate(rows) if _hopeless(row, recorded)}
-        wants = tuple(
-            want
-            for at, row in enumerate(rows)
-            if at not in hopeless
-            for want in _wants(*row, limit)
-        )
-        for row, _ in rows:
-            if decided[row.claim.id] == len(row.claim.releases) and not row.claim.headline:
-                settled[row.claim.id] = decided[row.claim.id]
-        return Standing(wants, before + decided.total(), before + len(rows), len(hopeless))
-
-    return Questions(judged, needed, standing)
+        if self.limit.reaches("standard"):
+            return None
+        study = next(study for study in self.studies if claim in study.claims)
+        only = replace(study, claims=(replace(claim, releases=(release,)),))
+        with suppress(GccostError):  # a damaged one decides nothing
+            runs = [run for run in reference.recorded() if run.holds(study.name)]
+            for recording in _loaded(study, runs[-1]) if runs else ():
+                (row,) = ledger.rows({study.name: recording}, [only])
+                return row if row.verdict.label is Label.UNDECIDED else None
+        return None
 
 
 def asked(studies: Sequence[Study]) -> list[list[str]]:
@@ -83,31 +120,6 @@ def _loaded(study: Study, run: Run) -> Iterator[Recording]:
         yield Recording.load(study, run)
     except GccostError:  # nothing of it is measured yet
         return
-
-
-def _recorded(claim: Claim, release: str, studies: Sequence[Study]) -> Row | None:
-    study = next(study for study in studies if claim in study.claims)
-    only = replace(study, claims=(replace(claim, releases=(release,)),))
-    with suppress(GccostError):  # a damaged one decides nothing
-        runs = [run for run in reference.recorded() if run.holds(study.name)]
-        for recording in _loaded(study, runs[-1]) if runs else ():
-            return ledger.rows({study.name: recording}, [only])[0]
-    return None
-
-
-def _hopeless(row: Row, recorded: Callable[[Claim, str], Row | None]) -> bool:
-    """Whether the recorded run could not decide an undecided verdict with all its rounds.
-
-    This run's own interval counts for more: False if its value lies outside the recorded one,
-    or if its interval is already narrower, because the recorded machine was noisier.
-    """
-    own = row.judged
-    if row.verdict.label is not Label.UNDECIDED or not math.isfinite(own.high):
-        return False
-    then = recorded(row.claim, row.release)
-    if then is None or not math.isinf(then.needed):  # too few rounds
-        return False
-    return then.judged.contains(own.value) and own.half_width >= then.judged.half_width
 
 
 def _wants(row: Row, recording: Recording, limit: Budget) -> Iterator[Want]:

@@ -50,14 +50,14 @@ def percent(x: float) -> str:
     return value(x, "share")
 
 
-WHOLE: Mapping[str, str] = {
-    "allocations": " more",  # per operation, than another variant
-    "registrations": " more",  # per object, than another variant
-    "cycles": " cycles",
-    "blocks": " blocks",
-    "sizes": " sizes",
+WHOLE: Mapping[str, tuple[str, str]] = {
+    "allocations": (" more", " more"),  # per operation, than another variant
+    "registrations": (" more", " more"),  # per object, than another variant
+    "cycles": (" cycle", " cycles"),
+    "blocks": (" blocks", " blocks"),
+    "sizes": (" size", " sizes"),
 }
-"""What follows a number that is usually whole, by its unit."""
+"""What follows one, and any other number, of units that are usually whole."""
 _UNITS: Mapping[str, str] = {
     "ratio": "×",
     "share": " %",
@@ -77,9 +77,7 @@ def bare(x: float, unit: str) -> str:
 
 def value(x: float, unit: str) -> str:
     """A number with its unit: "2 cycles", "1 cycle", "70.2 %"."""
-    if unit in WHOLE:
-        return bare(x, unit) + (WHOLE[unit].removesuffix("s") if x == 1 else WHOLE[unit])
-    return bare(x, unit) + _UNITS[unit]
+    return bare(x, unit) + (WHOLE[unit][x != 1] if unit in WHOLE else _UNITS[unit])
 
 
 def ends(estimate: Estimate, unit: str) -> str:
