@@ -12,7 +12,7 @@ from notebooks_fixture import code, execute, prose, write, write_fixture_report
 from playwright.sync_api import Page
 from test_adding import with_markup
 
-from gccost import cli
+from gccost import reporting
 from gccost.judging import reference
 from gccost.studies import STUDIES
 
@@ -77,7 +77,7 @@ def test_markup_of_a_run_makes_no_element_request_or_script(browser: Browser, no
     with lab(tmp_path / "clone", {**os.environ}) as running:
         target = running.folder / "notebooks" / "strange.ipynb"
         target.write_bytes(notebook.read_bytes())
-        cli._sign([target])
+        reporting.sign(target)
         (made, text), requests, _ = browser.visit(running.of("strange"), look)
     assert made == 0
     assert text.count("<img src=x onerror=alert(1)>") > 5
