@@ -113,47 +113,26 @@ def _said(folder: Path) -> dict:
 # --- a reader's actions -----------------------------------------------------------------
 
 
-def menu(page: Page, name: str, item: str | re.Pattern[str]) -> None:
-    """Choose an item of the menu bar."""
-    page.get_by_role("menuitem", name=name, exact=True).click()
-    page.get_by_role("menuitem", name=item).first.click()
-
-
-def wait_until_ready(page: Page) -> None:
-    """Wait until the notebook's kernel is there and idle."""
-    page.get_by_text(re.compile(r"\| Idle$")).first.wait_for()
-    page.wait_for_selector(".jp-NotebookPanel-toolbar [data-status=idle]")
-
-
 def run_all(page: Page) -> None:
-    """Choose Run > Run All Cells, and wait until the first cell starts.
+    """Choose Run > Run All Cells when the kernel is ready, and wait until every cell has run.
 
     Repeat the choice if it has no effect: it may be lost while the kernel connects.
     """
-    assert wait_for(lambda: "[*]:" not in prompts(page))
+    page.get_by_text(re.compile(r"\| Idle$")).first.wait_for()
     before = prompts(page)
     for _ in range(3):
-        menu(page, "Run", re.compile("^Run All Cells"))
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_role("menuitem", name=re.compile("^Run All Cells")).first.click()
         # A second run would hide the first one's output.
         if wait_for(lambda: prompts(page) != before, 10):
-            return
+            break
+    assert wait_for(lambda: "[*]:" not in prompts(page))
 
 
 def prompts(page: Page) -> list[str]:
     """The prompts of the code cells: "[ ]:" not run, "[*]:" queued, "[3]:" ran third."""
     found = page.locator(".jp-CodeCell .jp-InputArea-prompt").all_text_contents()
     return [text.strip() for text in found if text.strip()]
-
-
-def wait_until_run(page: Page) -> None:
-    """Wait until every code cell has run, or one has failed."""
-    page.wait_for_function(
-        """() => {
-          const prompts = [...document.querySelectorAll(".jp-CodeCell .jp-InputArea-prompt")]
-            .map((prompt) => prompt.textContent.trim()).filter((text) => text);
-          return !prompts.includes("[*]:") && prompts.some((text) => /^\\[\\d+\\]:$/.test(text));
-        }"""
-    )
 
 
 def errors(page: Page) -> list[str]:
@@ -175,16 +154,5 @@ def pictures(page: Page) -> list[int]:
 
 def charts_due(notebook: str) -> int:
     """The number of charts in the committed notebook."""
-    node = nbformat.read(paths.NOTEBOOKS / f"{notebook}.ipynb", as_version=4)
-    return sum(
-        "image/svg+xml" in output.get("data", {})
-        for cell in node.cells
-        for output in cell.get("outputs", [])
-    )
-
-
-def confirm(page: Page) -> None:
-    """Accept the dialog."""
-    dialog = page.locator(".jp-Dialog")
-    dialog.wait_for()
-    dialog.locator("button.jp-mod-accept").click()
+    text = (paths.NOTEBOOKS / f"{notebook}.ipynb").read_text(encoding="utf-8")
+    return text.count('"image/svg+xml": ')

@@ -8,17 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from browser import Browser
-from lab import (
-    Lab,
-    charts_due,
-    command,
-    errors,
-    lab,
-    pictures,
-    run_all,
-    wait_until_ready,
-    wait_until_run,
-)
+from lab import Lab, charts_due, command, errors, lab, pictures, run_all
 from measured import Made
 from playwright.sync_api import Page
 
@@ -51,9 +41,7 @@ def test_a_notebook_runs_and_draws_every_chart(
         pytest.skip("the Go kernel is not built: make kernel")
 
     def look(page: Page) -> tuple[list[str], list[int], int]:
-        wait_until_ready(page)
         run_all(page)
-        wait_until_run(page)
         return errors(page), pictures(page), page.get_by_text("Nothing to draw (").count()
 
     (failed, drawn, unmeasured), _, _ = browser.visit(opened.of(notebook), look)
