@@ -1,7 +1,4 @@
-"""An activated conda environment: its tools are used, and it does not affect results.
-
-tests/test_replay.py checks that a replay there gives the same bytes.
-"""
+"""An activated conda environment: its tools are used, and it does not affect results."""
 
 from __future__ import annotations
 
