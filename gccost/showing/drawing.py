@@ -143,7 +143,7 @@ def _facets(
     if isinstance(grid, Axes):
         yield grid, costs, published
         return
-    names = [name for name in (grid._row_var, grid._col_var) if name]
+    names = [name for each in ("_row_var", "_col_var") if (name := getattr(grid, each, None))]
     if not names:
         yield grid.ax, costs, published
     for key, axes in grid.axes_dict.items():
@@ -240,7 +240,7 @@ def _curves(
         _bars(axes, line.assign(at=line[x], ink=ink), "y")
         axes.scatter(line[x], line["value"], s=20, marker=marker, color=ink, zorder=3)
         end = line.sort_values(x).iloc[-1]
-        text = end[label] if label else name
+        text = str(end[label] if label else name)
         ends.append((float(end["value"]), f"{sign} {text}", ink))
     return ends
 
@@ -397,7 +397,7 @@ def _tells_apart(column: pd.Series) -> bool:
     return not pd.api.types.is_float_dtype(column) or bool((column % 1 == 0).all())
 
 
-def _spoken(row: Mapping[str, Any], keys: Sequence[str]) -> str:
+def _spoken(row: Mapping[Any, Any], keys: Sequence[str]) -> str:
     """A row in words: its keys and its value."""
     named = []
     for key in keys:

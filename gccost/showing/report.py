@@ -42,9 +42,7 @@ _PICTURES = {_SVG, "image/png", "image/jpeg"}
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _FORBIDDEN = re.compile("base|embed|foreignobject|form|frame|iframe|link|meta|object|script")
 _LOADING = re.compile("action|background|data|formaction|href|poster|src|srcset")
-_REFERRING = re.compile("aria-(controls|describedby|labelledby)|for|headers")
 _OUTSIDE = re.compile(r"url\(\s*['\"]?(?!\s*['\"]?(?:#|data:))", re.IGNORECASE)
-_INSIDE = re.compile(r"(?<=url\(#)[^)'\"]+|(?<=^#).+")
 
 # A missing description: nothing, a Python object's name in angle brackets, or nbconvert's
 # placeholder.
@@ -151,27 +149,25 @@ class _Chapter:
             if cell.find(True) is None:
                 cell.decompose()
         cells = soup.find_all("div", recursive=False)
-        # Before the headings, of which several may have the title that a cell is named after.
-        ids = [str(cell["id"]) for cell in cells]
-        for cell, wanted in zip(cells, ids, strict=True):
-            cell["id"] = self._unique_id(wanted)
-        for cell, wanted in zip(cells, ids, strict=True):
-            self._tidy(cell, f"{name}, cell {cell.attrs.pop('data-number') or wanted}")
+        self.anchors.update(_anchor(str(cell["id"])) for cell in cells)
+        for cell in cells:
+            self._tidy(cell, f"{name}, cell {cell.attrs.pop('data-number') or cell['id']}")
         return _safe(str(soup).strip())
 
     def _tidy(self, cell: Tag, location: str) -> None:
-        """Make a cell's ids unique, resolve its links, make its tables accessible.
+        """Give a cell's headings ids, resolve its links, make its tables accessible.
 
         Raises GccostError for scripts and remote content.
         """
-        self._check_and_rename(cell.find_all(True), location)
+        for tag in cell.find_all(True):
+            _check_tag(tag, location)
         # What follows is for HTML only.
         canvases = cell.select(".canvas")
         drawings = [[drawn.extract() for drawn in canvas.find_all("svg")] for canvas in canvases]
         for style in cell.find_all("style"):
             style.decompose()
-        for tag in cell.find_all(style=True):
-            _drop_style(tag)
+        for tag in [cell, *cell.find_all(True)]:
+            self._clean(tag)
         for link in cell.find_all("a", href=True):
             self._link(link, location)
         for heading in cell.find_all(_HEADINGS):
@@ -186,42 +182,29 @@ class _Chapter:
         for canvas, drawn in zip(canvases, drawings, strict=True):
             canvas.extend(drawn)
 
-    def _unique_id(self, wanted: str) -> str:
-        """Return a unique id."""
-        first = anchor = _anchor(wanted)
-        count = 1
-        while anchor in self.anchors:
-            count += 1
-            anchor = f"{first}-{count}"
-        self.anchors.add(anchor)
-        return anchor
-
-    def _check_and_rename(self, tags: Iterable[Tag], location: str) -> None:
-        """Check tags, and make their ids and references unique on the page."""
-        renamed: dict[str, str] = {}
-        for tag in tags:
-            _check_tag(tag, location)
-            if "id" in tag.attrs:
-                renamed[str(tag["id"])] = self._unique_id(str(tag["id"]))
-        for tag in tags:
-            for name, value in list(tag.attrs.items()):
-                if name.startswith(("on", "xmlns")) or name in ("border", "version"):
-                    del tag[name]
-                elif name == "id":
-                    tag[name] = renamed[str(value)]
-                elif _REFERRING.fullmatch(name):
-                    tag[name] = " ".join(renamed.get(word, word) for word in str(value).split())
-                elif isinstance(value, str) and tag.name != "a":
-                    tag[name] = _INSIDE.sub(lambda at: renamed.get(at[0], at[0]), value)
+    def _clean(self, tag: Tag) -> None:
+        """Remove a tag's handlers and styles, but for the alignment of cells; spell its id."""
+        for name in list(tag.attrs):
+            if name.startswith("on") or name == "border":
+                del tag[name]
+        if aligned := re.search(r"text-align:\s*(right|center)", str(tag.attrs.pop("style", ""))):
+            _add_class(tag, "num" if aligned[1] == "right" else "centre")
+        if "id" in tag.attrs:
+            tag["id"] = _anchor(str(tag["id"]))
+            self.anchors.add(str(tag["id"]))
 
     def _heading(self, heading: Tag, cell: Tag) -> None:
         """Give a heading its id, and add it to the contents."""
         title = " ".join(heading.get_text().split())
-        if "id" not in heading.attrs:
-            names_cell = _anchor(title) == cell.get("id")
-            heading["id"] = cell.attrs.pop("id") if names_cell else self._unique_id(title)
-        level = _HEADINGS.index(heading.name) + 1
-        self.headings.append(_Section(str(heading["id"]), title, level))
+        anchor, number = _anchor(title), 1
+        if anchor == cell.get("id"):
+            self.anchors.remove(str(cell.attrs.pop("id")))
+        while anchor in self.anchors:  # of another heading, or of a cell
+            number += 1
+            anchor = f"{_anchor(title)}-{number}"
+        self.anchors.add(anchor)
+        heading["id"] = anchor
+        self.headings.append(_Section(anchor, title, _HEADINGS.index(heading.name) + 1))
 
     def _link(self, link: Tag, location: str) -> None:
         """Point a link at its target in the report.
@@ -333,7 +316,7 @@ def _drawing(svg: str, alt: str, location: str) -> str:
 
     sides = dict(re.findall(r'\s(width|height)="([\d.]+)', opening))
     width, height = (float(sides.get(side, 0)) for side in ("width", "height"))
-    opening = re.sub(r'\s(?:id|style|width|height|xmlns[\w:]*)="[^"]*"', "", opening)
+    opening = re.sub(r'\s(?:id|style|width|height|version|xmlns[\w:]*)="[^"]*"', "", opening)
     if "viewBox" not in opening:
         opening += f' viewBox="0 0 {width:g} {height:g}"'
     per_rem = 12 if re.search(r'\swidth="[\d.]+pt"', svg) else 16
@@ -365,12 +348,6 @@ def _check_tag(tag: Tag, location: str) -> None:
             location,
             'write ![a description](…), or display the description with it as "text/plain"',
         )
-
-
-def _drop_style(tag: Tag) -> None:
-    """Remove a tag's style, except the alignment of cells."""
-    if aligned := re.search(r"text-align:\s*(right|center)", str(tag.attrs.pop("style"))):
-        _add_class(tag, "num" if aligned[1] == "right" else "centre")
 
 
 def _format_table(table: Tag) -> None:
