@@ -132,7 +132,8 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
     with runs.exclusive(paths.report(), "writing the report"):
         if not _measure(settings):
             _say("studies that could not be measured are shown from a recorded run")
-        failed = reporting.show(_notebooks(settings), settings, _say, opens=opens)
+        with _progress("notebooks") as watched:
+            failed = reporting.show(_notebooks(settings), settings, _say, watched, opens=opens)
     _end(failed)
 
 
@@ -150,7 +151,8 @@ def replay(*, opens: bool) -> None:
     settings = Settings("replay")
     with runs.exclusive(paths.report(), "writing the report"):
         notebooks = _notebooks(settings)
-        failed = reporting.show(notebooks, settings, _say, opens=opens)
+        with _progress("notebooks") as watched:
+            failed = reporting.show(notebooks, settings, _say, watched, opens=opens)
         reporting.keep(paths.report() / "notebooks", failed)
         reporting.write_documents(notebooks[0], settings)
     _end(failed)
@@ -202,8 +204,8 @@ def kernel(*, live: bool) -> None:
         from gccost import reporting
 
         chosen = sorted(paths.NOTEBOOKS.glob(paths.IN_GO))
-        with TemporaryDirectory() as scratch:
-            failed = reporting.execute(chosen, Path(scratch), Settings("measure"), _say)
+        with TemporaryDirectory() as scratch, _progress("notebooks") as watched:
+            failed = reporting.execute(chosen, Path(scratch), Settings("measure"), _say, watched)
             reporting.keep(Path(scratch), failed)
         _end(failed)
 

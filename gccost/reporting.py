@@ -15,8 +15,9 @@ from gccost.errors import GccostError
 from gccost.files import write_whole
 from gccost.judging import ledger
 from gccost.measuring import machine
+from gccost.measuring.progress import Progress
 from gccost.measuring.settings import Settings
-from gccost.showing import gokernel
+from gccost.showing import gokernel, results
 from gccost.showing.artifact import appendix
 from gccost.showing.execute import execute_all, named_outputs
 from gccost.showing.figures import as_file
@@ -32,7 +33,12 @@ MOST_AT_ONCE = 4  # notebooks in replay; each takes a few hundred megabytes
 
 
 def execute(
-    notebooks: list[Path], into: Path, settings: Settings, say: Say, on_end: Say | None = None
+    notebooks: list[Path],
+    into: Path,
+    settings: Settings,
+    say: Say,
+    progress: Progress,
+    on_end: Say = lambda stem: None,
 ) -> dict[str, GccostError]:
     """Run notebooks, several at once; return the errors of those that failed, by stem.
 
@@ -48,13 +54,12 @@ def execute(
                 say(f"{notebook.stem} is shown as recorded; run make kernel to execute it")
         else:
             running[notebook] = into / notebook.name
-    say(f"running {len(running)} notebooks ({settings.mode}):")
     at_once = min(machine.allowed_cpus(), MOST_AT_ONCE)
-    return execute_all(running, settings, at_once=at_once, on_end=on_end or say)
+    return execute_all(running, settings, at_once=at_once, on_end=on_end, progress=progress)
 
 
 def show(
-    notebooks: list[Path], settings: Settings, say: Say, *, opens: bool
+    notebooks: list[Path], settings: Settings, say: Say, progress: Progress, *, opens: bool
 ) -> dict[str, GccostError]:
     """Run notebooks and write the report; return the errors of those that failed, by stem.
 
@@ -67,25 +72,27 @@ def show(
     executed = [into / notebook.name for notebook in notebooks]
 
     def on_end(stem: str) -> None:
-        say(stem)
         if stem == executed[0].stem:
-            _write(executed, say)
+            _write(executed, settings, say)
             if opens:
                 webbrowser.open((paths.report() / "index.html").resolve().as_uri())
-            say("the chapters follow:")
+            say("the chapters follow")
 
-    failed = execute(notebooks, into, settings, say, on_end)
-    return _write(executed, print) | failed
+    failed = execute(notebooks, into, settings, say, progress, on_end)
+    return _write(executed, settings, print) | failed
 
 
-def _write(executed: list[Path], tell: Say) -> dict[str, GccostError]:
+def _write(executed: list[Path], settings: Settings, tell: Say) -> dict[str, GccostError]:
     """Write the report, and tell its answers and its path; the first notebook has them.
 
     Returns the errors of pages that cannot be shown, by stem.
     """
     found = named_outputs(executed[0])
-    csv = found.get("ledger", {}).get("text/csv", "")
-    files = {"ledger.csv": csv, "ledger.json": ledger.as_json(csv)} if csv else {}
+    if "ledger" in found:
+        csv = found["ledger"]["text/csv"]
+    else:  # the first notebook failed
+        csv = results.csv(opening.rows(opening.every(settings), settings.only))
+    files = {"ledger.csv": csv, "ledger.json": ledger.as_json(csv)}
     failed = write_report(executed, paths.report(), title=TITLE, purpose=PURPOSE, files=files)
     if "answers" in found:
         tell(found["answers"]["text/plain"])

@@ -11,8 +11,9 @@ from measured import Made
 from nbformat import NotebookNode
 from notebooks_fixture import code, execute, prose, write_fixture_report
 
-from gccost import cli, paths
+from gccost import paths, reporting
 from gccost.errors import GccostError, MissingTool
+from gccost.measuring.progress import unwatched
 from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import gokernel
@@ -103,7 +104,8 @@ def test_without_the_kernel_a_report_shows_committed_notebooks(tmp_path, monkeyp
     notebook = written_in_go(tmp_path / "go-x.ipynb", "1")
     with pytest.raises(MissingTool, match=r"the Go kernel: is not built.*make kernel"):
         execute(notebook, tmp_path / "ran.ipynb")
-    assert cli._execute(NOTEBOOKS, tmp_path / "notebooks", Settings("measure")) == {}
+    into, settings = tmp_path / "notebooks", Settings("measure")
+    assert reporting.execute(NOTEBOOKS, into, settings, print, unwatched) == {}
     for path in NOTEBOOKS:
         assert (tmp_path / "notebooks" / path.name).read_bytes() == path.read_bytes()
 

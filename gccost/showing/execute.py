@@ -14,7 +14,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from nbformat import NotebookNode
 
 from gccost.errors import GccostError, MissingTool
 from gccost.files import reading, write_whole
+from gccost.measuring.progress import Progress, until_done, unwatched
 from gccost.measuring.settings import Settings
 from gccost.showing import gokernel, tables
 
@@ -69,12 +70,14 @@ def execute_all(
     *,
     at_once: int = 1,
     on_end: Callable[[str], object] = lambda stem: None,
+    progress: Progress = unwatched,
 ) -> dict[str, GccostError]:
     """Run notebooks, `at_once` at a time, and write each to the file that it is mapped to.
 
-    They start in order, and `on_end` is called with the stem of each that has run. A kernel
-    works in the notebook's own folder, so that relative paths are valid wherever the output
-    is, which must not be the notebook itself: until it has run, it says that it is running.
+    They start in order, and `on_end` is called with the stem of each that has run, in a thread
+    of its own. A kernel works in the notebook's own folder, so that relative paths are valid
+    wherever the output is, which must not be the notebook itself: until it has run, it says that
+    it is running.
 
     A notebook fails if a cell raises an error or writes to stderr, or if its kernel dies.
     Its file then has what ran before, and says why it failed; the other notebooks run on.
@@ -83,7 +86,7 @@ def execute_all(
     """
     failed: dict[str, GccostError] = {}
 
-    def one(notebook: Path, into: Path) -> str:
+    def one(notebook: Path, into: Path) -> None:
         node = title_of(notebook)
         try:
             node = read_notebook(notebook)
@@ -92,15 +95,16 @@ def execute_all(
             failed[notebook.stem] = error
             node = incomplete(node, str(error))
         _write(node, into)
-        return notebook.stem
+        on_end(notebook.stem)
 
     for notebook, into in notebooks.items():
         _write(incomplete(title_of(notebook), _RUNNING), into)
     with ThreadPoolExecutor(at_once) as pool:
-        running = [pool.submit(one, *job) for job in notebooks.items()]
+        running = {pool.submit(one, *job): job[0].stem for job in notebooks.items()}
         try:
-            for done in as_completed(running):
-                on_end(done.result())
+            until_done(running, progress, "running", "notebooks")
+            for each in running:
+                each.result()
         finally:  # after Ctrl-C, for example
             for each in running:
                 each.cancel()
