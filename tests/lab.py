@@ -1,4 +1,4 @@
-"""A JupyterLab for the tests, and a reader's actions in it."""
+"""A JupyterLab for the tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from pathlib import Path
 import nbformat
 import psutil
 from faketools import wait_for
-from playwright.sync_api import Page
 
 from gccost import paths
 
@@ -108,51 +107,3 @@ def _said(folder: Path) -> dict:
         with suppress(ValueError):  # half written
             return json.loads(path.read_text())
     return {}
-
-
-# --- a reader's actions -----------------------------------------------------------------
-
-
-def run_all(page: Page) -> None:
-    """Choose Run > Run All Cells when the kernel is ready, and wait until every cell has run.
-
-    Repeat the choice if it has no effect: it may be lost while the kernel connects.
-    """
-    page.get_by_text(re.compile(r"\| Idle$")).first.wait_for()
-    before = prompts(page)
-    for _ in range(3):
-        page.get_by_role("menuitem", name="Run", exact=True).click()
-        page.get_by_role("menuitem", name=re.compile("^Run All Cells")).first.click()
-        # A second run would hide the first one's output.
-        if wait_for(lambda: prompts(page) != before, 10):
-            break
-    assert wait_for(lambda: "[*]:" not in prompts(page))
-
-
-def prompts(page: Page) -> list[str]:
-    """The prompts of the code cells: "[ ]:" not run, "[*]:" queued, "[3]:" ran third."""
-    found = page.locator(".jp-CodeCell .jp-InputArea-prompt").all_text_contents()
-    return [text.strip() for text in found if text.strip()]
-
-
-def errors(page: Page) -> list[str]:
-    """The tracebacks of failed cells, and the prompts of cells that did not run."""
-    said = page.locator(".jp-OutputArea-output").all_text_contents()
-    found = [text[-600:] for text in said if "Traceback (most recent call last)" in text]
-    return found + [text for text in prompts(page) if text == "[ ]:"]
-
-
-def pictures(page: Page) -> list[int]:
-    """The width of each picture in pixels."""
-    page.wait_for_function(
-        "() => [...document.querySelectorAll('.jp-OutputArea-output img')].every(i => i.complete)"
-    )
-    return page.locator(".jp-OutputArea-output img").evaluate_all(
-        "all => all.map(image => image.naturalWidth)"
-    )
-
-
-def charts_due(notebook: str) -> int:
-    """The number of charts in the committed notebook."""
-    text = (paths.NOTEBOOKS / f"{notebook}.ipynb").read_text(encoding="utf-8")
-    return text.count('"image/svg+xml": ')
