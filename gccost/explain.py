@@ -53,7 +53,6 @@ _HINT = (
     "take a CPU profile of a Go program: go test -cpuprofile FILE, or "
     "curl -o FILE http://localhost:PORT/debug/pprof/profile"
 )
-_JAVA = re.compile(r"(java|javax|jdk)[./]")
 # Functions of releases in which the walk is a function of its own (Go 1.21 and later).
 _WALK_IS_A_FUNCTION = re.compile(
     r"runtime\.(\(\*mspan\)\.(specialFindSplicePoint|writeHeapBitsSmall)|heapSetType"
@@ -75,8 +74,6 @@ def load(path: str) -> profiles.Profile:
         profile = profiles.read(Path(path))
     except GccostError as error:
         raise BadInput(error.message, path, _HINT) from None
-    if any(map(_JAVA.match, profile.names)):
-        raise BadInput("it is a profile of a Java program", path, _HINT)
     if profile.unnamed and not profile.stacks:
         raise BadInput("it has no function names: the program was stripped", path, _HINT)
     if profile.total <= 0:

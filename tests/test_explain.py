@@ -165,7 +165,6 @@ BAD = {
     "stripped": (proto(), "it has no function names"),
     "idle": (proto(samples=0), "it has no samples"),
     "other": (b"\x7fELF\x02\x01\x01", "not a CPU profile"),
-    "java": (proto("java/lang/Thread.run"), "a Java program"),
 }
 
 
