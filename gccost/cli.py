@@ -11,8 +11,7 @@ import math
 import os
 import signal
 import sys
-import webbrowser
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +23,7 @@ from tqdm import tqdm
 from gccost import paths
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import write_whole
-from gccost.measuring import campaign, machine, pack, planning, runs, toolchains
+from gccost.measuring import campaign, pack, planning, runs, toolchains
 from gccost.measuring.cases import BUDGETS, budget
 from gccost.measuring.progress import PrintedProgress, Progress
 from gccost.measuring.runs import Run
@@ -34,13 +33,7 @@ from gccost.showing import gokernel
 if TYPE_CHECKING:
     from gccost.judging.claims import Study
 
-TITLE = "What automatic cleanup costs"
-PURPOSE = (
-    "Published claims about finalizers and cleanups, reproduced and judged by documented rules."
-)
-TERMINATED = 128 + signal.SIGTERM  # the exit code by the shell's convention
-_IN_GO = "go-*.ipynb"  # the notebooks in Go
-MOST_AT_ONCE = 4  # notebooks in replay; each takes a few hundred megabytes
+INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM  # as a shell has them
 
 
 class _Command(click.Command):
@@ -59,12 +52,12 @@ class _Command(click.Command):
         except UnicodeError as error:
             said, code = str(error), 1
         except KeyboardInterrupt:
-            said, code = _stopped(ctx), 128 + signal.SIGINT
+            said, code = _stopped(ctx), INTERRUPTED
         except SystemExit as ended:
             if ended.code != TERMINATED:
                 raise
             said, code = _stopped(ctx), TERMINATED
-        if code > 128:  # cleanup is done, so ignore a second Ctrl-C
+        if code in (INTERRUPTED, TERMINATED):  # cleanup is done, so ignore a second Ctrl-C
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         click.echo(f"gccost: {said}", err=True)
         sys.exit(code)
@@ -85,14 +78,10 @@ def _termination_exits() -> Iterator[None]:
 
 
 def _stopped(ctx: click.Context) -> str:
-    """The message after an interruption, with the command that resumes."""
-    if "scheduler" in ctx.params:
+    """The message after an interruption."""
+    if ctx.info_name in ("measure", "report", "campaign"):
         return "Interrupted. Completed samples are saved; the same command resumes."
-    if "budget_name" not in ctx.params:
-        return "Interrupted."
-    settings = {"BUDGET": ctx.params["budget_name"], "ONLY": ctx.params.get("only")}
-    words = ["make", str(ctx.info_name), *(f"{k}={v}" for k, v in settings.items() if v)]
-    return f"Interrupted. Completed samples are saved; resume with: {' '.join(words)}"
+    return "Interrupted."
 
 
 _budget = click.option(
@@ -137,11 +126,14 @@ def measure(budget_name: str, only: str) -> None:
 @_open
 def report(budget_name: str, only: str, *, opens: bool) -> None:
     """Measure what is missing and write report/index.html."""
+    from gccost import reporting
+
     settings = Settings("measure", budget(budget_name), only)
     with runs.exclusive(paths.report(), "writing the report"):
         if not _measure(settings):
             _say("studies that could not be measured are shown from a recorded run")
-        failed = _show(_notebooks(settings), settings, opens=opens)
+        with _progress("notebooks") as watched:
+            failed = reporting.show(_notebooks(settings), settings, _say, watched, opens=opens)
     _end(failed)
 
 
@@ -153,23 +145,16 @@ def replay(*, opens: bool) -> None:
     Needs neither Go nor a C compiler. Rewrites the notebooks, the README's picture in
     notebooks/ and docs/artifact.md; if nothing has changed, they are identical to the byte.
     """
-    from gccost import opening
-    from gccost.showing.artifact import appendix
-    from gccost.showing.execute import named_outputs
-    from gccost.showing.figures import as_file
+    from gccost import reporting
 
     _recorded()
     settings = Settings("replay")
     with runs.exclusive(paths.report(), "writing the report"):
         notebooks = _notebooks(settings)
-        failed = _show(notebooks, settings, opens=opens)
-        _keep(paths.report() / "notebooks", failed)
-        if drawn := named_outputs(notebooks[0]).get("headlines"):
-            svg = as_file(drawn["image/svg+xml"])
-            write_whole(paths.NOTEBOOKS / "headlines.svg", svg.encode())
-            shown = opening.every(settings)
-            text = appendix(opening.rows(shown), (each.recording.run for each in shown.values()))
-            write_whole(paths.ARTIFACT, text.encode())
+        with _progress("notebooks") as watched:
+            failed = reporting.show(notebooks, settings, _say, watched, opens=opens)
+        reporting.keep(paths.report() / "notebooks", failed)
+        reporting.write_documents(notebooks[0], settings)
     _end(failed)
 
 
@@ -216,29 +201,13 @@ def kernel(*, live: bool) -> None:
     """
     click.echo(f"the Go kernel is in {os.path.relpath(gokernel.make(_say))}")
     if live:
-        chosen = sorted(paths.NOTEBOOKS.glob(_IN_GO))
-        with TemporaryDirectory() as scratch:
-            failed = _execute(chosen, Path(scratch), Settings("measure"))
-            _keep(Path(scratch), failed)
+        from gccost import reporting
+
+        chosen = sorted(paths.NOTEBOOKS.glob(paths.IN_GO))
+        with TemporaryDirectory() as scratch, _progress("notebooks") as watched:
+            failed = reporting.execute(chosen, Path(scratch), Settings("measure"), _say, watched)
+            reporting.keep(Path(scratch), failed)
         _end(failed)
-
-
-def _keep(executed: Path, failed: Container[str]) -> None:
-    """Copy the executed notebooks of a folder to notebooks/, but for those that failed."""
-    kept = [path for path in sorted(executed.glob("*.ipynb")) if path.stem not in failed]
-    for path in kept:
-        write_whole(paths.NOTEBOOKS / path.name, path.read_bytes())
-    _sign(paths.NOTEBOOKS / path.name for path in kept)
-
-
-def _sign(notebooks: Iterable[Path]) -> None:
-    """Trust notebooks as they are now."""
-    import nbformat
-    from nbformat.sign import NotebookNotary
-
-    notary = NotebookNotary()
-    for notebook in notebooks:
-        notary.sign(nbformat.read(notebook, as_version=4))
 
 
 @main.command()
@@ -424,13 +393,12 @@ def _measure(settings: Settings) -> bool:
     """
     from gccost.judging.questions import questions
     from gccost.opening import why_anew
-    from gccost.showing.notice import effort
     from gccost.studies import repeated
 
-    limit, chosen = settings.budget, _chosen(settings)
+    limit = settings.budget
     for what in runs.skipped(paths.runs()):
         _say(what)
-    together = [study for study in chosen if settings.only or study.joins(limit)]
+    together = [study for study in _chosen(settings) if settings.only or study.joins(limit)]
     for study in together:
         if study.on_request and (what := toolchains.absent(study.releases)):
             _say(what)
@@ -452,19 +420,26 @@ def _measure(settings: Settings) -> bool:
         _say(f"{name} is skipped: {'; '.join(plan.tools[name].missing.values())}")
     for name, whys in run.manifest()["failed"].items():
         _say(f"{name} failed: {whys[0]}")
-    done = run.manifest()["finished"]
-    ended = (*(study.name for study in together), limit.name, *done)
-    budget = next(name for name in ended if name in done)
-    standing = plan.questions.standing(run)
-    verdicts = f"{standing.decided} of {standing.verdicts} verdicts decided, from "
-    click.echo(
-        f"{verdicts if standing.verdicts else ''}{effort(run, budget)} "
-        f"({done[budget]['because']}); saved in {run.name}"
-    )
+    click.echo(_measured(plan, run, [study.name for study in together]))
     for at, half in _widths(run, together).items():
         if before.get(at, math.inf) < math.inf:
             _say(f"{' on '.join(at)}: ±{before[at]:.1%} before this sitting, ±{half:.1%} now")
     return not lacking
+
+
+def _measured(plan: planning.Plan, run: Run, studies: list[str]) -> str:
+    """What a campaign has measured, and why it ended."""
+    from gccost.showing.notice import effort
+
+    done = run.manifest()["finished"]
+    ended = [*studies, plan.budget.name, *done]
+    budget = next(name for name in ended if name in done)
+    standing = plan.questions.standing(run)
+    verdicts = ""
+    if standing.verdicts:
+        verdicts = f"{standing.decided} of {standing.verdicts} verdicts decided, from "
+    because = done[budget]["because"]
+    return f"{verdicts}{effort(run, budget)} ({because}); saved in {run.name}"
 
 
 def _widths(run: Run | None, studies: Iterable[Study]) -> dict[tuple[str, str], float]:
@@ -502,84 +477,12 @@ def _notebooks(settings: Settings) -> list[Path]:
     found = [p for p in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
     for chapter in sorted(chapters.difference(p.stem for p in found)):
         _say(f"there is no chapter notebooks/{chapter}.ipynb, so the report lacks its study")
-    return found if settings.only else found + sorted(paths.NOTEBOOKS.glob(_IN_GO))
+    return found if settings.only else found + sorted(paths.NOTEBOOKS.glob(paths.IN_GO))
 
 
 def _say(text: str) -> None:
     """Write a line to stderr, above a bar if one is drawn."""
     tqdm.write(text, file=sys.stderr)
-
-
-def _execute(
-    notebooks: list[Path],
-    into: Path,
-    settings: Settings,
-    on_end: Callable[[str], object] = _say,
-) -> dict[str, GccostError]:
-    """Run notebooks, several at once; return the errors of those that failed, by stem.
-
-    The Go notebooks' output differs each time, so they are not run in replay, nor without
-    a Go kernel.
-    """
-    from gccost.showing.execute import execute_all
-
-    measuring = settings.mode == "measure"
-    kept = [notebook for notebook in notebooks if notebook.match(_IN_GO)]
-    if measuring and gokernel.find():
-        kept = []
-    for notebook in kept:
-        if measuring:
-            _say(f"{notebook.stem} is shown as recorded; run make kernel to execute it")
-        write_whole(into / notebook.name, notebook.read_bytes())
-    running = {notebook: into / notebook.name for notebook in notebooks if notebook not in kept}
-    _say(f"running {len(running)} notebooks ({settings.mode}):")
-    at_once = min(machine.allowed_cpus(), MOST_AT_ONCE)
-    return execute_all(running, settings, at_once=at_once, on_end=on_end)
-
-
-def _show(notebooks: list[Path], settings: Settings, *, opens: bool) -> dict[str, GccostError]:
-    """Run notebooks and write the report; return the errors of those that failed, by stem.
-
-    The first page is written as soon as its notebook has run. The executed notebooks are in
-    the report's folder.
-    """
-    into = paths.report() / "notebooks"
-    for old in into.glob("*.ipynb"):
-        old.unlink()
-    executed = [into / notebook.name for notebook in notebooks]
-
-    def on_end(stem: str) -> None:
-        _say(stem)
-        if stem == executed[0].stem:
-            _write(executed, _say, opens=opens)
-            _say("the chapters follow:")
-
-    failed = _execute(notebooks, into, settings, on_end)
-    return _write(executed, click.echo) | failed
-
-
-def _write(
-    executed: list[Path], tell: Callable[[str], None], *, opens: bool = False
-) -> dict[str, GccostError]:
-    """Write the report, and tell its answers and its path; the first notebook has them.
-
-    Returns the errors of pages that cannot be shown, by stem.
-    """
-    from gccost.judging import ledger
-    from gccost.showing.execute import named_outputs
-    from gccost.showing.report import write_report
-
-    found = named_outputs(executed[0])
-    csv = found.get("ledger", {}).get("text/csv", "")
-    files = {"ledger.csv": csv, "ledger.json": ledger.as_json(csv)} if csv else {}
-    failed = write_report(executed, paths.report(), title=TITLE, purpose=PURPOSE, files=files)
-    index = paths.report() / "index.html"
-    if "answers" in found:
-        tell(found["answers"]["text/plain"])
-    tell(f"the report is {os.path.relpath(index)}")
-    if opens:
-        webbrowser.open(index.resolve().as_uri())
-    return failed
 
 
 def _end(failed: Mapping[str, GccostError]) -> None:

@@ -6,17 +6,12 @@ tool fetches it, if it can be fetched.
 
 from __future__ import annotations
 
-import platform
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable
 from functools import partial
-from importlib import metadata
 from typing import Any, NamedTuple
-
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from gccost import paths
 from gccost.errors import GccostError
@@ -58,7 +53,8 @@ class Finding(NamedTuple):
 
 def examine() -> list[Finding]:
     """All findings, the most important first."""
-    found = [_finding(check) for check in (*_of_the_clone(), *_of_tools(), *_of_the_machine())]
+    clone = Check("Files of data/", _data, "{} tables and runs, all whole", "", "", "")
+    found = [_finding(check) for check in (clone, *_of_tools(), *_of_the_machine())]
     warnings = machine.warnings(machine.describe())
     return [*found, *(Finding("Machine", NOTE, warning) for warning in warnings)]
 
@@ -72,23 +68,6 @@ def _finding(check: Check) -> Finding:
     if found:
         return Finding(check.what, OK, check.shown.format(found))
     return Finding(check.what, check.state, check.otherwise, check.effect, check.hint)
-
-
-def _of_the_clone() -> list[Check]:
-    python = f"{platform.python_version()} in {sys.prefix}"
-    locked, others = _packages()
-    return [
-        Check(
-            "Python",
-            lambda: not others,
-            f"{python}, with all {locked} packages as locked",
-            f"{python}; {len(others)} of {locked} packages are missing or of another version: "
-            + ", ".join(others),
-            "Notebooks may fail, and a replay may differ from the committed one.",
-            "scripts/setup",
-        ),
-        Check("Files of data/", _data, "{} tables and runs, all whole", "", "", ""),
-    ]
 
 
 def _of_tools() -> list[Check]:
@@ -226,14 +205,3 @@ def _data() -> int:
     for told in (*runs.skipped(paths.reference()), *altered):
         raise GccostError(told, str(paths.reference()), "git checkout -- data/reference")
     return len(tables) + len(found)
-
-
-def _packages() -> tuple[int, list[str]]:
-    """The number of packages locked for this machine, and those of another version or missing."""
-    lock = (paths.ROOT / "requirements.lock").read_text().splitlines()
-    pins = [Requirement(line.rstrip(" \\")) for line in lock if line and line[0] not in " #"]
-    wanted = [pin for pin in pins if pin.marker is None or pin.marker.evaluate()]
-    there: dict[str, str] = {}
-    there |= {canonicalize_name(each.name): each.version for each in metadata.distributions()}
-    others = [pin.name for pin in wanted if there.get(pin.name, "0") not in pin.specifier]
-    return len(wanted), others

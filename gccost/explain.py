@@ -8,7 +8,6 @@ slabs it takes the part that they saved in the recorded measurements of chapter 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -29,19 +28,16 @@ from gccost.opening import reference
 from gccost.studies import STUDIES
 from gccost.studies.remedies import SETTLED, slabs
 
-# The letter before a phase stands for it in the bar.
 PARTS = {
-    "registering": "R registering and removing",
+    "registering": "registering and removing",
     "walk": "    of it, the walk of the span's list",
-    "marking": "M marking",
-    "sweeping": "S sweeping",
-    "sweep_loop": "    in addition, at most: the sweep's own loop, which visits other objects too",
-    "running": "Q queueing and running",
+    "marking": "marking",
+    "sweeping": "sweeping",
+    "running": "queueing and running",
     "functions": "    of it, the program's own functions",
-    "resolving": "V weak pointers' Value",
-    "rest": ". the rest of the program",
+    "resolving": "weak pointers' Value",
+    "rest": "the rest of the program",
 }
-_BAR = 72  # letters
 # In the order in which to try them, as in chapter 8.
 REMEDIES = {
     "none": "resources closed explicitly, nothing registered",
@@ -57,7 +53,6 @@ _HINT = (
     "take a CPU profile of a Go program: go test -cpuprofile FILE, or "
     "curl -o FILE http://localhost:PORT/debug/pprof/profile"
 )
-_JAVA = re.compile(r"(java|javax|jdk)[./]")
 # Functions of releases in which the walk is a function of its own (Go 1.21 and later).
 _WALK_IS_A_FUNCTION = re.compile(
     r"runtime\.(\(\*mspan\)\.(specialFindSplicePoint|writeHeapBitsSmall)|heapSetType"
@@ -79,8 +74,6 @@ def load(path: str) -> profiles.Profile:
         profile = profiles.read(Path(path))
     except GccostError as error:
         raise BadInput(error.message, path, _HINT) from None
-    if any(map(_JAVA.match, profile.names)):
-        raise BadInput("it is a profile of a Java program", path, _HINT)
     if profile.unnamed and not profile.stacks:
         raise BadInput("it has no function names: the program was stripped", path, _HINT)
     if profile.total <= 0:
@@ -101,44 +94,41 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     separate = any(map(_WALK_IS_A_FUNCTION.match, profile.names))
     work = _work(profile, separate)
     sites = _sites(work)
+    avoidable = sites.loc[sites["avoidable"], ["time", "walk"]].sum()
     parts = work.groupby("phase")["time"].sum().reindex(list(PARTS), fill_value=0)
-    life = parts[list(stacks.PHASES)].sum()
+    life = parts.sum()
     parts["walk"] = sites["walk"].sum()
     parts["functions"] = work.loc[work["phase"].eq("running") & work["own"], "time"].sum()
     parts["rest"] = total - life
-    avoidable = sites.loc[sites["avoidable"], "time"].sum()
-    walk_of_handles = sites.loc[sites["avoidable"], "walk"].sum()
-    saves: dict[str, float] = {}
-    if walk_of_handles >= FEWEST * one_sample:
-        saves["larger_handles"] = walk_of_handles * _SHORTER
-    if parts["walk"] >= FEWEST * one_sample:
-        saves["no_walk"] = parts["walk"]
-    if avoidable >= FEWEST * one_sample:
-        # Who registers what says whose marking, sweeping and running it is.
-        own = avoidable / parts["registering"]
-        saves["none"] = (life - parts["resolving"] - parts["functions"]) * own
-        saves["slabs"] = saves["none"] * slabs_save()
+    # Who registers what says whose marking, sweeping and running it is.
+    own = avoidable["time"] / max(parts["registering"], 1)
+    closing = (life - parts["resolving"] - parts["functions"]) * own
+    # What a remedy saves, and the time that this is estimated from.
+    remedies = {
+        "none": (closing, avoidable["time"]),
+        "larger_handles": (avoidable["walk"] * _SHORTER, avoidable["walk"]),
+        "slabs": (closing * slabs_save(), avoidable["time"]),
+        "no_walk": (parts["walk"], parts["walk"]),
+    }
 
     def share(time: float) -> float:
         return rounded(float(time / total))
 
-    shown = sites[["function", "calls"]].assign(
-        share=sites["time"].map(share), walk=sites["walk"].map(share)
-    )
+    shown = {"share": sites["time"].map(share), "walk": sites["walk"].map(share)}
     return {
         "cpu_seconds": total / 1e9,
         "one_sample": share(one_sample),
         "share": share(life),
         "walk_is_separate": separate,
         "slabs_save": rounded(slabs_save()),
-        "parts": {part: share(time) for part, time in parts.items()},
-        "registered_anyway": share(parts["registering"] - avoidable),
+        "parts": parts.map(share).to_dict(),
+        "registered_anyway": share(parts["registering"] - avoidable["time"]),
         "remedies": {
-            remedy: {"saves": share(saves[remedy]), "remains": share(life - saves[remedy])}
-            for remedy in REMEDIES
-            if remedy in saves
+            remedy: {"saves": share(saved), "remains": share(life - saved)}
+            for remedy, (saved, estimated_from) in remedies.items()
+            if estimated_from >= FEWEST * one_sample
         },
-        "call_sites": shown.to_dict("records"),
+        "call_sites": sites[["function", "calls"]].assign(**shown).to_dict("records"),
     }
 
 
@@ -150,15 +140,20 @@ def _work(profile: profiles.Profile, separate: bool) -> pd.DataFrame:
     """
     rows = []
     for phase, stack, at, time in stacks.classified(profile):
-        if phase == "sweep_loop" and not stacks.MARK_BITS.issuperset(stack[at + 1 :]):
-            continue  # the sweep's work for other objects
         caller = next((i for i in range(at, -1, -1) if stacks.is_outside(stack[i])), -1)
-        function = stack[caller] if caller >= 0 else "(unknown)"
-        calls = stack[caller + 1].split("[")[0]
         walking = stacks.SPLICE_POINT[0] in stack if separate else stack[-1] in stacks.WALKING
-        own = any(map(stacks.is_outside, stack[at:]))
-        rows.append((phase, function, calls, own, time, walking * time))
-    return pd.DataFrame(rows, columns=["phase", "function", "calls", "own", "time", "walk"])
+        rows.append(
+            {
+                "phase": phase,
+                "function": stack[caller] if caller >= 0 else "(unknown)",
+                "calls": stack[caller + 1].split("[")[0],
+                "own": any(map(stacks.is_outside, stack[at:])),
+                "time": time,
+                "walk": walking * time,
+            }
+        )
+    work = pd.DataFrame(rows, columns=["phase", "function", "calls", "own", "time", "walk"])
+    return work[work["phase"].isin(list(stacks.PHASES))]
 
 
 def _sites(work: pd.DataFrame) -> pd.DataFrame:
@@ -182,28 +177,24 @@ def slabs_save() -> float:
 
 def lines(answer: dict[str, Any]) -> Iterator[str]:
     """Write what `explain` found for reading."""
-    sample = percent(answer["one_sample"])
+    sample, parts, sites = percent(answer["one_sample"]), answer["parts"], answer["call_sites"]
     yield f"{plain(answer['cpu_seconds'])} s of CPU time; one sample is {sample} of it."
     if not answer["share"]:
         yield "No finalizers, cleanups or weak pointers: no sample is in their code."
         return
     yield f"Finalizers, cleanups and weak pointers: {percent(answer['share'])} of the CPU time."
-    phases = (*stacks.PHASES, "rest")
-    drawn = (PARTS[part][0] * math.ceil(_BAR * answer["parts"][part]) for part in phases)
-    yield f"[{''.join(drawn)[:_BAR]}]"
-    yield from (f"{percent(answer['parts'][part]):>10}  {PARTS[part]}" for part in PARTS)
-    if answer["walk_is_separate"] and not answer["parts"]["walk"]:
-        yield "No sample is in the walk."
-    elif answer["parts"]["walk"] and not answer["walk_is_separate"]:
+    for part, words in PARTS.items():
+        yield f"{percent(parts[part]):>10}  {words}"
+    if not answer["walk_is_separate"]:
         yield "The walk takes less: this profile does not separate it from the rest of registering."
-    if not answer["call_sites"]:
+    if not sites:
         yield "No sample registers one, so nothing is proposed. Heap profiles take time here too."
         return
     yield "Who registers or removes them:"
-    for site in answer["call_sites"][:_SHOWN]:
+    for site in sites[:_SHOWN]:
         walk = f", the walk {percent(site['walk'])}" if site["walk"] else ""
         yield f"{percent(site['share']):>10}  {site['function']} ({site['calls']}{walk})"
-    if others := answer["call_sites"][_SHOWN:]:
+    if others := sites[_SHOWN:]:
         yield f"{percent(sum(site['share'] for site in others)):>10}  {len(others)} others"
     if anyway := answer["registered_anyway"]:
         yield f"Closing and slabs save none of the {percent(anyway)} of weak pointers and Go's own"
@@ -213,8 +204,9 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
         return
     yield "What would help: the share of the CPU time saved, and what would remain of these phases:"
     for remedy, shares in answer["remedies"].items():
-        part = f": {percent(answer['slabs_save'])}" if remedy == "slabs" else ""
-        saved, rest = percent(shares["saves"]), percent(shares["remains"])
-        yield f"{saved:>10}{rest:>10}  {REMEDIES[remedy]}{part}"
+        words = REMEDIES[remedy]
+        if remedy == "slabs":
+            words += f": {percent(answer['slabs_save'])}"
+        yield f"{percent(shares['saves']):>10}{percent(shares['remains']):>10}  {words}"
     yield "No remedy saves the program's own functions, which have to free in any case."
     yield "The figures do not show what freeing later costs, such as page faults and cold memory."

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GOSRC = ROOT / "gosrc"
 JAVASRC = ROOT / "javasrc"
 NOTEBOOKS = ROOT / "notebooks"
+IN_GO = "go-*.ipynb"  # the notebooks in Go
 ARTIFACT = ROOT / "docs" / "artifact.md"
 PUBLISHED = ROOT / "data" / "published"
 RELEASES = ROOT / "data" / "releases.csv"

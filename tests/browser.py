@@ -11,17 +11,17 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, TypeVar
 
 import pytest
 from playwright.sync_api import Browser as PlaywrightBrowser
-from playwright.sync_api import Page, Request, sync_playwright
+from playwright.sync_api import ConsoleMessage, Page, Request, sync_playwright
 
 CANDIDATES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = (
+FLAGS = [
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -30,7 +30,7 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-)
+]
 MISSING = "no Chromium on this machine: apt-get install chromium (macOS: brew install chromium)"
 
 T = TypeVar("T")
@@ -112,6 +112,10 @@ class Browser:
             if request.url != url and not request.url.startswith(("data:", "blob:")):
                 requests.append(request.url)
 
+        def on_console(said: ConsoleMessage) -> None:
+            if said.type in ("error", "warning"):
+                problems.append(said.text)
+
         width, height = window
         context = self._chromium.new_context(
             viewport={"width": width, "height": height},
@@ -125,12 +129,7 @@ class Browser:
             at = context.new_page()
             at.on("request", on_request)
             at.on("pageerror", lambda error: problems.append(str(error)))
-            at.on(
-                "console",
-                lambda said: (
-                    problems.append(said.text) if said.type in ("error", "warning") else None
-                ),
-            )
+            at.on("console", on_console)
             at.emulate_media(media=media, color_scheme=scheme)
             at.goto(url, wait_until="load")
             return look(at), requests, problems
@@ -149,18 +148,14 @@ def chromium() -> Iterator[Browser]:
         if os.environ.get("CI") == "true":
             pytest.fail(MISSING)
         pytest.skip(MISSING)
-    with ThreadPoolExecutor(1, thread_name_prefix="browser") as thread, ExitStack() as ending:
-
-        def start() -> Browser:
-            playwright = sync_playwright().start()
-            ending.callback(lambda: thread.submit(playwright.stop).result())
-            started = playwright.chromium.launch(
-                executable_path=path, args=list(FLAGS), timeout=PATIENCE
-            )
-            ending.callback(lambda: thread.submit(started.close).result())
-            return Browser(started, thread)
-
-        yield thread.submit(start).result()
+    with ThreadPoolExecutor(1, thread_name_prefix="browser") as thread:
+        playwright = thread.submit(lambda: sync_playwright().start()).result()
+        launch = playwright.chromium.launch
+        try:
+            started = thread.submit(launch, executable_path=path, args=FLAGS, timeout=PATIENCE)
+            yield Browser(started.result(), thread)
+        finally:
+            thread.submit(playwright.stop).result()
 
 
 @pytest.fixture(scope="session")

@@ -22,9 +22,7 @@ LEMIRE = STUDIES["lemire"]
 PRECISION = STUDIES["precision"]
 TINY = BUDGETS["tiny"]
 SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
-RESUME_WITH = (
-    "gccost: Interrupted. Completed samples are saved; resume with: make {} BUDGET=tiny ONLY=lemire"
-)
+RESUMES = "gccost: Interrupted. Completed samples are saved; the same command resumes."
 
 
 def planned() -> planning.Plan:

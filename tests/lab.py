@@ -1,4 +1,4 @@
-"""A JupyterLab for the tests, and a reader's actions in it."""
+"""A JupyterLab for the tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from pathlib import Path
 import nbformat
 import psutil
 from faketools import wait_for
-from playwright.sync_api import Page
 
 from gccost import paths
 
@@ -108,83 +107,3 @@ def _said(folder: Path) -> dict:
         with suppress(ValueError):  # half written
             return json.loads(path.read_text())
     return {}
-
-
-# --- a reader's actions -----------------------------------------------------------------
-
-
-def menu(page: Page, name: str, item: str | re.Pattern[str]) -> None:
-    """Choose an item of the menu bar."""
-    page.get_by_role("menuitem", name=name, exact=True).click()
-    page.get_by_role("menuitem", name=item).first.click()
-
-
-def wait_until_ready(page: Page) -> None:
-    """Wait until the notebook's kernel is there and idle."""
-    page.get_by_text(re.compile(r"\| Idle$")).first.wait_for()
-    page.wait_for_selector(".jp-NotebookPanel-toolbar [data-status=idle]")
-
-
-def run_all(page: Page) -> None:
-    """Choose Run > Run All Cells, and wait until the first cell starts.
-
-    Repeat the choice if it has no effect: it may be lost while the kernel connects.
-    """
-    assert wait_for(lambda: "[*]:" not in prompts(page))
-    before = prompts(page)
-    for _ in range(3):
-        menu(page, "Run", re.compile("^Run All Cells"))
-        # A second run would hide the first one's output.
-        if wait_for(lambda: prompts(page) != before, 10):
-            return
-
-
-def prompts(page: Page) -> list[str]:
-    """The prompts of the code cells: "[ ]:" not run, "[*]:" queued, "[3]:" ran third."""
-    found = page.locator(".jp-CodeCell .jp-InputArea-prompt").all_text_contents()
-    return [text.strip() for text in found if text.strip()]
-
-
-def wait_until_run(page: Page) -> None:
-    """Wait until every code cell has run, or one has failed."""
-    page.wait_for_function(
-        """() => {
-          const prompts = [...document.querySelectorAll(".jp-CodeCell .jp-InputArea-prompt")]
-            .map((prompt) => prompt.textContent.trim()).filter((text) => text);
-          return !prompts.includes("[*]:") && prompts.some((text) => /^\\[\\d+\\]:$/.test(text));
-        }"""
-    )
-
-
-def errors(page: Page) -> list[str]:
-    """The tracebacks of failed cells, and the prompts of cells that did not run."""
-    said = page.locator(".jp-OutputArea-output").all_text_contents()
-    found = [text[-600:] for text in said if "Traceback (most recent call last)" in text]
-    return found + [text for text in prompts(page) if text == "[ ]:"]
-
-
-def pictures(page: Page) -> list[int]:
-    """The width of each picture in pixels."""
-    page.wait_for_function(
-        "() => [...document.querySelectorAll('.jp-OutputArea-output img')].every(i => i.complete)"
-    )
-    return page.locator(".jp-OutputArea-output img").evaluate_all(
-        "all => all.map(image => image.naturalWidth)"
-    )
-
-
-def charts_due(notebook: str) -> int:
-    """The number of charts in the committed notebook."""
-    node = nbformat.read(paths.NOTEBOOKS / f"{notebook}.ipynb", as_version=4)
-    return sum(
-        "image/svg+xml" in output.get("data", {})
-        for cell in node.cells
-        for output in cell.get("outputs", [])
-    )
-
-
-def confirm(page: Page) -> None:
-    """Accept the dialog."""
-    dialog = page.locator(".jp-Dialog")
-    dialog.wait_for()
-    dialog.locator("button.jp-mod-accept").click()

@@ -47,16 +47,6 @@ def test_a_log_axis_has_three_ticks_or_more_in_plain_numbers(monkeypatch, low, h
     assert not any("10^" in text for text in found)
 
 
-def test_a_log_axis_of_a_chart_without_figure_has_plain_numbers():
-    drawn, axes = plt.subplots()
-    axes.set(xscale="log", xlim=(55, 300))
-    drawn.canvas.draw()
-    texts = [text.get_text() for text in axes.get_xticklabels(which="both")]
-    plt.close(drawn)
-    assert any("60" in text for text in texts)
-    assert not any("10^" in text for text in texts)
-
-
 def test_outside_jupyter_a_figure_prints_its_alt_text(capsys: pytest.CaptureFixture[str]):
     with gccost.figure("own", "A title", COSTS):
         sns.scatterplot(COSTS, x="value", y="variant")

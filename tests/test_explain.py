@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cProfile
 import gzip
 import json
 import tracemalloc
@@ -45,6 +44,7 @@ OLD: Stacks = [
     (["lib.Work", "lib.Rest"], 2),
 ]
 PHASES = {"registering": 0.4, "marking": 0.08, "sweeping": 0.06, "running": 0.15, "resolving": 0.02}
+ALL = list(explain.REMEDIES)
 
 
 def of(path: Path) -> dict[str, Any]:
@@ -56,9 +56,10 @@ def called(*arguments: str) -> Result:
 
 
 def test_innermost_function_decides_what_a_profile_says(tmp_path: Path) -> None:
-    answer = of(write_profile(tmp_path / "p", NEW))
-    more = {"walk": 0.34, "functions": 0.1, "sweep_loop": 0.015, "rest": 0.29}
-    assert answer["parts"] == PHASES | more
+    path = write_profile(tmp_path / "p", NEW)
+    answer = of(path)
+    assert json.loads(called("--json", str(path)).stdout) == answer
+    assert answer["parts"] == PHASES | {"walk": 0.34, "functions": 0.1, "rest": 0.29}
     assert answer["share"] == pytest.approx(sum(PHASES.values()))
     assert answer["walk_is_separate"]
     # Call sites are outside the runtime.
@@ -69,85 +70,57 @@ def test_innermost_function_decides_what_a_profile_says(tmp_path: Path) -> None:
     ]
     # Savings exclude cleanup functions and weak pointers.
     none = (0.71 - 0.02 - 0.1) * (1 - 0.01 / 0.4)
-    wanted = {"none": none, "larger_handles": 0.34 * 7 / 8}
-    wanted |= {"slabs": none * explain.slabs_save(), "no_walk": 0.34}
-    assert {name: each["saves"] for name, each in answer["remedies"].items()} == pytest.approx(
-        wanted, rel=1e-5
-    )
-    for each in answer["remedies"].values():
-        assert each["saves"] + each["remains"] == pytest.approx(0.71, rel=1e-5)
+    saves = [none, 0.34 * 7 / 8, none * explain.slabs_save(), 0.34]
+    found = answer["remedies"].values()
+    assert [each["saves"] for each in found] == pytest.approx(saves, rel=1e-5)
+    assert [0.71 - each["remains"] for each in found] == pytest.approx(saves, rel=1e-4)
 
 
-def proposed(path: Path, stacks: Stacks) -> list[str]:
-    """The remedies that are proposed; the text and the JSON agree on them."""
-    answer = of(write_profile(path, stacks))
-    text = "\n".join(explain.lines(answer))
-    assert list(answer["remedies"]) == [
-        name for name, title in explain.REMEDIES.items() if title in text
-    ]
-    assert bool(answer["remedies"]) == ("What would help" in text)
-    return list(answer["remedies"])
+PERIOD = 10_000_000
 
 
 @pytest.mark.parametrize(
-    ("function", "remedies"),
+    ("opener", "walk", "rest", "remedies"),
     [
-        ("os.newFile", ["no_walk"]),
-        ("net.(*netFD).setAddr", ["no_walk"]),
-        ("os/exec.Command", ["no_walk"]),
-        ("crypto/internal/boring.NewHMAC", ["no_walk"]),
-        ("osquery.Open", list(explain.REMEDIES)),
-        ("example.com/net.Open", list(explain.REMEDIES)),
+        # An estimate takes ten samples.
+        ("lib.Open", 10, 0, ALL),
+        ("lib.Open", 9, 1, ["none", "slabs"]),
+        ("lib.Open", 9, 0, []),
+        ("lib.Open", 0, 0, []),
+        # Types of Go register even if they are closed.
+        ("os.newFile", 300, 0, ["no_walk"]),
+        ("net.(*netFD).setAddr", 300, 0, ["no_walk"]),
+        ("os/exec.Command", 300, 0, ["no_walk"]),
+        ("crypto/internal/boring.NewHMAC", 300, 0, ["no_walk"]),
+        ("osquery.Open", 300, 0, ALL),
+        ("example.com/net.Open", 300, 0, ALL),
     ],
 )
-def test_types_of_go_register_even_if_closed(
-    function: str, remedies: list[str], tmp_path: Path
+def test_a_remedy_is_proposed_for_what_it_can_save(
+    opener: str, walk: int, rest: int, remedies: list[str], tmp_path: Path
 ) -> None:
     stacks: Stacks = [
-        (["main.main", "lib.Open", function, "runtime.SetFinalizer", SPLICE], 300),
-        (["runtime.bgsweep", SWEEP, "runtime.freeSpecial"], 100),
-        (["main.main"], 1),
+        (["main.main", opener, ADD, SPLICE], walk * PERIOD),
+        (["main.main", opener, ADD], rest * PERIOD),
+        (["runtime.bgsweep", SWEEP, "runtime.freeSpecial"], 500 * PERIOD),
+        (["main.main"], PERIOD),
     ]
-    assert proposed(tmp_path / "p", stacks) == remedies
-
-
-@pytest.mark.parametrize(
-    ("walk", "rest", "remedies"),
-    [(10, 0, list(explain.REMEDIES)), (9, 1, ["none", "slabs"]), (9, 0, []), (0, 0, [])],
-)
-def test_an_estimate_takes_ten_samples(
-    walk: int, rest: int, remedies: list[str], tmp_path: Path
-) -> None:
-    period = 10_000_000
-    stacks: Stacks = [
-        (["lib.Open", ADD, SPLICE], walk * period),
-        (["lib.Open", ADD], rest * period),
-        (["runtime.bgsweep", SWEEP, "runtime.freeSpecial"], 500 * period),
-        (["main.main"], period),
-    ]
-    assert proposed(tmp_path / "p", stacks) == remedies
-
-
-def test_work_grows_with_the_stacks_and_not_with_their_frames(tmp_path: Path) -> None:
-    def calls(count: int, depth: int) -> int:
-        below = [f"lib.f{i % 9}" for i in range(depth)]
-        stacks: Stacks = [([*below, f"lib.leaf{i % 7}"], 10) for i in range(count)]
-        path = write_profile(tmp_path / "p", [(["lib.Open", ADD, SPLICE], 500), *stacks])
-        with cProfile.Profile() as profile:
-            of(path)
-        return sum(entry.callcount for entry in profile.getstats())
-
-    explain.slabs_save()
-    few, more, deep = calls(1000, 50), calls(2000, 50), calls(1000, 100)
-    assert more - few < 20 * 1000
-    assert deep - few < 1000
+    answer = of(write_profile(tmp_path / "p", stacks))
+    assert list(answer["remedies"]) == remedies
+    text = "\n".join(explain.lines(answer))
+    assert [name for name, title in explain.REMEDIES.items() if title in text] == remedies
 
 
 @pytest.mark.parametrize(
     ("stacks", "walk", "separate", "says"),
     [
         (OLD, 0.3, False, "The walk takes less"),  # an upper bound
-        ([each for each in NEW if SPLICE not in each[0]], 0, True, "No sample is in the walk"),
+        (
+            [each for each in NEW if SPLICE not in each[0]],
+            0,
+            True,
+            "0 %      of it, the walk",
+        ),
         (NEW[-3:], 0, True, "No finalizers, cleanups or weak pointers"),
     ],
 )
@@ -162,14 +135,12 @@ def test_what_a_profile_cannot_show_is_said(
 
 @pytest.mark.parametrize("setting", ["AllocateAuto", "AllocateCleanup"])
 def test_recorded_profiles_are_explained(setting: str) -> None:
-    recorded = sorted(paths.reference().glob(f"*/profiles/{setting},*profile=cpu-*"))
-    assert recorded
-    for path in recorded:
-        answer = of(path)
-        assert 0.3 < answer["share"] < 1
-        assert answer["parts"]["registering"] > answer["parts"]["walk"] > 0
-        assert answer["call_sites"][0]["function"] == f"gccost/cstr.{setting}"
-        assert "gosrc/slab" in called(str(path)).stdout
+    path = min(paths.reference().glob(f"*/profiles/{setting},*profile=cpu-*"))
+    answer = of(path)
+    assert 0.3 < answer["share"] < 1
+    assert answer["parts"]["registering"] > answer["parts"]["walk"] > 0
+    assert answer["call_sites"][0]["function"] == f"gccost/cstr.{setting}"
+    assert "gosrc/slab" in called(str(path)).stdout
 
 
 def proto(*names: str, kind: str = "cpu/nanoseconds", samples: int = 1) -> bytes:
@@ -189,16 +160,11 @@ def proto(*names: str, kind: str = "cpu/nanoseconds", samples: int = 1) -> bytes
 ZIPPED = gzip.compress(proto("main.main"))
 BAD = {
     "heap": (proto("main.main", kind="alloc_space/bytes"), "it holds alloc_space/bytes, not cpu"),
-    "goroutine": (proto("main.main", kind="goroutine/count"), "it holds goroutine/count, not cpu"),
-    "block": (proto("main.main", kind="delay/nanoseconds"), "it holds delay/nanoseconds, not cpu"),
     "empty": (b"", "it holds nothing, not cpu"),
     "truncated": (ZIPPED[:-9], "ended before"),
-    "damaged": (ZIPPED[:-8] + bytes(8), "CRC check failed"),
     "stripped": (proto(), "it has no function names"),
     "idle": (proto(samples=0), "it has no samples"),
     "other": (b"\x7fELF\x02\x01\x01", "not a CPU profile"),
-    "hprof": (b"JAVA PROFILE 1.0.2\0", "not a CPU profile"),
-    "java": (proto("java/lang/Thread.run"), "a Java program"),
 }
 
 
@@ -230,8 +196,3 @@ def test_a_file_larger_than_any_profile_is_not_read(
         assert tracemalloc.get_traced_memory()[1] < 5 * profiles.MOST
     finally:
         tracemalloc.stop()
-
-
-def test_json_is_printed(tmp_path: Path) -> None:
-    path = write_profile(tmp_path / "p", NEW)
-    assert json.loads(called("--json", str(path)).stdout) == of(path)

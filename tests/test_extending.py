@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -87,7 +86,7 @@ def run(tree: Path, tools: FakeTools, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=tree,
-        env={**environment, "PATH": os.defpath},
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
@@ -96,45 +95,30 @@ def run(tree: Path, tools: FakeTools, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_added_case_belongs_to_the_experiment(tree: Path, tools: FakeTools) -> None:
-    said = run(
-        tree,
-        tools,
-        "-c",
-        "from gccost.studies import STUDIES\n"
-        "print(*(case.name for case in STUDIES['lemire'].cases), sep='\\n')",
-    )
-    assert [
-        line
-        for line in said.splitlines()
-        if line == f"AllocateDefer/go={TODAY_GO}/gogc=off/setting=published"
-    ]
+CASES = "from gccost.studies import STUDIES\nfor case in STUDIES['lemire'].cases: print(case.name)"
+VERDICTS = """
+import gccost
+for row in gccost.open("lemire").verdicts.itertuples():
+    print(row.id, row.claim, row.n > 0)
+"""
+CHART = """
+from gccost.showing import drawing
+drawing.display = lambda chart: print(chart.title, len(chart.data), "<svg" in chart.svg)
+"""
 
 
-def test_the_added_claim_is_judged(tree: Path, tools: FakeTools) -> None:
+def test_the_added_case_and_claim_are_measured_and_judged(tree: Path, tools: FakeTools) -> None:
+    cases = run(tree, tools, "-c", CASES).splitlines()
+    assert f"AllocateDefer/go={TODAY_GO}/gogc=off/setting=published" in cases
     run(tree, tools, "-m", "gccost", "measure", "--budget=tiny", "--only=lemire")
-    said = run(
-        tree,
-        tools,
-        "-c",
-        "import gccost\n"
-        "rows = gccost.open('lemire').verdicts\n"
-        "[print(r.id, r.claim, r.n > 0) for r in rows.itertuples()]",
-    )
-    lines = [line for line in said.splitlines() if line.startswith("Z1 ")]
-    assert lines
-    assert all("A deferred free costs what a manual free costs True" in line for line in lines)
+    lines = run(tree, tools, "-c", VERDICTS).splitlines()
+    added = {line for line in lines if line.startswith("Z1 ")}
+    assert added == {"Z1 A deferred free costs what a manual free costs True"}
 
 
-def test_the_added_experiment_is_measured_and_charted(tree: Path, tools: FakeTools) -> None:
+def test_the_added_study_is_measured_and_charted(tree: Path, tools: FakeTools) -> None:
     said = run(tree, tools, "-m", "gccost", "measure", "--budget=tiny", "--only=mine")
     assert re.match(r"\d+ samples in ", said)
-    said = run(
-        tree,
-        tools,
-        "-c",
-        "from gccost.showing import drawing\n"
-        "drawing.display = lambda chart: print(chart.title, len(chart.data), '<svg' in chart.svg)\n"
-        + PYTHON.search(CONTRIBUTING.read_text(encoding="utf-8"))[1],
-    )
+    (example,) = PYTHON.findall(CONTRIBUTING.read_text(encoding="utf-8"))
+    said = run(tree, tools, "-c", CHART + example)
     assert "What a handle on the heap costs 2 True" in said

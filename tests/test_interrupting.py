@@ -12,7 +12,7 @@ import pytest
 import recordings
 from campaigns import (
     PRECISION,
-    RESUME_WITH,
+    RESUMES,
     SIGNALS,
     TINY,
     after,
@@ -74,7 +74,7 @@ def test_measuring_resumes_after_a_signal(tools: FakeTools, phase, sent):
     assert_no_process_stays(tools)
     if sent != signal.SIGKILL:
         assert code == 128 + sent
-        assert said.splitlines()[-1] == RESUME_WITH.format("measure")
+        assert said.splitlines()[-1] == RESUMES
     before = run.samples.read_bytes()
     assert before.endswith(b"\n") == (phase != "a write")
 
@@ -124,7 +124,7 @@ def test_an_interrupted_command_says_how_to_resume(tools: FakeTools, command, of
     assert_no_process_stays(tools)
     assert code == 130
     assert "Traceback" not in said
-    assert RESUME_WITH.format(command[0]).startswith(said.splitlines()[-1])
+    assert RESUMES.startswith(said.splitlines()[-1])
     assert len(runs.all_runs(tools.runs)) == (of == "sample")  # the download comes first
 
 
@@ -150,7 +150,7 @@ def test_an_interrupted_report_leaves_no_process(tools: FakeTools, sent):
     assert_no_process_stays(tools)
     if sent != signal.SIGKILL:
         assert exit_code == 128 + sent
-        assert said.splitlines()[-1] == RESUME_WITH.format("report")
+        assert said.splitlines()[-1] == RESUMES
         assert list((tools.folder / "tmp").iterdir()) == []
     (unfinished,) = tools.report.glob("notebooks/*")
     assert '"id": "incomplete"' in unfinished.read_text()

@@ -16,7 +16,7 @@ LAYERS = (
     {"judging"},
     {"showing", "studies"},
     {"doctor", "opening"},
-    {"explain", "notebook"},
+    {"explain", "notebook", "reporting"},
     {"cli"},
     {"__main__"},
 )

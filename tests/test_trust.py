@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 from nbformat.sign import NotebookNotary
 
-from gccost import cli, paths
+from gccost import paths, reporting
 
 GIT = ("git", "-c", "user.name=x", "-c", "user.email=x@example.org")
 
@@ -45,7 +45,7 @@ def test_only_notebooks_as_git_has_them_are_trusted(tmp_path, monkeypatch):
     written(changed, "<script>")
     new = written(folder / "new.ipynb", "new")
     executed = written(folder / "executed.ipynb", "executed")
-    cli._sign([executed])
+    reporting.sign(executed)
     trust(folder.parent)
     assert [trusted(each) for each in (kept, executed, changed, new)] == [True, True, False, False]
     written(executed, "executed, and edited later")

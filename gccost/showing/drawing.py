@@ -16,6 +16,7 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -73,15 +74,13 @@ def palette(names: Iterable[object]) -> dict[Any, str]:
     """
     # seaborn asks for the ink of every category, also of those without a row.
     unused = names.cat.categories if hasattr(names, "cat") else ()
-    found: dict[Any, str] = dict.fromkeys([*names, *unused], "")
-    for name in found:
+    found: dict[Any, str] = {}
+    for name in dict.fromkeys([*names, *unused]):
         own = _own_ink(name)
-        if own not in found.values():
-            found[name] = own
-    for i, name in enumerate(found):
-        free = [ink for ink in _ORDER if ink not in found.values()]
-        found[name] = found[name] or (free or [_ORDER[i % len(_ORDER)]])[0]
-    return found
+        found[name] = "" if own in found.values() else own
+    spare = [ink for ink in _ORDER if ink not in found.values()]
+    lacking = [name for name, ink in found.items() if not ink]
+    return found | dict(zip(lacking, cycle(spare or _ORDER), strict=False))
 
 
 def markers(names: Iterable[object]) -> dict[Any, str]:
@@ -113,42 +112,44 @@ def intervals(
     An interval is cut, and ends in an arrowhead, where it reaches beyond the axes, above three
     times its value, or on a log axis below a third of it.
     """
-    _check(costs, "costs", [x, y, *([hue] if hue else [])])
-    if published is not None:
-        _check(published, "published", [x, y])
+    if published is None:
+        published = costs[:0]
+    _check(costs, "costs", x, y, hue)
+    _check(published, "published", x, y)
     # The axes right of which there are no others, which name the lines of their row.
     last = [grid] if isinstance(grid, Axes) else list(grid.axes.reshape(len(grid.axes), -1)[:, -1])
     for axes, rows, theirs in _facets(grid, costs, published):
         if x == "value":
             _dots(axes, rows, theirs, y, hue, label)
-        else:
-            ends = _curves(axes, rows, theirs, x, hue, label)
-            if axes in last:
-                name_ends(axes, ends)
+            continue
+        ends = _curves(axes, rows, x, hue, label)
+        if len(theirs):
+            _diamonds(axes, theirs[x], theirs["value"])
+        if axes in last and hue:
+            name_ends(axes, ends)
 
 
-def _check(frame: pd.DataFrame, name: str, columns: Iterable[str]) -> None:
-    for column in columns:
+def _check(frame: pd.DataFrame, name: str, *columns: str | None) -> None:
+    for column in filter(None, columns):
         if column not in frame:
             hint = nearest(column, frame.columns)
             raise GccostError(f"{name} have no column {column!r}", "gccost.intervals", hint)
 
 
 def _facets(
-    grid: sns.FacetGrid | Axes, costs: pd.DataFrame, published: pd.DataFrame | None
+    grid: sns.FacetGrid | Axes, costs: pd.DataFrame, published: pd.DataFrame
 ) -> Iterator[tuple[Axes, pd.DataFrame, pd.DataFrame]]:
     """Each axes with the rows of its facet."""
-    theirs = pd.DataFrame(columns=costs.columns) if published is None else published
     if isinstance(grid, Axes):
-        yield grid, costs, theirs
+        yield grid, costs, published
         return
     names = [name for each in ("_row_var", "_col_var") if (name := getattr(grid, each, None))]
     if not names:
-        yield grid.ax, costs, theirs
+        yield grid.ax, costs, published
     for key, axes in grid.axes_dict.items():
         keys = key if isinstance(key, tuple) else (key,)
         wanted = dict(zip(names, keys, strict=True))
-        yield axes, _where(costs, wanted), _where(theirs, wanted)
+        yield axes, _where(costs, wanted), _where(published, wanted)
 
 
 def _where(frame: pd.DataFrame, wanted: dict[str, Any]) -> pd.DataFrame:
@@ -175,11 +176,11 @@ def _bars(axes: Axes, rows: pd.DataFrame, way: str) -> None:
         low, high = max(row["low"], least), min(row["high"], most)
         bar = _turned([low, high], [at, at], way)
         axes.plot(*bar, color=ink, linewidth=2, solid_capstyle="butt", zorder=1.9)
-        ends = (low, row["low"] < least), (high, row["high"] > most)
-        for (end, is_cut), head in zip(ends, _HEADS[way], strict=True):
-            if is_cut:
-                place = _turned(end, at, way)
-                axes.scatter(*place, s=26, marker=head, color=ink, clip_on=False)
+        heads = _HEADS[way]
+        if row["low"] < least:
+            axes.scatter(*_turned(low, at, way), s=26, marker=heads[0], color=ink, clip_on=False)
+        if row["high"] > most:
+            axes.scatter(*_turned(high, at, way), s=26, marker=heads[1], color=ink, clip_on=False)
 
 
 def _turned(along: Any, across: Any, way: str) -> tuple[Any, Any]:
@@ -196,28 +197,24 @@ def _dots(
     label: str | None,
 ) -> None:
     """A marker and a bar for each row, on the line of its category."""
-    categories = zip(axes.get_yticklabels(), axes.get_yticks(), strict=True)
-    lines = {text.get_text(): float(at) for text, at in categories}
+    categories = [text.get_text() for text in axes.get_yticklabels()]
+    lines = dict(zip(categories, map(float, axes.get_yticks()), strict=True))
     inks = palette(rows[hue]) if hue else {name: _own_ink(name) or BLUE for name in rows[y]}
     lanes = list(dict.fromkeys(rows[hue])) if hue and hue != y else []
-    middle = (len(lanes) - 1) / 2
-    beside = {name: (i - middle) * 0.8 / len(lanes) for i, name in enumerate(lanes)}
-    rows = rows[rows[y].astype(str).isin(lines)]
-    names = list(rows[hue or y])
-    places = [lines[str(name)] for name in rows[y]]
-    rows = rows.assign(
-        at=[at + beside.get(name, 0) for at, name in zip(places, names, strict=True)],
-        ink=[inks[name] for name in names],
-    )
-    known = published[published[y].astype(str).isin(lines)]
-    known = known.assign(at=[lines[str(name)] for name in known[y]])
+    rows = _on_lines(rows, y, lines)
+    names = rows[hue or y].astype(object)
+    rows["ink"] = names.map(inks)
+    if lanes:
+        middle = (len(lanes) - 1) / 2
+        rows["at"] += (names.map(lanes.index) - middle) * 0.8 / len(lanes)
+    known = _on_lines(published, y, lines)
     _diamonds(axes, known["value"], known["at"])
     _bars(axes, rows, "x")
     for _, row in rows.iterrows():
-        marker = MARKERS[row["ink"]][0]
-        axes.scatter([row["value"]], [row["at"]], s=34, marker=marker, color=row["ink"], zorder=3)
+        ink, at = row["ink"], row["at"]
+        axes.scatter([row["value"]], [at], s=34, marker=MARKERS[ink][0], color=ink, zorder=3)
         text = str(row[label]) if label else quoting.figure_of(row)
-        _beside(axes, text, row["at"], axes.get_yaxis_transform(), row["ink"])
+        _beside(axes, text, at, axes.get_yaxis_transform(), ink)
     right = axes.get_xlim()[1]
     for at in known.loc[known["value"] > right, "at"]:
         axes.scatter(right, at, marker=">", s=40, color=PURPLE, clip_on=False)
@@ -225,32 +222,32 @@ def _dots(
     axes.set_ylim(max(lines.values(), default=0) + 0.5, min(lines.values(), default=0) - 0.5)
 
 
+def _on_lines(frame: pd.DataFrame, y: str, lines: Mapping[str, float]) -> pd.DataFrame:
+    """The rows whose category has a line, with its place as `at`."""
+    at = frame[y].astype(str).map(lines).astype(float)
+    return frame.assign(at=at).dropna(subset="at")
+
+
 def _curves(
-    axes: Axes,
-    rows: pd.DataFrame,
-    published: pd.DataFrame,
-    x: str,
-    hue: str | None,
-    label: str | None,
+    axes: Axes, rows: pd.DataFrame, x: str, hue: str | None, label: str | None
 ) -> list[tuple[float, str, str]]:
     """A marker and a vertical bar for each row; returns the ends of the lines, for `name_ends`."""
     inks = palette(rows[hue]) if hue else {}
-    last: list[tuple[float, str, str]] = []
+    ends = []
     for name, line in rows.groupby(hue or (lambda _: ""), observed=True, sort=False):
         ink = inks.get(name, BLUE)
+        marker, sign = MARKERS[ink]
         _bars(axes, line.assign(at=line[x], ink=ink), "y")
-        axes.scatter(line[x], line["value"], s=20, marker=MARKERS[ink][0], color=ink, zorder=3)
+        axes.scatter(line[x], line["value"], s=20, marker=marker, color=ink, zorder=3)
         end = line.sort_values(x).iloc[-1]
-        text = str(end[label]) if label else str(name)
-        last.append((float(end["value"]), f"{MARKERS[ink][1]} {text}", ink))
-    if len(published):
-        _diamonds(axes, published[x], published["value"])
-    return last if hue else []
+        text = str(end[label] if label else name)
+        ends.append((float(end["value"]), f"{sign} {text}", ink))
+    return ends
 
 
-def _diamonds(axes: Axes, x: Iterable[float], y: Iterable[float]) -> None:
+def _diamonds(axes: Axes, x: pd.Series, y: pd.Series) -> None:
     """Published values, hollow and below ours."""
-    axes.scatter(list(x), list(y), marker="D", s=46, facecolors="none", edgecolors=PURPLE, zorder=1)
+    axes.scatter(x, y, marker="D", s=46, facecolors="none", edgecolors=PURPLE, zorder=1)
 
 
 def name_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
@@ -382,34 +379,31 @@ def alt_text(data: pd.DataFrame) -> str:
     """A chart in words: its rows, with the values of each."""
     if "value" not in data:
         return f"A chart of {len(data)} rows; its data are in the table."
-    known = data[data["value"].notna()]
-    keys = _keys(data)
-    listed = [_spoken(row, keys) for _, row in known.iterrows()]
+    known = data.dropna(subset="value")
+    keys = [str(column) for column in data if _tells_apart(data[column])]
+    listed = [_spoken(row, keys) for row in known.to_dict("records")]
     if len(listed) > _SPOKEN:
         few = known.sort_values("value").iloc[[0, len(known) // 2, -1]]
         listed = [f"{len(known)} values, among them"]
-        listed += [_spoken(row, keys) for _, row in few.iterrows()]
+        listed += [_spoken(row, keys) for row in few.to_dict("records")]
     return "A chart of " + "; ".join(listed) + "."
 
 
-def _keys(data: pd.DataFrame) -> dict[str, bool]:
-    """The columns that tell a chart's rows apart, and whether they are whole numbers."""
-    keys = {}
-    for column in data.columns.difference(_FIGURES, sort=False):
-        values = data[column]
-        is_end = str(column).endswith(("_low", "_high"))
-        if is_end or len(values.drop_duplicates()) < 2:
-            continue
-        is_float = pd.api.types.is_float_dtype(values)
-        is_whole = is_float and bool((values % 1 == 0).all())
-        if is_whole or not is_float:
-            keys[column] = is_whole
-    return keys
+def _tells_apart(column: pd.Series) -> bool:
+    """Whether a chart's rows differ in a column, which is a key and no figure."""
+    name = str(column.name)
+    if name in _FIGURES or name.endswith(("_low", "_high")) or column.nunique(dropna=False) < 2:
+        return False
+    return not pd.api.types.is_float_dtype(column) or bool((column % 1 == 0).all())
 
 
-def _spoken(row: Any, keys: Mapping[str, bool]) -> str:
+def _spoken(row: Mapping[Any, Any], keys: Sequence[str]) -> str:
     """A row in words: its keys and its value."""
-    known = [(key, whole) for key, whole in keys.items() if pd.notna(row[key])]
-    named = [f"{row[key]:g} {key}" if whole else str(row[key]) for key, whole in known]
+    named = []
+    for key in keys:
+        if isinstance(row[key], float):
+            named.append(f"{row[key]:g} {key}")
+        elif pd.notna(row[key]):
+            named.append(str(row[key]))
     value = rounding.plain(float(row["value"]))
     return f"{', '.join(named)}: {value}" if named else value

@@ -11,16 +11,15 @@ import asyncio
 import itertools
 import os
 import re
-import signal
-import socket
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
 
 import nbformat
+import psutil
 from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client.kernelspec import NATIVE_KERNEL_NAME, KernelSpec
 from jupyter_client.manager import AsyncKernelManager
@@ -31,7 +30,8 @@ from nbconvert.filters import strip_ansi
 from nbformat import NotebookNode
 
 from gccost.errors import GccostError, MissingTool
-from gccost.files import write_whole
+from gccost.files import reading, write_whole
+from gccost.measuring.progress import Progress, until_done, unwatched
 from gccost.measuring.settings import Settings
 from gccost.showing import gokernel, tables
 
@@ -70,12 +70,14 @@ def execute_all(
     *,
     at_once: int = 1,
     on_end: Callable[[str], object] = lambda stem: None,
+    progress: Progress = unwatched,
 ) -> dict[str, GccostError]:
     """Run notebooks, `at_once` at a time, and write each to the file that it is mapped to.
 
-    They start in order, and `on_end` is called with the stem of each that has run. A kernel
-    works in the notebook's own folder, so that relative paths are valid wherever the output
-    is, which must not be the notebook itself: until it has run, it says that it is running.
+    They start in order, and `on_end` is called with the stem of each that has run, in a thread
+    of its own. A kernel works in the notebook's own folder, so that relative paths are valid
+    wherever the output is, which must not be the notebook itself: until it has run, it says that
+    it is running.
 
     A notebook fails if a cell raises an error or writes to stderr, or if its kernel dies.
     Its file then has what ran before, and says why it failed; the other notebooks run on.
@@ -83,33 +85,33 @@ def execute_all(
     when this returns or raises. Call it in the main thread.
     """
     failed: dict[str, GccostError] = {}
-    clients: list[NotebookClient] = []
 
-    def one(notebook: Path, into: Path) -> str:
+    def one(notebook: Path, into: Path) -> None:
         node = title_of(notebook)
         try:
             node = read_notebook(notebook)
-            _execute(notebook, node, settings, clients)
+            _execute(notebook, node, settings)
         except GccostError as error:
             failed[notebook.stem] = error
             node = incomplete(node, str(error))
         _write(node, into)
-        return notebook.stem
+        on_end(notebook.stem)
 
     for notebook, into in notebooks.items():
         _write(incomplete(title_of(notebook), _RUNNING), into)
     with ThreadPoolExecutor(at_once) as pool:
-        running = [pool.submit(one, *job) for job in notebooks.items()]
+        running = {pool.submit(one, *job): job[0].stem for job in notebooks.items()}
         try:
-            for done in as_completed(running):
-                on_end(done.result())
+            until_done(running, progress, "running", "notebooks")
+            for each in running:
+                each.result()
         finally:  # after Ctrl-C, for example
             for each in running:
                 each.cancel()
             while wait(running, timeout=0.1).not_done:
-                for client in clients:
-                    if client.km and client.km.provisioner:
-                        asyncio.run(client.km.provisioner.send_signal(signal.SIGKILL))
+                for child in psutil.Process().children(recursive=True):
+                    with suppress(psutil.NoSuchProcess):
+                        child.kill()
     return failed
 
 
@@ -117,15 +119,13 @@ def _write(node: NotebookNode, into: Path) -> None:
     write_whole(into, f"{nbformat.writes(node)}\n".encode())
 
 
-def _execute(
-    notebook: Path, node: NotebookNode, settings: Settings, clients: list[NotebookClient]
-) -> None:
+def _execute(notebook: Path, node: NotebookNode, settings: Settings) -> None:
     """Run a notebook in place. Raises GccostError if it fails, after what ran is in place."""
     for cell in node.cells:
         if cell.cell_type == "code":
             cell.outputs = []
     try:
-        _run(notebook, node, settings, clients)
+        _run(notebook, node, settings)
     finally:
         _normalise(node)
     for cell in node.cells:
@@ -166,39 +166,21 @@ def is_whole(node: NotebookNode) -> bool:
 
 
 def read_notebook(path: Path) -> NotebookNode:
-    """Read a notebook of nbformat 4.5 or later.
+    """Read a notebook of nbformat 4.5 or later, of which each cell has an id.
 
-    Older notebooks have no cell ids, and generated ids would differ each time.
-
-    Raises GccostError if the file is missing, is not a notebook or lacks ids.
+    The ids that are made for older ones would differ each time. Raises GccostError if the
+    file is missing, is not a notebook or lacks ids.
     """
-    try:
-        node: NotebookNode = nbformat.reader.reads(path.read_text(encoding="utf-8"))
-        version = nbformat.reader.get_version(node)
-        ids = [cell.get("id") for cell in node.get("cells", [])]
-        if version < (4, 5) or None in ids or len(set(ids)) < len(ids):
-            raise GccostError(
-                "its cells lack unique ids, so links cannot point to them",
-                str(path),
-                "open it in JupyterLab (make lab) and save it",
-            )
-        nbformat.validate(node)
-    except FileNotFoundError:
-        raise GccostError(
-            "there is no such notebook", str(path), f"git checkout -- {path}"
-        ) from None
-    except (
-        nbformat.ValidationError,
-        nbformat.reader.NotJSONError,
-        UnicodeDecodeError,
-        AttributeError,
-        KeyError,
-    ) as error:
-        raise GccostError(
-            f"this is not a Jupyter notebook ({_first_line(str(error))})",
-            str(path),
-            f"git checkout -- {path}",
-        ) from None
+    with reading(path):
+        try:
+            node: NotebookNode = nbformat.reader.reads(path.read_text(encoding="utf-8"))
+            nbformat.validate(node)
+            ids = [cell.get("id") for cell in node.cells]
+        except (nbformat.ValidationError, AttributeError, KeyError):
+            raise ValueError("it is not a Jupyter notebook") from None
+        if None in ids or len(set(ids)) < len(ids):
+            why = "its cells lack unique ids, so links cannot point to them"
+            raise GccostError(why, str(path), "open it in JupyterLab (make lab) and save it")
     return node
 
 
@@ -222,12 +204,8 @@ class _KernelManager(AsyncKernelManager):
         return spec
 
 
-def _run(
-    notebook: Path, node: NotebookNode, settings: Settings, clients: list[NotebookClient]
-) -> None:
+def _run(notebook: Path, node: NotebookNode, settings: Settings) -> None:
     """Run every code cell of `node` in place."""
-    if _loopback_is_down():  # the kernel would never answer
-        raise GccostError("the kernel cannot start", notebook.name, _LOOPBACK_HINT)
     client = NotebookClient(
         node,
         kernel_name=gokernel.NAME if gokernel.is_go(node) else NATIVE_KERNEL_NAME,
@@ -238,18 +216,18 @@ def _run(
         iopub_timeout=_LAST_OUTPUT,
         raise_on_iopub_timeout=True,
     )
-    clients.append(client)
-    with (
-        tempfile.TemporaryDirectory(prefix="gccost-kernel-") as scratch,
-        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as last_words,
-    ):
+    with tempfile.TemporaryDirectory(prefix="gccost-kernel-") as scratch:
+        environment = _environment(scratch, settings)
         try:
-            environment = _environment(scratch, settings)
-            asyncio.run(client.async_execute(env=environment, stderr=last_words))
+            # The launcher's log warns of unencrypted local sockets.
+            asyncio.run(client.async_execute(env=environment, stderr=subprocess.DEVNULL))
         except CellExecutionError as error:
             raise _cell_failed(notebook, client.code_cells_executed, error) from None
         except (DeadKernelError, RuntimeError) as error:
-            raise _kernel_failed(notebook, client.code_cells_executed, error, last_words) from None
+            number = client.code_cells_executed
+            location = f"{notebook.name}, cell {number}" if number else notebook.name
+            hint = "check that memory and disk are free, and run it again"
+            raise GccostError(str(error).strip(), location, hint) from None
 
 
 def _environment(scratch: str, settings: Settings) -> dict[str, str]:
@@ -282,35 +260,6 @@ def _cell_failed(notebook: Path, number: int, error: CellExecutionError) -> Gcco
         location += f", line {line[-1]}"
     said = f"{error.ename}: {error.evalue}" if error.evalue else error.ename
     return GccostError(said, location, "run this chapter in JupyterLab (make lab) to investigate")
-
-
-def _kernel_failed(
-    notebook: Path, number: int, error: Exception, last_words: IO[str]
-) -> GccostError:
-    """The error to show for a kernel that did not start (`number` is 0) or died at a cell."""
-    location = f"{notebook.name}, cell {number}" if number else notebook.name
-    last_words.seek(0)
-    # Skip the launcher's own log, which warns of unencrypted local sockets.
-    said = [line for line in last_words.read().split("\n") if line and not line.startswith("[")]
-    told = "; its last message: ".join([_first_line(str(error)), *said[-1:]])
-    hint = "check that memory and disk are free, and run it again"
-    return GccostError(told, location, _LOOPBACK_HINT if _loopback_is_down() else hint)
-
-
-_LOOPBACK_HINT = (
-    "the loopback interface is down, and a kernel is talked to over 127.0.0.1: "
-    "bring it up (as root: ip link set lo up) and run it again"
-)
-
-
-def _loopback_is_down() -> bool:
-    """Whether a TCP socket on 127.0.0.1 cannot be bound or reached."""
-    try:
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            socket.create_connection(server.getsockname(), timeout=5).close()
-    except OSError:
-        return True
-    return False
 
 
 def _normalise(node: NotebookNode) -> None:
@@ -354,7 +303,3 @@ def _coalesced(outputs: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
             text = re.sub(r"^.*\r", "", text.replace("\r\n", "\n"), flags=re.MULTILINE)
             if text:
                 yield nbformat.v4.new_output("stream", name=name, text=text)
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]

@@ -36,41 +36,41 @@ def figure_of(row: Any) -> str:
     return lacking(row) or rounding.plain(float(row["value"]))
 
 
-def _text(row: Any, unit: str, columns: tuple[str, str, str], scale: float) -> str:
-    """A row's figure with its interval, times `scale`; or why it lacks."""
+def _text(row: Any, unit: str, scale: float, name: str = "value") -> str:
+    """A row's figure, of this name if it has one, with its interval; or why it lacks.
+
+    The figure is multiplied by `scale`.
+    """
     if isinstance(row, pd.DataFrame):
         row = row.iloc[0] if len(row) == 1 else {}
-    if columns[0] not in row:
-        columns = ("value", "low", "high")
-    value, low, high = (row.get(name, math.nan) * scale for name in columns)
+    columns = [name, f"{name}_low", f"{name}_high"]
+    if name not in row:
+        columns = ["value", "low", "high"]
+    value, low, high = (float(row.get(column, math.nan)) * scale for column in columns)
     n = row.get("n", FEWEST)  # of a frame that was computed from others
     if why := lacking({"value": value, "low": low, "high": high, "n": n}):
         return why
-    return rounding.interval(Estimate(float(value), float(low), float(high), int(n), 2, 0.95), unit)
-
-
-_RATIO = ("ratio", "ratio_low", "ratio_high")
-_MORE = ("more", "more_low", "more_high")
+    return rounding.interval(Estimate(value, low, high, int(n), 2, 0.95), unit)
 
 
 def times(row: Any, scale: float = 1.0) -> str:
     """A ratio with its interval, as text: "15.5× (15.0 to 16.1)"; takes a row of `compare`."""
-    return _text(row, "ratio", _RATIO, scale)
+    return _text(row, "ratio", scale, "ratio")
 
 
 def ns(row: Any, scale: float = 1.0) -> str:
     """A time with its interval: "51.2 ns (49.9 to 52.6)"; takes a row of `costs` or `compare`."""
-    return _text(row, "ns", _MORE, scale)
+    return _text(row, "ns", scale, "more")
 
 
 def percent(row: Any, scale: float = 1.0) -> str:
     """A share in percent with its interval: "18.1 % (10.9 to 26.7)"; takes a row of `shares`."""
-    return _text(row, "percent", ("value", "low", "high"), scale)
+    return _text(row, "percent", scale)
 
 
 def number(row: Any, scale: float = 1.0) -> str:
     """A count or another number with its interval; takes a row of `costs` or `compare`."""
-    return _text(row, "number", _MORE, scale)
+    return _text(row, "number", scale, "more")
 
 
 # What ends a sentence, or starts one; and what stands where a figure lacks.

@@ -174,10 +174,13 @@ def ledger(rows: Sequence[Row]) -> Markup:
             [row.claim.id, row.words, row.toolchain, row.held_to, told(row), factor]
             + [f"{row.verdict}: {row.verdict.reason}"]
         )
-    csv = table(rows).to_csv(index=False, lineterminator="\n")
-    text = tables.plain(plain)
-    shown = _rendered("ledger", text, documents=by_document(rows))
-    return replace(shown, name="ledger", csv=csv)
+    shown = _rendered("ledger", tables.plain(plain), documents=by_document(rows))
+    return replace(shown, name="ledger", csv=csv(rows))
+
+
+def csv(rows: Sequence[Row]) -> str:
+    """The ledger for programs to read."""
+    return str(table(rows).to_csv(index=False, lineterminator="\n"))
 
 
 def _plainly(row: Row | None) -> str:

@@ -1,0 +1,124 @@
+"""Run the notebooks, and write the report and what else shows their results."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from collections.abc import Callable, Container
+from pathlib import Path
+
+import nbformat
+from nbformat.sign import NotebookNotary
+
+from gccost import opening, paths
+from gccost.errors import GccostError
+from gccost.files import write_whole
+from gccost.judging import ledger
+from gccost.measuring import machine
+from gccost.measuring.progress import Progress
+from gccost.measuring.settings import Settings
+from gccost.showing import gokernel, results
+from gccost.showing.artifact import appendix
+from gccost.showing.execute import execute_all, named_outputs
+from gccost.showing.figures import as_file
+from gccost.showing.report import write_report
+
+Say = Callable[[str], object]
+
+TITLE = "What automatic cleanup costs"
+PURPOSE = (
+    "Published claims about finalizers and cleanups, reproduced and judged by documented rules."
+)
+MOST_AT_ONCE = 4  # notebooks in replay; each takes a few hundred megabytes
+
+
+def execute(
+    notebooks: list[Path],
+    into: Path,
+    settings: Settings,
+    say: Say,
+    progress: Progress,
+    on_end: Say = lambda stem: None,
+) -> dict[str, GccostError]:
+    """Run notebooks, several at once; return the errors of those that failed, by stem.
+
+    The Go notebooks' output differs each time, so they are not run in replay, nor without
+    a Go kernel.
+    """
+    runs_go = settings.mode == "measure" and gokernel.find()
+    running: dict[Path, Path] = {}
+    for notebook in notebooks:
+        if notebook.match(paths.IN_GO) and not runs_go:
+            write_whole(into / notebook.name, notebook.read_bytes())
+            if settings.mode == "measure":
+                say(f"{notebook.stem} is shown as recorded; run make kernel to execute it")
+        else:
+            running[notebook] = into / notebook.name
+    at_once = min(machine.allowed_cpus(), MOST_AT_ONCE)
+    return execute_all(running, settings, at_once=at_once, on_end=on_end, progress=progress)
+
+
+def show(
+    notebooks: list[Path], settings: Settings, say: Say, progress: Progress, *, opens: bool
+) -> dict[str, GccostError]:
+    """Run notebooks and write the report; return the errors of those that failed, by stem.
+
+    The first page is written as soon as its notebook has run. The executed notebooks are in
+    the report's folder.
+    """
+    into = paths.report() / "notebooks"
+    for old in into.glob("*.ipynb"):
+        old.unlink()
+    executed = [into / notebook.name for notebook in notebooks]
+
+    def on_end(stem: str) -> None:
+        if stem == executed[0].stem:
+            _write(executed, settings, say)
+            if opens:
+                webbrowser.open((paths.report() / "index.html").resolve().as_uri())
+            say("the chapters follow")
+
+    failed = execute(notebooks, into, settings, say, progress, on_end)
+    return _write(executed, settings, print) | failed
+
+
+def _write(executed: list[Path], settings: Settings, tell: Say) -> dict[str, GccostError]:
+    """Write the report, and tell its answers and its path; the first notebook has them.
+
+    Returns the errors of pages that cannot be shown, by stem.
+    """
+    found = named_outputs(executed[0])
+    if "ledger" in found:
+        csv = found["ledger"]["text/csv"]
+    else:  # the first notebook failed
+        csv = results.csv(opening.rows(opening.every(settings), settings.only))
+    files = {"ledger.csv": csv, "ledger.json": ledger.as_json(csv)}
+    failed = write_report(executed, paths.report(), title=TITLE, purpose=PURPOSE, files=files)
+    if "answers" in found:
+        tell(found["answers"]["text/plain"])
+    tell(f"the report is {os.path.relpath(paths.report() / 'index.html')}")
+    return failed
+
+
+def write_documents(results: Path, settings: Settings) -> None:
+    """Write what else shows the results: the README's picture and docs/artifact.md."""
+    if drawn := named_outputs(results).get("headlines"):
+        svg = as_file(drawn["image/svg+xml"])
+        write_whole(paths.NOTEBOOKS / "headlines.svg", svg.encode())
+        shown = opening.every(settings)
+        recorded = [each.recording.run for each in shown.values()]
+        write_whole(paths.ARTIFACT, appendix(opening.rows(shown), recorded).encode())
+
+
+def keep(executed: Path, failed: Container[str]) -> None:
+    """Copy the executed notebooks of a folder to notebooks/, but for those that failed."""
+    for path in sorted(executed.glob("*.ipynb")):
+        if path.stem not in failed:
+            kept = paths.NOTEBOOKS / path.name
+            write_whole(kept, path.read_bytes())
+            sign(kept)
+
+
+def sign(notebook: Path) -> None:
+    """Trust a notebook as it is now."""
+    NotebookNotary().sign(nbformat.read(notebook, as_version=4))
