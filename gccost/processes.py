@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+Environment = dict[str, str]
+
 
 class ProcessGroup:
     """A process group that ends with its context, or with this process.

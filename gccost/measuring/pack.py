@@ -68,7 +68,7 @@ def make(
     program cannot be built.
     """
     described = machine.describe()
-    here = GOARCH.get(described["architecture"], described["architecture"])
+    here: str = GOARCH.get(described["architecture"]) or described["architecture"]
     goarch = goarch or here
     named(_ARCHES, goarch, "target")
     anywhere = {**described, "allowed_cpus": sys.maxsize}

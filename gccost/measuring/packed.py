@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import signal
 import sys
@@ -35,6 +36,7 @@ from gccost.measuring.progress import MEASURING, PrintedProgress
 from gccost.measuring.runs import Run
 
 FORMAT = 4  # of pack.json and of the answers to a campaign
+Pack = Mapping[str, Any]  # the content of pack.json
 PROGRAMS = "programs"  # the folder of the binaries
 _BOOT = Path("/proc/sys/kernel/random/boot_id")  # one for all containers of a machine
 _UNPACK = "unpack the archive again, or make the pack again"
@@ -72,7 +74,7 @@ def read_study(entry: Mapping[str, Any]) -> Study:
 class PackedPlan(Plan):
     """A plan whose programs are already built; `pack` is the content of pack.json."""
 
-    pack: Mapping[str, Any] = field(default_factory=dict)
+    pack: Pack = field(default_factory=dict)
 
     def build(self, what: Build, layout: int, into: Path, run: Any, target: str = "") -> Path:
         """A program's folder, or one of its binaries, which differ by their layouts."""
@@ -90,9 +92,7 @@ def _jvm(release: str) -> Path | None:
     return jdks.system(release).java if toolchains.key(release) == "jdk" else None
 
 
-def plan(
-    pack: Mapping[str, Any], described: Mapping[str, Any], lacking: Mapping[str, str]
-) -> PackedPlan:
+def plan(pack: Pack, described: machine.Description, lacking: Mapping[str, str]) -> PackedPlan:
     """The plan of a pack on the machine described.
 
     `lacking` has what the machine `lacks`, as reasons by release.
@@ -123,7 +123,7 @@ def plan(
     return made
 
 
-def lacks(pack: Mapping[str, Any]) -> dict[str, str]:
+def lacks(pack: Pack) -> dict[str, str]:
     """Why this machine cannot run the pack's programs of some releases, by release."""
     lacking = {}
     for release in {case["release"] for study in pack["studies"] for case in study["cases"]}:
@@ -134,7 +134,7 @@ def lacks(pack: Mapping[str, Any]) -> dict[str, str]:
     return lacking
 
 
-def standing(run: Run, pack: Mapping[str, Any]) -> Standing:
+def standing(run: Run, pack: Pack) -> Standing:
     """Another round for each claim, up to the last look."""
     taken = run.reading().samples.values()
     seen = {(sample.full_name, sample.metrics.get("round", 0.0)) for sample in taken}
@@ -149,7 +149,7 @@ def standing(run: Run, pack: Mapping[str, Any]) -> Standing:
 # --- Checks ---------------------------------------------------------------------------
 
 
-def load(folder: Path) -> dict[str, Any]:
+def load(folder: Path) -> Pack:
     """Read pack.json and check that the pack is whole and fits this machine.
 
     Raises GccostError if it is damaged, or made for another processor or a newer C library,
@@ -157,7 +157,7 @@ def load(folder: Path) -> dict[str, Any]:
     """
     path = folder / "pack.json"
     try:
-        pack: dict[str, Any] = json.loads(path.read_bytes())
+        pack: Pack = json.loads(path.read_bytes())
         check_format(pack, str(path))
     except (OSError, ValueError, AttributeError) as error:
         raise GccostError(f"the pack cannot be read: {error}", str(path), _UNPACK) from None
@@ -193,7 +193,7 @@ def _check_files(files: Mapping[str, str], folder: Path) -> None:
             raise GccostError("the program is damaged: its hash differs", str(path), _UNPACK)
 
 
-def check_format(pack: Mapping[str, Any], where: str) -> None:
+def check_format(pack: Pack, where: str) -> None:
     if pack.get("format") != FORMAT:
         raise GccostError(f"the pack has format {pack.get('format')}", where, "make the pack again")
 
@@ -281,6 +281,9 @@ def serve(seconds: float) -> int:
         made = _plan_here()
         answer["pack"] = digest(paths.ROOT / "pack.json")
         if seconds > 0:
+            if run := campaign.find(made):  # of an earlier part
+                failed = run.manifest()["failed"]
+                made.failures.update({case: len(whys) for case, whys in failed.items()})
             answer["finished"] = _measure_for(seconds, made)
             if run := campaign.find(made):
                 answer["archive"] = str(archived(run))
@@ -293,7 +296,8 @@ def serve(seconds: float) -> int:
 
 
 def _end_with_input() -> None:
-    sys.stdin.read()
+    while os.read(0, 1024):  # without a lock, which would hinder the end of this process
+        pass
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 

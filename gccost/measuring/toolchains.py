@@ -28,6 +28,7 @@ from gccost.errors import GccostError, MissingTool
 from gccost.files import read_table, reading, write_whole, writing
 from gccost.measuring import ccompilers, standins
 from gccost.measuring.progress import Say
+from gccost.processes import Environment
 
 CLOUDFLARE_GO: Final = "1.10.8"  # of Cloudflare's document (late 2017)
 DOCUMENT_GO: Final = "1.20.14"  # of Lemire's document and of Siebenmann's
@@ -111,7 +112,7 @@ class Toolchain:
         """The `go` command."""
         return self.goroot / "bin" / "go"
 
-    def environment(self) -> dict[str, str]:
+    def environment(self) -> Environment:
         """The complete environment for building with this release.
 
         A case adds its own settings. Raises `MissingTool` if there is no C compiler.
@@ -120,7 +121,7 @@ class Toolchain:
         building = {"CC": ccompilers.fetch(silent).cc, "CGO_ENABLED": "1", "GOFLAGS": ""}
         return self.alone() | building | {"PATH": os.pathsep.join(path)}
 
-    def alone(self) -> dict[str, str]:
+    def alone(self) -> Environment:
         """An environment without the user's settings for Go and cgo that could change a result:
         flags, GODEBUG, GOGC, workspaces, toolchains."""
         own = {"GOENV": "off", "GOTOOLCHAIN": "local", "GOWORK": "off"}
@@ -253,7 +254,7 @@ def _download(version: str, say: Say) -> tuple[str, Path]:
     return answer["Sum"], Path(answer["Dir"])
 
 
-def _checked() -> dict[str, str]:
+def _checked() -> Environment:
     """Settings with which Go checks a download against a checksum database, whatever is set."""
     database = _user_settings().get("GOSUMDB", "off")
     # Empty is Go's default.
@@ -389,7 +390,7 @@ def _user_settings() -> Mapping[str, str]:
     return settings
 
 
-def _without_go(environment: Mapping[str, str]) -> dict[str, str]:
+def _without_go(environment: Mapping[str, str]) -> Environment:
     return {k: v for k, v in environment.items() if not k.startswith(("GO", "CGO_"))}
 
 
