@@ -172,7 +172,7 @@ def campaign(cluster: Cluster, archive: Path, *more: str) -> Any:
         "--scheduler",
         cluster.address,
         "--wait",
-        "20",
+        str(PATIENCE),
         *more,
     ]
     return CliRunner().invoke(cli.main, given)
