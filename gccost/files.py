@@ -70,7 +70,7 @@ def reading(path: Path, hint: str = "") -> Iterator[None]:
     """
     try:
         yield
-    except (OSError, ValueError, csv.Error) as error:
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise GccostError(
             f"the file is damaged or cannot be read: {getattr(error, 'strerror', None) or error}",
             str(path),

@@ -120,6 +120,7 @@ class FakeMachine:
         into: Path,
         run: object = None,
         runtime: str = "",
+        target: str = "",
     ) -> Path:
         binary = into / f"{Path(program).name}-{toolchain.version}{runtime}-{layout}.test"
         self.built.append(binary)

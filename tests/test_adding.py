@@ -355,7 +355,7 @@ def test_add_refuses_an_attack_in_one_line_with_a_hint(folder, attack, why):
 def test_an_error_in_an_archive_names_the_archive(folder):
     run = recordings.record(folder, rounds=1)
     (run.folder / "run.json").write_text("{")
-    error = refused(path := archive(run), "this is not JSON")
+    error = refused(path := archive(run), "the file is damaged")
     assert error.location == f"{path}: run.json"
     assert "scratch" not in str(error)
 

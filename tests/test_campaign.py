@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import random
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from threading import Event
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -29,14 +25,13 @@ from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.judging.samples import of_run
-from gccost.measuring import builds, campaign, jobs, planning, runs, toolchains
-from gccost.measuring.cases import AUTO, BUDGETS, FREE, Build, Case, Study, Variant
+from gccost.measuring import builds, campaign, jobs, planning, runs
+from gccost.measuring.cases import AUTO, BUDGETS, FREE, Case, Study, Variant
 from gccost.measuring.machine import describe, memory_for_a_sample
 from gccost.measuring.planning import Plan, Questions, Standing, Want
-from gccost.measuring.progress import unwatched
 from gccost.measuring.sampler import SampleFailed
-from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, Toolchain
-from gccost.studies import CLAIMS, STUDIES
+from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+from gccost.studies import CLAIMS
 
 TINY = replace(BUDGETS["tiny"], judged=4, shown=2)  # enough for verdicts
 CASE = Case("cstr", FREE, TODAY_GO, n=1000)
@@ -164,15 +159,6 @@ def asking(*wants: Want, until: int = 1000) -> Questions:
     return Questions(frozenset((c.variant, c.release) for c in cases), standing=standing)
 
 
-def test_quick_leaves_out_what_takes_minutes_to_build() -> None:
-    on_request = {study.name for study in STUDIES.values() if study.on_request}
-    for name, limit in BUDGETS.items():
-        left_out = {study.name for study in STUDIES.values() if not study.joins(limit)}
-        ours = {"why", "runtime", "remedies", "handles", "libraries", "wasm", "weakly"}
-        slow = ours if name == "quick" else set()
-        assert left_out == on_request | slow
-
-
 def test_a_case_shared_by_studies_is_measured_once(sampler: Sampler):
     two = study(CASE, COSTLY, name="one"), study(CASE, DUMMY, name="other")
     run = campaign.measure(plan := planning.plan(two, TINY))
@@ -226,78 +212,16 @@ def test_every_round_is_complete_with_its_own_order_and_layout(
     assert len(layouts) == 2 * len(rounds)
 
 
-def test_a_round_builds_what_its_samples_need_before_the_first_of_them(
-    machine: FakeMachine, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first rounds need both programs, the rounds of the question one of them."""
-    elsewhere = replace(DUMMY, program="objects")
-    order: list[str] = []
-
-    def build(program: str, *more: Any, **named: Any) -> Path:
-        order.append(program)
-        return machine.build(program, *more, **named)
-
-    def delay(case: Case) -> float:
-        order.append("sample")
-        return 0.0
-
-    monkeypatch.setattr(builds, "build", build)
-    sampler.delay = delay
-    limit = replace(TINY, seconds=1e6)
-    of = study(CASE, COSTLY, elsewhere)
-    campaign.measure(planning.plan([of], limit, asking(AUTO_OPEN, until=6)))
-    rounds = [list(group) for sampled, group in groupby(order, "sample".__ne__) if sampled]
-    assert list(map(sorted, rounds)) == [["cstr", "objects"]] * 2 + [["cstr"]] * 4
-
-
-def test_builds_take_no_time_from_the_budget(
-    machine: FakeMachine, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = itertools.count(step=1000)
-    monkeypatch.setattr(campaign, "time", SimpleNamespace(monotonic=clock.__next__, time=time.time))
-    limit = replace(TINY, seconds=30)
-    plan = planning.plan([study(CASE, COSTLY)], limit, asking(AUTO_OPEN))
-    run = campaign.measure(plan)
-    frame = measured(run, plan)
-    assert frame.groupby("round")["build_s"].apply(list).map(lambda s: s[0]).eq(1000).all()
-    assert frame["build_s"].count() == frame["round"].nunique()
-    assert frame["elapsed_s"].sum() >= limit.seconds
-
-
-def test_a_library_is_compiled_once_before_the_programs_that_share_it() -> None:
-    wanted = [
-        Build(program, release, runtime, False)
-        for program in ("cstr", "objects", "specials")
-        for release, runtime in ((DOCUMENT_GO, ""), (TODAY_GO, ""), (TODAY_GO, "index"))
-    ]
-    ended: set[Build] = set()
-
-    def build(what: Build, run: builds.Run) -> Path:
-        assert what.program == "cstr" or what._replace(program="cstr") in ended
-        ended.add(what)
-        return Path(what.program)
-
-    made = builds.build_all(wanted, build, unwatched)
-    assert {what: task.result().name for what, task in made.items()} == {
-        what: what.program for what in wanted
-    }
-
-
 def test_each_release_is_one_block_with_baselines_throughout():
-    chance = random.Random(1)
-    firsts = set()
-    for _ in range(20):
-        order = campaign.in_order(LEMIRE.cases, chance)
-        assert Counter(order) == {case: case.processes for case in LEMIRE.cases}
-        stretches = [list(group) for _, group in groupby(order, key=lambda case: case.release)]
-        assert len(stretches) == len(LEMIRE.releases)
-        firsts.add(stretches[0][0].release)
-        for stretch in stretches:
-            shares = [i / len(stretch) for i, case in enumerate(stretch) if case.variant == FREE]
-            # Of four, one in each quarter.
-            assert min(shares) < 0.4
-            assert max(shares) > 0.6
-    assert firsts == set(LEMIRE.releases)
+    order = campaign.in_order(LEMIRE.cases, random.Random(1))
+    assert Counter(order) == {case: case.processes for case in LEMIRE.cases}
+    blocks = [list(group) for _, group in groupby(order, key=lambda case: case.release)]
+    assert len(blocks) == len(LEMIRE.releases)
+    for block in blocks:
+        places = [i / len(block) for i, case in enumerate(block) if case.variant == FREE]
+        # Of four, one in each quarter.
+        assert min(places) < 0.4
+        assert max(places) > 0.6
 
 
 AUTO_OPEN, DUMMY_OPEN = (Want((case.scaled(TINY.scale).name,), 1) for case in (COSTLY, DUMMY))
@@ -513,31 +437,6 @@ def test_cases_of_missing_releases_are_skipped(machine: FakeMachine, sampler: Sa
     run = campaign.measure(plan)
     assert {plan.jobs[name]["release"] for name in measured(run, plan)["name"]} == {TODAY_GO}
     assert "cannot be fetched" in run.manifest()["missing"][DOCUMENT_GO]
-
-
-def test_releases_are_built_while_others_are_downloaded(
-    machine: FakeMachine, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The download of one release waits for the build with the other."""
-    machine.missing, built = {DOCUMENT_GO}, Event()
-
-    def fetch(version: str, say: object = None) -> Toolchain:
-        if version == DOCUMENT_GO:
-            assert built.wait(60)
-            machine.missing = set()
-        return Toolchain(version, Path("/nowhere"), "system")
-
-    def build(program: str, toolchain: Toolchain, *more: Any, **named: Any) -> Path:
-        built.set()
-        return machine.build(program, toolchain, *more, **named)
-
-    monkeypatch.setattr(toolchains, "fetch", fetch)
-    monkeypatch.setattr(builds, "build", build)
-    made = planning.plan([LEMIRE], TINY)
-    assert not made.missing
-    assert len(machine.built) == len(LEMIRE.releases)
-    planning.plan([LEMIRE], TINY)  # nothing is missing, so nothing is built
-    assert len(machine.built) == len(LEMIRE.releases)
 
 
 # --- cases measured once, capped or not at all ------------------------------------

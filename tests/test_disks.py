@@ -17,8 +17,7 @@ from faketools import FakeTools, Reported
 
 from gccost import files, paths
 from gccost.errors import LEAST_ROOM, DiskFull, GccostError, failed_build
-from gccost.measuring import builds, java, jdks
-from gccost.measuring.jdks import Javac
+from gccost.measuring import builds
 from gccost.measuring.runs import all_runs
 from gccost.showing.report import write_report
 
@@ -137,19 +136,6 @@ def test_a_build_that_fails_on_a_nearly_full_disk_says_so(monkeypatch, tmp_path,
     assert isinstance(error, DiskFull) == full
     assert ("free some disk space" in str(error)) == full
     assert "the build failed:\nundefined: x" in str(error)
-
-
-def test_java_without_space_reports_a_full_disk(monkeypatch, tmp_path):
-    def copy(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    (tmp_path / "jmh").mkdir()
-    (tmp_path / "jmh" / "x.jar").touch()
-    monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
-    monkeypatch.setattr(jdks, "jmh", lambda: tmp_path / "jmh")
-    monkeypatch.setattr(shutil, "copyfile", copy)
-    with pytest.raises(DiskFull):
-        java.build("jmh", Javac(Path("/bin/javac"), "25"))
 
 
 def test_a_build_on_a_full_disk_is_not_recorded_as_a_trouble(machine: FakeMachine, monkeypatch):

@@ -28,7 +28,6 @@ from test_precision import BEHAVIOUR
 from gccost import paths
 from gccost.judging import reference
 from gccost.measuring import campaign, planning, runs
-from gccost.processes import ProcessGroup
 from gccost.showing.figures import STORY
 from gccost.studies import STUDIES, repeated
 
@@ -88,44 +87,18 @@ def test_measuring_resumes_after_a_signal(tools: FakeTools, phase, sent):
     assert list((tools.folder / "tmp").iterdir()) == []
 
 
-def test_no_process_starts_while_its_group_ends(monkeypatch):
-    killed = []
-
-    def kill(*given: Any, kill: Any = os.killpg) -> None:
-        kill(*given)
-        with pytest.raises(ProcessLookupError):
-            group.start(["sleep", "60"])
-        killed.append(given)
-
-    monkeypatch.setattr(os, "killpg", kill)
-    with ProcessGroup() as group:
-        pass
-    assert killed
-
-
-@pytest.mark.parametrize(
-    ("command", "of", "times"),
-    [
-        (("measure",), "sample", 2),
-        (("measure",), "shell", 1),
-    ],
-    ids=["Ctrl-C twice", "a download"],
-)
-def test_an_interrupted_command_says_how_to_resume(tools: FakeTools, command, of, times):
-    if of == "shell":
-        for release in (tools.folder / "mod/golang.org").glob("*1.20.14*"):
-            release.rename(tools.folder / "gone")
-    tools.from_the(1, of=of)
-    started = tools.start(*command)
+def test_an_interrupted_download_says_how_to_resume(tools: FakeTools):
+    (release,) = (tools.folder / "mod/golang.org").glob("*1.20.14*")
+    release.rename(tools.folder / "gone")
+    tools.from_the(1, of="shell")
+    started = tools.start("measure")
     tools.wait_until_at_work(started)
-    if times == 2:
-        started.send_signal(signal.SIGINT)
+    started.send_signal(signal.SIGINT)  # twice
     code, said = tools.stop(started, signal.SIGINT)
     assert_no_process_stays(tools)
     assert code == 130
     assert "Traceback" not in said
     assert RESUMES.startswith(said.splitlines()[-1])
-    assert len(runs.all_runs(tools.runs)) == (of == "sample")  # the download comes first
 
 
 # A report of one notebook, whose cell runs a command as a chapter does.

@@ -115,22 +115,18 @@ def test_the_commit_is_that_of_the_clone_and_of_no_other_repository(monkeypatch,
         who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
         return subprocess.check_output(["git", "-C", tmp_path, *who, *arguments], text=True).strip()
 
-    def described() -> tuple[str, bool]:
-        found = machine.describe()
-        return found["commit"], found["dirty"]
-
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     git("init", "--quiet")
     (tmp_path / "file").write_text("one")
     git("add", "file")
     git("commit", "--quiet", "--no-verify", "--message", "one")
     (tmp_path / "untracked").touch()
-    assert described() == (git("rev-parse", "HEAD"), False)
+    assert machine._commit() == (git("rev-parse", "HEAD"), False)
     (tmp_path / "file").write_text("two")
-    assert described() == (git("rev-parse", "HEAD"), True)
+    assert machine._commit() == (git("rev-parse", "HEAD"), True)
     monkeypatch.setattr(paths, "ROOT", tmp_path / "vendored")
     (tmp_path / "vendored").mkdir()
-    assert described() == ("", False)
+    assert machine._commit() == ("", False)
 
 
 # --- the processor ----------------------------------------------------------------------

@@ -39,12 +39,6 @@ def test_a_share_counts_the_stacks_that_contain_a_function(profile, asked, share
     assert profile.share(**asked) == pytest.approx(share, nan_ok=True)
 
 
-def test_a_benchmark_is_found_in_the_stacks(profile, tmp_path):
-    assert profile.holds(".BenchmarkThis")
-    assert not profile.holds(".BenchmarkThat")
-    assert math.isnan(profiles.read(write(tmp_path / "empty", [])).share(["a"]))
-
-
 @pytest.mark.parametrize(
     ("data", "why"),
     [

@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import re
 import sys
-from concurrent.futures import Future
 
 import pytest
 from faketools import FakeTools
 
-from gccost.measuring.progress import MEASURING, PrintedProgress, until_done
+from gccost.measuring.progress import MEASURING, PrintedProgress
 from gccost.showing import progress
 
 CALLS = [  # at these seconds
@@ -54,20 +53,6 @@ def test_a_terminal_gets_one_line_that_moves(monkeypatch: pytest.MonkeyPatch) ->
     assert "2 of 4 programs, " in text
     last = text.rstrip().rpartition("\r")[2]
     assert re.fullmatch(r"measuring: 100 %\|[#█]+\| 480 of about 480 s of measuring, done", last)
-
-
-def test_waiting_shows_how_many_tasks_have_ended_and_one_that_has_not() -> None:
-    tasks: dict[Future[None], str] = {Future(): name for name in "abc"}
-    said = []
-
-    def shown(done: float, total: float, doing: str, unit: str = MEASURING) -> None:
-        said.append((done, total, doing, unit))
-        if running := [task for task in tasks if not task.done()]:
-            running[-1].set_result(None)
-
-    until_done(tasks, shown, "building", "programs")
-    names = ("building a", "building a", "building a", "building")
-    assert said == [(done, 3, name, "programs") for done, name in enumerate(names)]
 
 
 def test_measuring_says_at_once_what_it_builds(tools: FakeTools) -> None:

@@ -58,7 +58,7 @@ def test_runs_of_the_same_second_get_separate_folders(tmp_path):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{", "this is not JSON"),
+        ("{", "the file is damaged or cannot be read: Expecting"),
         ("[]", "manifest is no object"),
         (described(format=99), "format 99"),
         ('{"format": 4}', "manifest lacks created"),

@@ -44,25 +44,7 @@ def test_every_release_used_by_a_study_is_listed():
     assert named | {DOCUMENT_GO, TODAY_GO} <= {*GO_RELEASES, *jdks.RELEASES}
 
 
-@pytest.mark.parametrize(
-    ("release", "named", "title"),
-    [("jdk-17", {"jdk": "17"}, "JDK 17"), ("1.27.4", {"go": "1.27.4"}, "Go 1.27.4")],
-)
-def test_a_release_has_a_name_and_a_title(release, named, title):
-    assert toolchains.named(release) == named
-    assert toolchains.title(release) == title
-
-
 # --- Go -------------------------------------------------------------------------
-
-
-def test_a_fetched_release_reports_its_version():
-    try:
-        found = toolchains.fetch(DOCUMENT_GO)
-    except MissingTool as why:
-        pytest.skip(str(why))
-    said = subprocess.check_output([found.go, "version"], env=found.environment(), text=True)
-    assert f"go{DOCUMENT_GO} " in said
 
 
 @pytest.mark.parametrize("state", ["whole", "altered", "partial"])

@@ -33,8 +33,8 @@ LEAST, LONG = 0.1, 3600.0  # of a measured time: ns per operation; seconds of a 
 MOST_UNITS = 200  # of a line; ours have up to 94
 _BLOCKS = ("c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-misfreed")
 _PROCS = re.compile(r"(.+)-([1-9][0-9]{0,8})")
-_CONFIG = re.compile(r"([^\s:]+):(?:[ \t]+(.*))?")
-_COUNT = re.compile(r"[0-9]{1,18}")
+_CONFIG = re.compile(r"([a-z][^\sA-Z:]*):(?:[ \t]+(.*))?")
+_COUNT = re.compile(r"0*[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,9 @@ class SyntaxProblem:
 
 @dataclass(frozen=True)
 class Reading:
-    """The content of a file of results: its samples by line (from 1), the configuration, and
-    the skipped lines."""
+    """The content of a file of results: its samples by line (from 1), and the skipped lines."""
 
     samples: Mapping[int, Sample]
-    config: dict[str, str]
     errors: list[SyntaxProblem]
 
 
@@ -127,7 +125,9 @@ def format_line(sample: Sample) -> str:
     # A 1 is omitted, unless the name's own end would be read as procs.
     if sample.procs != 1 or _PROCS.fullmatch(name):
         name += f"-{sample.procs}"
-    metrics = [f"{_shortest(value)} {unit}" for unit, value in sample.metrics.items()]
+    # The shortest decimals that are read as the same numbers.
+    values = {unit: repr(float(value)) for unit, value in sample.metrics.items()}
+    metrics = [f"{value.removesuffix('.0')} {unit}" for unit, value in values.items()]
     text = "\t".join([name, str(sample.n), *metrics])
     again = parse_line(text)
     if again != sample:
@@ -160,59 +160,57 @@ def read(path: Path) -> Reading:
             str(path),
             "see that the file is there and that you may read it",
         ) from error
-    return Reading(samples, config, problems)
+    return Reading(samples, problems)
 
 
 def _misread(text: str, config: dict[str, str]) -> str:
     """What is wrong with a line that is no result; adds a configuration line to `config`."""
     if text and not text.endswith("\n"):
         return "an unfinished line: its end is missing"
-    if UNSEEN.search(text.rstrip()):
+    text = text.rstrip()
+    if UNSEEN.search(text):
         return "bytes that are not text"
-    key, value = _parse_config(text)
-    before = config.setdefault(key, value) if key else value
-    return "" if before == value else f"the file says {key}: {before} before this"
+    if found := _CONFIG.fullmatch(text):
+        key, value = found.groups()
+        before = config.setdefault(key, value)
+        if before != value:
+            return f"the file says {key}: {before} before this"
+    return ""
 
 
 def _parse(text: str) -> Sample:
     """The sample of a line. Raises ValueError with what is wrong."""
     fields = text[:LONGEST].split()
-    _refuse_if(not text.startswith(PREFIX), f"it does not begin with {PREFIX}")
-    _refuse_if(
-        len(text) > LONGEST or len(fields) > 2 * (MOST_UNITS + 1),
-        f"it has more than {LONGEST:,} characters or {MOST_UNITS} values",
-    )
+    if len(text) > LONGEST or len(fields) > 2 * (MOST_UNITS + 1):
+        raise ValueError(f"it has more than {LONGEST:,} characters or {MOST_UNITS} values")
+    if len(fields) < 4 or len(fields) % 2:
+        raise ValueError("it is not a name, a count of iterations, and values with units")
     name, keys, procs = _parse_name(fields[0])
-    _refuse_if(len(fields) == 1, "there is no count of iterations")
-    count, units = fields[1], tuple(fields[3::2])
+    count = fields[1]
+    if not _COUNT.fullmatch(count):
+        raise ValueError(f"the count of iterations is not a whole number from 1: {count[:40]}")
     values = list(map(_parse_value, fields[2::2]))
-    _refuse_if(
-        not _COUNT.fullmatch(count), f"the count of iterations is not a whole number: {count[:40]}"
-    )
-    _refuse_if(not int(count), "there were no iterations")
-    _refuse_if(not values, "there are no values")
-    _refuse_if(len(values) > len(units), f"the value {fields[-1]} has no unit")
+    units = tuple(fields[3::2])
     _check_units(units)
     return Sample(name, int(count), dict(zip(units, values, strict=True)), keys, procs)
 
 
-def _refuse_if(wrong: object, why: str) -> None:
-    if wrong:
-        raise ValueError(why)
-
-
 @lru_cache(maxsize=4096)
 def _parse_name(text: str) -> tuple[str, dict[str, str], int]:
-    _refuse_if(UNSEEN.search(text), "the name holds bytes that are not text")
-    found = _PROCS.fullmatch(text)
-    text, procs = (found[1], int(found[2])) if found else (text, 1)
+    if UNSEEN.search(text):
+        raise ValueError("the name holds bytes that are not text")
+    procs = 1
+    if found := _PROCS.fullmatch(text):
+        text, procs = found[1], int(found[2])
     first, *parts = text.removeprefix(PREFIX).split("/")
-    _refuse_if(not first, f"there is no name after {PREFIX}")
+    if not text.startswith(PREFIX) or not first:
+        raise ValueError(f"there is no name after {PREFIX}")
     keys: dict[str, str] = {}
     for part in parts:
-        key, equals, value = part.partition("=")
-        _refuse_if(key in keys, f"the key {key} is there twice")
-        if key and equals:
+        key, _, value = part.partition("=")
+        if key in keys:
+            raise ValueError(f"the key {key} is there twice")
+        if key and "=" in part:
             keys[key] = value
         else:
             first += f"/{part}"  # a part of the name that is not a key
@@ -239,22 +237,12 @@ def _parse_value(text: str) -> float:
 @lru_cache  # most lines share their units
 def _check_units(units: tuple[str, ...]) -> None:
     for number, unit in enumerate(units):
-        _refuse_if(UNSEEN.search(unit), "a unit holds bytes that are not text")
-        _refuse_if(unit in units[:number], f"the unit {unit} is there twice")
-        _refuse_if(_number(unit) is not None, f"a number is where a unit should be: {unit}")
-
-
-def _parse_config(text: str) -> tuple[str, str]:
-    """The key and value of a configuration line; ("", "") of another line."""
-    found = _CONFIG.fullmatch(text.rstrip())
-    if not found or not found[1][0].islower() or any(map(str.isupper, found[1])):
-        return "", ""
-    return found[1], found[2] or ""
-
-
-def _shortest(value: float) -> str:
-    """The shortest decimal that parses to the same number."""
-    return repr(float(value)).removesuffix(".0")
+        if UNSEEN.search(unit):
+            raise ValueError("a unit holds bytes that are not text")
+        if unit in units[:number]:
+            raise ValueError(f"the unit {unit} is there twice")
+        if _number(unit) is not None:
+            raise ValueError(f"a number is where a unit should be: {unit}")
 
 
 def _problem(file: str, line: int, text: str, why: str) -> SyntaxProblem:

@@ -11,10 +11,10 @@ import hashlib
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
+from typing import TypeVar
 
 from filelock import FileLock
 
@@ -26,7 +26,9 @@ from gccost.measuring.cases import NO_GREEN_TEA, OVERLAY, Build
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.progress import Progress, until_done
 from gccost.measuring.toolchains import OLDEST_DRIVER, Toolchain, find_driver, number, title
+from gccost.processes import Environment
 
+T = TypeVar("T")
 Run = Callable[..., subprocess.CompletedProcess[str]]
 _GOROOT = "goroot"  # the name of the link to the toolchain
 _LIBRARY = "library"  # and to a library in the module cache
@@ -185,7 +187,7 @@ def _go(
     run: Run,
     go: Path,
     arguments: list[str],
-    environment: dict[str, str],
+    environment: Environment,
     result: Path,
     where: str,
     hint: str,
@@ -213,14 +215,12 @@ def build(
     into: Path,
     run: Run = processes.run,
     runtime: str = "",
-    *,
-    environment: Mapping[str, str] = MappingProxyType({}),
-    ldflags: Sequence[str] = (),
+    target: str = "",
 ) -> Path:
     """Build a program's test binary with the given layout, and return its path.
 
-    `runtime` is that of a `cases.Variant`; `run` runs the command.
-    `environment` and `ldflags` have further settings, such as another target's.
+    `runtime` is that of a `cases.Variant`; `run` runs the command. With a `target`, Go's name
+    of a processor, it is built for a pack: without symbols, which are two thirds of the size.
     Before Go 1.23 the linker has no random layout, so only the C code is shifted, by padding.
     A release that cannot build the module builds a copy of the packages in a GOPATH.
     A program for Node.js becomes an executable script; see `gccost.measuring.nodejs`.
@@ -228,39 +228,20 @@ def build(
     Raises DiskFull (a GccostError) on a nearly full disk. This is not a fault of the program or
     the toolchain, so callers that record faults must not catch it.
     """
-    # The compilers' temporary files are removed with `into`, even if they are killed.
-    temporary = {"GOTMPDIR": str(into), "TMPDIR": str(into)}
-    environment = {**toolchain.environment(), **temporary, **environment}
+    folder = module(program)
+    package = (paths.GOSRC / program).relative_to(folder)
+    environment, arguments = _options(toolchain, compiler, layout, into, target)
     if in_node(program):
         environment |= nodejs.ENVIRONMENT
-    if number(toolchain.version)[:2] == (1, 19):  # cannot index itself in the module cache
-        environment["GODEBUG"] = "goindex=0"
-    folder, arguments = module(program), ["test", "-c"]
-    package = (paths.GOSRC / program).relative_to(folder)
     if number(toolchain.version) < OLDEST_DRIVER:
         # For each release its own, because releases build at the same time.
         folder = _gopath_copy(program, into / f"{program}-go{toolchain.version}-{layout}-gopath")
         environment |= {"GO111MODULE": "off", "GOPATH": str(folder.parent.parent)}
     else:
         arguments.append("-trimpath")
-    if shuffles_layout(toolchain):
-        ldflags = (f"-randlayout={layout}", *ldflags)
-    else:
-        environment["CGO_CFLAGS"] = f"-O2 -g -DGCCOST_PADDING={layout % 64}"
-    if ldflags:
-        arguments.append(f"-ldflags={' '.join(ldflags)}")
-    if runtime == NO_GREEN_TEA:
-        environment["GOEXPERIMENT"] = runtime
-    elif runtime:
-        replaced = overlay(toolchain, runtime, run)
-        arguments.append(f"-overlay={replaced}")
-        environment["GOROOT"] = str(replaced.with_name(_GOROOT))
-    elif (paths.GOSRC / program / _DIFF).exists():
-        replaced = with_slabs(program, toolchain, run)
-        arguments.append(f"-overlay={replaced}")
-        environment["GOWORK"] = str(replaced.with_name("go.work"))
-    named = f"{package.name}-go{toolchain.version}" + (f"-{runtime}" if runtime else "")
-    binary = into / f"{named}-{layout}.test"
+    arguments += _replaced(program, toolchain, runtime, run, environment)
+    suffix = f"-{runtime}" if runtime else ""
+    binary = into / f"{package.name}-go{toolchain.version}{suffix}-{layout}.test"
     arguments += ["-o", str(binary), f"./{package}"]
     where = f"gosrc/{program} with Go {toolchain.version}"
     hint = f"make doctor shows the toolchains that were found; C is compiled by {compiler.version}"
@@ -271,9 +252,49 @@ def build(
     return binary
 
 
+def _options(
+    toolchain: Toolchain, compiler: CCompiler, layout: int, into: Path, target: str
+) -> tuple[Environment, list[str]]:
+    """The environment and the arguments of Go that build with a layout, for a target."""
+    # The compilers' temporary files are removed with `into`, even if they are killed.
+    environment = {**toolchain.environment(), "GOTMPDIR": str(into), "TMPDIR": str(into)}
+    ldflags = []
+    if shuffles_layout(toolchain):
+        ldflags.append(f"-randlayout={layout}")
+    else:
+        environment["CGO_CFLAGS"] = f"-O2 -g -DGCCOST_PADDING={layout % 64}"
+    if target:
+        environment |= {"GOARCH": target, "GOOS": "linux", "CC": compiler.cc}
+        ldflags += ["-s", "-w"]
+    if number(toolchain.version)[:2] == (1, 19):  # cannot index itself in the module cache
+        environment["GODEBUG"] = "goindex=0"
+    arguments = ["test", "-c"]
+    if ldflags:
+        arguments.append(f"-ldflags={' '.join(ldflags)}")
+    return environment, arguments
+
+
+def _replaced(
+    program: str, toolchain: Toolchain, runtime: str, run: Run, environment: Environment
+) -> list[str]:
+    """The arguments that replace a program's runtime or library; adds to the environment."""
+    if runtime == NO_GREEN_TEA:
+        environment["GOEXPERIMENT"] = runtime
+        return []
+    if runtime:
+        replaced = overlay(toolchain, runtime, run)
+        environment["GOROOT"] = str(replaced.with_name(_GOROOT))
+    elif (paths.GOSRC / program / _DIFF).exists():
+        replaced = with_slabs(program, toolchain, run)
+        environment["GOWORK"] = str(replaced.with_name("go.work"))
+    else:
+        return []
+    return [f"-overlay={replaced}"]
+
+
 def build_all(
-    wanted: Iterable[Build], build: Callable[[Build, Run], Path], progress: Progress
-) -> dict[Build, Future[Path]]:
+    wanted: Iterable[Build], build: Callable[[Build, Run], T], progress: Progress
+) -> dict[Build, Future[T]]:
     """Build in parallel, and return what each build gave or raised.
 
     A link uses one core. The first build with a release and a runtime compiles their standard
@@ -282,9 +303,9 @@ def build_all(
     firsts: dict[tuple[str, str], Build] = {}
     for each in wanted:
         firsts.setdefault((each.release, each.runtime), each)
-    made: dict[Build, Future[Path]] = {}
+    made: dict[Build, Future[T]] = {}
 
-    def make(what: Build) -> Path:
+    def make(what: Build) -> T:
         first = firsts[what.release, what.runtime]
         if what != first:
             wait([made[first]])

@@ -17,12 +17,10 @@ from __future__ import annotations
 
 import gzip
 import random
-import shutil
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
@@ -44,18 +42,24 @@ GIVE_UP = 2  # failures after which a case is skipped
 # short loops, where the share is less than a block.
 UNFREED_SHARE, UNFREED = 1e-4, 8
 
+Troubles = dict[str, list[str]]  # by case
+
 
 def fits(run: Run, plan: Plan) -> bool:
     """Whether a run has the plan's method, machine and programs, so that it can be resumed."""
     manifest = run.manifest()
-    programs, compilers = manifest["programs"], manifest["compilers"]
     return (
         manifest["method"] == METHOD
         and manifest["scale"] == plan.budget.scale
         and manifest["fingerprint"] == plan.fingerprint == machine.fingerprint(manifest["machine"])
-        and all(programs.get(name, mark) == mark for name, mark in plan.programs.items())
-        and all(compilers.get(name, v) == v for name, v in plan.compilers.items())
+        and _agree(manifest["programs"], plan.programs)
+        and _agree(manifest["compilers"], plan.compilers)
     )
+
+
+def _agree(known: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether the names that both have mean the same."""
+    return all(known.get(name, value) == value for name, value in now.items())
 
 
 def finished(run: Run, plan: Plan) -> bool:
@@ -114,45 +118,59 @@ def measure(plan: Plan, progress: Progress = unwatched, *, again: bool = False) 
 
 def begin(plan: Plan) -> Run:
     """The newest run that the plan can resume, or a new one."""
+    warnings = machine.warnings(plan.description)
     run = find(plan) or runs.create(
         plan.folder,
         machine=dict(plan.description),
         fingerprint=plan.fingerprint,
-        warnings=machine.warnings(plan.description),
+        warnings=warnings,
         method=METHOD,
         seed=random.SystemRandom().randrange(2**31),
         scale=plan.budget.scale,
     )
     if not run.samples.exists():  # new, or killed at its start
-        architecture = plan.description["architecture"]
-        head = (
-            f"gccost-format: {runs.FORMAT}",
-            f"goos: {str(plan.description['system']).lower()}",
-            f"goarch: {machine.GOARCH.get(architecture, architecture)}",
-            f"cpu: {plan.description['cpu']}",
-        )
-        write_whole(run.samples, "".join(f"{line}\n" for line in head).encode())
+        write_whole(run.samples, _head(plan.description).encode())
     known = run.table() if run.jobs.exists() else {}
     jobs.write(run.jobs, (known | plan.jobs).values())
     manifest = run.manifest()
     layouts = plan.random_layouts
-    troubles = dict(manifest["troubles"])
-    whole = {c.name: c.scaled(plan.budget.scale).n for s in plan.studies for c in s.cases}
-    for name, case in plan.pool.items():
-        if case.n < whole[name]:
-            allows = f"this machine's memory allows {case.n:,} operations only"
-            troubles[name] = list(dict.fromkeys([*troubles.get(name, []), allows]))
+    missing = {go: why for go, why in manifest["missing"].items() if go not in layouts}
     run.update(
         machine=dict(plan.description),  # its load and commit are those of the last sitting
-        warnings=machine.warnings(plan.description),
+        warnings=warnings,
         programs=manifest["programs"] | plan.programs,
         compilers=manifest["compilers"] | plan.compilers,
         random_layout=manifest["random_layout"] | layouts,
-        missing={go: why for go, why in manifest["missing"].items() if go not in layouts}
-        | plan.missing,
-        troubles=troubles,
+        missing=missing | plan.missing,
+        troubles=_with_capped(manifest["troubles"], plan),
     )
     return run
+
+
+def _head(described: machine.Description) -> str:
+    """The configuration lines of a file of samples."""
+    architecture = described["architecture"]
+    facts = {
+        "gccost-format": runs.FORMAT,
+        "goos": str(described["system"]).lower(),
+        "goarch": machine.GOARCH.get(architecture, architecture),
+        "cpu": described["cpu"],
+    }
+    return "".join(f"{name}: {value}\n" for name, value in facts.items())
+
+
+def _with_capped(troubles: Troubles, plan: Plan) -> Troubles:
+    """The troubles of a run, and those of cases whose N the memory limits."""
+    found = dict(troubles)
+    for study in plan.studies:
+        for whole in study.cases:
+            case = plan.pool.get(whole.name)
+            if case is None or case.n >= whole.scaled(plan.budget.scale).n:
+                continue
+            allows = f"this machine's memory allows {case.n:,} operations only"
+            if allows not in found.setdefault(case.name, []):
+                found[case.name] = [*found[case.name], allows]
+    return found
 
 
 def in_order(cases: Iterable[Case], chance: random.Random) -> list[Case]:
@@ -174,140 +192,143 @@ class _Campaign:
     """A session of measuring, until it is finished or interrupted."""
 
     def __init__(self, run: Run, plan: Plan, scratch: Path, progress: Progress) -> None:
-        self.run, self.plan, self.scratch, self.progress = run, plan, scratch, progress
+        self.run = run
+        self.plan = plan
+        self.scratch = scratch
+        self.progress = progress
         self.sitting = run.sit(plan.budget.name, plan.measured)
         manifest = run.manifest()
         self.seed: int = manifest["seed"]
-        self.troubles: dict[str, list[str]] = manifest["troubles"]
-        self.failures: Counter[str] = Counter()
-        self.first = 1  # round of this sitting, which is measured whatever it takes
+        self.troubles: Troubles = manifest["troubles"]
+        self.failures = plan.failures.copy()
         self.standing = Standing()
-        # Also before an interruption.
-        self.spent = sum(sample.metrics.get("elapsed-s", 0.0) for sample in self._samples())
+        self.wants: list[Want] = []  # the open questions
+        # Of this sitting's samples, also of those before an interruption.
+        self.taken: Counter[tuple[str, int]] = Counter()  # by case and round
+        self.seconds: dict[str, list[float]] = defaultdict(list)  # of each sample, by case
+        self.spent = 0.0
+        for sample in samples_of(run, plan):
+            if sample.metrics.get("sitting", 1) == self.sitting:
+                self._count(sample)
+        before = run.reading().samples.values()
+        self.last = int(max((s.metrics.get("round", 0) for s in before), default=0))
+        # This sitting's first round is measured whatever it takes.
+        self.first = min((number for _, number in self.taken), default=self.last + 1)
 
     def measure(self) -> None:
         """Measure rounds until no question is open or the time is spent."""
         # After an interruption the last round may be incomplete.
-        rounds = [sample.metrics["round"] for sample in self._samples()]
-        number = int(max(rounds)) if rounds else self._last_round() + 1
-        self.first = int(min(rounds, default=number))
+        number = max((number for _, number in self.taken), default=self.first)
         while due := self._first_rounds():
             self._round(number, due)
             number += 1
-        while True:
-            self.standing = self.plan.questions.standing(self.run)
-            measured = {case.name: case for case in self._still_measured() if not case.once}
-            wants = [want for want in self.standing.wants if measured.keys() >= {*want.cases}]
-            affordable = self._affordable(wants)
-            if not affordable:
-                break
+        while affordable := self._affordable():
+            cases = self._with_baselines(affordable)
             # Until the last of these rounds no verdict can change.
             for _ in range(min(want.rounds for want in affordable)):
-                self._round(self._last_round() + 1, _with_baselines(affordable, measured))
+                self._round(self.last + 1, cases)
         open_ = "nothing is open that more rounds could settle"
-        self._finish("the budget is spent" if wants else open_)
+        self._finish("the budget is spent" if self.wants else open_)
+
+    def _count(self, sample: Sample) -> None:
+        seconds = sample.metrics.get("elapsed-s", 0.0)
+        self.taken[sample.full_name, int(sample.metrics["round"])] += 1
+        self.seconds[sample.full_name].append(seconds)
+        self.spent += seconds
 
     # --- Choosing the next round ------------------------------------------------------
+
+    def _still_measured(self) -> list[Case]:
+        pool = self.plan.pool.values()
+        return [case for case in pool if self.failures[case.name] < GIVE_UP]
 
     def _first_rounds(self) -> list[Case]:
         """The cases that still lack rounds that an estimate needs."""
         if self.spent > self.plan.budget.most:
             return []
-        taken = Counter((s.full_name, s.metrics["round"]) for s in self._samples())
-        pool = self.plan.pool
-        whole = Counter(name for (name, _), n in taken.items() if n >= pool[name].processes)
+        whole: Counter[str] = Counter()
+        for (name, _), taken in self.taken.items():
+            whole[name] += taken >= self.plan.pool[name].processes
         return [c for c in self._still_measured() if whole[c.name] < self.plan.rounds(c)]
 
-    def _affordable(self, wants: Sequence[Want]) -> list[Want]:
+    def _affordable(self) -> list[Want]:
         """The open questions that the time left allows, those that need the least time first."""
-        seconds = self._seconds_of_a_round()
-
-        def takes(want: Want, cases: Iterable[str]) -> float:
-            return want.rounds * sum(seconds[name] for name in cases)
-
+        self.standing = self.plan.questions.standing(self.run)
+        measured = {case.name for case in self._still_measured() if not case.once}
+        self.wants = [want for want in self.standing.wants if measured.issuperset(want.cases)]
         left = self.plan.budget.seconds - self.spent
         found: list[Want] = []
         planned: set[str] = set()
-        for want in sorted(wants, key=lambda want: takes(want, want.cases)):
-            if takes(want, want.cases) > left:
+        for want in sorted(self.wants, key=lambda want: self._takes(want, want.cases)):
+            if self._takes(want, want.cases) > left:
                 break
-            left -= takes(want, {*want.cases} - planned)
+            left -= self._takes(want, {*want.cases} - planned)
             found.append(want)
             planned.update(want.cases)
         return found
 
-    def _seconds_of_a_round(self) -> dict[str, float]:
-        """The seconds that a case's processes take in a round."""
-        elapsed = defaultdict[str, list[float]](list)
-        for sample in self._samples():
-            elapsed[sample.full_name].append(sample.metrics.get("elapsed-s", 0.0))
-        pool = self.plan.pool
-        return {name: fmean(elapsed[name] or [0.0]) * pool[name].processes for name in pool}
+    def _takes(self, want: Want, cases: Iterable[str]) -> float:
+        """The seconds that cases take in the rounds of a question."""
+        seconds = 0.0
+        for name in cases:
+            seconds += fmean(self.seconds[name] or [0.0]) * self.plan.pool[name].processes
+        return want.rounds * seconds
 
-    def _still_measured(self) -> list[Case]:
-        return [c for c in self.plan.pool.values() if self.failures[c.name] < GIVE_UP]
+    def _with_baselines(self, wants: Iterable[Want]) -> list[Case]:
+        """The cases of open questions, and the baselines of their releases."""
+        wanted = {name for want in wants for name in want.cases}
+        releases = {self.plan.pool[name].release for name in wanted}
+        return [
+            case
+            for case in self._still_measured()
+            if case.name in wanted
+            or (case.variant == FREE and case.release in releases and not case.once)
+        ]
 
     # --- A round ----------------------------------------------------------------------
-
-    @contextmanager
-    def _folder(self) -> Iterator[Path]:
-        """A folder for a round's programs."""
-        with writing(self.scratch):
-            folder = Path(tempfile.mkdtemp(dir=self.scratch))
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def _samples(self) -> list[Sample]:
-        """The samples of this sitting."""
-        found = samples_of(self.run, self.plan)
-        return [s for s in found if s.metrics.get("sitting", 1) == self.sitting]
-
-    def _last_round(self) -> int:
-        """The last round of any sitting."""
-        found = self.run.reading().samples.values()
-        return int(max((s.metrics.get("round", 0) for s in found), default=0))
 
     def _round(self, number: int, cases: list[Case]) -> None:
         """Build the programs, then sample what the round lacks; nothing is built meanwhile."""
         left = self._left(number, cases)
-        with self._folder() as scratch:
+        self.last = max(self.last, number)
+        with writing(self.scratch):
+            folder = tempfile.TemporaryDirectory(dir=self.scratch, ignore_cleanup_errors=True)
+        with folder as name:
+            scratch = Path(name)
             start = time.monotonic()
             binaries = self._build(left, number, scratch)
             building = {"build-s": round(time.monotonic() - start, 3)}
-            while left and (number == self.first or self.spent <= self.plan.budget.most):
-                case = left.pop(0)
+            for case in left:
+                if number != self.first and self.spent > self.plan.budget.most:
+                    break
                 if self.failures[case.name] >= GIVE_UP:
                     continue
                 self._say(f"round {number}: {case.name}")
                 try:
-                    sample = self._sample(case, binaries, number, scratch)
+                    sample = self._sample(case, binaries[case.build], number, scratch)
                 except SampleFailed as failure:
-                    last = self.failures[case.name] == GIVE_UP - 1
-                    told = failure.message + "; it is skipped from here on" * last
-                    self._note_failure(case, 1, failure, told)
+                    self._failed(case, failure)
                     continue
-                at = {"round": float(number), "sitting": float(self.sitting)}
-                at["unix-s"] = round(max(time.time(), 0), 3)
-                self.run.append([benchfmt.format_line(sample.with_metrics(building | at))])
+                sample = sample.with_metrics(building)
                 building = {}  # with the round's first sample
-                self.spent += sample.metrics["elapsed-s"]
+                self.run.append([benchfmt.format_line(sample)])
+                self._count(sample)
 
     def _left(self, number: int, cases: list[Case]) -> list[Case]:
         """The samples that a round lacks, in random order."""
-        done = Counter(s.full_name for s in self._samples() if s.metrics["round"] == number)
+        order: Counter[str] = Counter()
         left = []
         for case in in_order(cases, random.Random(f"{self.seed} {number}")):
-            done[case.name] -= 1
-            if done[case.name] < 0:
+            order[case.name] += 1
+            if order[case.name] > self.taken[case.name, number]:
                 left.append(case)
         return left
 
     def _say(self, what: str) -> None:
-        decided, verdicts = self.standing.decided, self.standing.verdicts
-        told = f"{decided} of {verdicts} verdicts decided; " if verdicts else ""
-        self.progress(self.spent, max(self.plan.budget.seconds, self.spent), told + what)
+        told = what
+        if verdicts := self.standing.verdicts:
+            told = f"{self.standing.decided} of {verdicts} verdicts decided; {what}"
+        self.progress(self.spent, max(self.plan.budget.seconds, self.spent), told)
 
     def _build(self, cases: list[Case], number: int, into: Path) -> dict[Build, Path]:
         """Build the binaries of a round's samples: one per program, release and layout.
@@ -316,13 +337,13 @@ class _Campaign:
         """
         draw = random.Random(f"{self.seed} layout {number}")
         layouts = {relinked: draw.randrange(1, 2**31) for relinked in (False, True)}
-        owners = {case.build: self.plan.owners[case.name] for case in cases}
+        wanted = dict.fromkeys(case.build for case in cases)
 
         def build(what: Build, run: builds.Run) -> Path:
-            return self.plan.build(what, owners[what], layouts[what.relinked], into, run)
+            return self.plan.build(what, layouts[what.relinked], into, run)
 
         built = {}
-        for what, made in builds.build_all(list(owners), build, self.progress).items():
+        for what, made in builds.build_all(wanted, build, self.progress).items():
             try:
                 built[what] = made.result()
             except DiskFull:  # not the program's fault, so do not record it
@@ -330,21 +351,19 @@ class _Campaign:
             except GccostError as error:
                 for case in self.plan.pool.values():
                     if case.build == what:
-                        self._note_failure(case, GIVE_UP, error, f"{error}; its cases are skipped")
+                        self._failed(case, error, built=False)
         if not self._still_measured():
+            reasons = dict.fromkeys(why for whys in self.troubles.values() for why in whys)
             raise GccostError(
-                "no case can be measured: "
-                + "; ".join(dict.fromkeys(t for ts in self.troubles.values() for t in ts)),
+                f"no case can be measured: {'; '.join(reasons)}",
                 ", ".join(study.name for study in self.plan.studies),
                 "make doctor shows the toolchains that were found",
             )
         return built
 
-    def _sample(
-        self, case: Case, binaries: Mapping[Build, Path], number: int, scratch: Path
-    ) -> Sample:
+    def _sample(self, case: Case, binary: Path, number: int, scratch: Path) -> Sample:
         profile = scratch / "cpu.pb.gz" if case.variant.profile else None
-        sample = self.plan.sample(binaries[case.build], case, scratch, profile)
+        sample = self.plan.sample(binary, case, scratch, profile)
         if profile is not None:
             if not profile.exists():
                 raise SampleFailed("the program wrote no profile", case.name)
@@ -352,26 +371,29 @@ class _Campaign:
         if case.traced and not (path := self.run.gctrace(case.name)).exists():
             # Without a timestamp, so that the same text makes the same file.
             write_whole(path, gzip.compress((scratch / TRACE).read_bytes(), mtime=0))
-        self._note_losses(case, sample)
-        return sample
+        unfreed = sample.metrics.get("c-unfreed-drained", 0.0)
+        if not case.leaks and unfreed > max(UNFREED, UNFREED_SHARE * sample.n):
+            self._trouble(case, f"{unfreed:.0f} of {sample.n} C blocks were never freed")
+        taken = {"round": float(number), "sitting": float(self.sitting)}
+        return sample.with_metrics({**taken, "unix-s": round(max(time.time(), 0), 3)})
 
     # --- Failures -----------------------------------------------------------------------
 
-    def _note_losses(self, case: Case, sample: Sample) -> None:
-        left = sample.metrics.get("c-unfreed-drained", 0.0)
-        if not case.leaks and left > max(UNFREED, UNFREED_SHARE * sample.n):
-            self._trouble(case.name, f"{left:.0f} of {sample.n} C blocks were never freed")
-
-    def _note_failure(self, case: Case, failures: int, error: GccostError, told: str) -> None:
-        self.failures[case.name] += failures
+    def _failed(self, case: Case, error: GccostError, *, built: bool = True) -> None:
+        """Record a failure; a case that was not built, or fails again, is skipped."""
+        self.failures[case.name] += 1 if built else GIVE_UP
         failed = dict(self.run.manifest()["failed"])
         failed[case.name] = [*failed.get(case.name, []), error.message]
         self.run.update(failed=failed)
-        self._trouble(case.name, told)
+        told = error.message if built else f"{error}; its cases are skipped"
+        if built and self.failures[case.name] == GIVE_UP:
+            told += "; it is skipped from here on"
+        self._trouble(case, told)
 
-    def _trouble(self, case: str, what: str) -> None:
-        if what not in self.troubles.setdefault(case, []):  # a build may fail in every round
-            self.troubles[case].append(what)
+    def _trouble(self, case: Case, what: str) -> None:
+        troubles = self.troubles.setdefault(case.name, [])
+        if what not in troubles:  # a build may fail in every round
+            troubles.append(what)
             self.run.update(troubles=self.troubles)
 
     def _finish(self, because: str) -> None:
@@ -379,14 +401,3 @@ class _Campaign:
             because += f"; {left} verdicts are left that the recorded run could not decide either"
         self.run.finish(self.plan.budget.name, because, self.plan.measured)
         self.progress(self.spent, self.spent, because)
-
-
-def _with_baselines(wants: Iterable[Want], measured: Mapping[str, Case]) -> list[Case]:
-    """The cases of open questions, and the baselines of their releases."""
-    wanted = {name for want in wants for name in want.cases}
-    releases = {measured[name].release for name in wanted}
-    return [
-        case
-        for name, case in measured.items()
-        if name in wanted or (case.variant == FREE and case.release in releases)
-    ]

@@ -11,7 +11,6 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 from gccost import processes
 from gccost.errors import MissingTool
 from gccost.measuring import standins
+from gccost.measuring.progress import Say
 
 _WHEEL = "ziglang"
 _ZIG = "a C compiler (ziglang): about 100 MB to download, 410 MB on disk"
@@ -52,7 +52,7 @@ def find() -> CCompiler | None:
     return _zig()
 
 
-def fetch(say: Callable[[str], None]) -> CCompiler:
+def fetch(say: Say) -> CCompiler:
     """Like `find`, but downloads the ziglang wheel if there is none.
 
     Raises `MissingTool` if that also fails.
@@ -69,7 +69,7 @@ def fetch(say: Callable[[str], None]) -> CCompiler:
     )
 
 
-def zig(target: str, say: Callable[[str], None]) -> CCompiler:
+def zig(target: str, say: Say) -> CCompiler:
     """Zig's C compiler for a target, such as "aarch64-linux-gnu.2.17", fetched if missing."""
     standins.install(_WHEEL, "a C compiler", _ZIG, say)
     if found := _zig("-target", target):

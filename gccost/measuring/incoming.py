@@ -110,11 +110,19 @@ def faults(run: Run) -> Iterator[str]:
         return
     if manifest["finished"] and (changed := run.altered()):
         yield f"{', '.join(changed)} was changed after measuring ended"
+    if (
+        len({unit for sample in run.reading().samples.values() for unit in sample.metrics})
+        > MOST_UNITS
+    ):
+        yield f"its samples have more than {MOST_UNITS} units"
+    yield from unusable(run)
+
+
+def unusable(run: Run) -> Iterator[str]:
+    """What is wrong with a run's samples, whatever they measured; a sentence for each."""
     reading = run.reading()
     for problem in reading.errors:
         yield f"a line of its samples is damaged: samples.txt:{problem.line}: {problem.why}"
-    if len({unit for sample in reading.samples.values() for unit in sample.metrics}) > MOST_UNITS:
-        yield f"its samples have more than {MOST_UNITS} units"
     for line, sample in reading.samples.items():
         if why := benchfmt.implausible(sample):
             yield f"samples.txt:{line}: {why}"

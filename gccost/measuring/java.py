@@ -9,20 +9,17 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from gccost import paths, processes
 from gccost.errors import failed_build
 from gccost.files import make_once, writing
 from gccost.measuring import jdks
-from gccost.measuring.builds import hash_of_code
-from gccost.measuring.jdks import Javac
+from gccost.measuring.builds import Run, hash_of_code
+from gccost.measuring.jdks import Javac, Jdk
 
 JMH = "jmh"  # the program that needs JMH, and its folder
-
-# --- Building -----------------------------------------------------------------
 
 
 def sources(program: str) -> list[Path]:
@@ -37,11 +34,12 @@ def source_hash(programs: Iterable[str]) -> str:
     return hash_of_code(files, paths.JAVASRC)
 
 
-def build(
-    program: str,
-    javac: Javac,
-    run: Callable[..., subprocess.CompletedProcess[str]] = processes.run,
-) -> Path:
+def shuffles_layout(jdk: Jdk) -> bool:
+    """Whether a program has a new layout in each round: each JVM compiles it while it runs."""
+    return True
+
+
+def build(program: str, javac: Javac, run: Run = processes.run) -> Path:
     """Compile a program unless that is done, and return the folder of its classes and jars.
 
     Raises DiskFull (a GccostError) on a nearly full disk; see `builds.build`.
@@ -51,12 +49,7 @@ def build(
     return make_once(folder, lambda into: _compile(program, javac, into, run))
 
 
-def _compile(
-    program: str,
-    javac: Javac,
-    into: Path,
-    run: Callable[..., subprocess.CompletedProcess[str]],
-) -> None:
+def _compile(program: str, javac: Javac, into: Path, run: Run) -> None:
     command = [str(javac.command), "--release", jdks.COMPILED_FOR, "-d", str(into)]
     if program == JMH:
         # Next to the classes, so that both are found together.

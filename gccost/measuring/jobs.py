@@ -20,6 +20,7 @@ from gccost.files import write_whole
 from gccost.measuring import benchmarks, toolchains
 from gccost.measuring.cases import NO_GREEN_TEA, Case
 from gccost.measuring.schema import COUNT, TEXT, Field, columns, rows
+from gccost.processes import Environment
 
 NUMBERS = (
     *("words", "goroutines", "handles", "live", "mb", "mib", "remaining", "waiting"),
@@ -123,7 +124,7 @@ def arguments(case: Case) -> list[str]:
     return [*command, f"-test.benchtime={case.n}x"] if case.n else command
 
 
-def environment(case: Case) -> dict[str, str]:
+def environment(case: Case) -> Environment:
     """The variables that configure the Go runtime and malloc for a case; none for Java."""
     variant = case.variant
     if toolchains.key(case.release) != "go":
@@ -194,5 +195,8 @@ def read(path: Path) -> dict[str, Job]:
         name = row["name"]
         if name in found:
             raise GccostError(f"the job {name} is there twice", f"{path}:{line}", RESTORE)
-        found[name] = {k: v for k, v in row.items() if v not in ("", None) or k in _FIRST}
+        lacking = [key for key, value in row.items() if value in ("", None) and key not in _FIRST]
+        for key in lacking:
+            del row[key]
+        found[name] = row
     return found

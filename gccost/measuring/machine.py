@@ -25,6 +25,7 @@ COMPARABLE: Final = (
     *("cpu", "cpu_family", "cpu_model", "cpu_stepping", "caches", "architecture"),
     *("logical_cpus", "allowed_cpus", "cpu_quota", "system", "virtualisation"),
 )
+Description = Mapping[str, Any]  # of a machine; see `describe`
 GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}  # as Go names what the kernel names
 MOST_BYTES: Final = 4 << 30  # the most memory that a sample may retain on any machine
 
@@ -35,7 +36,7 @@ _CACHE_KINDS = {"Data": "d", "Instruction": "i"}
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
-def describe() -> dict[str, Any]:
+def describe() -> Description:
     """Describe this machine's current state, as plain JSON.
 
     Sizes are in bytes, `cpu_quota` is in CPUs, and `load` is the mean number of runnable
@@ -81,7 +82,7 @@ def describe() -> dict[str, Any]:
     }
 
 
-def memory_for_a_sample(description: Mapping[str, Any]) -> int:
+def memory_for_a_sample(description: Description) -> int:
     """The bytes that a sample may retain: half of the machine's usable memory, at most
     `MOST_BYTES`."""
     sizes = (description.get("memory"), description.get("memory_limit"))
@@ -89,7 +90,7 @@ def memory_for_a_sample(description: Mapping[str, Any]) -> int:
     return min([MOST_BYTES, *known])
 
 
-def fingerprint(description: Mapping[str, Any]) -> str:
+def fingerprint(description: Description) -> str:
     """A hash of 12 hex digits that is equal for comparable machines.
 
     It covers the processor, its usable part, and the kinds of system and hypervisor, but
@@ -99,12 +100,12 @@ def fingerprint(description: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(comparable, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def warnings(machine: Mapping[str, Any]) -> list[str]:
+def warnings(machine: Description) -> list[str]:
     """Caveats about results from a machine, a sentence each."""
     return list(_warnings(machine))
 
 
-def _warnings(machine: Mapping[str, Any]) -> Iterator[str]:
+def _warnings(machine: Description) -> Iterator[str]:
     cpus = machine.get("allowed_cpus") or 1
     told = f"{cpus} CPU" + "s" * (cpus != 1)
     if kind := machine.get("virtualisation"):

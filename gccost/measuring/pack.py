@@ -19,22 +19,19 @@ import random
 import re
 import sys
 import tarfile
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gccost import paths
 from gccost.errors import MissingTool
 from gccost.files import temporary, writing
-from gccost.measuring import ccompilers, languages, machine, planning, toolchains
+from gccost.measuring import builds, ccompilers, languages, machine, planning, toolchains
 from gccost.measuring.cases import Budget, Build, Study, named
 from gccost.measuring.machine import GOARCH
 from gccost.measuring.packed import FORMAT, PROGRAMS, build_name, digest, study_json
-from gccost.measuring.planning import Questions
-from gccost.processes import ProcessGroup
+from gccost.measuring.planning import Plan, Questions
+from gccost.measuring.progress import PrintedProgress, Say
 
 OLD_LIBC = "2.17"
 _ARCHES = {goarch: kernel for kernel, goarch in GOARCH.items()}
@@ -63,7 +60,7 @@ def make(
     output: Path,
     goarch: str = "",
     old_libc: bool = False,
-    say: Callable[[str], None] = toolchains.silent,
+    say: Say = toolchains.silent,
 ) -> None:
     """Write a pack of the studies at a budget for Linux on `goarch` (this machine's if empty).
 
@@ -71,52 +68,20 @@ def make(
     program cannot be built.
     """
     described = machine.describe()
-    here = GOARCH.get(described["architecture"], described["architecture"])
+    here: str = GOARCH.get(described["architecture"]) or described["architecture"]
     goarch = goarch or here
     named(_ARCHES, goarch, "target")
     anywhere = {**described, "allowed_cpus": sys.maxsize}
     plan = planning.plan(studies, budget, questions, say, description=anywhere)
     if not plan.pool:
         raise MissingTool(f"nothing can be packed: {'; '.join(plan.missing.values())}")
-    compilers: dict[str, Any] = {
-        languages.of(study).compiles_with: plan.tools[study.name].compiler
-        for study in plan.owners.values()
-    }
-    if "C compiler" in compilers and (old_libc or goarch != here):
-        target = f"{_ARCHES[goarch]}-linux-gnu.{OLD_LIBC}"
-        compilers["C compiler"] = ccompilers.zig(target, say)
-    wanted: dict[Build, tuple[int, Callable[..., Path]]] = {}
-    for case in plan.pool.values():
-        owner = plan.owners[case.name]
-        language, tool = languages.of(owner), plan.tools[owner.name].found[case.release]
-        own = compilers[language.compiles_with]
-        build = partial(language.build_packed, case.build, tool, own, goarch)
-        wanted[case.build] = language.layouts, build
+    if "C compiler" in plan.compiler and (old_libc or goarch != here):
+        zig = ccompilers.zig(f"{_ARCHES[goarch]}-linux-gnu.{OLD_LIBC}", say)
+        plan.compiler["C compiler"] = zig
     with temporary(output.resolve().with_name(f".{output.name}.parts")) as folder:
-        built = _build(wanted, folder, say)
-        made = {"commit": described["commit"], "dirty": described["dirty"]}
-        if compiler := compilers.get("C compiler"):
-            made |= {"c_compiler": compiler.version, "c_compiler_source": compiler.source}
-        manifest = {
-            "format": FORMAT,
-            "goarch": goarch,
-            "glibc": _needed_libc(folder.glob("*.test")),
-            "budget": budget.name,
-            "made": made,
-            "studies": [
-                study_json(study, tuple(c for c in study.cases if c.name in plan.pool))
-                for study in studies
-            ],
-            "claims": [list(claim) for claim in claims],
-            "programs": plan.programs,
-            "compilers": {kind: own.version for kind, own in compilers.items()},
-            "random_layout": plan.random_layouts,
-            "missing": plan.missing,
-            "binaries": {
-                name: {file: digest(path) for file, path in files.items()}
-                for name, files in built.items()
-            },
-        }
+        built = _build(plan, goarch, folder)
+        manifest = _manifest(plan, built)
+        manifest |= {"goarch": goarch, "claims": [list(claim) for claim in claims]}
         say("compressing")
         with writing(output):
             _write(output, manifest, built.values())
@@ -124,45 +89,56 @@ def make(
     say(f"{output}: {output.stat().st_size / 1e6:.1f} MB{needs}")
 
 
-def _build(
-    wanted: Mapping[Build, tuple[int, Callable[..., Path]]],
-    folder: Path,
-    say: Callable[[str], None],
-) -> dict[str, dict[str, Path]]:
+def _build(plan: Plan, goarch: str, folder: Path) -> dict[str, dict[str, Path]]:
     """Build each program in its number of layouts; return its files by name, by build."""
+    wanted = sorted({case.build for case in plan.pool.values()})
     chance = random.SystemRandom()
-    made: dict[str, dict[str, Path]] = {}
 
-    def build(what: Build, number: int) -> dict[str, Path]:
-        with tempfile.TemporaryDirectory(dir=folder) as into:
-            built = wanted[what][1](chance.randrange(1, 2**31), Path(into), group.run)
+    def build(what: Build, run: builds.Run) -> dict[str, Path]:
+        files = {}
+        for number in range(1, languages.of_release(what.release).layouts + 1):
+            built = plan.build(what, chance.randrange(1, 2**31), folder, run, goarch)
             if built.is_file():  # a Go program; a Java program is a folder
-                built = built.replace(folder / f"{build_name(what)}-{number}.test")
-                return {built.name: built}
-        files = (path for path in built.rglob("*") if path.is_file())
-        return {f"{what.program}/{path.relative_to(built)}": path for path in files}
+                files[f"{build_name(what)}-{number}.test"] = built
+            for path in filter(Path.is_file, built.rglob("*")):
+                files[f"{what.program}/{path.relative_to(built)}"] = path
+        return files
 
-    with ThreadPoolExecutor(machine.allowed_cpus()) as pool, ProcessGroup() as group:
-        jobs = {
-            what: [pool.submit(build, what, number) for number in range(1, wanted[what][0] + 1)]
-            for what in sorted(wanted)
-        }
-        for i, (what, started) in enumerate(jobs.items(), 1):
-            made[build_name(what)] = {
-                name: path for job in started for name, path in job.result().items()
-            }
-            say(f"built {build_name(what)} ({i} of {len(jobs)})")
-    return made
+    made = builds.build_all(wanted, build, PrintedProgress("packing: "))
+    return {build_name(what): files.result() for what, files in made.items()}
 
 
-def _needed_libc(binaries: Iterator[Path]) -> str:
-    """The oldest glibc that has every symbol version that the binaries need; "" for none."""
-    found = {
-        (int(major), int(minor))
-        for path in binaries
-        for major, minor in _GLIBC.findall(path.read_bytes())
+def _manifest(plan: Plan, built: Mapping[str, Mapping[str, Path]]) -> dict[str, Any]:
+    """The content of pack.json, but for the target and the claims."""
+    made = {name: plan.description[name] for name in ("commit", "dirty")}
+    if compiler := plan.compiler.get("C compiler"):
+        made |= {"c_compiler": compiler.version, "c_compiler_source": compiler.source}
+    binaries = {
+        name: {file: digest(path) for file, path in files.items()} for name, files in built.items()
     }
-    return ".".join(map(str, max(found, default=())))
+    programs = [path for files in built.values() for path in files.values()]
+    return {
+        "format": FORMAT,
+        "glibc": _needed_libc(path for path in programs if path.suffix == ".test"),
+        "budget": plan.budget.name,
+        "made": made,
+        "studies": [
+            study_json(study, tuple(case for case in study.cases if case.name in plan.pool))
+            for study in plan.studies
+        ],
+        "programs": plan.programs,
+        "compilers": {kind: compiler.version for kind, compiler in plan.compiler.items()},
+        "random_layout": plan.random_layouts,
+        "missing": plan.missing,
+        "binaries": binaries,
+    }
+
+
+def _needed_libc(binaries: Iterable[Path]) -> str:
+    """The oldest glibc that has every symbol version that the binaries need; "" for none."""
+    found = {version for path in binaries for version in _GLIBC.findall(path.read_bytes())}
+    newest = max((tuple(map(int, version)) for version in found), default=())
+    return ".".join(map(str, newest))
 
 
 def _write(output: Path, manifest: Mapping[str, Any], built: Iterable[Mapping[str, Path]]) -> None:

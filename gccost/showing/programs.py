@@ -32,7 +32,7 @@ def run(command: str, language: languages.Language, release: str) -> str:
             done = processes.run(
                 ["/bin/sh", "-c", command],
                 cwd=language.folder,
-                env=language.environment(toolchain),
+                env=toolchain.environment(),
                 stderr=subprocess.STDOUT,
                 limit=SHELL_SECONDS,
             )

@@ -16,13 +16,12 @@ from contextlib import contextmanager, nullcontext
 from itertools import product
 from pathlib import Path
 
-from gccost import paths
+from gccost import paths, processes
 from gccost.errors import MissingTool
 from gccost.files import write_whole
-from gccost.measuring import benchfmt, builds, campaign, jobs, runs
+from gccost.measuring import benchfmt, campaign, jobs, runs
 from gccost.measuring.campaign import begin
 from gccost.measuring.cases import Case
-from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.planning import Plan
 from gccost.measuring.progress import Progress
 from gccost.measuring.runs import Run
@@ -136,9 +135,7 @@ def _rounds(
 
 
 def _build(plan: Plan, case: Case, layout: int, folder: Path) -> Path:
-    tools = plan.tools["precision"]
-    assert isinstance(tools.compiler, CCompiler)
-    return builds.build(case.program, tools.found[case.release], tools.compiler, layout, folder)
+    return plan.build(case.build, layout, folder, processes.run)
 
 
 @contextmanager
