@@ -22,7 +22,7 @@ from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, failed_build
 from gccost.files import writing
 from gccost.measuring import machine, nodejs
-from gccost.measuring.cases import NO_GREEN_TEA, OVERLAY, Build
+from gccost.measuring.cases import EXPERIMENTS, OVERLAY, Build
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.progress import Progress, until_done
 from gccost.measuring.toolchains import OLDEST_DRIVER, Toolchain, find_driver, number, title
@@ -249,8 +249,10 @@ def build(
         environment["CGO_CFLAGS"] = f"-O2 -g -DGCCOST_PADDING={layout % 64}"
     if ldflags:
         arguments.append(f"-ldflags={' '.join(ldflags)}")
-    if runtime == NO_GREEN_TEA:
+    hint = f"make doctor shows the toolchains that were found; C is compiled by {compiler.version}"
+    if runtime in EXPERIMENTS:
         environment["GOEXPERIMENT"] = runtime
+        hint = f"GOEXPERIMENT={runtime} needs a release that has this experiment"
     elif runtime:
         replaced = overlay(toolchain, runtime, run)
         arguments.append(f"-overlay={replaced}")
@@ -263,7 +265,6 @@ def build(
     binary = into / f"{named}-{layout}.test"
     arguments += ["-o", str(binary), f"./{package}"]
     where = f"gosrc/{program} with Go {toolchain.version}"
-    hint = f"make doctor shows the toolchains that were found; C is compiled by {compiler.version}"
     _go(run, toolchain.go, arguments, environment, binary, where, hint, folder)
     if in_node(program):
         runner = paths.GOSRC / program / nodejs.RUNNER
