@@ -21,7 +21,7 @@ from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, jobs, languages, profiles, runs
 from gccost.measuring.campaign import METHOD
-from gccost.measuring.cases import BUDGETS, Case
+from gccost.measuring.cases import BUDGETS, EXPERIMENTS, Case
 from gccost.measuring.machine import fingerprint
 from gccost.studies import STUDIES
 from gccost.studies.cloudflare import SERVE
@@ -75,6 +75,7 @@ INDEXED = {
 }
 # Figures with the hint, which finds the place only in ascending order.
 HINTED = {**INDEXED, "ScatteredCleanup": 18_000.0, "ScatteredStop": 14_000.0, "shuffled": 0.4}
+WALKING = ("", *EXPERIMENTS)  # the runtimes whose figures are those of NS
 OTHERWISE = 100.0  # ns per operation of any other benchmark
 CALL = 70.0  # ns of a call with an empty list
 CYCLES = {"UntilFreePlain": 1, "UntilFreeCleanup": 1, "UntilFreeFinalizer": 2}
@@ -85,6 +86,15 @@ TAKES = {
     "Opaque": (0.05, 40),
     "Cleaner": (1.0, 270),
     "Finalize": (4.0, 750),
+}
+# ns of Cleaners and arenas; the times of few live objects, and of many.
+CLEANERS = {
+    "ReplacePlain": (10.0, 100.0),
+    "ReplaceCleaner": (100.0, 2000.0),
+    "CollectPlain": (2e7, 2e7),
+    "CollectCleaner": (1e8, 1e8),
+    "OpenConfined": (70.0, 70.0),
+    "OpenShared": (9000.0, 9000.0),
 }
 JMH_NS = {"Removed": 0.5, "Escaping": 5.0, "Cleaned": 50.0, "Finalized": 200.0}
 TRACE = "gc 3 @0.027s 1%: 0.1+0.4+0.2 ms clock, 0.6+0.5/1/0+1 ms cpu, 4->4->0 MB, 5 MB goal, 48 P"
@@ -218,7 +228,7 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
     if case.release.startswith("jdk"):
         return common | _of_a_jvm(case, noise)
     patched = HINTED if case.variant.runtime == HINT else INDEXED
-    known = {**NS, **(patched if case.variant.runtime else {}), **ns}
+    known = {**NS, **({} if case.variant.runtime in WALKING else patched), **ns}
     metrics = common | _of_go(case, _time(case, known) * noise)
     if case.program in ("signing", "churn"):
         metrics |= _of_a_service(case, metrics["ns/op"], number)
@@ -250,7 +260,7 @@ def _time(case: Case, known: Mapping[str, float]) -> float:
         return 1e9 / _rate(case)
     if "bytes" in sub and "order" in sub:
         return _call(case, known, 8064 / int(sub["bytes"]) / 2)
-    if "words" in sub and not variant.runtime:
+    if "words" in sub and variant.runtime in WALKING:
         size = 8 * int(sub["words"])
         records = 8192 // size + size / 20
         added = {"Allocate": 0.0, "Finalize": 160.0 + 0.6 * records, "Cleanup": 190 + 0.6 * records}
@@ -391,6 +401,9 @@ def _of_a_jvm(case: Case, noise: float) -> Metrics:
     if case.program == "jmh":
         ns = JMH_NS[kind] * noise
         return {"ns/op": ns} | {f"lap{i:02}-ns/op": ns * (1 + 2 * (i == 1)) for i in range(1, 11)}
+    if case.program == "cleaners":
+        few, many = CLEANERS.get(kind, (OTHERWISE, OTHERWISE))
+        return {"ns/op": (few if dict(case.variant.sub).get("live") == "1000" else many) * noise}
     cpu, memory = TAKES[kind]
     cpu *= noise
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import pytest
 
@@ -28,3 +29,19 @@ def test_the_fix_of_a_report_applies_to_every_variant(report, variant, tmp_path)
     assert {name for name in after if after[name] != before.get(name)} == {
         str(runtime.goroot / file) for patch in patches for file in fixes.FILE.findall(patch)
     }
+
+
+def test_the_mistakes_that_the_test_of_locks_notices_apply(tmp_path):
+    blocks = dict(fixes.BLOCK.findall((UPSTREAM / "locks.md").read_text()))
+    assert {"test", "export"} <= blocks.keys()
+    mistakes = [text for text in blocks.values() if fixes.FILE.match(text)]
+    assert len(mistakes) == 2
+    runtime = fixes.Runtime(TODAY_GO, "index", tmp_path)
+    for number, text in enumerate(mistakes):
+        patched = runtime.patched(str(number), [text])
+        name = str(runtime.goroot / "src/runtime/mspecialindex.go")
+        before, after = (
+            Path(files[name]).read_text().count("lock(&at.lock)")
+            for files in (runtime.replaced, patched)
+        )
+        assert after == before - 2

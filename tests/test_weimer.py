@@ -10,17 +10,21 @@ from pathlib import Path
 import pytest
 from fakejdks import make, quoted
 from measured import run_sample
+from recordings import labels, recorded
 
 from gccost import paths
 from gccost.errors import MissingTool
+from gccost.judging import ledger
 from gccost.judging.quantities import Ratio
+from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
+from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, campaign, java, jdks, planning
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.jdks import Jdk
 from gccost.measuring.jobs import arguments
 from gccost.measuring.sampler import SampleFailed
-from gccost.studies import CLAIMS, STUDIES
+from gccost.studies import CLAIMS, STUDIES, cleaners
 from gccost.studies.weimer import (
     CLEANER,
     FINALIZE,
@@ -199,6 +203,35 @@ def test_unsupported_jvm_options_skip_only_their_cases(machine: Callable[..., No
     assert recording.estimate(CLAIMS["W6"].quantity, "jdk-25").samples == 0
 
 
+def test_without_a_jdk_that_has_arenas_the_rest_is_measured_and_the_verdicts_say_so(
+    machine: Callable[..., None],
+) -> None:
+    machine("jdk-11", "jdk-17")
+    study = cleaners.STUDY
+    plan = planning.plan([study], TINY, questions([study], TINY))
+    run = campaign.measure(plan)
+    found = Recording.load(study, run)
+    assert found.releases == ("jdk-11",)
+    arenas = [row for row in ledger.rows({study.name: found}, [study]) if row.is_today]
+    assert len(arenas) == len(study.claims)
+    for row in arenas:
+        assert row.verdict.label is Label.UNMEASURED
+        assert "jdk-25: cannot be fetched. To fix it: go online" in row.verdict.reason
+
+
+@pytest.mark.usefixtures("no_recorded_sittings")
+def test_the_claims_on_cleaners_follow_the_measured_times(tmp_path: Path) -> None:
+    def flat(case: Case, _: int, metrics: dict[str, float]) -> None:
+        if case.program == cleaners.PROGRAM:
+            metrics["ns/op"] = 100.0 + 50 * (case.variant == cleaners.opened("OpenConfined"))
+
+    found = labels(recorded(tmp_path / "model", "cleaners"))
+    assert set(found) == {"X18a", "X18b", "X18c", "X18d"}
+    assert set(found.values()) == {Label.HOLDS}
+    changed = labels(recorded(tmp_path / "flat", "cleaners", change=flat))
+    assert set(changed.values()) == {Label.FAILS}
+
+
 # --- the programs themselves --------------------------------------------------------
 
 
@@ -243,3 +276,19 @@ def test_a_real_jvm_out_of_memory_is_recorded_as_data(real, tmp_path: Path) -> N
     # More operations than the heap has memory for: the JVM dies before the first handle.
     case = Case("finalization", jvm("RegisteredFinalize", heap="3"), "jdk-17", 2_000_000)
     assert run_real(real, case, tmp_path).metrics["died"] == 1
+
+
+def test_every_case_of_cleaners_is_a_benchmark(real, tmp_path: Path) -> None:
+    for case in cleaners.STUDY.cases:
+        if case.release == "jdk-21":  # without arenas
+            few = replace(case, n=100)
+            assert run_real(real, few, tmp_path).metrics["ns/op"] > 0
+
+
+def test_a_jdk_without_arenas_says_so(real, tmp_path: Path) -> None:
+    old = jdks.find("jdk-17") or jdks.find("jdk-11")
+    if old is None:
+        pytest.skip("no JDK before 22 is here")
+    case = Case(cleaners.PROGRAM, cleaners.opened("OpenShared"), old.release, 100)
+    with pytest.raises(SampleFailed, match=r"has no java.lang.foreign.Arena: JDK 22"):
+        run_sample(real[1](case.program), case, tmp_path, java=old.java)

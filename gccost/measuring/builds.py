@@ -22,7 +22,7 @@ from gccost import paths, processes
 from gccost.errors import GccostError, MissingTool, failed_build
 from gccost.files import writing
 from gccost.measuring import machine, nodejs
-from gccost.measuring.cases import NO_GREEN_TEA, OVERLAY, Build
+from gccost.measuring.cases import EXPERIMENTS, OVERLAY, Build
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.progress import Progress, until_done
 from gccost.measuring.toolchains import OLDEST_DRIVER, Toolchain, find_driver, number, title
@@ -240,11 +240,13 @@ def build(
     else:
         arguments.append("-trimpath")
     arguments += _replaced(program, toolchain, runtime, run, environment)
+    hint = f"make doctor shows the toolchains that were found; C is compiled by {compiler.version}"
+    if runtime in EXPERIMENTS:
+        hint = f"GOEXPERIMENT={runtime} needs a release that has this experiment"
     suffix = f"-{runtime}" if runtime else ""
     binary = into / f"{package.name}-go{toolchain.version}{suffix}-{layout}.test"
     arguments += ["-o", str(binary), f"./{package}"]
     where = f"gosrc/{program} with Go {toolchain.version}"
-    hint = f"make doctor shows the toolchains that were found; C is compiled by {compiler.version}"
     _go(run, toolchain.go, arguments, environment, binary, where, hint, folder)
     if in_node(program):
         runner = paths.GOSRC / program / nodejs.RUNNER
@@ -278,7 +280,7 @@ def _replaced(
     program: str, toolchain: Toolchain, runtime: str, run: Run, environment: Environment
 ) -> list[str]:
     """The arguments that replace a program's runtime or library; adds to the environment."""
-    if runtime == NO_GREEN_TEA:
+    if runtime in EXPERIMENTS:
         environment["GOEXPERIMENT"] = runtime
         return []
     if runtime:

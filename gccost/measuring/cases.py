@@ -70,8 +70,11 @@ def named(known: Mapping[str, T], name: str, kind: str) -> T:
 
 # The package of gosrc/ that writes patched runtimes.
 OVERLAY = "overlay"
-# GOEXPERIMENT without Green Tea, the newer algorithm of marking. Go 1.26 and 1.27 have both.
+# Values of GOEXPERIMENT: without Green Tea, the newer algorithm of marking (Go 1.26 and 1.27 have
+# both), and without the allocators for single size classes (the default of Go 1.27).
 NO_GREEN_TEA = "nogreenteagc"
+ONE_MALLOC = "nosizespecializedmalloc"
+EXPERIMENTS = MappingProxyType({NO_GREEN_TEA: "no Green Tea", ONE_MALLOC: "one malloc"})
 
 # A floor needs several processes of a round's build, because a burst may outlast a process.
 PROCESSES = 4
@@ -86,8 +89,8 @@ class Variant:
     `profile` is "cpu" for a run under the CPU profiler, whose times are not used.
     `procs` is GOMAXPROCS if it differs from the setting's own, `limit` is GOMEMLIMIT, and
     `arenas` is glibc's MALLOC_ARENA_MAX; if empty, threads have arenas of their own.
-    `runtime` names a patched Go runtime for the build (see gosrc/overlay), or is NO_GREEN_TEA;
-    if empty, the release's own runtime is used.
+    `runtime` names a patched Go runtime for the build (see gosrc/overlay), or is one of
+    EXPERIMENTS; if empty, the release's own runtime is used.
     `sub` selects a sub-benchmark of the program, such as words=8. `more` has keys of a single
     experiment, which programs do not see. A Java variant has no `gogc`; its `more` has the
     JVM's settings (see `java.FLAGS`).
@@ -258,8 +261,9 @@ class Study:
     @property
     def packages(self) -> list[str]:
         """The packages of gosrc/ that are measured."""
-        patched = {OVERLAY} if any(c.variant.runtime for c in self.cases) else set()
-        return sorted({c.program for c in self.cases} | patched)
+        patched = {c.variant.runtime for c in self.cases} - {"", *EXPERIMENTS}
+        overlay = {OVERLAY} if patched else set()
+        return sorted({c.program for c in self.cases} | overlay)
 
 
 # --- What several studies share ---

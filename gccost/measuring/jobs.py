@@ -18,12 +18,12 @@ from typing import Any
 from gccost.errors import GccostError
 from gccost.files import write_whole
 from gccost.measuring import benchmarks, toolchains
-from gccost.measuring.cases import NO_GREEN_TEA, Case
+from gccost.measuring.cases import EXPERIMENTS, Case
 from gccost.measuring.schema import COUNT, TEXT, Field, columns, rows
 from gccost.processes import Environment
 
 NUMBERS = (
-    *("words", "goroutines", "handles", "live", "mb", "mib", "remaining", "waiting"),
+    *("words", "goroutines", "threads", "handles", "live", "mb", "mib", "remaining", "waiting"),
     *("bytes", "dummies", "others", "gogc", "gcthreads", "heap"),
 )
 """The settings whose values are numbers; all others are text."""
@@ -107,8 +107,8 @@ def keys(case: Case) -> Job:
     settings = dict(variant.sub) | variant.keys()
     if settings.get("gogc") == "off":
         del settings["gogc"]
-    if settings.get("runtime") == NO_GREEN_TEA:
-        settings["runtime"] = "no Green Tea"
+    if variant.runtime in EXPERIMENTS:
+        settings["runtime"] = EXPERIMENTS[variant.runtime]
     for key, value in settings.items():
         found[_RENAMED.get(key, key)] = int(value) if key in NUMBERS else value
     return found

@@ -2,11 +2,12 @@
 
     .venv/bin/python gosrc/overlay/upstream/fixes.py stop [RELEASE [VARIANT]]
     .venv/bin/python gosrc/overlay/upstream/fixes.py queued [RELEASE [VARIANT]]
+    .venv/bin/python gosrc/overlay/upstream/fixes.py locks RELEASE index
 
 The report, stop.md or queued.md, has the program, the patches and the tests; a variant is one
 of gosrc/overlay. The report's tests run without and with its fix, and then its program
 does, three times each. A patch `late` of the report is applied to what the program runs on,
-so that a rare order of events is a frequent one.
+so that a rare order of events is a frequent one. locks.md has a test and mistakes that it notices.
 """
 
 from __future__ import annotations
@@ -100,9 +101,23 @@ def outcome(done: subprocess.CompletedProcess[str]) -> str:
     return f"exit code {done.returncode}: {(telling or said)[0].strip()[:90]}"
 
 
+def notices(runtime: Runtime, blocks: Mapping[str, str]) -> dict[str, str]:
+    """The outcome of a page's tests without a mistake, and with each that the page lists."""
+    mistakes = {name: [text] for name, text in blocks.items() if FILE.match(text)}
+    return {
+        name: runtime.test(runtime.patched(name, patches), blocks)
+        for name, patches in {"no mistake": [], **mistakes}.items()
+    }
+
+
 def main(report: str, release: str = toolchains.TODAY_GO, variant: str = "") -> None:
     text = (UPSTREAM / f"{report}.md").read_text(encoding="utf-8")
     blocks = dict(BLOCK.findall(text))
+    if report == "locks":
+        with tempfile.TemporaryDirectory(dir=paths.CACHE) as scratch:
+            for mistake, said in notices(Runtime(release, variant, Path(scratch)), blocks).items():
+                print(f"{mistake}: {said}")
+        return
     program = blocks.get("program") or (UPSTREAM / f"{report}.go").read_text(encoding="utf-8")
     late = [blocks["late"]] if "late" in blocks else []
     print(f"{report}, {toolchains.title(release)}, {variant or 'stock'}")

@@ -1,6 +1,7 @@
 """Measure the patch series: benchmarks, the constants of the index, programs without specials.
 
     .venv/bin/python gosrc/overlay/upstream/measure.py specials [ROUNDS]   benchstat tables
+    .venv/bin/python gosrc/overlay/upstream/measure.py composition [ROUNDS]   fewer allocations
     .venv/bin/python gosrc/overlay/upstream/measure.py constants           other constants
     .venv/bin/python gosrc/overlay/upstream/measure.py programs [ROUNDS]   CPU time and memory
     .venv/bin/python gosrc/overlay/upstream/measure.py instructions [ROUNDS]  instead of CPU time
@@ -35,7 +36,7 @@ import numpy as np
 from scipy import stats
 
 from gccost import paths
-from gccost.measuring import toolchains
+from gccost.measuring import builds, toolchains
 
 UPSTREAM = Path(__file__).parent
 RUNTIMES = ("stock", "hint", "index")
@@ -159,12 +160,43 @@ def specials(trees: Trees, rounds: int, names: Sequence[str]) -> None:
     programs = {name: trees.tests(trees.tree(name)) for name in RUNTIMES}
     chosen = "|".join(names) or "Specials"
     said = alternate(programs, rounds, f"-test.bench={chosen}", "-test.benchtime=20000x")
+    benchstat(trees, {name: said[name] for name in RUNTIMES})
+
+
+def benchstat(trees: Trees, said: Mapping[str, str], *flags: str) -> None:
+    """Print benchstat tables of the outputs of test programs; the first is the baseline."""
     files = []
-    for name in RUNTIMES:
-        (trees.scratch / name).write_text(said[name])
-        files.append(f"{name}={trees.scratch / name}")
-    command = [str(trees.toolchain.go), "run", BENCHSTAT, *files]
+    for name, text in said.items():
+        (trees.scratch / f"{name}.txt").write_text(text)
+        files.append(f"{name}={trees.scratch / name}.txt")
+    command = [str(trees.toolchain.go), "run", BENCHSTAT, *flags, *files]
     subprocess.run(command, check=True, env=trees.toolchain.environment(), cwd=trees.scratch)
+
+
+def composition(trees: Trees, rounds: int, names: Sequence[str]) -> None:
+    """Print how the issue's loop does without AddCleanup's allocations, with the index, and both.
+
+    `walking` is the variant plus, which allocates less, edited so that no list gets an index.
+    """
+    overlays = {name: builds.overlay(trees.toolchain, name) for name in ("index", "plus")}
+    goroots = {name: overlay.with_name("goroot") for name, overlay in overlays.items()}
+    replaced = json.loads(overlays["plus"].read_text())["Replace"]
+    source = next(name for name in replaced if name.endswith("mspecialindex.go"))
+    edited = trees.scratch / "mspecialindex.go"
+    shutil.copyfile(replaced[source], edited)
+    replace(edited, {"at := span.specials; at != nil; at": "at := span.specials; false; at"})
+    overlays["walking"], goroots["walking"] = trees.scratch / "walking.json", goroots["plus"]
+    overlays["walking"].write_text(json.dumps({"Replace": {**replaced, source: str(edited)}}))
+    programs = {}
+    for name in ("stock", "walking", "index", "plus"):
+        programs[name] = trees.scratch / f"{name}.test"
+        flags = [f"-overlay={overlays[name]}"] if name in overlays else []
+        build = ("test", "-c", "-trimpath", *flags, "-o", str(programs[name]), "./cstr")
+        goroot = goroots.get(name, trees.toolchain.goroot)
+        trees.go(goroot, *build, cwd=paths.ROOT / "gosrc")
+    loop = "-test.bench=^BenchmarkAllocateCleanup$", "-test.benchtime=800000x"
+    said = alternate(programs, rounds, *loop)
+    benchstat(trees, {name: said[name] for name in programs}, "-filter", ".unit:cpu-sec/op")
 
 
 def constants() -> None:
@@ -330,7 +362,12 @@ def programs(trees: Trees, rounds: int, names: Sequence[str]) -> None:
 
 
 def main() -> None:
-    tasks = {"specials": specials, "programs": programs, "instructions": instructions}
+    tasks = {
+        "specials": specials,
+        "composition": composition,
+        "programs": programs,
+        "instructions": instructions,
+    }
     what = sys.argv[1] if len(sys.argv) > 1 else ""
     if what == "constants":
         constants()

@@ -1,0 +1,62 @@
+"""The experiment that separates Go 1.27's allocators, and toolchains that do not know it."""
+
+from __future__ import annotations
+
+import pytest
+from campaigns import page_of
+from faketools import FakeTools
+from recordings import benchmarks_of, labels, recorded
+
+from gccost import processes
+from gccost.errors import GccostError
+from gccost.judging.recording import Recording
+from gccost.judging.rules import Label
+from gccost.measuring import ccompilers, jobs, languages, toolchains
+from gccost.measuring.cases import AUTO, Case
+from gccost.measuring.toolchains import ISSUE_GO
+from gccost.studies import malloc
+
+REFUSES = """if [ -n "$GOEXPERIMENT" ]; then
+  echo "go: unknown GOEXPERIMENT $GOEXPERIMENT" >&2
+  exit 2
+fi"""
+
+
+def test_a_release_without_the_experiment_says_so(tmp_path):
+    go = toolchains.find(ISSUE_GO)
+    if go is None:
+        pytest.skip(f"needs Go {ISSUE_GO}")
+    case = Case("cstr", malloc.without(AUTO), ISSUE_GO, 1000)
+    compiler = ccompilers.fetch(lambda _: None)
+    build = languages.of(malloc.STUDY).build
+    with pytest.raises(GccostError, match="unknown GOEXPERIMENT") as failure:
+        build(case.build, go, compiler, 1, tmp_path, processes.run)
+    assert "needs a release that has this experiment" in failure.value.hint
+
+
+def test_without_the_experiment_the_rest_is_measured_and_the_report_says_why(tools: FakeTools):
+    tools.do(build=REFUSES)
+    done = tools.gccost("measure", GCCOST_ONLY="malloc")
+    assert done.returncode == 0, done.stderr
+    found = Recording.load(malloc.STUDY, tools.the_run())
+    assert "AllocateAuto" in set(benchmarks_of(found))
+    assert set(labels(found).values()) == {Label.UNMEASURED}
+    assert "unknown GOEXPERIMENT nosizespecializedmalloc" in page_of(found)
+
+
+def test_the_table_names_the_experiment_in_words():
+    keys = [jobs.job(case)["runtime"] for case in malloc.STUDY.cases]
+    assert set(keys) == {"stock", "one malloc"}
+    assert "overlay" not in malloc.STUDY.packages
+
+
+@pytest.mark.usefixtures("no_recorded_sittings")
+def test_the_claims_follow_the_measured_times(tmp_path):
+    def slow(case: Case, _: int, metrics: dict[str, float]) -> None:
+        if case.variant == malloc.without(AUTO):
+            metrics["ns/op"] *= 2
+
+    same = labels(recorded(tmp_path / "same", "malloc"))
+    assert set(same.values()) == {Label.HOLDS}
+    changed = labels(recorded(tmp_path / "slow", "malloc", change=slow))
+    assert changed == same | {"X17a": Label.FAILS}
