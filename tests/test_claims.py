@@ -232,7 +232,7 @@ def scattered(*measured: tuple[str, str]) -> dict[str, Any]:
     return {"rounds": 10, "change": change}
 
 
-MEAN, CPU = "ns/op", "cpu-ns/op"
+MEAN, CPU, HELD = "ns/op", "cpu-ns/op", "c-held/live"
 JVM = (MEAN, "cpu-s", "user-s", "sys-s", "elapsed-s")
 AS_PUBLISHED = {"L1": HOLDS, "L2a": HOLDS, "L2b": HOLDS, "L3": FAILS, "L4": HOLDS}
 WHY = dict.fromkeys(("X1a", "X1b", "X1c", "X5"), HOLDS)
@@ -302,6 +302,10 @@ def test_the_published_readme_lists_every_claim_by_its_rule() -> None:
         ("remedies", {}, {"X7c": HOLDS}),
         ("remedies", times(3, "ParallelSlab", MEAN, goroutines="4"), {"X7c": FAILS}),
         ("remedies", times(0, "ParallelSlab", goroutines="1"), {"X7c": UNMEASURED}),
+        ("remedies", times(2.372, "LifetimesSlab", HELD), {"X6b": HOLDS}),
+        ("remedies", times(2.5, "LifetimesSlab", HELD), {"X6b": FAILS}),  # slabs are kept longer
+        ("siebenmann", {"cpus": 2}, dict.fromkeys(("S4", "S6"), UNTESTABLE) | {"S3": HOLDS}),
+        ("siebenmann", {"cpus": 8}, {"S4": UNDECIDED, "S6": FAILS}),  # can be tested
     ],
 )
 def test_a_verdict_follows_the_samples(

@@ -10,6 +10,7 @@ import recordings
 from pandas.api.types import is_numeric_dtype
 
 import gccost
+from gccost import paths
 from gccost.errors import GccostError
 from gccost.measuring import benchfmt
 
@@ -132,3 +133,17 @@ def test_the_same_case_in_two_files_has_one_cost(tmp_path):
     for file, ns in zip(files, (60, 62), strict=True):
         file.write_text(f"BenchmarkMine-8 100 {ns} ns/op\n")
     assert gccost.cost(gccost.read(*files), "mean_ns")["n"] == 2
+
+
+def test_the_lines_in_the_readme_of_slab_compare_own_benchmarks(tmp_path, monkeypatch, capsys):
+    ways = {"Finalizer": 900, "LargerHandle": 400, "Slab": 180}
+    lines = [
+        f"Benchmark{way}-2 \t 1000000 \t {ns + i} ns/op"
+        for way, ns in ways.items()
+        for i in range(6)
+    ]
+    (tmp_path / "bench.txt").write_text("\n".join(lines))
+    text = (paths.GOSRC / "slab" / "README.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(text.split("```python\n")[1].split("```")[0], {})  # noqa: S102
+    assert "\n0.202×" in capsys.readouterr().out

@@ -43,7 +43,7 @@
 //
 // Memory: a slab is garbage only when nothing refers to any of its handles. One handle in
 // use therefore keeps all forgotten objects of its slab, up to 63 of them. Objects forgotten
-// in random order hold up to 4.75 times the C memory of the live ones. Closed objects are
+// in random order hold up to 4.74 times the C memory of the live ones. Closed objects are
 // freed regardless. See [Pool.Handles].
 //
 // Time: a closed object waits to be freed with others, usually less than 0.04 seconds; see
@@ -128,7 +128,7 @@ type Pool[P any] struct {
 	// Handles is the maximum number of handles in a slab; values below 1 mean 64. Larger
 	// slabs make a handle cheaper, but one handle in use may keep more forgotten objects. If
 	// objects are forgotten in random order, the collector leaves up to 1 + 1/2 + ... +
-	// 1/Handles times the live ones: 4.75 times with 64, 2.72 with 8, 1.00 with 1, which
+	// 1/Handles times the live ones: 4.74 times with 64, 2.72 with 8, 1.00 with 1, which
 	// costs as much as a finalizer for each. The first slabs have fewer handles.
 	Handles int
 

@@ -1,0 +1,111 @@
+"""No two chapters give two figures for one thing, or a line says why there are two."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+
+import nbformat
+import pandas as pd
+import pytest
+
+import gccost
+from gccost import paths
+from gccost.studies import STUDIES
+
+TIMES = ("quiet_ns", "settled_ns", "cpu_ns")
+# What a cost is, besides the thing that costs it.
+OF_A_COST = {"value", "low", "high", "rounds", "n", "error", "freedom", "slope_error", "kind"}
+# The usual setting, which some studies name and others do not have.
+USUAL = {
+    "bytes": "8",
+    "words": "1",
+    "gc": "on",
+    "gogc": "100",
+    "runtime": "stock",
+    "setting": "published",
+    "experiment": "one by one|by the handle's size",
+}
+# Programs of their own, or measured in fewer sittings, with the lines that say so. Their
+# figures may lie this far from those of the documents' programs.
+SAID = {
+    "releases": (
+        ("06-release-by-release", "its costs need not equal theirs"),
+        ("00-results", "with a program that all of them build"),
+    ),
+    "handles": (
+        ("08-instead", "its figure differs a little"),
+        ("00-results", "the figures differ a little"),
+    ),
+}
+SAID["prices"] = SAID["handles"]  # the same samples
+FARTHEST = 1.25
+
+
+def shown() -> pd.DataFrame:
+    """Every cost that a chapter can show, a row for each study and metric."""
+    frames = []
+    for name in STUDIES.keys() - {"precision"}:  # it measures one thing again and again
+        study = gccost.open(name)
+        recorded = [metric for metric in TIMES if metric in study.samples()]
+        frames += [study.costs(metric).assign(study=name, metric=metric) for metric in recorded]
+    return pd.concat(frames, ignore_index=True)
+
+
+def things(costs: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The rows of each thing that costs: a way on a release in one setting."""
+    keys = costs.drop(columns=[*OF_A_COST, "study"]).astype("string").fillna("")
+    for key, usual in USUAL.items():
+        keys[key] = keys[key].where(~keys[key].str.fullmatch(usual), "")
+    for _, rows in costs.groupby([keys[key] for key in keys]):
+        yield rows
+
+
+def disagreeing(costs: pd.DataFrame) -> list[str]:
+    """Pairs of studies with two figures for one thing that nothing explains."""
+    found = []
+    for rows in things(costs.dropna(subset=["low", "high"])):
+        for (_, a), (_, b) in itertools.combinations(rows.iterrows(), 2):
+            apart = max(a.low, b.low) > min(a.high, b.high)
+            far = max(a.value, b.value) / min(a.value, b.value) > FARTHEST
+            explained = {a.study, b.study} & SAID.keys()
+            if apart and (far or not explained):
+                what = f"{a.release}, {a.variant}, {a.metric}"
+                found.append(f"{what}: {a.value:.4g} ({a.study}), {b.value:.4g} ({b.study})")
+    return found
+
+
+@pytest.fixture(scope="module")
+def costs() -> pd.DataFrame:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GCCOST_MODE", "replay")
+        patch.delenv("GCCOST_ONLY", raising=False)
+        return shown()
+
+
+def test_no_two_chapters_give_two_figures_for_one_thing(costs: pd.DataFrame) -> None:
+    assert not disagreeing(costs)
+
+
+def test_a_case_of_two_studies_has_one_figure(costs: pd.DataFrame) -> None:
+    documents = costs[costs.study.isin(["lemire", "siebenmann", "addcleanup", "remedies"])]
+    shared = [rows for rows in things(documents) if len(set(rows.study)) > 1]
+    assert shared
+    for rows in shared:
+        assert len(set(rows.value)) == 1, rows
+
+
+@pytest.mark.parametrize("study", ["handles", "releases", "remedies"])
+def test_another_figure_is_noticed(costs: pd.DataFrame, study: str) -> None:
+    of = costs.study.eq(study) & costs.variant.eq("manual free")
+    changed = costs.copy()
+    changed.loc[of, ["value", "low", "high"]] *= 1.4
+    assert any(study in line for line in disagreeing(changed))
+
+
+@pytest.mark.parametrize(("chapter", "line"), set(itertools.chain(*SAID.values())))
+def test_a_line_says_why_there_are_two(chapter: str, line: str) -> None:
+    node = nbformat.read(paths.NOTEBOOKS / f"{chapter}.ipynb", as_version=4)
+    text = " ".join(cell.source for cell in node.cells)
+    assert line in re.sub(r"\s+", " ", text)
