@@ -11,7 +11,7 @@
 ARG BASE=debian:trixie-20260918-slim@sha256:a99cfc517144bc59b1978475ec53b46ecabec7e43635402ee5b77cc54cd1b20a
 FROM $BASE
 
-# The user, as Binder names it.
+# The user, by Binder's build arguments.
 ARG NB_USER=jovyan
 ARG NB_UID=1000
 
@@ -27,15 +27,15 @@ USER $NB_USER
 ENV HOME=/home/$NB_USER
 WORKDIR $HOME/gccost
 
-# What changes least comes first: an edited notebook touches the last layer alone.
+# What changes least comes first, so that an edited notebook rebuilds the last layers only.
 COPY --chown=$NB_USER:$NB_USER requirements.lock ./
 COPY --chown=$NB_USER:$NB_USER scripts/setup scripts/
 # matplotlib's list of fonts stays in $HOME/.cache.
 RUN scripts/setup && rm -rf "$HOME/.cache/pip" "$HOME/.cache/uv"
 ENV PATH=$HOME/gccost/.venv/bin:$PATH
 
-# The releases that are measured, JMH, and the Go kernel. Go's newest and the oldest must
-# come; another that does not is left out of the measuring.
+# The releases that are measured, JMH, and the Go kernel. The build fails without today's Go
+# release or the first document's; any other that cannot be downloaded is not measured.
 COPY --chown=$NB_USER:$NB_USER requirements*.lock ./
 COPY --chown=$NB_USER:$NB_USER gokernel/ gokernel/
 COPY --chown=$NB_USER:$NB_USER javasrc/ javasrc/

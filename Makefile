@@ -30,7 +30,7 @@ endif
 .PHONY: help
 help: # this list
 	@sed -n 's/^\([a-z-]*\):[^#]*# \(.*\)/  make \1|\2/p' Makefile | \
-		awk -F '|' '{ printf "%-19s %s\n", $$1, $$2 }'
+		awk -F '|' '{ printf "%-21s %s\n", $$1, $$2 }'
 
 .PHONY: report
 report: setup # measure what is missing, and write report/index.html
