@@ -15,7 +15,7 @@ LAYERS = (
     {"measuring"},
     {"judging"},
     {"showing", "simulation", "studies"},
-    {"doctor", "opening"},
+    {"doctor", "frames", "opening"},
     {"explain", "notebook"},
     {"cli"},
     {"__main__"},

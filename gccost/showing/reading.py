@@ -21,7 +21,13 @@ _RESULT = re.compile(r"Benchmark(\S+?)(?:-(\d+))?\s+(\d+)((?:\s+\S+\s+\S+)+)\s*"
 _CONFIG = re.compile(r"([a-z][^\s:A-Z]*):(?:\s+(.*))?")
 # A number in a key; "1.20" is a version, whose last digit counts.
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d*[1-9])?([eE][+-]?\d+)?")
+_NAME_ONE = "name a file with the output of go test -bench"
+_OF_A_RUN = (
+    "these are the samples of a run, with those that do not count; release and quiet_ns are in its "
+    'jobs.csv. With it, gccost.open(study, run="{}") shows the run as it is judged'
+)
 _TOLD = 5  # lines that are left out, of a file
+_PRINTED = ("ns/op", "B/op", "allocs/op", "op/s")  # of a plain command's results
 _COLUMNS = ("variant", "benchmark", "procs", "operations")
 
 
@@ -36,12 +42,6 @@ class Result:
     config: dict[str, str]
     measured: dict[str, float]  # by unit
 
-    @property
-    def ours(self) -> bool:
-        """Whether it is from this package's programs, so that its name has words."""
-        package = self.config.get("pkg", "")
-        return "gccost-format" in self.config or package.startswith("gccost/")
-
 
 def read(*sources: str | Path) -> pd.DataFrame:
     """Read the output of your own benchmarks: files, or the text itself.
@@ -54,11 +54,14 @@ def read(*sources: str | Path) -> pd.DataFrame:
     configuration that differs. Two things of the same name are spelled as in the file: the
     units p99-ns and p99-ns/op, a key /procs=4.
 
-    `gccost.cost` refuses results that differ in more than their file. Lines that cannot be read
-    are printed. Raises GccostError if a file is missing or holds no result.
+    `gccost.cost` refuses results that differ in more than their file; frame.attrs["keys"] has what
+    tells them apart. Lines that cannot be read are printed, and so is what the samples of a run
+    lack; `gccost.open(study, run=folder)` has it. Raises GccostError if no file is named, or if
+    one is missing or holds no result.
     """
-    found = [result for source in sources for result in _of(source)]
-    return frame(found)
+    if not sources:
+        raise GccostError("no file is named", "gccost.read", _NAME_ONE)
+    return frame([result for source in sources for result in _of(source)])
 
 
 def results(text: str, left_out: list[str] | None = None) -> Iterator[Result]:
@@ -103,10 +106,23 @@ def frame(found: Iterable[Result], ours: bool = False) -> pd.DataFrame:
     return whole
 
 
+def in_columns(printed: str) -> str:
+    """What a plain command printed, without the metrics that it does not need."""
+    lines = []
+    for line in filter(None, printed.splitlines()):
+        name, *fields = line.split("\t")
+        if any(field.endswith(" ns/op") for field in fields):  # a trace may follow the name
+            fields = [f for f in fields if f.strip().isdigit() or f.split()[-1] in _PRINTED]
+        lines.append("\t".join([name, *fields]))
+    return printable("".join(f"{line}\n" for line in lines))
+
+
 def _words(result: Result, ours: bool) -> str:
     """The variant in words, if the program is one of ours."""
-    known = ours or result.ours
-    return benchmarks.of(result.benchmark).variant if known else result.benchmark
+    package = result.config.get("pkg", "")
+    if ours or "gccost-format" in result.config or package.startswith("gccost/"):
+        return benchmarks.of(result.benchmark).variant
+    return result.benchmark
 
 
 def _settings(found: list[Result]) -> list[dict[str, str | None]]:
@@ -126,22 +142,24 @@ def _settings(found: list[Result]) -> list[dict[str, str | None]]:
 
 def _of(source: str | Path) -> list[Result]:
     """The results of a file, or of a text of several lines."""
-    text, place, left_out = str(source), "the text", list[str]()
+    text, place = str(source), "the text"
+    notes: list[str] = []
     if "\n" not in text:
         place = text
         try:
             text = Path(text).read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            hint = "name a file with the output of go test -bench"
-            raise GccostError(f"it cannot be read: {error.strerror}", place, hint) from None
-    found = list(results(text, left_out))
-    for line in left_out[:_TOLD]:
-        print(f"{place}: {line}")
-    if len(left_out) > _TOLD:
-        print(f"{place}: {len(left_out) - _TOLD} more lines are left out")
+            raise GccostError(f"it cannot be read: {error.strerror}", place, _NAME_ONE) from None
+    found = list(results(text, notes))
     if not found:
         hint = "it should have lines such as BenchmarkFree-8  1000000  60.6 ns/op"
         raise GccostError("it holds no result of a benchmark", place, hint)
+    if len(notes) > _TOLD:
+        notes[_TOLD:] = [f"{len(notes) - _TOLD} more lines are left out"]
+    if "gccost-format" in found[0].config:
+        notes.append(_OF_A_RUN.format(Path(place).parent))
+    for note in notes:
+        print(f"{place}: {note}")
     return [replace(each, config=each.config | {"file": place}) for each in found]
 
 
