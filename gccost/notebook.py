@@ -208,16 +208,15 @@ def _asked(row: Row, bar: object) -> str:
 def open_study(name: str, run: str = "") -> OpenedStudy:
     """Open a study: your newest run that holds it, or the recorded one. Never measures.
 
-    `run` names another one, which `gccost.runs()` lists; its beginning is enough. A trial (a run
-    at the budget tiny) is shown only if no other of your runs holds the study, or by its name.
-    Display the result to see which run it is. Also gives seaborn the charts' style.
+    `run` names another one, which `gccost.runs()` lists (its beginning is enough), or its folder.
+    A trial (a run at the budget tiny) is shown only if no other of your runs holds the study, or
+    by its name. Display the result to see which run it is. Also gives seaborn the charts' style.
     Raises GccostError, naming the nearest, if there is no such study or run.
     """
     drawing.theme()
     study = declared(name)
-    return OpenedStudy(
-        *(opening.chosen(study, run) if run else opening.shown(study, Settings.read()))
-    )
+    chosen = opening.chosen(study, run) if run else opening.shown(study, Settings.read())
+    return OpenedStudy(*chosen)
 
 
 def listed_runs() -> pd.DataFrame:
