@@ -255,10 +255,8 @@ class Results:
 
         `source` is "your run" or "the recorded run"; a quick run does not measure every study.
         """
-        source = {
-            name: "your run" if study.mode == "measure" else "the recorded run"
-            for name, study in self.studies.items()
-        }
+        said = {"measure": "your run", "replay": "the recorded run"}
+        source = {name: said[study.mode] for name, study in self.studies.items()}
         found = ledger.frame(self._rows)
         return found.assign(source=[source.get(row.study.name, "") for row in self._rows])
 

@@ -22,7 +22,6 @@ from gccost.showing import progress
 from gccost.studies import STUDIES, declared, repeated
 
 _INSTEAD = "a recorded run is shown."
-_CHANGED = "The measured programs have changed since this run was "
 
 
 class Shown(NamedTuple):
@@ -62,7 +61,7 @@ def shown(study: Study, settings: Settings) -> Shown:
     def preferred(run: Run) -> tuple[bool, bool, str]:
         return campaign.fits(run, plan), run.manifest()["scale"] == plan.budget.scale, run.name
 
-    return _own(study, max(holding, key=preferred))
+    return _shown(study, max(holding, key=preferred))
 
 
 def chosen(study: Study, name: str) -> Shown:
@@ -83,7 +82,7 @@ def chosen(study: Study, name: str) -> Shown:
     if not _measured_in(study, run):
         held = ", ".join(studies_of(run)) or "no study"
         raise GccostError(f"the run holds {held}, not {study.name}", run.name, "name another run")
-    return _own(study, run) if run.folder.parent == paths.runs() else _recorded(study, run)
+    return _shown(study, run)
 
 
 def listed() -> list[tuple[Run, str]]:
@@ -130,15 +129,19 @@ def _why_recorded(study: Study, own: list[Run]) -> str:
     return f"Not measured here (see {how}), so {_INSTEAD}"
 
 
-def _own(study: Study, run: Run) -> Shown:
-    """One of your own runs; a trial says that it is one."""
-    manifest, notices = run.manifest(), runs.skipped(paths.runs())
+def _shown(study: Study, run: Run, *notices: str) -> Shown:
+    """A run; a trial says that it is one."""
+    own = run.folder.parent == paths.runs()
+    notices += runs.skipped(paths.runs()) if own else runs.skipped(paths.reference())
+    notices += () if own else runs.changed(run)
+    manifest = run.manifest()
     if languages.changed(study, manifest["programs"]):
-        notices += (f"{_CHANGED}measured; {_measure(study)} measures them anew.",)
+        anew = f"measured; {_measure(study)} measures them anew" if own else "recorded"
+        notices += (f"The measured programs have changed since this run was {anew}.",)
     if manifest["scale"] < 1:
         shorter = f"its loops are {1 / manifest['scale']:.0f} times shorter"
         notices = (f"This run is a trial: {shorter}, so its figures mean nothing.", *notices)
-    return Shown(Recording.load(study, run), "measure", notices)
+    return Shown(Recording.load(study, run), "measure" if own else "replay", notices)
 
 
 def measured(study: Study, settings: Settings) -> Shown:
@@ -171,14 +174,7 @@ def _replayed(study: Study, *notices: str) -> Shown:
     if not run.holds(study.name):
         how = f"{study.name} has not been recorded yet; measure it with {_measure(study)}."
         notices += (how,)
-    return _recorded(study, run, *notices)
-
-
-def _recorded(study: Study, run: Run, *notices: str) -> Shown:
-    notices += runs.skipped(paths.reference()) + runs.changed(run)
-    if languages.changed(study, run.manifest()["programs"]):
-        notices += (f"{_CHANGED}recorded.",)
-    return Shown(Recording.load(study, run), "replay", notices)
+    return _shown(study, run, *notices)
 
 
 def every(settings: Settings) -> dict[str, Shown]:
