@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_list_like
+from pandas.api.types import is_list_like, is_scalar
 
 from gccost.errors import GccostError, nearest
 from gccost.judging import costs as estimating
@@ -108,7 +108,8 @@ class Frames:
                     raise self._error(f"there is no {name} {value!r}", nearest(value, known))
             missing = frame[name].isna() & any(map(pd.isna, values))
             frame = frame[frame[name].isin(values) | missing]
-        if frame.empty and filters and not any(value is pd.NA for value in filters.values()):
+        unknown = [each for each in filters.values() if is_scalar(each) and pd.isna(each)]
+        if frame.empty and filters and not unknown:  # NA may come from what was not measured
             hint = f"change {' or '.join(filters)}; study.costs() lists the cases"
             raise self._error(f"there is no case with {_said(filters)}", hint)
         return frame
@@ -187,7 +188,8 @@ class Frames:
         their unit in their name. `mean_ns` is what `go test` prints; `quiet_ns` is what enters
         a cost (see `gccost.cost`).
 
-        Filters are keywords: samples(gc="on", variant=["manual free", "finalizer frees"]).
+        Filters are keywords: samples(gc="on", variant=["manual free", "finalizer frees"]); each is
+        a column.
         `all` adds processes that do not count; `rejected` says why. `of` is "controls" for
         A/A controls or "profiles" for profiled runs, which are never mixed with the others.
         Raises GccostError for an unknown filter or value.
@@ -197,7 +199,13 @@ class Frames:
         if not all:
             frame = frame[frame["rejected"] == ""]
         keys, rejected = self._keys(of, {}), ["rejected"] if all else []
-        first = [*keys, *_COUNTS[:2], *rejected, *_COUNTS[2:], *_MEASURED]
+        first = [
+            *dict.fromkeys([*keys, *filters]),
+            *_COUNTS[:2],
+            *rejected,
+            *_COUNTS[2:],
+            *_MEASURED,
+        ]
         others = frame.columns.difference([*self._jobs, *first, *_HIDDEN], sort=False)
         others = others[~others.str.endswith("_records_ns")]
         empty = [name for name in ("settled_ns", *others) if frame[name].isna().all()]
@@ -216,7 +224,8 @@ class Frames:
         and high are NA. Raises GccostError for an unknown metric, filter or value.
         """
         found = self._costs(metric, self._measured(of, filters))
-        return found[[*self._keys(of, filters), *COSTS]]
+        keys = dict.fromkeys([*self._keys(of, filters), *filters])
+        return found[[*keys, *COSTS]]
 
     def _costs(self, metric: str, cases: pd.DataFrame) -> pd.DataFrame:
         """All keys, and the cost, of the cases that were measured."""
