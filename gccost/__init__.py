@@ -29,7 +29,8 @@ What a study gives; filters are keywords, such as gc="on" or variant=["manual fr
     costs(metric="quiet_ns", *, of="cases", **filters)  a row per case
     compare(over, under, metric="quiet_ns", *, of="cases", **filters)
                                                         ratio and difference, a row per release
-    judge(*claims, bar=None)                            verdicts, also with another bar
+    judge(*claims, bar=None)                            verdicts, also with another bar, which
+                                                        the interval must clear by 5 %
     shares(parts=None, *, within=(), of=(), by_profile=False, **filters)
                                                         shares of CPU profiles
     calls(**filters)                                    the time of a call by its list's length
@@ -43,6 +44,8 @@ What a study gives; filters are keywords, such as gc="on" or variant=["manual fr
     controls, stacks, traces, slices                    A/A ratios; profiles; GC cycles; slices
 
     samples.groupby(study.keys, dropna=False).apply(gccost.cost)     # the same as costs()
+
+A mean by fewer columns than `study.keys` mixes cases, such as GC on and off; `cost` refuses that.
 
 Every frame of figures has the columns value, low and high (a 95 % confidence interval), rounds
 and n (processes). Times are in ns per operation unless a column's name says otherwise.

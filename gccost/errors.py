@@ -37,17 +37,18 @@ class MissingTool(GccostError):
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
-    """A hint with the few known names that are most like an unknown one, or all of four.
+    """A hint with the known names that are most like an unknown one; the nearest comes first.
 
-    The nearest comes first.
+    It has all of them if they are few, or numbers.
     """
     names = {str(each).lower(): str(each) for each in known}
     asked = str(name).lower()
     begun = [each for each in names if each.startswith(asked)]
     close = begun[:3] or get_close_matches(asked, names, n=3, cutoff=0.4)
-    few = [*close, *names] if len(names) <= 4 else close or [*names][:3]
-    found = ", ".join(names[each] for each in dict.fromkeys(few))
-    return f"name one of {found}" if found else "nothing is known by any name"
+    if len(names) <= 8 or not isinstance(name, str):
+        close += names
+    found = [names[each] for each in dict.fromkeys(close or [*names][:3])]
+    return f"name one of {', '.join(found)}" if found else "no name is known"
 
 
 class DiskFull(GccostError):

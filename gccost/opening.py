@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from gccost import paths
 from gccost.errors import GccostError, MissingTool, nearest
@@ -21,7 +22,6 @@ from gccost.showing import progress
 from gccost.studies import STUDIES, declared, repeated
 
 _INSTEAD = "a recorded run is shown."
-_CHANGED = "The measured programs have changed since this run was "
 
 
 class Shown(NamedTuple):
@@ -38,16 +38,10 @@ def reference(study: Study) -> Run:
     If none does, the preferred run of all.
     """
     found = recorded()
-    for run in reversed(found):
-        if run.holds(study.name):
-            return run
-    if found:
-        return found[-1]
-    raise GccostError(
-        f"no recorded run holds {study.name}",
-        str(paths.reference()),
-        f"make measure ONLY={study.name}",
-    )
+    if not found:
+        problem = f"no recorded run holds {study.name}"
+        raise GccostError(problem, str(paths.reference()), _measure(study))
+    return next((run for run in reversed(found) if run.holds(study.name)), found[-1])
 
 
 def shown(study: Study, settings: Settings) -> Shown:
@@ -58,38 +52,44 @@ def shown(study: Study, settings: Settings) -> Shown:
     """
     if settings.mode == "replay":
         return _replayed(study)
-    plan, own = _plan(study, settings), [run for run in runs.all_runs(paths.runs()) if _has(run)]
+    own = [run for run in runs.all_runs(paths.runs()) if run.samples.exists()]
     holding = [run for run in own if run.holds(study.name)]
     if not holding:
         return _replayed(study, _why_recorded(study, own))
+    plan = _plan(study, settings)
 
     def preferred(run: Run) -> tuple[bool, bool, str]:
         return campaign.fits(run, plan), run.manifest()["scale"] == plan.budget.scale, run.name
 
-    return _own(study, max(holding, key=preferred))
+    return _shown(study, max(holding, key=preferred))
 
 
 def chosen(study: Study, name: str) -> Shown:
-    """Open a study as one run shows it, which may be unfinished; its name may be shortened."""
-    known = {run.name: run for run in [*recorded(), *runs.all_runs(paths.runs())] if _has(run)}
-    found = [known[each] for each in known if each.startswith(name) and name not in known]
-    found = found or [run for run in known.values() if run.name == name]
+    """Open a study as one run shows it, which may be unfinished.
+
+    `name` may be shortened, or the folder of a run from elsewhere.
+    """
+    known = [run for run, _ in listed()]
+    found = [run for run in known if run.name == name]
+    found = found or [run for run in known if run.name.startswith(name)]
+    if not found and Path(name, "jobs.csv").exists():
+        found = [Run(Path(name))]
     if len(found) != 1:
         what = f"there are {len(found)} runs" if found else "there is no run"
-        hint = nearest(name, (run.name for run in found) if found else reversed(known))
+        hint = nearest(name, reversed([run.name for run in found or known]))
         raise GccostError(f"{what} {name!r}", "gccost.open", f"{hint} (see gccost.runs())")
     run = found[0]
     if not _measured_in(study, run):
         held = ", ".join(studies_of(run)) or "no study"
         raise GccostError(f"the run holds {held}, not {study.name}", run.name, "name another run")
-    return _own(study, run) if run.folder.parent == paths.runs() else _recorded(study, run)
+    return _shown(study, run)
 
 
 def listed() -> list[tuple[Run, str]]:
     """Every run that has samples, oldest first, and whose it is: "your run" or "recorded"."""
     found = [(run, "recorded") for run in recorded()]
     found += [(run, "your run") for run in runs.all_runs(paths.runs())]
-    return sorted((each for each in found if _has(each[0])), key=lambda each: each[0].name)
+    return sorted((each for each in found if each[0].samples.exists()), key=lambda of: of[0].name)
 
 
 def studies_of(run: Run) -> list[str]:
@@ -110,18 +110,18 @@ def why_anew(plan: planning.Plan) -> str:
     return f"{', '.join(changed)}: {since}" if changed else ""
 
 
-def _has(run: Run) -> bool:
-    return run.samples.exists()
+def _measure(study: Study) -> str:
+    return f"make measure ONLY={study.name}"
 
 
 def _measured_in(study: Study, run: Run) -> bool:
     """Whether a run has samples of a study, finished or not."""
-    cases = {case.name for case in study.cases}
-    return any(sample.full_name in cases for sample in run.reading().samples.values())
+    measured = {sample.full_name for sample in run.reading().samples.values()}
+    return any(case.name in measured for case in study.cases)
 
 
 def _why_recorded(study: Study, own: list[Run]) -> str:
-    how = f"make measure ONLY={study.name}"
+    how = _measure(study)
     for run in reversed(own):
         if _measured_in(study, run):
             opens = f'gccost.open("{study.name}", run="{run.name}") shows what it has'
@@ -129,15 +129,19 @@ def _why_recorded(study: Study, own: list[Run]) -> str:
     return f"Not measured here (see {how}), so {_INSTEAD}"
 
 
-def _own(study: Study, run: Run) -> Shown:
-    """One of your own runs; a trial says that it is one."""
-    manifest, notices = run.manifest(), runs.skipped(paths.runs())
+def _shown(study: Study, run: Run, *notices: str) -> Shown:
+    """A run; a trial says that it is one."""
+    own = run.folder.parent == paths.runs()
+    notices += runs.skipped(paths.runs()) if own else runs.skipped(paths.reference())
+    notices += () if own else runs.changed(run)
+    manifest = run.manifest()
     if languages.changed(study, manifest["programs"]):
-        notices += (f"{_CHANGED}measured; make measure ONLY={study.name} measures them anew.",)
+        anew = f"measured; {_measure(study)} measures them anew" if own else "recorded"
+        notices += (f"The measured programs have changed since this run was {anew}.",)
     if manifest["scale"] < 1:
         shorter = f"its loops are {1 / manifest['scale']:.0f} times shorter"
         notices = (f"This run is a trial: {shorter}, so its figures mean nothing.", *notices)
-    return Shown(Recording.load(study, run), "measure", notices)
+    return Shown(Recording.load(study, run), "measure" if own else "replay", notices)
 
 
 def measured(study: Study, settings: Settings) -> Shown:
@@ -160,35 +164,28 @@ def measured(study: Study, settings: Settings) -> Shown:
 def _plan(study: Study, settings: Settings, watched: Progress | None = None) -> planning.Plan:
     """The plan of a study; it downloads what is missing if its progress is watched."""
     asked = questions([study], settings.budget)
-    shown = watched or unwatched
     fetch = watched is not None
+    shown = watched or unwatched
     return planning.plan([study], settings.budget, asked, fetch=fetch, progress=shown)
 
 
 def _replayed(study: Study, *notices: str) -> Shown:
     run = reference(study)
     if not run.holds(study.name):
-        how = f"make measure ONLY={study.name}"
-        notices += (f"{study.name} has not been recorded yet; measure it with {how}.",)
-    return _recorded(study, run, *notices)
-
-
-def _recorded(study: Study, run: Run, *notices: str) -> Shown:
-    notices += runs.skipped(paths.reference()) + runs.changed(run)
-    if languages.changed(study, run.manifest()["programs"]):
-        notices += (f"{_CHANGED}recorded.",)
-    return Shown(Recording.load(study, run), "replay", notices)
+        how = f"{study.name} has not been recorded yet; measure it with {_measure(study)}."
+        notices += (how,)
+    return _shown(study, run, *notices)
 
 
 def every(settings: Settings) -> dict[str, Shown]:
     """Every study that has a run to show, by name, without measuring."""
+    chosen = STUDIES.values()
     if settings.only:
         return {settings.only: shown(declared(settings.only), settings)}
-    chosen = (study for study in STUDIES.values() if is_shown(study, settings.mode))
-    return {study.name: shown(study, settings) for study in chosen}
+    return {each.name: shown(each, settings) for each in chosen if is_shown(each, settings.mode)}
 
 
-def rows(found: Mapping[str, Shown], only: str = "") -> list[Row]:
+def rows(found: Mapping[str, Any], only: str = "") -> list[Row]:
     """The ledger of all studies, or of one, from those that are shown."""
     chosen = [declared(only)] if only else STUDIES.values()
     return ledger.rows({name: each.recording for name, each in found.items()}, chosen)
@@ -199,7 +196,7 @@ def is_shown(study: Study, mode: Mode) -> bool:
 
     A study on request needs a run; in replay every study needs a recorded one.
     """
-    if not study.on_request and mode == "measure":
+    if mode == "measure" and not study.on_request:
         return True
-    folders = [paths.reference()] if mode == "replay" else [paths.reference(), paths.runs()]
-    return any(run.holds(study.name) for folder in folders for run in runs.all_runs(folder))
+    found = recorded() if mode == "replay" else [run for run, _ in listed()]
+    return any(run.holds(study.name) for run in found)

@@ -11,7 +11,6 @@ import re
 import shutil
 import tarfile
 from collections.abc import Callable
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +51,11 @@ def refused(source: Path, why: str) -> GccostError:
     return error.value
 
 
+def added(folder: Path, **more: Any) -> tuple[Run, tuple[str, ...]]:
+    """A recorded run, and the caveats of adding it."""
+    return reference.add(recordings.record(folder, **more).folder, ALL)
+
+
 def test_add_copies_the_run_and_records_its_costs(folder):
     run = recordings.record(folder)
     for source in (run.folder, archive(run)):  # adding it again replaces its costs
@@ -59,9 +63,8 @@ def test_add_copies_the_run_and_records_its_costs(folder):
         assert caveats == []
         assert shown(STUDIES["lemire"]).folder == copy.folder
         assert reference._contents(copy.folder) == reference._contents(run.folder)
-    costs = pd.read_csv(paths.reference() / "costs.csv")
-    assert list(costs["run"]) == [run.name]
-    assert costs.loc[0, "AllocateFree"] == pytest.approx(0.98 * 80, rel=0.05)
+    costs = pd.read_csv(paths.reference() / "costs.csv").set_index("run")["AllocateFree"]
+    assert costs.to_dict() == {run.name: pytest.approx(0.98 * 80, rel=0.05)}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +72,7 @@ def test_add_copies_the_run_and_records_its_costs(folder):
     [("AllocateFree", 1.05, False), ("AllocateFree", 1.2, True), ("AllocateCleanup", 1.3, True)],
 )
 def test_add_refuses_a_run_slower_than_similar_machines(folder, variant, factor, slow):
-    reference.add(recordings.record(folder).folder, ALL)
+    added(folder)
     later = recordings.record(folder, ns={variant: factor * recordings.NS[variant]})
     if slow:
         refused(later.folder, rf"refused as a reference: {variant} takes .* ns")
@@ -78,41 +81,36 @@ def test_add_refuses_a_run_slower_than_similar_machines(folder, variant, factor,
 
 
 def test_another_machine_replaces_the_main_one_only_on_request(folder):
-    main, _ = reference.add(recordings.record(folder).folder, ALL)
+    main, _ = added(folder)
     twice = {name: 2 * ns for name, ns in recordings.NS.items()}
-    other, caveats = reference.add(recordings.record(folder, cpus=1, ns=twice).folder, ALL)
+    other, caveats = added(folder, cpus=1, ns=twice)
     assert len(caveats) == 2  # it is slower than a machine that differs only in its CPUs
-    assert shown(STUDIES["lemire"]).name == main.name
     assert [run.name for run in reference.recorded()] == [other.name, main.name]
     shutil.copytree(main.folder, tiny := paths.reference() / f"3{main.name}")
     Run(tiny).update(scale=0.005)
     assert shown(STUDIES["lemire"]).name == main.name  # chapters never show a test's run
-    fresh = recordings.record(folder, cpus=4)
     (paths.reference() / "costs.csv").unlink()
-    reference.add(fresh.folder, ALL, main=True)
+    fresh, _ = reference.add(recordings.record(folder, cpus=4).folder, ALL, main=True)
     assert shown(STUDIES["lemire"]).name == fresh.name
 
 
 def test_add_stores_the_run_to_run_spreads_of_a_run_with_three_sittings(folder):
-    def sitting(number: int, metrics: recordings.Metrics, off: float) -> None:
-        metrics["sitting"] = 1 + (number - 1) % 4
-        metrics["ns/op"] *= 1 + off * metrics["sitting"]
-        for name in ("slices-ns/op", "slice-p05-ns/op"):
-            if name in metrics:
+    def spreads(off: float) -> pd.Series:
+        def sitting(case: object, number: int, metrics: recordings.Metrics) -> None:
+            metrics["sitting"] = 1 + (number - 1) % 4
+            for name in {"ns/op", "slices-ns/op", "slice-p05-ns/op"} & metrics.keys():
                 metrics[name] *= 1 + off * metrics["sitting"]
 
-    calm = recordings.record(folder, change=lambda case, n, metrics: sitting(n, metrics, 0.0))
-    reference.add(calm.folder, ALL)
-    spreads = pd.read_csv(paths.reference() / "sittings.csv").set_index("kind")["run_to_run"]
-    assert {"finalizer", "cleanup", "slices"} < set(spreads.dropna().index)
-    assert spreads.max() < 0.01
-    other = recordings.record(folder, change=lambda case, n, metrics: sitting(n, metrics, -0.05))
-    reference.add(other.folder, ALL)
-    spreads = pd.read_csv(paths.reference() / "sittings.csv").set_index("kind")["run_to_run"]
-    assert 0.03 < spreads["finalizer"] < 0.12
+        added(folder, change=sitting)
+        return pd.read_csv(paths.reference() / "sittings.csv").set_index("kind")["run_to_run"]
+
+    calm, apart = spreads(0.0), spreads(-0.05)
+    assert {"finalizer", "cleanup", "slices"} < set(calm.dropna().index)
+    assert calm.max() < 0.01
+    assert 0.03 < apart["finalizer"] < 0.12
     # A run with one sitting takes them over.
     alone = Recording.load(STUDIES["lemire"], recordings.record(folder, rounds=4))
-    assert alone.lines.of("finalizer").run_to_run == pytest.approx(spreads["finalizer"])
+    assert alone.lines.of("finalizer").run_to_run == pytest.approx(apart["finalizer"])
 
 
 def test_add_says_that_a_run_was_a_test_and_keeps_its_costs_out(folder):
@@ -123,12 +121,10 @@ def test_add_says_that_a_run_was_a_test_and_keeps_its_costs_out(folder):
     assert not (paths.reference() / "costs.csv").exists()
 
 
-def test_machines_leave_out_a_study_whose_programs_have_changed(folder, monkeypatch, capsys):
-    monkeypatch.setenv("GCCOST_MODE", "replay")
-    for cpus, changed in ((2, {}), (4, {"cstr": "0" * 64})):
-        run = recordings.record(folder, cpus=cpus)
-        copy, _ = reference.add(run.folder, ALL)
-        copy.update(programs={**copy.manifest()["programs"], **changed})
+def test_machines_leave_out_a_study_whose_programs_have_changed(folder, capsys):
+    added(folder)
+    copy, _ = added(folder, cpus=4)
+    copy.update(programs=copy.manifest()["programs"] | {"cstr": "0" * 64})
     assert set(gccost.machines()["machine"]) == {"Made-up CPU (2 CPUs)"}
     assert "lemire are left out of" in capsys.readouterr().out
 
@@ -146,14 +142,9 @@ def replaced(name: str, old: str, new: str) -> Callable[[Run], None]:
     return change
 
 
-def ended(run: Run) -> None:
-    """Finish a run as a campaign does, recording the digest of its samples."""
-    run.finish("standard", "it was made up", [])
-
-
 def then_ended(change: Callable[[Run], object]) -> Callable[[Run], None]:
     """A change that measuring itself would have made, so that the digests are right."""
-    return lambda run: (change(run), ended(run))[1]
+    return lambda run: (change(run), run.finish("standard", "it was made up", []))[1]
 
 
 def bomb(run: Run) -> None:
@@ -170,19 +161,17 @@ def line(more: str) -> Callable[[Run], None]:
 
 def units(run: Run) -> None:
     """Lines with 900 units."""
-    names = (" ".join(f"1 x{i}_{k}" for i in range(9)) for k in range(100))
-    run.append([f"BenchmarkX 1 {each}" for each in names])
+    run.append("BenchmarkX 1 " + " ".join(f"1 x{i}_{k}" for i in range(9)) for k in range(100))
 
 
-def in_manifest(*path: str, value: object) -> Callable[[Run], None]:
+def in_manifest(value: object, *keys: str) -> Callable[[Run], None]:
     """Set a field of the manifest, whose digest is then right."""
 
     def change(run: Run) -> None:
-        manifest: Any = {**run.manifest()}
-        at = manifest
-        for key in path[:-1]:
+        manifest = at = dict(run.manifest())
+        for key in keys[:-1]:
             at = at[key]
-        at[path[-1]] = value
+        at[keys[-1]] = value
         manifest["digests"]["run.json"] = runs._digest_of(manifest)
         (run.folder / "run.json").write_text(json.dumps(manifest))
 
@@ -207,9 +196,9 @@ ALTERED: list[tuple[Callable[[Run], object], str]] = [
     (line("80 ns/op\t" + "\t".join(f"1 x{i}" for i in range(200))), "or 200 values"),
     (then_ended(units), "more than 600 units"),
     (then_ended(lambda run: run.samples.write_text("")), "no usable sample of its studies"),
-    (in_manifest("more", value=1), "an unknown field: more"),
-    (in_manifest("finished", "standard", "studies", value=["x"]), "unknown studies: x"),
-    (in_manifest("warnings", value=["\x1b[2J"]), r"warnings\[0\] is .*, not a text"),
+    (in_manifest(1, "more"), "an unknown field: more"),
+    (in_manifest(["x"], "finished", "standard", "studies"), "unknown studies: x"),
+    (in_manifest(["\x1b[2J"], "warnings"), r"warnings\[0\] is .*, not a text"),
     (lambda run: run.samples.unlink(), "it holds no samples"),
     (lambda run: (run.folder / "run").write_text("rm -rf /"), "holds 'run', which is not part"),
     (lambda run: (run.folder / "slices").symlink_to("/etc"), "holds 'slices', which"),
@@ -226,7 +215,7 @@ def archive(run: Run, *more: tuple[tarfile.TarInfo, bytes]) -> Path:
     with tarfile.open(path, "w:gz") as tar:
         tar.add(run.folder, run.name)
         for entry, data in more:
-            entry.size = len(data) or entry.size
+            entry.size = len(data)
             tar.addfile(entry, io.BytesIO(data))
     return path
 
@@ -237,9 +226,9 @@ def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.T
     return made
 
 
-def header(name: str, size: int, kind: bytes, data: bytes = b"") -> bytes:
+def header(size: int, kind: bytes, data: bytes = b"", name: str = "run.json") -> bytes:
     """A header of an archive with any claim about its size, and data after it."""
-    made = entry(name, kind)
+    made = entry(f"20260101T000000-012345/{name}", kind)
     made.size = size
     return made.tobuf(tarfile.GNU_FORMAT) + data.ljust(-(-len(data) // 512) * 512, b"\0")
 
@@ -247,38 +236,37 @@ def header(name: str, size: int, kind: bytes, data: bytes = b"") -> bytes:
 def pax(*records: str) -> bytes:
     """A pax header with these records, and a file of a run to which it applies."""
     data = "".join(f"{len(record) + 4} {record}\n" for record in records).encode()
-    return header("x", len(data), tarfile.XHDTYPE, data) + header(f"{A_RUN}/run.json", 0, b"0")
+    return header(len(data), tarfile.XHDTYPE, data) + header(0, b"0")
 
 
-A_RUN = "20260101T000000-012345"
-HOSTILE: dict[str, bytes] = {
-    "a long name of 3 GiB": header("././@LongLink", 3 << 30, tarfile.GNUTYPE_LONGNAME),
+HOSTILE = {
+    "a long name of 3 GiB": header(3 << 30, tarfile.GNUTYPE_LONGNAME),
     "a time that is no number": pax("mtime=nan", "path=x"),
     "an infinite time": pax("mtime=inf"),
     "an owner that is no number": pax("uid=x"),
     "a sparse file": pax("GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.size=9"),
     "a sparse map": pax("GNU.sparse.map=9,9,x", "GNU.sparse.size=99"),
-    "an old sparse map": header(f"{A_RUN}/run.json", 512, tarfile.GNUTYPE_SPARSE, b"\xff" * 512),
-    "a chain of headers": header("x", 0, tarfile.XHDTYPE) * 100_000,
-    "a chain of long names": header("x", 1, tarfile.GNUTYPE_LONGNAME, b"y") * 50_000,
-    "a negative size": header(f"{A_RUN}/run.json", -512, b"0"),
-    "a file twice": header(f"{A_RUN}/run.json", 0, b"0") * 2,
-    "a device": header(f"{A_RUN}/run.json", 0, tarfile.CHRTYPE),
-    "a name with control characters": header(f"{A_RUN}/\x1b[2J\u202e", 0, b"0"),
-    "nothing but a folder": header(A_RUN, 0, tarfile.DIRTYPE),
+    "an old sparse map": header(512, tarfile.GNUTYPE_SPARSE, b"\xff" * 512),
+    "a chain of headers": header(0, tarfile.XHDTYPE) * 100_000,
+    "a chain of long names": header(1, tarfile.GNUTYPE_LONGNAME, b"y") * 50_000,
+    "a negative size": header(-512, b"0"),
+    "a file twice": header(0, b"0") * 2,
+    "a device": header(0, tarfile.CHRTYPE),
+    "control characters": header(0, b"0", name="\x1b[2J\u202e"),
+    "nothing but a folder": header(0, tarfile.DIRTYPE, name=""),
     "no archive": b"no archive" * 1000,
     "nothing": b"",
-    "a pax header of 400 MiB": header("x", 3 << 30, tarfile.XHDTYPE) + bytes(400 << 20),
+    "a pax header of 400 MiB": header(3 << 30, tarfile.XHDTYPE) + bytes(400 << 20),
 }
 ENTRIES = {
-    "out of the folder": entry("{run}/../../escaped"),
-    "at the root": entry("/etc/escaped"),
-    "a link": entry("{run}/samples.txt", tarfile.SYMTYPE, "/etc/passwd"),
-    "a hard link": entry("{run}/slices/a.txt", tarfile.LNKTYPE, "{run}/../../escaped"),
-    "a pipe": entry("{run}/slices/a.txt", tarfile.FIFOTYPE),
-    "markup": entry("{run}/slices/<b>.txt"),
-    "a program": entry("{run}/run.sh"),
-    "another run": entry("another/run.json"),
+    "out of the folder": ("{run}/../../escaped",),
+    "at the root": ("/etc/escaped",),
+    "a link": ("{run}/samples.txt", tarfile.SYMTYPE, "/etc/passwd"),
+    "a hard link": ("{run}/slices/a.txt", tarfile.LNKTYPE, "{run}/../../escaped"),
+    "a pipe": ("{run}/slices/a.txt", tarfile.FIFOTYPE),
+    "markup": ("{run}/slices/<b>.txt",),
+    "a program": ("{run}/run.sh",),
+    "another run": ("another/run.json",),
 }
 
 
@@ -297,8 +285,9 @@ def with_entry(what: str) -> Callable[[Run], Path]:
     """An archive of the run with one more entry."""
 
     def make(run: Run) -> Path:
-        bad = deepcopy(ENTRIES[what])
-        bad.name, bad.linkname = (text.format(run=run.name) for text in (bad.name, bad.linkname))
+        name, *more = ENTRIES[what]
+        bad = entry(name.format(run=run.name), *more)
+        bad.linkname = bad.linkname.format(run=run.name)
         return archive(run, (bad, b""))
 
     return make
@@ -314,7 +303,7 @@ def many(run: Run) -> Path:
 
 def truncated(run: Run) -> Path:
     path = archive(run)
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    os.truncate(path, path.stat().st_size // 2)
     return path
 
 
@@ -324,7 +313,12 @@ def pipe(run: Run) -> Path:
     return path
 
 
-ARCHIVES: list[tuple[Callable[[Run], Path], str]] = [
+def altered(change: Callable[[Run], object]) -> Callable[[Run], Path]:
+    return lambda run: (change(run), run.folder)[1]
+
+
+ATTACKS = [
+    *((altered(change), why) for change, why in ALTERED),
     *((hostile(what), "more than 320 MiB" if "400" in what else ": ") for what in HOSTILE),
     *((with_entry(what), "is not part|folders, not a run's|twice") for what in ENTRIES),
     (large, "a.txt unpacks to more than 16 MiB"),
@@ -334,21 +328,14 @@ ARCHIVES: list[tuple[Callable[[Run], Path], str]] = [
 ]
 
 
-def altered(change: Callable[[Run], object]) -> Callable[[Run], Path]:
-    return lambda run: (change(run), run.folder)[1]
-
-
-@pytest.mark.parametrize(
-    ("attack", "why"), [*((altered(change), why) for change, why in ALTERED), *ARCHIVES]
-)
+@pytest.mark.parametrize(("attack", "why"), ATTACKS)
 def test_add_refuses_an_attack_in_one_line_with_a_hint(folder, attack, why):
     source = attack(recordings.record(folder, rounds=1))
     error = refused(source, why)
     assert error.location.startswith((str(source), source.name))
     assert error.hint
     assert str(error).isprintable()
-    assert "Traceback" not in str(error)
-    assert "scratch" not in str(error)
+    assert not re.search("Traceback|scratch", str(error))
     assert not list(folder.parent.rglob("escaped"))
 
 
@@ -364,7 +351,7 @@ def test_a_run_of_the_same_name_and_other_contents_is_refused(folder):
     run = recordings.record(folder)
     copy, _ = reference.add(run.folder, ALL)
     before = reference._contents(copy.folder)
-    ended(run)
+    run.finish("standard", "it was made up", [])
     run.update(warnings=["another"])
     error = refused(run.folder, "another run of this name is recorded")
     assert "remove it first: rm -r" in error.hint
@@ -383,21 +370,22 @@ def test_the_recorded_runs_are_plausible():
 @pytest.fixture
 def two(folder) -> pd.DataFrame:
     """Two recorded machines; the second has more CPUs, and finalizers are cheap on it."""
-    reference.add(recordings.record(folder).folder, ALL)
+    added(folder)
     one = gccost.machines()
     assert set(one["agree"]) == {"decided on one machine only", "undecided"}
     assert one["p"].isna().all()
-    reference.add(recordings.record(folder, cpus=16, ns={"AllocateAuto": 240.0}).folder, ALL)
+    added(folder, cpus=16, ns={"AllocateAuto": 240.0})
     return gccost.machines()
 
 
 def test_verdicts_are_compared_between_machines(two, tmp_path):
     assert list(two["machine"].unique()) == ["Made-up CPU (2 CPUs)", "Made-up CPU (16 CPUs)"]
-    rows = two.set_index(["id", "release"]).sort_index()
+    rows = two.groupby(["id", "release"])
+    agree = rows["agree"].unique().str.join(", ")
     for release in ("Go 1.20.14", "Go 1.27.4"):
-        assert set(rows.loc[("L1", release), "agree"]) == {"depends on the machine"}
-    assert set(rows.loc[("L2a", "Go 1.27.4"), "agree"]) == {"holds where decided"}
-    assert rows.loc[("L1", "Go 1.27.4"), "p"].max() < 0.01
+        assert agree["L1", release] == "depends on the machine"
+    assert agree["L2a", "Go 1.27.4"] == "holds where decided"
+    assert rows["p"].max()["L1", "Go 1.27.4"] < 0.01
     done = CliRunner().invoke(cli.main, ["compare", "--csv", str(tmp_path / "out.csv")])
     assert done.exit_code == 0, done.output
     assert "Made-up CPU (16 CPUs)" in done.stdout
@@ -408,11 +396,10 @@ def test_verdicts_are_compared_between_machines(two, tmp_path):
 
 @pytest.mark.usefixtures("two")
 def test_machines_that_differ_in_their_cpus_only_are_one_computer(folder):
-    reference.add(recordings.record(folder, cpu="Another").folder, ALL)
+    added(folder, cpu="Another")
     facts = gccost.computers().T
     assert facts["run"].is_unique
-    by_cpu = facts.groupby("CPU")["computer"]
-    assert list(by_cpu.nunique()) == [1, 1]
+    assert list(facts.groupby("CPU")["computer"].nunique()) == [1, 1]
     assert facts["computer"].nunique() == 2
 
 
@@ -429,19 +416,17 @@ MARKUP = (
 
 
 def with_markup(folder: Path) -> Run:
-    """An added run each of whose texts holds markup that a page or JupyterLab could run."""
+    """A run each of whose texts holds markup that a page or JupyterLab could run."""
     run = recordings.record(folder)
     line = MARKUP.replace("\n", " ")
-    manifest = run.manifest()
-    machine = dict(manifest["machine"])
-    machine |= dict.fromkeys(("cpu", "release", "kernel", "libc", "virtualisation"), line)
-    machine |= dict.fromkeys(("governor", "container", "system", "c_compiler", "python"), line)
+    texts = "cpu release kernel libc virtualisation governor container system c_compiler python"
+    machine = dict(run.manifest()["machine"]) | dict.fromkeys(texts.split(), line)
     machine["caches"] = {line: 1024}
     lost = AUTO.on(TODAY_GO)
     samples = run.samples.read_text().splitlines(keepends=True)
     run.samples.write_text("".join(each for each in samples if f"{lost}-" not in each))
     run.append(["BenchmarkX<img/onerror=alert(1)> 1 1 ns/op<script>", f"cpu: {line}"])
-    release = {TODAY_GO: MARKUP, line: MARKUP}
+    printed = {"command": "go test", "output": MARKUP, "date": "2026-01-01T00:00:00Z"}
     run.update(
         machine=machine,
         fingerprint=fingerprint(machine),
@@ -450,28 +435,26 @@ def with_markup(folder: Path) -> Run:
         missing={"1.20.14": MARKUP, line: MARKUP},
         failed={lost: [MARKUP], line: [MARKUP]},
         troubles={lost: [MARKUP], FREE.on(TODAY_GO): [MARKUP], line: [MARKUP]},
-        random_layout=dict.fromkeys(release, False),
+        random_layout={TODAY_GO: False, line: False},
+        done=[line],
     )
-    printed = {"command": "go test", "output": MARKUP, "date": "2026-01-01T00:00:00Z"}
-    run.update(**{"shell": {"lemire-plain": printed, line: printed}, "done": [line]})
+    run.update(**{"shell": {"lemire-plain": printed, line: printed}})
     run.finish("standard", line, [])
     name = f"{run.name[:16]}{fingerprint(machine)[:6]}"
-    run.folder.rename(folder / name)
-    return Run(folder / name)
+    return Run(run.folder.rename(folder / name))
 
 
 def test_markup_in_any_text_of_a_run_is_shown_literally(folder: Path) -> None:
     reference.add(with_markup(folder).folder, ALL)
     opened, every, machines = gccost.open("lemire"), gccost.results(), gccost.machines()
     assert not set("<>$`*[]\\") & set(opened.machine + "".join(machines["machine"]))
-    shown = [
-        *(opened._repr_mimebundle_()[0], every._repr_mimebundle_()[0]),
-        *(each._repr_mimebundle_()[0] for each in (every.ledger(), every.first_screen())),
-        *(opened.judge(claim)._repr_mimebundle_()[0] for claim in ("L1", "L2a")),
-        *({"text/html": each._repr_html_()} for each in (gccost.computers(), opened.verdicts)),
-    ]
-    assert sum("onerror" in each["text/html"] for each in shown) >= 5
-    for bundle in shown:
+    shown = [opened, every, every.ledger(), every.first_screen()]
+    shown += map(opened.judge, ("L1", "L2a"))
+    bundles = [each._repr_mimebundle_()[0] for each in shown]
+    frames = (gccost.computers(), opened.verdicts)
+    bundles += [{"text/html": each._repr_html_()} for each in frames]
+    assert sum("onerror" in each["text/html"] for each in bundles) >= 5
+    for bundle in bundles:
         assert set(bundle) <= {"text/html", "text/plain", "text/csv"}
         page = bundle["text/html"]
         assert not re.search(r"<(img|script)|</pre>.", page)

@@ -1,19 +1,24 @@
-"""The frames of a study: samples, costs, ratios, shares, and what a wrong name says."""
+"""The frames of a study: samples, costs, ratios, shares, and what a wrong question answers."""
 
 from __future__ import annotations
 
+import inspect
+import math
 import re
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 import recordings
+from pandas.api.types import is_float_dtype, is_integer_dtype
 from pandas.testing import assert_frame_equal
 
 import gccost
 from gccost import opening, paths
-from gccost.errors import GccostError
+from gccost.errors import GccostError, nearest
 from gccost.judging import ledger, metrics
 from gccost.judging.quantities import Ratio
 from gccost.measuring import benchfmt, jobs
@@ -25,11 +30,13 @@ from gccost.showing import drawing
 from gccost.showing.artifact import appendix
 from gccost.studies import CLAIMS
 
+PAIR = ("finalizer frees", "manual free")
+ENDS = ["ratio", "ratio_low", "ratio_high"]
+
 
 @pytest.fixture(autouse=True)
 def replay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GCCOST_MODE", "replay")
-    monkeypatch.delenv("GCCOST_ONLY", raising=False)
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +44,12 @@ def lemire() -> OpenedStudy:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GCCOST_MODE", "replay")
         return gccost.open("lemire")
+
+
+@pytest.fixture(scope="module")
+def today(lemire: OpenedStudy) -> pd.DataFrame:
+    """The costs on today's release by variant."""
+    return lemire.costs(gc="on", release=lemire.today).set_index("variant")
 
 
 def synthetic(folder: Path, name: str = "lemire", **more: object) -> OpenedStudy:
@@ -54,181 +67,260 @@ def test_the_ledger_of_the_recorded_run_is_the_golden_one_and_that_of_the_artifa
     assert listed == list(CLAIMS)
 
 
-@pytest.mark.parametrize("name", ["lemire", "addcleanup", "siebenmann", "weimer"])
-def test_groupby_and_cost_reproduce_the_costs(name):
-    opened = gccost.open(name)
-    costs = opened.costs()
-    keys = list(costs.columns[: list(costs.columns).index("value")])
-    found = opened.samples().groupby(keys, dropna=False, observed=True, sort=False)
-    by_hand = found.apply(gccost.cost).reset_index()
-    whole = {"rounds": int, "n": int}
-    known = by_hand.dropna(subset="value").astype(whole).reset_index(drop=True)
-    assert_frame_equal(known[costs.columns], costs, check_exact=True, check_dtype=False)
+@pytest.mark.parametrize("name", ["lemire", "addcleanup", "siebenmann", "weimer", "remedies"])
+def test_groupby_of_the_keys_and_cost_reproduce_the_costs(name: str):
+    study = gccost.open(name)
+    costs = study.costs()
+    assert not costs.duplicated(study.keys).any()
+    found = study.samples().groupby(study.keys, dropna=False, observed=True, sort=False)
+    by_hand = found.apply(gccost.cost).dropna(subset="value").reset_index()
+    by_hand = by_hand.astype({"rounds": int, "n": int})
+    assert_frame_equal(by_hand[costs.columns], costs, check_exact=True, check_dtype=False)
+
+
+def test_what_a_study_varies_is_a_key_also_of_filtered_samples(tmp_path):
+    study = synthetic(tmp_path, "addcleanup", rounds=2, cpus=8)
+    assert study.keys == ["release", "variant", "experiment", "gc", "goroutines"]
+    one = {"gc": "on", "experiment": "one by one"}
+    found = study.samples(**one).groupby(study.keys, dropna=False, observed=True)
+    assert len(found.apply(gccost.cost)) == len(study.costs(**one))
+
+
+def test_every_filter_is_a_column(lemire: OpenedStudy):
+    for frame in (lemire.samples(gogc=100), lemire.costs(gogc=100)):
+        assert set(frame["gogc"]) == {100}
+        assert frame.columns.is_unique
 
 
 def test_claims_are_judged_from_the_figures_of_compare(lemire: OpenedStudy):
-    compared = 0
     sides = lemire.sides.groupby(["id", "release", "side"])
     costs = {key: gccost.cost(each)["value"] for key, each in sides}
-    for row in lemire._rows:
-        quantity = row.claim.quantity
-        if isinstance(quantity, Ratio):
-            over, under = (
-                {name: jobs.keys(Case("cstr", v, TODAY_GO, 1))[name] for name in ("variant", "gc")}
-                for v in quantity.variants
-            )
-            found = lemire.compare(over, under).loc[row.toolchain]
-            ends = (row.estimate.value, row.estimate.low, row.estimate.high)
-            assert tuple(found[["ratio", "ratio_low", "ratio_high"]]) == pytest.approx(ends, 1e-6)
-            key = row.claim.id, row.toolchain
-            assert costs[*key, "over"] / costs[*key, "under"] == pytest.approx(ends[0], 1e-6)
-            compared += 1
-    assert compared >= 6
+    rows = [row for row in lemire._rows if isinstance(row.claim.quantity, Ratio)]
+    assert len(rows) >= 6
+    for row in rows:
+        over, under = (
+            {name: jobs.keys(Case("cstr", v, TODAY_GO, 1))[name] for name in ("variant", "gc")}
+            for v in row.claim.quantity.variants
+        )
+        found = lemire.compare(over, under).loc[row.toolchain]
+        ends = (row.estimate.value, row.estimate.low, row.estimate.high)
+        assert tuple(found[ENDS]) == pytest.approx(ends, 1e-6)
+        key = row.claim.id, row.toolchain
+        assert costs[*key, "over"] / costs[*key, "under"] == pytest.approx(ends[0], 1e-6)
 
 
-def test_a_rejected_process_is_only_in_all_samples(tmp_path):
+def test_a_process_that_does_not_count_is_only_in_all_samples_and_in_no_cost(tmp_path):
     def waits(case, number: int, values: dict[str, float]) -> None:
         if case.variant.benchmark == "AllocateAuto" and number == 3:
             values["run-delay-share"] = 0.5
 
-    opened = synthetic(tmp_path, change=waits)
-    everything = opened.samples(all=True)
+    study = synthetic(tmp_path, change=waits)
+    everything = study.samples(all=True)
     rejected = everything[everything.rejected != ""]
     assert set(rejected["round"]) == {3}
     assert set(rejected.variant) == {"finalizer frees"}
-    assert len(opened.samples()) == len(everything) - len(rejected)
+    assert len(study.samples()) == len(everything) - len(rejected)
+    one = {"variant": "finalizer frees", "gc": "on", "release": study.today}
+    with pytest.raises(GccostError, match="do not count"):
+        gccost.cost(study.samples(all=True, **one))
 
 
 def test_every_metric_of_a_recorded_run_is_in_the_table():
-    names = set()
+    found = set()
     for path in paths.reference().glob("*/samples.txt"):
         for sample in benchfmt.read(path).samples.values():
-            names |= set(sample.metrics)
-    series = re.compile(r"at-[\d.]+-records-ns")
-    for name in names - {"round", "sitting"}:
-        if not series.fullmatch(name):
-            metrics.kind(metrics.column(name))
+            found |= set(sample.metrics)
+    for name in found - {"round", "sitting"}:
+        numbered = re.search(r"\d", name)  # one of a series
+        assert numbered or metrics.column(name) in metrics.KINDS, name
 
 
-def test_derive_is_the_delta_method(lemire: OpenedStudy):
-    costs = lemire.costs(gc="on").query("release == @lemire.today").set_index("variant")
-    gap = lemire.compare("finalizer frees", "manual free", gc="on").loc[lemire.today]
-    ratio = gccost.derive(
-        lambda a, b: a / b, costs.loc["finalizer frees"], costs.loc["manual free"]
-    )
-    assert tuple(ratio[["value", "low", "high"]]) == pytest.approx(
-        tuple(gap[["ratio", "ratio_low", "ratio_high"]])
-    )
-    one = gccost.derive(lambda a: 2 * a, costs.loc["manual free"])
-    assert one.low / costs.loc["manual free"].low == pytest.approx(2, 1e-3)
+@pytest.mark.parametrize(
+    ("metric", "values", "expected"),
+    [
+        ("MB_per_s", [10, 1000], 100),  # a rate: the mean of the logs
+        ("parse_ns", [10, 1000], 100),
+        ("score", [1, 2, 30], 2),  # the median
+        ("score", [-1, 0, 5], 0),
+    ],
+)
+def test_any_column_of_numbers_has_a_cost(metric: str, values: list[float], expected: float):
+    found = gccost.cost(pd.DataFrame({metric: values}), metric)
+    assert found["value"] == pytest.approx(expected)
+    assert found["low"] < found["value"] < found["high"]
 
 
-def test_rounding_costs_changes_what_is_derived_by_no_more_than_the_rounding(lemire):
-    costs = lemire.costs(gc="on").set_index(["release", "variant"])
-    then, today = (costs.xs(release) for release in (lemire.then, lemire.today))
+def test_derive_is_the_delta_method(lemire: OpenedStudy, today: pd.DataFrame):
+    gap = lemire.compare(*PAIR, gc="on").loc[lemire.today]
+    finalizer, free = (today.loc[name] for name in PAIR)
+    ratio = gccost.derive(lambda a, b: a / b, finalizer, free)
+    assert tuple(ratio[["value", "low", "high"]]) == pytest.approx(tuple(gap[ENDS]))
+    doubled = gccost.derive(lambda a: 2 * a, free)
+    assert doubled.low / free.low == pytest.approx(2, 1e-3)
+    half = gccost.derive(lambda a, b: a / b, finalizer, doubled)
+    direct = gccost.derive(lambda a, b: a / (2 * b), finalizer, free)
+    assert tuple(half[:-1]) == pytest.approx(tuple(direct[:-1]), rel=1e-5)
 
-    def over(digits: int) -> pd.DataFrame:
-        shown = ["value", "low", "high"]
-        rounded = [each.assign(**each[shown].round(digits)) for each in (today, then)]
-        return gccost.derive(lambda a, b: a / b, *rounded)
 
-    exact, rounded = over(12), over(2)
+def test_a_readers_rounding_changes_a_verdict_by_no_more_than_the_rounding(lemire):
+    costs = lemire.costs(gc="on")
+    shown = ["value", "low", "high"]
+
+    def over(costs: pd.DataFrame) -> pd.DataFrame:
+        releases = costs.set_index(["release", "variant"])
+        return gccost.derive(lambda a, b: a / b, *map(releases.xs, (lemire.today, lemire.then)))
+
+    exact, rounded = over(costs), over(costs.assign(**costs[shown].round(2)))
     assert_frame_equal(exact, rounded, rtol=1e-3)
     assert ((exact.low > 1) == (rounded.low > 1)).all()
 
 
-def test_a_derived_figure_can_be_derived_from(lemire):
-    costs = lemire.costs(gc="on").query("release == @lemire.today").set_index("variant")
-    free, finalizer = costs.loc["manual free"], costs.loc["finalizer frees"]
-    doubled = gccost.derive(lambda a: 2 * a, free)
-    ratio = gccost.derive(lambda a, b: a / b, finalizer, doubled)
-    direct = gccost.derive(lambda a, b: a / (2 * b), finalizer, free)
-    assert tuple(ratio[:-1]) == pytest.approx(tuple(direct[:-1]), rel=1e-5)
-
-
 def test_one_round_has_no_interval_and_none_has_no_row(tmp_path):
     costs = synthetic(tmp_path / "one", rounds=1).costs(gc="on")
-    assert len(costs)
     alone = costs["variant"] == "finalizer frees"  # nothing shows how much its processes differ
+    assert alone.any()
     assert costs.loc[alone, ["low", "high"]].isna().all(axis=None)
     nothing = OpenedStudy(recordings.empty(tmp_path / "none", "lemire"), "replay", ())
-    assert nothing.samples().empty
-    assert nothing.costs().empty
-    assert nothing.compare("finalizer frees", "manual free", gc="on").ratio.isna().all()
-    assert nothing.shares({"C": ["runtime.cgocall"]}).empty
-    assert nothing.controls.empty
-    assert nothing.stacks.empty
+    empty = (nothing.samples(), nothing.costs(), nothing.shares({"C": ["runtime.cgocall"]}))
+    assert all(each.empty for each in (*empty, nothing.controls, nothing.stacks))
+    assert nothing.compare(*PAIR, gc="on").ratio.isna().all()
     assert (nothing.verdicts.verdict == "not measured").all()
 
 
+def test_a_variant_that_was_not_measured_is_named_and_its_row_is_empty(tmp_path, capsys):
+    def without(case, number: int, values: dict[str, float]) -> None:
+        if case.variant.benchmark == "AllocateAuto":
+            values.clear()
+
+    study = synthetic(tmp_path, change=without)
+    gap = study.compare(*PAIR, gc="on")
+    lacking = ", ".join(study.releases)
+    told = f"finalizer frees: not measured on {lacking} (run {study.run})\n"
+    assert capsys.readouterr().out == told
+    assert gap.ratio.isna().all()
+    assert (gap.n == 0).all()
+    assert all(is_float_dtype(gap[name]) for name in gap if name.startswith(("ratio", "more")))
+    assert all(is_integer_dtype(gap[name]) for name in ("rounds", "n"))
+    assert study.compare({"gc": pd.NA}, "manual free", gc="on").ratio.isna().all()
+    assert study.costs(variant="finalizer frees").empty
+    assert "finalizer frees: not measured" in capsys.readouterr().out
+
+
+def test_a_value_of_a_filter_that_the_run_lacks_is_told_with_those_that_it_has(tmp_path, capsys):
+    study = synthetic(tmp_path, "addcleanup", rounds=1, cpus=2)
+    assert study.samples(goroutines=32).empty
+    assert "; it has goroutines 1, 2" in capsys.readouterr().out
+
+
+# --- Wrong questions ------------------------------------------------------------------
+
+WRONG = {  # what a reader types: what is wrong, and what the hint begins with
+    "gccost.open('lemir')": ("no study 'lemir'", "name one of lemire"),
+    "study.samples(gcc='on')": ("no filter 'gcc'", "name one of gc,"),
+    "study.samples(GC='on')": ("no filter 'GC'", "name one of gc,"),
+    "study.samples(of='control')": ("no samples of 'control'", "name one of controls, cases"),
+    "study.samples(gogc=50)": ("no gogc 50", "name one of 100"),
+    "study.samples(variant='finaliser frees')": ("no variant", "name one of finalizer frees"),
+    "study.samples(variant='finalizer does nothing', gc='off')": ("no case with", "change"),
+    "study.samples(release='Go 1.27')": ("no release", "name one of Go 1.27.4"),
+    "study.costs('quite_ns')": ("no metric 'quite_ns'", "name one of quiet_ns"),
+    "study.costs('ns/op')": ("no metric 'ns/op'", "name one of mean_ns"),
+    "study.compare(*PAIR, 'ns/op')": ("no metric 'ns/op'", "name one of mean_ns"),
+    "study.compare('manual', 'finalizer frees')": ("no variant", "name one of manual free"),
+    "study.compare({'gc': ['on', 'off']}, {'gc': 'on'})": ("two costs", "name variant or gc"),
+    "study.judge('L9')": ("no claim 'L9'", "name one of L4, L3, L1, L2a, L2b"),
+    "gccost.source('cstr/cstr.go', 'Alocate')": ("Alocate", "name one of Allocate"),
+    "gccost.published('lemire-timing')": ("lemire-timing", "name one of lemire-timings"),
+    "gccost.cost(study.samples())": ("several values of release, variant, gc", "filter, or"),
+    "gccost.cost(study.samples().merge(study.samples()))": ("several values of", "filter, or"),
+    "gccost.cost(one, 'quite_ns')": ("no column 'quite_ns'", "name one of quiet_ns"),
+    "gccost.cost(one, 'variant')": ("no column 'variant' of numbers", "name one of"),
+    "gccost.cost(one.drop(columns='quiet_ns'))": ("no column 'quiet_ns'", "name one of mean_ns"),
+    "gccost.derive(lambda a: a, 5.0)": ("no column 'value'", "keep the columns"),
+    "study.judge('L1', bar=math.nan)": ("nan is no bar", "name a number"),
+    "study.judge('L1', bar=-1)": ("-1 is no bar", "name a number"),
+    "study.judge('L1', bar='6')": ("'6' is no bar", "name a number"),
+    "study.judge('L1', bar=True)": ("True is no bar", "name a number"),
+    "study.judge('L1', bar=math.inf)": ("inf is no bar", "name a number"),
+    "study.judge('L1', bar=(1, 2, 3))": ("is no bar for a ratio", "name a number"),
+    "study.judge('L1', bar=[1])": ("is no bar for a ratio", "name a number"),
+    "study.judge('L1', bar=(2, 1))": ("is no range", "name the lower one"),
+    "study.judge('L3', bar=40)": ("40 is no bar for a share", "name a number"),
+}
+
+
+@pytest.mark.parametrize(("asked", "answer"), WRONG.items())
+def test_a_wrong_question_is_answered_with_a_hint(lemire, asked: str, answer: tuple[str, str]):
+    names = {"gccost": gccost, "math": math, "PAIR": PAIR, "study": lemire}
+    with pytest.raises(GccostError, match=answer[0]) as raised:
+        eval(asked, names | {"one": lemire.samples().head(1)})  # noqa: S307 - of the table above
+    assert raised.value.hint.startswith(answer[1])
+
+
+def test_a_bar_of_ones_own_is_shown_with_its_margin(lemire):
+    shown = lemire.judge("L1", bar=np.int64(6)).text
+    assert "bar 6, as asked; the 99 % interval must clear it by 5 %" in shown
+    assert "between 30.0 % and 50.0 %" in lemire.judge("L3", bar=[0.3, 0.5]).text
+
+
+def test_a_hint_has_the_nearest_first_and_all_if_they_are_few():
+    assert nearest("B", "abcd") == "name one of b, a, c, d"
+    assert nearest("v7", (f"v{i}" for i in range(60, 90))) == "name one of v70, v71, v72"
+    assert nearest(7, range(10, 22)).endswith("20, 21")
+
+
+def test_every_frame_says_which_run_it_is_of(tmp_path):
+    study = synthetic(tmp_path)
+    names = ("controls", "stacks", "traces", "slices", "verdicts", "sides")
+    frames = [study.samples(), study.costs(gc="on"), study.shares(), study.calls()]
+    frames += [study.compare(*PAIR, gc="on"), *(getattr(study, name) for name in names)]
+    assert {frame.attrs["run"] for frame in frames} == {study.run}
+
+
+def test_help_has_all_that_a_study_gives_with_signatures():
+    manual = gccost.__doc__ or ""
+    for name in dir(OpenedStudy):
+        member = getattr(OpenedStudy, name)
+        if callable(member) and not name.startswith("_"):
+            given = inspect.signature(member).parameters.values()
+            bare = [each.replace(annotation=inspect.Parameter.empty) for each in given][1:]
+            assert f" {name}{inspect.Signature(bare)}".replace("'", '"') in manual
+        elif not name.startswith("_") and name != "name":
+            assert re.search(rf"^    (\w+, )*{name}\b", manual, re.MULTILINE), name
+
+
+def test_samples_that_lost_their_run_have_a_cost_without_an_interval(tmp_path):
+    study = synthetic(tmp_path)
+    samples = study.samples(variant="manual free", gc="on", release=study.today)
+    whole, lost = (gccost.cost(each) for each in (samples, pd.DataFrame(samples.to_dict("list"))))
+    assert whole["low"] < whole["value"] < whole["high"]
+    assert lost["value"] == pytest.approx(whole["value"], rel=0.1)
+    assert lost[["low", "high"]].isna().all()
+
+
+# --- Figures as text ------------------------------------------------------------------
+
+GOOD: dict[str, Any] = {"value": 2.0, "low": 1.8, "high": 2.2, "n": 3}
+
+
 @pytest.mark.parametrize(
-    ("call", "nearest"),
+    ("shown", "text"),
     [
-        (lambda s: gccost.open("lemir"), "lemire"),
-        (lambda s: s.samples(gcc="on"), "gc"),
-        (lambda s: s.samples(variant="finaliser frees"), "finalizer frees"),
-        (lambda s: s.samples(release="Go 1.27"), "Go 1.27.4"),
-        (lambda s: s.costs("quite_ns"), "quiet_ns"),
-        (lambda s: s.judge("L9"), "L1"),
-        (lambda s: s.compare("manual", "finalizer frees"), "manual free"),
-        (lambda s: gccost.source("cstr/cstr.go", "Alocate"), "Allocate"),
-        (lambda s: gccost.published("lemire-timing"), "lemire-timings"),
-        (lambda s: s.compare({"gc": ["on", "off"]}, {"gc": "on"}), ""),  # two costs of a name
+        (lambda: gccost.times(GOOD), "2.00× (1.80 to 2.20)"),
+        (lambda: gccost.number(GOOD, 100), "200 (180 to 220)"),
+        (lambda: gccost.times(GOOD | {"n": 2}), "too few samples"),
+        (lambda: gccost.times(GOOD | {"low": 0.5, "high": 2.5}), "too few samples"),
+        (lambda: gccost.times(GOOD | {"low": math.nan}), "too few samples"),
+        (lambda: gccost.times({}), "not measured"),
+        (lambda: gccost.ns(pd.DataFrame(columns=["value", "low", "high", "n"])), "not measured"),
     ],
 )
-def test_a_wrong_name_is_answered_with_the_nearest(lemire, call, nearest):
-    with pytest.raises(GccostError) as raised:
-        call(lemire)
-    assert raised.value.hint
-    assert nearest in raised.value.hint
-    assert raised.value.hint.count(",") <= 4
-
-
-# --- Your own benchmarks --------------------------------------------------------------
-
-OWN = """goos: linux
-pkg: gccost/cstr
-BenchmarkMine/size=8-4   1000000   60.5 ns/op   3.5 furlongs/op   8 B/op   1 allocs/op
-BenchmarkAllocateFree-4   20000000   55.1 ns/op
-PASS
-"""
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_own_output_is_read_as_file_and_as_text(tmp_path, end):
-    text = OWN.replace("\n", end)
-    path = tmp_path / "bench.txt"
-    path.write_bytes(text.encode())
-    for frame in (gccost.read(path), gccost.read(text)):
-        assert list(frame.variant) == ["Mine", "manual free"]
-        assert list(frame.mean_ns) == [60.5, 55.1]
-        assert frame.furlongs_per_op[0] == 3.5
-        assert list(frame.procs) == [4, 4]
-
-
-@pytest.mark.parametrize("content", [b"", b"nothing here\n", b"\xff\xfe\x00 Benchmark", None])
-def test_a_file_that_is_no_benchmark_is_named(tmp_path, content):
-    path = tmp_path / "bench.txt"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(GccostError) as raised:
-        gccost.read(path)
-    assert str(path) in str(raised.value)
-    assert raised.value.hint
-
-
-def test_what_was_not_measured_well_is_not_quoted():
-    good = {"value": 2.0, "low": 1.8, "high": 2.2, "n": 3}
-    assert gccost.times(good) == "2.00× (1.80 to 2.20)"
-    for poor in ({"n": 2}, {"low": 0.5, "high": 2.5}, {"low": float("nan")}):
-        assert gccost.times(good | poor) == "too few samples"
-    assert gccost.times({}) == "not measured"
-    assert gccost.number(good, 100) == "200 (180 to 220)"
-    assert gccost.ns(pd.DataFrame(columns=["value", "low", "high", "n"])) == "not measured"
+def test_what_was_not_measured_well_is_not_quoted(shown, text: str):
+    assert shown() == text
 
 
 def test_a_sentence_that_lacks_a_figure_is_replaced_as_a_whole():
-    poor = gccost.times({"value": 2.0, "low": 1.8, "high": 2.2, "n": 2})
+    poor = gccost.times(GOOD | {"n": 2})
     text = f"""**In short.** On Go 1.27 it takes **{poor}** or
 {gccost.ns({})}. It is [known](a.b).
 
@@ -247,8 +339,7 @@ def test_a_sentence_that_lacks_a_figure_is_replaced_as_a_whole():
 def test_a_title_that_lacks_a_figure_is_replaced_as_a_whole(monkeypatch):
     shown = []
     monkeypatch.setattr(drawing, "display", shown.append)
-    with gccost.figure(
-        "some", f"It takes {gccost.ns({})} on Go 1.27", pd.DataFrame({"value": [1]})
-    ):
+    title = f"It takes {gccost.ns({})} on Go 1.27"
+    with gccost.figure("some", title, pd.DataFrame({"value": [1]})):
         plt.figure()
     assert [chart.title for chart in shown] == ["Not measured: “It takes … on Go 1.27”"]

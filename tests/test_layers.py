@@ -15,7 +15,7 @@ LAYERS = (
     {"measuring"},
     {"judging"},
     {"showing", "studies"},
-    {"doctor", "opening"},
+    {"doctor", "frames", "opening"},
     {"explain", "notebook", "reporting"},
     {"cli"},
     {"__main__"},

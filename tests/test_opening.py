@@ -12,9 +12,8 @@ from conftest import FakeMachine
 import gccost
 from gccost import cli, opening, paths
 from gccost.errors import GccostError
-from gccost.judging.recording import Recording
 from gccost.measuring import jdks, toolchains
-from gccost.measuring.cases import FREE
+from gccost.measuring.cases import BUDGETS, FREE
 from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.notebook import OpenedStudy
@@ -75,8 +74,8 @@ def test_an_older_run_of_your_own_is_shown_if_the_newest_lacks_the_study(
     older = measure().recording.run
     newer = recordings.record(older.folder.parent, "addcleanup")
     assert newer.name != older.name
-    assert gccost.open("lemire").recording.run == older
-    assert gccost.open("addcleanup").recording.run == newer
+    assert gccost.open("lemire").run == older.name
+    assert gccost.open("addcleanup").run == newer.name
 
 
 def test_a_trial_is_shown_and_says_so_unless_there_is_another_run(
@@ -85,33 +84,29 @@ def test_a_trial_is_shown_and_says_so_unless_there_is_another_run(
     trial = measure().recording.run
     monkeypatch.setenv("GCCOST_BUDGET", "quick")
     opened = gccost.open("lemire")
-    assert (opened.recording.run, opened.mode) == (trial, "measure")
+    assert (opened.run, opened.mode) == (trial.name, "measure")
     assert "a trial" in notice(opened)
     whole = recordings.record(trial.folder.parent, "lemire")
-    assert gccost.open("lemire").recording.run == whole
-    assert gccost.open("lemire", run=trial.name).recording.run == trial
+    assert gccost.open("lemire").run == whole.name
+    assert gccost.open("lemire", run=trial.name).run == trial.name
 
 
-def test_your_run_is_shown_after_its_programs_changed_and_says_so(
-    machine: FakeMachine, reference
+def test_changed_programs_are_told_and_begin_a_new_run(
+    machine: FakeMachine, reference, capsys: pytest.CaptureFixture[str], monkeypatch
 ) -> None:
-    run = measure().recording.run
-    run.update(programs={"cstr": "other sources"})
-    opened = gccost.open("lemire")
-    assert opened.recording.run == run
-    assert "have changed since this run was measured" in notice(opened)
-
-
-def test_measuring_says_why_it_begins_a_new_run(
-    machine: FakeMachine, reference, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tiny = Settings("measure", gccost.notebook.BUDGETS["tiny"], "lemire")
+    tiny = Settings("measure", BUDGETS["tiny"], "lemire")
     run = measure().recording.run
     cli._measure(tiny)
     assert "a new run" not in capsys.readouterr().err
-    run.update(programs={"cstr": "other sources"})
+    for each in (run, reference):
+        each.update(programs={"cstr": "other sources"})
+    opened = gccost.open("lemire")
+    assert opened.run == run.name
+    assert "have changed since this run was measured" in notice(opened)
     cli._measure(tiny)
     assert f"cstr: changed since {run.name}, so a new run is begun" in capsys.readouterr().err
+    monkeypatch.setenv("GCCOST_MODE", "replay")
+    assert "have changed since this run was recorded" in notice(gccost.open("lemire"))
 
 
 def test_a_study_without_a_notebook_is_said_to_have_none(
@@ -125,12 +120,15 @@ def test_a_study_without_a_notebook_is_said_to_have_none(
 
 def test_the_reason_for_a_recorded_run_is_the_true_one(machine: FakeMachine, reference) -> None:
     assert "Not measured here" in notice(gccost.open("lemire"))
-    run = measure().recording.run
-    run.update(finished={})  # as if it were interrupted
-    opened = gccost.open("lemire")
-    assert opened.mode == "replay"
-    assert f'gccost.open("lemire", run="{run.name}")' in notice(opened)
-    assert gccost.open("lemire", run=run.name).mode == "measure"
+    opened = measure()
+    assert "interrupted before" not in notice(opened)
+    opened.recording.run.update(finished={})  # as if it were interrupted
+    shown = gccost.open("lemire")
+    assert shown.mode == "replay"
+    assert f'gccost.open("lemire", run="{opened.run}")' in notice(shown)
+    unfinished = gccost.open("lemire", run=opened.run)
+    assert unfinished.mode == "measure"
+    assert "was interrupted before its budget" in notice(unfinished)
 
 
 def test_a_run_is_chosen_by_its_name(machine: FakeMachine, reference) -> None:
@@ -140,7 +138,7 @@ def test_a_run_is_chosen_by_its_name(machine: FakeMachine, reference) -> None:
     assert set(listed.studies) == {"lemire"}
     assert set(listed.budget) == {"standard", "tiny"}
     opened = gccost.open("lemire", run=reference.name)
-    assert (opened.recording.run.name, opened.mode) == (reference.name, "replay")
+    assert (opened.run, opened.mode) == (reference.name, "replay")
     for wrong, why in (("1999", "there is no run"), ("2", "there are 2 runs")):
         with pytest.raises(GccostError, match=why) as raised:
             gccost.open("lemire", run=wrong)
@@ -156,7 +154,7 @@ def test_a_new_case_is_measured(
     of = STUDIES["lemire"]
     added = replace(of.cases[0], variant=replace(FREE, gogc="50"))
     more = replace(of, cases=(*of.cases, added))
-    again = opening.measured(more, Settings("measure", gccost.notebook.BUDGETS["tiny"]))
+    again = opening.measured(more, Settings("measure", BUDGETS["tiny"]))
     assert len(again.recording.processes(added.variant, added.release)) == added.processes
 
 
@@ -179,20 +177,6 @@ def test_recorded_output_is_shown_where_a_command_cannot_run(
     shown = capsys.readouterr().out
     assert f"Go {TODAY_GO} cannot be fetched" in shown
     assert "recorded on" in shown
-
-
-def test_replay_reports_changed_programs(reference, monkeypatch: pytest.MonkeyPatch) -> None:
-    reference.update(programs={"cstr": "other sources"})
-    monkeypatch.setenv("GCCOST_MODE", "replay")
-    assert "have changed since this run was recorded" in notice(gccost.open("lemire"))
-
-
-def test_the_notice_reports_an_interrupted_run(machine: FakeMachine, reference) -> None:
-    opened = measure()
-    assert "interrupted before" not in notice(opened)
-    opened.recording.run.update(finished={})
-    again = Recording.load(STUDIES["lemire"], opened.recording.run)
-    assert "was interrupted before its budget" in notice(OpenedStudy(again, "measure", ()))
 
 
 def test_source_shows_a_diff() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import recordings
+from pandas import NA
 from pandas.api.types import is_numeric_dtype
 
 import gccost
@@ -21,118 +22,137 @@ PASS
 pkg: example.org/two
 BenchmarkPlain-8 \t 100 \t 70 ns/op
 """
+OWN = """goos: linux
+pkg: gccost/cstr
+BenchmarkMine/size=8-4   1000000   60.5 ns/op   3.5 furlongs/op   8 B/op   1 allocs/op
+BenchmarkAllocateFree-4   20000000   55.1 ns/op
+PASS
+"""
+LINE = "BenchmarkMine-8 100 60 ns/op\n"
+SAID = [  # the packages run at the same time
+    ("one", "BenchmarkMine-8   \t"),
+    ("two", "BenchmarkMine-8   \t"),
+    ("one", "     100\t        60.5 ns/op\n"),
+    ("two", "     100\t        70.5 ns/op\n"),
+]
+JSON = "go: downloading example.org\n" + "".join(
+    json.dumps({"Action": "output", "Package": package, "Output": text}) + "\n"
+    for package, text in SAID
+)
+READ: list[tuple[str, dict[str, list[object]]]] = [
+    (OWN, {"variant": ["Mine", "manual free"], "mean_ns": [60.5, 55.1], "procs": [4, 4]}),
+    (OWN.replace("\n", "\r\n"), {"furlongs_per_op": [3.5, NA], "size": [8, NA]}),
+    (TWO, {"pkg": ["example.org/one", "example.org/two"], "variant": ["Plain", "Plain"]}),
+    (TWO.replace("example.org/one", "gccost/finalization"), {"variant": ["plain", "Plain"]}),
+    (
+        "BenchmarkMine/procs=3-8 1 5 ns/op 7 p99-ns 8 p99-ns/op 9 procs\n",
+        {"mean_ns": [5], "p99-ns": [7], "p99-ns/op": [8], "/procs": [3], "procs": [8]}
+        | {"procs (unit)": [9]},
+    ),
+    (JSON, {"pkg": ["one", "two"], "mean_ns": [60.5, 70.5]}),
+    (  # what benchstat reads
+        "commit: abc\nUnit ns/op better=lower\n"
+        "BenchmarkBase64/std/size=8/fast-8   100  -1.5 delta  NaN rate  1e30 B/s\n"
+        "commit:\nBenchmarkMine 100  2 ns/op\n",
+        {"benchmark": ["Base64/std/fast", "Mine"], "delta": [-1.5, NA], "commit": ["abc", NA]}
+        | {"size": [8, NA], "B_per_s": [1e30, NA]},
+    ),
+]
 
 
-def test_equal_names_of_two_packages_are_told_apart():
-    frame = gccost.read(TWO)
-    assert list(frame.pkg) == ["example.org/one", "example.org/two"]
-    assert "goos" not in frame  # it is the same for all
-
-
-def test_only_our_own_programs_are_named_in_our_words():
-    ours = TWO.replace("example.org/one", "gccost/finalization")
-    assert list(gccost.read(ours).variant) == ["plain", "Plain"]
-
-
-def test_several_files_are_told_apart(tmp_path: Path):
-    paths = [tmp_path / "old.txt", tmp_path / "new.txt"]
-    for path in paths:
-        path.write_text(TWO)
-    frame = gccost.read(*paths)
-    assert list(frame.file) == [str(path) for path in paths for _ in range(2)]
-
-
-def test_two_things_of_one_name_have_a_column_each():
-    frame = gccost.read("BenchmarkMine/procs=3-8 1 5 ns/op 7 p99-ns 8 p99-ns/op 9 procs\n")
-    expected = {"mean_ns": 5, "p99-ns": 7, "p99-ns/op": 8, "/procs": 3, "procs": 8}
-    expected["procs (unit)"] = 9
-    found = frame.iloc[0]
-    assert {name: found[name] for name in expected} == expected
-    assert frame.columns.is_unique
+@pytest.mark.parametrize(("text", "columns"), READ)
+def test_what_is_read(tmp_path: Path, text: str, columns: dict[str, list[object]]):
+    path = tmp_path / "bench.txt"
+    path.write_bytes(text.encode())
+    for frame in (gccost.read(path), gccost.read(text)):
+        assert frame.columns.is_unique
+        assert "goos" not in frame  # it is the same for all
+        found = {
+            name: frame[name].astype(object).where(frame[name].notna(), NA) for name in columns
+        }
+        assert {name: list(values) for name, values in found.items()} == columns
 
 
 @pytest.mark.parametrize(
     ("values", "numbers"),
     [
-        (["8", "64"], [8, 64]),
-        (["0.5", "1e3"], [0.5, 1000]),
-        (["8", "max"], None),
-        (["1KB", "2KB"], None),
-        (["off", "100"], None),
-        (["1.9", "1.20"], None),  # versions
-        (["007", "8"], None),
+        ("8 64", [8, 64]),
+        ("0.5 1e3", [0.5, 1000]),
+        ("8 max", None),
+        ("1KB 2KB", None),
+        ("off 100", None),
+        ("1.9 1.20", None),  # versions
+        ("007 8", None),
     ],
 )
-def test_a_key_is_a_number_if_all_its_values_are(values: list[str], numbers: list[float] | None):
-    frame = gccost.read("".join(f"BenchmarkMine/size={value}-8 1 5 ns/op\n" for value in values))
+def test_a_key_is_a_number_if_all_its_values_are(values: str, numbers: list[float] | None):
+    lines = (f"BenchmarkMine/size={value}-8 1 5 ns/op\n" for value in values.split())
+    frame = gccost.read("".join(lines))
     assert is_numeric_dtype(frame["size"]) == bool(numbers)
-    assert list(frame["size"]) == (numbers or values)
+    assert list(frame["size"]) == (numbers or values.split())
 
 
-def test_the_samples_of_a_run_are_read_with_all_keys(tmp_path: Path):
+def test_the_samples_of_a_run_are_read_with_all_keys_and_what_they_lack_is_told(tmp_path, capsys):
     run = recordings.record(tmp_path, rounds=1)
+    run.samples.write_text(f"gccost-format: 4\n{run.samples.read_text()}")
     samples = benchfmt.read(run.samples).samples.values()
-    frame = gccost.read("gccost-format: 3\n" + run.samples.read_text())
+    frame = gccost.read(run.samples)
     assert len(frame) == len(samples)
     assert {key for sample in samples for key in sample.keys} <= {*frame}
     assert "manual free" in set(frame.variant)
-
-
-def test_json_of_go_test_is_read():
-    said = [  # the packages run at the same time
-        ("one", "BenchmarkMine-8   \t"),
-        ("two", "BenchmarkMine-8   \t"),
-        ("one", "     100\t        60.5 ns/op\n"),
-        ("two", "     100\t        70.5 ns/op\n"),
-    ]
-    lines = [{"Action": "output", "Package": package, "Output": text} for package, text in said]
-    lines.append({"Action": "pass", "Package": "one", "Elapsed": 1.5})
-    text = "go: downloading example.org\n" + "".join(f"{json.dumps(line)}\n" for line in lines)
-    frame = gccost.read(text)
-    assert [*zip(frame.pkg, frame.mean_ns, strict=True)] == [("one", 60.5), ("two", 70.5)]
-
-
-def test_what_benchstat_reads_is_read():
-    text = """commit: abc
-Unit ns/op better=lower
-BenchmarkBase64/std/size=8/fast-8   100  -1.5 delta  NaN rate  1e30 B/s
-commit:
-BenchmarkMine 100  2 ns/op
-"""
-    frame = gccost.read(text)
-    assert list(frame.benchmark) == ["Base64/std/fast", "Mine"]
-    assert frame.delta[0] == -1.5
-    assert frame.commit.isna().tolist() == [False, True]
-    assert frame["size"].isna().tolist() == [False, True]
+    told = capsys.readouterr().out
+    assert "those that do not count" in told
+    # The folder is none of the known runs.
+    assert f'gccost.open(study, run="{run.folder}")' in told
+    opened = gccost.open("lemire", run=str(run.folder))
+    assert opened.run == run.name
+    assert len(opened.samples()) <= len(frame)
 
 
 def test_lines_that_are_left_out_are_told(capsys: pytest.CaptureFixture[str]):
-    text = "BenchmarkMine\nBenchmarkMine-8 100 60.5 ns/op\nBenchmarkMine-8 100 1 ns/op 2 ns/op\n"
-    assert len(gccost.read(f"{text}BenchmarkMine-8 100 cut")) == 1
+    text = f"BenchmarkMine\n{LINE}BenchmarkMine-8 100 1 ns/op 2 ns/op\nBenchmarkMine-8 100 cut"
+    assert len(gccost.read(text)) == 1
     told = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] for line in told] == ["the text", "the text"]
     assert "a unit is there twice" in told[0]
+    gccost.read(LINE + "BenchmarkX cut\n" * 9)
+    assert capsys.readouterr().out.endswith("4 more lines are left out\n")
 
 
-def test_an_output_without_a_result_is_named():
+@pytest.mark.parametrize("content", [b"", b"nothing here\n", b"\xff\xfe\x00 Benchmark", None])
+def test_a_file_that_is_no_benchmark_is_named(tmp_path, content: bytes | None):
+    path = tmp_path / "bench.txt"
+    if content is not None:
+        path.write_bytes(content)
     with pytest.raises(GccostError) as raised:
-        gccost.read('{"Action":"start","Package":"one"}\n')
+        gccost.read(path)
+    assert raised.value.location == str(path)
     assert raised.value.hint
 
 
-@pytest.mark.parametrize("differing", ["pkg: two\n", ""], ids=["package", "key"])
-def test_a_cost_of_two_cases_that_were_read_is_refused(differing: str):
-    other = "BenchmarkMine-8" if differing else "BenchmarkMine/size=9-8"
-    text = f"pkg: one\nBenchmarkMine-8 100 60 ns/op\n{differing}{other} 100 70 ns/op\n"
+@pytest.mark.parametrize("sources", [(), ('{"Action":"start","Package":"one"}\n',)])
+def test_nothing_to_read_is_an_error(sources: tuple[str, ...]):
+    with pytest.raises(GccostError) as raised:
+        gccost.read(*sources)
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize("other", [f"pkg: two\n{LINE}", "BenchmarkMine/size=9-8 100 70 ns/op\n"])
+def test_a_cost_of_two_cases_that_were_read_is_refused(other: str):
+    frame = gccost.read(f"pkg: one\n{LINE}{other}")
     with pytest.raises(GccostError, match="the samples have several values of"):
-        gccost.cost(gccost.read(text), "mean_ns")
+        gccost.cost(frame, "mean_ns")
+    costs = frame.groupby(frame.attrs["keys"], dropna=False).apply(gccost.cost, "mean_ns")
+    assert list(costs["n"]) == [1, 1]
 
 
 def test_the_same_case_in_two_files_has_one_cost(tmp_path):
     files = [tmp_path / name for name in ("one.txt", "two.txt")]
-    for file, ns in zip(files, (60, 62), strict=True):
-        file.write_text(f"BenchmarkMine-8 100 {ns} ns/op\n")
-    assert gccost.cost(gccost.read(*files), "mean_ns")["n"] == 2
+    for file in files:
+        file.write_text(LINE)
+    frame = gccost.read(*files)
+    assert list(frame.file) == list(map(str, files))
+    assert gccost.cost(frame, "mean_ns")["n"] == 2
 
 
 def test_the_lines_in_the_readme_of_slab_compare_own_benchmarks(tmp_path, monkeypatch, capsys):

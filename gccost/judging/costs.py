@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from gccost import stats
 from gccost.errors import GccostError, nearest
@@ -23,6 +24,7 @@ from gccost.stats import SHOWN, Estimate, Figure
 VALUES = ["value", "low", "high", "rounds", "n"]
 """The columns of every frame of figures."""
 
+_KEYS = ("release", "variant", "gc")  # of samples that lost their attrs
 _SLICES = "slice_p05_ns"  # a process's 5 % quantile, if its loop is timed in slices
 COSTS = [*VALUES, "error", "freedom", "slope_error", "kind"]
 """The columns of costs. What `derive` needs: the standard error and its degrees of freedom; and
@@ -39,40 +41,40 @@ def figure(
 
     Without `lines`, the spread of its own processes is all that is known of its error.
     """
-    if metric not in samples:
-        return Figure(math.nan, math.inf, 1)
     how = metrics.kind(metric)
-    samples = samples[samples["round"] <= last] if math.isfinite(last) else samples
-    values = samples[metric].to_numpy(dtype=float)
+    if math.isfinite(last):
+        samples = samples[samples["round"] <= last]
+    values = _column(samples, metric)
     if how == "count":
         return stats.amount_figure(values)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(np.where(values > 0, values, math.nan))
+    logs = np.log(np.where(values > 0, values, math.nan))
     known = np.isfinite(logs)
     logs, samples = logs[known], samples[known]
-    if not len(logs):
-        return Figure(math.nan, math.inf, 1)
     rounds = samples["round"].nunique() if "round" in samples else len(samples)
     if how == "level":
         found = stats.amount_figure(logs)
         value = math.exp(found.value)
         return found._replace(value=value, error=value * found.error, rounds=rounds)
-    sittings = samples["sitting"].to_numpy() if "sitting" in samples else np.ones(len(logs))
-    nothing = np.full(len(logs), math.nan)
+    sittings = _column(samples, "sitting", 1)
+    probes = _column(samples, "probe" if lines and metric in QUIET else "")
     if lines is None:
         groups = np.unique(sittings, return_inverse=True)[1]
-        sliced = metric in QUIET and _SLICES in samples and samples[_SLICES].notna().all()
-        line = stats.floors(logs, groups) if sliced else stats.line(logs, nothing, groups)
-        return stats.cost(logs, nothing, sittings, line, rounds)
-    probes = nothing
-    if metric in QUIET and "probe" in samples:
-        probes = samples["probe"].to_numpy(dtype=float)
-    kind = str(samples["kind"].iloc[0]) if "kind" in samples else ""
-    # `quiet_ns` has been moved along the line; the line is fitted to what was timed.
-    raw = logs + lines.of(kind, metric).slope * np.nan_to_num(probes)
-    if math.isfinite(last) and np.isfinite(probes).any():  # no later round affects the price
-        probes = probes - math.log(np.nanquantile(np.exp(probes), stats.PRICE))
-    return stats.cost(raw, probes, sittings, lines.of(kind, metric, last), rounds)
+        sliced = metric in QUIET and np.isfinite(_column(samples, _SLICES)).all()
+        line = stats.floors(logs, groups) if sliced else stats.line(logs, probes, groups)
+    else:
+        kind = str(next(iter(samples.get("kind", ())), ""))
+        line = lines.of(kind, metric, last)
+        # `quiet_ns` has been moved along the line; the line is fitted to what was timed.
+        logs = logs + lines.of(kind, metric).slope * np.nan_to_num(probes)
+        if math.isfinite(last) and np.isfinite(probes).any():  # no later round affects the price
+            probes = probes - math.log(np.nanquantile(np.exp(probes), stats.PRICE))
+    return stats.cost(logs, probes, sittings, line, rounds)
+
+
+def _column(samples: pd.DataFrame, name: str, default: float = math.nan) -> stats.Floats:
+    """The values of a column; without it, the default for each sample."""
+    values = np.asarray(samples.get(name, default), dtype=float)
+    return np.broadcast_to(values, len(samples))
 
 
 def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
@@ -83,21 +85,16 @@ def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
     kind of loop, which the samples of a study carry along in their `attrs`. A merge, a file, or
     pd.concat with other frames loses `attrs`; then `quiet_ns` and `settled_ns` have a value but no
     interval. The interval of samples that are not of a study comes from their own spread. Other
-    metrics are medians. With one process, low and high are NaN. `error`, `freedom`,
-    `slope_error` and `kind` are for `derive`; the interval is Student's t times both errors,
-    added in quadrature. Raises GccostError for samples of several cases, or without the
-    metric.
+    metrics are medians; any column of numbers is one. A column whose name ends in _ns or _s is
+    a time, one that ends in _per_s a rate. With one process, low and high are NaN. `error`,
+    `freedom`, `slope_error` and `kind` are for `derive`; the interval is Student's t times both
+    errors, added in quadrature. Raises GccostError for samples of several cases, for processes
+    that do not count, and without the metric.
 
         samples.groupby(study.keys, dropna=False).apply(gccost.cost)
     """
-    for name in samples.attrs.get("keys", ()):
-        if name in samples and len(samples[name].drop_duplicates()) > 1:
-            hint = f"group by {name} too, or filter; study.keys has all such columns"
-            raise GccostError(f"the samples have several values of {name}", "gccost.cost", hint)
-    if len(samples) and metric not in samples:
-        numbers = samples.select_dtypes("number").columns
-        hint = nearest(metric, numbers)
-        raise GccostError(f"the samples have no column {metric!r}", "gccost.cost", hint)
+    if len(samples):
+        _check(samples, metric)
     lines = samples.attrs.get("lines")
     found = figure(samples, metric, lines)
     if lines is None and metric in QUIET:
@@ -105,35 +102,51 @@ def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
     return series(found, metric)
 
 
+def _check(samples: pd.DataFrame, metric: str) -> None:
+    """Raise GccostError for samples that have no common cost."""
+    problem = ""
+    keys = [name for name in samples.attrs.get("keys", _KEYS) if name in samples]
+    several = [name for name in keys if len(samples[name].drop_duplicates()) > 1]
+    if several:
+        problem = f"the samples have several values of {', '.join(several)}"
+        hint = "filter, or groupby(study.keys, dropna=False); of what was read, .attrs['keys']"
+    elif "rejected" in samples and any(samples["rejected"]):
+        problem, hint = "some of the samples do not count", "leave out those that say `rejected`"
+    elif not is_numeric_dtype(samples.get(metric, pd.Series(dtype=str))):
+        problem = f"the samples have no column {metric!r} of numbers"
+        hint = nearest(QUIET.get(metric, metric), samples.select_dtypes("number"))
+    if problem:
+        raise GccostError(problem, "gccost.cost", hint)
+
+
 def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
     """An estimate as a row of a frame, times `scale`; an interval that is not finite is NaN."""
-    ends = (estimate.low, estimate.high)
-    low, high = ends if all(map(math.isfinite, ends)) else (math.nan, math.nan)
-    values = [estimate.value * scale, low * scale, high * scale]
-    return dict(zip(VALUES, [*values, estimate.rounds, estimate.samples], strict=True))
+    found = [scale * end for end in (estimate.value, estimate.low, estimate.high)]
+    if not np.isfinite(found[1:]).all():
+        found[1:] = math.nan, math.nan
+    return dict(zip(VALUES, [*found, estimate.rounds, estimate.samples], strict=True))
 
 
 def series(figure: Figure, metric: str = "", *, signed: bool = False) -> pd.Series:
     """A figure as a row of costs."""
     signed = signed or (bool(metric) and metrics.kind(metric) == "count")
     found = stats.combine(float, [figure], signed=signed)
-    return pd.Series(
-        row(found)
-        | {
-            "error": figure.error if found.samples else math.nan,
-            "freedom": figure.freedom,
-            "slope_error": figure.slope_error,
-            "kind": figure.kind,
-        }
-    )
+    error = figure.error if found.samples else math.nan
+    more = [error, figure.freedom, figure.slope_error, figure.kind]
+    return pd.Series([*row(found).values(), *more], COSTS)
+
+
+def frame(rows: Sequence[pd.Series], index: pd.Index) -> pd.DataFrame:
+    """Rows of costs as a frame."""
+    types = dict.fromkeys(COSTS[:-1], float) | {"rounds": int, "n": int}
+    return pd.DataFrame(rows, index, COSTS).astype(types)
 
 
 def of_share(estimate: Estimate) -> dict[str, Any]:
     """The estimate of a share as a row of costs, in percent."""
     found = row(estimate, 100)
     freedom = max(estimate.rounds - 1, 1)
-    half = (found["high"] - found["low"]) / 2
-    error = half / float(stats.t(freedom, SHOWN))
+    error = (found["high"] - found["low"]) / 2 / float(stats.t(freedom, SHOWN))
     return found | {"error": error, "freedom": freedom, "slope_error": 0.0, "kind": ""}
 
 
@@ -151,40 +164,30 @@ def derive(
     """
     frames = [each for each in costs if isinstance(each, pd.DataFrame)]
     if not frames:
-        return _derived(function, [each for each in costs if isinstance(each, pd.Series)], signed)
+        return series(stats.propagate(function, [*map(_figure, costs)], signed), signed=signed)
     index = frames[0].index
     for each in frames:
         if not each.index.is_unique:
             twice = each.index[each.index.duplicated()][0]
             raise GccostError(f"two costs are {twice}", "gccost.derive", "filter, or set_index")
         index = index.intersection(each.index, sort=False)
-    rows = [
-        _derived(function, [e.loc[at] if isinstance(e, pd.DataFrame) else e for e in costs], signed)
-        for at in index
-    ]
-    return pd.DataFrame(rows, index=index, columns=COSTS).astype(
-        {"rounds": int, "n": int} | dict.fromkeys(["value", "low", "high"], float)
-    )
+    rows = []
+    for at in index:
+        chosen = [each.loc[at] if isinstance(each, pd.DataFrame) else each for each in costs]
+        rows.append(derive(function, *chosen, signed=signed))
+    return frame(rows, index)
 
 
-def _derived(function: Callable[..., float], rows: Sequence[pd.Series], signed: bool) -> pd.Series:
-    """What `derive` says of a single row of each cost."""
-    found = stats.propagate(function, list(map(_figure, rows)), signed)
-    return series(found, signed=signed)
-
-
-def _figure(cost: pd.Series) -> Figure:
+def _figure(cost: Any) -> Figure:
     """A row of costs with its errors."""
-    missing = [name for name in COSTS if name not in ("low", "high") and name not in cost]
-    if missing:
+    known = getattr(cost, "index", ())
+    if missing := [name for name in COSTS if name not in ("low", "high", *known)]:
         hint = "keep the columns of costs: they say how large the errors are"
         raise GccostError(f"a cost has no column {missing[0]!r}", "gccost.derive", hint)
-    value, error, slope_error = (float(cost[k]) for k in ("value", "error", "slope_error"))
-    rounds, n = (0 if pd.isna(cost[name]) else int(cost[name]) for name in ("rounds", "n"))
-    error = math.inf if math.isnan(error) else error
-    return Figure(
-        value, error, float(cost["freedom"]), slope_error, str(cost["kind"]), 0.0, rounds, n
-    )
+    known = cost.fillna({"error": math.inf, "kind": "", "rounds": 0, "n": 0})
+    value, error, freedom, slope_error, kind = known[["value", *COSTS[5:]]]
+    rounds, n = int(known["rounds"]), int(known["n"])
+    return Figure(value, error, freedom, slope_error, kind, 0.0, rounds, n)
 
 
 def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
@@ -193,14 +196,17 @@ def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.
     Columns: ratio, ratio_low, ratio_high; more, more_low, more_high (the difference, in the
     metric's unit); differs (whether the ratio's interval excludes 1); rounds, n.
     """
-    one, other = (each.set_index(list(keys)) for each in (over, under))
-    ratio = derive(lambda a, b: a / b if b else math.nan, one, other)
-    more = derive(lambda a, b: a - b, one, other, signed=True)
-    found = pd.DataFrame(index=ratio.index)
-    for name, frame in (("ratio", ratio), ("more", more)):
-        for end, of in (("", "value"), ("_low", "low"), ("_high", "high")):
-            found[name + end] = frame[of]
-    known = found["ratio_low"].notna()
+    sides = [each.set_index(list(keys)) for each in (over, under)]
+    ratio = derive(lambda a, b: a / b if b else math.nan, *sides)
+    more = derive(lambda a, b: a - b, *sides, signed=True)
+    found: pd.DataFrame = pd.concat(
+        [
+            each[VALUES[:3]].set_axis([name, f"{name}_low", f"{name}_high"], axis="columns")
+            for name, each in (("ratio", ratio), ("more", more))
+        ],
+        axis="columns",
+    )
     apart = (found["ratio_low"] > 1) | (found["ratio_high"] < 1)
-    found["differs"] = apart.astype("boolean").where(known)
-    return found.assign(rounds=ratio["rounds"], n=ratio["n"])
+    found["differs"] = apart.astype("boolean").where(found["ratio_low"].notna())
+    found[["rounds", "n"]] = ratio[["rounds", "n"]]
+    return found

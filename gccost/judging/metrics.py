@@ -13,8 +13,6 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-from gccost.errors import GccostError, nearest
-
 Kind = Literal["time", "rate", "level", "count"]
 
 # What `go test` prints is a mean; `quiet_ns` and `settled_ns` are what a cost is made of.
@@ -51,26 +49,23 @@ REPORTED: Mapping[str, Kind] = {
 QUIET: Mapping[str, str] = {"quiet_ns": "mean_ns", "settled_ns": "settled_mean_ns"}
 """The columns that enter a cost, and the columns that they are derived from."""
 
-# Metrics with a column for each time, or each lap.
-_SERIES: Mapping[str, Kind] = {
-    r"lap\d+_ns": "time",
-    r"c_held_\d+": "count",
-    r"c_held_\d+_ms": "level",
-    r"rss_bytes_\d+": "level",
-}
 # Those of a line are through a process's times of a call, by the length of the list.
-_KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, Kind] = {
     **REPORTED,
     **dict.fromkeys(QUIET, "time"),
     **dict.fromkeys(("slope_ns", "intercept_ns"), "count"),
 }
+# Metrics with a column for each time, and those of others, by their unit.
+_PATTERNS: Mapping[str, Kind] = {
+    r"c_held_\d+_ms|rss_bytes_\d+": "level",
+    r".+_per_s": "rate",
+    r".+_(ns|s)": "time",
+}
 
 
 def kind(name: str) -> Kind:
-    """The kind of a metric by its column. Raises GccostError, naming the nearest, for no metric."""
-    for pattern, found in _SERIES.items():
-        if re.fullmatch(pattern, name):
+    """The kind of a metric by its column; what is not known, nor a time or rate, is a count."""
+    for pattern, found in _PATTERNS.items():
+        if name not in KINDS and re.fullmatch(pattern, name):
             return found
-    if name not in _KINDS:
-        raise GccostError(f"there is no metric {name!r}", hint=nearest(name, _KINDS))
-    return _KINDS[name]
+    return KINDS.get(name, "count")

@@ -1,0 +1,468 @@
+"""A study's measurements as frames: samples, costs, ratios, and shares of CPU profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_list_like, is_scalar
+
+from gccost.errors import GccostError, nearest
+from gccost.judging import costs as estimating
+from gccost.judging import metrics, stacks
+from gccost.judging import samples as sampled
+from gccost.judging.costs import COSTS, VALUES
+from gccost.judging.models import walked
+from gccost.judging.recording import Recording
+from gccost.measuring import benchmarks, gctrace, toolchains
+from gccost.measuring.jobs import IDENTITY
+from gccost.measuring.profiles import Profile
+from gccost.stats import Line, share
+
+F = TypeVar("F", bound=Callable[..., pd.DataFrame])
+T = TypeVar("T")
+Rows = Literal["cases", "controls", "profiles"]
+WAITED = "its threads waited for a CPU"
+_COUNTS = ("round", "sitting", "procs", "operations")
+_MEASURED = ("quiet_ns", "mean_ns", "probe_ns", "settled_ns")
+_HIDDEN = (
+    *("line", "waited", "sliced", "rejected", "raw_quiet_ns", "raw_settled_ns"),
+    *("unix_s", "build_s", "elapsed_s", "c_misfreed"),
+)
+
+
+def of_run(method: F) -> F:
+    """A method of a study whose frame says which run it is of."""
+
+    @wraps(method)
+    def marked(study: Frames, *given: Any, **named: Any) -> pd.DataFrame:
+        frame = method(study, *given, **named)
+        frame.attrs["run"] = study.run
+        return frame
+
+    return marked  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Frames:
+    """The frames of a study's recording in a run."""
+
+    recording: Recording
+
+    @property
+    def name(self) -> str:
+        return self.recording.study.name
+
+    @property
+    def run(self) -> str:
+        """The name of the run, which every frame has too: frame.attrs["run"].
+
+        study.samples().assign(run=study.run) has it as a column, for a file.
+        """
+        return self.recording.run.name
+
+    @property
+    def then(self) -> str:
+        """The release of the document, or the nearest that was measured."""
+        return toolchains.title(self.recording.study.document)
+
+    @property
+    def today(self) -> str:
+        """The newest release that gccost measures."""
+        return toolchains.title(toolchains.today(self.recording.study.document))
+
+    def _error(self, problem: str, hint: str) -> GccostError:
+        return GccostError(problem, f"study {self.name}", hint)
+
+    # --- Cases ---------------------------------------------------------------------
+
+    @cached_property
+    def _jobs(self) -> pd.DataFrame:
+        """The keys of every job of the study, measured or not, by its name."""
+        return sampled.keys(self.recording.jobs)
+
+    @cached_property
+    def _cases(self) -> Mapping[str, pd.DataFrame]:
+        """The keys of jobs: of ordinary cases, of A/A controls, and of profiled runs."""
+        apart = self._jobs.reindex(columns=["control", "profile"]).notna()
+        kinds = np.select([apart["control"], apart["profile"]], ["controls", "profiles"], "cases")
+        jobs = self._jobs.drop(columns=["control", "profile"], errors="ignore")
+        return {kind: jobs[kinds == kind] for kind in ("cases", "controls", "profiles")}
+
+    def _chosen(self, of: Rows, filters: Mapping[str, Any]) -> pd.DataFrame:
+        """The keys of the jobs that have the filters' values; each is a value or several."""
+        if of not in self._cases:
+            raise self._error(f"there are no samples of {of!r}", nearest(of, self._cases))
+        frame = self._cases[of]
+        for name, wanted in filters.items():
+            if name not in frame:
+                raise self._error(f"there is no filter {name!r}", nearest(name, frame))
+            values = list(wanted) if is_list_like(wanted) else [wanted]
+            known = list(self._jobs[name].dropna().unique())
+            for value in values:
+                if not pd.isna(value) and value not in known:
+                    raise self._error(f"there is no {name} {value!r}", nearest(value, known))
+            missing = frame[name].isna() & any(map(pd.isna, values))
+            frame = frame[frame[name].isin(values) | missing]
+        unknown = [each for each in filters.values() if is_scalar(each) and pd.isna(each)]
+        if frame.empty and filters and not unknown:  # NA may come from what was not measured
+            hint = f"change {' or '.join(filters)}; study.costs() lists the cases"
+            raise self._error(f"there is no case with {_said(filters)}", hint)
+        return frame
+
+    def _measured(self, of: Rows, filters: Mapping[str, Any]) -> pd.DataFrame:
+        """The keys of the chosen jobs that have samples; says if none has."""
+        cases, every = self._chosen(of, filters), self.recording.every.index
+        found, known = (each[each.index.isin(every)] for each in (cases, self._cases[of]))
+        if found.empty and filters and len(known):
+            has = [
+                f"; it has {name} {', '.join(map(str, known[name].dropna().unique()))}"
+                for name in filters
+                if not known[name].isin(cases[name]).any()
+            ]
+            print(f"{_said(filters)}: not measured (run {self.run}{''.join(has)})")
+        return found
+
+    def _keys(self, of: Rows, filters: Mapping[str, Any]) -> list[str]:
+        """The columns of the cases' keys that a frame shows: those that differ.
+
+        They do not depend on what was measured. A key that no case left by the filters has is
+        not shown.
+        """
+        left, cases = self._chosen(of, filters), self._cases[of]
+        keys = [
+            "release",
+            "variant",
+            "experiment",
+            *cases.columns.difference([*IDENTITY], sort=False),
+        ]
+        if "gogc" in keys and not _varies(cases["gogc"].dropna()):
+            keys.remove("gogc")  # `gc` says whether it is on
+        differ = [name for name in keys if _varies(cases[name]) and left[name].notna().any()]
+        return [name for name in keys if name in ("release", "variant", *differ)]
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns of `samples` and `costs` that tell cases apart.
+
+            samples.groupby(study.keys, dropna=False).apply(gccost.cost)
+
+        gives `costs`, which leaves out those that no case left by its filters has.
+        """
+        return self._keys("cases", {})
+
+    def _keyed(
+        self,
+        rows: list[dict[str, Any]],
+        values: list[str],
+        of: Rows = "cases",
+        filters: Mapping[str, Any] | None = None,
+    ) -> pd.DataFrame:
+        """A frame of rows with these values, and the keys of the job that each one names."""
+        keys = self._chosen(of, filters or {})[self._keys(of, filters or {})]
+        frame = pd.DataFrame(rows, columns=["job", *values]).join(keys, on="job", how="inner")
+        return frame[[*keys, *values]].reset_index(drop=True)
+
+    # --- Samples and costs ---------------------------------------------------------
+
+    @cached_property
+    def _samples(self) -> pd.DataFrame:
+        """Every process by the name of its job: the job's keys, and all that was measured."""
+        every = self.recording.every
+        if every.empty:  # every column that a reader may ask for
+            every = every.reindex(columns=[*dict.fromkeys([*every, *metrics.REPORTED])])
+        found = every.astype(dict.fromkeys(_COUNTS, int))
+        found["rejected"] = np.where(found["rejected"], WAITED, "")
+        return pd.concat([self._jobs.loc[found.index], found], axis="columns").copy()  # one block
+
+    @of_run
+    def samples(self, *, of: Rows = "cases", all: bool = False, **filters: Any) -> pd.DataFrame:
+        """A row per process that counts: its case's keys, the round, and its metrics.
+
+        Keys: `release` (an ordered category), `variant` in words, `gc` ("on" or "off"),
+        `gogc`, sizes and other settings as numbers, NA where a case has none. Metrics have
+        their unit in their name. `mean_ns` is what `go test` prints; `quiet_ns` is what enters
+        a cost (see `gccost.cost`).
+
+        Filters are keywords: samples(gc="on", variant=["manual free", "finalizer frees"]); each is
+        a column.
+        `all` adds processes that do not count; `rejected` says why. `of` is "controls" for
+        A/A controls or "profiles" for profiled runs, which are never mixed with the others.
+        Raises GccostError for an unknown filter or value.
+        """
+        frame = self._samples
+        frame = frame[frame.index.isin(self._measured(of, filters).index)]
+        if not all:
+            frame = frame[frame["rejected"] == ""]
+        keys, rejected = self._keys(of, {}), ["rejected"] if all else []
+        first = [
+            *dict.fromkeys([*keys, *filters]),
+            *_COUNTS[:2],
+            *rejected,
+            *_COUNTS[2:],
+            *_MEASURED,
+        ]
+        others = frame.columns.difference([*self._jobs, *first, *_HIDDEN], sort=False)
+        others = others[~others.str.endswith("_records_ns")]
+        empty = [name for name in ("settled_ns", *others) if frame[name].isna().all()]
+        frame = frame.reindex(columns=[*first, *others])
+        frame = frame.drop(columns=empty if len(frame) else []).reset_index(drop=True)
+        frame.attrs |= {"lines": self.recording.lines, "keys": keys}
+        return frame
+
+    @of_run
+    def costs(
+        self, metric: str = "quiet_ns", *, of: Rows = "cases", **filters: Any
+    ) -> pd.DataFrame:
+        """A row per measured case: its keys, value, low and high (95 %), rounds, n (processes).
+
+        The same as samples(…).groupby(keys, dropna=False).apply(gccost.cost). With one round, low
+        and high are NA. Raises GccostError for an unknown metric, filter or value.
+        """
+        found = self._costs(metric, self._measured(of, filters))
+        keys = dict.fromkeys([*self._keys(of, filters), *filters])
+        return found[[*keys, *COSTS]]
+
+    def _costs(self, metric: str, cases: pd.DataFrame) -> pd.DataFrame:
+        """All keys, and the cost, of the cases that were measured."""
+        self._check_metric(metric)
+        known = {case.name: case for case in self.recording.study.cases}
+        rows = []
+        for name in cases.index:
+            cost = self.recording.cost(known[name].variant, known[name].release, metric)
+            rows.append(estimating.series(cost, metric))
+        found = pd.concat([cases, estimating.frame(rows, cases.index)], axis="columns")
+        return found[found["n"] > 0].reset_index(drop=True)
+
+    def _check_metric(self, name: str) -> None:
+        """Raise GccostError for what is no metric, such as the unit "ns/op"."""
+        known = [*metrics.KINDS, *self.recording.every.select_dtypes("number")]
+        if name not in known:
+            hint = f"{nearest(metrics.column(name), known)}; quiet_ns is what a cost is made of"
+            raise self._error(f"there is no metric {name!r}", hint)
+
+    @of_run
+    def compare(
+        self,
+        over: str | Mapping[str, Any] | list[str],
+        under: str | Mapping[str, Any],
+        metric: str = "quiet_ns",
+        *,
+        of: Rows = "cases",
+        **filters: Any,
+    ) -> pd.DataFrame:
+        """The ratio and the difference of two variants' costs, a row per release.
+
+        Columns: ratio, ratio_low, ratio_high; more, more_low, more_high (in the metric's
+        unit); differs (the ratio's interval excludes 1); rounds, n. `over` and `under` are names of
+        variants, or filters: compare({"gc": "off"}, {"gc": "on"}, variant="finalizer frees").
+        If `over` is a list, the index has the variant too, and any other key that varies.
+        Rows of `then` and `today` are NA if they were not measured, and a line says which case
+        lacks. Raises GccostError if a name is unknown, or if the filters leave two cases of a
+        name, or none.
+        """
+        if isinstance(over, list):
+            parts = {name: self.compare(name, under, metric, of=of, **filters) for name in over}
+            found = pd.concat(parts, names=["variant"])
+            return found.reorder_levels([*map(str, found.index.names[1:]), "variant"])
+        sides = [
+            dict(side) if isinstance(side, Mapping) else {"variant": side} for side in (over, under)
+        ]
+        frames = [self._side(metric, of, filters, side) for side in sides]
+        chosen = {*sides[0], *sides[1], "variant", "release"}
+        settings = frames[0].columns.drop(COSTS)
+        varying = [name for name in settings if any(_varies(frame[name]) for frame in frames)]
+        keys = ["release", *(str(name) for name in varying if name not in chosen)]
+        for frame, side in zip(frames, sides, strict=True):
+            if frame.duplicated(keys).any():
+                differing = [n for n in settings.drop(keys) if _varies(frame[n])]
+                hint = f"name {' or '.join(differing)} as a filter"
+                raise self._error(f"there are two costs of {side}", hint)
+        found = estimating.compare(frames[0], frames[1], keys)
+        if keys != ["release"]:
+            return found
+        releases = self._jobs["release"].cat.categories
+        shown = releases[releases.isin([*found.index, self.then, self.today])]
+        index = pd.CategoricalIndex(shown, releases, ordered=True, name="release")
+        found = found.reindex(index)
+        return found.assign(**found[["rounds", "n"]].fillna(0).astype(int))
+
+    def _side(
+        self, metric: str, of: Rows, filters: Mapping[str, Any], side: Mapping[str, Any]
+    ) -> pd.DataFrame:
+        """The costs of one side of a comparison; says which of its cases were not measured.
+
+        Raises GccostError if the study has no such case, measured or not. A filter that is NA
+        may come from what was not measured.
+        """
+        cases = self._chosen(of, {**filters, **side})
+        found = self._costs(metric, cases)
+        measured = set(found["release"])
+        lacking = [str(each) for each in cases["release"].unique() if each not in measured]
+        if lacking:
+            print(f"{_said(side)}: not measured on {', '.join(lacking)} (run {self.run})")
+        return found.drop(columns="benchmark")
+
+    @cached_property
+    def lines(self) -> pd.DataFrame:
+        """What the loops of a kind have in common (see `gccost.stats`), a row per kind.
+
+        Columns: slope over the probe and its slope_error; spread of processes about their line,
+        with its degrees of freedom; probes, the spread of the probes, of which a price is the lower
+        quartile; run_to_run, the spread of sittings, with run_to_run_freedom;
+        sittings, their number in this run. All are of logs.
+        """
+        kinds = {str(job["kind"]) for job in self.recording.jobs.values()}
+        found = [self.recording.lines.of(kind) for kind in self.recording.lines if kind in kinds]
+        frame = pd.DataFrame(found, columns=Line._fields).set_index("kind")
+        return frame.dropna(subset="spread")
+
+    def kind(self, name: str) -> pd.DataFrame:
+        """The processes of a kind of loop in this run, of all studies: what its line is fitted to.
+
+        Columns: case; sitting; round; loop_ns, the time of the loop: the 5 % quantile of
+        its slices, if it is timed in slices, or the mean; probe_ns; and probe, the log of the
+        probe's time over its undisturbed price, 0 without a probe. Empty if the run has none.
+        """
+        names = {"name": "case", "raw_quiet_ns": "loop_ns"}
+        frame = self.recording.lines.processes(name).rename(columns=names)
+        shown = ["case", "sitting", "round", "loop_ns", "probe_ns", "probe"]
+        frame = frame.reindex(columns=shown).dropna(subset="loop_ns").fillna({"probe": 0.0})
+        return frame.reset_index(drop=True)
+
+    @cached_property
+    @of_run
+    def controls(self) -> pd.DataFrame:
+        """The A/A ratios, of each control to the identical variant; those far from 1 are noise."""
+        rows = []
+        for variant, release, estimate in self.recording.controls():
+            words = benchmarks.of(variant.benchmark).variant
+            figures = estimating.row(estimate).values()
+            rows.append([toolchains.title(release), words, *figures])
+        return pd.DataFrame(rows, columns=["release", "variant", *VALUES])
+
+    # --- Profiles, traces and slices -----------------------------------------------
+
+    def _profiles(self) -> Iterator[tuple[dict[str, Any], Profile]]:
+        """Each CPU profile, with the name of its job, and its round."""
+        for job, profiles in self.recording.cpu_profiles.items():
+            for round_, profile in profiles.items():
+                yield {"job": job, "round": round_}, profile
+
+    @cached_property
+    @of_run
+    def stacks(self) -> pd.DataFrame:
+        """A row per stack of every CPU profile: its case's keys, round, stack, ms, percent.
+
+        `stack` is a tuple of function names, the outermost first.
+        """
+        rows = [
+            {**of, "stack": stack, "ms": ns / 1e6, "percent": 100 * ns / profile.total}
+            for of, profile in self._profiles()
+            for stack, ns in profile.stacks
+        ]
+        return self._keyed(rows, ["round", "stack", "ms", "percent"], "profiles")
+
+    @of_run
+    def shares(
+        self,
+        parts: Mapping[str, Iterable[str]] | None = None,
+        *,
+        within: Iterable[str] = (),
+        of: Iterable[str] = (),
+        by_profile: bool = False,
+        **filters: Any,
+    ) -> pd.DataFrame:
+        """The shares of CPU profiles, in percent, whose stacks contain any of some functions.
+
+        `parts` maps the name of a part to its functions; a name that ends in "*" matches all
+        with that prefix. Parts may overlap. Without `parts` they are the phases of a finalizer's
+        or cleanup's life: registering, marking, sweeping, running, functions (the program's own),
+        and resolving (weak pointers); a stack's innermost such function decides its phase.
+        With `within` a stack must also contain any of those; with `of` the share is of the
+        stacks that contain any of those. A row per case and part: the keys, `part`, value, low,
+        high (95 %), rounds, n (profiles). With `by_profile` a row per profile instead: the keys,
+        part, round, percent.
+        """
+        within, of, rows = tuple(within), tuple(of), []
+        for job, profile in self._profiles():
+            if parts is None:
+                found = stacks.phases(profile)
+            else:
+                found = {each: profile.share(tuple(parts[each]), within, of) for each in parts}
+            rows += [{**job, "part": part, "percent": 100 * found[part]} for part in found]
+        values = ["round", "part", "percent"]
+        frame = self._keyed(rows, values, "profiles", filters).dropna(subset="percent")
+        if by_profile:
+            return frame.reset_index(drop=True)
+        keys = [str(name) for name in frame if name not in ("round", "percent")]
+        estimates = [
+            [*key, *estimating.of_share(share(group["percent"] / 100)).values()]
+            for key, group in frame.groupby(keys, sort=False, dropna=False)
+        ]
+        return pd.DataFrame(estimates, columns=[*keys, *COSTS])
+
+    def _stored(self, read: Callable[[str], Iterable[T]]) -> Iterator[tuple[str, T]]:
+        """What a file of each job holds; a file that cannot be read is named and left out."""
+        for name in self.recording.jobs:
+            try:
+                yield from ((name, each) for each in read(name))
+            except GccostError as error:
+                print(f"a file is left out: {error}")
+
+    @cached_property
+    @of_run
+    def traces(self) -> pd.DataFrame:
+        """A row per GC cycle of the recorded gctraces: its case's keys, and the line's values.
+
+        Columns: number, at (s), percent, cpu_ms, start_mb, live_mb, goal_mb, forced. A trace
+        that cannot be read is named and left out.
+        """
+
+        def cycles(name: str) -> Iterable[gctrace.Cycle]:
+            path = self.recording.run.gctrace(name)
+            return gctrace.read(path).cycles if path.exists() else ()
+
+        rows = [{"job": name} | gctrace.values(each) for name, each in self._stored(cycles)]
+        return self._keyed(rows, list(gctrace.VALUES))
+
+    @cached_property
+    @of_run
+    def slices(self) -> pd.DataFrame:
+        """A row per slice of the processes whose slices were stored: keys, slice, ns."""
+
+        def times(name: str) -> Iterable[tuple[int, float]]:
+            return enumerate(self.recording.run.read_slices(name))
+
+        rows = [{"job": name, "slice": i, "ns": ns} for name, (i, ns) in self._stored(times)]
+        return self._keyed(rows, ["slice", "ns"])
+
+    @of_run
+    def calls(self, **filters: Any) -> pd.DataFrame:
+        """The time of a call by the number of records in its span's list, a row per process.
+
+        Columns: the case's keys, round, records, ns.
+        """
+        every = self.recording.every
+        rows = [
+            {"job": name, "round": sample["round"], "records": records, "ns": ns}
+            for name, sample in every[~every["rejected"]].iterrows()
+            for records, ns in zip(*walked(sample), strict=True)
+        ]
+        return self._keyed(rows, ["round", "records", "ns"], "cases", filters)
+
+
+def _said(filters: Mapping[str, Any]) -> str:
+    """Filters in words: the variant by its name."""
+    return ", ".join(
+        f"{value}" if name == "variant" else f"{name}={value}" for name, value in filters.items()
+    )
+
+
+def _varies(column: pd.Series) -> bool:
+    """Whether a column has several values, NA being one."""
+    return len(column.drop_duplicates()) > 1
