@@ -50,7 +50,10 @@ def module(program: str) -> Path:
 
 
 def sources(program: str) -> list[Path]:
-    """A program's source files, in order: its package's, and those of ours that it imports."""
+    """A program's source files, in order: its package's, and those of ours that it imports.
+
+    The tests of imported packages are not part of the program.
+    """
     ours = _packages()
     folder, package = module(program), paths.GOSRC / program
     files = set() if folder == paths.GOSRC else {folder / "go.mod", folder / "go.sum"}
@@ -59,6 +62,8 @@ def sources(program: str) -> list[Path]:
     packages = [package]
     for package in packages:  # grows by the packages that these import
         own = {file for file in package.rglob("*") if file.suffix in _SUFFIXES}
+        if package != packages[0]:
+            own = {file for file in own if not file.name.endswith("_test.go")}
         files |= own
         for file in sorted(own):
             imported = _STRING.findall(file.read_text(encoding="utf-8"))

@@ -40,13 +40,12 @@ _OPENED = {
 
 def replaced(handle: str, live: int, threads: int = 1) -> Variant:
     """A variant in which threads close and open random handles: "Plain" or "Cleaner"."""
-    sub = (("live", str(live)), ("threads", str(threads)))
-    return jvm(f"Replace{handle}", sub=sub, heap=_HEAP)
+    return jvm(f"Replace{handle}", heap=_HEAP).keyed(live=live, threads=threads)
 
 
 def collected(handle: str) -> Variant:
     """A variant that times full collections with a million live handles."""
-    return jvm(f"Collect{handle}", sub=(("live", str(MANY)),), heap=_HEAP)
+    return jvm(f"Collect{handle}", heap=_HEAP).keyed(live=MANY)
 
 
 def opened(benchmark: str) -> Variant:

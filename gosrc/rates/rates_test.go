@@ -59,7 +59,8 @@ func TestMetricsAgree(t *testing.T) {
 		t.Errorf("run-delay-share is %v (reported: %v)", share, reported)
 	}
 	if hasClasses {
-		if share := found["gc-share-classes"]; share < 0 || share > 10 {
+		// No upper bound: it counts the time for which the GC's workers wait for a CPU.
+		if share := found["gc-share-classes"]; share < 0 {
 			t.Errorf("the GC's share of the CPU time is %v", share)
 		}
 	}
