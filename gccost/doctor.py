@@ -54,7 +54,7 @@ class Finding(NamedTuple):
 def examine() -> list[Finding]:
     """All findings, the most important first."""
     clone = Check("Files of data/", _data, "{} tables and runs, all whole", "", "", "")
-    found = [_finding(check) for check in (clone, *_of_tools(), *_of_the_machine())]
+    found = [_finding(check) for check in (clone, *_of_tools(), *_of_java(), *_of_the_machine())]
     warnings = machine.warnings(machine.describe())
     return [*found, *(Finding("Machine", NOTE, warning) for warning in warnings)]
 
@@ -111,6 +111,12 @@ def _of_tools() -> list[Check]:
             "apt-get install nodejs" if linux else "brew install node",
             NOTE,
         ),
+    ]
+
+
+def _of_java() -> list[Check]:
+    linux = sys.platform == "linux"
+    return [
         Check(
             "javac",
             jdks.find_javac,

@@ -178,6 +178,20 @@ def test_a_chapter_that_fails_costs_its_page_only(
     assert (tmp_path / "report" / "ledger.csv").read_text().startswith("id,")
 
 
+def test_the_ledger_is_written_even_if_the_first_notebook_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = [prose("# Results", "title"), code("1 / 0", "one")]
+    results = write(tmp_path / "00-results.ipynb", cells)
+    monkeypatch.setattr(cli, "_measure", lambda settings: True)
+    monkeypatch.setattr(cli, "_notebooks", lambda settings: [results])
+    monkeypatch.setenv("GCCOST_REPORT", str(tmp_path / "report"))
+    done = CliRunner().invoke(cli.main, ["report", "--only=lemire"])
+    assert done.exit_code == 1, done.stderr
+    assert "chapter is incomplete" in (tmp_path / "report" / "index.html").read_text()
+    assert "\nL1," in (tmp_path / "report" / "ledger.csv").read_text()
+
+
 # The pages
 
 
