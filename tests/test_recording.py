@@ -132,6 +132,7 @@ def contended(*slower: float) -> recordings.Change:
 def test_times_are_read_at_the_price_of_the_probe(tmp_path: Path) -> None:
     made = recordings.recorded(tmp_path, change=contended(2, 1))
     assert made.lines.of("finalizer").slope == pytest.approx(0.6, abs=0.1)
+    assert not made.lines.processes("finalizer")["name"].str.contains("profile=").any()
     assert made.values(AUTO, TODAY_GO) == pytest.approx([700] * 8, rel=0.1)
     assert made.processes(AUTO, TODAY_GO)["mean_ns"].median() > 800  # as it is usually reported
 

@@ -203,6 +203,13 @@ def test_sittings_are_the_unit_of_error() -> None:
     assert of(shifted[order], fitted, uneven[order]) == pytest.approx(found)
 
 
+def test_a_sitting_with_one_process_counts_only_without_better_ones() -> None:
+    logs = np.repeat([0.0, 0.0, 0.0, 1.0], [4, 4, 1, 1])
+    case, sitting = np.repeat([0, 1], [8, 2]), np.repeat([0, 1, 0, 1], [4, 4, 1, 1])
+    assert spread_of(logs, case, sitting) == (0.0, 1)
+    assert spread_of(logs[8:], case[8:], sitting[8:])[0] > 0.5
+
+
 def test_sittings_of_one_process_each_show_the_error() -> None:
     logs, case, sitting = np.array([0.0, 0.1, 0.2]), np.zeros(3, int), np.arange(3)
     for none in (line(logs, unprobed(logs), sitting), floors(logs, sitting)):

@@ -30,7 +30,7 @@ def questions(studies: Sequence[Study], limit: Budget) -> Questions:
     claims = [claim for study in studies for claim in study.claims]
     judged = _cases(claims)
     needed = _cases(claim for claim in claims if not claim.quantity.partial)
-    return Questions(judged, needed, _Standing(studies, limit).of)
+    return Questions(judged, needed, _OpenQuestions(studies, limit).of)
 
 
 def _cases(claims: Iterable[Claim]) -> frozenset[tuple[Variant, str]]:
@@ -43,7 +43,7 @@ def _cases(claims: Iterable[Claim]) -> frozenset[tuple[Variant, str]]:
     )
 
 
-class _Standing:
+class _OpenQuestions:
     """The state of a run, judged after each round; what is decided for good is not judged again."""
 
     def __init__(self, studies: Sequence[Study], limit: Budget) -> None:
@@ -71,10 +71,9 @@ class _Standing:
         return Standing(tuple(wants), before + decided.total(), before + len(rows), left)
 
     def _rows(self, run: Run) -> Iterator[tuple[Row, Recording]]:
-        settled = dict(self.settled)
         for study in self.studies:
             for recording in _loaded(study, run):
-                for row in ledger.rows({study.name: recording}, [study], settled):
+                for row in ledger.rows({study.name: recording}, [study], self.settled):
                     if row.verdict.label is not Label.UNTESTABLE:
                         yield row, recording
 

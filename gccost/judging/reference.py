@@ -37,9 +37,9 @@ from gccost.measuring.toolchains import TODAY_GO
 from gccost.stats import JUDGED, MARGIN, OWN_SITTINGS, Line
 
 # The variants that tell whether a machine was slower than usual.
-_TOLD = {variant.benchmark: variant for variant in (FREE, CLEANUP)}
+_COMPARED = {variant.benchmark: variant for variant in (FREE, CLEANUP)}
 _MACHINE = ("cpu_family", "cpu_model", "cpu_stepping", "caches", "libc")
-_COSTS = columns("run:line machine:text go:line") | dict.fromkeys(_TOLD, AMOUNT.or_null())
+_COSTS = columns("run:line machine:text go:line") | dict.fromkeys(_COMPARED, AMOUNT.or_null())
 _LINE = list(Line._fields)
 
 
@@ -190,7 +190,7 @@ def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
 def _slow(costs: pd.DataFrame, known: pd.DataFrame) -> Iterator[str]:
     """The costs that are larger than those of similar machines."""
     like = known.merge(costs[["machine", "go"]])
-    for name in _TOLD:
+    for name in _COMPARED:
         cost, usual = float(costs[name].item()), float(like[name].median())
         between, freedom = lines.recorded(benchmarks.of(name).kind)
         more = float(stats.t(freedom, JUDGED)) * between * math.sqrt(2)
@@ -220,13 +220,14 @@ def _run_to_run(run: Run) -> pd.DataFrame:
 
 def _costs(run: Run, studies: Sequence[Study]) -> pd.DataFrame:
     """A row of costs.csv: the machine, the release, and each variant's cost in ns."""
-    cases = {(variant, TODAY_GO) for variant in _TOLD.values()}
+    cases = {(variant, TODAY_GO) for variant in _COMPARED.values()}
     study = next(s for s in studies if cases <= {(c.variant, c.release) for c in s.cases})
     recording = Recording.load(study, run)
     described = run.manifest()["machine"]
     similar = json.dumps({name: described.get(name) for name in _MACHINE}, sort_keys=True)
     costs = {
-        name: [round(recording.cost(variant, TODAY_GO).value, 2)] for name, variant in _TOLD.items()
+        name: [round(recording.cost(variant, TODAY_GO).value, 2)]
+        for name, variant in _COMPARED.items()
     }
     return pd.DataFrame({"run": run.name, "machine": similar, "go": TODAY_GO, **costs})
 
@@ -234,4 +235,4 @@ def _costs(run: Run, studies: Sequence[Study]) -> pd.DataFrame:
 def _known() -> pd.DataFrame:
     path = paths.reference() / "costs.csv"
     known = rows(path, _COSTS) if path.exists() else []
-    return pd.DataFrame(known, columns=[*_COSTS]).astype(dict.fromkeys(_TOLD, float))
+    return pd.DataFrame(known, columns=[*_COSTS]).astype(dict.fromkeys(_COMPARED, float))
