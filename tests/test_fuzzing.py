@@ -16,10 +16,10 @@ import resource
 import shutil
 import tarfile
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -155,6 +155,27 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
+def damaged(sound: Run, place: Path, chance: random.Random) -> Path:
+    """A copy of a run, or an archive of one, damaged at random."""
+    run = Run(shutil.copytree(sound.folder, place / "run" / sound.name))
+    if chance.random() < 0.9:
+        chance.choice([in_manifest, in_samples, in_a_file])(run, chance)
+        if chance.random() < 0.8:
+            seal(run)
+    data = bytearray(packed(run))
+    if chance.random() >= 0.8:
+        return run.folder
+    if chance.random() < 0.5:
+        in_bytes(data, chance)
+    packers = (partial(gzip.compress, compresslevel=1), xz, bz2.compress, bytes)
+    data = bytearray(chance.choice(packers)(bytes(data)))
+    if chance.random() < 0.2:
+        in_bytes(data, chance)
+    given = place / "run.tar"
+    given.write_bytes(data)
+    return given
+
+
 def test_random_runs_and_archives_are_added_or_refused_in_a_message(
     sound: Run, tmp_path, monkeypatch
 ):
@@ -162,25 +183,10 @@ def test_random_runs_and_archives_are_added_or_refused_in_a_message(
     monkeypatch.setattr(languages, "source_hashes", hashes.__getitem__)
     before = [resource.getrusage(who).ru_maxrss for who in (0, resource.RUSAGE_CHILDREN)]
     ends: Counter[str] = Counter()
-    changes: list[Callable[[Run, random.Random], None]] = [in_manifest, in_samples, in_a_file]
     for number in range(FIRST, FIRST + EXAMPLES):
         chance = random.Random(number)
         place = tmp_path / "example"
-        run = Run(shutil.copytree(sound.folder, place / "run" / sound.name))
-        if chance.random() < 0.9:
-            chance.choice(changes)(run, chance)
-            if chance.random() < 0.8:
-                seal(run)
-        given, data = run.folder, bytearray(packed(run))
-        if chance.random() < 0.8:
-            given = place / "run.tar"
-            if chance.random() < 0.5:
-                in_bytes(data, chance)
-            packers = (partial(gzip.compress, compresslevel=1), xz, bz2.compress, bytes)
-            data = bytearray(chance.choice(packers)(bytes(data)))
-            if chance.random() < 0.2:
-                in_bytes(data, chance)
-            given.write_bytes(data)
+        given = damaged(sound, place, chance)
         monkeypatch.setenv("GCCOST_REFERENCE", str(place / "reference"))
         for each in runs.all_runs(place / "run"):  # of one's own: it may be shown
             with suppress(GccostError):

@@ -36,33 +36,34 @@ class PrintedProgress:
     """
 
     def __init__(self, prefix: str = "", clock: Callable[[], float] = time.monotonic) -> None:
-        self.prefix, self.clock = prefix, clock
+        self.prefix = prefix
+        self.clock = clock
         self.printed = -math.inf
-        self.unit, self.began = "", 0.0
+        self.unit = ""
+        self.began = 0.0
 
     def __call__(self, done: float, total: float, doing: str, unit: str = MEASURING) -> None:
         now = self.clock()
         if unit != self.unit:
-            self.unit, self.began = unit, now
+            self.unit = unit
+            self.began = now
         if now - self.printed < LINE_SECONDS:
             return
         self.printed = now
-        counted = f"{done:.0f} of {total:.0f} {unit}{self._left(done, total, now)}"
+        counted = f"{done:.0f} of {total:.0f} {unit}"
+        if unit != MEASURING and done:
+            left = (now - self.began) * (total - done) / done  # by the pace so far
+            counted += f", about {left:.0f} s left"
         at = time.strftime("%H:%M:%S")
         print(f"{at} {self.prefix}{doing} ({counted})", file=sys.stderr, flush=True)
-
-    def _left(self, done: float, total: float, now: float) -> str:
-        """The time left in words, by the pace so far; empty if nothing is done."""
-        if self.unit == MEASURING or not done:
-            return ""
-        return f", about {(now - self.began) * (total - done) / done:.0f} s left"
 
 
 def until_done(tasks: Mapping[Future[Any], str], progress: Progress, doing: str, unit: str) -> None:
     """Wait for named tasks to end, and show how many have ended and the first that has not."""
     running = set(tasks)
     while running:
-        name = next(tasks[task] for task in tasks if task in running)
-        progress(len(tasks) - len(running), len(tasks), f"{doing} {name}", unit)
+        ended = len(tasks) - len(running)
+        first = next(task for task in tasks if task in running)
+        progress(ended, len(tasks), f"{doing} {tasks[first]}", unit)
         _, running = wait(running, TICK_SECONDS, FIRST_COMPLETED)
     progress(len(tasks), len(tasks), doing, unit)

@@ -94,12 +94,15 @@ def _faults(value: Any, table: Table, at: str) -> Iterator[str]:
             yield from _faults(inner, table[0], f"{at}[{number}]")
     else:
         known = {name.removesuffix("?"): inner for name, inner in table.items()}
-        yield from (f"{at} lacks {n}" for n in table if n[-1] not in "?*" and n not in value)
+        for name in table:
+            if name[-1] not in "?*" and name not in value:
+                yield f"{at} lacks {name}"
         for name, inner in value.items():
             yield from _faults(name, LINE, f"a name in {at}")
-            if name not in known and "*" not in known:
+            expected = known.get(name) or known.get("*")
+            if expected is None:
                 yield f"{at} has an unknown field: {name}"
-            yield from _faults(inner, known.get(name, known.get("*")), f"{at}.{name}")
+            yield from _faults(inner, expected, f"{at}.{name}")
 
 
 def rows(path: Path, table: Mapping[str, Field], hint: str = "") -> list[dict[str, Any]]:

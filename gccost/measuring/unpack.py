@@ -27,15 +27,16 @@ def members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
     """The members of an archive. Raises Refused at a link or a device, and if they are many."""
     left = MOST_BYTES
     names = set[str]()
-    for member in tar:
+    for number, member in enumerate(tar):
         left -= member.size
-        if left < 0 or len(names) >= MOST_FILES:
+        if left < 0 or number >= MOST_FILES:
             raise Refused(f"it unpacks to more than {MOST_BYTES >> 20} MiB or {MOST_FILES:,} files")
         if member.name in names:
             raise Refused(f"it holds {member.name!a} twice")
-        if member.issparse() or not (member.isreg() or member.isdir()):
+        if member.isreg() and not member.issparse():
+            names.add(member.name)
+        elif not member.isdir():
             raise Refused(f"it holds {member.name!a}, which is not part of a run")
-        names.add(member.name)
         yield member
 
 
