@@ -199,13 +199,9 @@ class Frames:
         if not all:
             frame = frame[frame["rejected"] == ""]
         keys, rejected = self._keys(of, {}), ["rejected"] if all else []
-        first = [
-            *dict.fromkeys([*keys, *filters]),
-            *_COUNTS[:2],
-            *rejected,
-            *_COUNTS[2:],
-            *_MEASURED,
-        ]
+        asked = [name for name in filters if frame[name].notna().any()]
+        counts = [*_COUNTS[:2], *rejected, *_COUNTS[2:]]
+        first = [*dict.fromkeys([*keys, *asked]), *counts, *_MEASURED]
         others = frame.columns.difference([*self._jobs, *first, *_HIDDEN], sort=False)
         others = others[~others.str.endswith("_records_ns")]
         empty = [name for name in ("settled_ns", *others) if frame[name].isna().all()]
@@ -224,7 +220,8 @@ class Frames:
         and high are NA. Raises GccostError for an unknown metric, filter or value.
         """
         found = self._costs(metric, self._measured(of, filters))
-        keys = dict.fromkeys([*self._keys(of, filters), *filters])
+        asked = [name for name in filters if found[name].notna().any()]
+        keys = dict.fromkeys([*self._keys(of, filters), *asked])
         return found[[*keys, *COSTS]]
 
     def _costs(self, metric: str, cases: pd.DataFrame) -> pd.DataFrame:
