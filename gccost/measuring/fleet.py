@@ -66,10 +66,6 @@ ANSWER = {
 """What a task answers: what it lacks, why it refuses, or its machine and the run so far."""
 
 
-class WorkerLost(GccostError):
-    """A worker went away; another one may take its place."""
-
-
 class Lied(GccostError):
     """A worker's answer cannot be true, so the worker is dropped."""
 
@@ -194,9 +190,11 @@ class _Fleet:
             return
         except DiskFull:
             raise
-        except WorkerLost as lost:
-            self.at.pop(worker, None)
-            self.say(str(lost))
+        except (CancelledError, KilledWorker, TimeoutError):  # another may take its place
+            if machine := self.at.pop(worker, None):
+                self.died[machine.name] += 1
+            self.tasks.pop(worker, None)
+            self.say(f"{worker}: the worker went away; {_SAVED}")
             return
         except GccostError as refused:
             self.say(str(refused))
@@ -248,14 +246,12 @@ class _Fleet:
     def _answer(self, worker: str, task: Future[Any]) -> Answer:
         """The answer of a task.
 
-        Raises WorkerLost if the worker has gone, GccostError if it refuses, Lied if it is none.
+        Raises what Dask does if the worker has gone, GccostError if it refuses, Lied if it is none.
         """
         try:
             answer = task.result()
         except (CancelledError, KilledWorker, TimeoutError):
-            if worker in self.at:
-                self.died[self.at[worker].name] += 1
-            raise WorkerLost(f"the worker went away; {_SAVED}", worker) from None
+            raise
         except Exception as error:  # whatever the worker raised
             raise GccostError(f"the worker failed: {error!r}", worker) from None
         if why := fault(answer, ANSWER, "answer"):
