@@ -130,20 +130,18 @@ class Frames:
     def _keys(self, of: Rows, filters: Mapping[str, Any]) -> list[str]:
         """The columns of the cases' keys that a frame shows: those that differ.
 
-        They do not depend on what was measured. A key that no case left by the filters has is
-        not shown.
+        They do not depend on what was measured. With filters, a key that no case has is not
+        shown, and experiments only if nothing else tells the cases apart.
         """
         left, cases = self._chosen(of, filters), self._cases[of]
-        keys = [
-            "release",
-            "variant",
-            "experiment",
-            *cases.columns.difference([*IDENTITY], sort=False),
-        ]
+        settings = cases.columns.difference([*IDENTITY], sort=False)
+        keys = ["release", "variant", "experiment", *settings]
         if "gogc" in keys and not _varies(cases["gogc"].dropna()):
             keys.remove("gogc")  # `gc` says whether it is on
         differ = [name for name in keys if _varies(cases[name]) and left[name].notna().any()]
-        return [name for name in keys if name in ("release", "variant", *differ)]
+        keys = [name for name in keys if name in ("release", "variant", *differ)]
+        others = [name for name in keys if name != "experiment"]
+        return others if filters and not left.duplicated(others).any() else keys
 
     @property
     def keys(self) -> list[str]:
@@ -151,7 +149,7 @@ class Frames:
 
             samples.groupby(study.keys, dropna=False).apply(gccost.cost)
 
-        gives `costs`, which leaves out those that no case left by its filters has.
+        gives `costs`, which leaves out those that its filters make needless.
         """
         return self._keys("cases", {})
 
@@ -220,9 +218,7 @@ class Frames:
         and high are NA. Raises GccostError for an unknown metric, filter or value.
         """
         found = self._costs(metric, self._measured(of, filters))
-        asked = [name for name in filters if found[name].notna().any()]
-        keys = dict.fromkeys([*self._keys(of, filters), *asked])
-        return found[[*keys, *COSTS]]
+        return found[[*self._keys(of, filters), *COSTS]]
 
     def _costs(self, metric: str, cases: pd.DataFrame) -> pd.DataFrame:
         """All keys, and the cost, of the cases that were measured."""
