@@ -126,7 +126,7 @@ def test_machines_leave_out_a_study_whose_programs_have_changed(folder, capsys):
     copy, _ = added(folder, cpus=4)
     copy.update(programs=copy.manifest()["programs"] | {"cstr": "0" * 64})
     assert set(gccost.machines()["machine"]) == {"Made-up CPU (2 CPUs)"}
-    assert "lemire are left out of" in capsys.readouterr().out
+    assert "lemire left out, because" in capsys.readouterr().out
 
 
 # --- Altered runs ----------------------------------------------------------------------

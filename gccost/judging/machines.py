@@ -70,7 +70,7 @@ def machines(
             stale = [s.name for s in studies if unusable is not None and _is_stale(s, held)]
             if unusable is not None and stale:
                 changed = "their programs have changed since"
-                unusable.append(f"{', '.join(stale)} are left out of {names}: {changed}")
+                unusable.append(f"{names}: {', '.join(stale)} left out, because {changed}")
             recordings = {
                 study.name: Recording.load(study, held[study.name])
                 for study in studies

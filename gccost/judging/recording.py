@@ -26,7 +26,6 @@ from gccost.measuring.manifest import Manifest
 from gccost.measuring.profiles import Profile
 from gccost.measuring.profiles import read as read_profile
 from gccost.measuring.runs import Run
-from gccost.measuring.sampler import RUN_DELAY
 from gccost.stats import SHOWN, Estimate, Figure
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -205,15 +204,9 @@ class Recording:
                     yield case.variant, case.release, estimate
 
     @cached_property
-    def waited(self) -> str:
-        """How many processes waited for a CPU and count all the same; empty if none did."""
-        waited = self.frame["waited"] & ~self.frame["rejected"]
-        if not waited.any():
-            return ""
-        return (
-            f"{waited.sum()} processes waited for a CPU for more than {100 * RUN_DELAY:.0f} % of "
-            "their time and count all the same, because even the calmest of their case waited."
-        )
+    def waited(self) -> set[int]:
+        """The lines of the samples that waited for a CPU and count all the same."""
+        return set(self.frame["line"][self.frame["waited"] & ~self.frame["rejected"]])
 
 
 # The loops that several benchmarks share; a profile need not name the benchmark itself.

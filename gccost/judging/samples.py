@@ -38,8 +38,7 @@ class Samples(NamedTuple):
       `gccost.stats`): the low quantile of its slices, if it is timed in slices, or the mean
     - probe: the log of the probe's time over its undisturbed price next to this loop
     - waited: whether its threads waited long for a CPU
-    - rejected: whether it does not count for that reason. If most processes of a job waited,
-      none is rejected: the probe waited as well
+    - rejected: whether it does not count, because it waited longer than the calmest of its job
     - line: of the file
     """
 

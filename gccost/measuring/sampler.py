@@ -37,8 +37,8 @@ JVM_LOG = "gc.log"  # a JVM's log of its collections, in its scratch folder
 OUT_OF_MEMORY = 3  # the exit code of a JVM that ran out of memory
 _INHERITED = ("PATH", "HOME", "TMPDIR", "LANG")  # of this process's environment
 
-# A process counts if its threads waited for a CPU for at most this share of wall-clock time,
-# unless most processes of its job waited longer.
+# A process counts if its threads waited for a CPU for at most this share of wall-clock time more
+# than those of the calmest quarter of its job (chapter 9, "The same again").
 # On a half-busy machine they wait for up to 0.11 of it, or for 0.35 and more.
 RUN_DELAY = 0.2
 # The slices' times must add up to the loop's time, within a share of it or within the time of

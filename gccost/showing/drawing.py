@@ -365,7 +365,7 @@ def _log_ticks(low: float, high: float) -> Locator:
         ticks = LogLocator(subs=subs, numticks=9)
         if sum(low <= tick <= high for tick in ticks.tick_values(low, high)) >= _FEWEST_TICKS:
             return ticks
-    return MaxNLocator(5)
+    return MaxNLocator(4)
 
 
 def _plain_tick(value: float, _: object) -> str:

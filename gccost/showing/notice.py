@@ -22,7 +22,7 @@ SHOWN_PROBLEMS = 5  # unusable lines to list; a corrupt file has many
 def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] = ()) -> Markup:
     """The notice for studies of one run; `notices` are the reasons for showing this run."""
     caveats = [
-        *filter(None, (recording.waited for recording in recordings)),
+        *_waited(recordings),
         *notices,
         *_fixed_layout(recordings),
         *chain.from_iterable(map(_caveats, recordings)),
@@ -34,6 +34,15 @@ def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] =
         ],
         gap="\n",
     )
+
+
+def _waited(recordings: Sequence[Recording]) -> Iterator[str]:
+    """How many processes waited for a CPU and count all the same."""
+    if waited := set().union(*(recording.waited for recording in recordings)):
+        yield (
+            f"{len(waited)} processes waited for a CPU for more than {rounding.percent(RUN_DELAY)} "
+            "of their time and count all the same, because even the calmest of their case waited."
+        )
 
 
 def machine(run: Run) -> str:
