@@ -40,7 +40,7 @@ def _waited(recordings: Sequence[Recording]) -> Iterator[str]:
     """How many processes waited for a CPU and count all the same."""
     if waited := set().union(*(recording.waited for recording in recordings)):
         yield (
-            f"{len(waited)} processes waited for a CPU for more than {rounding.percent(RUN_DELAY)} "
+            f"{len(waited)} processes waited for a CPU for more than {100 * RUN_DELAY:.0f} % "
             "of their time and count all the same, because even the calmest of their case waited."
         )
 
@@ -114,7 +114,7 @@ def _samples(recordings: Sequence[Recording]) -> str:
         return counted
     return (
         f"{counted}; {len(rejected)} are rejected, because their threads waited for a CPU for "
-        f"over {rounding.percent(RUN_DELAY)} of the time more than those of calm processes"
+        f"over {100 * RUN_DELAY:.0f} % of the time more than those of calm processes"
     )
 
 

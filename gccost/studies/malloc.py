@@ -51,7 +51,7 @@ def _cases() -> Iterator[Case]:
 def _claims() -> Iterator[Claim]:
     for letter, variant in (("a", AUTO), ("b", CLEANUP)):
         ratio = Ratio(without(variant), variant)
-        yield Claim(f"X17{letter}", "the-allocators-of-go-1-27", ratio, Same(), (TODAY_GO,))
+        yield Claim(f"X17{letter}", "the-new-allocators", ratio, Same(), (TODAY_GO,))
 
 
 # === The study =======================================================================
