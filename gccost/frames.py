@@ -127,13 +127,13 @@ class Frames:
             print(f"{_said(filters)}: not measured (run {self.run}{''.join(has)})")
         return found
 
-    def _keys(self, of: Rows, filters: Mapping[str, Any]) -> list[str]:
+    def _keys(self, of: Rows, filters: Mapping[str, Any] | None = None) -> list[str]:
         """The columns of the cases' keys that a frame shows: those that differ.
 
         They do not depend on what was measured. With filters, a key that no case has is not
         shown, and experiments only if nothing else tells the cases apart.
         """
-        left, cases = self._chosen(of, filters), self._cases[of]
+        left, cases = self._chosen(of, filters or {}), self._cases[of]
         settings = cases.columns.difference([*IDENTITY], sort=False)
         keys = ["release", "variant", "experiment", *settings]
         if "gogc" in keys and not _varies(cases["gogc"].dropna()):
@@ -141,17 +141,17 @@ class Frames:
         differ = [name for name in keys if _varies(cases[name]) and left[name].notna().any()]
         keys = [name for name in keys if name in ("release", "variant", *differ)]
         others = [name for name in keys if name != "experiment"]
-        return others if filters and not left.duplicated(others).any() else keys
+        return keys if filters is None or left.duplicated(others).any() else others
 
     @property
     def keys(self) -> list[str]:
-        """The columns of `samples` and `costs` that tell cases apart.
+        """The columns of `samples` that tell cases apart.
 
             samples.groupby(study.keys, dropna=False).apply(gccost.cost)
 
         gives `costs`, which leaves out those that its filters make needless.
         """
-        return self._keys("cases", {})
+        return self._keys("cases")
 
     def _keyed(
         self,
@@ -196,7 +196,7 @@ class Frames:
         frame = frame[frame.index.isin(self._measured(of, filters).index)]
         if not all:
             frame = frame[frame["rejected"] == ""]
-        keys, rejected = self._keys(of, {}), ["rejected"] if all else []
+        keys, rejected = self._keys(of), ["rejected"] if all else []
         asked = [name for name in filters if frame[name].notna().any()]
         counts = [*_COUNTS[:2], *rejected, *_COUNTS[2:]]
         first = [*dict.fromkeys([*keys, *asked]), *counts, *_MEASURED]
