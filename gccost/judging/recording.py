@@ -30,7 +30,7 @@ from gccost.stats import SHOWN, Estimate, Figure
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-_NO_SAMPLES = pd.DataFrame({"round": [], "rejected": []})
+_NO_SAMPLES = pd.DataFrame({"round": [], "sitting": [], "rejected": []})
 
 
 @dataclass(frozen=True)
