@@ -16,8 +16,6 @@ from gccost.studies import STUDIES
 
 STANDARD = BUDGETS["standard"]
 recorded = runs.all_runs(paths.reference())
-# Studies whose programs or cases have changed since. They are recorded anew before a release.
-CHANGED: tuple[str, ...] = ("precision",)
 
 
 @pytest.fixture(
@@ -49,11 +47,10 @@ def test_every_recorded_line_is_usable(recording: Recording) -> None:
 
 def test_the_recording_matches_the_current_sources(recording: Recording) -> None:
     here = languages.source_hashes(recording.study)
-    known = here.items() <= recording.manifest["programs"].items()
-    assert known == (recording.study.name not in CHANGED)
+    assert here.items() <= recording.manifest["programs"].items()
     assert not recording.manifest["machine"]["dirty"]
     notices = opening.shown(recording.study, Settings("replay")).notices
-    assert known != any("programs have changed since" in each for each in notices)
+    assert not any("programs have changed since" in each for each in notices)
     assert recording.study.on_request or recording.manifest["shell"]  # what plain commands printed
 
 
@@ -65,8 +62,7 @@ def test_every_case_was_measured(recording: Recording) -> None:
     memory = memory_for_a_sample(recording.manifest["machine"])
     due = [c.capped(memory) for c in recording.study.within(STANDARD)]
     names = {c.name for c in due if c.cpus <= recording.cpus}
-    if recording.study.name not in CHANGED:
-        assert names <= set(recording.frame["name"])
+    assert names <= set(recording.frame["name"])
 
 
 def test_the_gc_runs_wherever_it_is_enabled(recording: Recording) -> None:
