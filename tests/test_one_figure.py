@@ -104,7 +104,7 @@ def test_another_figure_is_noticed(costs: pd.DataFrame, study: str) -> None:
     assert any(study in line for line in disagreeing(changed))
 
 
-@pytest.mark.parametrize(("chapter", "line"), set(itertools.chain(*SAID.values())))
+@pytest.mark.parametrize(("chapter", "line"), sorted({*itertools.chain(*SAID.values())}))
 def test_a_line_says_why_there_are_two(chapter: str, line: str) -> None:
     node = nbformat.read(paths.NOTEBOOKS / f"{chapter}.ipynb", as_version=4)
     text = " ".join(cell.source for cell in node.cells)
