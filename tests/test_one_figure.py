@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator
 
 import nbformat
 import pandas as pd
 import pytest
+from scipy import special
 
 import gccost
 from gccost import paths
@@ -63,16 +65,24 @@ def things(costs: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def disagreeing(costs: pd.DataFrame) -> list[str]:
-    """Pairs of studies with two figures for one thing that nothing explains."""
+    """Pairs of studies with two figures for one thing that nothing explains.
+
+    One in a hundred sets of as many pairs of equal costs has a pair that is this far apart.
+    """
+    pairs = [
+        (a, b)
+        for rows in things(costs.dropna(subset=["low", "high"]))
+        for (_, a), (_, b) in itertools.combinations(rows.iterrows(), 2)
+    ]
+    limit = float(special.ndtri(1 - 0.005 / len(pairs)))
     found = []
-    for rows in things(costs.dropna(subset=["low", "high"])):
-        for (_, a), (_, b) in itertools.combinations(rows.iterrows(), 2):
-            apart = max(a.low, b.low) > min(a.high, b.high)
-            far = max(a.value, b.value) / min(a.value, b.value) > FARTHEST
-            explained = {a.study, b.study} & SAID.keys()
-            if apart and (far or not explained):
-                what = f"{a.release}, {a.variant}, {a.metric}"
-                found.append(f"{what}: {a.value:.4g} ({a.study}), {b.value:.4g} ({b.study})")
+    for a, b in pairs:
+        off = abs(math.log(a.value / b.value))
+        apart = off > limit * math.hypot(a.error / a.value, b.error / b.value)
+        explained = {a.study, b.study} & SAID.keys()
+        if apart and (off > math.log(FARTHEST) or not explained):
+            what = f"{a.release}, {a.variant}, {a.metric}"
+            found.append(f"{what}: {a.value:.4g} ({a.study}), {b.value:.4g} ({b.study})")
     return found
 
 
