@@ -234,7 +234,7 @@ class Frames:
     def _check_metric(self, name: str) -> None:
         """Raise GccostError for what is no metric, such as the unit "ns/op"."""
         known = [*metrics.KINDS, *self.recording.every.select_dtypes("number")]
-        if name not in known:
+        if name not in known and not metrics.SERIES.fullmatch(name):
             hint = f"{nearest(metrics.column(name), known)}; quiet_ns is what a cost is made of"
             raise self._error(f"there is no metric {name!r}", hint)
 

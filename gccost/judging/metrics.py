@@ -55,7 +55,9 @@ KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(QUIET, "time"),
     **dict.fromkeys(("slope_ns", "intercept_ns"), "count"),
 }
-# Metrics with a column for each time, and those of others, by their unit.
+# Metrics with a column for each time, or each lap.
+SERIES = re.compile(r"lap\d+_ns|c_held_\d+(_ms)?|rss_bytes_\d+")
+# The same, and metrics of others, by their unit.
 _PATTERNS: Mapping[str, Kind] = {
     r"c_held_\d+_ms|rss_bytes_\d+": "level",
     r".+_per_s": "rate",
