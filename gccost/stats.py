@@ -365,7 +365,7 @@ def propagate(
     The errors of figures are independent, except for those of their kinds' slopes. A figure
     that does not affect the value may have an infinite error.
     """
-    values = [each.value for each in figures]
+    values = [float(each.value) for each in figures]  # which do not warn, as those of numpy do
 
     def gradient(at: int) -> float:
         step = _STEP * (abs(values[at]) or 1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import exp, inf, isnan, log, nan, sqrt
+from operator import truediv
 
 import numpy as np
 import pytest
@@ -359,3 +360,8 @@ def test_linearity_of_a_line_and_of_a_curve() -> None:
     bent = linearity(x, np.outer(np.linspace(1, 1.02, 8), 10 + x**3), JUDGED)
     assert bent.low < bent.value < bent.high < 0.95
     assert linearity(x, times[:1]).low == -inf
+
+
+def test_a_ratio_of_numpy_values_to_nothing_has_no_value_and_no_warning() -> None:
+    sides = [Figure(np.float64(value), 0.1, 5) for value in (1.0, 0.0)]
+    assert isnan(propagate(truediv, sides).value)
