@@ -128,8 +128,8 @@ def _fixed_layout(recordings: Sequence[Recording]) -> Iterator[str]:
     if fixed:
         yield (
             f"{fixed}: the linker cannot randomize the layout of the Go code. Only the layout of "
-            "the C code differs between rounds, so the intervals do not cover the effect of that of "
-            "the Go code."
+            "the C code differs between rounds, so the intervals do not cover the effect of that "
+            "of the Go code."
         )
 
 
