@@ -20,6 +20,8 @@ from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK
 
 
 # The document's own N; it makes ten times as many of the cheap plain handles.
+# Shorter processes would measure the JVM's start and the compiler more: with a third of N, in a
+# trial, a Cleaner costs more per handle and finalize holds less memory at its peak.
 AS_WEIMER = 10_000_000
 PLAIN_AS_WEIMER = 100_000_000
 # For comparing collectors: takes about a second.
