@@ -79,7 +79,7 @@ def _termination_exits() -> Iterator[None]:
 
 def _stopped(ctx: click.Context) -> str:
     """The message after an interruption."""
-    if ctx.info_name in ("measure", "report", "campaign"):
+    if ctx.info_name in ("measure", "report", "fleet"):
         return "Interrupted. Completed samples are saved; the same command resumes."
     return "Interrupted."
 
@@ -274,7 +274,7 @@ def _tls(name: str, parameter: str, what: str) -> Callable[[Any], Any]:
     return click.option(f"--tls-{name}", parameter, type=there, help=f"{what} (PEM).")
 
 
-@main.command("campaign")
+@main.command("fleet")
 @click.argument("archive", default="gccost-pack.tar.xz", metavar="[PACK]", type=click.File("rb"))
 @click.option(
     "--scheduler",
@@ -292,7 +292,7 @@ def _tls(name: str, parameter: str, what: str) -> Callable[[Any], Any]:
 @_tls("ca-file", "tls_ca_file", "The certificate authority, for tls:// addresses")
 @_tls("cert", "tls_client_cert", "The client's certificate")
 @_tls("key", "tls_client_key", "The client's key")
-def campaign_on_many(
+def measure_fleet(
     archive: IO[bytes], scheduler: str, machines: int, wait: float, **tls: str | None
 ) -> None:
     """Measure a pack on many machines, with Dask.
@@ -301,7 +301,7 @@ def campaign_on_many(
     dask worker ADDRESS --nthreads 1 --resources bench=1. It needs Dask and no compiler; it
     gets PACK (gccost-pack.tar.xz) from here, or uses the unpacked one that its variable
     GCCOST_PACK names. Every machine gets a run of its own in data/runs/machines. The same
-    command resumes an interrupted campaign. A worker whose answers cannot be true is dropped.
+    command resumes what was interrupted. A worker whose answers cannot be true is dropped.
 
     Whoever reaches the scheduler or a worker can run code there and here: listen on loopback
     addresses, or encrypt and authenticate with TLS.

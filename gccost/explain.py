@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from gccost.errors import GccostError
-from gccost.judging import stacks
+from gccost.judging import published, stacks
 from gccost.judging.quantities import SavedShare
 from gccost.judging.recording import Recording
 from gccost.judging.rounding import percent, plain, rounded
@@ -36,6 +36,7 @@ PARTS = {
     "running": "queueing and running",
     "functions": "    of it, the program's own functions",
     "resolving": "weak pointers' Value",
+    "sampling": "the heap profiler's records, which are in the same lists",
     "rest": "the rest of the program",
 }
 # In the order in which to try them, as in chapter 8.
@@ -44,6 +45,12 @@ REMEDIES = {
     "larger_handles": "handles of 64 bytes, if they have 8 now: a field `_ [56]byte`",
     "slabs": "slabs (gosrc/slab), if they save as much of it as in chapter 8",
     "no_walk": "a Go runtime without the walk (gosrc/overlay)",
+}
+# The functions that give an object what the column `special` of data/published/kinds.csv names.
+_SPECIALS = {
+    "finalizer": r"runtime\.SetFinalizer",
+    "cleanup": r"runtime\.(AddCleanup|Cleanup\.Stop)",
+    "weak handle": r"(internal/)?weak\.|unique\.|runtime\.get(OrAdd)?WeakHandle",
 }
 _SHORTER = 1 - 8 / 64  # the part of a walk that is saved if a span has so many fewer handles
 FEWEST = 10  # samples for an estimate
@@ -88,6 +95,7 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     walk is an upper bound unless `walk_is_separate`. `remedies` has those of REMEDIES whose
     part of registering is FEWEST samples or more: what each saves, and what remains of `share`.
     `registered_anyway` is what registers weak pointers and the types of Go's own packages.
+    `kinds` has the programs of chapter 10 that register the same.
     """
     total = profile.total + profile.unnamed
     one_sample = min(time for _, time in profile.stacks if time > 0)
@@ -98,8 +106,11 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
     parts = work.groupby("phase")["time"].sum().reindex(list(PARTS), fill_value=0)
     life = parts.sum()
     parts["walk"] = sites["walk"].sum()
+    parts["sampling"] = sum(
+        t for phase, _, _, t in stacks.classified(profile) if phase == "sampling"
+    )
     parts["functions"] = work.loc[work["phase"].eq("running") & work["own"], "time"].sum()
-    parts["rest"] = total - life
+    parts["rest"] = total - life - parts["sampling"]
     # Who registers what says whose marking, sweeping and running it is.
     own = avoidable["time"] / max(parts["registering"], 1)
     closing = (life - parts["resolving"] - parts["functions"]) * own
@@ -129,6 +140,7 @@ def explain(profile: profiles.Profile) -> dict[str, Any]:
             if estimated_from >= FEWEST * one_sample
         },
         "call_sites": sites[["function", "calls"]].assign(**shown).to_dict("records"),
+        "kinds": _kinds(sites, sampling=parts["sampling"] > 0),
     }
 
 
@@ -166,6 +178,17 @@ def _sites(work: pd.DataFrame) -> pd.DataFrame:
     return sites
 
 
+def _kinds(sites: pd.DataFrame, sampling: bool) -> list[dict[Any, Any]]:
+    """The kinds of program in chapter 10 whose objects get what these sites register."""
+    found = [
+        special for special, calls in _SPECIALS.items() if sites["calls"].str.match(calls).any()
+    ]
+    specials = "|".join([*found, *["profile sample"] * sampling]) or "nothing"
+    kinds = published.table("kinds")
+    alike = kinds["special"].str.contains(specials)
+    return kinds.loc[alike, ["special", "object_bytes", "program", "remedy"]].to_dict("records")
+
+
 @cache
 def slabs_save() -> float:
     """The share (0 to 1) of a finalizer's cost that adopting slabs save, in the reference."""
@@ -175,11 +198,20 @@ def slabs_save() -> float:
     return recording.estimate(saved, TODAY_GO).value
 
 
+def _alike(answer: dict[str, Any]) -> Iterator[str]:
+    """The programs of chapter 10 that register the same, for reading."""
+    if answer["kinds"]:
+        yield "Programs of chapter 10 that register the same, and their remedies:"
+    for kind in answer["kinds"]:
+        what = f"{kind['special']}, {kind['object_bytes']} bytes"
+        yield f"    {kind['program']} ({what}): {kind['remedy']}"
+
+
 def lines(answer: dict[str, Any]) -> Iterator[str]:
     """Write what `explain` found for reading."""
     sample, parts, sites = percent(answer["one_sample"]), answer["parts"], answer["call_sites"]
     yield f"{plain(answer['cpu_seconds'])} s of CPU time; one sample is {sample} of it."
-    if not answer["share"]:
+    if not answer["share"] and not parts["sampling"]:
         yield "No finalizers, cleanups or weak pointers: no sample is in their code."
         return
     yield f"Finalizers, cleanups and weak pointers: {percent(answer['share'])} of the CPU time."
@@ -188,7 +220,8 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
     if not answer["walk_is_separate"]:
         yield "The walk takes less: this profile does not separate it from the rest of registering."
     if not sites:
-        yield "No sample registers one, so nothing is proposed. Heap profiles take time here too."
+        yield "No sample registers one, so nothing is proposed."
+        yield from _alike(answer)
         return
     yield "Who registers or removes them:"
     for site in sites[:_SHOWN]:
@@ -196,6 +229,7 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
         yield f"{percent(site['share']):>10}  {site['function']} ({site['calls']}{walk})"
     if others := sites[_SHOWN:]:
         yield f"{percent(sum(site['share'] for site in others)):>10}  {len(others)} others"
+    yield from _alike(answer)
     if anyway := answer["registered_anyway"]:
         yield f"Closing and slabs save none of the {percent(anyway)} of weak pointers and Go's own"
         yield "types, such as os.File and net.Conn, which register even if they are closed."

@@ -197,9 +197,8 @@ class Frames:
         if not all:
             frame = frame[frame["rejected"] == ""]
         keys, rejected = self._keys(of), ["rejected"] if all else []
-        asked = [name for name in filters if frame[name].notna().any()]
         counts = [*_COUNTS[:2], *rejected, *_COUNTS[2:]]
-        first = [*dict.fromkeys([*keys, *asked]), *counts, *_MEASURED]
+        first = [*_asked(keys, filters, frame), *counts, *_MEASURED]
         others = frame.columns.difference([*self._jobs, *first, *_HIDDEN], sort=False)
         others = others[~others.str.endswith("_records_ns")]
         empty = [name for name in ("settled_ns", *others) if frame[name].isna().all()]
@@ -214,11 +213,12 @@ class Frames:
     ) -> pd.DataFrame:
         """A row per measured case: its keys, value, low and high (95 %), rounds, n (processes).
 
-        The same as samples(…).groupby(keys, dropna=False).apply(gccost.cost). With one round, low
-        and high are NA. Raises GccostError for an unknown metric, filter or value.
+        Each filter is a column. The same as
+        samples(…).groupby(keys, dropna=False).apply(gccost.cost). With one round, low and high
+        are NA. Raises GccostError for an unknown metric, filter or value.
         """
         found = self._costs(metric, self._measured(of, filters))
-        return found[[*self._keys(of, filters), *COSTS]]
+        return found[[*_asked(self._keys(of, filters), filters, found), *COSTS]]
 
     def _costs(self, metric: str, cases: pd.DataFrame) -> pd.DataFrame:
         """All keys, and the cost, of the cases that were measured."""
@@ -447,6 +447,11 @@ class Frames:
             for records, ns in zip(*walked(sample), strict=True)
         ]
         return self._keyed(rows, ["round", "records", "ns"], "cases", filters)
+
+
+def _asked(keys: Iterable[str], filters: Iterable[str], frame: pd.DataFrame) -> dict[str, None]:
+    """The columns of keys and of filters; not of a filter that no case has."""
+    return dict.fromkeys([*keys, *(name for name in filters if frame[name].notna().any())])
 
 
 def _said(filters: Mapping[str, Any]) -> str:

@@ -52,7 +52,7 @@ def shown(study: Study, settings: Settings) -> Shown:
     """
     if settings.mode == "replay":
         return _replayed(study)
-    own = [run for run in runs.all_runs(paths.runs()) if run.samples.exists()]
+    own = [run for run in runs.all_runs(paths.runs()) if run.samples_txt.exists()]
     holding = [run for run in own if run.holds(study.name)]
     if not holding:
         return _replayed(study, _why_recorded(study, own))
@@ -89,7 +89,9 @@ def listed() -> list[tuple[Run, str]]:
     """Every run that has samples, oldest first, and whose it is: "your run" or "recorded"."""
     found = [(run, "recorded") for run in recorded()]
     found += [(run, "your run") for run in runs.all_runs(paths.runs())]
-    return sorted((each for each in found if each[0].samples.exists()), key=lambda of: of[0].name)
+    return sorted(
+        (each for each in found if each[0].samples_txt.exists()), key=lambda of: of[0].name
+    )
 
 
 def studies_of(run: Run) -> list[str]:

@@ -170,7 +170,7 @@ class Figure(NamedTuple):
     kind: str = ""
     lasting: float = 0.0
     rounds: int = 0
-    samples: int = 0
+    n: int = 0
 
 
 def cost(logs: Floats, probes: Floats, sittings: ArrayLike, line: Line, rounds: int) -> Figure:
@@ -184,7 +184,7 @@ def cost(logs: Floats, probes: Floats, sittings: ArrayLike, line: Line, rounds: 
     _, at = np.unique(sittings, return_inverse=True)
     parts = _parts(line.at_price(logs, probes), at)
     levels = np.array([_level(part, line) for part in parts])
-    found = Figure(exp(levels.mean()), kind=line.kind, rounds=rounds, samples=len(logs))
+    found = Figure(exp(levels.mean()), kind=line.kind, rounds=rounds, n=len(logs))
     if not (line.freedom or line.run_to_run):  # nothing shows how much processes differ
         return found
     scatter = line.scatter**2 if line.freedom else 0.0
@@ -266,7 +266,7 @@ class Estimate:
     value: float
     low: float
     high: float
-    samples: int
+    n: int
     rounds: int
     confidence: float
     parts: tuple[Estimate, ...] = ()  # of which it consists, for the rules that need them
@@ -317,15 +317,15 @@ def nothing(confidence: float = SHOWN) -> Estimate:
     return Estimate(nan, -inf, inf, 0, 0, confidence)
 
 
-def exactly(value: float, samples: int, rounds: int) -> Estimate:
+def exactly(value: float, n: int, rounds: int) -> Estimate:
     """The estimate of what has no error, such as a count of events."""
-    return Estimate(value, value, value, samples, rounds, 1.0)
+    return Estimate(value, value, value, n, rounds, 1.0)
 
 
 def spanning(value: float, low: float, high: float, parts: Sequence[Estimate]) -> Estimate:
     """An estimate that rests on others of one confidence, with the fewest samples and rounds."""
-    samples, rounds = min(e.samples for e in parts), min(e.rounds for e in parts)
-    return Estimate(value, low, high, samples, rounds, parts[0].confidence)
+    n, rounds = min(e.n for e in parts), min(e.rounds for e in parts)
+    return Estimate(value, low, high, n, rounds, parts[0].confidence)
 
 
 def estimate(figure: Figure, confidence: float = SHOWN, *, signed: bool = False) -> Estimate:
@@ -335,7 +335,7 @@ def estimate(figure: Figure, confidence: float = SHOWN, *, signed: bool = False)
     negative (`signed`). The value is NaN without a sample.
     """
     value, error = figure.value, hypot(figure.error, figure.slope_error)
-    if not figure.samples or isnan(value) or isnan(error):
+    if not figure.n or isnan(value) or isnan(error):
         return nothing(confidence)
     half = float(t(figure.freedom, confidence)) * error
     low, high = value - half, value + half
@@ -343,7 +343,7 @@ def estimate(figure: Figure, confidence: float = SHOWN, *, signed: bool = False)
         factor = exp(half / value) if half / value < _LARGEST else inf
         low, high = value / factor, value * factor
     lasting = hypot(figure.lasting, figure.slope_error) / error if 0 < error < inf else 0.0
-    return Estimate(value, low, high, figure.samples, figure.rounds, confidence, lasting=lasting**2)
+    return Estimate(value, low, high, figure.n, figure.rounds, confidence, lasting=lasting**2)
 
 
 def combine(
@@ -377,9 +377,9 @@ def propagate(
     with suppress(ZeroDivisionError):  # a ratio to nothing has no value
         value = function(*values)
     rounds = min((each.rounds for each in figures), default=0)
-    samples = min((each.samples for each in figures), default=0)
+    n = min((each.n for each in figures), default=0)
     if isnan(value) or (not signed and value <= 0):
-        return Figure(error=nan, rounds=rounds, samples=samples)
+        return Figure(error=nan, rounds=rounds, n=n)
     moving = [(by, each) for i, each in enumerate(figures) if (by := gradient(i))]
     own = [(by * each.error) ** 2 for by, each in moving]
     error, freedom = total_error(own, [each.freedom for _, each in moving])
@@ -392,7 +392,7 @@ def propagate(
         error, lasting = (hypot(part, *slopes.values()) for part in (error, lasting))
         slopes = {}
     kind, slope_error = next(iter(slopes.items()), ("", 0.0))
-    return Figure(value, error, freedom, slope_error, kind, lasting, rounds, samples)
+    return Figure(value, error, freedom, slope_error, kind, lasting, rounds, n)
 
 
 def t(freedom: float | Floats, confidence: float) -> Floats:
@@ -408,7 +408,7 @@ def amount_figure(values: ArrayLike) -> Figure:
     if not n:
         return Figure()
     error = float(_MEDIAN * x.std(ddof=1) / sqrt(n)) if n > 1 else inf
-    return Figure(float(np.median(x)), error, max(n - 1, 1), rounds=n, samples=n)
+    return Figure(float(np.median(x)), error, max(n - 1, 1), rounds=n, n=n)
 
 
 def amount(values: ArrayLike, confidence: float = SHOWN) -> Estimate:

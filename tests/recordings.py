@@ -148,7 +148,7 @@ def record(
                 path.parent.mkdir(exist_ok=True)
                 trace = [TRACE.replace("gc 3 @0.027", f"gc {i} @{i / 1000:.3f}") for i in range(9)]
                 path.write_bytes(gzip.compress("\n".join(trace[1:]).encode(), mtime=0))
-    jobs.write(run.jobs, map(jobs.job, cases))
+    jobs.write(run.jobs_csv, map(jobs.job, cases))
     run.append(lines)
     run.update(compilers={"C compiler": "cc 1.0"}, programs=languages.source_hashes(STUDIES[study]))
     run.finish("standard", "it was made up", [study])
@@ -181,7 +181,7 @@ def benchmarks_of(recording: Recording) -> pd.Series:
 def empty(folder: Path, study: str) -> Recording:
     """A recording of a study without samples."""
     run = runs.create(folder, machine={}, fingerprint="0" * 12, warnings=[])
-    jobs.write(run.jobs, [])
+    jobs.write(run.jobs_csv, [])
     run.append([])
     return Recording.load(STUDIES[study], run)
 

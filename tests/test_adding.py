@@ -77,7 +77,7 @@ def test_add_refuses_a_run_slower_than_similar_machines(folder, variant, factor,
     if slow:
         refused(later.folder, rf"refused as a reference: {variant} takes .* ns")
     else:
-        assert reference.add(later.folder, ALL)[0].samples.exists()
+        assert reference.add(later.folder, ALL)[0].samples_txt.exists()
 
 
 def test_another_machine_replaces_the_main_one_only_on_request(folder):
@@ -195,11 +195,11 @@ ALTERED: list[tuple[Callable[[Run], object], str]] = [
     (line("80 ns/op\t1.5 round"), "the round is not a whole number"),
     (line("80 ns/op\t" + "\t".join(f"1 x{i}" for i in range(200))), "or 200 values"),
     (then_ended(units), "more than 600 units"),
-    (then_ended(lambda run: run.samples.write_text("")), "no usable sample of its studies"),
+    (then_ended(lambda run: run.samples_txt.write_text("")), "no usable sample of its studies"),
     (in_manifest(1, "more"), "an unknown field: more"),
     (in_manifest(["x"], "finished", "standard", "studies"), "unknown studies: x"),
     (in_manifest(["\x1b[2J"], "warnings"), r"warnings\[0\] is .*, not a text"),
-    (lambda run: run.samples.unlink(), "it holds no samples"),
+    (lambda run: run.samples_txt.unlink(), "it holds no samples"),
     (lambda run: (run.folder / "run").write_text("rm -rf /"), "holds 'run', which is not part"),
     (lambda run: (run.folder / "slices").symlink_to("/etc"), "holds 'slices', which"),
     (lambda run: os.mkfifo(run.folder / "slices"), "holds 'slices', which"),
@@ -423,8 +423,8 @@ def with_markup(folder: Path) -> Run:
     machine = dict(run.manifest()["machine"]) | dict.fromkeys(texts.split(), line)
     machine["caches"] = {line: 1024}
     lost = AUTO.on(TODAY_GO)
-    samples = run.samples.read_text().splitlines(keepends=True)
-    run.samples.write_text("".join(each for each in samples if f"{lost}-" not in each))
+    samples = run.samples_txt.read_text().splitlines(keepends=True)
+    run.samples_txt.write_text("".join(each for each in samples if f"{lost}-" not in each))
     run.append(["BenchmarkX<img/onerror=alert(1)> 1 1 ns/op<script>", f"cpu: {line}"])
     printed = {"command": "go test", "output": MARKUP, "date": "2026-01-01T00:00:00Z"}
     run.update(

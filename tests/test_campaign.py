@@ -365,7 +365,7 @@ def test_a_second_study_is_added_to_the_run_of_the_first(sampler: Sampler):
 @pytest.mark.parametrize("changed", ["sources", "compiler", "method", "scale", "machine"])
 def test_changed_sources_method_or_machine_start_a_new_run(sampler: Sampler, monkeypatch, changed):
     first = campaign.measure(planning.plan([study(CASE)], TINY))
-    before = first.samples.read_bytes()
+    before = first.samples_txt.read_bytes()
     assert campaign.fits(first, planning.plan([study(CASE)], TINY))
     limit = TINY
     if changed == "sources":
@@ -381,16 +381,16 @@ def test_changed_sources_method_or_machine_start_a_new_run(sampler: Sampler, mon
     plan = planning.plan([study(CASE)], limit)
     assert not campaign.fits(first, plan)
     assert campaign.measure(plan) != first
-    assert first.samples.read_bytes() == before
+    assert first.samples_txt.read_bytes() == before
 
 
 def test_a_larger_budget_extends_the_run(sampler: Sampler):
     first = campaign.measure(planning.plan([LEMIRE], TINY))
-    before = first.samples.read_bytes()
+    before = first.samples_txt.read_bytes()
     more = replace(BUDGETS["standard"], seconds=0.0, scale=TINY.scale)
     plan = planning.plan([LEMIRE], more)
     assert campaign.measure(plan) == first
-    assert first.samples.read_bytes().startswith(before)
+    assert first.samples_txt.read_bytes().startswith(before)
     assert set(first.manifest()["finished"]) == {"tiny", "standard"}
     counts = measured(first, plan).groupby(["name", "round"]).size()
     assert set(counts) == {1, 4}

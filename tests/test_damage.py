@@ -50,7 +50,7 @@ def test_unusable_lines_change_no_cost_and_are_listed_up_to_a_number(recorded, c
     name = "BenchmarkAllocateFree/go=1.27.4/gogc=100/setting=published-2\t1600000"
     wrong = ("80 ms/op\t4 round", "80 ns/op", "80 ns/op\t1e18 round", "80 ns/op\t0 round")
     copy.append([f"{name}\t{more}" for more in wrong])
-    with copy.samples.open("ab") as file:
+    with copy.samples_txt.open("ab") as file:
         file.write(b"\x00\xff garbage\n" + b"BenchmarkX\n" * 999)
     spoilt = Recording.load(LEMIRE, copy)
     for variant in (FREE, AUTO):
@@ -66,7 +66,7 @@ def test_measuring_resumes_after_the_results_are_overwritten(machine: FakeMachin
     with pytest.raises(KeyboardInterrupt):
         campaign.measure(plan, after(30))
     run = campaign.find(plan)
-    run.samples.write_bytes(b"\x00" * 4096)
+    run.samples_txt.write_bytes(b"\x00" * 4096)
     assert campaign.measure(plan) == run
     assert_complete(run)
 
@@ -75,7 +75,7 @@ def test_an_unreadable_run_is_reported_and_skipped(machine: FakeMachine):
     old = campaign.measure(planned())
     description = old.folder / "run.json"
     description.write_text(description.read_text().replace('"format": 4', '"format": 1'))
-    before = old.samples.read_bytes()
+    before = old.samples_txt.read_bytes()
     done = gccost("measure", "--only=lemire")
     assert done.exit_code == 0
     why = "remove the folder and measure"
@@ -84,7 +84,7 @@ def test_an_unreadable_run_is_reported_and_skipped(machine: FakeMachine):
     (new,) = runs.all_runs(paths.runs())
     assert new != old
     assert_complete(new)
-    assert old.samples.read_bytes() == before
+    assert old.samples_txt.read_bytes() == before
     shown = opening.shown(STUDIES["lemire"], Settings("measure", TINY))
     assert any(old.name in told for told in shown.notices)
     compared = gccost("compare", str(new.folder), str(old.folder))
@@ -192,7 +192,9 @@ def test_a_damaged_file_of_a_recorded_run_is_named_and_the_others_are_shown(
 
 def test_a_changed_file_of_a_recorded_run_is_named_on_the_page(copy, monkeypatch):
     monkeypatch.setenv("GCCOST_REFERENCE", str(copy.folder.parent))
-    copy.samples.write_bytes(copy.samples.read_bytes().replace(b"1 elapsed-s", b"2 elapsed-s", 1))
+    copy.samples_txt.write_bytes(
+        copy.samples_txt.read_bytes().replace(b"1 elapsed-s", b"2 elapsed-s", 1)
+    )
     notices = " ".join(opening.shown(STUDIES["lemire"], Settings("replay")).notices)
     assert f"samples.txt of the run {copy.name} was changed after measuring ended" in notices
 

@@ -40,7 +40,7 @@ def not_writable(folder: Path) -> tuple[str, ...]:
 def test_measuring_resumes_after_a_full_disk(tools: FakeTools):
     full = tools.gccost("measure", under=no_larger_than(10))
     assert full.returncode == 1
-    path = tools.the_run().samples
+    path = tools.the_run().samples_txt
     assert f"gccost: {path}: cannot be written: File too large. To fix it: raise" in full.stderr
     before = path.read_bytes()
     assert before.endswith(b"\n")
@@ -59,7 +59,7 @@ def test_an_unwritable_disk_is_reported_with_the_fix(tools: FakeTools):
 
 def test_a_finished_run_on_a_read_only_disk_gets_no_sitting_and_loses_nothing(reported: Reported):
     tools, _ = reported
-    before = tools.the_run().samples.read_bytes()
+    before = tools.the_run().samples_txt.read_bytes()
     under = not_writable(tools.runs)
     try:
         done = tools.gccost("measure", under=under)
@@ -67,7 +67,7 @@ def test_a_finished_run_on_a_read_only_disk_gets_no_sitting_and_loses_nothing(re
         tools.runs.chmod(0o755)
     assert done.returncode == 1
     assert "cannot be written: Permission denied. To fix it" in done.stderr
-    assert tools.the_run().samples.read_bytes() == before
+    assert tools.the_run().samples_txt.read_bytes() == before
 
 
 def test_a_full_disk_keeps_the_previous_report(reported: Reported, tmp_path):

@@ -59,7 +59,12 @@ def test_innermost_function_decides_what_a_profile_says(tmp_path: Path) -> None:
     path = write_profile(tmp_path / "p", NEW)
     answer = of(path)
     assert json.loads(called("--json", str(path)).stdout) == answer
-    assert answer["parts"] == PHASES | {"walk": 0.34, "functions": 0.1, "rest": 0.29}
+    assert answer["parts"] == PHASES | {
+        "walk": 0.34,
+        "functions": 0.1,
+        "sampling": 0.01,
+        "rest": 0.28,
+    }
     assert answer["share"] == pytest.approx(sum(PHASES.values()))
     assert answer["walk_is_separate"]
     # Call sites are outside the runtime.
@@ -131,6 +136,25 @@ def test_what_a_profile_cannot_show_is_said(
     answer = of(path)
     assert (answer["parts"]["walk"], answer["walk_is_separate"]) == (walk, separate)
     assert says in called(str(path)).stdout
+
+
+@pytest.mark.parametrize(
+    ("stacks", "specials"),
+    [
+        (NEW, ["cleanup", "weak handle and cleanup", "weak handle", "profile sample"]),
+        (OLD, ["finalizer"]),
+        ([(["main.main", "runtime.mallocgc", "runtime.setprofilebucket"], 5)], ["profile sample"]),
+        ([(["main.main"], 5)], []),
+    ],
+)
+def test_programs_of_the_same_kind_are_named(
+    stacks: Stacks, specials: list[str], tmp_path: Path
+) -> None:
+    path = write_profile(tmp_path / "p", stacks)
+    kinds = of(path)["kinds"]
+    assert list(dict.fromkeys(kind["special"] for kind in kinds)) == specials
+    said = called(str(path)).stdout
+    assert all(f"{kind['program']} (" in said and kind["remedy"] in said for kind in kinds)
 
 
 @pytest.mark.parametrize("setting", ["AllocateAuto", "AllocateCleanup"])

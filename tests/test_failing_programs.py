@@ -90,16 +90,16 @@ def test_a_failed_precision_measurement_is_repeated(machine: FakeMachine, behavi
     with pytest.raises(KeyboardInterrupt):
         repeated.measure(plan, after(1))
     (run,) = runs.all_runs(paths.runs())
-    before = run.samples.read_bytes()
+    before = run.samples_txt.read_bytes()
     machine.behaviour = behaviour
     with pytest.raises(GccostError, match=why) as failure:
         repeated.measure(plan, after(100))
     assert "Allocate" in failure.value.location
-    assert run.samples.read_bytes() == before
+    assert run.samples_txt.read_bytes() == before
     machine.behaviour = BEHAVIOUR
     with pytest.raises(KeyboardInterrupt):
         repeated.measure(plan, after(2))
-    assert run.samples.read_bytes().startswith(before)
+    assert run.samples_txt.read_bytes().startswith(before)
     assert len(run.manifest()["done"]) == 3
 
 

@@ -167,7 +167,7 @@ def cluster(tmp_path: Path, archive: Path) -> Iterator[Cluster]:
 
 def campaign(cluster: Cluster, archive: Path, *more: str) -> Any:
     given = [
-        "campaign",
+        "fleet",
         str(archive),
         "--scheduler",
         cluster.address,
@@ -187,7 +187,7 @@ def test_a_killed_worker_loses_only_its_current_part(cluster: Cluster, archive):
         folder = cluster.folder / "node2"
         assert wait_for((folder / "reached").exists)
         hung = [p for p in psutil.process_iter(["environ"]) if is_sample(p, folder)]
-        kept = run_of("node2").samples.read_bytes()
+        kept = run_of("node2").samples_txt.read_bytes()
         workers["node2"].kill()
         assert hung
         _, orphans = psutil.wait_procs(hung, timeout=PATIENCE)
@@ -199,7 +199,7 @@ def test_a_killed_worker_loses_only_its_current_part(cluster: Cluster, archive):
         killing = pool.submit(kill)
         done = campaign(cluster, archive, "--machines", "3")
     assert done.exit_code == 0, done.output
-    assert run_of("node2").samples.read_bytes().startswith(killing.result())
+    assert run_of("node2").samples_txt.read_bytes().startswith(killing.result())
     assert "the worker went away; completed samples are saved" in done.output
     for machine in workers:
         check_complete(archive, machine)
@@ -234,14 +234,14 @@ def test_a_campaign_resumes_after_its_scheduler_is_killed(
     assert done.exit_code == 1
     assert "the scheduler cannot be reached" in done.output
     assert "completed samples are saved" in done.output
-    before = run_of("node1").samples.read_bytes()
+    before = run_of("node1").samples_txt.read_bytes()
     assert b"Benchmark" in before
     cluster.schedule()
     cluster.work("node1")
     done = campaign(cluster, archive, *tls)
     assert done.exit_code == 0, done.output
     assert cluster.address.startswith("tls://" if tls else "tcp://")
-    assert run_of("node1").samples.read_bytes().startswith(before)
+    assert run_of("node1").samples_txt.read_bytes().startswith(before)
     check_complete(archive, "node1")
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
     copy, _ = reference.add(run_of("node1").folder, list(STUDIES.values()))
@@ -337,10 +337,10 @@ def test_a_changed_machine_is_refused_until_it_is_restored(archive, tmp_path, fi
     done, said = measured(archive, node, before=later(lambda: (node / file).write_text(value)))
     assert not done
     assert why in said
-    kept = run_of("node1").samples.read_bytes()
+    kept = run_of("node1").samples_txt.read_bytes()
     (node / file).write_text(before)
     assert measured(archive, node)[0] == {"node1"}
-    assert run_of("node1").samples.read_bytes().startswith(kept)
+    assert run_of("node1").samples_txt.read_bytes().startswith(kept)
     check_complete(archive, "node1")
 
 
@@ -456,7 +456,7 @@ def test_a_machine_without_a_sample_is_not_measured(archive, tmp_path, monkeypat
 def test_a_second_campaign_at_once_is_refused(archive):
     with (
         exclusive(paths.runs() / "machines", "testing"),
-        pytest.raises(GccostError, match="another gccost is running a campaign here"),
+        pytest.raises(GccostError, match="another gccost is measuring a fleet here"),
     ):
         fleet.measure("tcp://127.0.0.1:9", archive.read_bytes(), None, 1, 1.0, print)
 

@@ -84,13 +84,13 @@ def in_manifest(run: Run, chance: random.Random) -> None:
 
 
 def in_samples(run: Run, chance: random.Random) -> None:
-    lines = run.samples.read_bytes().splitlines(keepends=True)
+    lines = run.samples_txt.read_bytes().splitlines(keepends=True)
     for _ in range(chance.randint(1, 5)):
         at = chance.randrange(len(lines))
         fields = lines[at].split(b"\t")
         fields[chance.randrange(len(fields))] = chance.choice(FIELDS)
         lines[at] = b"\t".join(fields)
-    run.samples.write_bytes(b"".join(lines) * chance.choice([1, 1, 1, 0, 30]))
+    run.samples_txt.write_bytes(b"".join(lines) * chance.choice([1, 1, 1, 0, 30]))
 
 
 def in_a_file(run: Run, chance: random.Random) -> None:

@@ -74,14 +74,14 @@ def test_measuring_resumes_after_a_signal(tools: FakeTools, phase, sent):
     if sent != signal.SIGKILL:
         assert code == 128 + sent
         assert said.splitlines()[-1] == RESUMES
-    before = run.samples.read_bytes()
+    before = run.samples_txt.read_bytes()
     assert before.endswith(b"\n") == (phase != "a write")
 
     tools.do()
     assert tools.gccost("measure").returncode == 0
     assert tools.the_run() == run
     whole = before[: before.rindex(b"\n") + 1]
-    assert run.samples.read_bytes().startswith(whole)
+    assert run.samples_txt.read_bytes().startswith(whole)
     assert_complete(run)
     assert {p.name for p in tools.runs.iterdir()} == {".lock", run.name}
     assert list((tools.folder / "tmp").iterdir()) == []
@@ -223,14 +223,18 @@ def test_resumed_precision_keeps_samples_measured_meanwhile(machine: FakeMachine
     with pytest.raises(KeyboardInterrupt):
         repeated.measure(plan, after(2))
     run = campaign.measure(planned())
-    unfinished = [line for line in run.samples.read_text().splitlines() if "/method=" in line][:1]
+    unfinished = [line for line in run.samples_txt.read_text().splitlines() if "/method=" in line][
+        :1
+    ]
     run.append(unfinished)  # from a measurement that was killed
-    before = run.samples.read_bytes()
+    before = run.samples_txt.read_bytes()
     with pytest.raises(KeyboardInterrupt):
         repeated.measure(plan, after(2))
     assert campaign.find(plan) == run
-    assert run.samples.read_bytes().startswith(before.removesuffix(unfinished[0].encode() + b"\n"))
-    assert run.samples.read_text().count(unfinished[0]) == 1
+    assert run.samples_txt.read_bytes().startswith(
+        before.removesuffix(unfinished[0].encode() + b"\n")
+    )
+    assert run.samples_txt.read_text().count(unfinished[0]) == 1
     assert campaign.finished(run, planned())
 
 

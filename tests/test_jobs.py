@@ -75,7 +75,7 @@ def test_line_ends_of_another_system_change_nothing(tmp_path):
 
 def test_a_run_without_its_table_is_skipped_with_a_word(tmp_path):
     run = recordings.record(tmp_path, rounds=1)
-    run.jobs.unlink()
+    run.jobs_csv.unlink()
     assert runs.all_runs(tmp_path) == []
     [told] = runs.skipped(tmp_path)
     assert f"The run {run.name} is skipped: jobs.csv" in told
@@ -83,9 +83,9 @@ def test_a_run_without_its_table_is_skipped_with_a_word(tmp_path):
 
 def test_a_sample_without_a_job_is_named_and_the_others_count(tmp_path):
     run = recordings.record(tmp_path, rounds=2)
-    table = jobs.read(run.jobs)
+    table = jobs.read(run.jobs_csv)
     gone = next(iter(table))
-    jobs.write(run.jobs, [job for name, job in table.items() if name != gone])
+    jobs.write(run.jobs_csv, [job for name, job in table.items() if name != gone])
     found = Recording.load(STUDIES["lemire"], run)
     assert any(f"no job of jobs.csv is named {gone}" in why for why in found.problems)
     assert gone not in set(found.frame["name"])

@@ -99,19 +99,19 @@ def test_a_pack_needs_only_the_standard_library_and_its_run_can_be_added(
 def test_an_interrupted_pack_resumes(unpacked):
     place = unpacked / "data" / "runs"
     with started(unpacked) as process:
-        assert wait_for(lambda: any(r.samples.exists() for r in all_runs(place)))
+        assert wait_for(lambda: any(r.samples_txt.exists() for r in all_runs(place)))
         process.send_signal(signal.SIGINT)
         _, said = process.communicate()
     assert "resume with: ./run" in said
     (kept,) = all_runs(place)
-    before = kept.samples.read_bytes()
+    before = kept.samples_txt.read_bytes()
     # A full disk, too; in units of 1 or 0.5 KiB, depending on the shell.
     done = run(unpacked, command='sh -c "ulimit -f 8; exec $0"')
     assert done.returncode == 1
     assert "ulimit -f" in done.stderr
     assert run(unpacked).returncode == 0
     (after,) = all_runs(place)
-    assert after.samples.read_bytes().startswith(before)
+    assert after.samples_txt.read_bytes().startswith(before)
     assert not after.reading().errors
 
 

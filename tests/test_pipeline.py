@@ -68,10 +68,10 @@ def test_the_ledger_judges_what_was_measured(made: Made) -> None:
 def test_a_second_measure_adds_a_sitting_to_the_run(made: Made, tmp_path: Path) -> None:
     folder = shutil.copytree(made.runs, tmp_path / "runs")
     (run,) = all_runs(folder)
-    before = run.samples.read_bytes()
+    before = run.samples_txt.read_bytes()
     done = gccost("measure", "--budget=tiny", "--only=jmh", GCCOST_RUNS=str(folder))
     assert done.returncode == 0, done.stderr
-    assert run.samples.read_bytes().startswith(before)
+    assert run.samples_txt.read_bytes().startswith(before)
     assert [r.name for r in all_runs(folder)] == [run.name]
     assert [sitting["studies"] for sitting in run.manifest()["sittings"]][1:] == [["jmh"]]
 

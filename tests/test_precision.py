@@ -104,7 +104,7 @@ def sizes(run: Run) -> Mapping[tuple[str, ...], int]:
     keys = ("method", "load", "measurement")
     return Counter(
         (*(sample.keys[key] for key in keys), sample.name)
-        for sample in run.reading().samples.values()
+        for sample in run.reading().n.values()
         if "method" in sample.keys
     )
 
@@ -148,12 +148,12 @@ def test_an_interrupted_measurement_is_repeated_entirely(plan: planning.Plan, at
         measure(plan, at)
     run = campaign.find(plan)
     assert run is not None
-    before = run.samples.read_bytes()
+    before = run.samples_txt.read_bytes()
     assert len(run.manifest().get("done", [])) == at
     assert measure(plan) == run
-    assert run.samples.read_bytes().startswith(before)
+    assert run.samples_txt.read_bytes().startswith(before)
     assert sizes(run) == WHOLE
-    assert measure(plan).samples.read_bytes() == run.samples.read_bytes()
+    assert measure(plan).n.read_bytes() == run.samples_txt.read_bytes()
 
 
 def test_an_uncounted_measurement_is_not_duplicated(
@@ -181,7 +181,7 @@ RATIO = Ratio(*(measured_by(b, COUNT, "quiet", "1") for b in (COSTLY, BASELINE))
 def test_the_median_ratio_follows_its_formula(tmp_path: Path) -> None:
     run = runs.create(tmp_path, machine={}, fingerprint="0" * 12, warnings=[])
     over, under = (job(Case("cstr", variant, TODAY_GO, 1000)) for variant in RATIO.variants)
-    jobs.write(run.jobs, (over, under))
+    jobs.write(run.jobs_csv, (over, under))
     for number in range(10):
         both = (over, 100 * exp(0.01 * number)), (under, 10.0)
         taken = [sample(of, ns, round=number + 1.0) for of, ns in both]
@@ -192,7 +192,7 @@ def test_the_median_ratio_follows_its_formula(tmp_path: Path) -> None:
     assert counted.value == pytest.approx(10 * exp(0.045))
     assert counted.high / counted.value == pytest.approx(exp(0.035))
     few = replace(recording, frame=recording.frame[recording.frame["round"] <= 5])
-    assert not few.estimate(MedianRatio(RATIO), TODAY_GO).samples
+    assert not few.estimate(MedianRatio(RATIO), TODAY_GO).n
 
 
 def test_the_ledger_shows_what_x9_judges(tmp_path: Path) -> None:

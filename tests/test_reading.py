@@ -94,9 +94,9 @@ def test_a_key_is_a_number_if_all_its_values_are(values: str, numbers: list[floa
 
 def test_the_samples_of_a_run_are_read_with_all_keys_and_what_they_lack_is_told(tmp_path, capsys):
     run = recordings.record(tmp_path, rounds=1)
-    run.samples.write_text(f"gccost-format: 4\n{run.samples.read_text()}")
-    samples = benchfmt.read(run.samples).samples.values()
-    frame = gccost.read(run.samples)
+    run.samples_txt.write_text(f"gccost-format: 4\n{run.samples_txt.read_text()}")
+    samples = benchfmt.read(run.samples_txt).samples.values()
+    frame = gccost.read(run.samples_txt)
     assert len(frame) == len(samples)
     assert {key for sample in samples for key in sample.keys} <= {*frame}
     assert "manual free" in set(frame.variant)
@@ -146,13 +146,16 @@ def test_a_cost_of_two_cases_that_were_read_is_refused(other: str):
     assert list(costs["n"]) == [1, 1]
 
 
-def test_the_same_case_in_two_files_has_one_cost(tmp_path):
-    files = [tmp_path / name for name in ("one.txt", "two.txt")]
+def test_two_files_are_two_cases_unless_their_column_is_dropped(tmp_path):
+    files = [tmp_path / name for name in ("old.txt", "new.txt")]
     for file in files:
         file.write_text(LINE)
     frame = gccost.read(*files)
-    assert list(frame.file) == list(map(str, files))
-    assert gccost.cost(frame, "mean_ns")["n"] == 2
+    costs = frame.groupby(frame.attrs["keys"], dropna=False).apply(gccost.cost, "mean_ns")
+    assert costs["n"].to_dict() == {("Mine", str(file)): 1 for file in sorted(files)}
+    with pytest.raises(GccostError, match="several values of file"):
+        gccost.cost(frame, "mean_ns")
+    assert gccost.cost(frame.drop(columns="file"), "mean_ns")["n"] == 2
 
 
 def test_the_lines_in_the_readme_of_slab_compare_own_benchmarks(tmp_path, monkeypatch, capsys):

@@ -243,13 +243,13 @@ def test_unusable_slices_and_profiles_are_reported_and_skipped(tmp_path: Path) -
 
 def test_a_run_without_usable_samples_has_no_verdict(tmp_path: Path) -> None:
     run = recordings.record(tmp_path, rounds=1)
-    run.samples.write_text("goos: linux\n")
+    run.samples_txt.write_text("goos: linux\n")
     shutil.rmtree(run.folder / "profiles")
     made = Recording.load(LEMIRE, run)
     rows = ledger.rows({"lemire": made}, [made.study])
     assert {row.verdict.label for row in rows} == {UNMEASURED}
     assert str(results.ledger(rows))
-    run.samples.unlink()
+    run.samples_txt.unlink()
     with pytest.raises(GccostError, match="holds no samples"):
         Recording.load(LEMIRE, run)
 

@@ -31,13 +31,13 @@ def test_only_whole_lines_are_kept(run, monkeypatch):
         patch.setattr(os, "fsync", synced.append)
         run.append(["a: 1", "b: 2"])
     assert synced
-    whole = run.samples.read_bytes()
+    whole = run.samples_txt.read_bytes()
     assert whole == b"a: 1\nb: 2\n"
-    with run.samples.open("a") as file:
+    with run.samples_txt.open("a") as file:
         file.write("Benchmark")
     for _ in range(2):
         run.drop_unfinished_line()
-        assert run.samples.read_bytes() == whole
+        assert run.samples_txt.read_bytes() == whole
     write = os.write
 
     def half(handle: int, data: bytes) -> int:
@@ -47,7 +47,7 @@ def test_only_whole_lines_are_kept(run, monkeypatch):
     monkeypatch.setattr(os, "write", half)
     with pytest.raises(GccostError, match="free some disk space"):
         run.append(["c: 3"])
-    assert run.samples.read_bytes() == whole
+    assert run.samples_txt.read_bytes() == whole
 
 
 def test_runs_of_the_same_second_get_separate_folders(tmp_path):

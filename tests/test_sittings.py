@@ -30,7 +30,7 @@ def test_sittings_agree(
             metrics["ns/op"] *= slower
 
     found = recordings.recorded(tmp_path, change=sat).estimate(AGREEMENT, TODAY_GO)
-    assert found.samples == (len(set(sittings)) if label else 0)
+    assert found.n == (len(set(sittings)) if label else 0)
     if label:
         assert Agrees().judge(found, 1.0).label is label
         assert found.value == pytest.approx(slower, rel=0.1)

@@ -232,7 +232,7 @@ def test_intervals_match_the_documented_formula() -> None:
     assert [found.low, found.value, found.high] == pytest.approx(
         [exp(middle - half), exp(middle), exp(middle + half)]
     )
-    assert (found.samples, found.rounds, found.confidence) == (6, 6, 0.95)
+    assert (found.n, found.rounds, found.confidence) == (6, 6, 0.95)
 
 
 @given(values)
@@ -245,12 +245,12 @@ def test_intervals_contain_the_estimate_and_grow_with_confidence(x: list[float])
 def test_nothing_has_no_estimate() -> None:
     for nothing in (combine(float, [of_one([])]), amount([]), share([])):
         assert isnan(nothing.value)
-        assert nothing.samples == nothing.rounds == 0
+        assert nothing.n == nothing.rounds == 0
         assert nothing.half_width == inf
-    assert not combine(lambda a, b: a / b, [of_one([6.0, 6.1]), of_one([])]).samples
+    assert not combine(lambda a, b: a / b, [of_one([6.0, 6.1]), of_one([])]).n
     assert amount([-1, 0, 0, 1]).half_width == inf
     costs = [of_one([1.0, 1.1]), of_one([2.0, 2.1])]
-    assert not combine(lambda a, b: a - b, costs).samples  # negative, so it needs `signed`
+    assert not combine(lambda a, b: a - b, costs).n  # negative, so it needs `signed`
     assert combine(lambda a, b: a - b, costs, signed=True).value == pytest.approx(-1, rel=0.1)
 
 
@@ -319,7 +319,7 @@ def test_more_rounds_narrow_what_they_can() -> None:
 def test_identical_counts_have_zero_width() -> None:
     assert amount([2] * 5) == Estimate(2, 2, 2, 5, 5, 0.95)
     found = amount([1, 2, 2, 3, nan])
-    assert (found.value, found.samples) == (2, 4)
+    assert (found.value, found.n) == (2, 4)
     half = sqrt(np.pi / 2) * t(3, 0.95) * np.std([1, 2, 2, 3], ddof=1) / 2
     assert found.high - 2 == pytest.approx(half)
 
@@ -329,7 +329,7 @@ def test_share_intervals_stay_between_0_and_1() -> None:
     assert 0 <= few.low <= few.value <= few.high < 0.2
     assert 0.8 < all_.low <= all_.value <= all_.high <= 1
     assert share([0.2]).half_width == inf
-    assert share([0.3, 1.5, -1.0, 0.3, 0.3]).samples == 3
+    assert share([0.3, 1.5, -1.0, 0.3, 0.3]).n == 3
 
 
 # --- heterogeneity -------------------------------------------------------------------
@@ -342,7 +342,7 @@ def test_heterogeneity_detects_scattered_ratios_among_two_or_more() -> None:
 
     def p(last: float) -> float:
         costs = [
-            Figure(exp(chance.normal(shift, 0.02)), 0.02, inf, rounds=9, samples=9)
+            Figure(exp(chance.normal(shift, 0.02)), 0.02, inf, rounds=9, n=9)
             for shift in (0.0, 0.0, 0.0, last)
         ]
         return heterogeneity([combine(float, [each], SHOWN) for each in costs])

@@ -58,7 +58,7 @@ def test_stopped_measurements_clean_up_and_resume(tools: FakeTools) -> None:
             assert wait_for((tools.folder / "reached").exists), name
             end(kernel)
             assert wait_for(lambda: not measuring(tools)), (name, measuring(tools))
-        recorded = tools.the_run().samples.read_bytes()
+        recorded = tools.the_run().samples_txt.read_bytes()
         assert recorded.startswith(before), "earlier samples were lost"
         assert recorded.count(b"\nBenchmark") == number * (BETWEEN - 1)
         before = recorded
@@ -66,7 +66,7 @@ def test_stopped_measurements_clean_up_and_resume(tools: FakeTools) -> None:
     with started(tools) as (kernel, client):
         reply = client.execute_interactive(CELL, timeout=PATIENCE, output_hook=lambda said: None)
     assert reply["content"]["status"] == "ok", reply
-    after = tools.the_run().samples.read_bytes()
+    after = tools.the_run().samples_txt.read_bytes()
     assert after.startswith(before)
     assert len(after) > len(before)
     assert wait_for(lambda: not tools.processes()), tools.processes()

@@ -199,8 +199,8 @@ def test_unsupported_jvm_options_skip_only_their_cases(machine: Callable[..., No
     assert "Option -XX:+UseEpsilonGC not supported" in troubles
     assert "Unrecognized option: --finalization=disabled" in troubles
     assert "it is skipped from here on" in troubles
-    assert recording.estimate(Ratio(FINALIZE, CLEANER), "jdk-25").samples == TINY.shown
-    assert recording.estimate(CLAIMS["W6"].quantity, "jdk-25").samples == 0
+    assert recording.estimate(Ratio(FINALIZE, CLEANER), "jdk-25").n == TINY.shown
+    assert recording.estimate(CLAIMS["W6"].quantity, "jdk-25").n == 0
 
 
 def test_without_a_jdk_that_has_arenas_the_rest_is_measured_and_the_verdicts_say_so(

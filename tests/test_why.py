@@ -51,7 +51,7 @@ def test_the_line_fits_call_times_by_list_length() -> None:
 def test_a_slope_uses_each_round_as_one_sample(why: Recording) -> None:
     variant = attach("AttachFinalizer")
     slope = Seen(why, TODAY_GO).slope(variant)
-    assert slope.samples == 12
+    assert slope.n == 12
     assert slope.contains(1.0)
     assert slope.half_width < 0.01
     level = Seen(why, TODAY_GO).slope(attach("AttachFinalizer", "descending"))

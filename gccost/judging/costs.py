@@ -124,14 +124,14 @@ def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
     found = [scale * end for end in (estimate.value, estimate.low, estimate.high)]
     if not np.isfinite(found[1:]).all():
         found[1:] = math.nan, math.nan
-    return dict(zip(VALUES, [*found, estimate.rounds, estimate.samples], strict=True))
+    return dict(zip(VALUES, [*found, estimate.rounds, estimate.n], strict=True))
 
 
 def series(figure: Figure, metric: str = "", *, signed: bool = False) -> pd.Series:
     """A figure as a row of costs."""
     signed = signed or (bool(metric) and metrics.kind(metric) == "count")
     found = stats.combine(float, [figure], signed=signed)
-    error = figure.error if found.samples else math.nan
+    error = figure.error if found.n else math.nan
     more = [error, figure.freedom, figure.slope_error, figure.kind]
     return pd.Series([*row(found).values(), *more], COSTS)
 

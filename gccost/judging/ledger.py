@@ -167,7 +167,7 @@ def by_document(ledger: Iterable[Row]) -> list[Document]:
     ]
 
 
-def standing(lines: Iterable[Tested]) -> Counter[Label]:
+def verdict_counts(lines: Iterable[Tested]) -> Counter[Label]:
     """How many claims have each verdict, today if they are tested there; in Label's order."""
     count = Counter(line.latest.verdict.label for line in lines)
     return Counter({label: count[label] for label in Label if count[label]})

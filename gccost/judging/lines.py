@@ -86,7 +86,7 @@ class Lines:
 @samples.cached
 def of_run(run: Run) -> Lines:
     """The lines of a run."""
-    if not run.samples.exists():
+    if not run.samples_txt.exists():
         return Lines(_NOTHING)
     frame, table = samples.of_run(run).frame, run.table()
     profiled = [name for name, job in table.items() if "profile" in job]

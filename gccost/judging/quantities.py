@@ -163,7 +163,7 @@ class CurveDepth(Quantity):
             point: seen.derived(sub, point.metric, *point.variants, signed=True)
             for point in self.curve
         }
-        known = [point for point in self.curve if added[point].samples]
+        known = [point for point in self.curve if added[point].n]
         if not known:
             return stats.nothing(seen.confidence)
         least = min(known, key=lambda point: added[point].value)
@@ -231,7 +231,7 @@ class RatioToEither(Quantity):
             math.sqrt(one.value * other.value),
             min(one.low, other.low),
             max(one.high, other.high),
-            min(one.samples, other.samples),
+            min(one.n, other.n),
             min(one.rounds, other.rounds),
             seen.confidence,
             both,
@@ -266,7 +266,7 @@ class SlopeRatio(Quantity):
 
     def estimate(self, seen: Seen) -> Estimate:
         over, under = seen.slope(self.over), seen.slope(self.under)
-        if not under.value or not over.samples:
+        if not under.value or not over.n:
             return stats.nothing(seen.confidence)
         value = over.value / under.value
         # Absolute errors: relative to a slope near zero they are unbounded.
@@ -283,7 +283,7 @@ class Worst(Quantity):
     partial: ClassVar[bool] = True
 
     def estimate(self, seen: Seen) -> Estimate:
-        known = [e for ratio in self.ratios if (e := ratio.estimate(seen)).samples]
+        known = [e for ratio in self.ratios if (e := ratio.estimate(seen)).n]
         if not known:
             return stats.nothing(seen.confidence)
         low, high = max(e.low for e in known), max(e.high for e in known)
@@ -316,7 +316,7 @@ class SittingsAgree(Quantity):
     def estimate(self, seen: Seen) -> Estimate:
         sittings = seen.recording.by_sitting(*self.variants, release=seen.release)
         made = (self.ratio.estimate(Seen(each, seen.release)) for each in sittings)
-        return _agreement([estimate for estimate in made if estimate.samples], [])
+        return _agreement([estimate for estimate in made if estimate.n], [])
 
 
 @dataclass(frozen=True)
@@ -339,7 +339,7 @@ class Agreement(Quantity):
     def estimate(self, seen: Seen) -> Estimate:
         shown = seen._replace(confidence=stats.SHOWN)
         made, others = (
-            [e for each in group if (e := each.estimate(shown)).samples]
+            [e for each in group if (e := each.estimate(shown)).n]
             for group in (self.measurements, self.others)
         )
         return _agreement(made, others)

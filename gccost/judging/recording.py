@@ -55,7 +55,7 @@ class Recording:
     @classmethod
     def load(cls, study: Study, run: Run) -> Recording:
         """Read a study's samples from a run. Raises GccostError if the run has none."""
-        if not run.samples.exists():
+        if not run.samples_txt.exists():
             raise GccostError(
                 "the run holds no samples", run.name, f"make measure ONLY={study.name}"
             )
@@ -200,7 +200,7 @@ class Recording:
             if case.variant.control:
                 ratio = Ratio(case.variant, replace(case.variant, control=""))
                 estimate = self.estimate(ratio, case.release)
-                if estimate.samples:
+                if estimate.n:
                     yield case.variant, case.release, estimate
 
     @cached_property

@@ -217,7 +217,7 @@ class Occurs(Rule):
     def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
         where = f"it happens at {measured.value:.0f} of {measured.rounds} sizes"
         if measured.value < published:
-            most = stats.most_unseen(measured.samples, 0.99)
+            most = stats.most_unseen(measured.n, 0.99)
             if most > self.share:
                 chance = f"up to {100 * most:.0f} % of its runs could still do so"
                 return Verdict(Label.UNDECIDED, f"{where}; {chance}")

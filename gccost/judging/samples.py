@@ -54,7 +54,7 @@ def cached(function: Callable[[Run], T]) -> Callable[[Run], T]:
         return function(Run(folder))
 
     def current(run: Run) -> T:
-        states = [path.stat() for path in (run.samples, run.jobs) if path.exists()]
+        states = [path.stat() for path in (run.samples_txt, run.jobs_csv) if path.exists()]
         changed = [number for state in states for number in (state.st_mtime_ns, state.st_size)]
         return kept(run.folder, *changed)
 
@@ -70,7 +70,7 @@ def of_run(run: Run) -> Samples:
     for line, sample in reading.samples.items():
         if sample.full_name not in table:
             why = f"no job of jobs.csv is named {sample.full_name}"
-            problems.append(f"{run.samples}:{line}: {why}")
+            problems.append(f"{run.samples_txt}:{line}: {why}")
         elif 1 <= sample.metrics.get("round", 0) <= MOST_ROUNDS:
             found[line] = sample
     frame = _frame(found, table)

@@ -69,7 +69,7 @@ def finished(run: Run, plan: Plan) -> bool:
     become available.
     """
     manifest = run.manifest()
-    if not run.samples.exists() or not any(
+    if not run.samples_txt.exists() or not any(
         set(plan.measured) <= set(done["studies"])
         for name, done in manifest["finished"].items()
         if name in BUDGETS and BUDGETS[name].reaches(plan.budget.name)
@@ -128,10 +128,10 @@ def begin(plan: Plan) -> Run:
         seed=random.SystemRandom().randrange(2**31),
         scale=plan.budget.scale,
     )
-    if not run.samples.exists():  # new, or killed at its start
-        write_whole(run.samples, _head(plan.description).encode())
-    known = run.table() if run.jobs.exists() else {}
-    jobs.write(run.jobs, (known | plan.jobs).values())
+    if not run.samples_txt.exists():  # new, or killed at its start
+        write_whole(run.samples_txt, _head(plan.description).encode())
+    known = run.table() if run.jobs_csv.exists() else {}
+    jobs.write(run.jobs_csv, (known | plan.jobs).values())
     manifest = run.manifest()
     layouts = plan.random_layouts
     missing = {go: why for go, why in manifest["missing"].items() if go not in layouts}

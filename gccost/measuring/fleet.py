@@ -1,4 +1,4 @@
-"""A campaign on many machines, as tasks of Dask workers that each have a pack.
+"""A fleet: the campaigns of many machines, as tasks of Dask workers that each have a pack.
 
 A task takes a worker's only `bench` resource, so no two share a machine. It has the pack measure
 for some seconds (`packed.serve`), and returns the run so far. The run is checked as one that
@@ -263,7 +263,7 @@ class _Fleet:
     def _enter(self, worker: str, answer: Answer) -> Machine:
         """A worker's machine, unless another worker stands for it or it has another pack."""
         if answer.get("pack") != self.mark:
-            hint = "unpack the campaign's pack there, or do not set GCCOST_PACK"
+            hint = "unpack the pack there, or do not set GCCOST_PACK"
             raise GccostError("GCCOST_PACK names another pack", worker, hint)
         host: str = answer.get("host", "")
         boot: str = answer.get("boot", "")
@@ -328,7 +328,7 @@ def _stored(machine: Machine, archive: bytes, pack: Pack) -> Run:
                 machine.name,
                 f"see that its CPUs and limits stay the same; {_RESUME}",
             )
-        if before and not run.samples.read_bytes().startswith(before.samples.read_bytes()):
+        if before and not run.samples_txt.read_bytes().startswith(before.samples_txt.read_bytes()):
             raise Lied("its run lacks samples that it had sent", machine.name)
         stored = Run(machine.folder / run.name)
         files = [path for path in run.folder.rglob("*") if path.is_file()]
@@ -395,7 +395,7 @@ def measure(
     """
     read(archive)  # before anything is waited for
     try:
-        with runs.exclusive(paths.runs() / "machines", "running a campaign"):
+        with runs.exclusive(paths.runs() / "machines", "measuring a fleet"):
             client = Client(scheduler, security=security, timeout=CONNECT_SECONDS)
             return _Fleet(client, archive, say).measure(machines, wait)
     except (OSError, RuntimeError, TypeError, ValueError, CancelledError) as error:

@@ -105,7 +105,7 @@ def faults(run: Run) -> Iterator[str]:
     stem = f"{re.sub('[-:Z]', '', manifest['created'])}-{manifest['fingerprint'][:6]}"
     if machine.fingerprint(manifest["machine"]) != manifest["fingerprint"] or stem != run.name[:22]:
         yield "its fingerprint does not match its machine: run.json was changed"
-    if not run.samples.exists():
+    if not run.samples_txt.exists():
         yield "it holds no samples"
         return
     if manifest["finished"] and (changed := run.altered()):

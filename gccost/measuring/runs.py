@@ -135,24 +135,24 @@ class Run:
         return any(study in done["studies"] for done in self.manifest()["finished"].values())
 
     @property
-    def jobs(self) -> Path:
+    def jobs_csv(self) -> Path:
         """The table of jobs that the samples name; see `gccost.measuring.jobs`."""
         return self.folder / "jobs.csv"
 
     @property
-    def samples(self) -> Path:
+    def samples_txt(self) -> Path:
         """The file with the samples; it may not exist yet."""
         return self.folder / "samples.txt"
 
     def table(self) -> dict[str, Job]:
         """The jobs by name; cached until the file changes. Raises GccostError."""
-        changed = self.jobs.stat().st_mtime_ns if self.jobs.exists() else 0
-        return _table(self.jobs, changed)
+        changed = self.jobs_csv.stat().st_mtime_ns if self.jobs_csv.exists() else 0
+        return _table(self.jobs_csv, changed)
 
     def reading(self) -> Reading:
         """Read the samples; cached until the file changes."""
-        state = self.samples.stat()
-        return _read(self.samples, state.st_mtime_ns, state.st_size)
+        state = self.samples_txt.stat()
+        return _read(self.samples_txt, state.st_mtime_ns, state.st_size)
 
     def profile(self, case: str, round_: int) -> Path:
         """The file for the CPU profile of one sample (pprof's own format)."""
@@ -188,7 +188,7 @@ class Run:
 
     def append(self, lines: Iterable[str]) -> None:
         """Append whole lines to the samples, and sync them to disk."""
-        path = self.samples
+        path = self.samples_txt
         data = "".join(line + "\n" for line in lines).encode()
         with writing(path):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -207,21 +207,21 @@ class Run:
 
     def drop_after(self, size: int, cases: Iterable[str]) -> None:
         """Drop the cases' samples after the first `size` bytes, and no others."""
-        data = self.samples.read_bytes()
+        data = self.samples_txt.read_bytes()
         names = tuple(f"{benchfmt.PREFIX}{case}".encode() for case in cases)
         lines = data[size:].splitlines(keepends=True)
         others = b"".join(line for line in lines if not line.startswith(names))
         if data[size:] != others:
-            write_whole(self.samples, data[:size] + others)
+            write_whole(self.samples_txt, data[:size] + others)
 
     def drop_unfinished_line(self) -> None:
         """Remove a partial last line, left by a killed run."""
-        if not self.samples.exists():
+        if not self.samples_txt.exists():
             return
-        data = self.samples.read_bytes()
+        data = self.samples_txt.read_bytes()
         if data and not data.endswith(b"\n"):
-            with writing(self.samples):
-                os.truncate(self.samples, data.rfind(b"\n") + 1)
+            with writing(self.samples_txt):
+                os.truncate(self.samples_txt, data.rfind(b"\n") + 1)
 
 
 @lru_cache(maxsize=8)
@@ -300,7 +300,7 @@ def _look_at(folder: Path) -> Iterator[tuple[Run, GccostError | None]]:
         run = Run(path.parent)
         try:
             run.manifest()
-            if run.samples.exists():  # or measuring has only begun
+            if run.samples_txt.exists():  # or measuring has only begun
                 run.table()
         except GccostError as fault:
             yield run, fault

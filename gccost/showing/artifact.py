@@ -63,5 +63,5 @@ def result(row: Row | None) -> str:
     """A row's release, estimate with interval, and verdict, as an item of a table."""
     if row is None:
         return "–"
-    value = f"{told(row)}, " if row.estimate.samples else ""
+    value = f"{told(row)}, " if row.estimate.n else ""
     return f"{row.toolchain}: {value}**{row.said}**"

@@ -42,10 +42,11 @@ def read(*sources: str | Path) -> pd.DataFrame:
     configuration that differs. Two things of the same name are spelled as in the file: the
     units p99-ns and p99-ns/op, a key /procs=4.
 
-    `gccost.cost` refuses results that differ in more than their file; frame.attrs["keys"] has what
-    tells them apart. Lines that cannot be read are printed, and so is what the samples of a run
-    lack; `gccost.open(study, run=folder)` has it. Raises GccostError if no file is named, or if
-    one is missing or holds no result.
+    frame.attrs["keys"] has what tells cases apart, the file among them, as benchstat has a column
+    per file; `gccost.cost` refuses results of several cases. If the files repeat one measurement,
+    drop their column: read(…).drop(columns="file"). Lines that cannot be read are printed, and so
+    is what the samples of a run lack; `gccost.open(study, run=folder)` has it. Raises GccostError
+    if no file is named, or if one is missing or holds no result.
     """
     if not sources:
         raise GccostError("no file is named", "gccost.read", _NAME_ONE)
@@ -117,8 +118,7 @@ def frame(found: Iterable[Result], ours: bool = False) -> pd.DataFrame:
     words = whole["benchmark"].map(lambda name: benchmarks.of(name).variant)
     whole["variant"] = whole["benchmark"].mask(mine, words)
     whole = whole[["variant", "benchmark", *settings, *_COLUMNS[2:], *units]].rename(columns=names)
-    # A case in two files is one case; two cases have no common cost.
-    whole.attrs["keys"] = ["benchmark", *(names[name] for name in settings if name != "file:")]
+    whole.attrs["keys"] = ["benchmark", *(names[name] for name in settings)]
     return whole
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gccost.judging import rounding, rules
-from gccost.judging.ledger import OURS, Row, Tested, by_document, standing, table
+from gccost.judging.ledger import OURS, Row, Tested, by_document, table, verdict_counts
 from gccost.judging.rules import Agrees, Label, Rule
 from gccost.showing import tables
 from gccost.showing.tables import Cell, Markup
@@ -122,7 +122,7 @@ def told(row: Row) -> str:
 def cell(row: Row) -> Cell:
     """The same with the interval below the estimate."""
     rule = row.claim.rule
-    if row.estimate.samples and isinstance(rule, Agrees):
+    if row.estimate.n and isinstance(rule, Agrees):
         return Cell(rule.told(row.estimate))
     return tables.estimate(row.estimate, row.unit)
 
@@ -140,7 +140,7 @@ def region(row: Row) -> str:
 
 def counts(lines: Iterable[Tested]) -> str:
     """How many claims have each verdict, as in "3 hold, 1 does not hold"."""
-    return ", ".join(f"{n} {COUNTED[label][n != 1]}" for label, n in standing(lines).items())
+    return ", ".join(f"{n} {COUNTED[label][n != 1]}" for label, n in verdict_counts(lines).items())
 
 
 def first_screen(rows: Iterable[Row]) -> Markup:
@@ -157,7 +157,7 @@ def first_screen(rows: Iterable[Row]) -> Markup:
         "headlines",
         "\n".join(", ".join(filter(None, cells)) for cells in plain),
         documents=documents,
-        count=standing(line for each in documents for line in each.lines),
+        count=verdict_counts(line for each in documents for line in each.lines),
         scale=scale,
         newest=", ".join(dict.fromkeys(line.today.toolchain for line in chosen if line.today)),
     )
@@ -212,7 +212,7 @@ def _rendered(macro: str, text: str, **given: object) -> Markup:
         "holds_if": holds_if,
         "region": region,
         "relative": _RELATIVE,
-        "standing": standing,
+        "verdict_counts": verdict_counts,
         "times": rounding.times,
     }
     template = PAGES.get_template("results.html").make_module(functions)

@@ -84,7 +84,7 @@ def _measure(plan: Plan, progress: Progress) -> Run:
                 samples = _measurement(run, plan, which, seconds, Path(folder))
             run.append([benchfmt.format_line(each) for each in samples])
             done.append(what)
-            run.update(done=done, recorded=run.samples.stat().st_size)
+            run.update(done=done, recorded=run.samples_txt.stat().st_size)
         because = f"all {len(MEASUREMENTS)} measurements by each method were made"
         run.finish("precision", because, ["precision"])
         progress(total, total, "done")
