@@ -104,7 +104,7 @@ def sizes(run: Run) -> Mapping[tuple[str, ...], int]:
     keys = ("method", "load", "measurement")
     return Counter(
         (*(sample.keys[key] for key in keys), sample.name)
-        for sample in run.reading().n.values()
+        for sample in run.reading().samples.values()
         if "method" in sample.keys
     )
 
@@ -153,7 +153,7 @@ def test_an_interrupted_measurement_is_repeated_entirely(plan: planning.Plan, at
     assert measure(plan) == run
     assert run.samples_txt.read_bytes().startswith(before)
     assert sizes(run) == WHOLE
-    assert measure(plan).n.read_bytes() == run.samples_txt.read_bytes()
+    assert measure(plan).samples_txt.read_bytes() == run.samples_txt.read_bytes()
 
 
 def test_an_uncounted_measurement_is_not_duplicated(

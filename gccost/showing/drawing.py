@@ -29,7 +29,14 @@ from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, Locator, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import (
+    FuncFormatter,
+    Locator,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    ScalarFormatter,
+)
 
 from gccost.errors import GccostError, nearest
 from gccost.files import write_whole
@@ -334,6 +341,8 @@ def _show(drawn: Figure, name: str, title: str, data: pd.DataFrame) -> None:
         for axis in (axes.xaxis, axes.yaxis):
             if axis.get_scale() == "log":
                 _label_log(axis)
+            elif isinstance(axis.get_major_formatter(), ScalarFormatter):
+                axis.set_major_formatter(FuncFormatter(_plain_tick))
     title = quoting.whole(title)
     unbroken = _NOT_BROKEN.sub("\u00a0", title)
     lines = "\n".join(textwrap.wrap(unbroken, _TITLE))
@@ -369,7 +378,8 @@ def _log_ticks(low: float, high: float) -> Locator:
 
 
 def _plain_tick(value: float, _: object) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:g}"
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 _SPOKEN = 40  # rows of a chart that its alt text lists; of more it tells the ends
@@ -403,7 +413,7 @@ def _spoken(row: Mapping[Any, Any], keys: Sequence[str]) -> str:
     for key in keys:
         if isinstance(row[key], float):
             named.append(f"{row[key]:g} {key}")
-        elif pd.notna(row[key]):
+        elif pd.notna(row[key]) and str(row[key]) not in named:
             named.append(str(row[key]))
     value = rounding.plain(float(row["value"]))
     return f"{', '.join(named)}: {value}" if named else value
