@@ -308,6 +308,8 @@ GOOD: dict[str, Any] = {"value": 2.0, "low": 1.8, "high": 2.2, "n": 3}
     [
         (lambda: gccost.times(GOOD), "2.00× (1.80 to 2.20)"),
         (lambda: gccost.number(GOOD, 100), "200 (180 to 220)"),
+        (lambda: gccost.percent(GOOD), "2.00 % (1.80 to 2.20)"),
+        (lambda: gccost.ns(GOOD), "2.00 ns (1.80 to 2.20)"),
         (lambda: gccost.times(GOOD | {"n": 2}), "too few samples"),
         (lambda: gccost.times(GOOD | {"low": 0.5, "high": 2.5}), "too few samples"),
         (lambda: gccost.times(GOOD | {"low": math.nan}), "too few samples"),

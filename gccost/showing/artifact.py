@@ -13,7 +13,7 @@ from gccost.measuring.runs import Run
 from gccost.showing.notice import machine
 from gccost.showing.results import PAGES, region, told
 
-REPEATED = 20  # minutes of a repeated study, which has no budget; as measured on 2 CPUs
+REPEATED = 12  # minutes of a repeated study, which has no budget; as measured on 2 CPUs
 
 
 @dataclass(frozen=True)

@@ -58,23 +58,23 @@ def _facts(recordings: Sequence[Recording], mode: Mode) -> Iterator[tuple[str, s
     names = [recording.study.name for recording in recordings]
     whose = "recorded" if mode == "replay" else "your own"
     yield "study" if len(names) == 1 else "studies", ", ".join(names)
+    begun = [sitting["began"][:16].replace("T", " ") for sitting in manifest["sittings"]]
     yield "run", f"{run.name}, {whose}, begun {manifest['created'][:10]}"
+    if len(begun) > 1:
+        yield "sittings", f"{len(begun)}, begun between {begun[0]} and {begun[-1]} (UTC)"
     yield "machine", machine(run)
     yield "releases", _titles(chain.from_iterable(each.releases for each in recordings))
     spoken = (languages.of(recording.study) for recording in recordings)
     for compiler in dict.fromkeys(language.compiles_with for language in spoken):
         yield compiler, manifest["compilers"].get(compiler, "")
     yield "samples", _samples(recordings)
-    for budget in dict.fromkeys(_finished(recording) for recording in recordings):
-        if budget:
-            done = manifest["finished"][budget]
-            studies = len(done["studies"])
-            together = f", {studies} studies together" if studies > 1 else ""
-            yield (
-                "measured",
-                f"{budget}{' budget' if budget in BUDGETS else ''}{together}: "
-                f"{effort(run, budget)}; it ended because {done['because']}",
-            )
+    budgets = [budget for budget in dict.fromkeys(map(_finished, recordings)) if budget]
+    for shown in {budget not in BUDGETS: budget for budget in budgets}.values():
+        yield "measured", effort(run, shown)
+    for budget in budgets:
+        done = manifest["finished"][budget]
+        why = f"{budget}, {len(done['studies'])} studies: measuring ended because {done['because']}"
+        yield "budget", why
 
 
 def effort(run: Run, budget: str) -> str:

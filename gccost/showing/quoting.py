@@ -44,7 +44,7 @@ def _text(row: Any, unit: str, scale: float, name: str = "value") -> str:
     if isinstance(row, pd.DataFrame):
         row = row.iloc[0] if len(row) == 1 else {}
     columns = [name, f"{name}_low", f"{name}_high"]
-    if name not in row:
+    if columns[1] not in row:
         columns = ["value", "low", "high"]
     value, low, high = (float(row.get(column, math.nan)) * scale for column in columns)
     n = row.get("n", FEWEST)  # of a frame that was computed from others

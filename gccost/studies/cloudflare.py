@@ -25,10 +25,10 @@ RELEASES = (CLOUDFLARE_GO, TODAY_GO)
 # Bytes of garbage per signature on the newest release; with the GC off they stay allocated.
 _SIGNATURE = 7_000
 # Operations of a sample, which takes a quarter to half a second on one CPU.
-_SIGNATURES = 6_000
+SIGNATURES = 6_000
 _SERVED = 30_000
 # The same for half a second or more on the document's machine.
-_PROFILED = 12 * _SIGNATURES  # at least 500 stacks in the profiles of a case
+_PROFILED = 12 * SIGNATURES  # at least 500 stacks in the profiles of a case
 _SIGNATURES_AT_48 = 300_000
 
 # --- The document's sweep: as many Ps as CPUs ------------------------------------
@@ -109,7 +109,7 @@ _SERVED_BYTES = 19_000  # allocated per operation
 def _sweep(go: str) -> Iterator[Case]:
     for goroutines in GOROUTINES:
         min_budget = _tier(goroutines, _QUICK_GOROUTINES, _STANDARD_GOROUTINES)
-        n = _SIGNATURES * max(1, goroutines // 2)
+        n = SIGNATURES * max(1, goroutines // 2)
         for gogc in ("100", BEST_GOGC):
             variant, cpus = signing(goroutines, gogc), min((goroutines + 1) // 2, LEAST_CPUS)
             yield Case("signing", variant, go, n, min_budget, cpus, traced=True)
@@ -125,7 +125,7 @@ def _sweep(go: str) -> Iterator[Case]:
 
 def _turns(go: str) -> Iterator[Case]:
     def case(procs: int, gogc: str, min_budget: str) -> Case:
-        case = Case("signing", turns(procs, gogc), go, _SIGNATURES, min_budget, traced=True)
+        case = Case("signing", turns(procs, gogc), go, SIGNATURES, min_budget, traced=True)
         return replace(case, retained_bytes=_SIGNATURE if gogc == "off" else 0)
 
     for procs in PROCS:
@@ -148,7 +148,7 @@ def _cases() -> Iterator[Case]:
         case = Case("churn", variant, TODAY_GO, _SERVED, min_budget, traced=True)
         yield replace(case, retained_bytes=retained)
     control = replace(turns(MOST_PROCS), control="relinked")
-    yield Case("signing", control, TODAY_GO, _SIGNATURES, traced=True)
+    yield Case("signing", control, TODAY_GO, SIGNATURES, traced=True)
 
 
 # === Claims ==========================================================================

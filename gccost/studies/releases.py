@@ -8,7 +8,7 @@ from dataclasses import replace
 from gccost.judging.claims import Study
 from gccost.measuring.cases import AS_PUBLISHED, NO_GREEN_TEA, RECORD, Case, Variant
 from gccost.measuring.toolchains import CLEANUP_GO, GO_RELEASES, number
-from gccost.studies.cloudflare import MOST_PROCS, turns
+from gccost.studies.cloudflare import MOST_PROCS, SIGNATURES, turns
 
 
 def sized(what: str, words: int) -> Variant:
@@ -24,7 +24,6 @@ ATTACH = Variant("AcrossAttach", gogc="off", setting="precise")
 LIVE = Variant("AcrossLive", setting="precise")
 SMALLEST, LARGEST = 1, 512  # pointer words: the ends of sean's table
 _SIGNED = [turns(procs, gogc) for procs in (1, MOST_PROCS) for gogc in ("100", "400")]
-_SIGNATURES = 12_000  # twice that of chapter 4
 GREEN_TEA_GO = "1.26"  # the first release with Green Tea as its default collector
 # The rounds that an interval of less than 5 % needs.
 _ROUNDS = 8
@@ -48,7 +47,7 @@ def _cases() -> Iterator[Case]:
         if number(go) >= number(GREEN_TEA_GO):
             signed.append(replace(turns(MOST_PROCS), runtime=NO_GREEN_TEA))
         for variant in signed:
-            yield Case("signing", variant, go, _SIGNATURES, traced=True, rounds=_ROUNDS)
+            yield Case("signing", variant, go, SIGNATURES, traced=True, rounds=_ROUNDS)
 
 
 STUDY = Study(
