@@ -237,15 +237,14 @@ class AgainstBoth(Rule):
 
     def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
         parts = sorted(measured.parts, key=lambda part: part.value)
-        verdicts = [(part, self.effect.judge(part, published, unit)) for part in parts]
-        for part, verdict in verdicts:
+        verdicts = [self.effect.judge(part, published, unit) for part in parts]
+        for verdict in verdicts:
             if verdict.label is Label.FAILS:
-                value = rounding.value(part.value, unit)
-                return Verdict(Label.FAILS, f"against one baseline it is {value}: {verdict.reason}")
-        for _, verdict in verdicts:
+                return Verdict(Label.FAILS, f"against one baseline {verdict.reason}")
+        for verdict in verdicts:
             if verdict.label is Label.UNDECIDED:
                 return verdict
-        return Verdict(Label.HOLDS, "against both baselines " + verdicts[0][1].reason)
+        return Verdict(Label.HOLDS, f"against both baselines {verdicts[0].reason}")
 
 
 @dataclass(frozen=True)
