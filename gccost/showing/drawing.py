@@ -224,7 +224,7 @@ def _dots(
         _beside(axes, text, at, axes.get_yaxis_transform(), ink)
     right = axes.get_xlim()[1]
     for at in known.loc[known["value"] > right, "at"]:
-        axes.scatter(right, at, marker=">", s=40, color=PURPLE, clip_on=False)
+        axes.scatter(right, at, marker=">", s=40, color=MUTED, clip_on=False)
     axes.grid(axis="y", visible=False)
     axes.set_ylim(max(lines.values(), default=0) + 0.5, min(lines.values(), default=0) - 0.5)
 
@@ -254,7 +254,7 @@ def _curves(
 
 def _diamonds(axes: Axes, x: pd.Series, y: pd.Series) -> None:
     """Published values, hollow and below ours."""
-    axes.scatter(x, y, marker="D", s=46, facecolors="none", edgecolors=PURPLE, zorder=1)
+    axes.scatter(x, y, marker="D", s=46, facecolors="none", edgecolors=MUTED, zorder=1)
 
 
 def name_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
