@@ -372,9 +372,16 @@ def _log_ticks(low: float, high: float) -> Locator:
     """Ticks at 1, 2 and 5, or closer ones if fewer than three of these lie between two values."""
     for subs in ((1, 2, 5), (1, 1.5, 2, 3, 4, 6, 8)):
         ticks = LogLocator(subs=subs, numticks=9)
-        if sum(low <= tick <= high for tick in ticks.tick_values(low, high)) >= _FEWEST_TICKS:
+        # LogLocator itself puts ticks elsewhere if it has too few.
+        shown = [tick for tick in ticks.tick_values(low, high) if low <= tick <= high]
+        if len(shown) >= _FEWEST_TICKS and all(_leading(tick) in subs for tick in shown):
             return ticks
-    return MaxNLocator(4)
+    return MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
+
+
+def _leading(value: float) -> float:
+    """A value between 1 and 10: the value without its power of ten."""
+    return float(f"{value:.9e}".partition("e")[0])
 
 
 def _plain_tick(value: float, _: object) -> str:
