@@ -181,6 +181,7 @@ def in_manifest(value: object, *keys: str) -> Callable[[Run], None]:
 ALTERED: list[tuple[Callable[[Run], object], str]] = [
     (replaced("run.json", '"allowed_cpus": 2', '"allowed_cpus": 64'), "does not match"),
     (replaced("run.json", '"cstr": "', '"cstr": "0'), "other sources of cstr"),
+    (replaced("run.json", '"cstr": "', '"gone": "'), "other sources of gone"),
     (replaced("run.json", reference.METHOD, "by eye"), "another version of gccost"),
     (replaced("run.json", '"format": 4', '"format": 1'), "the run has format 1"),
     (lambda run: run.update(finished={}), "it is unfinished"),
@@ -192,6 +193,7 @@ ALTERED: list[tuple[Callable[[Run], object], str]] = [
     (then_ended(replaced("samples.txt", "\t0 c-misfreed", "\t1 c-misfreed")), "do not add up"),
     (line("0.01 ns/op\t1 round"), "a time is not between 0.1 ns and 1 h"),
     (line("80 ns/op\t1 round\t3601 elapsed-s"), "a time is not between"),
+    (line("80 ns/op\t1 round\t1 c-allocated\t1 c-freed\t1 c-unfreed-drained"), "do not add up"),
     (line("80 ns/op\t1.5 round"), "the round is not a whole number"),
     (line("80 ns/op\t" + "\t".join(f"1 x{i}" for i in range(200))), "or 200 values"),
     (then_ended(units), "more than 600 units"),

@@ -84,6 +84,7 @@ def test_a_sample_takes_its_name_and_keys_from_its_case(tmp_path):
         ('line "$name" | sed "s/0 c-misfreed/1 c-misfreed/"', "freed that was not allocated"),
         ('line "$name" | sed "s/slice-p05/other/"', "holds no slices"),
         ('line "$name" | sed "s/10 slices-ns/9e7 slices-ns/"', "its slices add up to .* took 10"),
+        ('ns=9e7; line "$name" | sed "s/9e7 slices-ns/10 slices-ns/"', "add up to 10 ns/op"),
         ("printf -- '--- SKIP: X\\n    x_test.go:7: never\\n'", "the program skipped it: never"),
     ],
 )

@@ -54,6 +54,15 @@ def test_outside_jupyter_a_figure_prints_its_alt_text(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == "A title. A chart of a: 1.00; b: 2.00.\n"
 
 
+def test_a_figure_that_was_not_measured_well_is_no_label():
+    figure, axes = plt.subplots()
+    axes.set(yticks=[0, 1], yticklabels=COSTS["variant"])
+    gccost.intervals(axes, COSTS.assign(n=[3, 2]))
+    labels = [text.get_text() for text in axes.texts]
+    plt.close(figure)
+    assert labels == ["1.00", "too few samples"]
+
+
 def test_a_part_without_a_row_makes_no_warning(monkeypatch):
     monkeypatch.setattr(drawing, "display", lambda chart: None)
     with warnings.catch_warnings():

@@ -66,6 +66,13 @@ def test_javac_is_the_newest_that_fits_or_that_of_java_home(jvms, monkeypatch):
         assert jdks.javac().version == version
 
 
+def test_options_that_a_jvm_reads_silently_are_not_inherited(jvms, monkeypatch):
+    for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"):
+        monkeypatch.setenv(name, "-Xint")
+    make(jvms / "seventeen", "17.0.15")
+    assert "-Xint" not in jdks.find("jdk-17").environment().values()
+
+
 def test_a_missing_jdk_offline_is_reported_with_the_fix(jvms):
     said: list[str] = []
     with pytest.raises(MissingTool, match=r"^JDK 21: is not on this machine.*when online"):

@@ -82,6 +82,7 @@ OF_PARENTS = {
     "/proc/self/cgroup": "0::/outer/inner",
     "/sys/fs/cgroup/outer/inner/cpu.max": "max 100000",
     "/sys/fs/cgroup/outer/cpu.max": "75000 50000",
+    "/sys/fs/cgroup/cpu.max": "400000 100000",
     "/sys/fs/cgroup/outer/inner/memory.max": "max",
     "/sys/fs/cgroup/memory.max": "1073741824",
 }

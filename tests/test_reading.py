@@ -50,6 +50,10 @@ READ: list[tuple[str, dict[str, list[object]]]] = [
         | {"procs (unit)": [9]},
     ),
     (JSON, {"pkg": ["one", "two"], "mean_ns": [60.5, 70.5]}),
+    (  # configuration holds until it is changed
+        f"commit: abc\npkg: one\n{LINE}commit: def\n{LINE}pkg: two\n{LINE}",
+        {"commit": ["abc", "def", "def"], "pkg": ["one", "one", "two"]},
+    ),
     (  # what benchstat reads
         "commit: abc\nUnit ns/op better=lower\n"
         "BenchmarkBase64/std/size=8/fast-8   100  -1.5 delta  NaN rate  1e30 B/s\n"

@@ -92,6 +92,22 @@ def test_each_quantity_has_the_expected_estimate(
     assert found.low <= found.value <= found.high < math.inf
 
 
+def test_a_difference_has_the_errors_of_both_sides(tmp_path: Path) -> None:
+    def varies(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        if case.variant in (AUTO, FREE):
+            metrics["gc-cycles"] = float(number if case.variant == AUTO else number % 3)
+
+    made = recordings.recorded(tmp_path, change=varies)
+    difference = Difference(Ratio(AUTO, FREE, "gc_cycles"))
+    found, over, under = (
+        made.estimate(quantity, TODAY_GO)
+        for quantity in (difference, *(Amount(side, "gc_cycles") for side in difference.variants))
+    )
+    halves = [each.high - each.value for each in (over, under)]
+    assert found.value == over.value - under.value
+    assert found.high - found.value == pytest.approx(math.hypot(*halves))
+
+
 # --- ignored samples ------------------------------------------------------------
 
 
@@ -276,6 +292,15 @@ def test_verdicts_change_only_at_scheduled_looks(tmp_path: Path, rounds: int, lo
     assert row.verdict.label is UNDECIDED
     assert (row.judged.rounds, row.estimate.rounds) == (look, rounds)
     assert row.needed >= 1
+
+
+def test_the_verdict_of_today_is_the_one_that_counts(recording: Recording) -> None:
+    rows = ledger.rows({"lemire": recording}, [ONLY_L1])
+    (then,), (today,) = ([r for r in rows if r.is_today == new] for new in (False, True))
+    fails = replace(then, verdict=replace(then.verdict, label=Label.FAILS))
+    assert today.verdict.label is HOLDS
+    assert ledger.verdict_counts([ledger.Tested((fails, today))]) == {HOLDS: 1}
+    assert ledger.verdict_counts([ledger.Tested((fails,))]) == {Label.FAILS: 1}
 
 
 # --- the ledger ----------------------------------------------------------------------

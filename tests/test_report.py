@@ -331,6 +331,7 @@ def page_of(tmp_path: Path, *cells: NotebookNode) -> str:
         ("to be fetched", {"svg": '<image href="https://a.b/c.png"/>'}),
         ("to be fetched", {"svg": '<g style="fill: url(https://a.b)"/>'}),
         ("to be fetched", {"text_html": "<img alt='a' src='//a.b/c.png'>"}),
+        ("to be fetched", {"text_html": "<img alt='a' srcset='https://a.b/c.png 2x'>"}),
         ("to be fetched", {"text_html": "<p style='background: url(https://a.b)'>"}),
         ("cannot be read", {"image_svg+xml": "<svg", "text_plain": "A."}),
         ("cannot be followed", {"text_html": "<a href='javascript:alert(1)'>x</a>"}),

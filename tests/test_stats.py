@@ -167,6 +167,13 @@ def test_the_run_to_run_spread_is_what_the_spread_of_processes_leaves(between: f
     assert isnan(spread_of(logs[one], case[one], sitting[one])[0])
 
 
+def test_two_sittings_do_not_explain_the_run_to_run_spread_away() -> None:
+    """The mean of two sittings takes up half of the variance of their own processes."""
+    logs, case, sitting = sittings(0.015, cases=400)
+    two = sitting < 2
+    assert spread_of(logs[two], case[two], sitting[two])[0] == pytest.approx(0.015, abs=0.003)
+
+
 def test_a_busy_sitting_with_many_processes_does_not_hide_the_run_to_run_spread() -> None:
     """The mean spread of processes would explain more than calm sittings of few of them scatter."""
     chance, groups = np.random.default_rng(5), []
