@@ -128,6 +128,11 @@ class Recording:
         return {str(name): part.dropna(axis="columns", how="all") for name, part in parts}
 
     @cached_property
+    def _counted(self) -> Mapping[str, pd.DataFrame]:
+        parts = self._cases.items()
+        return {name: part[~part["rejected"].astype(bool)] for name, part in parts}
+
+    @cached_property
     def _known(self) -> dict[tuple[str, str], Figure]:
         return {}
 
@@ -144,18 +149,25 @@ class Recording:
 
     def _sharing(self, part: Recording) -> Recording:
         part.__dict__["_cases"] = self._cases  # which are taken apart once
+        part.__dict__["_counted"] = self._counted
         return part
+
+    def _seen(
+        self, parts: Mapping[str, pd.DataFrame], variant: Variant, release: str
+    ) -> pd.DataFrame:
+        """A case of these, up to the last round, of the sitting."""
+        found = parts.get(variant.on(release), _NO_SAMPLES)
+        if self.last < math.inf:
+            found = found.iloc[: int(found["round"].searchsorted(self.last, "right"))]  # sorted
+        return found if self.sitting is None else found[found["sitting"] == self.sitting]
 
     def processes(self, variant: Variant, release: str) -> pd.DataFrame:
         """The samples of a variant on a release, those that do not count included."""
-        found = self._cases.get(variant.on(release), _NO_SAMPLES)
-        found = found[found["round"] <= self.last]
-        return found if self.sitting is None else found[found["sitting"] == self.sitting]
+        return self._seen(self._cases, variant, release)
 
     def accepted(self, variant: Variant, release: str) -> pd.DataFrame:
         """The processes of a case that count."""
-        found = self.processes(variant, release)
-        return found[~found["rejected"].astype(bool)]
+        return self._seen(self._counted, variant, release)
 
     @property
     def rejected(self) -> set[int]:
