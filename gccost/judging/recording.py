@@ -155,10 +155,10 @@ class Recording:
     def _seen(
         self, parts: Mapping[str, pd.DataFrame], variant: Variant, release: str
     ) -> pd.DataFrame:
-        """A case of these, up to the last round, of the sitting."""
+        """The processes of a case in `parts`, up to `last`, of `sitting` if there is one."""
         found = parts.get(variant.on(release), _NO_SAMPLES)
         if self.last < math.inf:
-            found = found.iloc[: int(found["round"].searchsorted(self.last, "right"))]  # sorted
+            found = found.iloc[: int(found["round"].searchsorted(self.last, "right"))]  # by round
         return found if self.sitting is None else found[found["sitting"] == self.sitting]
 
     def processes(self, variant: Variant, release: str) -> pd.DataFrame:
