@@ -265,8 +265,8 @@ def pack_it(
         study for study in STUDIES.values() if not study.on_request
     ]
     limit = budget(budget_name)
-    found = questions(chosen, limit)
-    pack.make(chosen, limit, found, asked(chosen), output, arch, old_libc, _say)
+    study_questions = questions(chosen, limit)
+    pack.make(chosen, limit, study_questions, asked(chosen), output, arch, old_libc, _say)
 
 
 def _tls(name: str, parameter: str, what: str) -> Callable[[Any], Any]:
@@ -359,9 +359,9 @@ def compare(folders: tuple[Path, ...], csv: Path | None) -> None:
     from gccost.studies import STUDIES
 
     groups = [[Run(folder)] for folder in folders] or by_machine(_recorded())
-    found = frame(machines(groups, list(STUDIES.values()))).query("n > 0")
+    estimates = frame(machines(groups, list(STUDIES.values()))).query("n > 0")
     shown = ["id", "release", "machine", "value", "low", "high", "unit", "verdict", "agree", "p"]
-    table = found[shown].sort_values(["id", "release"], kind="stable")
+    table = estimates[shown].sort_values(["id", "release"], kind="stable")
     click.echo(table.to_string(index=False, float_format="{:.3g}".format))
     if csv is not None:
         write_whole(csv, table.to_csv(index=False, lineterminator="\n").encode())
@@ -371,8 +371,8 @@ def _recorded() -> list[Run]:
     """The recorded runs. Raises GccostError if there are none."""
     from gccost.judging import reference
 
-    if found := reference.recorded():
-        return found
+    if recorded_runs := reference.recorded():
+        return recorded_runs
     raise GccostError(
         "there is no recorded run",
         str(paths.reference()),
@@ -474,10 +474,10 @@ def _notebooks(settings: Settings) -> list[Path]:
             chapters.add(study.chapter)
         else:
             _say(f"{study.chapter} is skipped; measure it with make measure ONLY={study.name}")
-    found = [p for p in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
-    for chapter in sorted(chapters.difference(p.stem for p in found)):
+    notebooks = [p for p in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]
+    for chapter in sorted(chapters.difference(p.stem for p in notebooks)):
         _say(f"there is no chapter notebooks/{chapter}.ipynb, so the report lacks its study")
-    return found if settings.only else found + sorted(paths.NOTEBOOKS.glob(paths.IN_GO))
+    return notebooks if settings.only else notebooks + sorted(paths.NOTEBOOKS.glob(paths.IN_GO))
 
 
 def _say(text: str) -> None:

@@ -46,7 +46,7 @@ class Finding(NamedTuple):
 
     what: str
     state: str
-    found: str
+    detail: str
     effect: str = ""
     hint: str = ""
 
@@ -54,19 +54,19 @@ class Finding(NamedTuple):
 def examine() -> list[Finding]:
     """All findings, the most important first."""
     clone = Check("Files of data/", _data, "{} tables and runs, all whole", "", "", "")
-    found = [_finding(check) for check in (clone, *_of_tools(), *_of_java(), *_of_the_machine())]
+    findings = [_finding(check) for check in (clone, *_of_tools(), *_of_java(), *_of_the_machine())]
     warnings = machine.warnings(machine.describe())
-    return [*found, *(Finding("Machine", NOTE, warning) for warning in warnings)]
+    return [*findings, *(Finding("Machine", NOTE, warning) for warning in warnings)]
 
 
 def _finding(check: Check) -> Finding:
     try:
-        found = check.find()
+        answer = check.find()
     except GccostError as error:
         said = f"{error.location}: {error.message}" if error.location else error.message
         return Finding(check.what, MISSING, said, "It is not used.", error.hint)
-    if found:
-        return Finding(check.what, OK, check.shown.format(found))
+    if answer:
+        return Finding(check.what, OK, check.shown.format(answer))
     return Finding(check.what, check.state, check.otherwise, check.effect, check.hint)
 
 
@@ -150,13 +150,13 @@ def _of_java() -> list[Check]:
 
 def _of_the_machine() -> list[Check]:
     free = shutil.disk_usage(paths.ROOT).free
-    told = f"{free / 2**30:.1f} GiB free"
+    space = f"{free / 2**30:.1f} GiB free"
     return [
         Check(
             "Disk",
             lambda: free >= 2 * 2**30,
-            told,
-            told,
+            space,
+            space,
             "All compilers take about 2 GiB; some may not fit.",
             "make clean",
             NOTE,
@@ -179,24 +179,24 @@ def render(findings: list[Finding]) -> str:
     blank = " " * (9 + column)
     wrapped = partial(textwrap.wrap, width=88, break_long_words=False, break_on_hyphens=False)
     lines = []
-    for what, state, found, effect, hint in findings:
+    for what, state, detail, effect, hint in findings:
         lines += wrapped(
-            found, initial_indent=f"{state:<9}{what:<{column}}", subsequent_indent=blank
+            detail, initial_indent=f"{state:<9}{what:<{column}}", subsequent_indent=blank
         )
         lines += wrapped(effect, initial_indent=blank, subsequent_indent=blank)
         lines += [f"{blank}fix: {hint}"] if hint else []
     missing = ", ".join(finding.what for finding in findings if finding.state == MISSING)
-    told = "Nothing is missing: `make report` can measure everything."
+    summary = "Nothing is missing: `make report` can measure everything."
     if missing:
-        told = f"Missing: {missing}. See above for the effect on the report."
-    return "\n".join([*lines, "", told])
+        summary = f"Missing: {missing}. See above for the effect on the report."
+    return "\n".join([*lines, "", summary])
 
 
 def _releases() -> list[str]:
     """The Go releases that the studies use, but for those measured on request, oldest first."""
     used = (each for each in STUDIES.values() if not each.on_request)
-    named = {release for each in used for release in each.releases}
-    of_go = (release for release in named if toolchains.key(release) == "go")
+    releases = {release for each in used for release in each.releases}
+    of_go = (release for release in releases if toolchains.key(release) == "go")
     return sorted(of_go, key=toolchains.number)
 
 
@@ -206,8 +206,8 @@ def _data() -> int:
     tables = sorted(paths.PUBLISHED.glob("*.csv"))
     for path in tables:
         published.table(path.stem)
-    found = recorded()
-    altered = [f"{run.name}/{name}" for run in found for name in run.altered()]
-    for told in (*runs.skipped(paths.reference()), *altered):
-        raise GccostError(told, str(paths.reference()), "git checkout -- data/reference")
-    return len(tables) + len(found)
+    recorded_runs = recorded()
+    altered = [f"{run.name}/{name}" for run in recorded_runs for name in run.altered()]
+    for problem in (*runs.skipped(paths.reference()), *altered):
+        raise GccostError(problem, str(paths.reference()), "git checkout -- data/reference")
+    return len(tables) + len(recorded_runs)

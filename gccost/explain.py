@@ -180,11 +180,11 @@ def _sites(work: pd.DataFrame) -> pd.DataFrame:
 
 def _kinds(sites: pd.DataFrame, sampling: bool) -> list[dict[Any, Any]]:
     """The kinds of program in chapter 10 whose objects get what these sites register."""
-    found = [name for name, calls in _SPECIALS.items() if sites["calls"].str.match(calls).any()]
+    specials = [name for name, calls in _SPECIALS.items() if sites["calls"].str.match(calls).any()]
     if sampling:
-        found.append("profile sample")
+        specials.append("profile sample")
     kinds = published.table("kinds")
-    alike = kinds["special"].str.contains("|".join(found) or "none")
+    alike = kinds["special"].str.contains("|".join(specials) or "none")
     return kinds.loc[alike, ["special", "object_bytes", "program", "remedy"]].to_dict("records")
 
 

@@ -91,11 +91,11 @@ def read_table(path: Path, hint: str = "") -> list[dict[str, Any]]:
     """The rows of a CSV file. Raises GccostError if it is damaged."""
     with reading(path, hint):
         rows = csv.reader(io.StringIO(read_text(path, hint), newline=""), strict=True)
-        head, *found = [(row, rows.line_num) for row in rows]
-        for row, line in found:
+        head, *body = [(row, rows.line_num) for row in rows]
+        for row, line in body:
             if len(row) != len(head[0]):
                 raise ValueError(f"line {line} has {len(row)} columns, not {len(head[0])}")
-        return [dict(zip(head[0], row, strict=True)) for row, _ in found]
+        return [dict(zip(head[0], row, strict=True)) for row, _ in body]
 
 
 def make_once(folder: Path, fill: Callable[[Path], None]) -> Path:

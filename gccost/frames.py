@@ -39,8 +39,8 @@ def of_run(method: F) -> F:
     """A method of a study whose frame says which run it is of."""
 
     @wraps(method)
-    def marked(study: Frames, *given: Any, **named: Any) -> pd.DataFrame:
-        frame = method(study, *given, **named)
+    def marked(study: Frames, *given: Any, **keywords: Any) -> pd.DataFrame:
+        frame = method(study, *given, **keywords)
         frame.attrs["run"] = study.run
         return frame
 
@@ -117,15 +117,15 @@ class Frames:
     def _measured(self, of: Rows, filters: Mapping[str, Any]) -> pd.DataFrame:
         """The keys of the chosen jobs that have samples; says if none has."""
         cases, every = self._chosen(of, filters), self.recording.every.index
-        found, known = (each[each.index.isin(every)] for each in (cases, self._cases[of]))
-        if found.empty and filters and len(known):
+        measured, known = (each[each.index.isin(every)] for each in (cases, self._cases[of]))
+        if measured.empty and filters and len(known):
             has = [
                 f"; it has {name} {', '.join(map(str, known[name].dropna().unique()))}"
                 for name in filters
                 if not known[name].isin(cases[name]).any()
             ]
             print(f"{_said(filters)}: not measured (run {self.run}{''.join(has)})")
-        return found
+        return measured
 
     def _keys(self, of: Rows, filters: Mapping[str, Any] | None = None) -> list[str]:
         """The columns of the cases' keys that a frame shows: those that differ.
@@ -173,9 +173,9 @@ class Frames:
         every = self.recording.every
         if every.empty:  # every column that a reader may ask for
             every = every.reindex(columns=[*dict.fromkeys([*every, *metrics.REPORTED])])
-        found = every.astype(dict.fromkeys(_COUNTS, int))
-        found["rejected"] = np.where(found["rejected"], WAITED, "")
-        return pd.concat([self._jobs.loc[found.index], found], axis="columns").copy()  # one block
+        rows = every.astype(dict.fromkeys(_COUNTS, int))
+        rows["rejected"] = np.where(rows["rejected"], WAITED, "")
+        return pd.concat([self._jobs.loc[rows.index], rows], axis="columns").copy()  # one block
 
     @of_run
     def samples(self, *, of: Rows = "cases", all: bool = False, **filters: Any) -> pd.DataFrame:
@@ -217,8 +217,8 @@ class Frames:
         samples(…).groupby(keys, dropna=False).apply(gccost.cost). With one round, low and high
         are NA. Raises GccostError for an unknown metric, filter or value.
         """
-        found = self._costs(metric, self._measured(of, filters))
-        return found[[*_asked(self._keys(of, filters), filters, found), *COSTS]]
+        costs = self._costs(metric, self._measured(of, filters))
+        return costs[[*_asked(self._keys(of, filters), filters, costs), *COSTS]]
 
     def _costs(self, metric: str, cases: pd.DataFrame) -> pd.DataFrame:
         """All keys, and the cost, of the cases that were measured."""
@@ -228,8 +228,8 @@ class Frames:
         for name in cases.index:
             cost = self.recording.cost(known[name].variant, known[name].release, metric)
             rows.append(estimating.series(cost, metric))
-        found = pd.concat([cases, estimating.frame(rows, cases.index)], axis="columns")
-        return found[found["n"] > 0].reset_index(drop=True)
+        costs = pd.concat([cases, estimating.frame(rows, cases.index)], axis="columns")
+        return costs[costs["n"] > 0].reset_index(drop=True)
 
     def _check_metric(self, name: str) -> None:
         """Raise GccostError for what is no metric, such as the unit "ns/op"."""
@@ -260,8 +260,8 @@ class Frames:
         """
         if isinstance(over, list):
             parts = {name: self.compare(name, under, metric, of=of, **filters) for name in over}
-            found = pd.concat(parts, names=["variant"])
-            return found.reorder_levels([*map(str, found.index.names[1:]), "variant"])
+            comparison = pd.concat(parts, names=["variant"])
+            return comparison.reorder_levels([*map(str, comparison.index.names[1:]), "variant"])
         sides = [
             dict(side) if isinstance(side, Mapping) else {"variant": side} for side in (over, under)
         ]
@@ -275,14 +275,14 @@ class Frames:
                 differing = [n for n in settings.drop(keys) if _varies(frame[n])]
                 hint = f"name {' or '.join(differing)} as a filter"
                 raise self._error(f"there are two costs of {side}", hint)
-        found = estimating.compare(frames[0], frames[1], keys)
+        comparison = estimating.compare(frames[0], frames[1], keys)
         if keys != ["release"]:
-            return found
+            return comparison
         releases = self._jobs["release"].cat.categories
-        shown = releases[releases.isin([*found.index, self.then, self.today])]
+        shown = releases[releases.isin([*comparison.index, self.then, self.today])]
         index = pd.CategoricalIndex(shown, releases, ordered=True, name="release")
-        found = found.reindex(index)
-        return found.assign(**found[["rounds", "n"]].fillna(0).astype(int))
+        comparison = comparison.reindex(index)
+        return comparison.assign(**comparison[["rounds", "n"]].fillna(0).astype(int))
 
     def _side(
         self, metric: str, of: Rows, filters: Mapping[str, Any], side: Mapping[str, Any]
@@ -293,12 +293,12 @@ class Frames:
         may come from what was not measured.
         """
         cases = self._chosen(of, {**filters, **side})
-        found = self._costs(metric, cases)
-        measured = set(found["release"])
+        costs = self._costs(metric, cases)
+        measured = set(costs["release"])
         lacking = [str(each) for each in cases["release"].unique() if each not in measured]
         if lacking:
             print(f"{_said(side)}: not measured on {', '.join(lacking)} (run {self.run})")
-        return found.drop(columns="benchmark")
+        return costs.drop(columns="benchmark")
 
     @cached_property
     def lines(self) -> pd.DataFrame:
@@ -310,8 +310,8 @@ class Frames:
         sittings, their number in this run. All are of logs.
         """
         kinds = {str(job["kind"]) for job in self.recording.jobs.values()}
-        found = [self.recording.lines.of(kind) for kind in self.recording.lines if kind in kinds]
-        frame = pd.DataFrame(found, columns=Line._fields).set_index("kind")
+        lines = [self.recording.lines.of(kind) for kind in self.recording.lines if kind in kinds]
+        frame = pd.DataFrame(lines, columns=Line._fields).set_index("kind")
         return frame.dropna(subset="spread")
 
     def kind(self, name: str) -> pd.DataFrame:
@@ -384,10 +384,10 @@ class Frames:
         within, of, rows = tuple(within), tuple(of), []
         for job, profile in self._profiles():
             if parts is None:
-                found = stacks.phases(profile)
+                shares = stacks.phases(profile)
             else:
-                found = {each: profile.share(tuple(parts[each]), within, of) for each in parts}
-            rows += [{**job, "part": part, "percent": 100 * found[part]} for part in found]
+                shares = {each: profile.share(tuple(parts[each]), within, of) for each in parts}
+            rows += [{**job, "part": part, "percent": 100 * shares[part]} for part in shares]
         values = ["round", "part", "percent"]
         frame = self._keyed(rows, values, "profiles", filters).dropna(subset="percent")
         if by_profile:

@@ -29,7 +29,7 @@ from gccost.judging.machines import machines as judged
 from gccost.judging.reference import recorded
 from gccost.judging.rules import asked
 from gccost.measuring import languages, runs, toolchains
-from gccost.measuring.cases import BUDGETS, named
+from gccost.measuring.cases import BUDGETS, one_of
 from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
 from gccost.showing import drawing, programs, reading, tables
@@ -74,13 +74,13 @@ class OpenedStudy(Frames):
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         """One line that opens into how the run was measured, and its caveats."""
-        told = notice([self.recording], self.mode, self.notices)
+        details = notice([self.recording], self.mode, self.notices)
         whose = "Recorded run" if self.mode == "replay" else "Your run"
         line = f"{whose} {self.run}: {', '.join(self.releases)}; {self.machine}"
         opened = " open" if self.recording.waited or self.notices else ""
         summary = f"<summary>{html.escape(line)}. How it was measured</summary>"
-        page = f"<details{opened}>{summary}{told.html}</details>"
-        return Markup(page, f"{line}\n{told.text}")._repr_mimebundle_()
+        page = f"<details{opened}>{summary}{details.html}</details>"
+        return Markup(page, f"{line}\n{details.text}")._repr_mimebundle_()
 
     # --- The document, and its claims ------------------------------------------------
 
@@ -165,7 +165,7 @@ class OpenedStudy(Frames):
         study, release = self.recording.study, self.recording.newest
         title = toolchains.title(release)
         stored = self.recording.manifest.get("shell", {}).values()
-        found = [each for each in stored if each["command"] == command]
+        entries = [each for each in stored if each["command"] == command]
         printed = ""
         if self.mode == "measure":
             try:
@@ -175,9 +175,9 @@ class OpenedStudy(Frames):
                 return OpenedStudy(*opening.shown(study, Settings("replay"))).shell(command)
             self.recording.run.store_shell(command, command, printed)
             print(f"{title}, run just now")
-        elif found:
-            printed = found[0]["output"]
-            print(f"{title}, recorded on {found[0]['date'][:10]}")
+        elif entries:
+            printed = entries[0]["output"]
+            print(f"{title}, recorded on {entries[0]['date'][:10]}")
         else:
             print("The recorded run lacks this command's output; with a compiler, it runs here.")
         print(reading.in_columns(printed), end="")
@@ -257,14 +257,14 @@ class Results:
         """
         said = {"measure": "your run", "replay": "the recorded run"}
         source = {name: said[study.mode] for name, study in self.studies.items()}
-        found = ledger.frame(self._rows)
-        return found.assign(source=[source.get(row.study.name, "") for row in self._rows])
+        verdicts = ledger.frame(self._rows)
+        return verdicts.assign(source=[source.get(row.study.name, "") for row in self._rows])
 
     @cached_property
     def lines(self) -> pd.DataFrame:
         """The lines of all studies' kinds of loop, as in a study's `lines`."""
-        found = pd.concat([each.lines for each in self.studies.values()])
-        return found[~found.index.duplicated()]
+        lines = pd.concat([each.lines for each in self.studies.values()])
+        return lines[~lines.index.duplicated()]
 
     def kind(self, name: str) -> pd.DataFrame:
         """The processes of a kind of loop, as in a study's `kind`."""
@@ -305,19 +305,19 @@ class Results:
 def results() -> Results:
     """Open every study that has a run, without measuring; for the notebook of all results."""
     drawing.theme()
-    found = opening.every(Settings.read())
-    return Results({name: OpenedStudy(*each) for name, each in found.items()})
+    studies = opening.every(Settings.read())
+    return Results({name: OpenedStudy(*each) for name, each in studies.items()})
 
 
 def _machines(say: bool = False) -> list[Machine]:
     """Every recorded machine, and your own newest run unless the settings say replay."""
     own = [run for run in runs.all_runs(paths.runs()) if run.manifest()["finished"]]
     chosen = [*recorded(), *([] if Settings.read().mode == "replay" else own[-1:])]
-    found, unusable = _judged(tuple(chosen))
-    told = [*unusable, *runs.skipped(paths.reference()), *chain(*map(runs.changed, chosen))]
-    for problem in told if say else ():
+    usable, unusable = _judged(tuple(chosen))
+    problems = [*unusable, *runs.skipped(paths.reference()), *chain(*map(runs.changed, chosen))]
+    for problem in problems if say else ():
         print(tables.printable(problem))
-    return found
+    return usable
 
 
 @lru_cache(maxsize=1)
@@ -345,5 +345,5 @@ def computers() -> pd.DataFrame:
 def measure(name: str, budget: str = "quick") -> OpenedStudy:
     """Measure what your run of a study lacks, with a progress bar, and open it."""
     drawing.theme()
-    settings = Settings("measure", named(BUDGETS, budget, "budget"))
+    settings = Settings("measure", one_of(BUDGETS, budget, "budget"))
     return OpenedStudy(*opening.measured(declared(name), settings))

@@ -37,11 +37,13 @@ def reference(study: Study) -> Run:
 
     If none does, the preferred run of all.
     """
-    found = recorded()
-    if not found:
+    recorded_runs = recorded()
+    if not recorded_runs:
         problem = f"no recorded run holds {study.name}"
         raise GccostError(problem, str(paths.reference()), _measure(study))
-    return next((run for run in reversed(found) if run.holds(study.name)), found[-1])
+    return next(
+        (run for run in reversed(recorded_runs) if run.holds(study.name)), recorded_runs[-1]
+    )
 
 
 def shown(study: Study, settings: Settings) -> Shown:
@@ -70,15 +72,15 @@ def chosen(study: Study, name: str) -> Shown:
     `name` may be shortened, or the folder of a run from elsewhere.
     """
     known = [run for run, _ in listed()]
-    found = [run for run in known if run.name == name]
-    found = found or [run for run in known if run.name.startswith(name)]
-    if not found and Path(name, "jobs.csv").exists():
-        found = [Run(Path(name))]
-    if len(found) != 1:
-        what = f"there are {len(found)} runs" if found else "there is no run"
-        hint = nearest(name, reversed([run.name for run in found or known]))
+    candidates = [run for run in known if run.name == name]
+    candidates = candidates or [run for run in known if run.name.startswith(name)]
+    if not candidates and Path(name, "jobs.csv").exists():
+        candidates = [Run(Path(name))]
+    if len(candidates) != 1:
+        what = f"there are {len(candidates)} runs" if candidates else "there is no run"
+        hint = nearest(name, reversed([run.name for run in candidates or known]))
         raise GccostError(f"{what} {name!r}", "gccost.open", f"{hint} (see gccost.runs())")
-    run = found[0]
+    run = candidates[0]
     if not _measured_in(study, run):
         held = ", ".join(studies_of(run)) or "no study"
         raise GccostError(f"the run holds {held}, not {study.name}", run.name, "name another run")
@@ -87,10 +89,10 @@ def chosen(study: Study, name: str) -> Shown:
 
 def listed() -> list[tuple[Run, str]]:
     """Every run that has samples, oldest first, and whose it is: "your run" or "recorded"."""
-    found = [(run, "recorded") for run in recorded()]
-    found += [(run, "your run") for run in runs.all_runs(paths.runs())]
+    entries = [(run, "recorded") for run in recorded()]
+    entries += [(run, "your run") for run in runs.all_runs(paths.runs())]
     return sorted(
-        (each for each in found if each[0].samples_txt.exists()), key=lambda of: of[0].name
+        (each for each in entries if each[0].samples_txt.exists()), key=lambda of: of[0].name
     )
 
 
@@ -187,10 +189,10 @@ def every(settings: Settings) -> dict[str, Shown]:
     return {each.name: shown(each, settings) for each in chosen if is_shown(each, settings.mode)}
 
 
-def rows(found: Mapping[str, Any], only: str = "") -> list[Row]:
+def rows(opened: Mapping[str, Any], only: str = "") -> list[Row]:
     """The ledger of all studies, or of one, from those that are shown."""
     chosen = [declared(only)] if only else STUDIES.values()
-    return ledger.rows({name: each.recording for name, each in found.items()}, chosen)
+    return ledger.rows({name: each.recording for name, each in opened.items()}, chosen)
 
 
 def is_shown(study: Study, mode: Mode) -> bool:
@@ -200,5 +202,5 @@ def is_shown(study: Study, mode: Mode) -> bool:
     """
     if mode == "measure" and not study.on_request:
         return True
-    found = recorded() if mode == "replay" else [run for run, _ in listed()]
-    return any(run.holds(study.name) for run in found)
+    candidates = recorded() if mode == "replay" else [run for run, _ in listed()]
+    return any(run.holds(study.name) for run in candidates)

@@ -39,8 +39,8 @@ def report() -> Path:
 
 
 def _folder(variable: str, default: Path) -> Path:
-    named = os.environ.get(variable)
+    value = os.environ.get(variable)
     try:
-        return Path(named).expanduser().resolve() if named else default
+        return Path(value).expanduser().resolve() if value else default
     except (OSError, RuntimeError) as error:  # an unknown user's home, or a symlink loop
-        raise GccostError(str(error), f"{variable}={named}", "name another folder") from None
+        raise GccostError(str(error), f"{variable}={value}", "name another folder") from None

@@ -87,15 +87,15 @@ def _write(executed: list[Path], settings: Settings, tell: Say) -> dict[str, Gcc
 
     Returns the errors of pages that cannot be shown, by stem.
     """
-    found = named_outputs(executed[0])
-    if "ledger" in found:
-        csv = found["ledger"]["text/csv"]
+    outputs = named_outputs(executed[0])
+    if "ledger" in outputs:
+        csv = outputs["ledger"]["text/csv"]
     else:  # the first notebook failed
         csv = results.csv(opening.rows(opening.every(settings), settings.only))
     files = {"ledger.csv": csv, "ledger.json": ledger.as_json(csv)}
     failed = write_report(executed, paths.report(), title=TITLE, purpose=PURPOSE, files=files)
-    if "answers" in found:
-        tell(found["answers"]["text/plain"])
+    if "answers" in outputs:
+        tell(outputs["answers"]["text/plain"])
     tell(f"the report is {os.path.relpath(paths.report() / 'index.html')}")
     return failed
 

@@ -184,9 +184,9 @@ def cost(logs: Floats, probes: Floats, sittings: ArrayLike, line: Line, rounds: 
     _, at = np.unique(sittings, return_inverse=True)
     parts = _parts(line.at_price(logs, probes), at)
     levels = np.array([_level(part, line) for part in parts])
-    found = Figure(exp(levels.mean()), kind=line.kind, rounds=rounds, n=len(logs))
+    figure = Figure(exp(levels.mean()), kind=line.kind, rounds=rounds, n=len(logs))
     if not (line.freedom or line.run_to_run):  # nothing shows how much processes differ
-        return found
+        return figure
     scatter = line.scatter**2 if line.freedom else 0.0
     within = scatter / np.bincount(at)
     weight = 1 / np.maximum(within + line.run_to_run**2, 1e-24)
@@ -196,7 +196,7 @@ def cost(logs: Floats, probes: Floats, sittings: ArrayLike, line: Line, rounds: 
     error, freedom = total_error(variances, [line.freedom, line.run_to_run_freedom, line.freedom])
     value = exp(float(weight @ levels))
     lever = float(weight @ _means(np.nan_to_num(probes), at))
-    return found._replace(
+    return figure._replace(
         value=value,
         error=value * error,
         freedom=freedom,
@@ -452,13 +452,13 @@ def share(values: ArrayLike, confidence: float = SHOWN) -> Estimate:
     hardly depends on the value, and stays within 0 to 1.
     """
     x = np.asarray(values, dtype=np.float64)
-    found = amount(np.arcsin(np.sqrt(x[(x >= 0) & (x <= 1)])), confidence)
+    arcsine = amount(np.arcsin(np.sqrt(x[(x >= 0) & (x <= 1)])), confidence)
 
     def back(angle: float) -> float:
         return float(np.sin(np.clip(angle, 0, pi / 2)) ** 2) if isfinite(angle) else angle
 
-    low, high = back(found.low), back(found.high)
-    return replace(found, value=back(found.value), low=low, high=high)
+    low, high = back(arcsine.low), back(arcsine.high)
+    return replace(arcsine, value=back(arcsine.value), low=low, high=high)
 
 
 def most_unseen(samples: int, confidence: float = 0.95) -> float:

@@ -28,7 +28,7 @@ from gccost.judging.samples import of_run
 from gccost.measuring import builds, campaign, jobs, planning, runs
 from gccost.measuring.cases import AUTO, BUDGETS, FREE, Case, Study, Variant
 from gccost.measuring.machine import describe, memory_for_a_sample
-from gccost.measuring.planning import Plan, Questions, Standing, Want
+from gccost.measuring.planning import OpenQuestion, Plan, Questions, Standing
 from gccost.measuring.sampler import SampleFailed
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.studies import CLAIMS
@@ -148,14 +148,14 @@ def sampler(machine: FakeMachine, monkeypatch) -> Sampler:
     return made
 
 
-def asking(*wants: Want, until: int = 1000) -> Questions:
+def asking(*open_questions: OpenQuestion, until: int = 1000) -> Questions:
     """Questions that stay open until this many rounds are measured; verdicts need their cases."""
-    names = {name for want in wants for name in want.cases}
+    names = {name for question in open_questions for name in question.cases}
     cases = [c for c in (CASE, COSTLY, DUMMY) if c.name in names]
 
     def standing(run: runs.Run) -> Standing:
         rounds = max(s.metrics["round"] for s in run.reading().samples.values())
-        return Standing(wants if rounds < until else (), 0, len(wants))
+        return Standing(open_questions if rounds < until else (), 0, len(open_questions))
 
     return Questions(frozenset((c.variant, c.release) for c in cases), standing=standing)
 
@@ -225,12 +225,14 @@ def test_each_release_is_one_block_with_baselines_throughout():
         assert max(places) > 0.6
 
 
-AUTO_OPEN, DUMMY_OPEN = (Want((case.scaled(TINY.scale).name,), 1) for case in (COSTLY, DUMMY))
+AUTO_OPEN, DUMMY_OPEN = (
+    OpenQuestion((case.scaled(TINY.scale).name,), 1) for case in (COSTLY, DUMMY)
+)
 FIRST = 4 * 9 + 4 * 7 + 2 * 4  # seconds of the first rounds; no verdict needs the baseline
 
 
 @pytest.mark.parametrize(
-    ("wants", "seconds", "rounds", "because"),
+    ("open_questions", "seconds", "rounds", "because"),
     [
         ([AUTO_OPEN, DUMMY_OPEN], 0, (4, 4, 2), "the budget is spent"),
         ([AUTO_OPEN, DUMMY_OPEN], FIRST + 8, (4, 5, 3), "the budget is spent"),
@@ -245,11 +247,11 @@ FIRST = 4 * 9 + 4 * 7 + 2 * 4  # seconds of the first rounds; no verdict needs t
     ],
 )
 def test_remaining_budget_goes_to_the_cheapest_open_questions(
-    sampler: Sampler, wants, seconds, rounds, because
+    sampler: Sampler, open_questions, seconds, rounds, because
 ):
     sampler.seconds = lambda job: {COSTLY.name: 9.0, DUMMY.name: 7.0}.get(job["name"], 1.0)
     limit = replace(TINY, seconds=seconds)
-    plan = planning.plan([study(CASE, COSTLY, DUMMY)], limit, asking(*wants, until=6))
+    plan = planning.plan([study(CASE, COSTLY, DUMMY)], limit, asking(*open_questions, until=6))
     run = campaign.measure(plan)
     # Each round for a question measures the baseline again.
     assert counted(run, plan) == dict(
@@ -265,8 +267,8 @@ def test_a_busy_machine_gets_fewer_rounds_of_all_cases_in_little_more_time(
     sampler.seconds = lambda job: slower
     cases = study(CASE, COSTLY, DUMMY)
     limit = replace(TINY, seconds=TINY.judged * 6)
-    wants = [Want((c.scaled(TINY.scale).name,), 1) for c in cases.cases]
-    run = campaign.measure(plan := planning.plan([cases], limit, asking(*wants)))
+    open_questions = [OpenQuestion((c.scaled(TINY.scale).name,), 1) for c in cases.cases]
+    run = campaign.measure(plan := planning.plan([cases], limit, asking(*open_questions)))
     assert set(counted(run, plan)) == {"AllocateFree", "AllocateAuto", "AllocateDummy"}
     rounds = counted(run, plan).values()
     assert max(rounds) - min(rounds) <= 1
@@ -316,7 +318,7 @@ def test_no_time_goes_to_what_the_recorded_run_could_not_decide(
     for name in ("quick", "standard"):  # a run that may be recorded itself does not skip it
         standing = questions([LEMIRE], BUDGETS[name]).standing(run)
         expected = open_ or name == "standard"
-        assert (DUMMY_L4 in {want.cases for want in standing.wants}) is expected
+        assert (DUMMY_L4 in {question.cases for question in standing.open_questions}) is expected
         assert bool(standing.left) is not expected
     # No verdict depends on the recorded run, however narrow its intervals are.
     rows = ledger.rows({"lemire": Recording.load(LEMIRE, run)}, [LEMIRE])
@@ -331,7 +333,7 @@ def test_a_damaged_recorded_run_ends_no_campaign(
     (tmp_path / "recorded" / "reference.json").write_text("[")
     run = recordings.record(tmp_path / "run", rounds=4, change=noisy(0.1))
     standing = questions([LEMIRE], BUDGETS["quick"]).standing(run)
-    assert DUMMY_L4 in {want.cases for want in standing.wants}
+    assert DUMMY_L4 in {question.cases for question in standing.open_questions}
 
 
 @pytest.mark.usefixtures("no_recorded_sittings")
@@ -342,7 +344,7 @@ def test_a_campaign_ends_when_its_verdicts_are_decided(sampler: Sampler):
     run = campaign.measure(plan)
     assert set(counted(run, plan).values()) <= {4, TINY.shown}
     standing = plan.questions.standing(run)
-    assert standing.wants == ()
+    assert standing.open_questions == ()
     assert standing.decided == 8  # of five claims on two releases; L3's profiles are empty
     assert standing.verdicts == 10
 
@@ -446,7 +448,7 @@ def test_cases_of_missing_releases_are_skipped(machine: FakeMachine, sampler: Sa
 def test_once_and_cpus_limit_the_samples_of_a_case(sampler: Sampler):
     of = study(COSTLY, replace(DUMMY, once=True), replace(CASE, cpus=10_000))
     limit = replace(TINY, seconds=1e6)
-    plan = planning.plan([of], limit, asking(Want((DUMMY.name,), 1), until=6))
+    plan = planning.plan([of], limit, asking(OpenQuestion((DUMMY.name,), 1), until=6))
     assert campaign.finished(campaign.measure(plan), plan)
     assert Counter(sampler.taken) == {"AllocateAuto": TINY.shown, "AllocateDummy": 1}
 

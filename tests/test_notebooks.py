@@ -59,7 +59,7 @@ def test_a_sentence_has_no_condition(chapter: str) -> None:
 
 def of(releases: Iterable[str]) -> list[str]:
     """Patterns of the names of all samples of some releases."""
-    names = (name for release in releases for name in toolchains.named(release).items())
+    names = (name for release in releases for name in toolchains.keyed(release).items())
     return [rf"\b{key}={re.escape(value)}\b" for key, value in names]
 
 

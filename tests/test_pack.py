@@ -83,7 +83,7 @@ def test_a_pack_needs_only_the_standard_library_and_its_run_can_be_added(
     assert {len(files) for files in made["binaries"].values()} == {of(LEMIRE).layouts}
     assert finished(measured, packed.plan(made, hardware.describe(), {}))
     # Every claim gets more rounds until the last look.
-    assert len(packed.standing(measured, made).wants) == len(made["claims"])
+    assert len(packed.standing(measured, made).open_questions) == len(made["claims"])
     archive = measured.folder.with_name(f"{measured.name}.tar.gz")
     assert f"gccost add {archive.name}" in done.stdout
     again = run(unpacked)  # nothing is left to measure

@@ -198,7 +198,7 @@ def test_the_median_ratio_follows_its_formula(tmp_path: Path) -> None:
 def test_the_ledger_shows_what_x9_judges(tmp_path: Path) -> None:
     recording = recordings.recorded(tmp_path, "precision", rounds=4)
     agrees, spread, _ = ledger.rows({"precision": recording}, [recording.study])
-    assert "go test" in results.told(agrees)
+    assert "go test" in results.measured_text(agrees)
     assert spread.estimate.value == pytest.approx(1.0, abs=0.03)
     one = recording.frame["name"].str.contains("measurement=3")
     alone = replace(recording, frame=recording.frame[one])

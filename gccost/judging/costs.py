@@ -52,9 +52,9 @@ def figure(
     logs, samples = logs[known], samples[known]
     rounds = samples["round"].nunique() if "round" in samples else len(samples)
     if how == "level":
-        found = stats.amount_figure(logs)
-        value = math.exp(found.value)
-        return found._replace(value=value, error=value * found.error, rounds=rounds)
+        level = stats.amount_figure(logs)
+        value = math.exp(level.value)
+        return level._replace(value=value, error=value * level.error, rounds=rounds)
     sittings = _column(samples, "sitting", 1)
     probes = _column(samples, "probe" if lines and metric in QUIET else "")
     if lines is None:
@@ -96,10 +96,10 @@ def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
     if len(samples):
         _check(samples, metric)
     lines = samples.attrs.get("lines")
-    found = figure(samples, metric, lines)
+    case_figure = figure(samples, metric, lines)
     if lines is None and metric in QUIET:
-        found = found._replace(error=math.inf)
-    return series(found, metric)
+        case_figure = case_figure._replace(error=math.inf)
+    return series(case_figure, metric)
 
 
 def _check(samples: pd.DataFrame, metric: str) -> None:
@@ -121,19 +121,19 @@ def _check(samples: pd.DataFrame, metric: str) -> None:
 
 def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
     """An estimate as a row of a frame, times `scale`; an interval that is not finite is NaN."""
-    found = [scale * end for end in (estimate.value, estimate.low, estimate.high)]
-    if not np.isfinite(found[1:]).all():
-        found[1:] = math.nan, math.nan
-    return dict(zip(VALUES, [*found, estimate.rounds, estimate.n], strict=True))
+    numbers = [scale * end for end in (estimate.value, estimate.low, estimate.high)]
+    if not np.isfinite(numbers[1:]).all():
+        numbers[1:] = math.nan, math.nan
+    return dict(zip(VALUES, [*numbers, estimate.rounds, estimate.n], strict=True))
 
 
 def series(figure: Figure, metric: str = "", *, signed: bool = False) -> pd.Series:
     """A figure as a row of costs."""
     signed = signed or (bool(metric) and metrics.kind(metric) == "count")
-    found = stats.combine(float, [figure], signed=signed)
-    error = figure.error if found.n else math.nan
+    estimate = stats.combine(float, [figure], signed=signed)
+    error = figure.error if estimate.n else math.nan
     more = [error, figure.freedom, figure.slope_error, figure.kind]
-    return pd.Series([*row(found).values(), *more], COSTS)
+    return pd.Series([*row(estimate).values(), *more], COSTS)
 
 
 def frame(rows: Sequence[pd.Series], index: pd.Index) -> pd.DataFrame:
@@ -144,10 +144,10 @@ def frame(rows: Sequence[pd.Series], index: pd.Index) -> pd.DataFrame:
 
 def of_share(estimate: Estimate) -> dict[str, Any]:
     """The estimate of a share as a row of costs, in percent."""
-    found = row(estimate, 100)
+    percents = row(estimate, 100)
     freedom = max(estimate.rounds - 1, 1)
-    error = (found["high"] - found["low"]) / 2 / float(stats.t(freedom, SHOWN))
-    return found | {"error": error, "freedom": freedom, "slope_error": 0.0, "kind": ""}
+    error = (percents["high"] - percents["low"]) / 2 / float(stats.t(freedom, SHOWN))
+    return percents | {"error": error, "freedom": freedom, "slope_error": 0.0, "kind": ""}
 
 
 def derive(
@@ -199,14 +199,14 @@ def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.
     sides = [each.set_index(list(keys)) for each in (over, under)]
     ratio = derive(lambda a, b: a / b if b else math.nan, *sides)
     more = derive(lambda a, b: a - b, *sides, signed=True)
-    found: pd.DataFrame = pd.concat(
+    comparison: pd.DataFrame = pd.concat(
         [
             each[VALUES[:3]].set_axis([name, f"{name}_low", f"{name}_high"], axis="columns")
             for name, each in (("ratio", ratio), ("more", more))
         ],
         axis="columns",
     )
-    apart = (found["ratio_low"] > 1) | (found["ratio_high"] < 1)
-    found["differs"] = apart.astype("boolean").where(found["ratio_low"].notna())
-    found[["rounds", "n"]] = ratio[["rounds", "n"]]
-    return found
+    apart = (comparison["ratio_low"] > 1) | (comparison["ratio_high"] < 1)
+    comparison["differs"] = apart.astype("boolean").where(comparison["ratio_low"].notna())
+    comparison[["rounds", "n"]] = ratio[["rounds", "n"]]
+    return comparison

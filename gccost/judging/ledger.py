@@ -162,8 +162,8 @@ def by_document(ledger: Iterable[Row]) -> list[Document]:
         claims.setdefault(row.document, {}).setdefault(row.claim.id, []).append(row)
     known = published.by_name("documents", claims)
     return [
-        Document(**known[name], lines=tuple(Tested(tuple(rows)) for rows in found.values()))
-        for name, found in claims.items()
+        Document(**known[name], lines=tuple(Tested(tuple(rows)) for rows in by_claim.values()))
+        for name, by_claim in claims.items()
     ]
 
 
@@ -182,15 +182,15 @@ def rows(
     """
     studies = list(studies)
     known = published.by_name("claims", (claim.id for each in studies for claim in each.claims))
-    found = []
+    ledger = []
     for study in studies:
         recording = recordings.get(study.name)
         for claim in study.claims:
             if claim.id not in without:
                 words = known[claim.id]
                 unjudged = [_unjudged(claim, study, go, words) for go in claim.releases]
-                found += [_judged(row, recording) if recording else row for row in unjudged]
-    return found
+                ledger += [_judged(row, recording) if recording else row for row in unjudged]
+    return ledger
 
 
 def _unjudged(claim: Claim, study: Study, release: str, words: Mapping[str, Any]) -> Row:
@@ -214,7 +214,7 @@ def _unjudged(claim: Claim, study: Study, release: str, words: Mapping[str, Any]
 def _judged(row: Row, recording: Recording) -> Row:
     """The row with what a recording says of its claim."""
     quantity, release = row.claim.quantity, row.release
-    found = replace(
+    judged = replace(
         row,
         estimate=recording.estimate(quantity, release),
         others=_by_others(quantity, release, recording),
@@ -226,22 +226,22 @@ def _judged(row: Row, recording: Recording) -> Row:
     if row.claim.cpus > recording.cpus:
         label = Label.UNTESTABLE
         why = f"it needs {row.claim.cpus} CPUs, there were {recording.cpus}"
-    elif math.isnan(found.estimate.value):
+    elif math.isnan(judged.estimate.value):
         label, why = Label.UNMEASURED, _missing(variants, release, recording)
     elif fewest < LOOKS[0] and not quantity.at_once:
         why = f"it has {fewest} of the {LOOKS[0]} rounds that a verdict needs"
         needed = LOOKS[0] - fewest
     if why:
-        return replace(found, verdict=Verdict(label, why), needed=needed)
+        return replace(judged, verdict=Verdict(label, why), needed=needed)
     if quantity.at_once:
-        return _at_look(found, recording, math.inf)
+        return _at_look(judged, recording, math.inf)
     for look in LOOKS:
         if look <= fewest:
             last = max(numbers[look - 1] for numbers in rounds)
-            found, seen = _at_look(found, recording, last), look
-            if found.verdict.label.decided:
-                return found
-    return replace(found, needed=_needed(found, seen) - (fewest - seen))
+            judged, seen = _at_look(judged, recording, last), look
+            if judged.verdict.label.decided:
+                return judged
+    return replace(judged, needed=_needed(judged, seen) - (fewest - seen))
 
 
 def _missing(variants: Iterable[Variant], release: str, recording: Recording) -> str:
@@ -278,9 +278,9 @@ def needed_variants(claim: Claim, release: str, recording: Recording) -> list[Va
     variants = list(dict.fromkeys(claim.quantity.variants))
     if not claim.quantity.partial:
         return variants
-    found = {variant: len(recording.rounds(variant, release)) for variant in variants}
-    fewest = min(LOOKS[0], max(found.values()))
-    return [variant for variant, rounds in found.items() if rounds >= fewest]
+    counts = {variant: len(recording.rounds(variant, release)) for variant in variants}
+    fewest = min(LOOKS[0], max(counts.values()))
+    return [variant for variant, rounds in counts.items() if rounds >= fewest]
 
 
 def _needed(row: Row, look: int) -> float:
@@ -360,11 +360,11 @@ def table(ledger: Iterable[Row]) -> pd.DataFrame:
     """The ledger as a frame, with a row per claim and toolchain; COLUMNS explains the columns."""
     rows = list(ledger)
     names = {"release": "toolchain", "value": "estimate", "n": "samples"}
-    found = frame(rows).rename(columns=names).assign(over_published=[row.factor for row in rows])
-    found = found.reindex(columns=list(COLUMNS))
+    claims = frame(rows).rename(columns=names).assign(over_published=[row.factor for row in rows])
+    claims = claims.reindex(columns=list(COLUMNS))
     written = [name for name in _NUMBERS if name != "samples"]
-    found[written] = found[written].map(rounding.written)
-    return found
+    claims[written] = claims[written].map(rounding.written)
+    return claims
 
 
 def as_json(csv: str) -> str:

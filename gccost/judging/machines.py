@@ -52,7 +52,7 @@ class Machine:
 
 
 def machines(
-    found: Iterable[Sequence[Run]],
+    groups: Iterable[Sequence[Run]],
     studies: Sequence[Study],
     unusable: list[str] | None = None,
 ) -> list[Machine]:
@@ -63,7 +63,7 @@ def machines(
     studies are shown, and a group that holds no known study raises GccostError.
     """
     made: list[Machine] = []
-    for group in found:
+    for group in groups:
         names = ", ".join(run.name for run in group)
         try:
             held = {s.name: run for run in group for s in studies if run.holds(s.name)}
@@ -129,7 +129,7 @@ def words(text: object) -> str:
     return _UNSAFE.sub("", str(text or "")).strip()[:100]
 
 
-def frame(found: Sequence[Machine]) -> pd.DataFrame:
+def frame(machines: Sequence[Machine]) -> pd.DataFrame:
     """A row per machine, claim and release: the columns of `ledger.frame`, and three more.
 
     `machine` is its label. `agree` says whether the decided verdicts on the claim agree, and `p`
@@ -137,11 +137,11 @@ def frame(found: Sequence[Machine]) -> pd.DataFrame:
     count in neither.
     """
     parts = []
-    for machine in found:
+    for machine in machines:
         part = ledger.frame(machine.rows.values())
         part.insert(0, "machine", machine.label)
         together = [
-            [each.rows[key] for each in found if key in each.rows and not each.is_test]
+            [each.rows[key] for each in machines if key in each.rows and not each.is_test]
             for key in machine.rows
         ]
         part["agree"] = list(map(_agreement, together))
@@ -165,9 +165,9 @@ def _chance(rows: Sequence[Row]) -> float:
     return stats.heterogeneity([row.estimate for row in rows])
 
 
-def facts(found: Sequence[Machine]) -> pd.DataFrame:
+def facts(machines: Sequence[Machine]) -> pd.DataFrame:
     """What each run says of its machine and compilers: a row per fact, a column per machine."""
-    return pd.DataFrame({machine.label: _facts(machine) for machine in found})
+    return pd.DataFrame({machine.label: _facts(machine) for machine in machines})
 
 
 def _facts(machine: Machine) -> dict[str, str]:

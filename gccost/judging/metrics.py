@@ -67,7 +67,7 @@ _PATTERNS: Mapping[str, Kind] = {
 
 def kind(name: str) -> Kind:
     """The kind of a metric by its column; what is not known, nor a time or rate, is a count."""
-    for pattern, found in _PATTERNS.items():
+    for pattern, kind in _PATTERNS.items():
         if name not in KINDS and re.fullmatch(pattern, name):
-            return found
+            return kind
     return KINDS.get(name, "count")

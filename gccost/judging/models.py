@@ -13,12 +13,12 @@ _AT = re.compile(r"at_([0-9_]+)_records_ns")
 
 def walked(sample: pd.Series) -> tuple[list[float], list[float]]:
     """The numbers of records in a sample's lists, sorted, and the time of a call (ns) for each."""
-    found = sorted(
+    points = sorted(
         (float(match[1].replace("_", ".")), float(ns))
         for metric, ns in sample.items()
         if (match := _AT.fullmatch(str(metric))) and math.isfinite(ns)
     )
-    return [records for records, _ in found], [ns for _, ns in found]
+    return [records for records, _ in points], [ns for _, ns in points]
 
 
 def slope(sample: pd.Series) -> float:

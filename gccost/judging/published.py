@@ -54,13 +54,13 @@ def by_name(name: str, wanted: Iterable[str]) -> dict[str, dict[str, Any]]:
     """A table's rows by their first column. Raises GccostError if a wanted one is missing."""
     path = paths.PUBLISHED / f"{name}.csv"
     known = rows(path, columns(_TABLES[name]))
-    found = {next(iter(row.values())): row for row in known}
+    entries = {next(iter(row.values())): row for row in known}
     with reading(path):
-        if len(found) < len(known):
+        if len(entries) < len(known):
             raise ValueError("a name is there twice")
-    if missing := {*wanted} - found.keys():
+    if missing := {*wanted} - entries.keys():
         raise GccostError(f"it lacks {', '.join(sorted(missing))}", str(path), "add a row for each")
-    return found
+    return entries
 
 
 def published(name: str) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring.cases import Budget, Variant
-from gccost.measuring.planning import Questions, Standing, Want
+from gccost.measuring.planning import OpenQuestion, Questions, Standing
 from gccost.measuring.runs import Run
 
 
@@ -55,7 +55,7 @@ class _OpenQuestions:
         """The open questions of a run, and how many verdicts are decided."""
         before = sum(self.settled.values())
         decided: Counter[str] = Counter()
-        wants: list[Want] = []
+        open_questions: list[OpenQuestion] = []
         rows, left = [], 0
         for row, recording in self._rows(run):
             rows.append(row)
@@ -63,12 +63,12 @@ class _OpenQuestions:
             if self._is_hopeless(row):
                 left += 1
             else:
-                wants += _wants(row, recording, self.limit)
+                open_questions += _open_question(row, recording, self.limit)
         for row in rows:
             name = row.claim.id
             if decided[name] == len(row.claim.releases) and not row.claim.headline:
                 self.settled[name] = decided[name]
-        return Standing(tuple(wants), before + decided.total(), before + len(rows), left)
+        return Standing(tuple(open_questions), before + decided.total(), before + len(rows), left)
 
     def _rows(self, run: Run) -> Iterator[tuple[Row, Recording]]:
         for study in self.studies:
@@ -121,15 +121,15 @@ def _loaded(study: Study, run: Run) -> Iterator[Recording]:
         return
 
 
-def _wants(row: Row, recording: Recording, limit: Budget) -> Iterator[Want]:
+def _open_question(row: Row, recording: Recording, limit: Budget) -> Iterator[OpenQuestion]:
     variants = ledger.needed_variants(row.claim, row.release, recording)
     cases = tuple(variant.on(row.release) for variant in variants)
     if row.verdict.label is Label.UNDECIDED and math.isfinite(row.needed):
-        yield Want(cases, max(1, int(row.needed)))
+        yield OpenQuestion(cases, max(1, int(row.needed)))
     elif row.claim.headline and row.verdict.label.decided:
         width = row.estimate.half_width
         if limit.half_width < width < math.inf:
             # The interval narrows with the root of the rounds. In steps of a half at most, so
             # that a wide interval is not last.
             more = row.estimate.rounds * ((width / max(limit.half_width, width / 2)) ** 2 - 1)
-            yield Want(cases, max(1, math.ceil(more)))
+            yield OpenQuestion(cases, max(1, math.ceil(more)))

@@ -59,12 +59,12 @@ class Recording:
             raise GccostError(
                 "the run holds no samples", run.name, f"make measure ONLY={study.name}"
             )
-        manifest, found = run.manifest(), samples.of_run(run)
-        memory, problems = memory_for_a_sample(manifest["machine"]), [*found.problems]
+        manifest, measured = run.manifest(), samples.of_run(run)
+        memory, problems = memory_for_a_sample(manifest["machine"]), [*measured.problems]
         cases = [case.scaled(manifest["scale"]).capped(memory) for case in study.cases]
         table = {case.name: jobs.job(case) for case in cases}
-        n = found.frame["name"].map({name: job["n"] for name, job in table.items()})
-        frame = found.frame[(n == 0) | (n == found.frame["operations"])]
+        n = measured.frame["name"].map({name: job["n"] for name, job in table.items()})
+        frame = measured.frame[(n == 0) | (n == measured.frame["operations"])]
         cpu_profiles = {
             name: dict(_usable(run.profiles(name), job["benchmark"], problems))
             for name, job in table.items()
@@ -114,13 +114,13 @@ class Recording:
         same of the settled time: what enters the cost.
         """
         order = pd.CategoricalIndex(self.frame["name"], list(self.jobs)).codes
-        found = self.frame.assign(order=order).sort_values(["order", "round"], kind="stable")
-        found = found.drop(columns="order").set_index("name")
+        rows = self.frame.assign(order=order).sort_values(["order", "round"], kind="stable")
+        rows = rows.drop(columns="order").set_index("name")
         for column in metrics.QUIET:
-            slopes = {kind: self.lines.of(kind, column).slope for kind in found["kind"].unique()}
-            shift = found["kind"].map(slopes).astype(float) * found["probe"].fillna(0.0)
-            found[column] = found[f"raw_{column}"] * np.exp(-shift)
-        return found
+            slopes = {kind: self.lines.of(kind, column).slope for kind in rows["kind"].unique()}
+            shift = rows["kind"].map(slopes).astype(float) * rows["probe"].fillna(0.0)
+            rows[column] = rows[f"raw_{column}"] * np.exp(-shift)
+        return rows
 
     @cached_property
     def _cases(self) -> Mapping[str, pd.DataFrame]:
@@ -156,10 +156,10 @@ class Recording:
         self, parts: Mapping[str, pd.DataFrame], variant: Variant, release: str
     ) -> pd.DataFrame:
         """The processes of a case in `parts`, up to `last`, of `sitting` if there is one."""
-        found = parts.get(variant.on(release), _NO_SAMPLES)
+        rows = parts.get(variant.on(release), _NO_SAMPLES)
         if self.last < math.inf:
-            found = found.iloc[: int(found["round"].searchsorted(self.last, "right"))]  # by round
-        return found if self.sitting is None else found[found["sitting"] == self.sitting]
+            rows = rows.iloc[: int(rows["round"].searchsorted(self.last, "right"))]  # by round
+        return rows if self.sitting is None else rows[rows["sitting"] == self.sitting]
 
     def processes(self, variant: Variant, release: str) -> pd.DataFrame:
         """The samples of a variant on a release, those that do not count included."""
@@ -182,8 +182,8 @@ class Recording:
 
     def values(self, variant: Variant, release: str, metric: str = "quiet_ns") -> Floats:
         """A metric of each accepted process."""
-        found = self.accepted(variant, release).get(metric, pd.Series(dtype=float))
-        return found.dropna().to_numpy(dtype=float)
+        values = self.accepted(variant, release).get(metric, pd.Series(dtype=float))
+        return values.dropna().to_numpy(dtype=float)
 
     # --- Estimates ------------------------------------------------------------------
 
@@ -197,8 +197,8 @@ class Recording:
 
     def profiles(self, variant: Variant, release: str) -> Mapping[int, Profile]:
         """The CPU profiles of a variant on a release, by round."""
-        found = self.cpu_profiles.get(variant.on(release), {})
-        return {round_: profile for round_, profile in found.items() if round_ <= self.last}
+        profiles = self.cpu_profiles.get(variant.on(release), {})
+        return {round_: profile for round_, profile in profiles.items() if round_ <= self.last}
 
     def estimate(self, quantity: Quantity, release: str, confidence: float = SHOWN) -> Estimate:
         """The estimate of a quantity on a release, such as a ratio of costs, or a share."""
@@ -230,10 +230,10 @@ SHARED_LOOPS = (
 
 
 def _usable(
-    found: Mapping[int, Path], benchmark: str, problems: list[str]
+    files: Mapping[int, Path], benchmark: str, problems: list[str]
 ) -> Iterator[tuple[int, Profile]]:
     """Read the usable profiles; appends what is wrong with the others to `problems`."""
-    for round_, path in found.items():
+    for round_, path in files.items():
         try:
             profile = read_profile(path)
         except GccostError as error:

@@ -122,12 +122,12 @@ def _main_machine() -> str:
     path = paths.reference() / "reference.json"
     if path.exists():
         with reading(path):
-            named = json.loads(read_text(path))
-            if why := fault(named, {"machine": LINE}, "the file"):
+            content = json.loads(read_text(path))
+            if why := fault(content, {"machine": LINE}, "the file"):
                 raise ValueError(why)
-            return str(named["machine"])
-    found = runs.all_runs(paths.reference())
-    return str(found[-1].manifest()["fingerprint"]) if found else ""
+            return str(content["machine"])
+    recorded_runs = runs.all_runs(paths.reference())
+    return str(recorded_runs[-1].manifest()["fingerprint"]) if recorded_runs else ""
 
 
 # --- Reading what came from elsewhere -----------------------------------------------------
@@ -209,13 +209,13 @@ def _run_to_run(run: Run) -> pd.DataFrame:
     """
     own = pd.DataFrame([lines.of_run(run).of(kind) for kind in lines.of_run(run)], columns=_LINE)
     own = own[own["sittings"] >= OWN_SITTINGS].sort_values("kind")
-    found = own[["kind", "run_to_run"]].assign(freedom=own["run_to_run_freedom"])
-    if len(found):
-        freedom = found["freedom"].sum()
-        mean = (found["freedom"] * found["run_to_run"] ** 2).sum() / freedom
+    spreads = own[["kind", "run_to_run"]].assign(freedom=own["run_to_run_freedom"])
+    if len(spreads):
+        freedom = spreads["freedom"].sum()
+        mean = (spreads["freedom"] * spreads["run_to_run"] ** 2).sum() / freedom
         every = {"kind": [lines.ANY], "run_to_run": math.sqrt(mean), "freedom": freedom}
-        found = pd.concat([found, pd.DataFrame(every)])
-    return found.map(lambda x: x if isinstance(x, str) else f"{x:.4g}")
+        spreads = pd.concat([spreads, pd.DataFrame(every)])
+    return spreads.map(lambda x: x if isinstance(x, str) else f"{x:.4g}")
 
 
 def _costs(run: Run, studies: Sequence[Study]) -> pd.DataFrame:

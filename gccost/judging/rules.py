@@ -263,9 +263,9 @@ class Agrees(Rule):
     def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
         p, other = (part.value for part in measured.parts)
         agrees = p > self.chance and not other > self.chance
-        return Verdict(Label.HOLDS if agrees else Label.FAILS, self.told(measured))
+        return Verdict(Label.HOLDS if agrees else Label.FAILS, self.p_text(measured))
 
-    def told(self, measured: Estimate) -> str:
+    def p_text(self, measured: Estimate) -> str:
         """The probabilities in words."""
         p, other = (part.value for part in measured.parts)
         return f"p = {p:.2g}" + (f"; {self.other} {other:.2g}" if self.other else "")

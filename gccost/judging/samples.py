@@ -66,22 +66,22 @@ def of_run(run: Run) -> Samples:
     """The samples of a run."""
     table, reading = run.table(), run.reading()
     problems = [str(problem) for problem in reading.errors]
-    found = {}
+    by_line = {}
     for line, sample in reading.samples.items():
         if sample.full_name not in table:
             why = f"no job of jobs.csv is named {sample.full_name}"
             problems.append(f"{run.samples_txt}:{line}: {why}")
         elif 1 <= sample.metrics.get("round", 0) <= MOST_ROUNDS:
-            found[line] = sample
-    frame = _frame(found, table)
+            by_line[line] = sample
+    frame = _frame(by_line, table)
     faults = _faults(frame)
     problems += list(faults)
     return Samples(_entering(frame.drop(index=faults.index)), tuple(problems))
 
 
-def _frame(found: Mapping[int, Sample], table: Mapping[str, Job]) -> pd.DataFrame:
+def _frame(by_line: Mapping[int, Sample], table: Mapping[str, Job]) -> pd.DataFrame:
     """A row per sample: the settings of its job that matter here, and its metrics."""
-    samples = list(found.values())
+    samples = list(by_line.values())
     names = [sample.full_name for sample in samples]
     own = {
         "name": pd.Series(names, dtype="str"),
@@ -94,7 +94,7 @@ def _frame(found: Mapping[int, Sample], table: Mapping[str, Job]) -> pd.DataFram
     measured = measured.loc[:, ~measured.columns.isin(_OWN) & ~measured.columns.duplicated()]
     measured = measured.assign(round=measured.get("round", 0.0))
     measured["sitting"] = measured["sitting"].fillna(1.0) if "sitting" in measured else 1.0
-    of_job = {"line": np.array(list(found), np.int64)}
+    of_job = {"line": np.array(list(by_line), np.int64)}
     for name, kind in (("kind", "object"), ("sliced", bool), ("gated", bool)):
         of_job[name] = np.array([table[job][name] for job in names], kind)
     return pd.concat([pd.DataFrame(own), measured, pd.DataFrame(of_job)], axis="columns")
@@ -104,9 +104,9 @@ def _faults(frame: pd.DataFrame) -> pd.Series:
     """What cannot be true of the slices of some rows."""
     sliced = frame.reindex(columns=[_SLICES, "slices_ns", "mean_ns", "operations"])
     sliced = sliced[frame["sliced"]]
-    found = {at: why for at, *times in sliced.itertuples() if (why := slices_fault(*times))}
+    faults = {at: why for at, *times in sliced.itertuples() if (why := slices_fault(*times))}
     return pd.Series(
-        {at: f"{frame['name'][at]}, round {frame['round'][at]:.0f}: {found[at]}" for at in found},
+        {at: f"{frame['name'][at]}, round {frame['round'][at]:.0f}: {faults[at]}" for at in faults},
         dtype=object,
     )
 
@@ -126,16 +126,16 @@ def _entering(frame: pd.DataFrame) -> pd.DataFrame:
         f"raw_{quiet}": known[_SLICES].where(frame["sliced"], known[mean])
         for quiet, mean in metrics.QUIET.items()
     }
-    found = frame.drop(columns="gated").assign(**raw, probe=probe.where(~frame["sliced"]))
-    return found.assign(waited=waited, rejected=rejected)
+    processes = frame.drop(columns="gated").assign(**raw, probe=probe.where(~frame["sliced"]))
+    return processes.assign(waited=waited, rejected=rejected)
 
 
 def keys(table: Mapping[str, Job]) -> pd.DataFrame:
     """The settings of jobs as typed columns, by name; `release` is an ordered category."""
-    found = pd.DataFrame(list(table.values()), index=list(table))
-    numbers = found.columns.intersection(list(jobs.NUMBERS))
-    titles = found["release"].map(toolchains.title).astype(_titles(found["release"]))
-    typed = found.astype(dict.fromkeys(numbers, "Int64")).assign(release=titles)
+    settings = pd.DataFrame(list(table.values()), index=list(table))
+    numbers = settings.columns.intersection(list(jobs.NUMBERS))
+    titles = settings["release"].map(toolchains.title).astype(_titles(settings["release"]))
+    typed = settings.astype(dict.fromkeys(numbers, "Int64")).assign(release=titles)
     return typed.drop(columns=[*_HIDDEN])
 
 
@@ -144,7 +144,7 @@ def _titles(releases: Iterable[str]) -> pd.CategoricalDtype:
 
     def age(release: str) -> tuple[str, tuple[int, ...]]:
         key = toolchains.key(release)
-        return key, toolchains.number(toolchains.named(release)[key])
+        return key, toolchains.number(toolchains.keyed(release)[key])
 
-    found = sorted(set(releases), key=age)
-    return pd.CategoricalDtype([toolchains.title(release) for release in found], ordered=True)
+    by_age = sorted(set(releases), key=age)
+    return pd.CategoricalDtype([toolchains.title(release) for release in by_age], ordered=True)

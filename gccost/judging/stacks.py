@@ -102,7 +102,9 @@ OTHER_WORK = {
     "sampling": (r"runtime\.(setprofilebucket|mProf_Free)",),
 }
 _PHASE = re.compile(
-    "|".join(f"(?P<{name}>{'|'.join(found)})" for name, found in (PHASES | OTHER_WORK).items())
+    "|".join(
+        f"(?P<{name}>{'|'.join(patterns)})" for name, patterns in (PHASES | OTHER_WORK).items()
+    )
 )
 # In older releases, such as Go 1.20, the walk is part of these, not a function of its own.
 WALKING = (*LINKING_IN, "runtime.removespecial")
@@ -133,7 +135,7 @@ def is_outside(function: str) -> bool:
 def phases(profile: Profile) -> Mapping[str, float]:
     """The share (0 to 1) of a profile in each phase, and in FUNCTIONS."""
     times = Counter[str]()
-    for found, stack, at, time in classified(profile):
-        own = found == "running" and any(map(is_outside, stack[at:]))
-        times[FUNCTIONS if own else found] += time
+    for phase, stack, at, time in classified(profile):
+        own = phase == "running" and any(map(is_outside, stack[at:]))
+        times[FUNCTIONS if own else phase] += time
     return {name: times[name] / profile.total for name in (*PHASES, FUNCTIONS)}

@@ -147,11 +147,11 @@ def read(path: Path) -> Reading:
                 # A byte order mark of the file, or of a file appended to it.
                 text = text.lstrip("\ufeff")
                 if text.startswith(PREFIX) and text.endswith("\n"):
-                    found = parse_line(text, str(path), line)
-                    if isinstance(found, Sample):
-                        samples[line] = found
+                    parsed = parse_line(text, str(path), line)
+                    if isinstance(parsed, Sample):
+                        samples[line] = parsed
                     else:
-                        problems.append(found)
+                        problems.append(parsed)
                 elif why := _misread(text, config):
                     problems.append(_problem(str(path), line, text, why))
     except OSError as error:
@@ -170,8 +170,8 @@ def _misread(text: str, config: dict[str, str]) -> str:
     text = text.rstrip()
     if UNSEEN.search(text):
         return "bytes that are not text"
-    if found := _CONFIG.fullmatch(text):
-        key, value = found.groups()
+    if match := _CONFIG.fullmatch(text):
+        key, value = match.groups()
         before = config.setdefault(key, value)
         if before != value:
             return f"the file says {key}: {before} before this"
@@ -200,8 +200,8 @@ def _parse_name(text: str) -> tuple[str, dict[str, str], int]:
     if UNSEEN.search(text):
         raise ValueError("the name holds bytes that are not text")
     procs = 1
-    if found := _PROCS.fullmatch(text):
-        text, procs = found[1], int(found[2])
+    if match := _PROCS.fullmatch(text):
+        text, procs = match[1], int(match[2])
     first, *parts = text.removeprefix(PREFIX).split("/")
     if not text.startswith(PREFIX) or not first:
         raise ValueError(f"there is no name after {PREFIX}")

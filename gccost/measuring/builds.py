@@ -73,13 +73,13 @@ def sources(program: str) -> list[Path]:
 
 def _packages() -> dict[str, Path]:
     """The folders of the packages in gosrc/, by import path."""
-    found = {}
+    folders = {}
     for go_mod in paths.GOSRC.rglob("go.mod"):
         name = go_mod.read_text(encoding="utf-8").split()[1]
         for file in go_mod.parent.rglob("*.go"):
             path = PurePosixPath(name, file.parent.relative_to(go_mod.parent))
-            found[str(path)] = file.parent
-    return found
+            folders[str(path)] = file.parent
+    return folders
 
 
 def fetch_modules(programs: Iterable[str], run: Run = processes.run) -> None:

@@ -30,7 +30,7 @@ from gccost.files import write_whole, writing
 from gccost.measuring import benchfmt, builds, jobs, machine, runs
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import BUDGETS, FREE, Build, Case
-from gccost.measuring.planning import Plan, Standing, Want
+from gccost.measuring.planning import OpenQuestion, Plan, Standing
 from gccost.measuring.progress import Progress, unwatched
 from gccost.measuring.runs import Run
 from gccost.measuring.sampler import TRACE, SampleFailed
@@ -161,16 +161,16 @@ def _head(described: machine.Description) -> str:
 
 def _with_capped(troubles: Troubles, plan: Plan) -> Troubles:
     """The troubles of a run, and those of cases whose N the memory limits."""
-    found = dict(troubles)
+    combined = dict(troubles)
     for study in plan.studies:
         for whole in study.cases:
             case = plan.pool.get(whole.name)
             if case is None or case.n >= whole.scaled(plan.budget.scale).n:
                 continue
             allows = f"this machine's memory allows {case.n:,} operations only"
-            if allows not in found.setdefault(case.name, []):
-                found[case.name] = [*found[case.name], allows]
-    return found
+            if allows not in combined.setdefault(case.name, []):
+                combined[case.name] = [*combined[case.name], allows]
+    return combined
 
 
 def in_order(cases: Iterable[Case], chance: random.Random) -> list[Case]:
@@ -202,7 +202,7 @@ class _Campaign:
         self.troubles: Troubles = manifest["troubles"]
         self.failures = plan.failures.copy()
         self.standing = Standing()
-        self.wants: list[Want] = []  # the open questions
+        self.open_questions: list[OpenQuestion] = []
         # Of this sitting's samples, also of those before an interruption.
         self.taken: Counter[tuple[str, int]] = Counter()  # by case and round
         self.seconds: dict[str, list[float]] = defaultdict(list)  # of each sample, by case
@@ -225,10 +225,10 @@ class _Campaign:
         while affordable := self._affordable():
             cases = self._with_baselines(affordable)
             # Until the last of these rounds no verdict can change.
-            for _ in range(min(want.rounds for want in affordable)):
+            for _ in range(min(question.rounds for question in affordable)):
                 self._round(self.last + 1, cases)
         open_ = "nothing is open that more rounds could settle"
-        self._finish("the budget is spent" if self.wants else open_)
+        self._finish("the budget is spent" if self.open_questions else open_)
 
     def _count(self, sample: Sample) -> None:
         seconds = sample.metrics.get("elapsed-s", 0.0)
@@ -251,32 +251,38 @@ class _Campaign:
             whole[name] += taken >= self.plan.pool[name].processes
         return [c for c in self._still_measured() if whole[c.name] < self.plan.rounds(c)]
 
-    def _affordable(self) -> list[Want]:
+    def _affordable(self) -> list[OpenQuestion]:
         """The open questions that the time left allows, those that need the least time first."""
         self.standing = self.plan.questions.standing(self.run)
         measured = {case.name for case in self._still_measured() if not case.once}
-        self.wants = [want for want in self.standing.wants if measured.issuperset(want.cases)]
+        self.open_questions = [
+            question
+            for question in self.standing.open_questions
+            if measured.issuperset(question.cases)
+        ]
         left = self.plan.budget.seconds - self.spent
-        found: list[Want] = []
+        affordable: list[OpenQuestion] = []
         planned: set[str] = set()
-        for want in sorted(self.wants, key=lambda want: self._takes(want, want.cases)):
-            if self._takes(want, want.cases) > left:
+        for question in sorted(
+            self.open_questions, key=lambda question: self._takes(question, question.cases)
+        ):
+            if self._takes(question, question.cases) > left:
                 break
-            left -= self._takes(want, {*want.cases} - planned)
-            found.append(want)
-            planned.update(want.cases)
-        return found
+            left -= self._takes(question, {*question.cases} - planned)
+            affordable.append(question)
+            planned.update(question.cases)
+        return affordable
 
-    def _takes(self, want: Want, cases: Iterable[str]) -> float:
+    def _takes(self, question: OpenQuestion, cases: Iterable[str]) -> float:
         """The seconds that cases take in the rounds of a question."""
         seconds = 0.0
         for name in cases:
             seconds += fmean(self.seconds[name] or [0.0]) * self.plan.pool[name].processes
-        return want.rounds * seconds
+        return question.rounds * seconds
 
-    def _with_baselines(self, wants: Iterable[Want]) -> list[Case]:
+    def _with_baselines(self, open_questions: Iterable[OpenQuestion]) -> list[Case]:
         """The cases of open questions, and the baselines of their releases."""
-        wanted = {name for want in wants for name in want.cases}
+        wanted = {name for question in open_questions for name in question.cases}
         releases = {self.plan.pool[name].release for name in wanted}
         return [
             case
@@ -325,10 +331,10 @@ class _Campaign:
         return left
 
     def _say(self, what: str) -> None:
-        told = what
+        message = what
         if verdicts := self.standing.verdicts:
-            told = f"{self.standing.decided} of {verdicts} verdicts decided; {what}"
-        self.progress(self.spent, max(self.plan.budget.seconds, self.spent), told)
+            message = f"{self.standing.decided} of {verdicts} verdicts decided; {what}"
+        self.progress(self.spent, max(self.plan.budget.seconds, self.spent), message)
 
     def _build(self, cases: list[Case], number: int, into: Path) -> dict[Build, Path]:
         """Build the binaries of a round's samples: one per program, release and layout.
@@ -385,10 +391,10 @@ class _Campaign:
         failed = dict(self.run.manifest()["failed"])
         failed[case.name] = [*failed.get(case.name, []), error.message]
         self.run.update(failed=failed)
-        told = error.message if built else f"{error}; its cases are skipped"
+        message = error.message if built else f"{error}; its cases are skipped"
         if built and self.failures[case.name] == GIVE_UP:
-            told += "; it is skipped from here on"
-        self._trouble(case, told)
+            message += "; it is skipped from here on"
+        self._trouble(case, message)
 
     def _trouble(self, case: Case, what: str) -> None:
         troubles = self.troubles.setdefault(case.name, [])

@@ -59,10 +59,10 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
 
 def budget(name: str) -> Budget:
     """The budget of that name. Raises GccostError, listing the valid names, if there is none."""
-    return named(BUDGETS, name, "budget")
+    return one_of(BUDGETS, name, "budget")
 
 
-def named(known: Mapping[str, T], name: str, kind: str) -> T:
+def one_of(known: Mapping[str, T], name: str, kind: str) -> T:
     if name not in known:
         raise GccostError(f"there is no {kind} {name!r}", hint=nearest(name, known))
     return known[name]
@@ -110,7 +110,7 @@ class Variant:
 
     def keys(self) -> dict[str, str]:
         """The keys of the variant in a result's name, without the release."""
-        named = {
+        settings = {
             "gogc": self.gogc,
             "gomemlimit": self.limit,
             "gomaxprocs": self.procs,
@@ -120,7 +120,7 @@ class Variant:
             "runtime": self.runtime,
             "arenas": self.arenas,
         }
-        return {key: value for key, value in named.items() if value} | dict(self.more)
+        return {key: value for key, value in settings.items() if value} | dict(self.more)
 
     def keyed(self, **sub: object) -> Variant:
         """The variant of a sub-benchmark, such as keyed(words=8)."""
@@ -128,7 +128,7 @@ class Variant:
 
     def on(self, release: str) -> str:
         """The name of its samples on a release, without the GOMAXPROCS suffix."""
-        keys = toolchains.named(release) | self.keys()
+        keys = toolchains.keyed(release) | self.keys()
         return self.printed + "".join(f"/{k}={v}" for k, v in keys.items())
 
     @property
@@ -306,10 +306,10 @@ def each(
 
 def distinct(cases: Iterable[Case]) -> tuple[Case, ...]:
     """The cases without those that came before under the same name."""
-    found: dict[str, Case] = {}
+    by_name: dict[str, Case] = {}
     for case in cases:
-        found.setdefault(case.name, case)
-    return tuple(found.values())
+        by_name.setdefault(case.name, case)
+    return tuple(by_name.values())
 
 
 def controls() -> Iterator[Case]:

@@ -60,8 +60,8 @@ def fetch(say: Say) -> CCompiler:
     if not find():
         standins.install(_WHEEL, "a C compiler", _ZIG, say)
         find.cache_clear()
-    if found := find():
-        return found
+    if compiler := find():
+        return compiler
     raise MissingTool(
         "neither cc, gcc, clang nor the ziglang wheel compiles a C program",
         "C compiler",
@@ -72,8 +72,8 @@ def fetch(say: Say) -> CCompiler:
 def zig(target: str, say: Say) -> CCompiler:
     """Zig's C compiler for a target, such as "aarch64-linux-gnu.2.17", fetched if missing."""
     standins.install(_WHEEL, "a C compiler", _ZIG, say)
-    if found := _zig("-target", target):
-        return found
+    if compiler := _zig("-target", target):
+        return compiler
     raise MissingTool(
         f"the ziglang wheel does not compile for {target}", "C compiler", "name another target"
     )

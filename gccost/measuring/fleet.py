@@ -129,8 +129,8 @@ class Machine(NamedTuple):
 
     def run(self) -> Run | None:
         """Its newest run."""
-        found = runs.all_runs(self.folder)
-        return found[-1] if found else None
+        own_runs = runs.all_runs(self.folder)
+        return own_runs[-1] if own_runs else None
 
 
 class _Fleet:

@@ -88,10 +88,10 @@ def parse(text: str) -> Trace:
         begins = _BEGINS.search(line)
         if begins is None:
             foreign += [line] if line.strip() and not _SCAVENGER.match(line) else []
-        elif found := _CYCLE.match(line, begins.start()):
-            cycles.append(_cycle(found))
+        elif match := _CYCLE.match(line, begins.start()):
+            cycles.append(_cycle(match))
             # Text without its own newline shares the line.
-            around = (line[: found.start()], line[found.end() :])
+            around = (line[: match.start()], line[match.end() :])
             foreign += [part for part in around if part.strip()]
     return Trace(tuple(cycles), tuple(foreign))
 
@@ -106,27 +106,27 @@ def metrics(trace: Trace) -> dict[str, float]:
     gctrace-goal-bytes  the median heap goal of a cycle, in whole MB
     """
     own = trace.own
-    found = {"gctrace-cycles": float(len(own))}
+    by_unit = {"gctrace-cycles": float(len(own))}
     if own:
-        found["gctrace-share"] = own[-1].percent / 100
-        found["gctrace-cpu-ns"] = round(1e6 * sum(c.cpu_ms for c in own))
-        found["gctrace-live-bytes"] = median(c.live_mb for c in own) * MEGABYTE
+        by_unit["gctrace-share"] = own[-1].percent / 100
+        by_unit["gctrace-cpu-ns"] = round(1e6 * sum(c.cpu_ms for c in own))
+        by_unit["gctrace-live-bytes"] = median(c.live_mb for c in own) * MEGABYTE
     if bounded := [c.goal_mb for c in own if math.isfinite(c.goal_mb)]:
-        found["gctrace-goal-bytes"] = median(bounded) * MEGABYTE
-    return found
+        by_unit["gctrace-goal-bytes"] = median(bounded) * MEGABYTE
+    return by_unit
 
 
-def _cycle(found: re.Match[str]) -> Cycle:
+def _cycle(match: re.Match[str]) -> Cycle:
     # Sweep termination; marking by assists, in the background, on idle Ps; mark termination.
-    cpu = [float(part) for part in re.split(r"[+/]", found["cpu"])]
-    goal = float(found["goal"])
+    cpu = [float(part) for part in re.split(r"[+/]", match["cpu"])]
+    goal = float(match["goal"])
     return Cycle(
-        number=int(found["number"]),
-        at=float(found["at"]),
-        percent=int(found["percent"]),
+        number=int(match["number"]),
+        at=float(match["at"]),
+        percent=int(match["percent"]),
         cpu_ms=sum(cpu) - cpu[3],
-        start_mb=int(found["start"]),
-        live_mb=int(found["live"]),
+        start_mb=int(match["start"]),
+        live_mb=int(match["live"]),
         goal_mb=goal if goal < _UNBOUNDED_MB else math.inf,
-        forced=found["forced"] is not None,
+        forced=match["forced"] is not None,
     )

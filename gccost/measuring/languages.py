@@ -32,7 +32,7 @@ class Compiler(Protocol):
 class Tools:
     """A study's tools: those found, and why others are missing."""
 
-    found: Mapping[str, Any]  # a Toolchain of Go or a Jdk, by release
+    toolchains: Mapping[str, Any]  # a Toolchain of Go or a Jdk, by release
     compiler: Compiler | None
     missing: Mapping[str, str]  # release -> why
 
@@ -78,18 +78,18 @@ class Language:
 
 
 def _go_compiler(programs: Iterable[str], say: Say) -> Compiler:
-    found = ccompilers.fetch(say)
+    compiler = ccompilers.fetch(say)
     builds.fetch_modules(programs)
     if any(map(builds.in_node, programs)):
         nodejs.check()
-    return found
+    return compiler
 
 
 def _java_compiler(programs: Iterable[str], say: Say) -> Compiler:
-    found = jdks.javac()
+    compiler = jdks.javac()
     if java.JMH in programs:
         jdks.jmh(say)
-    return found
+    return compiler
 
 
 _BY_KEY = {
@@ -136,7 +136,7 @@ def tools(study: Study, releases: Iterable[str], say: Say, *, fetch: bool = True
         compiler = language.compiler({case.program for case in study.cases}, say)
     except MissingTool as error:
         return Tools({}, None, dict.fromkeys(releases, str(error)))
-    found = {}
+    present = {}
     missing = {}
     for release in releases:
         try:
@@ -147,5 +147,5 @@ def tools(study: Study, releases: Iterable[str], say: Say, *, fetch: bool = True
             missing[release] = str(error)
             continue
         if toolchain is not None:
-            found[release] = toolchain
-    return Tools(found, compiler, missing)
+            present[release] = toolchain
+    return Tools(present, compiler, missing)

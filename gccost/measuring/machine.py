@@ -107,7 +107,7 @@ def warnings(machine: Description) -> list[str]:
 
 def _warnings(machine: Description) -> Iterator[str]:
     cpus = machine.get("allowed_cpus") or 1
-    told = f"{cpus} CPU" + "s" * (cpus != 1)
+    phrase = f"{cpus} CPU" + "s" * (cpus != 1)
     if kind := machine.get("virtualisation"):
         yield (
             f"This is a virtual machine ({kind}): its host may take the CPU away at any time, so "
@@ -115,17 +115,17 @@ def _warnings(machine: Description) -> Iterator[str]:
         )
     if cpus < 4:
         yield (
-            f"Only {told} may be used: the garbage collector works less in parallel with the "
+            f"Only {phrase} may be used: the garbage collector works less in parallel with the "
             "program than on the documents' machines, so wall-clock times include more of its work."
         )
     if (quota := machine.get("cpu_quota")) and quota < cpus:
         yield (
-            f"A quota of {quota:g} CPUs is set over {told}: processes that use more are paused, "
+            f"A quota of {quota:g} CPUs is set over {phrase}: processes that use more are paused, "
             "which makes variants with a concurrent collector look slower."
         )
     if (load := (machine.get("load") or [0.0])[0]) > 0.5 * cpus:
         yield (
-            f"The machine was busy before measuring began (load {load:g} on {told}): wall-clock "
+            f"The machine was busy before measuring began (load {load:g} on {phrase}): wall-clock "
             "times may be too high and vary more."
         )
     if (governor := machine.get("governor")) and governor != "performance":
@@ -200,20 +200,20 @@ def _cpu_number(name: str) -> int | None:
 
 def _caches() -> dict[str, int]:
     """The sizes (bytes) of the first CPU's caches: L1d, L1i, L2, L3."""
-    found = {}
+    sizes = {}
     for index in _SYSTEM.glob("cpu0/cache/index[0-9]*"):
         level, kind, size = (_read(index / name) for name in ("level", "type", "size"))
         if level.isdecimal() and (amount := re.fullmatch(r"(\d+)([KMG]?)", size)):
             name = f"L{level}{_CACHE_KINDS.get(kind, '')}"
-            found[name] = int(amount[1]) * _UNITS[amount[2]]
-    return dict(sorted(found.items())) or _caches_by_lscpu()
+            sizes[name] = int(amount[1]) * _UNITS[amount[2]]
+    return dict(sorted(sizes.items())) or _caches_by_lscpu()
 
 
 def _caches_by_lscpu() -> dict[str, int]:
     """The cache sizes by lscpu, which prints "98304 (2 instances)" for two caches of 49152."""
     cache = r'"(L\d[di]?) cache:",\s*"data":\s*"(\d+)(?: \((\d+) instances?\))?"'
-    found = re.findall(cache, _output("lscpu", "-B", "-J"))
-    return {name: int(size) // max(int(n or 1), 1) for name, size, n in sorted(found)}
+    matches = re.findall(cache, _output("lscpu", "-B", "-J"))
+    return {name: int(size) // max(int(n or 1), 1) for name, size, n in sorted(matches)}
 
 
 def allowed_cpus() -> int:

@@ -31,8 +31,8 @@ def find() -> str | None:
     command = shutil.which("node")
     if command is None:
         return None
-    told = processes.ask([command, "--version"], None)
-    version = re.fullmatch(r"v((\d+)\.\S+)", told.stdout.strip()) if told else None
+    answer = processes.ask([command, "--version"], None)
+    version = re.fullmatch(r"v((\d+)\.\S+)", answer.stdout.strip()) if answer else None
     if version is None:
         raise MissingTool("does not tell its version", command, _HINT)
     if int(version[2]) < OLDEST:

@@ -27,7 +27,7 @@ from gccost import paths
 from gccost.errors import MissingTool
 from gccost.files import temporary, writing
 from gccost.measuring import builds, ccompilers, languages, machine, planning, toolchains
-from gccost.measuring.cases import Budget, Build, Study, named
+from gccost.measuring.cases import Budget, Build, Study, one_of
 from gccost.measuring.machine import GOARCH
 from gccost.measuring.packed import FORMAT, PROGRAMS, build_name, digest, study_json
 from gccost.measuring.planning import Plan, Questions
@@ -70,7 +70,7 @@ def make(
     described = machine.describe()
     here: str = GOARCH.get(described["architecture"]) or described["architecture"]
     goarch = goarch or here
-    named(_ARCHES, goarch, "target")
+    one_of(_ARCHES, goarch, "target")
     anywhere = {**described, "allowed_cpus": sys.maxsize}
     plan = planning.plan(studies, budget, questions, say, description=anywhere)
     if not plan.pool:
@@ -136,8 +136,8 @@ def _manifest(plan: Plan, built: Mapping[str, Mapping[str, Path]]) -> dict[str, 
 
 def _needed_libc(binaries: Iterable[Path]) -> str:
     """The oldest glibc that has every symbol version that the binaries need; "" for none."""
-    found = {version for path in binaries for version in _GLIBC.findall(path.read_bytes())}
-    newest = max((tuple(map(int, version)) for version in found), default=())
+    versions = {version for path in binaries for version in _GLIBC.findall(path.read_bytes())}
+    newest = max((tuple(map(int, version)) for version in versions), default=())
     return ".".join(map(str, newest))
 
 

@@ -30,7 +30,7 @@ from gccost.measuring import campaign, jdks, jobs, machine, planning, sampler, t
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import BUDGETS, LOOKS, Build, Case, Study, Variant
 from gccost.measuring.machine import GOARCH
-from gccost.measuring.planning import Plan, Questions, Standing, Want
+from gccost.measuring.planning import OpenQuestion, Plan, Questions, Standing
 from gccost.measuring.progress import MEASURING, PrintedProgress
 from gccost.measuring.runs import Run
 
@@ -44,7 +44,7 @@ _UNPACK = "unpack the archive again, or make the pack again"
 def build_name(build: Build) -> str:
     """A build's name in pack.json and in its binaries' names."""
     program = build.program.replace("/", ".")
-    ((name, number),) = toolchains.named(build.release).items()
+    ((name, number),) = toolchains.keyed(build.release).items()
     parts = (program, f"{name}{number}", build.runtime, "relinked" * build.relinked)
     return "-".join(filter(None, parts))
 
@@ -138,11 +138,11 @@ def standing(run: Run, pack: Pack) -> Standing:
     taken = run.reading().samples.values()
     seen = {(sample.full_name, sample.metrics.get("round", 0.0)) for sample in taken}
     rounds = Counter(name for name, _ in seen)
-    wants = []
+    open_questions = []
     for claim in pack["claims"]:
         if min(rounds[case] for case in claim) < LOOKS[-1]:
-            wants.append(Want(tuple(claim), 1))
-    return Standing(tuple(wants))
+            open_questions.append(OpenQuestion(tuple(claim), 1))
+    return Standing(tuple(open_questions))
 
 
 # --- Checks ---------------------------------------------------------------------------
@@ -184,11 +184,11 @@ def _check_files(files: Mapping[str, str], folder: Path) -> None:
     for name, known in files.items():
         path = folder / PROGRAMS / name
         try:
-            found = digest(path)
+            actual = digest(path)
         except OSError as error:
             why = f"cannot be read: {error.strerror or error}"
             raise GccostError(why, str(path), _UNPACK) from None
-        if found != known:
+        if actual != known:
             raise GccostError("the program is damaged: its hash differs", str(path), _UNPACK)
 
 

@@ -25,7 +25,7 @@ from gccost.processes import ProcessGroup
 
 
 @dataclass(frozen=True)
-class Want:
+class OpenQuestion:
     """An undecided verdict or an imprecise headline figure: its cases, and the rounds it needs."""
 
     cases: tuple[str, ...]
@@ -40,7 +40,7 @@ class Standing:
     could not decide them either.
     """
 
-    wants: tuple[Want, ...] = ()
+    open_questions: tuple[OpenQuestion, ...] = ()
     decided: int = 0
     verdicts: int = 0
     left: int = 0
@@ -69,7 +69,7 @@ class Plan:
     description: Description  # of the machine
     tools: dict[str, languages.Tools] = field(default_factory=dict)  # by study
     pool: dict[str, Case] = field(default_factory=dict)  # each is measured once for all studies
-    found: dict[str, Any] = field(default_factory=dict)  # the toolchain, by release
+    toolchains: dict[str, Any] = field(default_factory=dict)  # by release
     compiler: dict[str, Any] = field(default_factory=dict)  # by kind
     missing: dict[str, str] = field(default_factory=dict)  # the reason, by release
     programs: dict[str, str] = field(default_factory=dict)  # the hash of each one's sources
@@ -107,12 +107,12 @@ class Plan:
         """Build a binary, for another processor if a `target` is named; see `Language.build`."""
         language = languages.of_release(what.release)
         compiler = self.compiler[language.compiles_with]
-        found = self.found[what.release]
-        return language.build(what, found, compiler, layout, into, run, target)
+        toolchain = self.toolchains[what.release]
+        return language.build(what, toolchain, compiler, layout, into, run, target)
 
     def sample(self, binary: Path, case: Case, scratch: Path, profile: Path | None) -> Sample:
         """Run a case in a fresh process."""
-        java = languages.jvm(self.found[case.release])
+        java = languages.jvm(self.toolchains[case.release])
         return sampler.sample(jobs.job(case), binary, scratch, java=java, profile=profile)
 
     def rounds(self, case: Case) -> int:
@@ -163,14 +163,14 @@ def plan(
         releases = dict.fromkeys(case.release for case in wanted)
         made.tools[study.name] = tools = languages.tools(study, releases, say, fetch=fetch)
         made.missing.update(tools.missing)
-        made.found.update(tools.found)
-        for release, toolchain in tools.found.items():
+        made.toolchains.update(tools.toolchains)
+        for release, toolchain in tools.toolchains.items():
             made.random_layouts[release] = language.programs.shuffles_layout(toolchain)
         if tools.compiler is not None:
             made.compiler[language.compiles_with] = tools.compiler
             made.compilers[language.compiles_with] = tools.compiler.version
         for case in wanted:
-            if case.release in tools.found:
+            if case.release in tools.toolchains:
                 made.add(study, case)
     for study in studies:
         if study.name in made.measured:

@@ -121,8 +121,8 @@ def decode(data: bytes) -> Profile:
     except DecodeError:
         raise ValueError("it is not in the format profile.proto, or is damaged") from None
     samples = list(_stacks(message))
-    named = tuple((stack, time) for stack, time in samples if any(stack))
-    return Profile(named, sum(time for stack, time in samples if not any(stack)))
+    stacks = tuple((stack, time) for stack, time in samples if any(stack))
+    return Profile(stacks, sum(time for stack, time in samples if not any(stack)))
 
 
 def _stacks(message: Any) -> Iterator[tuple[tuple[str, ...], int]]:
@@ -162,5 +162,5 @@ def _message() -> type[Any]:
                 field.type = kinds.Type.Value(f"TYPE_{kind.upper()}")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    found = pool.FindMessageTypeByName("gccost.pprof.Profile")
-    return message_factory.GetMessageClass(found)
+    descriptor = pool.FindMessageTypeByName("gccost.pprof.Profile")
+    return message_factory.GetMessageClass(descriptor)

@@ -104,11 +104,11 @@ class Run:
         """
         manifest = self.manifest()
         known = manifest.get("digests", {})
-        found = self._digests() | {"run.json": _digest_of(manifest)}
-        return sorted(n for n in known.keys() | found if known.get(n) != found.get(n))
+        digests = self._digests() | {"run.json": _digest_of(manifest)}
+        return sorted(n for n in known.keys() | digests if known.get(n) != digests.get(n))
 
     def _digests(self) -> dict[str, str]:
-        found: dict[str, bytes] = {}
+        contents: dict[str, bytes] = {}
         folders = ("slices/*.txt", "profiles/*.gz", "gctraces/*.gz")
         for pattern in ("jobs.csv", "samples.txt", *folders):
             for path in sorted(self.folder.glob(pattern)):
@@ -117,9 +117,9 @@ class Run:
                 if path.suffix == ".gz":
                     line = f"{name} {_digest(data)}\n"
                     name = path.parent.name
-                    data = found.get(name, b"") + line.encode()
-                found[name] = data
-        return {name: _digest(data) for name, data in found.items()}
+                    data = contents.get(name, b"") + line.encode()
+                contents[name] = data
+        return {name: _digest(data) for name, data in contents.items()}
 
     def _write(self, manifest: Manifest) -> None:
         manifest = _seen(manifest)
@@ -160,8 +160,8 @@ class Run:
 
     def profiles(self, case: str) -> dict[int, Path]:
         """The profiles of a case by round, in order."""
-        found = self.folder.glob(f"profiles/{_in_a_file(case)}-*.pb.gz")
-        rounds = {p.name.removesuffix(".pb.gz").rpartition("-")[2]: p for p in sorted(found)}
+        files = self.folder.glob(f"profiles/{_in_a_file(case)}-*.pb.gz")
+        rounds = {p.name.removesuffix(".pb.gz").rpartition("-")[2]: p for p in sorted(files)}
         return {int(number): path for number, path in rounds.items() if number.isdecimal()}
 
     def gctrace(self, case: str) -> Path:
@@ -276,12 +276,12 @@ def all_runs(folder: Path) -> list[Run]:
 
 def skipped(folder: Path) -> tuple[str, ...]:
     """A sentence on each run in a folder that is skipped because it cannot be read."""
-    told = []
+    sentences = []
     for run, error in _look_at(folder):
         if error is not None:
             why = f"{Path(error.location).name}: {error.message}. To fix it: {error.hint}"
-            told.append(f"The run {run.name} is skipped: {why}.")
-    return tuple(told)
+            sentences.append(f"The run {run.name} is skipped: {why}.")
+    return tuple(sentences)
 
 
 def changed(run: Run) -> tuple[str, ...]:

@@ -81,15 +81,15 @@ def sample(
     elapsed = round(time.monotonic() - start, 4)
     if len(samples) != 1:
         raise SampleFailed(f"the program printed {len(samples)} results, not one", job["name"])
-    found = samples[0].with_metrics({"elapsed-s": elapsed})
-    low, sums, loop = map(found.metrics.get, ("slice-p05-ns/op", "slices-ns/op", "ns/op"))
-    if job["sliced"] and (fault := slices_fault(low, sums, loop, found.n)):
+    sample = samples[0].with_metrics({"elapsed-s": elapsed})
+    low, sums, loop = map(sample.metrics.get, ("slice-p05-ns/op", "slices-ns/op", "ns/op"))
+    if job["sliced"] and (fault := slices_fault(low, sums, loop, sample.n)):
         raise SampleFailed(fault, job["name"], "gosrc/meter times the slices")
     if java is not None:
-        used = found.metrics.get("cpu-s")
+        used = sample.metrics.get("cpu-s")
         share = {} if used is None else {"cpu-share": round(used / elapsed, 4)}
-        found = found.with_metrics(share)
-    return found
+        sample = sample.with_metrics(share)
+    return sample
 
 
 def in_one_process(
@@ -168,7 +168,7 @@ def _process(
         derived = gctrace.metrics(gctrace.parse(done.stderr))
         with writing(scratch / TRACE):
             (scratch / TRACE).write_text(done.stderr, encoding="utf-8")
-    return [found.with_metrics(derived) for found in _results(done.stdout, jobs)]
+    return [sample.with_metrics(derived) for sample in _results(done.stdout, jobs)]
 
 
 # --- Its output ------------------------------------------------------------------------
@@ -180,37 +180,37 @@ def _results(output: str, jobs: Sequence[Job]) -> list[Sample]:
     by_name = {re.split("/(?:go|jdk)=", job["name"])[0]: job for job in jobs}
     first = jobs[0]["name"]
     samples = []
-    for found in benchfmt.results(_NEGATIVE.sub(r"0 \1", output)):
-        if not isinstance(found, Sample):
-            raise SampleFailed(f"the program's line cannot be read: {found.why}", first)
-        job = by_name.get(found.full_name)
+    for result in benchfmt.results(_NEGATIVE.sub(r"0 \1", output)):
+        if not isinstance(result, Sample):
+            raise SampleFailed(f"the program's line cannot be read: {result.why}", first)
+        job = by_name.get(result.full_name)
         if job is None:
-            raise SampleFailed(f"the program ran {found.full_name}", first)
-        if job["n"] not in (0, found.n):
-            why = f"the program ran {found.n} operations, not {job['n']}"
+            raise SampleFailed(f"the program ran {result.full_name}", first)
+        if job["n"] not in (0, result.n):
+            why = f"the program ran {result.n} operations, not {job['n']}"
             raise SampleFailed(why, job["name"])
-        if "go=" in job["name"] and "ns/op" not in found.metrics:
+        if "go=" in job["name"] and "ns/op" not in result.metrics:
             raise SampleFailed("the program printed no ns/op", job["name"])
-        if found.metrics.get("c-misfreed"):
+        if result.metrics.get("c-misfreed"):
             raise SampleFailed("a C block was freed that was not allocated", job["name"])
-        samples.append(_named(found, job))
+        samples.append(_named(result, job))
     if not samples and (skipped := _SKIPPED.search(output)):
         raise SampleFailed(f"the program skipped it: {skipped[1]}", first)
     return samples
 
 
-def _named(found: Sample, job: Job) -> Sample:
+def _named(sample: Sample, job: Job) -> Sample:
     """A sample with all the keys of its job's name."""
     _, *keys = job["name"].split("/")
-    return found.with_keys(dict(key.split("=", 1) for key in keys))
+    return sample.with_keys(dict(key.split("=", 1) for key in keys))
 
 
 def _failure(done: subprocess.CompletedProcess[str], job: Job) -> SampleFailed:
     """The error of a failed process, with the first line of its output."""
-    told = "\n".join(gctrace.parse(done.stderr).foreign)
-    said = (told.strip() or done.stdout.strip() or "no output").splitlines()
+    foreign = "\n".join(gctrace.parse(done.stderr).foreign)
+    said = (foreign.strip() or done.stdout.strip() or "no output").splitlines()
     ended = f"failed with exit code {done.returncode}"
     if done.returncode < 0:
-        named = {each.value: each.name for each in signal.Signals}
-        ended = f"was ended by {named.get(-done.returncode, f'signal {-done.returncode}')}"
+        signals = {each.value: each.name for each in signal.Signals}
+        ended = f"was ended by {signals.get(-done.returncode, f'signal {-done.returncode}')}"
     return SampleFailed(f"the program {ended}: {said[0][:200]}", job["name"])

@@ -110,15 +110,15 @@ def rows(path: Path, table: Mapping[str, Field], hint: str = "") -> list[dict[st
 
     Raises GccostError, with the file and the line, if it is missing, damaged or does not fit.
     """
-    found = []
+    typed_rows = []
     known = {name.removesuffix("?"): field for name, field in table.items()}
     with reading(path, hint):
         for line, texts in enumerate(read_table(path, hint), 2):
             row = {name: _value(text, known.get(name, TEXT)) for name, text in texts.items()}
             if why := fault(row, {**table}, f"line {line}"):
                 raise ValueError(why)
-            found.append(row)
-    return found
+            typed_rows.append(row)
+    return typed_rows
 
 
 def _value(text: str, field: Field) -> Any:

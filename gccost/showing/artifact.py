@@ -11,7 +11,7 @@ from gccost.judging.ledger import Row, Tested
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.runs import Run
 from gccost.showing.notice import machine
-from gccost.showing.results import PAGES, region, told
+from gccost.showing.results import PAGES, measured_text, region
 
 REPEATED = 12  # minutes of a repeated study, which has no budget; as measured on 2 CPUs
 
@@ -49,8 +49,8 @@ def appendix(rows: Iterable[Row], recorded: Iterable[Run]) -> str:
 
 def _experiments(rows: Iterable[Row]) -> Iterator[Experiment]:
     """The studies of rows, in the ledger's order."""
-    for _, found in groupby(rows, lambda row: row.study.name):
-        lines = [Tested(tuple(each)) for _, each in groupby(found, lambda row: row.claim.id)]
+    for _, group in groupby(rows, lambda row: row.study.name):
+        lines = [Tested(tuple(each)) for _, each in groupby(group, lambda row: row.claim.id)]
         yield Experiment(lines[0].latest.study, tuple(lines))
 
 
@@ -63,5 +63,5 @@ def result(row: Row | None) -> str:
     """A row's release, estimate with interval, and verdict, as an item of a table."""
     if row is None:
         return "–"
-    value = f"{told(row)}, " if row.estimate.n else ""
+    value = f"{measured_text(row)}, " if row.estimate.n else ""
     return f"{row.toolchain}: {value}**{row.said}**"

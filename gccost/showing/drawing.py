@@ -81,13 +81,13 @@ def palette(names: Iterable[object]) -> dict[Any, str]:
     """
     # seaborn asks for the ink of every category, also of those without a row.
     unused = names.cat.categories if hasattr(names, "cat") else ()
-    found: dict[Any, str] = {}
+    inks: dict[Any, str] = {}
     for name in dict.fromkeys([*names, *unused]):
         own = _own_ink(name)
-        found[name] = "" if own in found.values() else own
-    spare = [ink for ink in _ORDER if ink not in found.values()]
-    lacking = [name for name, ink in found.items() if not ink]
-    return found | dict(zip(lacking, cycle(spare or _ORDER), strict=False))
+        inks[name] = "" if own in inks.values() else own
+    spare = [ink for ink in _ORDER if ink not in inks.values()]
+    lacking = [name for name, ink in inks.items() if not ink]
+    return inks | dict(zip(lacking, cycle(spare or _ORDER), strict=False))
 
 
 def markers(names: Iterable[object]) -> dict[Any, str]:
@@ -264,14 +264,14 @@ def name_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
         at = axes.transData.transform((axes.get_xlim()[0], y))
         return float(np.clip(axes.transAxes.inverted().transform(at)[1], 0, 1))
 
-    named = sorted((share(y), text, ink) for y, text, ink in ends if math.isfinite(y))
-    places = [at for at, *_ in named]
+    labels = sorted((share(y), text, ink) for y, text, ink in ends if math.isfinite(y))
+    places = [at for at, *_ in labels]
     for _ in range(50):  # push neighbours apart until none overlap
         for i in range(1, len(places)):
             if (lack := _GAP - (places[i] - places[i - 1])) > 1e-6:
                 places[i - 1] -= lack / 2
                 places[i] += lack / 2
-    for at, (_, text, ink) in zip(places, named, strict=True):
+    for at, (_, text, ink) in zip(places, labels, strict=True):
         _beside(axes, text, at, "axes fraction", ink)
 
 
@@ -416,11 +416,11 @@ def _tells_apart(column: pd.Series) -> bool:
 
 def _spoken(row: Mapping[Any, Any], keys: Sequence[str]) -> str:
     """A row in words: its keys and its value."""
-    named = []
+    words = []
     for key in keys:
         if isinstance(row[key], float):
-            named.append(f"{row[key]:g} {key}")
-        elif pd.notna(row[key]) and str(row[key]) not in named:
-            named.append(str(row[key]))
+            words.append(f"{row[key]:g} {key}")
+        elif pd.notna(row[key]) and str(row[key]) not in words:
+            words.append(str(row[key]))
     value = rounding.plain(float(row["value"]))
-    return f"{', '.join(named)}: {value}" if named else value
+    return f"{', '.join(words)}: {value}" if words else value

@@ -64,10 +64,10 @@ def source(path: str, *names: str) -> Prose:
     noise = r"^(?:package|import) .*;\n+|^(?:diff --git|index) .*\n"
     parts = [] if names else [re.sub(noise, "", text, flags=re.MULTILINE).strip()]
     for name in names:
-        found = re.search(_DECLARED[language].format(re.escape(name)), text, re.MULTILINE)
-        if found is None:
+        match = re.search(_DECLARED[language].format(re.escape(name)), text, re.MULTILINE)
+        if match is None:
             hint = nearest(name, re.findall(_NAMES[language], text, re.MULTILINE))
             raise GccostError(f"there is no {name}", f"{folder.name}/{path}", hint)
-        parts.append(textwrap.dedent(found.group(0)))
+        parts.append(textwrap.dedent(match.group(0)))
     body = "\n\n".join(parts)
     return Prose(f"```{language}\n// {folder.name}/{path}\n\n{body}\n```")

@@ -62,8 +62,8 @@ def results(text: str, notes: list[str] | None = None) -> Iterator[Result]:
     config: Result = {}
     for number, line in enumerate(_printed(text).split("\n"), 1):
         line = line.lstrip("\ufeff").rstrip()
-        if found := _CONFIG.fullmatch(line):
-            config = config | {f"{found[1]}:": found[2]}
+        if match := _CONFIG.fullmatch(line):
+            config = config | {f"{match[1]}:": match[2]}
         elif line.startswith("Benchmark"):
             try:
                 yield config | _result(line)
@@ -74,10 +74,10 @@ def results(text: str, notes: list[str] | None = None) -> Iterator[Result]:
 
 def _result(line: str) -> Result:
     """The values of a line. Raises ValueError, saying what is wrong."""
-    found = _RESULT.fullmatch(line)
-    if not found:
+    match = _RESULT.fullmatch(line)
+    if not match:
         raise ValueError("it is no result")
-    name, procs, operations, rest = found.groups()
+    name, procs, operations, rest = match.groups()
     benchmark, *parts = name.split("/")
     result: Result = {}
     for part in parts:
@@ -95,9 +95,9 @@ def _result(line: str) -> Result:
     return {"benchmark": benchmark} | counts | result
 
 
-def frame(found: Iterable[Result], ours: bool = False) -> pd.DataFrame:
+def frame(rows: Iterable[Result], ours: bool = False) -> pd.DataFrame:
     """Results as a frame, see `read`; with `ours` all are from this package's programs."""
-    whole = pd.DataFrame(list(found))
+    whole = pd.DataFrame(list(rows))
     if whole.empty:
         return pd.DataFrame(columns=[*_COLUMNS, *metrics.REPORTED])
     columns = list(map(str, whole))
@@ -143,17 +143,17 @@ def _of(source: str | Path) -> list[Result]:
             text = Path(text).read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise GccostError(f"it cannot be read: {error.strerror}", place, _NAME_ONE) from None
-    found = list(results(text, notes))
-    if not found:
+    rows = list(results(text, notes))
+    if not rows:
         hint = "it should have lines such as BenchmarkFree-8  1000000  60.6 ns/op"
         raise GccostError("it holds no result of a benchmark", place, hint)
     if len(notes) > _TOLD:
         notes[_TOLD:] = [f"{len(notes) - _TOLD} more lines are left out"]
-    if "gccost-format:" in found[0]:
+    if "gccost-format:" in rows[0]:
         notes.append(_OF_A_RUN.format(Path(place).parent))
     for note in notes:
         print(f"{place}: {note}")
-    return [each | {"file:": place} for each in found]
+    return [each | {"file:": place} for each in rows]
 
 
 def _printed(text: str) -> str:

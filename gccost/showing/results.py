@@ -110,11 +110,11 @@ class Picture:
         rows = [each for each in (self.line.then, self.line.today) if each]
         return "; ".join(
             [row.held_to if row.is_bar else f"published {row.held_to}"]
-            + [f"{each.toolchain} {told(each)}, {each.said}" for each in rows]
+            + [f"{each.toolchain} {measured_text(each)}, {each.said}" for each in rows]
         )
 
 
-def told(row: Row) -> str:
+def measured_text(row: Row) -> str:
     """A row's estimate with its interval, or its p; a dash if there is none."""
     return str(cell(row))
 
@@ -123,7 +123,7 @@ def cell(row: Row) -> Cell:
     """The same with the interval below the estimate."""
     rule = row.claim.rule
     if row.estimate.n and isinstance(rule, Agrees):
-        return Cell(rule.told(row.estimate))
+        return Cell(rule.p_text(row.estimate))
     return tables.estimate(row.estimate, row.unit)
 
 
@@ -171,7 +171,7 @@ def ledger(rows: Sequence[Row]) -> Markup:
     for row in rows:
         factor = rounding.times(row.factor) if row.sized else "–"
         plain.append(
-            [row.claim.id, row.words, row.toolchain, row.held_to, told(row), factor]
+            [row.claim.id, row.words, row.toolchain, row.held_to, measured_text(row), factor]
             + [f"{row.verdict}: {row.verdict.reason}"]
         )
     shown = _rendered("ledger", tables.plain(plain), documents=by_document(rows))
@@ -184,7 +184,7 @@ def csv(rows: Sequence[Row]) -> str:
 
 
 def _plainly(row: Row | None) -> str:
-    return f"{row.toolchain}: {told(row)}, {row.said}" if row else ""
+    return f"{row.toolchain}: {measured_text(row)}, {row.said}" if row else ""
 
 
 def _spanning(rows: Iterable[Row]) -> Scale:
@@ -197,8 +197,8 @@ def _spanning(rows: Iterable[Row]) -> Scale:
 
 def _ticks(low: float, high: float) -> list[float]:
     """Ticks at 1, 2, 5, 10, 20, … between two values, few enough to be readable."""
-    found = [m * 10.0**e for e in range(-3, 9) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
-    return found if len(found) <= 9 else [t for t in found if math.log10(t).is_integer()]
+    ticks = [m * 10.0**e for e in range(-3, 9) for m in (1, 2, 5) if low <= m * 10.0**e <= high]
+    return ticks if len(ticks) <= 9 else [t for t in ticks if math.log10(t).is_integer()]
 
 
 def _rendered(macro: str, text: str, **given: object) -> Markup:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from gccost.judging.claims import Claim, Study
-from gccost.measuring.cases import named
+from gccost.measuring.cases import one_of
 from gccost.studies import (
     addcleanup,
     cleaners,
@@ -67,4 +67,4 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
 
 def declared(name: str) -> Study:
     """The study of that name. Raises GccostError, listing the valid names, if there is none."""
-    return named(STUDIES, name, "study")
+    return one_of(STUDIES, name, "study")
