@@ -21,7 +21,7 @@ from measured import run_sample
 from gccost import paths
 from gccost.errors import GccostError, MissingTool
 from gccost.judging import ledger
-from gccost.judging.questions import questions
+from gccost.judging.questions import narrower, questions
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.judging.samples import of_run
@@ -31,6 +31,7 @@ from gccost.measuring.machine import describe, memory_for_a_sample
 from gccost.measuring.planning import OpenQuestion, Plan, Questions, Standing
 from gccost.measuring.sampler import SampleFailed
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+from gccost.stats import Estimate
 from gccost.studies import CLAIMS
 
 TINY = replace(BUDGETS["tiny"], judged=4, shown=2)  # enough for verdicts
@@ -324,6 +325,25 @@ def test_no_time_goes_to_what_the_recorded_run_could_not_decide(
     rows = ledger.rows({"lemire": Recording.load(LEMIRE, run)}, [LEMIRE])
     (row,) = (r for r in rows if (r.claim.id, r.release) == ("L4", TODAY_GO))
     assert row.verdict.label is Label.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("half_width", "lasting", "more"),
+    [
+        (0.03, 0.0, []),  # narrow enough
+        (0.08, 0.0, [30]),  # half as wide after four times the rounds
+        (0.40, 0.0, [30]),  # in steps
+        (0.08, 0.5, [8]),  # nearly as narrow as more rounds can make it
+        (0.08, 0.7, []),  # sittings differ, which more rounds of one do not reduce
+    ],
+)
+def test_headlines_get_the_rounds_that_make_them_narrower(
+    half_width: float, lasting: float, more: list[int]
+) -> None:
+    estimate = Estimate(10, 10 - 10 * half_width, 10 + 10 * half_width, 10, 10, 0.95)
+    estimate = replace(estimate, lasting=lasting)
+    asked = [question.rounds for question in narrower(estimate, ("a",), 0.04)]
+    assert asked == pytest.approx(more, abs=1)
 
 
 def test_a_damaged_recorded_run_ends_no_campaign(

@@ -23,6 +23,9 @@ from gccost.judging.rules import Label
 from gccost.measuring.cases import Budget, Variant
 from gccost.measuring.planning import OpenQuestion, Questions, Standing
 from gccost.measuring.runs import Run
+from gccost.stats import Estimate
+
+_NEARLY = 1.25  # times the width that more rounds cannot reduce: an interval so narrow is left
 
 
 def questions(studies: Sequence[Study], limit: Budget) -> Questions:
@@ -127,9 +130,19 @@ def _open_question(row: Row, recording: Recording, limit: Budget) -> Iterator[Op
     if row.verdict.label is Label.UNDECIDED and math.isfinite(row.needed):
         yield OpenQuestion(cases, max(1, int(row.needed)))
     elif row.claim.headline and row.verdict.label.decided:
-        width = row.estimate.half_width
-        if limit.half_width < width < math.inf:
-            # The interval narrows with the root of the rounds. In steps of a half at most, so
-            # that a wide interval is not last.
-            more = row.estimate.rounds * ((width / max(limit.half_width, width / 2)) ** 2 - 1)
-            yield OpenQuestion(cases, max(1, math.ceil(more)))
+        yield from narrower(row.estimate, cases, limit.half_width)
+
+
+def narrower(estimate: Estimate, cases: tuple[str, ...], target: float) -> Iterator[OpenQuestion]:
+    """The question whether more rounds narrow a headline's interval to the target half-width.
+
+    Rounds of one sitting do not reduce the part of its variance that is `lasting`.
+    """
+    width, lasting = estimate.half_width, estimate.lasting
+    if not 0 < width < math.inf:
+        return
+    # In steps of a half at most, so that a wide interval is not last.
+    goal = max(target / width, _NEARLY * math.sqrt(lasting), 0.5)
+    if goal < 1:
+        rounds = estimate.rounds * (1 - lasting) / (goal**2 - lasting)
+        yield OpenQuestion(cases, max(1, math.ceil(rounds - estimate.rounds)))
