@@ -216,10 +216,11 @@ def run_to_run(
     """The standard deviation between sittings of a kind's costs, with its degrees of freedom.
 
     Its square is the variance between the sittings of a case, less the part that the spread of
-    their own processes explains, pooled over the cases with at least two sittings. It is 0 if
-    nothing is left, and NaN without such a case. A sitting with one process of a case does not
-    show how much its processes differ. It counts only if no case has two better ones; the spread
-    of the kind then stands for its own.
+    their own processes explains, pooled over cases. A case counts if it has at least two
+    sittings, and half as many as the case with the most: a few sittings of one hour say little
+    about how sittings differ. It is 0 if nothing is left, and NaN without such a case. A sitting
+    with one process of a case does not show how much its processes differ. It counts only if no
+    case has two better ones; the spread of the kind then stands for its own.
     """
     frame = pd.DataFrame({"case": cases, "sitting": sittings, "log": line.at_price(logs, probes)})
     by_sitting = frame.groupby(["case", "sitting"])["log"]
@@ -233,7 +234,8 @@ def run_to_run(
     if better.empty or better.groupby("case").size().max() < 2:
         better = table
     sat = better.groupby("case")["level"].transform("size")
-    better, sat = better[sat > 1], sat[sat > 1]
+    often = (sat > 1) & (sat >= sat.max() / 2)
+    better, sat = better[often], sat[often]
     if better.empty:
         return nan, 0.0
     off = better["level"] - better.groupby("case")["level"].transform("mean")

@@ -211,6 +211,16 @@ def test_sittings_are_the_unit_of_error() -> None:
     assert of(shifted[order], fitted, uneven[order]) == pytest.approx(found)
 
 
+def test_cases_of_few_sittings_do_not_hide_how_sittings_differ() -> None:
+    """Two neighbouring sittings of many cases are alike; ten sittings of one case are not."""
+    often, few = np.linspace(0, 1, 10), np.zeros(80)
+    logs = np.repeat([*often, *few], 4)
+    case = np.repeat([*np.zeros(10, int), *np.repeat(np.arange(1, 41), 2)], 4)
+    sitting = np.repeat([*np.arange(10), *np.tile([8, 9], 40)], 4)
+    between, freedom = spread_of(logs, case, sitting)
+    assert (between, freedom) == (pytest.approx(often.std(ddof=1)), 9)
+
+
 def test_a_sitting_with_one_process_counts_only_without_better_ones() -> None:
     logs = np.repeat([0.0, 0.0, 0.0, 1.0], [4, 4, 1, 1])
     case, sitting = np.repeat([0, 1], [8, 2]), np.repeat([0, 1, 0, 1], [4, 4, 1, 1])
