@@ -169,11 +169,6 @@ class Recording:
         """The processes of a case that count."""
         return self._seen(self._counted, variant, release)
 
-    @property
-    def rejected(self) -> set[int]:
-        """The lines of the samples that do not count."""
-        return set(self.frame["line"][self.frame["rejected"]])
-
     def rounds(self, variant: Variant, release: str) -> list[int]:
         """The rounds with a process that counts, or a profile, of a variant, in order."""
         if variant.profile:
@@ -214,11 +209,6 @@ class Recording:
                 estimate = self.estimate(ratio, case.release)
                 if estimate.n:
                     yield case.variant, case.release, estimate
-
-    @cached_property
-    def waited(self) -> set[int]:
-        """The lines of the samples that waited for a CPU and count all the same."""
-        return set(self.frame["line"][self.frame["waited"] & ~self.frame["rejected"]])
 
 
 # The loops that several benchmarks share; a profile need not name the benchmark itself.
