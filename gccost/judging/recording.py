@@ -66,7 +66,7 @@ class Recording:
         n = measured.frame["name"].map({name: job["n"] for name, job in table.items()})
         frame = measured.frame[(n == 0) | (n == measured.frame["operations"])]
         cpu_profiles = {
-            name: dict(_usable(run.profiles(name), job["benchmark"], problems))
+            name: dict(_usable(run.profiles(name), problems))
             for name, job in table.items()
             if "profile" in job
         }
@@ -211,17 +211,7 @@ class Recording:
                     yield case.variant, case.release, estimate
 
 
-# The loops that several benchmarks share; a profile need not name the benchmark itself.
-SHARED_LOOPS = (
-    "gccost/rates.Measure.func1",
-    "gccost/specials.overPrograms.func1",
-    "gccost/weakly.timed",
-)
-
-
-def _usable(
-    files: Mapping[int, Path], benchmark: str, problems: list[str]
-) -> Iterator[tuple[int, Profile]]:
+def _usable(files: Mapping[int, Path], problems: list[str]) -> Iterator[tuple[int, Profile]]:
     """Read the usable profiles; appends what is wrong with the others to `problems`."""
     for round_, path in files.items():
         try:
@@ -229,9 +219,7 @@ def _usable(
         except GccostError as error:
             problems.append(str(error))
             continue
-        if not profile.total:
-            problems.append(f"{path}: the profile holds no samples")
-        elif not any(map(profile.holds, (f".Benchmark{benchmark}", *SHARED_LOOPS))):
-            problems.append(f"{path}: the profile is of another program: no Benchmark{benchmark}")
-        else:
+        if profile.total:
             yield round_, profile
+        else:
+            problems.append(f"{path}: the profile holds no samples")

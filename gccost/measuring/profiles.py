@@ -108,10 +108,6 @@ class Profile:
         starts = tuple(name.removesuffix("*") for name in names if name not in exact)
         return frozenset(n for n in self.names if n in exact or n.startswith(starts))
 
-    def holds(self, part: str) -> bool:
-        """Whether the name of any function on any stack ends in `part`."""
-        return any(name.endswith(part) for name in self.names)
-
 
 def read(path: Path) -> Profile:
     """Read a profile. Raises GccostError if the file is not a CPU profile."""
