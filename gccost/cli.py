@@ -413,7 +413,7 @@ def _measure(settings: Settings) -> bool:
             before = _widths(campaign.find(plan), together)
             run = repeated.measure(plan, watched, again=True)
         except MissingTool as error:
-            _say(f"nothing can be measured. {error}")
+            _say(str(error))
             return False
     lacking = [study.name for study in together if not run.holds(study.name)]
     for name in lacking:
