@@ -230,7 +230,7 @@ def listed_runs() -> pd.DataFrame:
         {
             "run": run.name,
             "machine": machine_of(run),
-            "studies": ", ".join(opening.studies_of(run)),
+            "studies": ", ".join(run.studies),
             "budget": ", ".join(run.manifest()["finished"]),
             "date": pd.Timestamp(run.manifest()["created"][:10]),
             "source": source,

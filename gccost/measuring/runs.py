@@ -146,9 +146,11 @@ class Run:
         text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         write_whole(self.folder / "run.json", text.encode())
 
-    def holds(self, study: str) -> bool:
-        """Whether a study is complete at some budget."""
-        return any(study in done["studies"] for done in self.manifest()["finished"].values())
+    @property
+    def studies(self) -> list[str]:
+        """The studies that are complete at some budget."""
+        finished = self.manifest()["finished"].values()
+        return sorted({name for done in finished for name in done["studies"]})
 
     @property
     def jobs_csv(self) -> Path:
