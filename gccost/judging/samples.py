@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -116,17 +116,7 @@ def keys(table: Mapping[str, Job]) -> pd.DataFrame:
     """The settings of jobs as typed columns, by name; `release` is an ordered category."""
     settings = pd.DataFrame(list(table.values()), index=list(table))
     numbers = settings.columns.intersection(list(jobs.NUMBERS))
-    titles = settings["release"].map(toolchains.title).astype(_titles(settings["release"]))
+    by_age = toolchains.titles(settings["release"])
+    titles = pd.Categorical(settings["release"].map(toolchains.title), by_age, ordered=True)
     typed = settings.astype(dict.fromkeys(numbers, "Int64")).assign(release=titles)
     return typed.drop(columns=[*_HIDDEN])
-
-
-def _titles(releases: Iterable[str]) -> pd.CategoricalDtype:
-    """The ordered category of releases by title: "Go 1.9.7" < "Go 1.27.4" < "JDK 11"."""
-
-    def age(release: str) -> tuple[str, tuple[int, ...]]:
-        key = toolchains.key(release)
-        return key, toolchains.number(toolchains.keyed(release)[key])
-
-    by_age = sorted(set(releases), key=age)
-    return pd.CategoricalDtype([toolchains.title(release) for release in by_age], ordered=True)

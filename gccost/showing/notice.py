@@ -69,7 +69,8 @@ def _facts(
     if len(begun) > 1:
         yield "sittings", f"{len(begun)}, begun between {begun[0]} and {begun[-1]} (UTC)"
     yield "machine", machine(run)
-    yield "releases", _titles(chain.from_iterable(each.releases for each in recordings))
+    measured = chain.from_iterable(each.releases for each in recordings)
+    yield "releases", ", ".join(toolchains.titles(measured))
     spoken = (languages.of(recording.study) for recording in recordings)
     for compiler in dict.fromkeys(language.compiles_with for language in spoken):
         yield compiler, manifest["compilers"].get(compiler, "")
@@ -95,13 +96,6 @@ def effort(run: Run, budget: str) -> str:
     )
 
 
-def _titles(releases: Iterable[str]) -> str:
-    def order(release: str) -> tuple[str, tuple[int, ...]]:
-        return toolchains.key(release), toolchains.number(release)
-
-    return ", ".join(map(toolchains.title, sorted(dict.fromkeys(releases), key=order)))
-
-
 def _finished(recording: Recording) -> str:
     """The largest budget at which a study is complete; empty if there is none."""
     done = recording.manifest["finished"]
@@ -122,17 +116,17 @@ def _counted(samples: pd.DataFrame, whose: str) -> str:
 
 
 def _fixed_layout(recordings: Sequence[Recording]) -> Iterator[str]:
-    fixed = _titles(
+    fixed = [
         release
         for recording in recordings
         for release in recording.releases
         if not recording.manifest["random_layout"].get(release, True)
-    )
+    ]
     if fixed:
         yield (
-            f"{fixed}: the linker cannot randomize the layout of the Go code. Only the layout of "
-            "the C code differs between rounds, so the intervals do not cover the effect of that "
-            "of the Go code."
+            f"{', '.join(toolchains.titles(fixed))}: the linker cannot randomize the layout of the "
+            "Go code. Only the layout of the C code differs between rounds, so the intervals do "
+            "not cover the effect of that of the Go code."
         )
 
 
