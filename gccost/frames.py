@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Any, Literal, TypeVar
 
@@ -17,6 +17,7 @@ from gccost.judging import metrics, stacks
 from gccost.judging import samples as sampled
 from gccost.judging.costs import COSTS, VALUES
 from gccost.judging.models import walked
+from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.measuring import benchmarks, gctrace, toolchains
 from gccost.measuring.jobs import IDENTITY
@@ -324,10 +325,14 @@ class Frames:
     def controls(self) -> pd.DataFrame:
         """The A/A ratios, of each control to the identical variant; those far from 1 are noise."""
         rows = []
-        for variant, release, estimate in self.recording.controls():
-            words = benchmarks.of(variant.benchmark).variant
-            figures = estimating.row(estimate).values()
-            rows.append([toolchains.title(release), words, *figures])
+        for case in self.recording.study.cases:
+            if case.variant.control:
+                words = benchmarks.of(case.variant.benchmark).variant
+                ratio = Ratio(case.variant, replace(case.variant, control=""))
+                estimate = self.recording.estimate(ratio, case.release)
+                if estimate.n:
+                    figures = estimating.row(estimate).values()
+                    rows.append([toolchains.title(case.release), words, *figures])
         return pd.DataFrame(rows, columns=["release", "variant", *VALUES])
 
     # --- Profiles, traces and slices -----------------------------------------------

@@ -17,7 +17,7 @@ from gccost.judging import costs, metrics, samples
 from gccost.judging import lines as kinds
 from gccost.judging.claims import Study
 from gccost.judging.lines import Lines
-from gccost.judging.quantities import Quantity, Ratio, Seen
+from gccost.judging.quantities import Quantity, Seen
 from gccost.measuring import jobs, toolchains
 from gccost.measuring.cases import Variant
 from gccost.measuring.jobs import Job
@@ -198,17 +198,6 @@ class Recording:
     def estimate(self, quantity: Quantity, release: str, confidence: float = SHOWN) -> Estimate:
         """The estimate of a quantity on a release, such as a ratio of costs, or a share."""
         return quantity.estimate(Seen(self, release, confidence))
-
-    # --- Disturbances ---------------------------------------------------------------
-
-    def controls(self) -> Iterator[tuple[Variant, str, Estimate]]:
-        """The A/A ratios, of each control to the identical variant."""
-        for case in self.study.cases:
-            if case.variant.control:
-                ratio = Ratio(case.variant, replace(case.variant, control=""))
-                estimate = self.estimate(ratio, case.release)
-                if estimate.n:
-                    yield case.variant, case.release, estimate
 
 
 def _usable(files: Mapping[int, Path], problems: list[str]) -> Iterator[tuple[int, Profile]]:
