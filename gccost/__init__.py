@@ -25,10 +25,9 @@ What a notebook calls:
 
 What a study gives; filters are keywords, such as gc="on" or variant=["manual free"]:
 
-    samples(*, of="cases", all=False, **filters)        a row per process
-    costs(metric="quiet_ns", *, of="cases", **filters)  a row per case
-    compare(over, under, metric="quiet_ns", *, of="cases", **filters)
-                                                        ratio and difference, a row per release
+    samples(*, all=False, **filters)                    a row per process
+    costs(metric="quiet_ns", **filters)                 a row per case
+    compare(over, under, metric="quiet_ns", **filters)  ratio and difference, a row per release
     judge(*claims, bar=None)                            verdicts, also with another bar, which
                                                         the interval must clear by 5 %
     shares(parts=None, *, within=(), of=(), by_profile=False, **filters)

@@ -413,9 +413,9 @@ def _measure(settings: Settings) -> bool:
             before = _widths(campaign.find(plan), together)
             run = repeated.measure(plan, watched, again=True)
         except MissingTool as error:
-            _say(f"nothing can be measured. {error}")
+            _say(str(error))
             return False
-    lacking = [study.name for study in together if not run.holds(study.name)]
+    lacking = [study.name for study in together if study.name not in run.studies]
     for name in lacking:
         _say(f"{name} is skipped: {'; '.join(plan.tools[name].missing.values())}")
     for name, whys in run.manifest()["failed"].items():
@@ -449,7 +449,7 @@ def _widths(run: Run | None, studies: Iterable[Study]) -> dict[tuple[str, str], 
 
     if run is None:
         return {}
-    recordings = {s.name: Recording.load(s, run) for s in studies if run.holds(s.name)}
+    recordings = {s.name: Recording.load(s, run) for s in studies if s.name in run.studies}
     rows = ledger.rows(recordings, studies)
     known = [row for row in rows if row.claim.headline and row.estimate.rounds]
     return {(row.claim.id, row.toolchain): row.estimate.half_width for row in known}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Any, Literal, TypeVar
 
@@ -17,6 +17,7 @@ from gccost.judging import metrics, stacks
 from gccost.judging import samples as sampled
 from gccost.judging.costs import COSTS, VALUES
 from gccost.judging.models import walked
+from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.measuring import benchmarks, gctrace, toolchains
 from gccost.measuring.jobs import IDENTITY
@@ -25,7 +26,7 @@ from gccost.stats import Line, share
 
 F = TypeVar("F", bound=Callable[..., pd.DataFrame])
 T = TypeVar("T")
-Rows = Literal["cases", "controls", "profiles"]
+Rows = Literal["cases", "profiles"]
 WAITED = "its threads waited for a CPU"
 _COUNTS = ("round", "sitting", "procs", "operations")
 _MEASURED = ("quiet_ns", "mean_ns", "probe_ns", "settled_ns")
@@ -87,16 +88,13 @@ class Frames:
 
     @cached_property
     def _cases(self) -> Mapping[str, pd.DataFrame]:
-        """The keys of jobs: of ordinary cases, of A/A controls, and of profiled runs."""
+        """The keys of jobs: of ordinary cases, which A/A controls are not, and of profiled runs."""
         apart = self._jobs.reindex(columns=["control", "profile"]).notna()
-        kinds = np.select([apart["control"], apart["profile"]], ["controls", "profiles"], "cases")
         jobs = self._jobs.drop(columns=["control", "profile"], errors="ignore")
-        return {kind: jobs[kinds == kind] for kind in ("cases", "controls", "profiles")}
+        return {"cases": jobs[~apart.any(axis="columns")], "profiles": jobs[apart["profile"]]}
 
-    def _chosen(self, of: Rows, filters: Mapping[str, Any]) -> pd.DataFrame:
+    def _chosen(self, filters: Mapping[str, Any], of: Rows = "cases") -> pd.DataFrame:
         """The keys of the jobs that have the filters' values; each is a value or several."""
-        if of not in self._cases:
-            raise self._error(f"there are no samples of {of!r}", nearest(of, self._cases))
         frame = self._cases[of]
         for name, wanted in filters.items():
             if name not in frame:
@@ -114,10 +112,10 @@ class Frames:
             raise self._error(f"there is no case with {_said(filters)}", hint)
         return frame
 
-    def _measured(self, of: Rows, filters: Mapping[str, Any]) -> pd.DataFrame:
-        """The keys of the chosen jobs that have samples; says if none has."""
-        cases, every = self._chosen(of, filters), self.recording.every.index
-        measured, known = (each[each.index.isin(every)] for each in (cases, self._cases[of]))
+    def _measured(self, filters: Mapping[str, Any]) -> pd.DataFrame:
+        """The keys of the chosen cases that have samples; says if none has."""
+        cases, every = self._chosen(filters), self.recording.every.index
+        measured, known = (each[each.index.isin(every)] for each in (cases, self._cases["cases"]))
         if measured.empty and filters and len(known):
             has = [
                 f"; it has {name} {', '.join(map(str, known[name].dropna().unique()))}"
@@ -127,13 +125,13 @@ class Frames:
             print(f"{_said(filters)}: not measured (run {self.run}{''.join(has)})")
         return measured
 
-    def _keys(self, of: Rows, filters: Mapping[str, Any] | None = None) -> list[str]:
+    def _keys(self, filters: Mapping[str, Any] | None = None, of: Rows = "cases") -> list[str]:
         """The columns of the cases' keys that a frame shows: those that differ.
 
         They do not depend on what was measured. With filters, a key that no case has is not
         shown, and experiments only if nothing else tells the cases apart.
         """
-        left, cases = self._chosen(of, filters or {}), self._cases[of]
+        left, cases = self._chosen(filters or {}, of), self._cases[of]
         settings = cases.columns.difference([*IDENTITY], sort=False)
         keys = ["release", "variant", "experiment", *settings]
         if "gogc" in keys and not _varies(cases["gogc"].dropna()):
@@ -151,7 +149,7 @@ class Frames:
 
         gives `costs`, which leaves out those that its filters make needless.
         """
-        return self._keys("cases")
+        return self._keys()
 
     def _keyed(
         self,
@@ -161,7 +159,7 @@ class Frames:
         filters: Mapping[str, Any] | None = None,
     ) -> pd.DataFrame:
         """A frame of rows with these values, and the keys of the job that each one names."""
-        keys = self._chosen(of, filters or {})[self._keys(of, filters or {})]
+        keys = self._chosen(filters or {}, of)[self._keys(filters or {}, of)]
         frame = pd.DataFrame(rows, columns=["job", *values]).join(keys, on="job", how="inner")
         return frame[[*keys, *values]].reset_index(drop=True)
 
@@ -178,7 +176,7 @@ class Frames:
         return pd.concat([self._jobs.loc[rows.index], rows], axis="columns").copy()  # one block
 
     @of_run
-    def samples(self, *, of: Rows = "cases", all: bool = False, **filters: Any) -> pd.DataFrame:
+    def samples(self, *, all: bool = False, **filters: Any) -> pd.DataFrame:
         """A row per process that counts: its case's keys, the round, and its metrics.
 
         Keys: `release` (an ordered category), `variant` in words, `gc` ("on" or "off"),
@@ -188,15 +186,14 @@ class Frames:
 
         Filters are keywords: samples(gc="on", variant=["manual free", "finalizer frees"]); each is
         a column.
-        `all` adds processes that do not count; `rejected` says why. `of` is "controls" for
-        A/A controls or "profiles" for profiled runs, which are never mixed with the others.
-        Raises GccostError for an unknown filter or value.
+        `all` adds processes that do not count; `rejected` says why. A/A controls and profiled
+        runs are not among them. Raises GccostError for an unknown filter or value.
         """
         frame = self._samples
-        frame = frame[frame.index.isin(self._measured(of, filters).index)]
+        frame = frame[frame.index.isin(self._measured(filters).index)]
         if not all:
             frame = frame[frame["rejected"] == ""]
-        keys, rejected = self._keys(of), ["rejected"] if all else []
+        keys, rejected = self._keys(), ["rejected"] if all else []
         counts = [*_COUNTS[:2], *rejected, *_COUNTS[2:]]
         first = [*_asked(keys, filters, frame), *counts, *_MEASURED]
         others = frame.columns.difference([*self._jobs, *first, *_HIDDEN], sort=False)
@@ -208,17 +205,15 @@ class Frames:
         return frame
 
     @of_run
-    def costs(
-        self, metric: str = "quiet_ns", *, of: Rows = "cases", **filters: Any
-    ) -> pd.DataFrame:
+    def costs(self, metric: str = "quiet_ns", **filters: Any) -> pd.DataFrame:
         """A row per measured case: its keys, value, low and high (95 %), rounds, n (processes).
 
         Each filter is a column. The same as
         samples(…).groupby(keys, dropna=False).apply(gccost.cost). With one round, low and high
         are NA. Raises GccostError for an unknown metric, filter or value.
         """
-        costs = self._costs(metric, self._measured(of, filters))
-        return costs[[*_asked(self._keys(of, filters), filters, costs), *COSTS]]
+        costs = self._costs(metric, self._measured(filters))
+        return costs[[*_asked(self._keys(filters), filters, costs), *COSTS]]
 
     def _costs(self, metric: str, cases: pd.DataFrame) -> pd.DataFrame:
         """All keys, and the cost, of the cases that were measured."""
@@ -244,8 +239,6 @@ class Frames:
         over: str | Mapping[str, Any] | list[str],
         under: str | Mapping[str, Any],
         metric: str = "quiet_ns",
-        *,
-        of: Rows = "cases",
         **filters: Any,
     ) -> pd.DataFrame:
         """The ratio and the difference of two variants' costs, a row per release.
@@ -259,13 +252,13 @@ class Frames:
         name, or none.
         """
         if isinstance(over, list):
-            parts = {name: self.compare(name, under, metric, of=of, **filters) for name in over}
+            parts = {name: self.compare(name, under, metric, **filters) for name in over}
             comparison = pd.concat(parts, names=["variant"])
             return comparison.reorder_levels([*map(str, comparison.index.names[1:]), "variant"])
         sides = [
             dict(side) if isinstance(side, Mapping) else {"variant": side} for side in (over, under)
         ]
-        frames = [self._side(metric, of, filters, side) for side in sides]
+        frames = [self._side(metric, filters, side) for side in sides]
         chosen = {*sides[0], *sides[1], "variant", "release"}
         settings = frames[0].columns.drop(COSTS)
         varying = [name for name in settings if any(_varies(frame[name]) for frame in frames)]
@@ -285,14 +278,14 @@ class Frames:
         return comparison.assign(**comparison[["rounds", "n"]].fillna(0).astype(int))
 
     def _side(
-        self, metric: str, of: Rows, filters: Mapping[str, Any], side: Mapping[str, Any]
+        self, metric: str, filters: Mapping[str, Any], side: Mapping[str, Any]
     ) -> pd.DataFrame:
         """The costs of one side of a comparison; says which of its cases were not measured.
 
         Raises GccostError if the study has no such case, measured or not. A filter that is NA
         may come from what was not measured.
         """
-        cases = self._chosen(of, {**filters, **side})
+        cases = self._chosen({**filters, **side})
         costs = self._costs(metric, cases)
         measured = set(costs["release"])
         lacking = [str(each) for each in cases["release"].unique() if each not in measured]
@@ -332,10 +325,14 @@ class Frames:
     def controls(self) -> pd.DataFrame:
         """The A/A ratios, of each control to the identical variant; those far from 1 are noise."""
         rows = []
-        for variant, release, estimate in self.recording.controls():
-            words = benchmarks.of(variant.benchmark).variant
-            figures = estimating.row(estimate).values()
-            rows.append([toolchains.title(release), words, *figures])
+        for case in self.recording.study.cases:
+            if case.variant.control:
+                words = benchmarks.of(case.variant.benchmark).variant
+                ratio = Ratio(case.variant, replace(case.variant, control=""))
+                estimate = self.recording.estimate(ratio, case.release)
+                if estimate.n:
+                    figures = estimating.row(estimate).values()
+                    rows.append([toolchains.title(case.release), words, *figures])
         return pd.DataFrame(rows, columns=["release", "variant", *VALUES])
 
     # --- Profiles, traces and slices -----------------------------------------------

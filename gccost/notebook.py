@@ -77,7 +77,8 @@ class OpenedStudy(Frames):
         details = notice([self.recording], self.mode, self.notices)
         whose = "Recorded run" if self.mode == "replay" else "Your run"
         line = f"{whose} {self.run}: {', '.join(self.releases)}; {self.machine}"
-        opened = " open" if self.recording.waited or self.notices else ""
+        waited = self.recording.frame["waited"] & ~self.recording.frame["rejected"]
+        opened = " open" if waited.any() or self.notices else ""
         summary = f"<summary>{html.escape(line)}. How it was measured</summary>"
         page = f"<details{opened}>{summary}{details.html}</details>"
         return Markup(page, f"{line}\n{details.text}")._repr_mimebundle_()
@@ -229,7 +230,7 @@ def listed_runs() -> pd.DataFrame:
         {
             "run": run.name,
             "machine": machine_of(run),
-            "studies": ", ".join(opening.studies_of(run)),
+            "studies": ", ".join(run.studies),
             "budget": ", ".join(run.manifest()["finished"]),
             "date": pd.Timestamp(run.manifest()["created"][:10]),
             "source": source,

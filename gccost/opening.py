@@ -42,7 +42,7 @@ def reference(study: Study) -> Run:
         problem = f"no recorded run holds {study.name}"
         raise GccostError(problem, str(paths.reference()), _measure(study))
     return next(
-        (run for run in reversed(recorded_runs) if run.holds(study.name)), recorded_runs[-1]
+        (run for run in reversed(recorded_runs) if study.name in run.studies), recorded_runs[-1]
     )
 
 
@@ -55,7 +55,7 @@ def shown(study: Study, settings: Settings) -> Shown:
     if settings.mode == "replay":
         return _replayed(study)
     own = [run for run in runs.all_runs(paths.runs()) if run.samples_txt.exists()]
-    holding = [run for run in own if run.holds(study.name)]
+    holding = [run for run in own if study.name in run.studies]
     if not holding:
         return _replayed(study, _why_recorded(study, own))
     plan = _plan(study, settings)
@@ -82,7 +82,7 @@ def chosen(study: Study, name: str) -> Shown:
         raise GccostError(f"{what} {name!r}", "gccost.open", f"{hint} (see gccost.runs())")
     run = candidates[0]
     if not _measured_in(study, run):
-        held = ", ".join(studies_of(run)) or "no study"
+        held = ", ".join(run.studies) or "no study"
         raise GccostError(f"the run holds {held}, not {study.name}", run.name, "name another run")
     return _shown(study, run)
 
@@ -93,13 +93,6 @@ def listed() -> list[tuple[Run, str]]:
     entries += [(run, "your run") for run in runs.all_runs(paths.runs())]
     return sorted(
         (each for each in entries if each[0].samples_txt.exists()), key=lambda of: of[0].name
-    )
-
-
-def studies_of(run: Run) -> list[str]:
-    """The studies that a run holds."""
-    return sorted(
-        {name for done in run.manifest()["finished"].values() for name in done["studies"]}
     )
 
 
@@ -175,7 +168,7 @@ def _plan(study: Study, settings: Settings, watched: Progress | None = None) -> 
 
 def _replayed(study: Study, *notices: str) -> Shown:
     run = reference(study)
-    if not run.holds(study.name):
+    if study.name not in run.studies:
         how = f"{study.name} has not been recorded yet; measure it with {_measure(study)}."
         notices += (how,)
     return _shown(study, run, *notices)
@@ -203,4 +196,4 @@ def is_shown(study: Study, mode: Mode) -> bool:
     if mode == "measure" and not study.on_request:
         return True
     candidates = recorded() if mode == "replay" else [run for run, _ in listed()]
-    return any(run.holds(study.name) for run in candidates)
+    return any(study.name in run.studies for run in candidates)

@@ -14,7 +14,7 @@ from recordings import TRACE, recorded
 from test_campaign import program
 
 from gccost.judging import ledger
-from gccost.judging.recording import SHARED_LOOPS, Recording
+from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import builds, campaign, ccompilers, planning, runs, sampler, toolchains
 from gccost.measuring import machine as described
@@ -153,7 +153,8 @@ def test_go_1_10_writes_a_profile_passes_its_tests_and_refuses_an_invalid_count(
 ) -> None:
     case = Case("signing", turns(1, profile="cpu"), CLOUDFLARE_GO, n=6000)
     run_sample(old_program, case, tmp_path, profile=tmp_path / "cpu.pb.gz")
-    assert read(tmp_path / "cpu.pb.gz").holds(SHARED_LOOPS[0])
+    names = read(tmp_path / "cpu.pb.gz").names
+    assert any(name.endswith("gccost/rates.Measure.func1") for name in names)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

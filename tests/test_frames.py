@@ -218,7 +218,6 @@ WRONG = {  # what a reader types: what is wrong, and what the hint begins with
     "gccost.open('lemir')": ("no study 'lemir'", "name one of lemire"),
     "study.samples(gcc='on')": ("no filter 'gcc'", "name one of gc,"),
     "study.samples(GC='on')": ("no filter 'GC'", "name one of gc,"),
-    "study.samples(of='control')": ("no samples of 'control'", "name one of controls, cases"),
     "study.samples(gogc=50)": ("no gogc 50", "name one of 100"),
     "study.samples(variant='finaliser frees')": ("no variant", "name one of finalizer frees"),
     "study.samples(variant='finalizer does nothing', gc='off')": ("no case with", "change"),

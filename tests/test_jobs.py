@@ -12,7 +12,8 @@ import recordings
 from gccost import opening, paths
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
-from gccost.measuring import benchmarks, jobs, runs
+from gccost.measuring import benchfmt, benchmarks, jobs, runs
+from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import FREE, Case
 from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import TODAY_GO
@@ -29,6 +30,14 @@ def test_every_job_is_read_as_it_was_written(tmp_path):
         name: {key: value for key, value in job.items() if value != "" or key in jobs._FIRST}
         for name, job in written.items()
     }
+
+
+def test_a_sample_of_every_job_is_read_as_it_was_written():
+    for name in CASES:
+        sample = benchfmt.parse_line(f"Benchmark{name} 1 1 ns/op")
+        assert isinstance(sample, Sample)
+        assert sample.full_name == name
+        assert benchfmt.parse_line(benchfmt.format_line(sample)) == sample
 
 
 def test_every_benchmark_has_a_row():

@@ -117,7 +117,6 @@ def drawn(figure: Figure) -> Iterator[np.ndarray]:
 def displayed(chapter: str, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What a chapter displays when all its cells are run on the recorded runs."""
     monkeypatch.setenv("GCCOST_MODE", "replay")
-    monkeypatch.setenv("GCCOST_HEADLESS", "1")
     monkeypatch.chdir(paths.NOTEBOOKS)
     shown: list[object] = []
     monkeypatch.setattr(drawing, "display", shown.append)

@@ -227,8 +227,7 @@ def test_a_process_counts_unless_it_waited_longer_than_the_calmest_of_its_case(
     made = recordings.recorded(tmp_path, change=waits)
     assert made.rounds(AUTO, TODAY_GO) == list(range(1, 7))
     assert made.rounds(FREE, TODAY_GO) == list(range(1, 9))
-    assert len(made.waited) == 12  # on two releases
-    assert "12 processes waited for a CPU for more than 20 %" in notice(made)
+    assert "12 processes waited for a CPU for more than 20 %" in notice(made)  # on two releases
 
 
 def test_unusable_slices_and_profiles_are_reported_and_skipped(tmp_path: Path) -> None:
@@ -240,18 +239,16 @@ def test_unusable_slices_and_profiles_are_reported_and_skipped(tmp_path: Path) -
 
     run = recordings.record(tmp_path, change=spoil, rounds=6)
     variant = profiled("AllocateAuto")
-    empty, other = (run.profile(variant.on(TODAY_GO), number) for number in (3, 5))
+    empty = run.profile(variant.on(TODAY_GO), 3)
     recordings.write_profile(empty, [])
-    recordings.write_profile(other, [(["other.BenchmarkOther", "a"], 1)])
     made = Recording.load(LEMIRE, run)
     assert made.rounds(FREE, TODAY_GO) == [1, 4, 5, 6]
-    assert made.rounds(variant, TODAY_GO) == [1, 2, 4, 6]
-    assert len(made.problems) == 8 + 2
+    assert made.rounds(variant, TODAY_GO) == [1, 2, 4, 5, 6]
+    assert len(made.problems) == 8 + 1
     for where, why in (
         (f"{FREE.on(TODAY_GO)}, round 2", "the sample holds no slices"),
         (f"{FREE.on(TODAY_GO)}, round 3", "its slices add up to"),
         (str(empty), "the profile holds no samples"),
-        (str(other), "no BenchmarkAllocateAuto"),
     ):
         assert any(where in problem and why in problem for problem in made.problems)
     assert "the sample holds no slices" in notice(made)

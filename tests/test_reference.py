@@ -20,7 +20,7 @@ recorded = runs.all_runs(paths.reference())
 
 @pytest.fixture(
     scope="module",
-    params=[name for name in STUDIES if any(run.holds(name) for run in recorded)],
+    params=[name for name in STUDIES if any(name in run.studies for run in recorded)],
 )
 def recording(request: pytest.FixtureRequest) -> Recording:
     """The recording of each study, in turn."""
@@ -37,7 +37,7 @@ def test_every_study_without_its_own_command_is_recorded() -> None:
     assert runs.skipped(paths.reference()) == ()
     for of in STUDIES.values():
         if not of.on_request:
-            assert reference(of).holds(of.name)
+            assert of.name in reference(of).studies
 
 
 def test_every_recorded_line_is_usable(recording: Recording) -> None:

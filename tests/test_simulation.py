@@ -19,8 +19,8 @@ FINALIZER, CLEANUP = kind(0.03, 0.015, slope=0.3, probes=0.1), kind(0.06, 0.06)
 SLICES = kind(0.02, 0.01, sliced=True)
 
 
-def test_same_seed_gives_the_same_outcome():
-    first, again = (simulate(5.0, 4.8, FINALIZER, SLICES, campaigns=50, seed=3) for _ in "12")
+def test_the_same_campaigns_have_the_same_outcome():
+    first, again = (simulate(5.0, 4.8, FINALIZER, SLICES, campaigns=50) for _ in "12")
     assert first == again
 
 
@@ -47,9 +47,3 @@ def test_an_uncertain_price_of_the_probe_decides_less():
 def test_clear_ratio_is_decided_at_the_first_look():
     outcome = simulate(16.0, 4.8, FINALIZER, SLICES, campaigns=500)
     assert outcome.undecided[0] == outcome.wrong == 0
-
-
-def test_equal_costs_are_judged_equal_within_the_band():
-    outcome = simulate(1.0, 1.25, FINALIZER, FINALIZER, band=True, campaigns=500)
-    assert outcome.undecided[-1] < 0.01
-    assert outcome.wrong == 0

@@ -44,6 +44,11 @@ def test_every_release_used_by_a_study_is_listed():
     assert named | {DOCUMENT_GO, TODAY_GO} <= {*GO_RELEASES, *jdks.RELEASES}
 
 
+def test_releases_in_words_are_in_the_order_of_their_age():
+    given = ["jdk-25", "1.27.4", "jdk-9", "1.9.7", "jdk-11", "jdk-25"]
+    assert toolchains.titles(given) == ["Go 1.9.7", "Go 1.27.4", "JDK 9", "JDK 11", "JDK 25"]
+
+
 # --- Go -------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -133,38 +134,22 @@ class Tested:
         return self.today or self.rows[-1]
 
 
-@dataclass(frozen=True)
-class Document:
-    """A document, as data/published/documents.csv describes it, and the lines of its claims."""
+def by_document(ledger: Iterable[Row]) -> list[SimpleNamespace]:
+    """The documents of a ledger, in its order: the columns of documents.csv, and two more.
 
-    document: str
-    chapter: str
-    author: str
-    title: str
-    date: str
-    toolchain: str
-    short: str
-    address: str
-    headline: str  # the id of its headline claim; empty if it has none
-    words: str  # the headline claim
-    lines: tuple[Tested, ...]
-
-    @property
-    def chosen(self) -> Tested | None:
-        """The line of the headline claim, if it is on the ledger."""
-        return next((line for line in self.lines if line.claim.id == self.headline), None)
-
-
-def by_document(ledger: Iterable[Row]) -> list[Document]:
-    """The ledger's lines by document, in the ledger's order."""
+    `lines` has the lines of a document's claims, and `chosen` that of its headline claim; None if
+    the ledger lacks it.
+    """
     claims: dict[str, dict[str, list[Row]]] = {}
     for row in ledger:
         claims.setdefault(row.document, {}).setdefault(row.claim.id, []).append(row)
     known = published.by_name("documents", claims)
-    return [
-        Document(**known[name], lines=tuple(Tested(tuple(rows)) for rows in by_claim.values()))
-        for name, by_claim in claims.items()
-    ]
+    documents = []
+    for name, by_claim in claims.items():
+        lines = {claim: Tested(tuple(rows)) for claim, rows in by_claim.items()}
+        chosen = lines.get(known[name]["headline"])
+        documents.append(SimpleNamespace(**known[name], lines=[*lines.values()], chosen=chosen))
+    return documents
 
 
 def verdict_counts(lines: Iterable[Tested]) -> Counter[Label]:

@@ -18,7 +18,7 @@ import pandas as pd
 from gccost import paths, stats
 from gccost.judging import samples
 from gccost.judging.metrics import QUIET
-from gccost.measuring.runs import Run
+from gccost.measuring.runs import Run, cached
 from gccost.measuring.schema import AMOUNT, columns, rows
 from gccost.stats import OWN_SITTINGS, Line
 
@@ -83,7 +83,7 @@ class Lines:
         return line._replace(run_to_run=between, run_to_run_freedom=freedom)
 
 
-@samples.cached
+@cached
 def of_run(run: Run) -> Lines:
     """The lines of a run."""
     if not run.samples_txt.exists():

@@ -66,7 +66,7 @@ def machines(
     for group in groups:
         names = ", ".join(run.name for run in group)
         try:
-            held = {s.name: run for run in group for s in studies if run.holds(s.name)}
+            held = {name: run for run in group for name in run.studies}
             stale = [s.name for s in studies if unusable is not None and _is_stale(s, held)]
             if unusable is not None and stale:
                 changed = "their programs have changed since"

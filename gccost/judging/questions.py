@@ -100,7 +100,7 @@ class _OpenQuestions:
         study = next(study for study in self.studies if claim in study.claims)
         only = replace(study, claims=(replace(claim, releases=(release,)),))
         with suppress(GccostError):  # a damaged one decides nothing
-            runs = [run for run in reference.recorded() if run.holds(study.name)]
+            runs = [run for run in reference.recorded() if study.name in run.studies]
             for recording in _loaded(study, runs[-1]) if runs else ():
                 (row,) = ledger.rows({study.name: recording}, [only])
                 return row if row.verdict.label is Label.UNDECIDED else None

@@ -17,7 +17,7 @@ from gccost.judging import costs, metrics, samples
 from gccost.judging import lines as kinds
 from gccost.judging.claims import Study
 from gccost.judging.lines import Lines
-from gccost.judging.quantities import Quantity, Ratio, Seen
+from gccost.judging.quantities import Quantity, Seen
 from gccost.measuring import jobs, toolchains
 from gccost.measuring.cases import Variant
 from gccost.measuring.jobs import Job
@@ -66,7 +66,7 @@ class Recording:
         n = measured.frame["name"].map({name: job["n"] for name, job in table.items()})
         frame = measured.frame[(n == 0) | (n == measured.frame["operations"])]
         cpu_profiles = {
-            name: dict(_usable(run.profiles(name), job["benchmark"], problems))
+            name: dict(_usable(run.profiles(name), problems))
             for name, job in table.items()
             if "profile" in job
         }
@@ -169,11 +169,6 @@ class Recording:
         """The processes of a case that count."""
         return self._seen(self._counted, variant, release)
 
-    @property
-    def rejected(self) -> set[int]:
-        """The lines of the samples that do not count."""
-        return set(self.frame["line"][self.frame["rejected"]])
-
     def rounds(self, variant: Variant, release: str) -> list[int]:
         """The rounds with a process that counts, or a profile, of a variant, in order."""
         if variant.profile:
@@ -204,34 +199,8 @@ class Recording:
         """The estimate of a quantity on a release, such as a ratio of costs, or a share."""
         return quantity.estimate(Seen(self, release, confidence))
 
-    # --- Disturbances ---------------------------------------------------------------
 
-    def controls(self) -> Iterator[tuple[Variant, str, Estimate]]:
-        """The A/A ratios, of each control to the identical variant."""
-        for case in self.study.cases:
-            if case.variant.control:
-                ratio = Ratio(case.variant, replace(case.variant, control=""))
-                estimate = self.estimate(ratio, case.release)
-                if estimate.n:
-                    yield case.variant, case.release, estimate
-
-    @cached_property
-    def waited(self) -> set[int]:
-        """The lines of the samples that waited for a CPU and count all the same."""
-        return set(self.frame["line"][self.frame["waited"] & ~self.frame["rejected"]])
-
-
-# The loops that several benchmarks share; a profile need not name the benchmark itself.
-SHARED_LOOPS = (
-    "gccost/rates.Measure.func1",
-    "gccost/specials.overPrograms.func1",
-    "gccost/weakly.timed",
-)
-
-
-def _usable(
-    files: Mapping[int, Path], benchmark: str, problems: list[str]
-) -> Iterator[tuple[int, Profile]]:
+def _usable(files: Mapping[int, Path], problems: list[str]) -> Iterator[tuple[int, Profile]]:
     """Read the usable profiles; appends what is wrong with the others to `problems`."""
     for round_, path in files.items():
         try:
@@ -239,9 +208,7 @@ def _usable(
         except GccostError as error:
             problems.append(str(error))
             continue
-        if not profile.total:
-            problems.append(f"{path}: the profile holds no samples")
-        elif not any(map(profile.holds, (f".Benchmark{benchmark}", *SHARED_LOOPS))):
-            problems.append(f"{path}: the profile is of another program: no Benchmark{benchmark}")
-        else:
+        if profile.total:
             yield round_, profile
+        else:
+            problems.append(f"{path}: the profile holds no samples")

@@ -172,8 +172,8 @@ def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
         what = ", ".join(changed) or "unknown programs"
         hint = "pack or measure again from this version of the sources"
         yield f"it was measured with other sources of {what}", hint
-    held = {name for done in manifest["finished"].values() for name in done["studies"]}
-    if others := held - {study.name for study in studies}:
+    held = run.studies
+    if others := {*held} - {study.name for study in studies}:
         yield f"it holds unknown studies: {', '.join(sorted(others))}", AGAIN
     for why in incoming.faults(run):
         yield why, AGAIN

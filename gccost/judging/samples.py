@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
-from pathlib import Path
-from typing import NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,11 +12,10 @@ from gccost.judging import metrics
 from gccost.measuring import jobs, toolchains
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.jobs import Job
-from gccost.measuring.runs import Run
+from gccost.measuring.runs import Run, cached
 from gccost.measuring.sampler import RUN_DELAY, slices_fault
 from gccost.stats import PRICE
 
-T = TypeVar("T")
 MOST_ROUNDS = 1_000_000  # the largest valid round number
 _HIDDEN = ("name", "program", "n", "sliced", "gated", "retained_bytes", "argv", "env", "kind")
 _OWN = ("name", "procs", "operations", "line", "kind", "sliced", "gated")  # columns
@@ -44,21 +41,6 @@ class Samples(NamedTuple):
 
     frame: pd.DataFrame
     problems: tuple[str, ...]
-
-
-def cached(function: Callable[[Run], T]) -> Callable[[Run], T]:
-    """A function of a run whose result is kept until the run's samples or jobs change."""
-
-    @lru_cache(maxsize=8)
-    def kept(folder: Path, *changed: int) -> T:
-        return function(Run(folder))
-
-    def current(run: Run) -> T:
-        states = [path.stat() for path in (run.samples_txt, run.jobs_csv) if path.exists()]
-        changed = [number for state in states for number in (state.st_mtime_ns, state.st_size)]
-        return kept(run.folder, *changed)
-
-    return current
 
 
 @cached
@@ -134,17 +116,7 @@ def keys(table: Mapping[str, Job]) -> pd.DataFrame:
     """The settings of jobs as typed columns, by name; `release` is an ordered category."""
     settings = pd.DataFrame(list(table.values()), index=list(table))
     numbers = settings.columns.intersection(list(jobs.NUMBERS))
-    titles = settings["release"].map(toolchains.title).astype(_titles(settings["release"]))
+    by_age = toolchains.titles(settings["release"])
+    titles = pd.Categorical(settings["release"].map(toolchains.title), by_age, ordered=True)
     typed = settings.astype(dict.fromkeys(numbers, "Int64")).assign(release=titles)
     return typed.drop(columns=[*_HIDDEN])
-
-
-def _titles(releases: Iterable[str]) -> pd.CategoricalDtype:
-    """The ordered category of releases by title: "Go 1.9.7" < "Go 1.27.4" < "JDK 11"."""
-
-    def age(release: str) -> tuple[str, tuple[int, ...]]:
-        key = toolchains.key(release)
-        return key, toolchains.number(toolchains.keyed(release)[key])
-
-    by_age = sorted(set(releases), key=age)
-    return pd.CategoricalDtype([toolchains.title(release) for release in by_age], ordered=True)

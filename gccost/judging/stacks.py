@@ -108,10 +108,6 @@ _PHASE = re.compile(
 )
 # In older releases, such as Go 1.20, the walk is part of these, not a function of its own.
 WALKING = (*LINKING_IN, "runtime.removespecial")
-# Functions that the loop of the sweep over the specials calls, in addition to those that free.
-MARK_BITS = frozenset(
-    ("runtime.(*mspan).markBitsForIndex", "runtime.(*gcBits).bitp", "runtime.markBits.isMarked")
-)
 # The runtime and the packages that register for their callers, by how names begin.
 RUNTIME = ("runtime.", "runtime/", "internal/", "weak.", "unique.")
 

@@ -1,20 +1,19 @@
 """The Go benchmark format of programs' output and of runs' files, as benchstat reads it.
 
-A file is UTF-8 text. Three kinds of line matter:
+A file is UTF-8 text. It has three kinds of line, of which gccost uses the results:
 
     cpu: some CPU at 3 GHz                                    configuration
     BenchmarkAllocateFree/go=1.27.4/gogc=100-2  1600000  60.61 ns/op  0 B/op
-    Unit ns/op better=lower                                   metadata of a unit (not used)
+    Unit ns/op better=lower                                   metadata of a unit
 
 A result is a name, a count of iterations, and values with their units, separated by white
 space. The name has `/key=value` parts that identify the case, and ends in `-N` if
 GOMAXPROCS was not 1. All other lines (`PASS`, `ok  pkg 1.2s`, comments, blank lines) are
 skipped, as the format's definition says (golang.org/design/14313-benchmark-format).
 
-Some lines are skipped and reported with file and line: malformed results, configuration
-lines that contradict earlier ones, bytes that are not text, and a last line without its
-newline (an interrupted write). All our metrics are counts, times and sizes, so values
-are between 0 and 1e18.
+Some lines are skipped and reported with file and line: malformed results, bytes that are
+not text, and a last line without its newline (an interrupted write). All our metrics are
+counts, times and sizes, so values are between 0 and 1e18.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ LEAST, LONG = 0.1, 3600.0  # of a measured time: ns per operation; seconds of a 
 MOST_UNITS = 200  # of a line; ours have up to 94
 _BLOCKS = ("c-allocated", "c-freed", "c-unfreed-loop", "c-unfreed-drained", "c-misfreed")
 _PROCS = re.compile(r"(.+)-([1-9][0-9]{0,8})")
-_CONFIG = re.compile(r"([a-z][^\sA-Z:]*):(?:[ \t]+(.*))?")
 _COUNT = re.compile(r"0*[1-9][0-9]{0,17}")
 
 
@@ -119,7 +117,7 @@ def implausible(sample: Sample) -> str:
 def format_line(sample: Sample) -> str:
     """Format a sample as a line, without a newline, that parse_line turns back into it.
 
-    Raises ValueError for a sample that no line can represent, such as a space in a key.
+    The name, the keys and the units must be those of a line: without white space.
     """
     name = PREFIX + sample.full_name
     # A 1 is omitted, unless the name's own end would be read as procs.
@@ -128,18 +126,12 @@ def format_line(sample: Sample) -> str:
     # The shortest decimals that are read as the same numbers.
     values = {unit: repr(float(value)) for unit, value in sample.metrics.items()}
     metrics = [f"{value.removesuffix('.0')} {unit}" for unit, value in values.items()]
-    text = "\t".join([name, str(sample.n), *metrics])
-    again = parse_line(text)
-    if again != sample:
-        why = again.why if isinstance(again, SyntaxProblem) else "it would be read differently"
-        raise ValueError(f"{sample} cannot be written as a line: {why}")
-    return text
+    return "\t".join([name, str(sample.n), *metrics])
 
 
 def read(path: Path) -> Reading:
     """Read a file of results. Raises GccostError if it cannot be opened."""
     samples: dict[int, Sample] = {}  # by line
-    config: dict[str, str] = {}
     problems: list[SyntaxProblem] = []
     try:
         with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
@@ -152,7 +144,7 @@ def read(path: Path) -> Reading:
                         samples[line] = parsed
                     else:
                         problems.append(parsed)
-                elif why := _misread(text, config):
+                elif why := _misread(text):
                     problems.append(_problem(str(path), line, text, why))
     except OSError as error:
         raise GccostError(
@@ -163,19 +155,11 @@ def read(path: Path) -> Reading:
     return Reading(samples, problems)
 
 
-def _misread(text: str, config: dict[str, str]) -> str:
-    """What is wrong with a line that is no result; adds a configuration line to `config`."""
+def _misread(text: str) -> str:
+    """What is wrong with a line that is no result; empty if it can be skipped."""
     if text and not text.endswith("\n"):
         return "an unfinished line: its end is missing"
-    text = text.rstrip()
-    if UNSEEN.search(text):
-        return "bytes that are not text"
-    if match := _CONFIG.fullmatch(text):
-        key, value = match.groups()
-        before = config.setdefault(key, value)
-        if before != value:
-            return f"the file says {key}: {before} before this"
-    return ""
+    return "bytes that are not text" if UNSEEN.search(text.rstrip()) else ""
 
 
 def _parse(text: str) -> Sample:

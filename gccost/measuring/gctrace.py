@@ -60,11 +60,6 @@ class Trace:
     cycles: tuple[Cycle, ...]
     foreign: tuple[str, ...]
 
-    @property
-    def own(self) -> tuple[Cycle, ...]:
-        """The cycles that the program did not request."""
-        return tuple(cycle for cycle in self.cycles if not cycle.forced)
-
 
 def read(path: Path) -> Trace:
     """Parse a run's gzipped gctrace file. Raises GccostError if it cannot be read."""
@@ -105,7 +100,7 @@ def metrics(trace: Trace) -> dict[str, float]:
     gctrace-live-bytes  the median live heap after a cycle, in whole MB
     gctrace-goal-bytes  the median heap goal of a cycle, in whole MB
     """
-    own = trace.own
+    own = [cycle for cycle in trace.cycles if not cycle.forced]
     by_unit = {"gctrace-cycles": float(len(own))}
     if own:
         by_unit["gctrace-share"] = own[-1].percent / 100

@@ -60,16 +60,13 @@ def describe() -> Description:
         "cpu_quota": _cpu_quota(),
         "smt": _smt(),
         "governor": _governor(),
-        "turbo": _turbo(),
         "virtualisation": _virtualisation(),
-        "container": _container(),
         "load": [round(load, 2) for load in os.getloadavg()],
         "memory": _memory_total(),
         "memory_available": memory.get("MemAvailable"),
         "memory_limit": _memory_limit(),
         "swap": memory.get("SwapTotal"),
         "swap_used": memory.get("SwapTotal", 0) - memory.get("SwapFree", 0),
-        "transparent_huge_pages": _huge_pages(),
         "system": platform.system(),
         "release": _distribution(),
         "kernel": platform.release(),
@@ -293,14 +290,6 @@ def _governor() -> str:
     return ", ".join(sorted(governors - {""}))
 
 
-def _turbo() -> bool | None:
-    if no_turbo := _read(_SYSTEM / "intel_pstate" / "no_turbo"):
-        return no_turbo == "0"
-    if boost := _read(_SYSTEM / "cpufreq" / "boost"):
-        return boost == "1"
-    return None
-
-
 def _virtualisation() -> str:
     """The kind of hypervisor; empty if none is detected."""
     if sys.platform == "darwin":
@@ -314,22 +303,6 @@ def _virtualisation() -> str:
     if (detected := _output("systemd-detect-virt", "--vm")) not in ("", "none"):
         return detected
     return "hypervisor" if "hypervisor" in _cpuinfo("flags").split() else ""
-
-
-def _container() -> str:
-    detected = _output("systemd-detect-virt", "--container")
-    if detected not in ("", "none", "wsl"):
-        return detected
-    for mark, kind in (("/.dockerenv", "docker"), ("/run/.containerenv", "podman")):
-        if Path(mark).exists():
-            return kind
-    return os.environ.get("container", "")  # noqa: SIM112  # written so by systemd
-
-
-def _huge_pages() -> str:
-    """The setting of huge pages: always, madvise or never."""
-    choices = _read(Path("/sys/kernel/mm/transparent_hugepage/enabled"))
-    return choices.partition("[")[2].partition("]")[0]
 
 
 def _distribution() -> str:

@@ -21,7 +21,7 @@ MACHINE: dict[str, Any] = columns(
     "allowed_cpus": Field("a number of CPUs", (int,), 1, 100_000),
     "load": [AMOUNT],
 }
-"""What `machine.describe` returns."""
+"""What `machine.describe` returns. Older runs also have turbo, container and huge pages."""
 
 FINISHED = columns("because:line date?:date rounds?:count samples?:count seconds?:amount") | {
     "studies": [LINE],

@@ -118,7 +118,7 @@ def plan(pack: Pack, described: machine.Description, lacking: Mapping[str, str])
     for study in studies:
         for case in planning.fitting(study, budget, made.questions, made.description):
             if case.release not in lacking:
-                made.add(study, case)
+                made.pool.setdefault(case.name, case)
     return made
 
 

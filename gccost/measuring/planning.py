@@ -123,19 +123,6 @@ class Plan:
         least = case.rounds if self.budget.reaches("standard") else 0
         return max(self.budget.judged if judged else self.budget.shown, least)
 
-    def add(self, study: Study, case: Case) -> None:
-        """Measure a case, which may be another study's too.
-
-        Raises GccostError if that study gives it another N.
-        """
-        other = self.pool.setdefault(case.name, case)
-        if other.n != case.n:
-            raise GccostError(
-                f"{case.name} has {case.n} operations, in another study {other.n}",
-                study.name,
-                "give a case the same number in all studies: it is measured once",
-            )
-
 
 def plan(
     studies: Sequence[Study],
@@ -171,7 +158,7 @@ def plan(
             made.compilers[language.compiles_with] = tools.compiler.version
         for case in wanted:
             if case.release in tools.toolchains:
-                made.add(study, case)
+                made.pool.setdefault(case.name, case)
     for study in studies:
         if study.name in made.measured:
             made.programs.update(languages.source_hashes(study))

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from google.protobuf.message import DecodeError
 
 from gccost.errors import GccostError
@@ -25,21 +25,43 @@ from gccost.errors import GccostError
 _UNREADABLE = (OSError, EOFError, zlib.error, KeyError, IndexError, ValueError)
 MOST = 64 << 20  # bytes of a profile; 160,000 stacks of 64 functions take a third of it
 
-# message -> field -> (number in profile.proto, type, repeated)
-_SCHEMA: dict[str, dict[str, tuple[int, str, bool]]] = {
-    "ValueType": {"type": (1, "int64", False), "unit": (2, "int64", False)},
-    "Sample": {"location_id": (1, "uint64", True), "value": (2, "int64", True)},
-    "Line": {"function_id": (1, "uint64", False), "line": (2, "int64", False)},
-    "Location": {"id": (1, "uint64", False), "line": (4, "Line", True)},
-    "Function": {"id": (1, "uint64", False), "name": (2, "int64", False)},
-    "Profile": {
-        "sample_type": (1, "ValueType", True),
-        "sample": (2, "Sample", True),
-        "location": (4, "Location", True),
-        "function": (5, "Function", True),
-        "string_table": (6, "string", True),
-    },
+# The messages and fields of profile.proto that are used, with their numbers there.
+_SCHEMA = """
+name: "gccost/profile.proto" package: "gccost.pprof" syntax: "proto3"
+message_type {
+  name: "ValueType"
+  field { name: "type" number: 1 type: TYPE_INT64 }
+  field { name: "unit" number: 2 type: TYPE_INT64 }
 }
+message_type {
+  name: "Sample"
+  field { name: "location_id" number: 1 label: LABEL_REPEATED type: TYPE_UINT64 }
+  field { name: "value" number: 2 label: LABEL_REPEATED type: TYPE_INT64 }
+}
+message_type {
+  name: "Line"
+  field { name: "function_id" number: 1 type: TYPE_UINT64 }
+  field { name: "line" number: 2 type: TYPE_INT64 }
+}
+message_type {
+  name: "Location"
+  field { name: "id" number: 1 type: TYPE_UINT64 }
+  field { name: "line" number: 4 label: LABEL_REPEATED type_name: "Line" }
+}
+message_type {
+  name: "Function"
+  field { name: "id" number: 1 type: TYPE_UINT64 }
+  field { name: "name" number: 2 type: TYPE_INT64 }
+}
+message_type {
+  name: "Profile"
+  field { name: "sample_type" number: 1 label: LABEL_REPEATED type_name: "ValueType" }
+  field { name: "sample" number: 2 label: LABEL_REPEATED type_name: "Sample" }
+  field { name: "location" number: 4 label: LABEL_REPEATED type_name: "Location" }
+  field { name: "function" number: 5 label: LABEL_REPEATED type_name: "Function" }
+  field { name: "string_table" number: 6 label: LABEL_REPEATED type: TYPE_STRING }
+}
+"""
 
 
 @dataclass(frozen=True)
@@ -85,10 +107,6 @@ class Profile:
         exact = {name for name in names if not name.endswith("*")}
         starts = tuple(name.removesuffix("*") for name in names if name not in exact)
         return frozenset(n for n in self.names if n in exact or n.startswith(starts))
-
-    def holds(self, part: str) -> bool:
-        """Whether the name of any function on any stack ends in `part`."""
-        return any(name.endswith(part) for name in self.names)
 
 
 def read(path: Path) -> Profile:
@@ -144,22 +162,7 @@ def _stacks(message: Any) -> Iterator[tuple[tuple[str, ...], int]]:
 
 @cache
 def _message() -> type[Any]:
-    kinds = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(
-        name="gccost/profile.proto", package="gccost.pprof", syntax="proto3"
-    )
-    for message, fields in _SCHEMA.items():
-        declared = file.message_type.add(name=message)
-        for name, (number, kind, repeated) in fields.items():
-            field = declared.field.add(
-                name=name,
-                number=number,
-                label=kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL,
-            )
-            if kind in _SCHEMA:
-                field.type, field.type_name = kinds.TYPE_MESSAGE, f".gccost.pprof.{kind}"
-            else:
-                field.type = kinds.Type.Value(f"TYPE_{kind.upper()}")
+    file = text_format.Parse(_SCHEMA, descriptor_pb2.FileDescriptorProto())
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     descriptor = pool.FindMessageTypeByName("gccost.pprof.Profile")

@@ -11,14 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
@@ -30,10 +30,26 @@ from gccost.measuring.jobs import RESTORE, Job
 from gccost.measuring.manifest import MANIFEST, Manifest
 from gccost.measuring.schema import LARGEST, LONGEST, UNSEEN, fault
 
+T = TypeVar("T")
 FORMAT = 4  # of the folder; other formats are rejected
 
 # The initially empty fields of a run.
 _BY_NAME = ("programs", "compilers", "random_layout", "missing", "failed", "troubles", "finished")
+
+
+def cached(function: Callable[[Run], T]) -> Callable[[Run], T]:
+    """A function of a run whose result is kept until the run's samples or jobs change."""
+
+    @lru_cache(maxsize=8)
+    def kept(folder: Path, *changed: int) -> T:
+        return function(Run(folder))
+
+    def current(run: Run) -> T:
+        states = [path.stat() for path in (run.samples_txt, run.jobs_csv) if path.exists()]
+        changed = [number for state in states for number in (state.st_mtime_ns, state.st_size)]
+        return kept(run.folder, *changed)
+
+    return current
 
 
 @dataclass(frozen=True)
@@ -130,9 +146,11 @@ class Run:
         text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         write_whole(self.folder / "run.json", text.encode())
 
-    def holds(self, study: str) -> bool:
-        """Whether a study is complete at some budget."""
-        return any(study in done["studies"] for done in self.manifest()["finished"].values())
+    @property
+    def studies(self) -> list[str]:
+        """The studies that are complete at some budget."""
+        finished = self.manifest()["finished"].values()
+        return sorted({name for done in finished for name in done["studies"]})
 
     @property
     def jobs_csv(self) -> Path:
@@ -144,15 +162,15 @@ class Run:
         """The file with the samples; it may not exist yet."""
         return self.folder / "samples.txt"
 
+    @cached
     def table(self) -> dict[str, Job]:
-        """The jobs by name; cached until the file changes. Raises GccostError."""
-        changed = self.jobs_csv.stat().st_mtime_ns if self.jobs_csv.exists() else 0
-        return _table(self.jobs_csv, changed)
+        """The jobs by name. Raises GccostError."""
+        return jobs.read(self.jobs_csv)
 
+    @cached
     def reading(self) -> Reading:
-        """Read the samples; cached until the file changes."""
-        state = self.samples_txt.stat()
-        return _read(self.samples_txt, state.st_mtime_ns, state.st_size)
+        """Read the samples."""
+        return benchfmt.read(self.samples_txt)
 
     def profile(self, case: str, round_: int) -> Path:
         """The file for the CPU profile of one sample (pprof's own format)."""
@@ -222,18 +240,6 @@ class Run:
         if data and not data.endswith(b"\n"):
             with writing(self.samples_txt):
                 os.truncate(self.samples_txt, data.rfind(b"\n") + 1)
-
-
-@lru_cache(maxsize=8)
-def _table(path: Path, changed: int) -> dict[str, Job]:
-    del changed  # a cache key
-    return jobs.read(path)
-
-
-@lru_cache(maxsize=8)
-def _read(path: Path, changed: int, size: int) -> Reading:
-    del changed, size  # cache keys: a changed file is read again
-    return benchfmt.read(path)
 
 
 def _seen(value: Any) -> Any:

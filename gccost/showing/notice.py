@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+import pandas as pd
+
 from gccost.judging import rounding
 from gccost.judging.machines import words
 from gccost.judging.recording import Recording
@@ -21,26 +23,28 @@ SHOWN_PROBLEMS = 5  # unusable lines to list; a corrupt file has many
 
 def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] = ()) -> Markup:
     """The notice for studies of one run; `notices` are the reasons for showing this run."""
+    # Studies share samples of the run, each a line of its file.
+    samples = pd.concat([each.frame for each in recordings]).drop_duplicates("line")
     caveats = [
-        *_waited(recordings),
+        *_waited(samples),
         *notices,
         *_fixed_layout(recordings),
         *chain.from_iterable(map(_caveats, recordings)),
     ]
     return tables.stacked(
         [
-            tables.table(("what", "which"), list(_facts(recordings, mode))),
+            tables.table(("what", "which"), list(_facts(recordings, samples, mode))),
             tables.warnings(dict.fromkeys(caveats), "Caveats"),
         ],
         gap="\n",
     )
 
 
-def _waited(recordings: Sequence[Recording]) -> Iterator[str]:
+def _waited(samples: pd.DataFrame) -> Iterator[str]:
     """How many processes waited for a CPU and count all the same."""
-    if waited := set().union(*(recording.waited for recording in recordings)):
+    if waited := (samples["waited"] & ~samples["rejected"]).sum():
         yield (
-            f"{len(waited)} processes waited for a CPU for more than {100 * RUN_DELAY:.0f} % "
+            f"{waited} processes waited for a CPU for more than {100 * RUN_DELAY:.0f} % "
             "of their time and count all the same, because even the calmest of their case waited."
         )
 
@@ -52,7 +56,9 @@ def machine(run: Run) -> str:
     return f"{cpu}, {known.get('allowed_cpus')} CPUs, {release}"
 
 
-def _facts(recordings: Sequence[Recording], mode: Mode) -> Iterator[tuple[str, str]]:
+def _facts(
+    recordings: Sequence[Recording], samples: pd.DataFrame, mode: Mode
+) -> Iterator[tuple[str, str]]:
     run = recordings[0].run
     manifest = run.manifest()
     names = [recording.study.name for recording in recordings]
@@ -63,11 +69,12 @@ def _facts(recordings: Sequence[Recording], mode: Mode) -> Iterator[tuple[str, s
     if len(begun) > 1:
         yield "sittings", f"{len(begun)}, begun between {begun[0]} and {begun[-1]} (UTC)"
     yield "machine", machine(run)
-    yield "releases", _titles(chain.from_iterable(each.releases for each in recordings))
+    measured = chain.from_iterable(each.releases for each in recordings)
+    yield "releases", ", ".join(toolchains.titles(measured))
     spoken = (languages.of(recording.study) for recording in recordings)
     for compiler in dict.fromkeys(language.compiles_with for language in spoken):
         yield compiler, manifest["compilers"].get(compiler, "")
-    yield "samples", _samples(recordings)
+    yield "samples", _counted(samples, "this study" if len(names) == 1 else "these studies")
     budgets = [budget for budget in dict.fromkeys(map(_finished, recordings)) if budget]
     for shown in {budget not in BUDGETS: budget for budget in budgets}.values():
         yield "measured", effort(run, shown)
@@ -89,13 +96,6 @@ def effort(run: Run, budget: str) -> str:
     )
 
 
-def _titles(releases: Iterable[str]) -> str:
-    def order(release: str) -> tuple[str, tuple[int, ...]]:
-        return toolchains.key(release), toolchains.number(release)
-
-    return ", ".join(map(toolchains.title, sorted(dict.fromkeys(releases), key=order)))
-
-
 def _finished(recording: Recording) -> str:
     """The largest budget at which a study is complete; empty if there is none."""
     done = recording.manifest["finished"]
@@ -104,32 +104,29 @@ def _finished(recording: Recording) -> str:
     return studied[-1] if studied else ""
 
 
-def _samples(recordings: Sequence[Recording]) -> str:
-    """The number of samples that the studies use, and how many of them are rejected."""
-    # Studies share samples of the run, each a line of its file.
-    used = {line for recording in recordings for line in recording.frame["line"]}
-    rejected = set().union(*(recording.rejected for recording in recordings))
-    counted = f"{len(used)} of {'this study' if len(recordings) == 1 else 'these studies'}"
-    if not any("run_delay_share" in recording.frame for recording in recordings):
+def _counted(samples: pd.DataFrame, whose: str) -> str:
+    """The number of samples that studies use, and how many of them are rejected."""
+    counted = f"{len(samples)} of {whose}"
+    if "run_delay_share" not in samples:
         return counted
     return (
-        f"{counted}; {len(rejected)} are rejected, because their threads waited for a CPU for "
-        f"over {100 * RUN_DELAY:.0f} % of the time more than those of calm processes"
+        f"{counted}; {samples['rejected'].sum()} are rejected, because their threads waited for a "
+        f"CPU for over {100 * RUN_DELAY:.0f} % of the time more than those of calm processes"
     )
 
 
 def _fixed_layout(recordings: Sequence[Recording]) -> Iterator[str]:
-    fixed = _titles(
+    fixed = [
         release
         for recording in recordings
         for release in recording.releases
         if not recording.manifest["random_layout"].get(release, True)
-    )
+    ]
     if fixed:
         yield (
-            f"{fixed}: the linker cannot randomize the layout of the Go code. Only the layout of "
-            "the C code differs between rounds, so the intervals do not cover the effect of that "
-            "of the Go code."
+            f"{', '.join(toolchains.titles(fixed))}: the linker cannot randomize the layout of the "
+            "Go code. Only the layout of the C code differs between rounds, so the intervals do "
+            "not cover the effect of that of the Go code."
         )
 
 

@@ -63,7 +63,8 @@ def _measure(plan: Plan, progress: Progress) -> Run:
     A measurement is recorded once it is complete; an interrupted one is repeated entirely.
     """
     if not plan.pool:
-        raise MissingTool("; ".join(plan.missing.values()), "precision")
+        reasons = "; ".join(plan.missing.values())
+        raise MissingTool(f"nothing can be measured: {reasons}", "precision")
     seconds = SECONDS * plan.budget.scale
     with runs.exclusive(paths.runs(), "measuring"), runs.scratch(paths.runs()) as scratch:
         run = begin(plan)
