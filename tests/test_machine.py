@@ -106,6 +106,7 @@ NO_LIMIT = {
 def test_limits_of_a_container_are_described(about, files, quota, limit):
     described = about(files)
     assert (described["cpu_quota"], described["memory_limit"]) == (quota, limit)
+    assert not limit or machine.memory_for_a_sample(described) == limit // 2
 
 
 # --- the clone --------------------------------------------------------------------
