@@ -172,40 +172,31 @@ def test_recorded_profiles_are_explained(setting: str) -> None:
     assert "gosrc/slab" in called(str(path)).stdout
 
 
-def proto(*names: str, kind: str = "cpu/nanoseconds", samples: int = 1) -> bytes:
-    """A profile of stacks of these functions, with a value such as "cpu/nanoseconds"."""
-    message = profiles._message()()
-    message.string_table.extend(["", *kind.split("/"), *names])
-    message.sample_type.add(type=1, unit=2)
-    for i, _ in enumerate(names):
-        message.function.add(id=i, name=3 + i)
-        message.location.add(id=i).line.add(function_id=i)
-    message.location.add(id=99)
-    for _ in range(samples):
-        message.sample.add(location_id=range(len(names)) or [99], value=[1])
-    return bytes(message.SerializeToString())
-
-
-ZIPPED = gzip.compress(proto("main.main"))
-BAD = {
-    "heap": (proto("main.main", kind="alloc_space/bytes"), "it holds alloc_space/bytes, not cpu"),
-    "empty": (b"", "it holds nothing, not cpu"),
-    "truncated": (ZIPPED[:-9], "ended before"),
-    "stripped": (proto(), "it has no function names"),
-    "idle": (proto(samples=0), "it has no samples"),
-    "other": (b"\x7fELF\x02\x01\x01", "not a CPU profile"),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_identified_and_refused(name: str, tmp_path: Path) -> None:
-    data, message = BAD[name]
-    path = tmp_path / name
-    path.write_bytes(data)
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ({"stacks": OLD, "unit": "bytes"}, "it holds samples/count, cpu/bytes, not cpu"),
+        ({"stacks": [([], 1)]}, "it has no function names"),
+        ({"stacks": []}, "it has no samples"),
+        (b"", "it holds nothing, not cpu"),
+        (b"\x7fELF\x02\x01\x01", "not a CPU profile"),
+        (b"\x1f\x8b\x08", "not a CPU profile"),
+        (gzip.compress(b"\xff" * 40), "not a CPU profile"),
+        (gzip.compress(bytes(99))[:-9], "ended before"),
+    ],
+)
+def test_bad_input_is_identified_and_refused(
+    content: bytes | dict[str, Any], why: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "p"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        write_profile(path, **content)
     done = called(str(path))
     assert (done.exit_code, done.stdout) == (2, "")
     assert f"gccost: {path}: " in done.stderr
-    assert message in done.stderr
+    assert why in done.stderr
     assert "To fix it: take a CPU profile of a Go program" in done.stderr
 
 
