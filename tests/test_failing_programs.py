@@ -11,18 +11,16 @@ from typing import Any
 
 import pytest
 import recordings
-from campaigns import LEMIRE, PRECISION, TINY, after, gccost, page_of, planned
+from campaigns import LEMIRE, gccost, page_of, planned
 from conftest import FakeMachine
 from faketools import FakeTools
 from recordings import benchmarks_of
-from test_precision import BEHAVIOUR
 
 from gccost import doctor, paths
 from gccost.errors import GccostError
 from gccost.judging.recording import Recording
-from gccost.measuring import builds, campaign, planning, runs, sampler, toolchains
+from gccost.measuring import builds, campaign, sampler, toolchains
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.studies import repeated
 
 
 @pytest.mark.parametrize(
@@ -73,34 +71,6 @@ def test_a_program_that_cannot_start_is_skipped(machine: FakeMachine, monkeypatc
     assert Recording.load(LEMIRE, run).releases == (TODAY_GO,)
     old = {t for case, ts in run.manifest()["troubles"].items() if "1.20" in case for t in ts}
     assert any("did not start: Permission denied" in trouble for trouble in old)
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "why"),
-    [
-        ("kill -SEGV $$", "the program was ended by SIGSEGV"),
-        ("printf '\\377\\376\\000'; exit 3", "the program failed with exit code 3"),
-        ('line "$name"', "the program ran|the program printed 1 results, not"),
-    ],
-    ids=["crashes", "prints no text", "prints once"],
-)
-def test_a_failed_precision_measurement_is_repeated(machine: FakeMachine, behaviour, why):
-    plan = planning.plan([PRECISION], TINY)
-    machine.behaviour = BEHAVIOUR
-    with pytest.raises(KeyboardInterrupt):
-        repeated.measure(plan, after(1))
-    (run,) = runs.all_runs(paths.runs())
-    before = run.samples_txt.read_bytes()
-    machine.behaviour = behaviour
-    with pytest.raises(GccostError, match=why) as failure:
-        repeated.measure(plan, after(100))
-    assert "Allocate" in failure.value.location
-    assert run.samples_txt.read_bytes() == before
-    machine.behaviour = BEHAVIOUR
-    with pytest.raises(KeyboardInterrupt):
-        repeated.measure(plan, after(2))
-    assert run.samples_txt.read_bytes().startswith(before)
-    assert len(run.manifest()["done"]) == 3
 
 
 def test_measuring_works_offline_once_tools_are_installed(tmp_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import recordings
-from campaigns import gccost
+from campaigns import PRECISION, TINY, after, gccost
 from conftest import FakeMachine
 
 from gccost import paths
@@ -20,15 +20,15 @@ from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, campaign, jobs, planning, runs
-from gccost.measuring.cases import BUDGETS, Case
+from gccost.measuring.cases import Case
 from gccost.measuring.jobs import Job, job
-from gccost.measuring.progress import MEASURING
+from gccost.measuring.progress import unwatched
 from gccost.measuring.runs import Run
 from gccost.measuring.sampler import SLICES
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.notebook import OpenedStudy
 from gccost.showing import results
-from gccost.studies import STUDIES, repeated
+from gccost.studies import repeated
 from gccost.studies.precision import (
     BASELINE,
     COSTLY,
@@ -41,8 +41,6 @@ from gccost.studies.precision import (
     measurements,
 )
 
-PRECISION = STUDIES["precision"]
-TINY = BUDGETS["tiny"]
 # A program that prints -test.count results with laps for each benchmark of the pattern,
 # each with a different time, and writes slices if asked.
 BEHAVIOUR = """
@@ -58,17 +56,6 @@ for each in $(echo "$name" | sed 's/^Benchmark//; s/|/ /g'); do
 done
 [ -z "$GCCOST_SLICES" ] || printf '10\\n11\\n30\\n' > "$GCCOST_SLICES"
 """
-
-
-def measure(plan: planning.Plan, most: int = 1000) -> Run:
-    """Measure as briefly as possible; interrupt after `most` measurements."""
-    begun = iter(range(most))
-
-    def progress(done: float, total: float, what: str, unit: str = MEASURING) -> None:
-        if next(begun, None) is None:
-            raise KeyboardInterrupt
-
-    return repeated.measure(plan, progress)
 
 
 @pytest.fixture(autouse=True)
@@ -145,15 +132,16 @@ def test_real_processes_measure_each_method_and_load(machine: FakeMachine) -> No
 @pytest.mark.parametrize("at", [0, 5])
 def test_an_interrupted_measurement_is_repeated_entirely(plan: planning.Plan, at: int) -> None:
     with pytest.raises(KeyboardInterrupt):
-        measure(plan, at)
+        repeated.measure(plan, after(at))
     run = campaign.find(plan)
     assert run is not None
     before = run.samples_txt.read_bytes()
     assert len(run.manifest().get("done", [])) == at
-    assert measure(plan) == run
+    assert repeated.measure(plan, unwatched) == run
     assert run.samples_txt.read_bytes().startswith(before)
     assert sizes(run) == WHOLE
-    assert measure(plan).samples_txt.read_bytes() == run.samples_txt.read_bytes()
+    again = repeated.measure(plan, unwatched)
+    assert again.samples_txt.read_bytes() == run.samples_txt.read_bytes()
 
 
 def test_an_uncounted_measurement_is_not_duplicated(
@@ -169,8 +157,8 @@ def test_an_uncounted_measurement_is_not_duplicated(
     with monkeypatch.context() as patch:
         patch.setattr(Run, "update", killed)
         with pytest.raises(KeyboardInterrupt):
-            measure(plan)
-    assert sizes(measure(plan)) == WHOLE
+            repeated.measure(plan, unwatched)
+    assert sizes(repeated.measure(plan, unwatched)) == WHOLE
 
 
 # --- methods -------------------------------------------------------------------------
