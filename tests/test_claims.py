@@ -32,7 +32,7 @@ from gccost.judging.rules import (
     WithinTolerance,
 )
 from gccost.measuring import gctrace, toolchains
-from gccost.measuring.cases import Case
+from gccost.measuring.cases import ONE_MALLOC, Case
 from gccost.stats import Estimate
 from gccost.studies import CLAIMS, STUDIES, Claim
 from gccost.studies.precision import COUNT, OURS
@@ -232,6 +232,17 @@ def scattered(*measured: tuple[str, str]) -> dict[str, Any]:
     return {"rounds": 10, "change": change}
 
 
+def sat(sittings: int, slower: float = 1.0) -> dict[str, Any]:
+    """Rounds of so many sittings in turn; a finalizer is this much slower in the last one."""
+
+    def change(case: Case, number: int, values: Metrics) -> None:
+        values["sitting"] = 1 + number % sittings
+        if values["sitting"] == sittings and case.variant.benchmark == "AllocateAuto":
+            values[MEAN] *= slower
+
+    return {"rounds": 8, "change": change}
+
+
 MEAN, CPU, HELD = "ns/op", "cpu-ns/op", "c-held/live"
 JVM = (MEAN, "cpu-s", "user-s", "sys-s", "elapsed-s")
 AS_PUBLISHED = {"L1": HOLDS, "L2a": HOLDS, "L2b": HOLDS, "L3": FAILS, "L4": HOLDS}
@@ -244,6 +255,7 @@ RUNTIME = dict.fromkeys(
     HOLDS,
 )
 CLOUDFLARE = dict.fromkeys((f"C{i}" for i in range(1, 9)), HOLDS)
+CLEANERS = dict.fromkeys((f"X18{x}" for x in "abcd"), HOLDS)
 BOTH = (COUNT, "quiet"), (COUNT, "busy")
 
 
@@ -299,6 +311,9 @@ def test_the_published_readme_lists_every_claim_by_its_rule() -> None:
         ("precision", scattered(*BOTH), {"X9a": HOLDS, "X9b": HOLDS, "X9c": HOLDS}),
         ("precision", scattered(BOTH[0]), {"X9a": HOLDS, "X9b": HOLDS, "X9c": FAILS}),
         ("precision", scattered(*BOTH, (OURS, "quiet")), {"X9a": FAILS, "X9b": FAILS}),
+        ("sittings", sat(2), {"X9d": HOLDS, "X9e": HOLDS}),
+        ("sittings", sat(2, slower=3), {"X9d": FAILS, "X9e": HOLDS}),
+        ("sittings", sat(1), {"X9d": UNMEASURED, "X9e": UNMEASURED}),
         ("remedies", {}, {"X7c": HOLDS}),
         ("remedies", times(3, "ParallelSlab", MEAN, goroutines="4"), {"X7c": FAILS}),
         ("remedies", times(0, "ParallelSlab", goroutines="1"), {"X7c": UNMEASURED}),
@@ -306,6 +321,30 @@ def test_the_published_readme_lists_every_claim_by_its_rule() -> None:
         ("remedies", times(2.5, "LifetimesSlab", HELD), {"X6b": FAILS}),  # slabs are kept longer
         ("siebenmann", {"cpus": 2}, dict.fromkeys(("S4", "S6"), UNTESTABLE) | {"S3": HOLDS}),
         ("siebenmann", {"cpus": 8}, {"S4": UNDECIDED, "S6": FAILS}),  # can be tested
+        ("malloc", {}, {"X17a": HOLDS, "X17b": HOLDS}),
+        (
+            "malloc",
+            times(2, "AllocateAuto", MEAN, runtime=ONE_MALLOC),
+            {"X17a": FAILS, "X17b": HOLDS},
+        ),
+        (
+            "wasm",
+            times(0.5, "WasmObject WasmTree", CPU, runtime="index"),
+            {"X14a": HOLDS, "X14b": HOLDS, "X14c": FAILS, "X14d": FAILS},
+        ),
+        (
+            "wasm",
+            times(0.4, "WasmTreeNumbers", CPU),
+            {"X14a": FAILS, "X14b": FAILS, "X14c": HOLDS, "X14d": HOLDS},
+        ),
+        ("cleaners", {}, CLEANERS),
+        ("cleaners", times(20, "ReplaceCleaner", MEAN, live="1000"), CLEANERS | {"X18a": FAILS}),
+        (
+            "cleaners",
+            times(0.005, "CollectCleaner OpenShared", MEAN),
+            CLEANERS | {"X18b": FAILS, "X18d": FAILS},
+        ),
+        ("cleaners", times(2, "OpenConfined", MEAN), CLEANERS | {"X18c": FAILS}),
     ],
 )
 def test_a_verdict_follows_the_samples(

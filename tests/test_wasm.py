@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 from conftest import FakeMachine
-from recordings import labels, recorded
 
 import gccost
 from gccost import doctor, processes
 from gccost.errors import MissingTool
-from gccost.judging.rules import Label
 from gccost.measuring import ccompilers, jobs, languages, nodejs, sampler, toolchains
 from gccost.measuring.cases import Case
 from gccost.measuring.toolchains import TODAY_GO
@@ -60,17 +58,6 @@ def test_a_node_that_is_too_old_or_broken_is_not_used(node, script, why):
     node(script)
     with pytest.raises(MissingTool, match=why):
         nodejs.check()
-
-
-@pytest.mark.usefixtures("no_recorded_sittings")
-def test_the_claims_follow_the_measured_times(tmp_path):
-    def walk(case: Case, _: int, metrics: dict[str, float]) -> None:
-        slow = case.variant in (wasm.OBJECT, wasm.TREE)
-        metrics["cpu-ns/op"] *= 2 if slow else 0.8 if case.variant == wasm.NUMBERED else 1
-
-    assert set(labels(recorded(tmp_path / "slow", "wasm", change=walk)).values()) == {Label.HOLDS}
-    same = labels(recorded(tmp_path / "same", "wasm"))
-    assert {name for name, label in same.items() if label is Label.HOLDS} == {"X14c"}
 
 
 @pytest.fixture(scope="module")

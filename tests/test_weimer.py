@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from fakejdks import make, quoted
 from measured import run_sample
-from recordings import labels, recorded
 
 from gccost import paths
 from gccost.errors import MissingTool
@@ -199,19 +198,6 @@ def test_without_a_jdk_that_has_arenas_the_rest_is_measured_and_the_verdicts_say
     for row in arenas:
         assert row.verdict.label is Label.UNMEASURED
         assert "jdk-25: cannot be fetched. To fix it: go online" in row.verdict.reason
-
-
-@pytest.mark.usefixtures("no_recorded_sittings")
-def test_the_claims_on_cleaners_follow_the_measured_times(tmp_path: Path) -> None:
-    def flat(case: Case, _: int, metrics: dict[str, float]) -> None:
-        if case.program == cleaners.PROGRAM:
-            metrics["ns/op"] = 100.0 + 50 * (case.variant == cleaners.opened("OpenConfined"))
-
-    found = labels(recorded(tmp_path / "model", "cleaners"))
-    assert set(found) == {"X18a", "X18b", "X18c", "X18d"}
-    assert set(found.values()) == {Label.HOLDS}
-    changed = labels(recorded(tmp_path / "flat", "cleaners", change=flat))
-    assert set(changed.values()) == {Label.FAILS}
 
 
 # --- the programs themselves --------------------------------------------------------
