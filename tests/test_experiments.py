@@ -19,13 +19,6 @@ every_study = pytest.mark.parametrize("of", STUDIES.values(), ids=lambda e: e.na
 together = [of for of in STUDIES.values() if not of.on_request]
 
 
-def test_a_case_is_the_same_in_every_study() -> None:
-    known: dict[str, Case] = {}
-    for case in (case for of in together for case in of.cases):
-        other = known.setdefault(case.name, case)
-        assert (other.program, other.n) == (case.program, case.n), case.name
-
-
 def test_budgets_are_nested_and_include_the_headlines() -> None:
     headlines = [claim for claim in CLAIMS.values() if claim.headline]
     assert headlines

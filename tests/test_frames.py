@@ -245,6 +245,7 @@ WRONG = {  # what a reader types: what is wrong, and what the hint begins with
     "study.judge('L1', bar=(1, 2, 3))": ("is no bar for a ratio", "name a number"),
     "study.judge('L1', bar=[1])": ("is no bar for a ratio", "name a number"),
     "study.judge('L1', bar=(2, 1))": ("is no range", "name the lower one"),
+    "study.judge('L1', bar=(1, 1))": ("is no range", "name the lower one"),
     "study.judge('L3', bar=40)": ("40 is no bar for a share", "name a number"),
 }
 

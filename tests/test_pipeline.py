@@ -89,14 +89,3 @@ def test_the_report_renders_in_a_browser(browser: Browser, made: Made) -> None:
     assert seen.scroll_width <= seen.inner_width
     assert seen.charts >= 5
     assert seen.empty_charts == 0
-
-
-def test_compare_shows_both_runs_in_each_row(made: Made, tmp_path: Path) -> None:
-    (run,) = all_runs(made.runs)
-    done = gccost("compare", str(run.folder), str(run.folder), f"--csv={tmp_path / 'both.csv'}")
-    assert done.returncode == 0, done.stderr
-    assert "L1" in done.stdout
-    written = pd.read_csv(tmp_path / "both.csv")
-    assert len(written) == len(done.stdout.splitlines()) - 1
-    verdicts = written.groupby(["id", "release"])["verdict"]
-    assert (verdicts.agg(["size", "nunique"]) == [2, 1]).all(axis=None)

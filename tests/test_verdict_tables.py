@@ -67,12 +67,6 @@ def test_a_bar_is_on_the_side_of_the_rule(rule, published, bar, expected):
     assert rules.asked(rule, published, bar).bounds(published) == expected
 
 
-@pytest.mark.parametrize("bar", [(1.1, 0.9), (1, 1), (float("nan"), 2)])
-def test_a_range_with_its_ends_exchanged_is_refused(bar: tuple[float, float]) -> None:
-    with pytest.raises(GccostError, match="is no range"):
-        rules.asked(rules.Same(), 1, bar)
-
-
 def test_the_margin_of_a_rule_is_kept():
     assert rules.asked(rules.AtMost(margin=1.0), 3, 2) == rules.Between(1.0, high=2)
 
