@@ -105,6 +105,7 @@ class FakeMachine:
     behaviour: str = 'line "$name"'
     missing: set[str] = field(default_factory=set)
     built: list[Path] = field(default_factory=list)
+    spoil: Callable[[Path], object] = lambda binary: None  # each program that was built
 
     def fetch(self, version: str, say: Callable[[str], None] = print) -> Toolchain:
         if version in self.missing:
@@ -124,7 +125,9 @@ class FakeMachine:
     ) -> Path:
         binary = into / f"{Path(program).name}-{toolchain.version}{runtime}-{layout}.test"
         self.built.append(binary)
-        return script(binary, PROGRAM + self.behaviour)
+        script(binary, PROGRAM + self.behaviour)
+        self.spoil(binary)
+        return binary
 
 
 @pytest.fixture

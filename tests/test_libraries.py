@@ -15,21 +15,17 @@ from recordings import benchmarks_of, labels, recorded
 
 import gccost
 from gccost import paths, processes
-from gccost.errors import GccostError, MissingTool
+from gccost.errors import MissingTool
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import builds, campaign, ccompilers, planning, toolchains
-from gccost.measuring.cases import BUDGETS
+from gccost.measuring import builds, ccompilers, toolchains
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies import STUDIES
 from gccost.studies.libraries import (
-    MESSAGES,
     NATIVE,
     SERVER,
     SQLITE,
     TREES,
-    WORKLOADS,
-    profile_of,
 )
 
 STUDY = STUDIES["libraries"]
@@ -107,17 +103,3 @@ def test_replay_is_shown_if_the_libraries_cannot_be_fetched(machine: FakeMachine
     shown = gccost.measure("libraries", "tiny")
     assert shown.mode == "replay"
     assert "the libraries cannot be fetched" in shown.notices[0]
-
-
-def test_a_failed_library_build_is_recorded_and_skipped(machine: FakeMachine, monkeypatch):
-    def broken(program: str, *arguments: object) -> object:
-        if program == MESSAGES.program:
-            raise GccostError("no C library", program)
-        return machine.build(program, *arguments)
-
-    monkeypatch.setattr(builds, "build", broken)
-    run = campaign.measure(planning.plan([STUDY], BUDGETS["tiny"]))
-    failed = {name.partition("/")[0] for name in run.manifest()["failed"]}
-    assert failed == {profile_of(MESSAGES.judged).benchmark}
-    measured = set(benchmarks_of(Recording.load(STUDY, run)))
-    assert measured == {load.judged.benchmark for load in WORKLOADS if load is not MESSAGES}

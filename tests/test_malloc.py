@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from campaigns import page_of
-from faketools import FakeTools
-from recordings import benchmarks_of, labels
 
 from gccost import processes
 from gccost.errors import GccostError
-from gccost.judging.recording import Recording
-from gccost.judging.rules import Label
 from gccost.measuring import ccompilers, jobs, languages, toolchains
 from gccost.measuring.cases import AUTO, Case
 from gccost.measuring.toolchains import ISSUE_GO
 from gccost.studies import malloc
-
-REFUSES = """if [ -n "$GOEXPERIMENT" ]; then
-  echo "go: unknown GOEXPERIMENT $GOEXPERIMENT" >&2
-  exit 2
-fi"""
 
 
 def test_a_release_without_the_experiment_says_so(tmp_path):
@@ -32,16 +22,6 @@ def test_a_release_without_the_experiment_says_so(tmp_path):
     with pytest.raises(GccostError, match="unknown GOEXPERIMENT") as failure:
         build(case.build, go, compiler, 1, tmp_path, processes.run)
     assert "needs a release that has this experiment" in failure.value.hint
-
-
-def test_without_the_experiment_the_rest_is_measured_and_the_report_says_why(tools: FakeTools):
-    tools.do(build=REFUSES)
-    done = tools.gccost("measure", GCCOST_ONLY="malloc")
-    assert done.returncode == 0, done.stderr
-    found = Recording.load(malloc.STUDY, tools.the_run())
-    assert "AllocateAuto" in set(benchmarks_of(found))
-    assert set(labels(found).values()) == {Label.UNMEASURED}
-    assert "unknown GOEXPERIMENT nosizespecializedmalloc" in page_of(found)
 
 
 def test_the_table_names_the_experiment_in_words():

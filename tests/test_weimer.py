@@ -7,25 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from campaigns import assert_only_lost
 from fakejdks import make, quoted
 from measured import run_sample
 
 from gccost import paths
 from gccost.errors import MissingTool
-from gccost.judging import ledger
-from gccost.judging.quantities import Ratio
-from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
-from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, campaign, java, jdks, planning
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.jdks import Jdk
 from gccost.measuring.jobs import arguments
 from gccost.measuring.sampler import SampleFailed
-from gccost.studies import CLAIMS, STUDIES, cleaners
+from gccost.studies import STUDIES, cleaners
 from gccost.studies.weimer import (
     CLEANER,
-    FINALIZE,
     LEAK_REMEDIES,
     jvm,
     leak,
@@ -167,37 +163,11 @@ def test_what_is_missing_skips_only_what_needs_it(
 
 
 def test_unsupported_jvm_options_skip_only_their_cases(machine: Callable[..., None]) -> None:
-    refuse = (
-        'case "$*" in *Epsilon*) echo "Option -XX:+UseEpsilonGC not supported"; exit 1;; '
-        '*=disabled*) echo "Unrecognized option: --finalization=disabled"; exit 1;; '
-        'esac; line "$name"'
-    )
-    machine("jdk-11", behaviour=refuse)
-    machine("jdk-25", behaviour=refuse)
+    why = "Option UseEpsilonGC not supported"
+    refuse = f'case "$*" in *Epsilon*) echo "{why}"; exit 1;; esac; line "$name"'
+    machine("jdk-11", "jdk-25", behaviour=refuse)
     run = campaign.measure(planning.plan([WEIMER], TINY))
-    recording = Recording.load(WEIMER, run)
-    troubles = "\n".join(t for ts in run.manifest()["troubles"].values() for t in ts)
-    assert "Option -XX:+UseEpsilonGC not supported" in troubles
-    assert "Unrecognized option: --finalization=disabled" in troubles
-    assert "it is skipped from here on" in troubles
-    assert recording.estimate(Ratio(FINALIZE, CLEANER), "jdk-25").n == TINY.shown
-    assert recording.estimate(CLAIMS["W6"].quantity, "jdk-25").n == 0
-
-
-def test_without_a_jdk_that_has_arenas_the_rest_is_measured_and_the_verdicts_say_so(
-    machine: Callable[..., None],
-) -> None:
-    machine("jdk-11", "jdk-17")
-    study = cleaners.STUDY
-    plan = planning.plan([study], TINY, questions([study], TINY))
-    run = campaign.measure(plan)
-    found = Recording.load(study, run)
-    assert found.releases == ("jdk-11",)
-    arenas = [row for row in ledger.rows({study.name: found}, [study]) if row.is_today]
-    assert len(arenas) == len(study.claims)
-    for row in arenas:
-        assert row.verdict.label is Label.UNMEASURED
-        assert "jdk-25: cannot be fetched. To fix it: go online" in row.verdict.reason
+    assert_only_lost(WEIMER, run, "Epsilon", why)
 
 
 # --- the programs themselves --------------------------------------------------------
