@@ -63,17 +63,6 @@ class Made:
     said: str
 
 
-def gccost(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, __file__, *arguments],
-        cwd=paths.ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """A report at the tiny budget; Go notebooks run if the Go kernel is available."""
@@ -82,12 +71,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("pipeline")
     report, runs = folder / "report", folder / "runs"
     before = {p: p.read_bytes() for p in paths.NOTEBOOKS.glob("*.ipynb")}
-    done = gccost(
-        "report",
-        "--budget=tiny",
-        GCCOST_REPORT=str(report),
-        GCCOST_RUNS=str(runs),
-        GCCOST_MODE="measure",
+    places = {"GCCOST_REPORT": str(report), "GCCOST_RUNS": str(runs)}
+    done = subprocess.run(
+        [sys.executable, __file__, "report", "--budget=tiny"],
+        cwd=paths.ROOT,
+        env={**os.environ, **places, "GCCOST_MODE": "measure"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     after = {p: p.read_bytes() for p in paths.NOTEBOOKS.glob("*.ipynb")}

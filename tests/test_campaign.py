@@ -374,6 +374,7 @@ def test_a_second_study_is_added_to_the_run_of_the_first(sampler: Sampler):
         assert result.exit_code == 0, result.output
         (run,) = runs.all_runs(paths.runs())
         assert run.manifest()["finished"]["tiny"]["studies"] == studies
+        assert run.manifest()["sittings"][-1]["studies"] == [name]
         if name == "lemire":
             assert set(run.manifest()["programs"]) == {"cstr"}
             assert set(sampler.taken) == {case.variant.benchmark for case in LEMIRE.cases}

@@ -48,14 +48,6 @@ def test_measuring_resumes_after_a_full_disk(tools: FakeTools):
     assert_complete(tools.the_run())
 
 
-def test_an_unwritable_disk_is_reported_with_the_fix(tools: FakeTools):
-    tools.runs.mkdir()
-    done = tools.gccost("measure", under=not_writable(tools.runs))
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"gccost: {tools.runs}: cannot be written: Permission denied. To fix it")
-
-
 def test_a_finished_run_on_a_read_only_disk_gets_no_sitting_and_loses_nothing(reported: Reported):
     tools, _ = reported
     before = tools.the_run().samples_txt.read_bytes()

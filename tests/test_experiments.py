@@ -8,12 +8,10 @@ import pytest
 from recordings import study_of
 
 from gccost import paths
-from gccost.errors import GccostError
 from gccost.measuring import languages, toolchains
-from gccost.measuring.cases import BUDGETS, Case, Study
+from gccost.measuring.cases import BUDGETS, Study
 from gccost.measuring.machine import MOST_BYTES
 from gccost.studies import CLAIMS, STUDIES
-from gccost.studies.siebenmann import sized
 
 every_study = pytest.mark.parametrize("of", STUDIES.values(), ids=lambda e: e.name)
 together = [of for of in STUDIES.values() if not of.on_request]
@@ -60,8 +58,3 @@ def test_every_case_can_be_measured_and_read(of: Study) -> None:
         keeps = case.leaks or (unlimited and not variant.stationary)
         assert bool(case.retained_bytes) == keeps, f"{case.name}: retained_bytes"
         assert case.n * case.retained_bytes < MOST_BYTES
-
-
-def test_a_cleanup_case_requires_go_1_24() -> None:
-    with pytest.raises(GccostError, match=r"Go 1.20.14 has no runtime.AddCleanup.*1.24 or later"):
-        Case("objects", sized("Cleanup", 8), "1.20.14", 1000)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pandas as pd
 from browser import PHONE, Browser
-from measured import Made, gccost, one_of_a_kind
+from measured import Made, one_of_a_kind
 
 from gccost.judging.quantities import Share, SittingsAgree
 from gccost.judging.recording import Recording
@@ -63,17 +60,6 @@ def test_the_ledger_judges_what_was_measured(made: Made) -> None:
             assert low <= float(row.estimate) <= high
             assert row.verdict != "not measured"
     assert judged >= {"L1", "L2a", "L2b", "L4"}
-
-
-def test_a_second_measure_adds_a_sitting_to_the_run(made: Made, tmp_path: Path) -> None:
-    folder = shutil.copytree(made.runs, tmp_path / "runs")
-    (run,) = all_runs(folder)
-    before = run.samples_txt.read_bytes()
-    done = gccost("measure", "--budget=tiny", "--only=jmh", GCCOST_RUNS=str(folder))
-    assert done.returncode == 0, done.stderr
-    assert run.samples_txt.read_bytes().startswith(before)
-    assert [r.name for r in all_runs(folder)] == [run.name]
-    assert [sitting["studies"] for sitting in run.manifest()["sittings"]][1:] == [["jmh"]]
 
 
 def test_the_plain_command_output_is_stored_and_shown(made: Made) -> None:
