@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from measured import made  # noqa: F401 - the session's report, a fixture
 
 from gccost.errors import MissingTool
 from gccost.judging import lines
-from gccost.measuring import builds, ccompilers, standins, toolchains
+from gccost.measuring import builds, ccompilers, jdks, standins, toolchains
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.planning import Plan
 from gccost.measuring.toolchains import Toolchain
@@ -148,6 +149,15 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(standins, "FOLDER", tmp_path / "standins")
     return path
+
+
+@pytest.fixture
+def jvms(bare: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder for the JDKs of a machine that has none."""
+    for command in ("sh", "mkdir"):
+        (bare / command).symlink_to(str(shutil.which(command, path=os.defpath)))
+    monkeypatch.setattr(jdks, "_KEPT_IN", (f"{tmp_path}/jvm/*",))
+    return tmp_path / "jvm"
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 
 import pytest
 from fakejdks import make
@@ -13,17 +12,6 @@ from gccost import paths
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring import jdks, standins
 from gccost.measuring.jdks import RELEASES
-
-
-@pytest.fixture
-def jvms(bare, monkeypatch, tmp_path):
-    """The folder for the JDKs of a machine that has none."""
-    for command in ("sh", "mkdir"):
-        (bare / command).symlink_to(shutil.which(command, path=os.defpath))
-    monkeypatch.setattr(jdks, "_KEPT_IN", (f"{tmp_path}/jvm/*",))
-    jdks._ask.cache_clear()
-    yield tmp_path / "jvm"
-    jdks._ask.cache_clear()
 
 
 def test_every_release_has_a_locked_wheel():
