@@ -200,14 +200,14 @@ class FakeTools:
 
     def processes(self) -> list[psutil.Process]:
         """Every process started by gccost here, recognized by its HOME."""
-        found = []
+        ours = []
         for process in psutil.process_iter():
             try:
                 if process.environ().get("HOME") == str(self.folder / "home"):
-                    found.append(process)
+                    ours.append(process)
             except psutil.Error:
                 continue
-        return found
+        return ours
 
 
 def wait_for(condition: Callable[[], object], seconds: float = PATIENCE) -> bool:

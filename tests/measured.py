@@ -40,13 +40,13 @@ def kinds(case: Case) -> Iterator[Hashable]:
 def one_of_a_kind() -> dict[str, Case]:
     """All cases of some studies, and of the others the first of each kind."""
     seen: set[Hashable] = set()
-    found = {}
+    first = {}
     for study in STUDIES.values():
         for case in () if study.on_request else study.within(BUDGETS["tiny"]):
             if study.name in WHOLE or not seen.issuperset(kinds(case)):
-                found.setdefault(case.name, case)
+                first.setdefault(case.name, case)
                 seen.update(kinds(case))
-    return found
+    return first
 
 
 def run_sample(program: Path, case: Case, scratch: Path, **more: Any) -> Sample:

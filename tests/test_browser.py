@@ -163,7 +163,7 @@ def test_paper_has_all_text_and_no_controls(
         assert not any(each.is_visible() for each in gone.all())
         assert all(each.is_visible() for each in at.locator(".ledger summary").all())
         links = at.locator("main a[href^=http]").evaluate_all(AFTER)
-        assert all(told == f" ({address})" for told, address in links)
+        assert all(after == f" ({address})" for after, address in links)
         at.pdf(path=tmp_path / "report.pdf", format="A4")
 
     browser.visit(report / name, look, window=A4, scheme="dark", media="print")

@@ -48,9 +48,9 @@ def program(folder: Path, behaviour: str) -> Path:
 def measured(run: runs.Run, plan: Plan) -> pd.DataFrame:
     """Every sample of a plan's cases in a run."""
     assert not run.reading().errors
-    found = of_run(run).frame
-    found = found[found["name"].isin(list(plan.jobs))]
-    return found.assign(benchmark=[plan.jobs[name]["benchmark"] for name in found["name"]])
+    frame = of_run(run).frame
+    frame = frame[frame["name"].isin(list(plan.jobs))]
+    return frame.assign(benchmark=[plan.jobs[name]["benchmark"] for name in frame["name"]])
 
 
 def counted(run: runs.Run, plan: Plan) -> dict[str, int]:

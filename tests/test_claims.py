@@ -351,5 +351,5 @@ def test_a_verdict_follows_the_samples(
     tmp_path: Path, study: str, changed: Mapping[str, Any], verdicts: Mapping[str, Label]
 ) -> None:
     rounds = {"lemire": 8, "why": 12, "runtime": 12, "cloudflare": 6}.get(study, 4)
-    found = labels(recorded(tmp_path, study, **({"rounds": rounds} | dict(changed))))
-    assert found.items() >= verdicts.items()
+    judged = labels(recorded(tmp_path, study, **({"rounds": rounds} | dict(changed))))
+    assert judged.items() >= verdicts.items()

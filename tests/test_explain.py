@@ -76,9 +76,9 @@ def test_innermost_function_decides_what_a_profile_says(tmp_path: Path) -> None:
     # Savings exclude cleanup functions and weak pointers.
     none = (0.71 - 0.02 - 0.1) * (1 - 0.01 / 0.4)
     saves = [none, 0.34 * 7 / 8, none * explain.slabs_save(), 0.34]
-    found = answer["remedies"].values()
-    assert [each["saves"] for each in found] == pytest.approx(saves, rel=1e-5)
-    assert [0.71 - each["remains"] for each in found] == pytest.approx(saves, rel=1e-4)
+    remedies = answer["remedies"].values()
+    assert [each["saves"] for each in remedies] == pytest.approx(saves, rel=1e-5)
+    assert [0.71 - each["remains"] for each in remedies] == pytest.approx(saves, rel=1e-4)
 
 
 PERIOD = 10_000_000

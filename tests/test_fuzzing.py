@@ -200,8 +200,8 @@ def test_random_runs_and_archives_are_added_or_refused_in_a_message(
             assert said.isprintable(), (number, said)
             ends["refused"] += 1
         else:
-            found = machines(by_machine(reference.recorded()), ALL)
-            assert frame(found).to_html() + facts(found).to_html(), number
+            compared = machines(by_machine(reference.recorded()), ALL)
+            assert frame(compared).to_html() + facts(compared).to_html(), number
             ends["added"] += 1
         assert {p.name for p in place.iterdir()} <= {"run", "run.tar", "reference"}, number
         shutil.rmtree(place)

@@ -55,17 +55,17 @@ def test_a_claim_follows_the_share_of_its_library(recording):
     busy = {
         name: {
             round_: replace(p, stacks=(*p.stacks, (("main.main",), 99 * p.total)))
-            for round_, p in found.items()
+            for round_, p in rounds.items()
         }
-        for name, found in recording.cpu_profiles.items()
+        for name, rounds in recording.cpu_profiles.items()
     }
     assert set(labels(replace(recording, cpu_profiles=busy)).values()) == {Label.HOLDS}
     sqlite = {way.benchmark for way in SQLITE.ways}
     kept = {n: p for n, p in recording.cpu_profiles.items() if not n.startswith("Sqlite")}
     frame = recording.frame[~benchmarks_of(recording).isin(sqlite)]
-    found = labels(replace(recording, frame=frame, cpu_profiles=kept))
-    assert found.pop("X13a") is Label.UNMEASURED
-    assert Label.UNMEASURED not in found.values()
+    left = labels(replace(recording, frame=frame, cpu_profiles=kept))
+    assert left.pop("X13a") is Label.UNMEASURED
+    assert Label.UNMEASURED not in left.values()
 
 
 @pytest.mark.parametrize("program", NATIVE)

@@ -65,15 +65,15 @@ def disagreeing(costs: pd.DataFrame) -> list[str]:
         for (_, a), (_, b) in itertools.combinations(rows.iterrows(), 2)
     ]
     limit = float(special.ndtri(1 - 0.005 / len(pairs)))
-    found = []
+    lines = []
     for a, b in pairs:
         off = abs(math.log(a.value / b.value))
         apart = off > limit * math.hypot(a.error / a.value, b.error / b.value)
         explained = {a.study, b.study} & SAID.keys()
         if apart and (off > math.log(FARTHEST) or not explained):
             what = f"{a.release}, {a.variant}, {a.metric}"
-            found.append(f"{what}: {a.value:.4g} ({a.study}), {b.value:.4g} ({b.study})")
-    return found
+            lines.append(f"{what}: {a.value:.4g} ({a.study}), {b.value:.4g} ({b.study})")
+    return lines
 
 
 @pytest.fixture(scope="module")

@@ -71,10 +71,10 @@ def test_what_is_read(tmp_path: Path, text: str, columns: dict[str, list[object]
     for frame in (gccost.read(path), gccost.read(text)):
         assert frame.columns.is_unique
         assert "goos" not in frame  # it is the same for all
-        found = {
+        read_columns = {
             name: frame[name].astype(object).where(frame[name].notna(), NA) for name in columns
         }
-        assert {name: list(values) for name, values in found.items()} == columns
+        assert {name: list(values) for name, values in read_columns.items()} == columns
 
 
 @pytest.mark.parametrize(
@@ -104,10 +104,10 @@ def test_the_samples_of_a_run_are_read_with_all_keys_and_what_they_lack_is_told(
     assert len(frame) == len(samples)
     assert {key for sample in samples for key in sample.keys} <= {*frame}
     assert "manual free" in set(frame.variant)
-    told = capsys.readouterr().out
-    assert "those that do not count" in told
+    printed = capsys.readouterr().out
+    assert "those that do not count" in printed
     # The folder is none of the known runs.
-    assert f'gccost.open(study, run="{run.folder}")' in told
+    assert f'gccost.open(study, run="{run.folder}")' in printed
     opened = gccost.open("lemire", run=str(run.folder))
     assert opened.run == run.name
     assert len(opened.samples()) <= len(frame)
@@ -116,9 +116,9 @@ def test_the_samples_of_a_run_are_read_with_all_keys_and_what_they_lack_is_told(
 def test_lines_that_are_left_out_are_told(capsys: pytest.CaptureFixture[str]):
     text = f"BenchmarkMine\n{LINE}BenchmarkMine-8 100 1 ns/op 2 ns/op\nBenchmarkMine-8 100 cut"
     assert len(gccost.read(text)) == 1
-    told = capsys.readouterr().out.splitlines()
-    assert [line.partition(":")[0] for line in told] == ["the text", "the text"]
-    assert "a unit is there twice" in told[0]
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in printed] == ["the text", "the text"]
+    assert "a unit is there twice" in printed[0]
     gccost.read(LINE + "BenchmarkX cut\n" * 9)
     assert capsys.readouterr().out.endswith("4 more lines are left out\n")
 

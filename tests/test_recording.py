@@ -87,9 +87,9 @@ def test_each_quantity_has_the_expected_estimate(
     recording: Recording, quantity: Quantity, value: float
 ) -> None:
     assert not recording.problems
-    found = recording.estimate(quantity, TODAY_GO)
-    assert found.value == pytest.approx(value, rel=0.05)
-    assert found.low <= found.value <= found.high < math.inf
+    estimate = recording.estimate(quantity, TODAY_GO)
+    assert estimate.value == pytest.approx(value, rel=0.05)
+    assert estimate.low <= estimate.value <= estimate.high < math.inf
 
 
 def test_a_difference_has_the_errors_of_both_sides(tmp_path: Path) -> None:
@@ -99,13 +99,13 @@ def test_a_difference_has_the_errors_of_both_sides(tmp_path: Path) -> None:
 
     made = recordings.recorded(tmp_path, change=varies)
     difference = Difference(Ratio(AUTO, FREE, "gc_cycles"))
-    found, over, under = (
+    gap, over, under = (
         made.estimate(quantity, TODAY_GO)
         for quantity in (difference, *(Amount(side, "gc_cycles") for side in difference.variants))
     )
     halves = [each.high - each.value for each in (over, under)]
-    assert found.value == over.value - under.value
-    assert found.high - found.value == pytest.approx(math.hypot(*halves))
+    assert gap.value == over.value - under.value
+    assert gap.high - gap.value == pytest.approx(math.hypot(*halves))
 
 
 # --- ignored samples ------------------------------------------------------------
@@ -182,8 +182,8 @@ def test_a_single_process_does_not_show_its_error(
 ) -> None:
     monkeypatch.setattr(lines, "recorded", lambda kind: (0.02, 40.0))
     one, log = np.ones(1), np.log([100.0])
-    found = stats.cost(log, one * math.nan, one, lines_of([1], ["a"], sliced=sliced), 1)
-    assert (found.value, found.error) == (pytest.approx(100), math.inf)
+    cost = stats.cost(log, one * math.nan, one, lines_of([1], ["a"], sliced=sliced), 1)
+    assert (cost.value, cost.error) == (pytest.approx(100), math.inf)
 
 
 @pytest.mark.parametrize(
@@ -198,9 +198,9 @@ def test_a_kind_has_as_many_sittings_as_the_case_with_most(
     monkeypatch: pytest.MonkeyPatch, sittings: list[int], names: str, most: int
 ) -> None:
     monkeypatch.setattr(lines, "recorded", lambda kind: (0.02, 40.0))
-    found = lines_of(sittings, list(names))
-    assert found.sittings == most
-    assert (found.run_to_run == 0.02) == (most < stats.OWN_SITTINGS)
+    line = lines_of(sittings, list(names))
+    assert line.sittings == most
+    assert (line.run_to_run == 0.02) == (most < stats.OWN_SITTINGS)
 
 
 def test_sittings_in_any_order_give_the_same_figures(tmp_path: Path) -> None:

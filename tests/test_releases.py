@@ -57,11 +57,11 @@ def test_unusable_releases_are_reported_and_skipped(tools: FakeTools):
         "cannot be fetched",
     ):
         assert said in done.stderr
-    found = tools.the_run()
-    assert found.holds("releases")
-    measured = set(Recording.load(STUDY, found).releases)
+    run = tools.the_run()
+    assert run.holds("releases")
+    measured = set(Recording.load(STUDY, run).releases)
     assert measured == {*GO_RELEASES} - {damaged, missing, unbuilt}
-    troubles = [what for whats in found.manifest()["troubles"].values() for what in whats]
+    troubles = [what for whats in run.manifest()["troubles"].values() for what in whats]
     assert any(f"Go {unbuilt}" in what and why in what for what in troubles)
 
 

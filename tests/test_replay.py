@@ -49,8 +49,8 @@ def test_committed_notebooks_match_replay_without_toolchain(shown: dict[str, str
 def outputs(pages: dict[str, str], kind: str) -> list[str]:
     """Every output of a kind in executed notebooks, in order."""
     cells = (cell for text in pages.values() for cell in nbformat.reads(text, as_version=4).cells)
-    found = (output.get("data", {}) for cell in cells for output in cell.get("outputs", []))
-    return [data[kind] for data in found if kind in data]
+    bundles = (output.get("data", {}) for cell in cells for output in cell.get("outputs", []))
+    return [bundle[kind] for bundle in bundles if kind in bundle]
 
 
 def test_scaled_samples_change_prose_charts_and_verdicts(
@@ -79,4 +79,4 @@ def thrice(line: str) -> str:
     if not line.startswith("BenchmarkAllocateAuto/"):
         return line
     time = r"(\S+) ((?:settled-)?(?:cpu-)?ns/op)"
-    return re.sub(time, lambda found: f"{float(found[1]) * 3!r} {found[2]}", line)
+    return re.sub(time, lambda match: f"{float(match[1]) * 3!r} {match[2]}", line)

@@ -83,7 +83,7 @@ def test_a_notebook_runs_here_and_is_normalised(
 
 
 @pytest.mark.parametrize(
-    ("cell", "where", "told"),
+    ("cell", "where", "why"),
     [
         ("def half(n):\n    return n / 0\n\nhalf(1)", ", line 2", "division by"),
         ("import gccost\nraise gccost.MissingTool('no Go', 'PATH', 'get it')", "", "PATH: no Go"),
@@ -92,9 +92,9 @@ def test_a_notebook_runs_here_and_is_normalised(
     ],
 )
 def test_a_failing_cell_is_reported_where_it_is(
-    run: Callable[..., NotebookNode], tmp_path: Path, cell: str, where: str, told: str
+    run: Callable[..., NotebookNode], tmp_path: Path, cell: str, where: str, why: str
 ) -> None:
-    with pytest.raises(GccostError, match=told) as caught:
+    with pytest.raises(GccostError, match=why) as caught:
         run("1", cell)
     assert caught.value.location == f"08-try.ipynb, cell 2{where}"
     ran = tmp_path / "out" / "08-try.ipynb"
@@ -116,7 +116,7 @@ def test_fonts_are_looked_for_before_a_notebook_runs(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "why"),
     [
         (None, "No such file"),
         ("not json", "does not appear to be JSON"),
@@ -129,16 +129,16 @@ def test_fonts_are_looked_for_before_a_notebook_runs(
     ],
 )
 def test_a_file_that_is_not_a_notebook_is_reported(
-    tmp_path: Path, text: str | None, told: str
+    tmp_path: Path, text: str | None, why: str
 ) -> None:
     notebook = tmp_path / "x.ipynb"
     if text is not None:
         notebook.write_text(text)
-    with pytest.raises(GccostError, match=told) as caught:
+    with pytest.raises(GccostError, match=why) as caught:
         execute(notebook, tmp_path / "ran.ipynb")
     assert caught.value.location == str(notebook)
     assert caught.value.hint
-    assert told in (tmp_path / "ran.ipynb").read_text()
+    assert why in (tmp_path / "ran.ipynb").read_text()
 
 
 LATER = """
@@ -184,8 +184,8 @@ def test_a_chapter_that_fails_costs_its_page_only(
 
 @pytest.fixture(scope="session")
 def pages(report: Path) -> Mapping[str, BeautifulSoup]:
-    found = sorted(report.glob("*.html"))
-    return {path.name: BeautifulSoup(path.read_bytes(), "html.parser") for path in found}
+    files = sorted(report.glob("*.html"))
+    return {file.name: BeautifulSoup(file.read_bytes(), "html.parser") for file in files}
 
 
 @pytest.fixture(scope="session")
@@ -223,8 +223,8 @@ def test_links_lead_to_a_target_or_become_text(
     assert {"01-lemire.html", "01-lemire.html#the-gap", "#l1"} <= hrefs["index.html"]
     own = {"#measured", "index.html#the-ledger", "index.html#ledger"}  # by heading and by cell
     assert own <= hrefs["01-lemire.html"]
-    for name, found in hrefs.items():
-        for href in (href for href in found if not href.startswith("https://")):
+    for name, links in hrefs.items():
+        for href in (href for href in links if not href.startswith("https://")):
             file, _, fragment = href.partition("#")
             assert not fragment or unquote(fragment) in ids(pages[file or name]), href
     said = chapter.get_text()
@@ -273,9 +273,9 @@ def test_the_report_is_reproducible_and_keeps_other_files(
     for name in ("mine.html", "02-siebenmann.html"):  # the second is a page of an earlier report
         (tmp_path / name).write_text("<html>")
     write_fixture_report(executed, tmp_path)
-    found = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
+    there = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
     made = {path.relative_to(report) for path in report.rglob("*") if path.is_file()}
-    assert found == {*made, Path("mine.html")}
+    assert there == {*made, Path("mine.html")}
     for path in made:
         assert (tmp_path / path).read_bytes() == (report / path).read_bytes()
 
@@ -305,7 +305,7 @@ def page_of(tmp_path: Path, *cells: NotebookNode) -> str:
 
 
 @pytest.mark.parametrize(
-    ("told", "output"),
+    ("why", "output"),
     [
         ("no alt text", {"image_png": PIXEL}),
         ("no alt text", {"image_png": PIXEL, "text_plain": "<Figure size 640x480 with 1 Axes>"}),
@@ -326,9 +326,9 @@ def page_of(tmp_path: Path, *cells: NotebookNode) -> str:
     ],
 )
 def test_forbidden_output_is_reported_with_its_cell(
-    tmp_path: Path, told: str, output: dict[str, str]
+    tmp_path: Path, why: str, output: dict[str, str]
 ) -> None:
-    with pytest.raises(GccostError, match=told) as caught:
+    with pytest.raises(GccostError, match=why) as caught:
         page_of(tmp_path, shown(**output))
     assert caught.value.location == "07-why.ipynb, cell 3"
 

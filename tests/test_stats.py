@@ -84,9 +84,9 @@ def test_the_line_is_the_analysis_of_covariance() -> None:
     for number in range(6):
         mine = case == number
         known = fitted._replace(probes=0.0)  # at a price that is known
-        found = cost(logs[mine], probes[mine], np.ones(5), known, 5)
-        assert found.value == pytest.approx(exp(model.params[number]))
-        both = sqrt(found.error**2 + found.slope_error**2) / found.value
+        mean = cost(logs[mine], probes[mine], np.ones(5), known, 5)
+        assert mean.value == pytest.approx(exp(model.params[number]))
+        both = sqrt(mean.error**2 + mean.slope_error**2) / mean.value
         assert both == pytest.approx(model.bse[number])
 
 
@@ -111,8 +111,8 @@ def test_one_slow_process_moves_no_other_case() -> None:
     slow = np.arange(len(logs)) == 3
     slowed = line(logs + slow * 0.5 * log(10), probes + slow * log(10), case)
     assert slowed.slope == pytest.approx(0.5, abs=0.02)
-    found = cost(logs[case == 2], probes[case == 2], np.ones(12), slowed, 12)
-    assert log(found.value) == pytest.approx(2, abs=0.02)
+    other = cost(logs[case == 2], probes[case == 2], np.ones(12), slowed, 12)
+    assert log(other.value) == pytest.approx(2, abs=0.02)
 
 
 def test_the_interval_of_a_cost_has_the_error_of_its_price() -> None:
@@ -131,8 +131,8 @@ def test_the_interval_of_a_cost_has_the_error_of_its_price() -> None:
 def test_two_processes_borrow_the_spread_of_their_kind() -> None:
     logs, probes, case = measured()
     fitted = line(logs, probes, case)
-    found = cost(logs[:2], probes[:2], np.ones(2), fitted._replace(probes=0.0), 2)
-    assert found.error / found.value == pytest.approx(fitted.spread / sqrt(2))
+    two = cost(logs[:2], probes[:2], np.ones(2), fitted._replace(probes=0.0), 2)
+    assert two.error / two.value == pytest.approx(fitted.spread / sqrt(2))
     alone = of_one([6.0])
     assert alone.value == pytest.approx(6)
     assert (estimate(alone).low, estimate(alone).high) == (0.0, inf)
@@ -206,9 +206,9 @@ def test_sittings_are_the_unit_of_error() -> None:
     # The weight of a sitting hardly grows with its processes, and the order does not count.
     uneven, order = np.repeat([1, 2], [10, 390]), np.random.default_rng(3).permutation(400)
     shifted = (uneven == 2) * 0.1
-    found = of(shifted, fitted, uneven)
-    assert log(found.value) == pytest.approx(0.05, abs=0.003)
-    assert of(shifted[order], fitted, uneven[order]) == pytest.approx(found)
+    both = of(shifted, fitted, uneven)
+    assert log(both.value) == pytest.approx(0.05, abs=0.003)
+    assert of(shifted[order], fitted, uneven[order]) == pytest.approx(both)
 
 
 def test_a_sitting_with_one_process_counts_only_without_better_ones() -> None:
@@ -223,8 +223,8 @@ def test_sittings_of_one_process_each_show_the_error() -> None:
     for none in (line(logs, unprobed(logs), sitting), floors(logs, sitting)):
         between, freedom = run_to_run(logs, unprobed(logs), case, sitting, none)
         fitted = none._replace(run_to_run=between, run_to_run_freedom=freedom)
-        found = of(logs, fitted, sitting)
-        assert found.error / found.value == pytest.approx(0.1 / sqrt(3))
+        mean = of(logs, fitted, sitting)
+        assert mean.error / mean.value == pytest.approx(0.1 / sqrt(3))
 
 
 # --- intervals --------------------------------------------------------------------
@@ -232,14 +232,14 @@ def test_sittings_of_one_process_each_show_the_error() -> None:
 
 def test_intervals_match_the_documented_formula() -> None:
     x = [1.0, 1.1, 0.9, 1.3, 1.2, 1.0]
-    found = combine(float, [of_one(x)])
+    interval = combine(float, [of_one(x)])
     s = np.std(np.log(x), ddof=1)
     half = t(5, 0.95) * s / sqrt(6)
     middle = np.log(x).mean()
-    assert [found.low, found.value, found.high] == pytest.approx(
+    assert [interval.low, interval.value, interval.high] == pytest.approx(
         [exp(middle - half), exp(middle), exp(middle + half)]
     )
-    assert (found.n, found.rounds, found.confidence) == (6, 6, 0.95)
+    assert (interval.n, interval.rounds, interval.confidence) == (6, 6, 0.95)
 
 
 @given(values)
@@ -291,12 +291,12 @@ def test_the_delta_method_agrees_with_the_closed_form(
         Figure(x, error * x, inf, 0.005 * x, "finalizer", 0.0, 4, 4)
         for x, error in zip((A, B, C), errors, strict=True)
     ]
-    found = combine(function, costs, signed=signed)
+    interval = combine(function, costs, signed=signed)
     common = 0.005 * sum(slopes)  # of the slope of their kind, which cancels in a ratio
     half = t(1e9, 0.95) * np.hypot(np.linalg.norm(np.multiply(slopes, errors)), common)
     value = function(A, B, C)
     ends = [value - half, value + half] if signed else [value * exp(-half), value * exp(half)]
-    assert [found.value, found.low, found.high] == pytest.approx([value, *ends], rel=1e-4)
+    assert [interval.value, interval.low, interval.high] == pytest.approx([value, *ends], rel=1e-4)
 
 
 def test_the_slopes_of_different_kinds_do_not_cancel_when_values_are_derived_twice() -> None:
@@ -325,10 +325,10 @@ def test_more_rounds_narrow_what_they_can() -> None:
 
 def test_identical_counts_have_zero_width() -> None:
     assert amount([2] * 5) == Estimate(2, 2, 2, 5, 5, 0.95)
-    found = amount([1, 2, 2, 3, nan])
-    assert (found.value, found.n) == (2, 4)
+    interval = amount([1, 2, 2, 3, nan])
+    assert (interval.value, interval.n) == (2, 4)
     half = sqrt(np.pi / 2) * t(3, 0.95) * np.std([1, 2, 2, 3], ddof=1) / 2
-    assert found.high - 2 == pytest.approx(half)
+    assert interval.high - 2 == pytest.approx(half)
 
 
 def test_share_intervals_stay_between_0_and_1() -> None:
@@ -361,9 +361,9 @@ def test_heterogeneity_detects_scattered_ratios_among_two_or_more() -> None:
 def test_linearity_of_a_line_and_of_a_curve() -> None:
     x = np.arange(9)
     times = np.outer(np.linspace(1, 1.02, 8), 10 + 5 * x)
-    found = linearity(x, times, JUDGED)
-    assert found.value == pytest.approx(1, abs=1e-4)
-    assert (found.rounds, found.high) == (8, 1)
+    straight = linearity(x, times, JUDGED)
+    assert straight.value == pytest.approx(1, abs=1e-4)
+    assert (straight.rounds, straight.high) == (8, 1)
     bent = linearity(x, np.outer(np.linspace(1, 1.02, 8), 10 + x**3), JUDGED)
     assert bent.low < bent.value < bent.high < 0.95
     assert linearity(x, times[:1]).low == -inf

@@ -36,8 +36,8 @@ def test_without_node_the_doctor_says_so_and_the_recorded_run_is_shown(
     node, machine: FakeMachine
 ) -> None:
     assert nodejs.find() is None
-    found = [f for f in map(doctor._finding, doctor._of_tools()) if f.what == "Node.js"]
-    assert [(f.state, f.effect) for f in found] == [
+    findings = [f for f in map(doctor._finding, doctor._of_tools()) if f.what == "Node.js"]
+    assert [(f.state, f.effect) for f in findings] == [
         (doctor.NOTE, "The section of chapter 10 on WebAssembly shows the recorded run.")
     ]
     shown = gccost.measure("wasm", "tiny")
@@ -75,6 +75,6 @@ def test_node_runs_every_benchmark(program, tmp_path):
     for case in wasm.STUDY.cases:
         if not case.variant.runtime:
             few = Case(case.program, case.variant, case.release, 2000)
-            found = sampler.sample(jobs.job(few), program, tmp_path)
-            assert found.metrics["ns/op"] > 0
-            assert "cpu-ns/op" in found.metrics
+            taken = sampler.sample(jobs.job(few), program, tmp_path)
+            assert taken.metrics["ns/op"] > 0
+            assert "cpu-ns/op" in taken.metrics

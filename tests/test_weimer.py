@@ -58,10 +58,10 @@ def test_a_sample_has_its_keys_and_process_metrics(
     (tmp_path / "log").write_text(LOG)
     (tmp_path / "gc.log").write_text("GC(0) Pause Young 1->1(1) 9.000ms\n")  # of another process
     burn = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; "
-    found = sample(tmp_path, burn + 'env > env; cp log gc.log; line "$name"')
+    taken = sample(tmp_path, burn + 'env > env; cp log gc.log; line "$name"')
     assert "bent" not in (tmp_path / "env").read_text()
-    metrics = found.metrics
-    assert (found.full_name, found.n) == ("Cleaner/jdk=17/setting=published/gc=G1", 1000)
+    metrics = taken.metrics
+    assert (taken.full_name, taken.n) == ("Cleaner/jdk=17/setting=published/gc=G1", 1000)
     known = {"died": 0, "gc-cycles": 3, "gc-pause-s": 0.002004, "peak-rss-bytes": 40_000_000}
     assert {name: metrics[name] for name in known} == pytest.approx(known)
     assert min(metrics["user-s"], metrics["faults"]) > 0
@@ -70,9 +70,9 @@ def test_a_sample_has_its_keys_and_process_metrics(
 
 def test_running_out_of_memory_is_recorded_as_data(tmp_path: Path) -> None:
     case = replace(CASE, variant=small("Finalize", 8))
-    found = sample(tmp_path, "echo 'Terminating due to java.lang.OutOfMemoryError'; exit 3", case)
-    assert found.metrics["died"] == 1
-    assert {"cpu-s", "ns/op", "peak-rss-bytes"}.isdisjoint(found.metrics)
+    taken = sample(tmp_path, "echo 'Terminating due to java.lang.OutOfMemoryError'; exit 3", case)
+    assert taken.metrics["died"] == 1
+    assert {"cpu-s", "ns/op", "peak-rss-bytes"}.isdisjoint(taken.metrics)
 
 
 def test_variant_settings_are_options_of_the_jvm() -> None:
@@ -164,9 +164,9 @@ def test_only_finalizers_stay_registered_after_close(
     real, kind: str, left: int, tmp_path: Path
 ) -> None:
     variant = jvm(f"Registered{kind}", heap="1024")
-    found = run_real(real, Case("finalization", variant, "jdk-17", 20_000), tmp_path)
-    assert found.metrics["registered/op"] == pytest.approx(left, abs=0.01)
-    assert found.metrics["registered-drained/op"] == pytest.approx(0, abs=0.01)
+    taken = run_real(real, Case("finalization", variant, "jdk-17", 20_000), tmp_path)
+    assert taken.metrics["registered/op"] == pytest.approx(left, abs=0.01)
+    assert taken.metrics["registered-drained/op"] == pytest.approx(0, abs=0.01)
 
 
 def test_only_the_naive_handle_leaks(real, tmp_path: Path) -> None:
