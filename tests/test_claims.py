@@ -135,14 +135,12 @@ def test_rules_that_need_more_than_one_interval(
 
 # --- the claims -----------------------------------------------------------------------
 
-every_claim = pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda c: c.id)
-
 
 def test_claims_match_the_published_rows() -> None:
     assert set(CLAIMS) == set(published.table("claims")["id"])
 
 
-@every_claim
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda claim: claim.id)
 def test_every_experiment_measures_what_its_claims_need(claim: Claim) -> None:
     of = study_of(claim)
     assert len(claim.releases) <= 2  # chapter 06 covers the releases in between

@@ -13,7 +13,6 @@ from gccost.measuring.cases import BUDGETS, Study
 from gccost.measuring.machine import MOST_BYTES
 from gccost.studies import CLAIMS, STUDIES
 
-every_study = pytest.mark.parametrize("of", STUDIES.values(), ids=lambda e: e.name)
 together = [of for of in STUDIES.values() if not of.on_request]
 
 
@@ -43,7 +42,7 @@ def test_a_control_differs_from_its_variant_only_by_name() -> None:
     assert controlled["lemire"] == controlled["addcleanup"] == {"AllocateFree", "AllocateAuto"}
 
 
-@every_study
+@pytest.mark.parametrize("of", STUDIES.values(), ids=lambda study: study.name)
 def test_every_case_can_be_measured_and_read(of: Study) -> None:
     assert len({case.name for case in of.cases}) == len(of.cases)
     assert (paths.NOTEBOOKS / f"{of.chapter}.ipynb").exists()

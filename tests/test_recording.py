@@ -203,20 +203,6 @@ def test_a_kind_has_as_many_sittings_as_the_case_with_most(
     assert (line.run_to_run == 0.02) == (most < stats.OWN_SITTINGS)
 
 
-def test_sittings_in_any_order_give_the_same_figures(tmp_path: Path) -> None:
-    def of(*sittings: int) -> stats.Figure:
-        def change(case: Case, number: int, metrics: recordings.Metrics) -> None:
-            metrics["sitting"] = sittings[number % 4]
-            metrics["ns/op"] *= 1 + 0.05 * (number % 4)
-
-        place = tmp_path / "-".join(map(str, sittings))
-        return recordings.recorded(place, change=change).cost(AUTO, TODAY_GO)
-
-    one = of(1, 2, 3, 4)
-    assert one == pytest.approx(of(3, 1, 4, 2))
-    assert one.lasting > 0  # from its own four sittings
-
-
 def test_a_process_counts_unless_it_waited_longer_than_the_calmest_of_its_case(
     tmp_path: Path,
 ) -> None:

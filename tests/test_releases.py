@@ -40,13 +40,11 @@ def test_every_minor_release_has_the_same_cases_except_addcleanup_and_green_tea(
 
 
 def test_unusable_releases_are_reported_and_skipped(tools: FakeTools):
-    damaged, missing, unbuilt = "1.13.15", "1.14.15", "1.12.17"
+    damaged, missing = "1.13.15", "1.14.15"
     platform = toolchains._platform()
     records = tools.folder / "mod/cache/download/golang.org/toolchain/@v"
     (records / f"v0.0.1-go{damaged}.{platform}.ziphash").write_text("h1:another")
     (records / f"v0.0.1-go{missing}.{platform}.ziphash").unlink()
-    why = "undefined reference to pthread_yield"
-    tools.do(build=f'case $binary in *go{unbuilt}-*) echo "{why}" >&2; exit 1 ;; esac')
     done = tools.gccost("measure", GCCOST_ONLY="releases")
     assert done.returncode == 0, done.stderr
     for said in (
@@ -60,9 +58,7 @@ def test_unusable_releases_are_reported_and_skipped(tools: FakeTools):
     run = tools.the_run()
     assert run.holds("releases")
     measured = set(Recording.load(STUDY, run).releases)
-    assert measured == {*GO_RELEASES} - {damaged, missing, unbuilt}
-    troubles = [what for whats in run.manifest()["troubles"].values() for what in whats]
-    assert any(f"Go {unbuilt}" in what and why in what for what in troubles)
+    assert measured == {*GO_RELEASES} - {damaged, missing}
 
 
 def test_only_downloaded_releases_are_removed(tools: FakeTools):
