@@ -61,7 +61,7 @@ TOGETHER = {
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _no_settings(tmp_path_factory) -> Iterator[None]:
     """The tests see neither the settings nor the runs of whoever starts them."""
     with pytest.MonkeyPatch.context() as patch:
         for name in os.environ:
@@ -132,13 +132,13 @@ class FakeMachine:
 
 
 @pytest.fixture
-def no_recorded_sittings(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_recorded_sittings(monkeypatch) -> None:
     """Made-up samples vary as they say, and not from run to run as the recorded machine does."""
     monkeypatch.setattr(lines, "recorded", lambda _: (0.0, math.inf))
 
 
 @pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def bare(monkeypatch, tmp_path) -> Path:
     """A machine without compilers, caches or network; returns its PATH folder."""
     path = tmp_path / "bin"
     path.mkdir()
@@ -152,7 +152,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def jvms(bare: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def jvms(bare, monkeypatch, tmp_path) -> Path:
     """The folder for the JDKs of a machine that has none."""
     for command in ("sh", "mkdir"):
         (bare / command).symlink_to(str(shutil.which(command, path=os.defpath)))
@@ -161,7 +161,7 @@ def jvms(bare: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeMachine:
+def machine(monkeypatch, tmp_path) -> FakeMachine:
     """A machine on which every sample takes milliseconds; its runs are in tmp_path."""
     fake = FakeMachine()
     monkeypatch.setattr(toolchains, "fetch", fake.fetch)

@@ -64,7 +64,7 @@ class Made:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+def made(tmp_path_factory) -> Made:
     """A report at the tiny budget; Go notebooks run if the Go kernel is available."""
     with suppress(MissingTool):
         gokernel.make(print)

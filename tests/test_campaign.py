@@ -262,8 +262,8 @@ def test_remaining_budget_goes_to_the_cheapest_open_questions(
 
 @pytest.mark.parametrize("slower", [1.5, 5])
 def test_a_busy_machine_gets_fewer_rounds_of_all_cases_in_little_more_time(
-    sampler: Sampler, slower: float
-) -> None:
+    sampler: Sampler, slower
+):
     sampler.seconds = lambda job: slower
     cases = study(CASE, COSTLY, DUMMY)
     limit = replace(TINY, seconds=TINY.judged * 6)
@@ -311,8 +311,8 @@ def noisy(spread: float, rounds: int = 1000) -> recordings.Change:
     ids=["as noisy", "without the case", "one process of it", "far noisier", "hardly any noise"],
 )
 def test_no_time_goes_to_what_the_recorded_run_could_not_decide(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: dict[str, Any], open_: bool
-) -> None:
+    tmp_path, monkeypatch, reference, open_
+):
     recorded_as(tmp_path / "recorded", monkeypatch, **reference)
     run = recordings.record(tmp_path / "run", rounds=4, change=noisy(0.1))
     for name in ("quick", "standard"):  # a run that may be recorded itself does not skip it
@@ -336,18 +336,14 @@ def test_no_time_goes_to_what_the_recorded_run_could_not_decide(
         (0.08, 0.7, []),  # sittings differ, which more rounds of one do not reduce
     ],
 )
-def test_headlines_get_the_rounds_that_make_them_narrower(
-    half_width: float, lasting: float, more: list[int]
-) -> None:
+def test_headlines_get_the_rounds_that_make_them_narrower(half_width, lasting, more):
     estimate = Estimate(10, 10 - 10 * half_width, 10 + 10 * half_width, 10, 10, 0.95)
     estimate = replace(estimate, lasting=lasting)
     asked = [question.rounds for question in narrower(estimate, ("a",), 0.04)]
     assert asked == pytest.approx(more, abs=1)
 
 
-def test_a_damaged_recorded_run_ends_no_campaign(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_recorded_run_ends_no_campaign(tmp_path, monkeypatch):
     recorded_as(tmp_path / "recorded", monkeypatch, rounds=4)
     (tmp_path / "recorded" / "reference.json").write_text("[")
     run = recordings.record(tmp_path / "run", rounds=4, change=noisy(0.1))

@@ -48,7 +48,7 @@ def test_a_log_axis_has_three_ticks_or_more_in_plain_numbers(monkeypatch, low, h
     assert not any("10^" in text for text in ticks)
 
 
-def test_outside_jupyter_a_figure_prints_its_alt_text(capsys: pytest.CaptureFixture[str]):
+def test_outside_jupyter_a_figure_prints_its_alt_text(capsys):
     with gccost.figure("own", "A title", COSTS):
         sns.scatterplot(COSTS, x="value", y="variant")
     assert capsys.readouterr().out == "A title. A chart of a: 1.00; b: 2.00.\n"

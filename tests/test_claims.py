@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -22,11 +20,9 @@ from gccost.judging.rules import (
     AtLeast,
     AtMost,
     Between,
-    Bounded,
     Effect,
     Label,
     Occurs,
-    Rule,
     Same,
     UShaped,
     WithinTolerance,
@@ -34,7 +30,7 @@ from gccost.judging.rules import (
 from gccost.measuring import gctrace, toolchains
 from gccost.measuring.cases import ONE_MALLOC, Case
 from gccost.stats import Estimate
-from gccost.studies import CLAIMS, STUDIES, Claim
+from gccost.studies import CLAIMS, STUDIES
 from gccost.studies.precision import COUNT, OURS
 
 HOLDS, FAILS, UNDECIDED = Label.HOLDS, Label.FAILS, Label.UNDECIDED
@@ -63,9 +59,7 @@ RULES = [
 
 
 @pytest.mark.parametrize(("rule", "figure", "low", "high"), RULES, ids=str)
-def test_each_rule_applies_its_bounds_and_margin(
-    rule: Bounded, figure: float, low: float, high: float
-) -> None:
+def test_each_rule_applies_its_bounds_and_margin(rule, figure, low, high):
     assert rule.bounds(figure) == pytest.approx((low, high))
     low, high = rule.bounds(figure)
     margin = rule.margin
@@ -127,21 +121,19 @@ def exactly(value: float, samples: int = 8) -> Estimate:
     ],
     ids=str,
 )
-def test_rules_that_need_more_than_one_interval(
-    rule: Rule, figure: float, measured: Estimate, label: Label
-) -> None:
+def test_rules_that_need_more_than_one_interval(rule, figure, measured, label):
     assert rule.judge(measured, figure).label is label
 
 
 # --- the claims -----------------------------------------------------------------------
 
 
-def test_claims_match_the_published_rows() -> None:
+def test_claims_match_the_published_rows():
     assert set(CLAIMS) == set(published.table("claims")["id"])
 
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda claim: claim.id)
-def test_every_experiment_measures_what_its_claims_need(claim: Claim) -> None:
+def test_every_experiment_measures_what_its_claims_need(claim):
     of = study_of(claim)
     assert len(claim.releases) <= 2  # chapter 06 covers the releases in between
     assert claim.releases[-1] == toolchains.today(of.document)
@@ -152,7 +144,7 @@ def test_every_experiment_measures_what_its_claims_need(claim: Claim) -> None:
         assert not {c.variant for c in of.cases if c.once} & {*claim.quantity.variants}
 
 
-def test_published_claims_match_the_published_tables() -> None:
+def test_published_claims_match_the_published_tables():
     def table(name: str, column: str, *keys: str) -> pd.Series:
         return published.table(name).set_index(list(keys))[column]
 
@@ -192,7 +184,7 @@ def test_published_claims_match_the_published_tables() -> None:
     assert claims.to_dict() == pytest.approx(expected, rel=4e-4)
 
 
-def test_claims_without_a_run_are_unmeasured() -> None:
+def test_claims_without_a_run_are_unmeasured():
     rows = ledger.rows({}, STUDIES.values())
     assert len(rows) == sum(len(claim.releases) for claim in CLAIMS.values())
     assert {row.verdict.label for row in rows} == {UNMEASURED}
@@ -257,7 +249,7 @@ CLEANERS = dict.fromkeys((f"X18{x}" for x in "abcd"), HOLDS)
 BOTH = (COUNT, "quiet"), (COUNT, "busy")
 
 
-def test_the_published_readme_lists_every_claim_by_its_rule() -> None:
+def test_the_published_readme_lists_every_claim_by_its_rule():
     text = (paths.PUBLISHED / "README.md").read_text(encoding="utf-8")
     rows = text.split("| rule |")[1].split("\n\n")[0].splitlines()[2:]
     listed = [set(re.findall(r"\b[A-Z]+\d+[a-e]?\b", row.rsplit("|", 2)[1])) for row in rows]
@@ -345,9 +337,7 @@ def test_the_published_readme_lists_every_claim_by_its_rule() -> None:
         ("cleaners", times(2, "OpenConfined", MEAN), CLEANERS | {"X18c": FAILS}),
     ],
 )
-def test_a_verdict_follows_the_samples(
-    tmp_path: Path, study: str, changed: Mapping[str, Any], verdicts: Mapping[str, Label]
-) -> None:
+def test_a_verdict_follows_the_samples(tmp_path, study, changed, verdicts):
     rounds = {"lemire": 8, "why": 12, "runtime": 12, "cloudflare": 6}.get(study, 4)
     judged = labels(recorded(tmp_path, study, **({"rounds": rounds} | dict(changed))))
     assert judged.items() >= verdicts.items()

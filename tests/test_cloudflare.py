@@ -26,7 +26,7 @@ from gccost.studies.cloudflare import turns
 CLOUDFLARE = STUDIES["cloudflare"]
 
 
-def test_claims_on_few_cpus_say_why_they_are_untestable(tmp_path: Path) -> None:
+def test_claims_on_few_cpus_say_why_they_are_untestable(tmp_path):
     recording = recorded(tmp_path, "cloudflare", rounds=1)
     machine = {"allowed_cpus": 48, "cpu_quota": 2.5}
     run = runs.create(tmp_path, machine=machine, fingerprint="0" * 12, warnings=[])
@@ -41,7 +41,7 @@ TRACED = Case("signing", turns(48, "400"), TODAY_GO, n=1000, traced=True)
 SHOW = 'name=BenchmarkSignInTurns/goroutines=48; line "$name"'
 
 
-def test_a_traced_sample_records_its_gctrace(tmp_path: Path) -> None:
+def test_a_traced_sample_records_its_gctrace(tmp_path):
     path = program(tmp_path, f'echo "$GODEBUG" >&2; echo "{TRACE}" >&2; {SHOW}')
     sample = run_sample(path, TRACED, tmp_path)
     assert sample.metrics["gctrace-cycles"] == 1
@@ -58,7 +58,7 @@ def test_a_traced_sample_records_its_gctrace(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def old_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def old_program(tmp_path_factory) -> Path:
     toolchain = toolchains.find(CLOUDFLARE_GO)
     if toolchain is None:
         pytest.skip(f"Go {CLOUDFLARE_GO} is not on this machine: make measure fetches it")
@@ -66,9 +66,7 @@ def old_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return builds.build("signing", toolchain, compiler, 1, tmp_path_factory.mktemp("go1.10"))
 
 
-def test_go_1_10_prints_the_metrics_of_the_current_release(
-    old_program: Path, tmp_path: Path
-) -> None:
+def test_go_1_10_prints_the_metrics_of_the_current_release(old_program, tmp_path):
     new = toolchains.find(TODAY_GO)
     if new is None:
         pytest.skip(f"Go {TODAY_GO} is not on this machine: make measure fetches it")
@@ -86,8 +84,8 @@ def test_go_1_10_prints_the_metrics_of_the_current_release(
 
 
 def test_go_1_10_writes_a_profile_passes_its_tests_and_refuses_an_invalid_count(
-    old_program: Path, tmp_path: Path
-) -> None:
+    old_program, tmp_path
+):
     case = Case("signing", turns(1, profile="cpu"), CLOUDFLARE_GO, n=6000)
     run_sample(old_program, case, tmp_path, profile=tmp_path / "cpu.pb.gz")
     assert read(tmp_path / "cpu.pb.gz").holds(SHARED_LOOPS[0])

@@ -9,14 +9,14 @@ from recordings import study_of
 
 from gccost import paths
 from gccost.measuring import languages, toolchains
-from gccost.measuring.cases import BUDGETS, Study
+from gccost.measuring.cases import BUDGETS
 from gccost.measuring.machine import MOST_BYTES
 from gccost.studies import CLAIMS, STUDIES
 
 together = [of for of in STUDIES.values() if not of.on_request]
 
 
-def test_budgets_are_nested_and_include_the_headlines() -> None:
+def test_budgets_are_nested_and_include_the_headlines():
     headlines = [claim for claim in CLAIMS.values() if claim.headline]
     assert headlines
     for claim in headlines:
@@ -29,7 +29,7 @@ def test_budgets_are_nested_and_include_the_headlines() -> None:
         assert all(a <= b for a, b in pairwise(sizes))
 
 
-def test_a_control_differs_from_its_variant_only_by_name() -> None:
+def test_a_control_differs_from_its_variant_only_by_name():
     controlled: defaultdict[str, set[str]] = defaultdict(set)
     for of in together:
         # A JVM compiles the program while it runs, so there is nothing to relink.
@@ -43,7 +43,7 @@ def test_a_control_differs_from_its_variant_only_by_name() -> None:
 
 
 @pytest.mark.parametrize("of", STUDIES.values(), ids=lambda study: study.name)
-def test_every_case_can_be_measured_and_read(of: Study) -> None:
+def test_every_case_can_be_measured_and_read(of):
     assert len({case.name for case in of.cases}) == len(of.cases)
     assert (paths.NOTEBOOKS / f"{of.chapter}.ipynb").exists()
     for case in of.cases:

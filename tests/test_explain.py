@@ -55,7 +55,7 @@ def called(*arguments: str) -> Result:
     return CliRunner().invoke(cli.main, ["explain", *arguments])
 
 
-def test_innermost_function_decides_what_a_profile_says(tmp_path: Path) -> None:
+def test_innermost_function_decides_what_a_profile_says(tmp_path):
     path = write_profile(tmp_path / "p", NEW)
     answer = of(path)
     assert json.loads(called("--json", str(path)).stdout) == answer
@@ -101,9 +101,7 @@ PERIOD = 10_000_000
         ("example.com/net.Open", 300, 0, ALL),
     ],
 )
-def test_a_remedy_is_proposed_for_what_it_can_save(
-    opener: str, walk: int, rest: int, remedies: list[str], tmp_path: Path
-) -> None:
+def test_a_remedy_is_proposed_for_what_it_can_save(opener, walk, rest, remedies, tmp_path):
     stacks: Stacks = [
         (["main.main", opener, ADD, SPLICE], walk * PERIOD),
         (["main.main", opener, ADD], rest * PERIOD),
@@ -134,9 +132,7 @@ def test_a_remedy_is_proposed_for_what_it_can_save(
         ),
     ],
 )
-def test_what_a_profile_cannot_show_is_said(
-    stacks: Stacks, walk: float, separate: bool, says: str, tmp_path: Path
-) -> None:
+def test_what_a_profile_cannot_show_is_said(stacks, walk, separate, says, tmp_path):
     path = write_profile(tmp_path / "p", stacks)
     answer = of(path)
     assert (answer["parts"]["walk"], answer["walk_is_separate"]) == (walk, separate)
@@ -152,9 +148,7 @@ def test_what_a_profile_cannot_show_is_said(
         ([(["main.main"], 5)], []),
     ],
 )
-def test_programs_of_the_same_kind_are_named(
-    stacks: Stacks, specials: list[str], tmp_path: Path
-) -> None:
+def test_programs_of_the_same_kind_are_named(stacks, specials, tmp_path):
     path = write_profile(tmp_path / "p", stacks)
     kinds = of(path)["kinds"]
     assert list(dict.fromkeys(kind["special"] for kind in kinds)) == specials
@@ -163,7 +157,7 @@ def test_programs_of_the_same_kind_are_named(
 
 
 @pytest.mark.parametrize("setting", ["AllocateAuto", "AllocateCleanup"])
-def test_recorded_profiles_are_explained(setting: str) -> None:
+def test_recorded_profiles_are_explained(setting):
     path = min(paths.reference().glob(f"*/profiles/{setting},*profile=cpu-*"))
     answer = of(path)
     assert 0.3 < answer["share"] < 1
@@ -185,9 +179,7 @@ def test_recorded_profiles_are_explained(setting: str) -> None:
         (gzip.compress(bytes(99))[:-9], "ended before"),
     ],
 )
-def test_bad_input_is_identified_and_refused(
-    content: bytes | dict[str, Any], why: str, tmp_path: Path
-) -> None:
+def test_bad_input_is_identified_and_refused(content, why, tmp_path):
     path = tmp_path / "p"
     if isinstance(content, bytes):
         path.write_bytes(content)
@@ -201,9 +193,7 @@ def test_bad_input_is_identified_and_refused(
 
 
 @pytest.mark.parametrize("kind", ["zeros", "zipped zeros", "a device"])
-def test_a_file_larger_than_any_profile_is_not_read(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_larger_than_any_profile_is_not_read(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(profiles, "MOST", 2 << 20)
     path = tmp_path / "p"
     with path.open("wb") as file:

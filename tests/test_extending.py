@@ -54,7 +54,7 @@ def added(to: str, where: str, text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tree(tmp_path_factory) -> Path:
     """A copy of the tree with every recipe applied."""
     folder = tmp_path_factory.mktemp("extended")
     for name in COPIED:
@@ -75,7 +75,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeTools]:
+def tools(tmp_path_factory) -> Iterator[FakeTools]:
     tools = FakeTools(tmp_path_factory.mktemp("extended-tools") / "machine")
     yield tools
     tools.end()
@@ -107,7 +107,7 @@ drawing.display = lambda chart: print(chart.title, len(chart.data), "<svg" in ch
 """
 
 
-def test_the_added_case_and_claim_are_measured_and_judged(tree: Path, tools: FakeTools) -> None:
+def test_the_added_case_and_claim_are_measured_and_judged(tree, tools: FakeTools):
     cases = run(tree, tools, "-c", CASES).splitlines()
     assert f"AllocateDefer/go={TODAY_GO}/gogc=off/setting=published" in cases
     run(tree, tools, "-m", "gccost", "measure", "--budget=tiny", "--only=lemire")
@@ -116,7 +116,7 @@ def test_the_added_case_and_claim_are_measured_and_judged(tree: Path, tools: Fak
     assert added == {"Z1 A deferred free costs what a manual free costs True"}
 
 
-def test_the_added_study_is_measured_and_charted(tree: Path, tools: FakeTools) -> None:
+def test_the_added_study_is_measured_and_charted(tree, tools: FakeTools):
     said = run(tree, tools, "-m", "gccost", "measure", "--budget=tiny", "--only=mine")
     assert re.match(r"\d+ samples in ", said)
     (example,) = PYTHON.findall(CONTRIBUTING.read_text(encoding="utf-8"))

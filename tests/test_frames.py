@@ -35,7 +35,7 @@ ENDS = ["ratio", "ratio_low", "ratio_high"]
 
 
 @pytest.fixture(autouse=True)
-def replay(monkeypatch: pytest.MonkeyPatch) -> None:
+def replay(monkeypatch) -> None:
     monkeypatch.setenv("GCCOST_MODE", "replay")
 
 
@@ -68,7 +68,7 @@ def test_the_ledger_of_the_recorded_run_is_the_golden_one_and_that_of_the_artifa
 
 
 @pytest.mark.parametrize("name", ["lemire", "addcleanup", "siebenmann", "weimer", "remedies"])
-def test_groupby_of_the_keys_and_cost_reproduce_the_costs(name: str):
+def test_groupby_of_the_keys_and_cost_reproduce_the_costs(name):
     study = gccost.open(name)
     costs = study.costs()
     assert not costs.duplicated(costs.columns.intersection(study.keys)).any()
@@ -144,7 +144,7 @@ def test_every_metric_of_a_recorded_run_is_in_the_table():
         ("score", [-1, 0, 5], 0),
     ],
 )
-def test_any_column_of_numbers_has_a_cost(metric: str, values: list[float], expected: float):
+def test_any_column_of_numbers_has_a_cost(metric, values, expected):
     cost = gccost.cost(pd.DataFrame({metric: values}), metric)
     assert cost["value"] == pytest.approx(expected)
     assert cost["low"] < cost["value"] < cost["high"]
@@ -251,7 +251,7 @@ WRONG = {  # what a reader types: what is wrong, and what the hint begins with
 
 
 @pytest.mark.parametrize(("asked", "answer"), WRONG.items())
-def test_a_wrong_question_is_answered_with_a_hint(lemire, asked: str, answer: tuple[str, str]):
+def test_a_wrong_question_is_answered_with_a_hint(lemire, asked, answer):
     names = {"gccost": gccost, "math": math, "PAIR": PAIR, "study": lemire}
     with pytest.raises(GccostError, match=answer[0]) as raised:
         eval(asked, names | {"one": lemire.samples().head(1)})  # noqa: S307 - of the table above
@@ -318,7 +318,7 @@ GOOD: dict[str, Any] = {"value": 2.0, "low": 1.8, "high": 2.2, "n": 3}
         (lambda: gccost.ns(pd.DataFrame(columns=["value", "low", "high", "n"])), "not measured"),
     ],
 )
-def test_what_was_not_measured_well_is_not_quoted(shown, text: str):
+def test_what_was_not_measured_well_is_not_quoted(shown, text):
     assert shown() == text
 
 

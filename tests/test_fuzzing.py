@@ -144,7 +144,7 @@ def packed(run: Run) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def sound(tmp_path_factory) -> Run:
     run = recordings.record(tmp_path_factory.mktemp("sound"), rounds=1)
     for path, data in ((run.slices("a"), b"3.5\n"), (run.gctrace("a"), gzip.compress(b"gc 1"))):
         path.parent.mkdir()

@@ -53,7 +53,7 @@ def test_vet_finds_nothing(libraries):
 
 
 @pytest.mark.parametrize("program", NATIVE)
-def test_a_library_with_slabs_of_its_own_passes_its_tests(program: str) -> None:
+def test_a_library_with_slabs_of_its_own_passes_its_tests(program):
     builds.fetch_modules([program])
     overlay = builds.with_slabs(program, toolchains.fetch(TODAY_GO))
     printed = go(

@@ -23,7 +23,7 @@ LAYERS = (
 LEVELS = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
-def test_no_module_imports_from_a_later_layer() -> None:
+def test_no_module_imports_from_a_later_layer():
     root = paths.ROOT / "gccost"
     upwards = []
     for path in root.rglob("*.py"):
@@ -51,10 +51,10 @@ def loaded(program: str) -> set[str]:
     return set(ran.stdout.split())
 
 
-def test_the_command_line_loads_nothing_slow() -> None:
+def test_the_command_line_loads_nothing_slow():
     slow = {"IPython", "distributed", "matplotlib", "numpy", "pandas", "scipy", "seaborn"}
     assert not slow & loaded("import gccost.cli")
 
 
-def test_studies_draw_nothing() -> None:
+def test_studies_draw_nothing():
     assert not {"IPython", "matplotlib", "seaborn"} & loaded("import gccost.studies")

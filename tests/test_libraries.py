@@ -69,7 +69,7 @@ def test_a_claim_follows_the_share_of_its_library(recording):
 
 
 @pytest.mark.parametrize("program", NATIVE)
-def test_a_library_with_slabs_is_built_from_the_overlay(program: str, tmp_path: Path) -> None:
+def test_a_library_with_slabs_is_built_from_the_overlay(program, tmp_path):
     toolchain, compiler = toolchains.fetch(TODAY_GO), ccompilers.fetch(print)
     builds.fetch_modules([program])
     overlay = builds.with_slabs(program, toolchain)

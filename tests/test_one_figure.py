@@ -89,11 +89,11 @@ def costs() -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def test_no_two_chapters_give_two_figures_for_one_thing(costs: pd.DataFrame) -> None:
+def test_no_two_chapters_give_two_figures_for_one_thing(costs: pd.DataFrame):
     assert not disagreeing(costs)
 
 
-def test_a_case_of_two_studies_has_one_figure(costs: pd.DataFrame) -> None:
+def test_a_case_of_two_studies_has_one_figure(costs: pd.DataFrame):
     documents = costs[costs.study.isin(["lemire", "siebenmann", "addcleanup", "remedies"])]
     shared = [rows for rows in things(documents) if len(set(rows.study)) > 1]
     assert shared
@@ -102,7 +102,7 @@ def test_a_case_of_two_studies_has_one_figure(costs: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("study", ["handles", "releases", "remedies"])
-def test_another_figure_is_noticed(costs: pd.DataFrame, study: str) -> None:
+def test_another_figure_is_noticed(costs: pd.DataFrame, study):
     of = costs.study.eq(study) & costs.variant.eq("manual free")
     changed = costs.copy()
     changed.loc[of, ["value", "low", "high"]] *= 1.4
@@ -110,7 +110,7 @@ def test_another_figure_is_noticed(costs: pd.DataFrame, study: str) -> None:
 
 
 @pytest.mark.parametrize(("chapter", "line"), sorted({*itertools.chain(*SAID.values())}))
-def test_a_line_says_why_there_are_two(chapter: str, line: str) -> None:
+def test_a_line_says_why_there_are_two(chapter, line):
     node = nbformat.read(paths.NOTEBOOKS / f"{chapter}.ipynb", as_version=4)
     text = " ".join(cell.source for cell in node.cells)
     assert line in re.sub(r"\s+", " ", text)

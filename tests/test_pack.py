@@ -44,7 +44,7 @@ def make(output: Path, study: Study = LEMIRE) -> Path:
 
 
 @pytest.fixture
-def unpacked(machine: FakeMachine, tmp_path: Path) -> Path:
+def unpacked(machine: FakeMachine, tmp_path) -> Path:
     machine.behaviour = '[ -z "$profile" ] || : | gzip > "$profile"; line "$name"'
     return make(tmp_path / "gccost-pack.tar.xz")
 
@@ -116,7 +116,7 @@ def test_an_interrupted_pack_resumes(unpacked):
 
 
 @pytest.fixture
-def java(machine: FakeMachine, jvms: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def java(machine: FakeMachine, jvms, tmp_path, monkeypatch) -> Path:
     """An unpacked pack of weimer on a machine that has only JDKs 11 and 25."""
     for version in ("11.0.1", "25.0.1"):
         fakejdks.make(jvms / version, version)

@@ -13,7 +13,7 @@ from gccost.measuring.runs import all_runs
 from gccost.studies import CLAIMS, STUDIES
 
 
-def test_every_case_has_valid_samples(made: Made) -> None:
+def test_every_case_has_valid_samples(made: Made):
     (run,) = all_runs(made.runs)
     assert run.reading().errors == []
     measured, failed = one_of_a_kind(), run.manifest()["failed"]
@@ -43,7 +43,7 @@ def test_every_case_has_valid_samples(made: Made) -> None:
         assert frame["c_allocated"].between(n - spare, n + spare).all()
 
 
-def test_the_ledger_judges_what_was_measured(made: Made) -> None:
+def test_the_ledger_judges_what_was_measured(made: Made):
     ledger = pd.read_csv(made.report / "ledger.csv", keep_default_na=False)
     measured, judged = one_of_a_kind(), set()
     for row in ledger.itertuples():
@@ -62,14 +62,14 @@ def test_the_ledger_judges_what_was_measured(made: Made) -> None:
     assert judged >= {"L1", "L2a", "L2b", "L4"}
 
 
-def test_the_plain_command_output_is_stored_and_shown(made: Made) -> None:
+def test_the_plain_command_output_is_stored_and_shown(made: Made):
     (run,) = all_runs(made.runs)
     kept = run.manifest()["shell"].values()
     assert any("BenchmarkAllocateAuto" in each["output"] for each in kept)
     assert "BenchmarkAllocateAuto" in (made.report / "01-lemire.html").read_text(encoding="utf-8")
 
 
-def test_the_report_renders_in_a_browser(browser: Browser, made: Made) -> None:
+def test_the_report_renders_in_a_browser(browser: Browser, made: Made):
     seen = browser.open_report(made.report / "01-lemire.html", window=PHONE)
     assert seen.requests == seen.problems == seen.broken == seen.sticking_out == []
     assert seen.scroll_width <= seen.inner_width

@@ -59,12 +59,12 @@ done
 
 
 @pytest.fixture(autouse=True)
-def _briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+def _briefly(monkeypatch) -> None:
     monkeypatch.setattr(repeated, "SECONDS", 0.0)
 
 
 @pytest.fixture
-def plan(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> planning.Plan:
+def plan(machine: FakeMachine, monkeypatch) -> planning.Plan:
     """A plan whose samples take no time."""
 
     def one(of: Job, program: Path, scratch: Path, *, slices: bool = False) -> benchfmt.Sample:
@@ -111,7 +111,7 @@ WHOLE = {
 # --- measuring ---------------------------------------------------------------------
 
 
-def test_real_processes_measure_each_method_and_load(machine: FakeMachine) -> None:
+def test_real_processes_measure_each_method_and_load(machine: FakeMachine):
     machine.behaviour = BEHAVIOUR
     done = gccost("measure", "--only=precision")
     assert done.exit_code == 0, done.stderr
@@ -130,7 +130,7 @@ def test_real_processes_measure_each_method_and_load(machine: FakeMachine) -> No
 
 
 @pytest.mark.parametrize("at", [0, 5])
-def test_an_interrupted_measurement_is_repeated_entirely(plan: planning.Plan, at: int) -> None:
+def test_an_interrupted_measurement_is_repeated_entirely(plan: planning.Plan, at):
     with pytest.raises(KeyboardInterrupt):
         repeated.measure(plan, after(at))
     run = campaign.find(plan)
@@ -144,9 +144,7 @@ def test_an_interrupted_measurement_is_repeated_entirely(plan: planning.Plan, at
     assert again.samples_txt.read_bytes() == run.samples_txt.read_bytes()
 
 
-def test_an_uncounted_measurement_is_not_duplicated(
-    plan: planning.Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_uncounted_measurement_is_not_duplicated(plan: planning.Plan, monkeypatch):
     update = Run.update
 
     def killed(run: Run, **facts: object) -> None:
@@ -166,7 +164,7 @@ def test_an_uncounted_measurement_is_not_duplicated(
 RATIO = Ratio(*(measured_by(b, COUNT, "quiet", "1") for b in (COSTLY, BASELINE)))
 
 
-def test_the_median_ratio_follows_its_formula(tmp_path: Path) -> None:
+def test_the_median_ratio_follows_its_formula(tmp_path):
     run = runs.create(tmp_path, machine={}, fingerprint="0" * 12, warnings=[])
     over, under = (job(Case("cstr", variant, TODAY_GO, 1000)) for variant in RATIO.variants)
     jobs.write(run.jobs_csv, (over, under))
@@ -183,7 +181,7 @@ def test_the_median_ratio_follows_its_formula(tmp_path: Path) -> None:
     assert not few.estimate(MedianRatio(RATIO), TODAY_GO).n
 
 
-def test_the_ledger_shows_what_x9_judges(tmp_path: Path) -> None:
+def test_the_ledger_shows_what_x9_judges(tmp_path):
     recording = recordings.recorded(tmp_path, "precision", rounds=4)
     agrees, spread, _ = ledger.rows({"precision": recording}, [recording.study])
     assert "go test" in results.measured_text(agrees)

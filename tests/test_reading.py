@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 import recordings
@@ -65,7 +64,7 @@ READ: list[tuple[str, dict[str, list[object]]]] = [
 
 
 @pytest.mark.parametrize(("text", "columns"), READ)
-def test_what_is_read(tmp_path: Path, text: str, columns: dict[str, list[object]]):
+def test_what_is_read(tmp_path, text, columns):
     path = tmp_path / "bench.txt"
     path.write_bytes(text.encode())
     for frame in (gccost.read(path), gccost.read(text)):
@@ -89,7 +88,7 @@ def test_what_is_read(tmp_path: Path, text: str, columns: dict[str, list[object]
         ("007 8", None),
     ],
 )
-def test_a_key_is_a_number_if_all_its_values_are(values: str, numbers: list[float] | None):
+def test_a_key_is_a_number_if_all_its_values_are(values, numbers):
     lines = (f"BenchmarkMine/size={value}-8 1 5 ns/op\n" for value in values.split())
     frame = gccost.read("".join(lines))
     assert is_numeric_dtype(frame["size"]) == bool(numbers)
@@ -113,7 +112,7 @@ def test_the_samples_of_a_run_are_read_with_all_keys_and_what_they_lack_is_told(
     assert len(opened.samples()) <= len(frame)
 
 
-def test_lines_that_are_left_out_are_told(capsys: pytest.CaptureFixture[str]):
+def test_lines_that_are_left_out_are_told(capsys):
     text = f"BenchmarkMine\n{LINE}BenchmarkMine-8 100 1 ns/op 2 ns/op\nBenchmarkMine-8 100 cut"
     assert len(gccost.read(text)) == 1
     printed = capsys.readouterr().out.splitlines()
@@ -124,7 +123,7 @@ def test_lines_that_are_left_out_are_told(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing here\n", b"\xff\xfe\x00 Benchmark", None])
-def test_a_file_that_is_no_benchmark_is_named(tmp_path, content: bytes | None):
+def test_a_file_that_is_no_benchmark_is_named(tmp_path, content):
     path = tmp_path / "bench.txt"
     if content is not None:
         path.write_bytes(content)
@@ -135,14 +134,14 @@ def test_a_file_that_is_no_benchmark_is_named(tmp_path, content: bytes | None):
 
 
 @pytest.mark.parametrize("sources", [(), ('{"Action":"start","Package":"one"}\n',)])
-def test_nothing_to_read_is_an_error(sources: tuple[str, ...]):
+def test_nothing_to_read_is_an_error(sources):
     with pytest.raises(GccostError) as raised:
         gccost.read(*sources)
     assert raised.value.hint
 
 
 @pytest.mark.parametrize("other", [f"pkg: two\n{LINE}", "BenchmarkMine/size=9-8 100 70 ns/op\n"])
-def test_a_cost_of_two_cases_that_were_read_is_refused(other: str):
+def test_a_cost_of_two_cases_that_were_read_is_refused(other):
     frame = gccost.read(f"pkg: one\n{LINE}{other}")
     with pytest.raises(GccostError, match="the samples have several values of"):
         gccost.cost(frame, "mean_ns")

@@ -34,13 +34,13 @@ def replayed(folder: Path, *only: str, **environment: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def shown(tmp_path_factory) -> dict[str, str]:
     """The notebooks as replayed without a toolchain."""
     folder = tmp_path_factory.mktemp("replay")
     return replayed(folder / "one", **dict.fromkeys(("PATH", "HOME", "GOMODCACHE"), str(folder)))
 
 
-def test_committed_notebooks_match_replay_without_toolchain(shown: dict[str, str]) -> None:
+def test_committed_notebooks_match_replay_without_toolchain(shown):
     for notebook in CHAPTERS:
         committed = notebook.read_text(encoding="utf-8")
         assert shown[notebook.stem] == committed, f"{notebook.name} is stale: run make replay"
@@ -53,9 +53,7 @@ def outputs(pages: dict[str, str], kind: str) -> list[str]:
     return [bundle[kind] for bundle in bundles if kind in bundle]
 
 
-def test_scaled_samples_change_prose_charts_and_verdicts(
-    shown: dict[str, str], tmp_path: Path
-) -> None:
+def test_scaled_samples_change_prose_charts_and_verdicts(shown, tmp_path):
     reference = shutil.copytree(paths.reference(), tmp_path / "reference")
     for file in reference.glob("*/samples.txt"):
         lines = file.read_text().splitlines(keepends=True)

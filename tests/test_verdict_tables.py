@@ -12,7 +12,7 @@ from gccost.showing import tables
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> OpenedStudy:
+def study(tmp_path_factory) -> OpenedStudy:
     run = recordings.recorded(tmp_path_factory.mktemp("run"), "addcleanup", cpus=8)
     return OpenedStudy(run, "replay", ())
 
@@ -72,7 +72,7 @@ def test_the_margin_of_a_rule_is_kept():
 
 
 @pytest.mark.parametrize("rule", [rules.Same(), rules.UShaped(), rules.Occurs()])
-def test_a_rule_without_a_single_bar_refuses_one(rule: rules.Rule):
+def test_a_rule_without_a_single_bar_refuses_one(rule):
     with pytest.raises(GccostError) as raised:
         rules.asked(rule, 1.0, 6)
     assert raised.value.hint

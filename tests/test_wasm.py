@@ -32,9 +32,7 @@ def node(monkeypatch, tmp_path):
     return make
 
 
-def test_without_node_the_doctor_says_so_and_the_recorded_run_is_shown(
-    node, machine: FakeMachine
-) -> None:
+def test_without_node_the_doctor_says_so_and_the_recorded_run_is_shown(node, machine: FakeMachine):
     assert nodejs.find() is None
     findings = [f for f in map(doctor._finding, doctor._of_tools()) if f.what == "Node.js"]
     assert [(f.state, f.effect) for f in findings] == [

@@ -50,9 +50,7 @@ LOG = """\
 """
 
 
-def test_a_sample_has_its_keys_and_process_metrics(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sample_has_its_keys_and_process_metrics(tmp_path, monkeypatch):
     for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH"):
         monkeypatch.setenv(name, "bent")
     (tmp_path / "log").write_text(LOG)
@@ -68,14 +66,14 @@ def test_a_sample_has_its_keys_and_process_metrics(
     assert metrics["cpu-s"] == pytest.approx(metrics["user-s"] + metrics["sys-s"], abs=2e-6)
 
 
-def test_running_out_of_memory_is_recorded_as_data(tmp_path: Path) -> None:
+def test_running_out_of_memory_is_recorded_as_data(tmp_path):
     case = replace(CASE, variant=small("Finalize", 8))
     taken = sample(tmp_path, "echo 'Terminating due to java.lang.OutOfMemoryError'; exit 3", case)
     assert taken.metrics["died"] == 1
     assert {"cpu-s", "ns/op", "peak-rss-bytes"}.isdisjoint(taken.metrics)
 
 
-def test_variant_settings_are_options_of_the_jvm() -> None:
+def test_variant_settings_are_options_of_the_jvm():
     variant = jvm("Cleaner", gc="Parallel", heap="16", escape="off", gcthreads="1")
     options = arguments(replace(CASE, variant=variant))
     assert {"-XX:+UseParallelGC", "-Xms16m", "-Xmx16m"} <= set(options)
@@ -91,7 +89,7 @@ def test_variant_settings_are_options_of_the_jvm() -> None:
 
 
 @pytest.fixture
-def machine(jvms: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+def machine(jvms, monkeypatch, tmp_path) -> Callable[..., None]:
     """Make identical fake JDKs of the given releases, with runs in tmp_path."""
     monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
@@ -103,9 +101,7 @@ def machine(jvms: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call
     return fake
 
 
-def test_a_java_study_is_measured_until_its_sources_change(
-    machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_java_study_is_measured_until_its_sources_change(machine, monkeypatch):
     machine("jdk-11", "jdk-25")
     plan = planning.plan([WEIMER], TINY)
     run = campaign.measure(plan)
@@ -119,7 +115,7 @@ def test_a_java_study_is_measured_until_its_sources_change(
     assert campaign.find(planning.plan([WEIMER], TINY)) is None
 
 
-def test_what_is_missing_skips_only_what_needs_it(machine: Callable[..., None]) -> None:
+def test_what_is_missing_skips_only_what_needs_it(machine):
     with pytest.raises(MissingTool, match=r"nothing can be measured: Java: no JDK with javac"):
         campaign.measure(planning.plan([WEIMER], TINY))
     machine("jdk-25")
@@ -130,7 +126,7 @@ def test_what_is_missing_skips_only_what_needs_it(machine: Callable[..., None]) 
         campaign.measure(planning.plan([STUDIES["jmh"]], TINY))
 
 
-def test_unsupported_jvm_options_skip_only_their_cases(machine: Callable[..., None]) -> None:
+def test_unsupported_jvm_options_skip_only_their_cases(machine):
     why = "Option UseEpsilonGC not supported"
     refuse = f'case "$*" in *Epsilon*) echo "{why}"; exit 1;; esac; line "$name"'
     machine("jdk-11", "jdk-25", behaviour=refuse)
@@ -142,7 +138,7 @@ def test_unsupported_jvm_options_skip_only_their_cases(machine: Callable[..., No
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Callable[[str], Path]]]:
+def real(tmp_path_factory) -> Iterator[tuple[Path, Callable[[str], Path]]]:
     """The system's JDK, and a function that compiles a program with it."""
     compiler = jdks.find_javac()
     if compiler is None:
@@ -160,16 +156,14 @@ def run_real(real: tuple[Path, Callable[[str], Path]], case: Case, folder: Path)
 
 
 @pytest.mark.parametrize(("kind", "left"), [("Plain", 0), ("Cleaner", 0), ("Finalize", 1)])
-def test_only_finalizers_stay_registered_after_close(
-    real, kind: str, left: int, tmp_path: Path
-) -> None:
+def test_only_finalizers_stay_registered_after_close(real, kind, left, tmp_path):
     variant = jvm(f"Registered{kind}", heap="1024")
     taken = run_real(real, Case("finalization", variant, "jdk-17", 20_000), tmp_path)
     assert taken.metrics["registered/op"] == pytest.approx(left, abs=0.01)
     assert taken.metrics["registered-drained/op"] == pytest.approx(0, abs=0.01)
 
 
-def test_only_the_naive_handle_leaks(real, tmp_path: Path) -> None:
+def test_only_the_naive_handle_leaks(real, tmp_path):
     def leaked(kind: str, remaining: int) -> float:
         case = Case("leak", leak(kind, remaining), "jdk-17", 1)
         return run_real(real, case, tmp_path).metrics["leaked"]
@@ -178,20 +172,20 @@ def test_only_the_naive_handle_leaks(real, tmp_path: Path) -> None:
     assert [leaked(kind, 48) for kind in LEAK_REMEDIES] == [0, 0]
 
 
-def test_a_real_jvm_out_of_memory_is_recorded_as_data(real, tmp_path: Path) -> None:
+def test_a_real_jvm_out_of_memory_is_recorded_as_data(real, tmp_path):
     # More operations than the heap has memory for: the JVM dies before the first handle.
     case = Case("finalization", jvm("RegisteredFinalize", heap="3"), "jdk-17", 2_000_000)
     assert run_real(real, case, tmp_path).metrics["died"] == 1
 
 
-def test_every_case_of_cleaners_is_a_benchmark(real, tmp_path: Path) -> None:
+def test_every_case_of_cleaners_is_a_benchmark(real, tmp_path):
     for case in cleaners.STUDY.cases:
         if case.release == "jdk-21":  # without arenas
             few = replace(case, n=100)
             assert run_real(real, few, tmp_path).metrics["ns/op"] > 0
 
 
-def test_a_jdk_without_arenas_says_so(real, tmp_path: Path) -> None:
+def test_a_jdk_without_arenas_says_so(real, tmp_path):
     old = jdks.find("jdk-17") or jdks.find("jdk-11")
     if old is None:
         pytest.skip("no JDK before 22 is here")
