@@ -81,48 +81,48 @@ def test_each_rule_applies_its_bounds_and_margin(rule, figure, low, high):
         assert rule.judge(interval(*ends), figure).label is label, ends
 
 
-def of(estimate: Estimate, *parts: Estimate) -> Estimate:
-    return replace(estimate, parts=parts)
-
-
-def exactly(value: float, samples: int = 8) -> Estimate:
-    return Estimate(value, value, value, samples, 4, 1.0)
+LIKELY, UNLIKELY, NO_OTHER = (0.4, 0.4), (1e-4, 1e-4), (math.nan, math.nan)  # p
 
 
 @pytest.mark.parametrize(
-    ("rule", "figure", "measured", "label"),
+    ("rule", "figure", "intervals", "label"),
     [
         # Ours must agree, the others must not.
-        (Agrees("go test"), 1.0, of(exactly(1.02), exactly(0.4), exactly(1e-4)), HOLDS),
-        (Agrees("go test"), 1.0, of(exactly(1.02), exactly(0.4), exactly(0.4)), FAILS),
-        (Agrees("go test"), 1.0, of(exactly(1.02), exactly(1e-4), exactly(1e-4)), FAILS),
-        (Agrees(), 1.0, of(exactly(1.02), exactly(0.4), exactly(math.nan)), HOLDS),
-        (Agrees(), 1.0, of(exactly(1.02), exactly(1e-4), exactly(math.nan)), FAILS),
+        (Agrees("go test"), 1.0, ((1.02, 1.02), LIKELY, UNLIKELY), HOLDS),
+        (Agrees("go test"), 1.0, ((1.02, 1.02), LIKELY, LIKELY), FAILS),
+        (Agrees("go test"), 1.0, ((1.02, 1.02), UNLIKELY, UNLIKELY), FAILS),
+        (Agrees(), 1.0, ((1.02, 1.02), LIKELY, NO_OTHER), HOLDS),
+        (Agrees(), 1.0, ((1.02, 1.02), UNLIKELY, NO_OTHER), FAILS),
         # Both ends rise.
-        (UShaped(), 4.25, of(interval(4.0, 4.5), interval(1.3, 1.6)), HOLDS),
-        (UShaped(), 4.25, of(interval(4.0, 4.5), interval(1.04, 1.6)), UNDECIDED),
-        (UShaped(), 4.25, of(interval(1.0, 1.0), interval(2.0, 2.5)), FAILS),
-        (UShaped(), 4.25, of(interval(4.0, 4.5), interval(0.7, 0.9)), FAILS),
-        # A random event is rejected only after many runs.
-        (Occurs(), 1.0, of(exactly(1, 1), exactly(0)), HOLDS),
-        (Occurs(), 1.0, of(exactly(0, 1), exactly(0)), FAILS),
-        (Occurs(0.1), 1.0, of(exactly(0, 20), exactly(0)), UNDECIDED),  # 21 % could still show it
-        (Occurs(0.1), 1.0, of(exactly(0, 60), exactly(0)), FAILS),
+        (UShaped(), 4.25, ((4.0, 4.5), (1.3, 1.6)), HOLDS),
+        (UShaped(), 4.25, ((4.0, 4.5), (1.04, 1.6)), UNDECIDED),
+        (UShaped(), 4.25, ((1.0, 1.0), (2.0, 2.5)), FAILS),
+        (UShaped(), 4.25, ((4.0, 4.5), (0.7, 0.9)), FAILS),
         # An effect holds against both baselines.
-        *(
-            (AgainstBoth(), 8.667, of(interval(*one), interval(*one), interval(*other)), label)
-            for one, other, label in (
-                ((8.0, 9.0), (6.0, 7.0), HOLDS),
-                ((8.0, 9.0), (3.0, 7.0), UNDECIDED),
-                ((8.0, 9.0), (1.0, 2.0), FAILS),
-                ((1.0, 2.0), (3.0, 7.0), FAILS),
-            )
-        ),
+        (AgainstBoth(), 8.667, ((8.0, 9.0), (8.0, 9.0), (6.0, 7.0)), HOLDS),
+        (AgainstBoth(), 8.667, ((8.0, 9.0), (8.0, 9.0), (3.0, 7.0)), UNDECIDED),
+        (AgainstBoth(), 8.667, ((8.0, 9.0), (8.0, 9.0), (1.0, 2.0)), FAILS),
+        (AgainstBoth(), 8.667, ((1.0, 2.0), (1.0, 2.0), (3.0, 7.0)), FAILS),
     ],
     ids=str,
 )
-def test_rules_that_need_more_than_one_interval(rule, figure, measured, label):
-    assert rule.judge(measured, figure).label is label
+def test_rules_that_need_more_than_one_interval(rule, figure, intervals, label):
+    first, *parts = (interval(*ends) for ends in intervals)
+    assert rule.judge(replace(first, parts=tuple(parts)), figure).label is label
+
+
+@pytest.mark.parametrize(
+    ("share", "places", "samples", "label"),
+    [
+        (1.0, 1, 1, HOLDS),
+        (1.0, 0, 1, FAILS),
+        (0.1, 0, 20, UNDECIDED),  # 21 % could still show it
+        (0.1, 0, 60, FAILS),
+    ],
+)
+def test_a_random_event_is_rejected_only_after_many_runs(share, places, samples, label):
+    measured = Estimate(places, places, places, samples, 4, 1.0, parts=(interval(0, 0),))
+    assert Occurs(share).judge(measured, 1.0).label is label
 
 
 # --- the claims -----------------------------------------------------------------------

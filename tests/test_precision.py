@@ -19,9 +19,9 @@ from gccost.judging import ledger
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import benchfmt, campaign, jobs, planning, runs
+from gccost.measuring import benchfmt, campaign, planning, runs
 from gccost.measuring.cases import Case
-from gccost.measuring.jobs import Job, job
+from gccost.measuring.jobs import Job
 from gccost.measuring.progress import unwatched
 from gccost.measuring.runs import Run
 from gccost.measuring.sampler import SLICES
@@ -70,7 +70,9 @@ def plan(machine: FakeMachine, monkeypatch) -> planning.Plan:
     def one(of: Job, program: Path, scratch: Path, *, slices: bool = False) -> benchfmt.Sample:
         if slices:
             (scratch / SLICES).write_text("10\n11\n30\n")
-        return sample(of, 100.0 if of["benchmark"] == COSTLY else 10.0)
+        ns = 100.0 if of["benchmark"] == COSTLY else 10.0
+        times = dict.fromkeys(("ns/op", "slice-p05-ns/op", "slices-ns/op"), ns)
+        return recordings.of_job(of, times)
 
     def count(pair: list[Job], program: Path, count: int, *_: object) -> list[benchfmt.Sample]:
         return [one(of, program, program).with_metrics({"round": 1.0}) for of in pair] * count
@@ -79,11 +81,6 @@ def plan(machine: FakeMachine, monkeypatch) -> planning.Plan:
     monkeypatch.setattr(repeated, "in_one_process", count)
     monkeypatch.setattr(repeated, "_load", contextlib.nullcontext)
     return planning.plan([PRECISION], TINY)
-
-
-def sample(of: Job, ns: float, **more: float) -> benchfmt.Sample:
-    times = dict.fromkeys(("ns/op", "slice-p05-ns/op", "slices-ns/op"), ns)
-    return recordings.of_job(of, times | more)
 
 
 def sizes(run: Run) -> Mapping[tuple[str, ...], int]:
@@ -165,20 +162,16 @@ RATIO = Ratio(*(measured_by(b, COUNT, "quiet", "1") for b in (COSTLY, BASELINE))
 
 
 def test_the_median_ratio_follows_its_formula(tmp_path):
-    run = runs.create(tmp_path, machine={}, fingerprint="0" * 12, warnings=[])
-    over, under = (job(Case("cstr", variant, TODAY_GO, 1000)) for variant in RATIO.variants)
-    jobs.write(run.jobs_csv, (over, under))
-    for number in range(10):
-        both = (over, 100 * exp(0.01 * number)), (under, 10.0)
-        taken = [sample(of, ns, round=number + 1.0) for of, ns in both]
-        run.append(map(benchfmt.format_line, taken))
-    recording = Recording.load(PRECISION, run)
+    def change(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        costly = case.variant.benchmark == COSTLY
+        metrics["ns/op"] = 100 * exp(0.01 * number) if costly else 10.0
+
+    recording = recordings.recorded(tmp_path, "precision", rounds=10, change=change)
     counted = recording.estimate(MedianRatio(RATIO), TODAY_GO)
     # For ten samples, benchstat's interval goes from the second to the ninth.
-    assert counted.value == pytest.approx(10 * exp(0.045))
+    assert counted.value == pytest.approx(10 * exp(0.055))
     assert counted.high / counted.value == pytest.approx(exp(0.035))
-    few = replace(recording, frame=recording.frame[recording.frame["round"] <= 5])
-    assert not few.estimate(MedianRatio(RATIO), TODAY_GO).n
+    assert not recording.until(5).estimate(MedianRatio(RATIO), TODAY_GO).n
 
 
 def test_the_ledger_shows_what_x9_judges(tmp_path):
