@@ -6,7 +6,6 @@ As a program, `gccost` that measures no other cases.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gccost import cli, paths
+from gccost import cli, paths, processes
 from gccost.errors import MissingTool
 from gccost.measuring import jobs, planning, sampler
 from gccost.measuring.benchfmt import Sample
@@ -72,14 +71,9 @@ def made(tmp_path_factory) -> Made:
     report, runs = folder / "report", folder / "runs"
     before = {p: p.read_bytes() for p in paths.NOTEBOOKS.glob("*.ipynb")}
     places = {"GCCOST_REPORT": str(report), "GCCOST_RUNS": str(runs)}
-    done = subprocess.run(
-        [sys.executable, __file__, "report", "--budget=tiny"],
-        cwd=paths.ROOT,
-        env={**os.environ, **places, "GCCOST_MODE": "measure"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, **places, "GCCOST_MODE": "measure"}
+    command = [sys.executable, __file__, "report", "--budget=tiny"]
+    done = processes.run(command, cwd=paths.ROOT, env=environment)
     assert done.returncode == 0, done.stderr
     after = {p: p.read_bytes() for p in paths.NOTEBOOKS.glob("*.ipynb")}
     assert before == after, "only replay writes into notebooks/"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from measured import run_sample
 from recordings import TRACE, recorded
 from test_campaign import program
 
+from gccost import processes
 from gccost.judging import ledger
 from gccost.judging.recording import SHARED_LOOPS
 from gccost.judging.rules import Label
@@ -84,21 +83,14 @@ def test_go_1_10_prints_the_metrics_of_the_current_release(old_program, tmp_path
 
 
 def test_go_1_10_writes_a_profile_passes_its_tests_and_refuses_an_invalid_count(
-    old_program, tmp_path
+    old_program, tmp_path, monkeypatch
 ):
     case = Case("signing", turns(1, profile="cpu"), CLOUDFLARE_GO, n=6000)
     run_sample(old_program, case, tmp_path, profile=tmp_path / "cpu.pb.gz")
     assert read(tmp_path / "cpu.pb.gz").holds(SHARED_LOOPS[0])
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [old_program, *arguments],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "GOGC": ""},
-        )
-
-    assert run().stdout.endswith("PASS\n")
-    wrong = run("-test.bench=Sign", "-test.benchtime=manyx")
+    monkeypatch.setenv("GOGC", "")
+    assert processes.run([old_program]).stdout.endswith("PASS\n")
+    wrong = processes.run([old_program, "-test.bench=Sign", "-test.benchtime=manyx"])
     assert wrong.returncode == 2
     assert "want a number of operations" in wrong.stderr

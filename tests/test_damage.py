@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 
@@ -22,7 +21,7 @@ from campaigns import (
 )
 from conftest import FakeMachine
 
-from gccost import opening, paths
+from gccost import opening, paths, processes
 from gccost.errors import GccostError
 from gccost.judging import ledger, published, reference
 from gccost.judging.recording import Recording
@@ -220,13 +219,10 @@ def test_no_command_ends_in_a_traceback_if_the_releases_are_damaged(tmp_path):
         "    try:\n        main([command])\n"
         "    except SystemExit as ended:\n        print(command, 'ended with', ended.code)\n"
     )
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", script, damaged, "doctor", "measure", "compare", "replay"],
-        capture_output=True,
-        text=True,
-        check=False,
         env={**os.environ, "GCCOST_RUNS": str(tmp_path), "GCCOST_REPORT": str(tmp_path)},
-        timeout=300,
+        limit=300,
     )
     assert [line for line in done.stdout.splitlines() if "ended with" in line] == [
         f"{command} ended with {code}"

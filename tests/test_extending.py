@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from faketools import FakeTools
 
-from gccost import paths
+from gccost import paths, processes
 from gccost.measuring.toolchains import TODAY_GO
 
 BLOCK = re.compile(r"^```\w+\n# (\S+), (.+)\n((?:.*\n)+?)```$", re.MULTILINE)
@@ -83,14 +82,7 @@ def tools(tmp_path_factory) -> Iterator[FakeTools]:
 
 def run(tree: Path, tools: FakeTools, *arguments: str) -> str:
     environment = {**tools.environment(), "GCCOST_MODE": "measure", "GCCOST_ONLY": ""}
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=tree,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = processes.run([sys.executable, *arguments], cwd=tree, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from campaigns import LEMIRE, TINY, assert_only_lost, gccost
 from conftest import FakeMachine
 from faketools import FakeTools
 
-from gccost import doctor, paths
+from gccost import doctor, paths, processes
 from gccost.errors import GccostError
 from gccost.measuring import campaign, planning, toolchains
 from gccost.measuring.cases import ONE_MALLOC
@@ -77,15 +76,12 @@ binary = plan.build(case.build, 7, folder, processes.run)
 print(sampler.sample(plan.jobs[case.name], binary, folder).n)
 """
     alone = ["unshare", "--net", "--map-root-user"]
-    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+    if not processes.ask([*alone, "true"]):
         alone = []
-    done = subprocess.run(
+    done = processes.run(
         [*alone, sys.executable, "-c", program, str(tmp_path)],
         cwd=paths.ROOT,
         env={**os.environ, "GOPROXY": "off", "PIP_NO_INDEX": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "8000\n"

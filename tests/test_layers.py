@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 import sys
 
-from gccost import paths
+from gccost import paths, processes
 
 # Neighbours do not import one another: nothing that judges or shows knows a study by name.
 LAYERS = (
@@ -46,7 +45,7 @@ def test_no_module_imports_from_a_later_layer():
 def loaded(program: str) -> set[str]:
     """The modules that a program loads."""
     program += "; import sys; print(*sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    ran = processes.run([sys.executable, "-c", program])
     assert ran.returncode == 0, ran.stderr
     return set(ran.stdout.split())
 
