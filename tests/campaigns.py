@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import re
 import signal
 
 from click.testing import CliRunner, Result
 from faketools import FakeTools, wait_for
 
 from gccost import cli
-from gccost.judging import samples
+from gccost.judging import ledger, samples
+from gccost.judging.claims import Study
 from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
+from gccost.judging.rules import Label
 from gccost.measuring import planning, runs
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.progress import MEASURING, Progress
@@ -41,8 +44,10 @@ def after(calls: int) -> Progress:
     return progress
 
 
-def assert_every_sample_is_there(run: runs.Run) -> None:
-    """Check that the run holds every sample of every case's first rounds, and no other."""
+def assert_complete(run: runs.Run) -> None:
+    """Check that the run is finished and holds every sample of the first rounds and no other."""
+    assert run.reading().errors == []
+    assert "lemire" in run.manifest()["finished"]["tiny"]["studies"]
     pool = {case.name: case for case in LEMIRE.within(TINY)}
     plan = planning.Plan((LEMIRE,), TINY, questions([LEMIRE], TINY), {}, {}, pool, {})
     frame = samples.of_run(run).frame
@@ -54,11 +59,19 @@ def assert_every_sample_is_there(run: runs.Run) -> None:
     }
 
 
-def assert_complete(run: runs.Run) -> None:
-    """Check that the run is finished and holds every sample and no bad line."""
+def assert_only_lost(study: Study, run: runs.Run, lost: str, why: str) -> None:
+    """Check that a run has all cases but those with this in their names, and says why not."""
     assert run.reading().errors == []
-    assert_every_sample_is_there(run)
-    assert "lemire" in run.manifest()["finished"]["tiny"]["studies"]
+    recording = Recording.load(study, run)
+    due = {case.name for case in study.within(TINY)}
+    lacking = due - {*recording.frame["name"]}
+    assert lacking == {name for name in due if lost in name} != set()
+    assert re.search(rf"{why}.*(it is|its cases are) skipped", page_of(recording))
+    for row in ledger.rows({study.name: recording}, [study]):
+        needed = {variant.on(row.release) for variant in row.claim.quantity.variants}
+        if needed & lacking:
+            assert row.verdict.label is Label.UNMEASURED
+            assert why in row.verdict.reason
 
 
 def assert_no_process_stays(tools: FakeTools) -> None:

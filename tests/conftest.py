@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from measured import made  # noqa: F401 - the session's report, a fixture
 
 from gccost.errors import MissingTool
 from gccost.judging import lines
-from gccost.measuring import builds, ccompilers, standins, toolchains
+from gccost.measuring import builds, ccompilers, jdks, standins, toolchains
 from gccost.measuring.ccompilers import CCompiler
 from gccost.measuring.planning import Plan
 from gccost.measuring.toolchains import Toolchain
@@ -60,7 +61,7 @@ TOGETHER = {
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _no_settings(tmp_path_factory) -> Iterator[None]:
     """The tests see neither the settings nor the runs of whoever starts them."""
     with pytest.MonkeyPatch.context() as patch:
         for name in os.environ:
@@ -105,6 +106,7 @@ class FakeMachine:
     behaviour: str = 'line "$name"'
     missing: set[str] = field(default_factory=set)
     built: list[Path] = field(default_factory=list)
+    spoil: Callable[[Path], object] = lambda binary: None  # each program that was built
 
     def fetch(self, version: str, say: Callable[[str], None] = print) -> Toolchain:
         if version in self.missing:
@@ -124,17 +126,19 @@ class FakeMachine:
     ) -> Path:
         binary = into / f"{Path(program).name}-{toolchain.version}{runtime}-{layout}.test"
         self.built.append(binary)
-        return script(binary, PROGRAM + self.behaviour)
+        script(binary, PROGRAM + self.behaviour)
+        self.spoil(binary)
+        return binary
 
 
 @pytest.fixture
-def no_recorded_sittings(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_recorded_sittings(monkeypatch) -> None:
     """Made-up samples vary as they say, and not from run to run as the recorded machine does."""
     monkeypatch.setattr(lines, "recorded", lambda _: (0.0, math.inf))
 
 
 @pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def bare(monkeypatch, tmp_path) -> Path:
     """A machine without compilers, caches or network; returns its PATH folder."""
     path = tmp_path / "bin"
     path.mkdir()
@@ -148,7 +152,16 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeMachine:
+def jvms(bare, monkeypatch, tmp_path) -> Path:
+    """The folder for the JDKs of a machine that has none."""
+    for command in ("sh", "mkdir"):
+        (bare / command).symlink_to(str(shutil.which(command, path=os.defpath)))
+    monkeypatch.setattr(jdks, "_KEPT_IN", (f"{tmp_path}/jvm/*",))
+    return tmp_path / "jvm"
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path) -> FakeMachine:
     """A machine on which every sample takes milliseconds; its runs are in tmp_path."""
     fake = FakeMachine()
     monkeypatch.setattr(toolchains, "fetch", fake.fetch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from faketools import script
@@ -34,8 +33,3 @@ def make(home: Path, version: str, behaviour: str = 'line "$name"', javac: bool 
     for name, text in scripts.items():
         script(home / "bin" / name, text)
     return home
-
-
-def quoted(path: Path) -> str:
-    """A path, quoted for a shell script."""
-    return shlex.quote(str(path))

@@ -200,14 +200,14 @@ class FakeTools:
 
     def processes(self) -> list[psutil.Process]:
         """Every process started by gccost here, recognized by its HOME."""
-        found = []
+        ours = []
         for process in psutil.process_iter():
             try:
                 if process.environ().get("HOME") == str(self.folder / "home"):
-                    found.append(process)
+                    ours.append(process)
             except psutil.Error:
                 continue
-        return found
+        return ours
 
 
 def wait_for(condition: Callable[[], object], seconds: float = PATIENCE) -> bool:
@@ -221,7 +221,7 @@ def wait_for(condition: Callable[[], object], seconds: float = PATIENCE) -> bool
 
 
 @pytest.fixture
-def tools(tmp_path: Path) -> Iterator[FakeTools]:
+def tools(tmp_path) -> Iterator[FakeTools]:
     """A machine whose compilers are scripts; kills leftover processes at the end."""
     made = FakeTools(tmp_path / "machine")
     yield made
@@ -232,7 +232,7 @@ Reported = tuple[FakeTools, subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
+def reported(tmp_path_factory) -> Reported:
     """The machine of a finished `report --open`, and the result of a report started during it."""
     tools = FakeTools(tmp_path_factory.mktemp("reported") / "machine")
     hold = tools.folder / "hold"

@@ -6,7 +6,6 @@ As a program, `gccost` that measures no other cases.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gccost import cli, paths
+from gccost import cli, paths, processes
 from gccost.errors import MissingTool
 from gccost.measuring import jobs, planning, sampler
 from gccost.measuring.benchfmt import Sample
@@ -40,13 +39,13 @@ def kinds(case: Case) -> Iterator[Hashable]:
 def one_of_a_kind() -> dict[str, Case]:
     """All cases of some studies, and of the others the first of each kind."""
     seen: set[Hashable] = set()
-    found = {}
+    first = {}
     for study in STUDIES.values():
         for case in () if study.on_request else study.within(BUDGETS["tiny"]):
             if study.name in WHOLE or not seen.issuperset(kinds(case)):
-                found.setdefault(case.name, case)
+                first.setdefault(case.name, case)
                 seen.update(kinds(case))
-    return found
+    return first
 
 
 def run_sample(program: Path, case: Case, scratch: Path, **more: Any) -> Sample:
@@ -63,32 +62,18 @@ class Made:
     said: str
 
 
-def gccost(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, __file__, *arguments],
-        cwd=paths.ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+def made(tmp_path_factory) -> Made:
     """A report at the tiny budget; Go notebooks run if the Go kernel is available."""
     with suppress(MissingTool):
         gokernel.make(print)
     folder = tmp_path_factory.mktemp("pipeline")
     report, runs = folder / "report", folder / "runs"
     before = {p: p.read_bytes() for p in paths.NOTEBOOKS.glob("*.ipynb")}
-    done = gccost(
-        "report",
-        "--budget=tiny",
-        GCCOST_REPORT=str(report),
-        GCCOST_RUNS=str(runs),
-        GCCOST_MODE="measure",
-    )
+    places = {"GCCOST_REPORT": str(report), "GCCOST_RUNS": str(runs)}
+    environment = {**os.environ, **places, "GCCOST_MODE": "measure"}
+    command = [sys.executable, __file__, "report", "--budget=tiny"]
+    done = processes.run(command, cwd=paths.ROOT, env=environment)
     assert done.returncode == 0, done.stderr
     after = {p: p.read_bytes() for p in paths.NOTEBOOKS.glob("*.ipynb")}
     assert before == after, "only replay writes into notebooks/"

@@ -147,7 +147,7 @@ FILES = {"ledger.csv": "id,toolchain,published,estimate\nL1,1.27.4,8.67,18.4\n"}
 
 
 @pytest.fixture(scope="session")
-def executed(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
+def executed(tmp_path_factory) -> Sequence[Path]:
     """The two notebooks, executed once for all modules that import this."""
     folder = tmp_path_factory.getbasetemp() / "fixture"
     if not folder.exists():
@@ -157,7 +157,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
 
 
 @pytest.fixture(scope="session")
-def report(executed: Sequence[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def report(executed, tmp_path_factory) -> Path:
     """The folder of the report of the two notebooks."""
     return write_fixture_report(executed, tmp_path_factory.mktemp("report"))
 

@@ -195,8 +195,8 @@ def of_job(job: jobs.Job, metrics: Metrics) -> benchfmt.Sample:
     """A sample of a job."""
     procs = 1 if job["setting"] == "precise" else 2
     name, *keys = job["name"].split("/")
-    named = dict(key.split("=") for key in keys)
-    return benchfmt.Sample(name, job["n"] or 1000, metrics, named, procs)
+    values = dict(key.split("=") for key in keys)
+    return benchfmt.Sample(name, job["n"] or 1000, metrics, values, procs)
 
 
 def write_profile(path: Path, stacks: Stacks, unit: str = "nanoseconds") -> Path:

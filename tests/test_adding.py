@@ -36,7 +36,7 @@ ALL = list(STUDIES.values())
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
     monkeypatch.setenv("GCCOST_MODE", "replay")
     return tmp_path / "runs"
@@ -446,7 +446,7 @@ def with_markup(folder: Path) -> Run:
     return Run(run.folder.rename(folder / name))
 
 
-def test_markup_in_any_text_of_a_run_is_shown_literally(folder: Path) -> None:
+def test_markup_in_any_text_of_a_run_is_shown_literally(folder):
     reference.add(with_markup(folder).folder, ALL)
     opened, every, machines = gccost.open("lemire"), gccost.results(), gccost.machines()
     assert not set("<>$`*[]\\") & set(opened.machine + "".join(machines["machine"]))

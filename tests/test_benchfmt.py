@@ -33,8 +33,8 @@ def reading(tmp_path):
 def test_a_parsed_line_can_be_extended_and_written():
     own = parse_line("BenchmarkAllocateAuto-2 \t 1600000\t      1100 ns/op\t       8 B/op\n")
     assert own == Sample("AllocateAuto", 1_600_000, {"ns/op": 1100.0, "B/op": 8.0}, procs=2)
-    named = replace(own.with_keys({"go": "1.27.4"}), procs=1).with_metrics({"round": 3.0})
-    assert format_line(named) == (
+    extended = replace(own.with_keys({"go": "1.27.4"}), procs=1).with_metrics({"round": 3.0})
+    assert format_line(extended) == (
         "BenchmarkAllocateAuto/go=1.27.4\t1600000\t1100 ns/op\t8 B/op\t3 round"
     )
     sample = parse_line("BenchmarkSign/P256/k=a=b/empty=/=odd-8 5 1 ns/op")
@@ -110,7 +110,7 @@ def test_a_sample_round_trips_exactly(sample):
 
 
 def test_a_file_has_its_samples_by_line(reading):
-    found = reading(
+    contents = reading(
         "\ufeffgoos: linux\r\n"
         "Unit ns/op better=lower\n"
         "\n"
@@ -120,7 +120,7 @@ def test_a_file_has_its_samples_by_line(reading):
         "PASS\n"
         "ok  \tgccost/cstr\t1.2s\n",
     )
-    assert found.samples == {
+    assert contents.samples == {
         5: Sample("AllocateFree", 100, {"ns/op": 60.61, "B/op": 0.0}, {"go": "1.27.4"}, 2),
         6: Sample(
             "AllocateAuto",
@@ -129,7 +129,7 @@ def test_a_file_has_its_samples_by_line(reading):
             {"go": "1.20.14", "gogc": "off"},
         ),
     }
-    assert found.errors == []
+    assert contents.errors == []
 
 
 @pytest.mark.parametrize("text", ["", "goos: linux\n", "\ufeff"])
@@ -151,9 +151,9 @@ def test_a_file_without_results_has_no_samples(reading, text):
     ],
 )
 def test_a_bad_line_is_reported_and_the_rest_is_used(reading, tmp_path, bad, why):
-    found = reading(f"goos: linux\n{GOOD}\n".encode() + bad)
-    assert list(found.samples) == [2]
-    [problem] = found.errors
+    contents = reading(f"goos: linux\n{GOOD}\n".encode() + bad)
+    assert list(contents.samples) == [2]
+    [problem] = contents.errors
     assert (problem.file, problem.line) == (str(tmp_path / "lemire.txt"), 3)
     assert why in problem.why
 
@@ -175,8 +175,8 @@ garbage = st.one_of(
 @given(lines=st.lists(samples | garbage, max_size=8))
 def test_good_lines_among_arbitrary_ones_are_kept(reading, lines):
     texts = [line if isinstance(line, bytes) else format_line(line).encode() for line in lines]
-    found = reading(b"".join(text + b"\n" for text in texts))
+    contents = reading(b"".join(text + b"\n" for text in texts))
     for number, line in enumerate(lines, 1):
         if isinstance(line, Sample):
-            assert found.samples[number] == line
-    assert all(str(problem).encode() for problem in found.errors)
+            assert contents.samples[number] == line
+    assert all(str(problem).encode() for problem in contents.errors)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 from browser import DESKTOP, PHONE, Browser
@@ -24,9 +23,7 @@ AFTER = "all => all.map(a => [JSON.parse(getComputedStyle(a, '::after').content)
     ("window", "media"),
     [(DESKTOP, "screen"), (PHONE, "screen"), (NARROW, "screen"), (A4, "print")],
 )
-def test_a_page_fetches_nothing_and_fits(
-    browser: Browser, report: Path, name: str, window: tuple[int, int], media: str
-) -> None:
+def test_a_page_fetches_nothing_and_fits(browser: Browser, report, name, window, media):
     seen = browser.open_report(report / name, window=window, media=media)
     assert seen.requests == seen.problems == seen.sticking_out == seen.broken == []
     assert seen.scripts == (name == "index.html")
@@ -36,9 +33,7 @@ def test_a_page_fetches_nothing_and_fits(
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize(("window", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
-def test_axe_finds_no_violations(
-    browser: Browser, report: Path, name: str, window: tuple[int, int], scheme: str
-) -> None:
+def test_axe_finds_no_violations(browser: Browser, report, name, window, scheme):
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe-core is missing: scripts/setup test"
     )
@@ -50,9 +45,7 @@ def test_axe_finds_no_violations(
     browser.visit(report / name, look, window=window, scheme=scheme)
 
 
-def test_pages_and_charts_follow_the_colour_scheme_but_print_is_white(
-    browser: Browser, report: Path
-) -> None:
+def test_pages_and_charts_follow_the_colour_scheme_but_print_is_white(browser: Browser, report):
     page = report / "01-lemire.html"
     light, dark = (browser.open_report(page, scheme=scheme) for scheme in ("light", "dark"))
     printed = browser.open_report(page, scheme="dark", media="print")
@@ -62,7 +55,7 @@ def test_pages_and_charts_follow_the_colour_scheme_but_print_is_white(
     assert set(dark.inks).isdisjoint({*light.inks, *printed.inks})
 
 
-def test_contents_are_a_sidebar_that_folds_on_a_phone(browser: Browser, report: Path) -> None:
+def test_contents_are_a_sidebar_that_folds_on_a_phone(browser: Browser, report):
     def beside(page: Page) -> None:
         contents = page.get_by_role("navigation", name="Contents", exact=True)
         contents.get_by_role("link", name="The gap").click()
@@ -81,9 +74,7 @@ def test_contents_are_a_sidebar_that_folds_on_a_phone(browser: Browser, report: 
     browser.visit(report / "01-lemire.html", folded, window=PHONE)
 
 
-def test_the_keyboard_skips_to_the_content_and_opens_a_claim(
-    browser: Browser, report: Path
-) -> None:
+def test_the_keyboard_skips_to_the_content_and_opens_a_claim(browser: Browser, report):
     def look(page: Page) -> None:
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
@@ -96,9 +87,7 @@ def test_the_keyboard_skips_to_the_content_and_opens_a_claim(
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_the_ledger_is_complete_without_javascript(
-    browser: Browser, report: Path, tmp_path: Path, *, scripts: bool
-) -> None:
+def test_the_ledger_is_complete_without_javascript(browser: Browser, report, tmp_path, scripts):
     """The report's folder has a name with spaces and non-ASCII letters."""
     folder = tmp_path / "Meßdaten für später"
     shutil.copytree(report, folder)
@@ -113,7 +102,7 @@ def test_the_ledger_is_complete_without_javascript(
     browser.visit(folder / "index.html", look, scripts=scripts)
 
 
-def test_the_ledger_can_be_filtered_sorted_and_linked_to(browser: Browser, report: Path) -> None:
+def test_the_ledger_can_be_filtered_sorted_and_linked_to(browser: Browser, report):
     def look(page: Page) -> None:
         def shown() -> list[str]:
             rows = page.locator("tr[data-verdict]").all()
@@ -140,7 +129,7 @@ def test_the_ledger_can_be_filtered_sorted_and_linked_to(browser: Browser, repor
     browser.visit(report / "index.html", look)
 
 
-def test_the_ledgers_scale_stays_in_view_on_a_phone(browser: Browser, report: Path) -> None:
+def test_the_ledgers_scale_stays_in_view_on_a_phone(browser: Browser, report):
     def look(page: Page) -> None:
         page.locator("tr#l4").evaluate("row => row.scrollIntoView()")
         axis, picture = (
@@ -155,22 +144,20 @@ def test_the_ledgers_scale_stays_in_view_on_a_phone(browser: Browser, report: Pa
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_paper_has_all_text_and_no_controls(
-    browser: Browser, report: Path, tmp_path: Path, name: str
-) -> None:
+def test_paper_has_all_text_and_no_controls(browser: Browser, report, tmp_path, name):
     def look(at: Page) -> None:
         gone = at.locator(".sidebar, .skip, details.contents, details.code, .filters")
         assert not any(each.is_visible() for each in gone.all())
         assert all(each.is_visible() for each in at.locator(".ledger summary").all())
         links = at.locator("main a[href^=http]").evaluate_all(AFTER)
-        assert all(told == f" ({address})" for told, address in links)
+        assert all(after == f" ({address})" for after, address in links)
         at.pdf(path=tmp_path / "report.pdf", format="A4")
 
     browser.visit(report / name, look, window=A4, scheme="dark", media="print")
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_the_checks_detect_a_bad_page(browser: Browser, tmp_path: Path) -> None:
+def test_the_checks_detect_a_bad_page(browser: Browser, tmp_path):
     """Otherwise the tests above could pass for any page."""
     page = tmp_path / "bad.html"
     page.write_text(

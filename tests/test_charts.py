@@ -40,15 +40,15 @@ def test_a_log_axis_has_three_ticks_or_more_in_plain_numbers(monkeypatch, low, h
         axes.set(xscale="log", xlim=(low, high))
         axes.plot([low, high], [1, 2])
     axis = shown[0].figure.axes[0].xaxis
-    found = [
+    ticks = [
         tick.label1.get_text() for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high
     ]
-    assert len(found) >= 3
-    assert found == (labels.split() if labels else found)
-    assert not any("10^" in text for text in found)
+    assert len(ticks) >= 3
+    assert ticks == (labels.split() if labels else ticks)
+    assert not any("10^" in text for text in ticks)
 
 
-def test_outside_jupyter_a_figure_prints_its_alt_text(capsys: pytest.CaptureFixture[str]):
+def test_outside_jupyter_a_figure_prints_its_alt_text(capsys):
     with gccost.figure("own", "A title", COSTS):
         sns.scatterplot(COSTS, x="value", y="variant")
     assert capsys.readouterr().out == "A title. A chart of a: 1.00; b: 2.00.\n"

@@ -33,7 +33,7 @@ SETTINGS = {
 NOT_SET = {"GOOS", "GOARCH", "GOGC", "GODEBUG", "GOMAXPROCS", "GOMEMLIMIT", "GOAMD64"}
 
 
-def test_only_the_release_of_each_case_is_used_and_no_setting(tools: FakeTools) -> None:
+def test_only_the_release_of_each_case_is_used_and_no_setting(tools: FakeTools):
     built = tools.folder / "built-with"
     tools.do(build=f"env >> '{built}'\n")
     done = tools.gccost("measure", **SETTINGS)

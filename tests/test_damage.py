@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 
@@ -22,7 +21,7 @@ from campaigns import (
 )
 from conftest import FakeMachine
 
-from gccost import opening, paths
+from gccost import opening, paths, processes
 from gccost.errors import GccostError
 from gccost.judging import ledger, published, reference
 from gccost.judging.recording import Recording
@@ -86,7 +85,7 @@ def test_an_unreadable_run_is_reported_and_skipped(machine: FakeMachine):
     assert_complete(new)
     assert old.samples_txt.read_bytes() == before
     shown = opening.shown(STUDIES["lemire"], Settings("measure", TINY))
-    assert any(old.name in told for told in shown.notices)
+    assert any(old.name in text for text in shown.notices)
     compared = gccost("compare", str(new.folder), str(old.folder))
     assert compared.exit_code == 1
     assert why in compared.stderr
@@ -111,7 +110,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 PUBLISHED = sorted(path.name for path in paths.PUBLISHED.glob("*.[ct][sx][vt]"))
 
 
-def told(read: Callable[[], object]) -> str:
+def error_of(read: Callable[[], object]) -> str:
     """The error that reading raises."""
     with pytest.raises(GccostError) as damaged:
         read()
@@ -125,7 +124,7 @@ def test_a_damaged_published_file_is_named(name, tmp_path, monkeypatch):
     read = published.table if name.endswith(".csv") else published.text
     for damage in DAMAGES.values():
         (tmp_path / name).write_bytes(damage(data))
-        said = told(lambda: read(name.removesuffix(".csv")))
+        said = error_of(lambda: read(name.removesuffix(".csv")))
         assert said.startswith(f"{tmp_path / name}: ")
         assert "To fix it: restore it: git checkout" in said
 
@@ -137,7 +136,7 @@ def test_a_published_table_with_a_letter_in_a_number_or_without_a_claim_is_named
     monkeypatch.setattr(paths, "PUBLISHED", tmp_path)
     for old, new in (("8.667", "8.b67"), ("\nL1,", "\nl1,"), ("\nL2a,", "\nL1,"), (data, "")):
         (tmp_path / "claims.csv").write_text(data.replace(old, new))
-        assert "claims.csv" in told(lambda: ledger.rows({}, [LEMIRE]))
+        assert "claims.csv" in error_of(lambda: ledger.rows({}, [LEMIRE]))
 
 
 @pytest.mark.parametrize("name", ["releases.csv", "costs.csv", "reference.json"])
@@ -152,7 +151,7 @@ def test_a_damaged_table_of_ours_is_named(name, tmp_path, monkeypatch):
     }
     for damage in DAMAGES.values():
         (tmp_path / name).write_bytes(damage(original))
-        assert name in told(readers[name])
+        assert name in error_of(readers[name])
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +186,7 @@ def test_a_damaged_file_of_a_recorded_run_is_named_and_the_others_are_shown(
     assert (kind if path.suffix == ".gz" else path.relative_to(run.folder).as_posix()) in said
     assert run.name in said
     if kind == "slices":
-        assert path.name in told(lambda: run.read_slices("a"))
+        assert path.name in error_of(lambda: run.read_slices("a"))
 
 
 def test_a_changed_file_of_a_recorded_run_is_named_on_the_page(copy, monkeypatch):
@@ -220,13 +219,10 @@ def test_no_command_ends_in_a_traceback_if_the_releases_are_damaged(tmp_path):
         "    try:\n        main([command])\n"
         "    except SystemExit as ended:\n        print(command, 'ended with', ended.code)\n"
     )
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", script, damaged, "doctor", "measure", "compare", "replay"],
-        capture_output=True,
-        text=True,
-        check=False,
         env={**os.environ, "GCCOST_RUNS": str(tmp_path), "GCCOST_REPORT": str(tmp_path)},
-        timeout=300,
+        limit=300,
     )
     assert [line for line in done.stdout.splitlines() if "ended with" in line] == [
         f"{command} ended with {code}"

@@ -8,25 +8,15 @@ import pytest
 from recordings import study_of
 
 from gccost import paths
-from gccost.errors import GccostError
 from gccost.measuring import languages, toolchains
-from gccost.measuring.cases import BUDGETS, Case, Study
+from gccost.measuring.cases import BUDGETS
 from gccost.measuring.machine import MOST_BYTES
 from gccost.studies import CLAIMS, STUDIES
-from gccost.studies.siebenmann import sized
 
-every_study = pytest.mark.parametrize("of", STUDIES.values(), ids=lambda e: e.name)
 together = [of for of in STUDIES.values() if not of.on_request]
 
 
-def test_a_case_is_the_same_in_every_study() -> None:
-    known: dict[str, Case] = {}
-    for case in (case for of in together for case in of.cases):
-        other = known.setdefault(case.name, case)
-        assert (other.program, other.n) == (case.program, case.n), case.name
-
-
-def test_budgets_are_nested_and_include_the_headlines() -> None:
+def test_budgets_are_nested_and_include_the_headlines():
     headlines = [claim for claim in CLAIMS.values() if claim.headline]
     assert headlines
     for claim in headlines:
@@ -39,7 +29,7 @@ def test_budgets_are_nested_and_include_the_headlines() -> None:
         assert all(a <= b for a, b in pairwise(sizes))
 
 
-def test_a_control_differs_from_its_variant_only_by_name() -> None:
+def test_a_control_differs_from_its_variant_only_by_name():
     controlled: defaultdict[str, set[str]] = defaultdict(set)
     for of in together:
         # A JVM compiles the program while it runs, so there is nothing to relink.
@@ -52,8 +42,8 @@ def test_a_control_differs_from_its_variant_only_by_name() -> None:
     assert controlled["lemire"] == controlled["addcleanup"] == {"AllocateFree", "AllocateAuto"}
 
 
-@every_study
-def test_every_case_can_be_measured_and_read(of: Study) -> None:
+@pytest.mark.parametrize("of", STUDIES.values(), ids=lambda study: study.name)
+def test_every_case_can_be_measured_and_read(of):
     assert len({case.name for case in of.cases}) == len(of.cases)
     assert (paths.NOTEBOOKS / f"{of.chapter}.ipynb").exists()
     for case in of.cases:
@@ -67,8 +57,3 @@ def test_every_case_can_be_measured_and_read(of: Study) -> None:
         keeps = case.leaks or (unlimited and not variant.stationary)
         assert bool(case.retained_bytes) == keeps, f"{case.name}: retained_bytes"
         assert case.n * case.retained_bytes < MOST_BYTES
-
-
-def test_a_cleanup_case_requires_go_1_24() -> None:
-    with pytest.raises(GccostError, match=r"Go 1.20.14 has no runtime.AddCleanup.*1.24 or later"):
-        Case("objects", sized("Cleanup", 8), "1.20.14", 1000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from faketools import FakeTools
 
-from gccost import paths
+from gccost import paths, processes
 from gccost.measuring.toolchains import TODAY_GO
 
 BLOCK = re.compile(r"^```\w+\n# (\S+), (.+)\n((?:.*\n)+?)```$", re.MULTILINE)
@@ -54,7 +53,7 @@ def added(to: str, where: str, text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tree(tmp_path_factory) -> Path:
     """A copy of the tree with every recipe applied."""
     folder = tmp_path_factory.mktemp("extended")
     for name in COPIED:
@@ -75,7 +74,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeTools]:
+def tools(tmp_path_factory) -> Iterator[FakeTools]:
     tools = FakeTools(tmp_path_factory.mktemp("extended-tools") / "machine")
     yield tools
     tools.end()
@@ -83,14 +82,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeTools]:
 
 def run(tree: Path, tools: FakeTools, *arguments: str) -> str:
     environment = {**tools.environment(), "GCCOST_MODE": "measure", "GCCOST_ONLY": ""}
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=tree,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = processes.run([sys.executable, *arguments], cwd=tree, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -107,7 +99,7 @@ drawing.display = lambda chart: print(chart.title, len(chart.data), "<svg" in ch
 """
 
 
-def test_the_added_case_and_claim_are_measured_and_judged(tree: Path, tools: FakeTools) -> None:
+def test_the_added_case_and_claim_are_measured_and_judged(tree, tools: FakeTools):
     cases = run(tree, tools, "-c", CASES).splitlines()
     assert f"AllocateDefer/go={TODAY_GO}/gogc=off/setting=published" in cases
     run(tree, tools, "-m", "gccost", "measure", "--budget=tiny", "--only=lemire")
@@ -116,7 +108,7 @@ def test_the_added_case_and_claim_are_measured_and_judged(tree: Path, tools: Fak
     assert added == {"Z1 A deferred free costs what a manual free costs True"}
 
 
-def test_the_added_study_is_measured_and_charted(tree: Path, tools: FakeTools) -> None:
+def test_the_added_study_is_measured_and_charted(tree, tools: FakeTools):
     said = run(tree, tools, "-m", "gccost", "measure", "--budget=tiny", "--only=mine")
     assert re.match(r"\d+ samples in ", said)
     (example,) = PYTHON.findall(CONTRIBUTING.read_text(encoding="utf-8"))

@@ -5,102 +5,53 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 import recordings
-from campaigns import LEMIRE, PRECISION, TINY, after, gccost, page_of, planned
+from campaigns import LEMIRE, TINY, assert_only_lost, gccost
 from conftest import FakeMachine
 from faketools import FakeTools
-from recordings import benchmarks_of
-from test_precision import BEHAVIOUR
 
-from gccost import doctor, paths
+from gccost import doctor, paths, processes
 from gccost.errors import GccostError
-from gccost.judging.recording import Recording
-from gccost.measuring import builds, campaign, planning, runs, sampler, toolchains
-from gccost.measuring.toolchains import TODAY_GO
-from gccost.studies import repeated
+from gccost.measuring import campaign, planning, toolchains
+from gccost.measuring.cases import ONE_MALLOC
+from gccost.studies import STUDIES
+
+
+def unbuilt(part: str) -> dict[str, Any]:
+    """A machine that cannot build the programs with this in their names."""
+
+    def fail(binary: Path) -> None:
+        if part in binary.name:
+            raise GccostError("the linker was killed", "go build", "free some memory")
+
+    return {"spoil": fail}
+
+
+NOT_EXECUTABLE = {"spoil": lambda binary: binary.chmod(0o644 if "1.20" in binary.name else 0o755)}
+EXITS = {"behaviour": '[ $name != BenchmarkAllocateDummy ] || exit 9; line "$name"'}
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "why"),
+    ("study", "broken", "lost", "why"),
     [
-        ("sleep 600", "the program hung: it was ended after 0.3 s"),
-        ('line "$name" | sed "s/ ns.op/ ms\\/op/"', "the program printed no ns/op"),
-        ("exit 9", "the program failed with exit code 9: no output"),
+        ("lemire", EXITS, "AllocateDummy/", "failed with exit code 9: no output"),
+        ("lemire", NOT_EXECUTABLE, "/go=1.20", "did not start: Permission denied"),
+        ("lemire", unbuilt("1.20"), "/go=1.20", "the linker was killed"),
+        ("malloc", unbuilt(ONE_MALLOC), f"/runtime={ONE_MALLOC}", "the linker was killed"),
+        ("libraries", unbuilt("zstd"), "Messages", "the linker was killed"),
     ],
-    ids=["hangs", "prints another unit", "fails"],
 )
-def test_a_failing_program_is_skipped_and_the_others_are_measured(
-    machine: FakeMachine, monkeypatch, behaviour, why
+def test_what_fails_is_skipped_with_a_reason_and_the_rest_is_measured(
+    machine: FakeMachine, study, broken, lost, why
 ):
-    sample = sampler.sample
-
-    def run(job: sampler.Job, *given: Any, **more: Any) -> sampler.Sample:
-        hangs = "sleep" in behaviour and job["name"].startswith("AllocateDummy/")
-        return sample(job, *given, **more, **({"limit": 0.3} if hangs else {}))
-
-    monkeypatch.setattr(sampler, "sample", run)
-    machine.behaviour = (
-        f'[ $name = BenchmarkAllocateDummy ] && {{ {behaviour}; exit 0; }}; line "$name"'
-    )
-    run = campaign.measure(planned())
-    assert not run.reading().errors
-    names = set(benchmarks_of(Recording.load(LEMIRE, run)))
-    assert "AllocateDummy" not in names
-    assert "AllocateAuto" in names
-    manifest = run.manifest()
-    for case, troubles in manifest["troubles"].items():
-        assert "AllocateDummy" in case
-        assert why in troubles[0]
-        assert troubles[-1].endswith("it is skipped from here on")
-        assert manifest["failed"][case] == [troubles[0]] * 2
-    assert why in page_of(Recording.load(LEMIRE, run))
-
-
-def test_a_program_that_cannot_start_is_skipped(machine: FakeMachine, monkeypatch):
-    def not_executable(*arguments, **more):
-        binary = machine.build(*arguments, **more)
-        if "1.20" in binary.name:
-            binary.chmod(0o644)
-        return binary
-
-    monkeypatch.setattr(builds, "build", not_executable)
-    run = campaign.measure(planned())
-    assert Recording.load(LEMIRE, run).releases == (TODAY_GO,)
-    old = {t for case, ts in run.manifest()["troubles"].items() if "1.20" in case for t in ts}
-    assert any("did not start: Permission denied" in trouble for trouble in old)
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "why"),
-    [
-        ("kill -SEGV $$", "the program was ended by SIGSEGV"),
-        ("printf '\\377\\376\\000'; exit 3", "the program failed with exit code 3"),
-        ('line "$name"', "the program ran|the program printed 1 results, not"),
-    ],
-    ids=["crashes", "prints no text", "prints once"],
-)
-def test_a_failed_precision_measurement_is_repeated(machine: FakeMachine, behaviour, why):
-    plan = planning.plan([PRECISION], TINY)
-    machine.behaviour = BEHAVIOUR
-    with pytest.raises(KeyboardInterrupt):
-        repeated.measure(plan, after(1))
-    (run,) = runs.all_runs(paths.runs())
-    before = run.samples_txt.read_bytes()
-    machine.behaviour = behaviour
-    with pytest.raises(GccostError, match=why) as failure:
-        repeated.measure(plan, after(100))
-    assert "Allocate" in failure.value.location
-    assert run.samples_txt.read_bytes() == before
-    machine.behaviour = BEHAVIOUR
-    with pytest.raises(KeyboardInterrupt):
-        repeated.measure(plan, after(2))
-    assert run.samples_txt.read_bytes().startswith(before)
-    assert len(run.manifest()["done"]) == 3
+    vars(machine).update(broken)
+    run = campaign.measure(planning.plan([STUDIES[study]], TINY))
+    assert_only_lost(STUDIES[study], run, lost, why)
 
 
 def test_measuring_works_offline_once_tools_are_installed(tmp_path):
@@ -125,15 +76,12 @@ binary = plan.build(case.build, 7, folder, processes.run)
 print(sampler.sample(plan.jobs[case.name], binary, folder).n)
 """
     alone = ["unshare", "--net", "--map-root-user"]
-    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+    if not processes.ask([*alone, "true"]):
         alone = []
-    done = subprocess.run(
+    done = processes.run(
         [*alone, sys.executable, "-c", program, str(tmp_path)],
         cwd=paths.ROOT,
         env={**os.environ, "GOPROXY": "off", "PIP_NO_INDEX": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "8000\n"

@@ -71,7 +71,7 @@ line "$name"
 
 
 @pytest.fixture
-def archive(machine: FakeMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def archive(machine: FakeMachine, tmp_path, monkeypatch) -> Path:
     """A pack of three cases whose programs are scripts."""
     machine.behaviour = BEHAVIOUR
     monkeypatch.setenv("PYTHON", str(script(tmp_path / "python", PYTHON)))
@@ -159,7 +159,7 @@ def is_sample(process: psutil.Process, folder: Path) -> bool:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, archive: Path) -> Iterator[Cluster]:
+def cluster(tmp_path, archive) -> Iterator[Cluster]:
     made = Cluster(tmp_path)
     with made.stack:
         yield made

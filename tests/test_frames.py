@@ -35,7 +35,7 @@ ENDS = ["ratio", "ratio_low", "ratio_high"]
 
 
 @pytest.fixture(autouse=True)
-def replay(monkeypatch: pytest.MonkeyPatch) -> None:
+def replay(monkeypatch) -> None:
     monkeypatch.setenv("GCCOST_MODE", "replay")
 
 
@@ -68,12 +68,12 @@ def test_the_ledger_of_the_recorded_run_is_the_golden_one_and_that_of_the_artifa
 
 
 @pytest.mark.parametrize("name", ["lemire", "addcleanup", "siebenmann", "weimer", "remedies"])
-def test_groupby_of_the_keys_and_cost_reproduce_the_costs(name: str):
+def test_groupby_of_the_keys_and_cost_reproduce_the_costs(name):
     study = gccost.open(name)
     costs = study.costs()
     assert not costs.duplicated(costs.columns.intersection(study.keys)).any()
-    found = study.samples().groupby(study.keys, dropna=False, observed=True, sort=False)
-    by_hand = found.apply(gccost.cost).dropna(subset="value").reset_index()
+    cases = study.samples().groupby(study.keys, dropna=False, observed=True, sort=False)
+    by_hand = cases.apply(gccost.cost).dropna(subset="value").reset_index()
     by_hand = by_hand.astype({"rounds": int, "n": int})
     assert_frame_equal(by_hand[costs.columns], costs, check_exact=True, check_dtype=False)
 
@@ -82,8 +82,8 @@ def test_what_a_study_varies_is_a_key_also_of_filtered_samples(tmp_path):
     study = synthetic(tmp_path, "addcleanup", rounds=2, cpus=8)
     assert study.keys == ["release", "variant", "experiment", "gc", "goroutines"]
     one = {"gc": "on", "experiment": "one by one"}
-    found = study.samples(**one).groupby(study.keys, dropna=False, observed=True)
-    assert len(found.apply(gccost.cost)) == len(study.costs(**one))
+    cases = study.samples(**one).groupby(study.keys, dropna=False, observed=True)
+    assert len(cases.apply(gccost.cost)) == len(study.costs(**one))
 
 
 def test_every_filter_is_a_column_of_samples(lemire: OpenedStudy):
@@ -102,9 +102,9 @@ def test_claims_are_judged_from_the_figures_of_compare(lemire: OpenedStudy):
             {name: jobs.keys(Case("cstr", v, TODAY_GO, 1))[name] for name in ("variant", "gc")}
             for v in row.claim.quantity.variants
         )
-        found = lemire.compare(over, under).loc[row.toolchain]
+        gap = lemire.compare(over, under).loc[row.toolchain]
         ends = (row.estimate.value, row.estimate.low, row.estimate.high)
-        assert tuple(found[ENDS]) == pytest.approx(ends, 1e-6)
+        assert tuple(gap[ENDS]) == pytest.approx(ends, 1e-6)
         key = row.claim.id, row.toolchain
         assert costs[*key, "over"] / costs[*key, "under"] == pytest.approx(ends[0], 1e-6)
 
@@ -126,11 +126,11 @@ def test_a_process_that_does_not_count_is_only_in_all_samples_and_in_no_cost(tmp
 
 
 def test_every_metric_of_a_recorded_run_is_in_the_table():
-    found = set()
+    recorded = set()
     for path in paths.reference().glob("*/samples.txt"):
         for sample in benchfmt.read(path).samples.values():
-            found |= set(sample.metrics)
-    for name in found - {"round", "sitting"}:
+            recorded |= set(sample.metrics)
+    for name in recorded - {"round", "sitting"}:
         numbered = re.search(r"\d", name)  # one of a series
         assert numbered or metrics.column(name) in metrics.KINDS, name
 
@@ -144,10 +144,10 @@ def test_every_metric_of_a_recorded_run_is_in_the_table():
         ("score", [-1, 0, 5], 0),
     ],
 )
-def test_any_column_of_numbers_has_a_cost(metric: str, values: list[float], expected: float):
-    found = gccost.cost(pd.DataFrame({metric: values}), metric)
-    assert found["value"] == pytest.approx(expected)
-    assert found["low"] < found["value"] < found["high"]
+def test_any_column_of_numbers_has_a_cost(metric, values, expected):
+    cost = gccost.cost(pd.DataFrame({metric: values}), metric)
+    assert cost["value"] == pytest.approx(expected)
+    assert cost["low"] < cost["value"] < cost["high"]
 
 
 def test_derive_is_the_delta_method(lemire: OpenedStudy, today: pd.DataFrame):
@@ -195,8 +195,8 @@ def test_a_variant_that_was_not_measured_is_named_and_its_row_is_empty(tmp_path,
     study = synthetic(tmp_path, change=without)
     gap = study.compare(*PAIR, gc="on")
     lacking = ", ".join(study.releases)
-    told = f"finalizer frees: not measured on {lacking} (run {study.run})\n"
-    assert capsys.readouterr().out == told
+    words = f"finalizer frees: not measured on {lacking} (run {study.run})\n"
+    assert capsys.readouterr().out == words
     assert gap.ratio.isna().all()
     assert (gap.n == 0).all()
     assert all(is_float_dtype(gap[name]) for name in gap if name.startswith(("ratio", "more")))
@@ -244,12 +244,13 @@ WRONG = {  # what a reader types: what is wrong, and what the hint begins with
     "study.judge('L1', bar=(1, 2, 3))": ("is no bar for a ratio", "name a number"),
     "study.judge('L1', bar=[1])": ("is no bar for a ratio", "name a number"),
     "study.judge('L1', bar=(2, 1))": ("is no range", "name the lower one"),
+    "study.judge('L1', bar=(1, 1))": ("is no range", "name the lower one"),
     "study.judge('L3', bar=40)": ("40 is no bar for a share", "name a number"),
 }
 
 
 @pytest.mark.parametrize(("asked", "answer"), WRONG.items())
-def test_a_wrong_question_is_answered_with_a_hint(lemire, asked: str, answer: tuple[str, str]):
+def test_a_wrong_question_is_answered_with_a_hint(lemire, asked, answer):
     names = {"gccost": gccost, "math": math, "PAIR": PAIR, "study": lemire}
     with pytest.raises(GccostError, match=answer[0]) as raised:
         eval(asked, names | {"one": lemire.samples().head(1)})  # noqa: S307 - of the table above
@@ -316,7 +317,7 @@ GOOD: dict[str, Any] = {"value": 2.0, "low": 1.8, "high": 2.2, "n": 3}
         (lambda: gccost.ns(pd.DataFrame(columns=["value", "low", "high", "n"])), "not measured"),
     ],
 )
-def test_what_was_not_measured_well_is_not_quoted(shown, text: str):
+def test_what_was_not_measured_well_is_not_quoted(shown, text):
     assert shown() == text
 
 

@@ -144,7 +144,7 @@ def packed(run: Run) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def sound(tmp_path_factory) -> Run:
     run = recordings.record(tmp_path_factory.mktemp("sound"), rounds=1)
     for path, data in ((run.slices("a"), b"3.5\n"), (run.gctrace("a"), gzip.compress(b"gc 1"))):
         path.parent.mkdir()
@@ -200,8 +200,8 @@ def test_random_runs_and_archives_are_added_or_refused_in_a_message(
             assert said.isprintable(), (number, said)
             ends["refused"] += 1
         else:
-            found = machines(by_machine(reference.recorded()), ALL)
-            assert frame(found).to_html() + facts(found).to_html(), number
+            compared = machines(by_machine(reference.recorded()), ALL)
+            assert frame(compared).to_html() + facts(compared).to_html(), number
             ends["added"] += 1
         assert {p.name for p in place.iterdir()} <= {"run", "run.tar", "reference"}, number
         shutil.rmtree(place)

@@ -64,13 +64,13 @@ def test_foreign_lines_are_separated_from_cycles():
 
 def test_the_metrics_omit_forced_cycles_and_idle_marking():
     forced = GO_1_27.replace("gc 5", "gc 4") + " (forced)"
-    found = gctrace.metrics(gctrace.parse("\n".join([forced, GO_1_27, GO_1_16])))
-    assert found["gctrace-cycles"] == 2
-    assert found["gctrace-share"] == 0.02
-    assert found["gctrace-goal-bytes"] == 5 * 2**20
-    assert found["gctrace-live-bytes"] == 1.5 * 2**20
+    metrics = gctrace.metrics(gctrace.parse("\n".join([forced, GO_1_27, GO_1_16])))
+    assert metrics["gctrace-cycles"] == 2
+    assert metrics["gctrace-share"] == 0.02
+    assert metrics["gctrace-goal-bytes"] == 5 * 2**20
+    assert metrics["gctrace-live-bytes"] == 1.5 * 2**20
     cpu = 0.51 + 0.23 + 0.20 + 0.067 + 0.16 + 0.11 + 0.52 + 0.014
-    assert found["gctrace-cpu-ns"] == pytest.approx(1e6 * cpu)
+    assert metrics["gctrace-cpu-ns"] == pytest.approx(1e6 * cpu)
     assert gctrace.metrics(gctrace.parse(OFF)) == {"gctrace-cycles": 0.0}
 
 

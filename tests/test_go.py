@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from gccost import paths
+from gccost import paths, processes
 from gccost.measuring import builds, ccompilers, toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.studies.libraries import NATIVE
@@ -24,13 +23,10 @@ def go(
 ) -> str:
     """What a Go command prints; the libraries are compiled as for measuring, so only once."""
     toolchain = toolchains.fetch(version)
-    done = subprocess.run(
+    done = processes.run(
         [str(toolchain.goroot / "bin" / program), *arguments],
         cwd=folder,
         env={**toolchain.environment(), "GOFLAGS": "-trimpath", **settings},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -53,7 +49,7 @@ def test_vet_finds_nothing(libraries):
 
 
 @pytest.mark.parametrize("program", NATIVE)
-def test_a_library_with_slabs_of_its_own_passes_its_tests(program: str) -> None:
+def test_a_library_with_slabs_of_its_own_passes_its_tests(program):
     builds.fetch_modules([program])
     overlay = builds.with_slabs(program, toolchains.fetch(TODAY_GO))
     printed = go(

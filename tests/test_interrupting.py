@@ -159,7 +159,7 @@ from pathlib import Path
 from gccost.judging import reference
 before = reference._costs
 def halt(*given):
-    found = before(*given)
+    before(*given)
     Path(sys.argv[1]).touch()
     time.sleep(600)
 reference._costs = halt

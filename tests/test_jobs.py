@@ -86,8 +86,8 @@ def test_a_run_without_its_table_is_skipped_with_a_word(tmp_path):
     run = recordings.record(tmp_path, rounds=1)
     run.jobs_csv.unlink()
     assert runs.all_runs(tmp_path) == []
-    [told] = runs.skipped(tmp_path)
-    assert f"The run {run.name} is skipped: jobs.csv" in told
+    [why] = runs.skipped(tmp_path)
+    assert f"The run {run.name} is skipped: jobs.csv" in why
 
 
 def test_a_sample_without_a_job_is_named_and_the_others_count(tmp_path):
@@ -95,10 +95,10 @@ def test_a_sample_without_a_job_is_named_and_the_others_count(tmp_path):
     table = jobs.read(run.jobs_csv)
     gone = next(iter(table))
     jobs.write(run.jobs_csv, [job for name, job in table.items() if name != gone])
-    found = Recording.load(STUDIES["lemire"], run)
-    assert any(f"no job of jobs.csv is named {gone}" in why for why in found.problems)
-    assert gone not in set(found.frame["name"])
-    assert len(set(found.frame["name"])) == len(table) - 1
+    recording = Recording.load(STUDIES["lemire"], run)
+    assert any(f"no job of jobs.csv is named {gone}" in why for why in recording.problems)
+    assert gone not in set(recording.frame["name"])
+    assert len(set(recording.frame["name"])) == len(table) - 1
 
 
 def test_the_readme_s_lines_give_the_means(tmp_path, capsys):

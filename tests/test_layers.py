@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 import sys
 
-from gccost import paths
+from gccost import paths, processes
 
 # Neighbours do not import one another: nothing that judges or shows knows a study by name.
 LAYERS = (
@@ -23,7 +22,7 @@ LAYERS = (
 LEVELS = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
-def test_no_module_imports_from_a_later_layer() -> None:
+def test_no_module_imports_from_a_later_layer():
     root = paths.ROOT / "gccost"
     upwards = []
     for path in root.rglob("*.py"):
@@ -46,15 +45,15 @@ def test_no_module_imports_from_a_later_layer() -> None:
 def loaded(program: str) -> set[str]:
     """The modules that a program loads."""
     program += "; import sys; print(*sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    ran = processes.run([sys.executable, "-c", program])
     assert ran.returncode == 0, ran.stderr
     return set(ran.stdout.split())
 
 
-def test_the_command_line_loads_nothing_slow() -> None:
+def test_the_command_line_loads_nothing_slow():
     slow = {"IPython", "distributed", "matplotlib", "numpy", "pandas", "scipy", "seaborn"}
     assert not slow & loaded("import gccost.cli")
 
 
-def test_studies_draw_nothing() -> None:
+def test_studies_draw_nothing():
     assert not {"IPython", "matplotlib", "seaborn"} & loaded("import gccost.studies")

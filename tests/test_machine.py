@@ -106,6 +106,7 @@ NO_LIMIT = {
 def test_limits_of_a_container_are_described(about, files, quota, limit):
     described = about(files)
     assert (described["cpu_quota"], described["memory_limit"]) == (quota, limit)
+    assert not limit or machine.memory_for_a_sample(described) == limit // 2
 
 
 # --- the clone --------------------------------------------------------------------
@@ -150,9 +151,9 @@ def test_processor_model_and_caches_are_described(about):
     for i, cache in enumerate(caches):
         for name, value in zip(("level", "type", "size"), cache.split(), strict=True):
             files[f"{index}{i}/{name}"] = value
-    found = about(files)
-    assert [found[f"cpu_{name}"] for name in ("family", "model", "stepping")] == [26, 2, 1]
-    assert found["caches"] == {"L1d": 49152, "L1i": 32768, "L2": 2097152, "L3": 33554432}
+    described = about(files)
+    assert [described[f"cpu_{name}"] for name in ("family", "model", "stepping")] == [26, 2, 1]
+    assert described["caches"] == {"L1d": 49152, "L1i": 32768, "L2": 2097152, "L3": 33554432}
 
 
 def test_lscpu_supplies_caches_missing_from_sysfs(about):
@@ -164,10 +165,10 @@ def test_lscpu_supplies_caches_missing_from_sysfs(about):
 
 @pytest.mark.parametrize("lscpu", ["", "no JSON", "[]", '{"lscpu": [1]}', '{"lscpu": null}'])
 def test_a_machine_that_says_nothing_usable_is_described(about, lscpu):
-    found = about({"/proc/cpuinfo": "model : POWER9"}, lscpu)
+    described = about({"/proc/cpuinfo": "model : POWER9"}, lscpu)
     unknown = {"cpu_family", "cpu_model", "cpu_stepping"}
-    assert {found[name] for name in unknown} == {None}
-    assert (found["caches"], found["governor"]) == ({}, "")
-    for each in (found, {}):  # {}: an old description lacks fields
+    assert {described[name] for name in unknown} == {None}
+    assert (described["caches"], described["governor"]) == ({}, "")
+    for each in (described, {}):  # {}: an old description lacks fields
         assert machine.fingerprint(each)
         machine.warnings(each)

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from campaigns import page_of
-from faketools import FakeTools
-from recordings import benchmarks_of, labels, recorded
 
 from gccost import processes
 from gccost.errors import GccostError
-from gccost.judging.recording import Recording
-from gccost.judging.rules import Label
 from gccost.measuring import ccompilers, jobs, languages, toolchains
 from gccost.measuring.cases import AUTO, Case
 from gccost.measuring.toolchains import ISSUE_GO
 from gccost.studies import malloc
-
-REFUSES = """if [ -n "$GOEXPERIMENT" ]; then
-  echo "go: unknown GOEXPERIMENT $GOEXPERIMENT" >&2
-  exit 2
-fi"""
 
 
 def test_a_release_without_the_experiment_says_so(tmp_path):
@@ -34,29 +24,7 @@ def test_a_release_without_the_experiment_says_so(tmp_path):
     assert "needs a release that has this experiment" in failure.value.hint
 
 
-def test_without_the_experiment_the_rest_is_measured_and_the_report_says_why(tools: FakeTools):
-    tools.do(build=REFUSES)
-    done = tools.gccost("measure", GCCOST_ONLY="malloc")
-    assert done.returncode == 0, done.stderr
-    found = Recording.load(malloc.STUDY, tools.the_run())
-    assert "AllocateAuto" in set(benchmarks_of(found))
-    assert set(labels(found).values()) == {Label.UNMEASURED}
-    assert "unknown GOEXPERIMENT nosizespecializedmalloc" in page_of(found)
-
-
 def test_the_table_names_the_experiment_in_words():
     keys = [jobs.job(case)["runtime"] for case in malloc.STUDY.cases]
     assert set(keys) == {"stock", "one malloc"}
     assert "overlay" not in malloc.STUDY.packages
-
-
-@pytest.mark.usefixtures("no_recorded_sittings")
-def test_the_claims_follow_the_measured_times(tmp_path):
-    def slow(case: Case, _: int, metrics: dict[str, float]) -> None:
-        if case.variant == malloc.without(AUTO):
-            metrics["ns/op"] *= 2
-
-    same = labels(recorded(tmp_path / "same", "malloc"))
-    assert set(same.values()) == {Label.HOLDS}
-    changed = labels(recorded(tmp_path / "slow", "malloc", change=slow))
-    assert changed == same | {"X17a": Label.FAILS}

@@ -36,7 +36,7 @@ def code(chapter: str) -> list[str]:
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_chapter_is_short_ordinary_code(chapter: str) -> None:
+def test_a_chapter_is_short_ordinary_code(chapter):
     cells = code(chapter)
     for cell in cells:
         lines = [line for line in cell.splitlines() if line.strip()]
@@ -48,7 +48,7 @@ def test_a_chapter_is_short_ordinary_code(chapter: str) -> None:
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_sentence_has_no_condition(chapter: str) -> None:
+def test_a_sentence_has_no_condition(chapter):
     for cell in code(chapter):
         if "gccost.prose(" in cell:
             assert not re.search(r"^\s*(if|else|elif)\b| if .* else ", cell, re.M), cell
@@ -79,7 +79,7 @@ SEED = int(os.environ.get("GCCOST_SEED", DRAWN))
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def recorded(tmp_path_factory) -> Callable[[str], Path]:
     """The folder of a recording of all studies, made once."""
     made: dict[str, Path] = {}
 
@@ -131,7 +131,7 @@ def displayed(chapter: str, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return shown
 
 
-def test_an_interval_that_is_cut_ends_in_an_arrowhead() -> None:
+def test_an_interval_that_is_cut_ends_in_an_arrowhead():
     rows = pd.DataFrame(
         {"variant": ["cut", "whole"], "value": 1.0, "low": [0.5, 0.9], "high": [9.0, 1.1], "n": 4}
     )
@@ -143,15 +143,13 @@ def test_an_interval_that_is_cut_ends_in_an_arrowhead() -> None:
     assert [tuple(map(float, head)) for head in heads] == [(0.8, 0), (3.0, 0)]
 
 
-def test_the_results_are_shown_for_a_study_without_claims(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_results_are_shown_for_a_study_without_claims(monkeypatch):
     monkeypatch.setenv("GCCOST_ONLY", "releases")
     assert not STUDIES["releases"].claims
     displayed("00-results", monkeypatch)  # or raises
 
 
-def test_two_machines_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_machines_are_compared(tmp_path, monkeypatch):
     cpus = {f"Made-up CPU ({n} CPUs)": n for n in (2, 16)}
     for n in cpus.values():
         for study in ("lemire", "weimer"):
@@ -167,14 +165,7 @@ def test_two_machines_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("name", RECORDINGS)
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_chapter_runs_on(
-    chapter: str,
-    name: str,
-    recorded: Callable[[str], Path],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_chapter_runs_on(chapter, name, recorded, monkeypatch, tmp_path, capsys):
     reference, (_, without) = recorded(name), RECORDINGS[name]
     if name.startswith("without"):  # and a variant, another one each time
         used = {c.variant.benchmark for s in of_chapter(chapter) for c in s.cases}

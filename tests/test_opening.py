@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -22,7 +21,7 @@ from gccost.studies import STUDIES
 
 
 @pytest.fixture
-def reference(tmp_path, monkeypatch: pytest.MonkeyPatch):
+def reference(tmp_path, monkeypatch):
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
     monkeypatch.delenv("GCCOST_ONLY", raising=False)
     monkeypatch.setenv("GCCOST_MODE", "measure")
@@ -39,8 +38,8 @@ def notice(study: OpenedStudy) -> str:
 
 @pytest.mark.parametrize("missing", [DOCUMENT_GO, TODAY_GO])
 def test_a_chapter_works_with_one_release_missing(
-    machine: FakeMachine, reference, missing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    machine: FakeMachine, reference, missing, monkeypatch
+):
     machine.missing = {missing}
     asked: list[str] = []
     monkeypatch.setattr(programs, "run", lambda of, command, go: asked.append(go) or "printed\n")
@@ -52,12 +51,14 @@ def test_a_chapter_works_with_one_release_missing(
     assert asked == list(opened.recording.releases)
     gap = opened.compare("finalizer frees", "manual free", gc="on")
     assert gap.ratio.isna().sum() == 1
-    assert "not measured" in opened.judge("L1").text
+    verdicts = opened.judge("L1").text
+    assert "not measured" in verdicts
+    assert "cannot be fetched" in verdicts
     machine.missing = set()
     assert len(measure().releases) == 2
 
 
-def test_open_never_measures(machine: FakeMachine, reference) -> None:
+def test_open_never_measures(machine: FakeMachine, reference):
     opened = gccost.open("lemire")
     assert opened.mode == "replay"
     assert "make measure ONLY=lemire" in notice(opened)
@@ -70,7 +71,7 @@ def test_open_never_measures(machine: FakeMachine, reference) -> None:
 
 def test_an_older_run_of_your_own_is_shown_if_the_newest_lacks_the_study(
     machine: FakeMachine, reference
-) -> None:
+):
     older = measure().recording.run
     newer = recordings.record(older.folder.parent, "addcleanup")
     assert newer.name != older.name
@@ -79,8 +80,8 @@ def test_an_older_run_of_your_own_is_shown_if_the_newest_lacks_the_study(
 
 
 def test_a_trial_is_shown_and_says_so_unless_there_is_another_run(
-    machine: FakeMachine, reference, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    machine: FakeMachine, reference, monkeypatch
+):
     trial = measure().recording.run
     monkeypatch.setenv("GCCOST_BUDGET", "quick")
     opened = gccost.open("lemire")
@@ -92,8 +93,8 @@ def test_a_trial_is_shown_and_says_so_unless_there_is_another_run(
 
 
 def test_changed_programs_are_told_and_begin_a_new_run(
-    machine: FakeMachine, reference, capsys: pytest.CaptureFixture[str], monkeypatch
-) -> None:
+    machine: FakeMachine, reference, capsys, monkeypatch
+):
     tiny = Settings("measure", BUDGETS["tiny"], "lemire")
     run = measure().recording.run
     cli._measure(tiny)
@@ -109,16 +110,14 @@ def test_changed_programs_are_told_and_begin_a_new_run(
     assert "have changed since this run was recorded" in notice(gccost.open("lemire"))
 
 
-def test_a_study_without_a_notebook_is_said_to_have_none(
-    reference, tmp_path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_without_a_notebook_is_said_to_have_none(reference, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path)
     (tmp_path / "00-results.ipynb").touch()
     assert len(cli._notebooks(Settings("measure", only="lemire"))) == 1
     assert "there is no chapter notebooks/01-lemire.ipynb" in capsys.readouterr().err
 
 
-def test_the_reason_for_a_recorded_run_is_the_true_one(machine: FakeMachine, reference) -> None:
+def test_the_reason_for_a_recorded_run_is_the_true_one(machine: FakeMachine, reference):
     assert "Not measured here" in notice(gccost.open("lemire"))
     opened = measure()
     assert "interrupted before" not in notice(opened)
@@ -131,7 +130,7 @@ def test_the_reason_for_a_recorded_run_is_the_true_one(machine: FakeMachine, ref
     assert "was interrupted before its budget" in notice(unfinished)
 
 
-def test_a_run_is_chosen_by_its_name(machine: FakeMachine, reference) -> None:
+def test_a_run_is_chosen_by_its_name(machine: FakeMachine, reference):
     measure()
     listed = gccost.runs().set_index("run")
     assert list(listed.source.sort_values()) == ["recorded", "your run"]
@@ -147,9 +146,7 @@ def test_a_run_is_chosen_by_its_name(machine: FakeMachine, reference) -> None:
         gccost.open("jmh", run=reference.name)
 
 
-def test_a_new_case_is_measured(
-    machine: FakeMachine, reference, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_case_is_measured(machine: FakeMachine, reference, monkeypatch):
     measure()
     of = STUDIES["lemire"]
     added = replace(of.cases[0], variant=replace(FREE, gogc="50"))
@@ -158,7 +155,7 @@ def test_a_new_case_is_measured(
     assert len(again.recording.processes(added.variant, added.release)) == added.processes
 
 
-def test_the_recorded_run_is_shown_without_any_release(machine: FakeMachine, reference) -> None:
+def test_the_recorded_run_is_shown_without_any_release(machine: FakeMachine, reference):
     machine.missing = {DOCUMENT_GO, TODAY_GO}
     opened = measure()
     assert opened.mode == "replay"
@@ -167,8 +164,8 @@ def test_the_recorded_run_is_shown_without_any_release(machine: FakeMachine, ref
 
 
 def test_recorded_output_is_shown_where_a_command_cannot_run(
-    machine: FakeMachine, reference, capsys: pytest.CaptureFixture[str]
-) -> None:
+    machine: FakeMachine, reference, capsys
+):
     reference.store_shell("plain", "go test", "BenchmarkAllocateFree-2 \t 1000 \t 60.5 ns/op\n")
     opened = measure()
     assert opened.mode == "measure"
@@ -179,7 +176,7 @@ def test_recorded_output_is_shown_where_a_command_cannot_run(
     assert "recorded on" in shown
 
 
-def test_source_shows_a_diff() -> None:
+def test_source_shows_a_diff():
     shown = gccost.source("libraries/native/trees/slabs.diff").markdown
     assert shown.startswith("```diff\n// gosrc/libraries/native/trees/slabs.diff\n")
     assert "\n-\truntime.SetFinalizer(base, (*BaseTree).Close)\n" in shown
@@ -197,7 +194,7 @@ def test_source_shows_a_diff() -> None:
     ],
     ids=range(4),
 )
-def test_an_unknown_name_is_answered_with_known_ones(ask: Callable[[], object], known: str) -> None:
+def test_an_unknown_name_is_answered_with_known_ones(ask, known):
     with pytest.raises(GccostError) as error:
         ask()
     assert known in error.value.hint

@@ -24,8 +24,8 @@ from gccost.errors import GccostError
 from gccost.judging import reference
 from gccost.judging.claims import Study
 from gccost.judging.questions import asked, questions
-from gccost.measuring import jdks, pack, packed
 from gccost.measuring import machine as hardware
+from gccost.measuring import pack, packed
 from gccost.measuring.campaign import finished
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.languages import of
@@ -44,7 +44,7 @@ def make(output: Path, study: Study = LEMIRE) -> Path:
 
 
 @pytest.fixture
-def unpacked(machine: FakeMachine, tmp_path: Path) -> Path:
+def unpacked(machine: FakeMachine, tmp_path) -> Path:
     machine.behaviour = '[ -z "$profile" ] || : | gzip > "$profile"; line "$name"'
     return make(tmp_path / "gccost-pack.tar.xz")
 
@@ -116,20 +116,15 @@ def test_an_interrupted_pack_resumes(unpacked):
 
 
 @pytest.fixture
-def java(machine: FakeMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def java(machine: FakeMachine, jvms, tmp_path, monkeypatch) -> Path:
     """An unpacked pack of weimer on a machine that has only JDKs 11 and 25."""
     for version in ("11.0.1", "25.0.1"):
-        fakejdks.make(tmp_path / "jvm" / version, version)
-    monkeypatch.setattr(jdks, "_KEPT_IN", (f"{tmp_path}/jvm/*",))
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+        fakejdks.make(jvms / version, version)
     monkeypatch.delenv("GCCOST_RUNS")
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
-    jdks._ask.cache_clear()
     folder = make(tmp_path / "gccost-pack.tar.xz", STUDIES["weimer"])
     monkeypatch.setattr(paths, "ROOT", folder)
-    yield folder
-    jdks._ask.cache_clear()
+    return folder
 
 
 @pytest.mark.parametrize("lost", ["", "11.0.1"])

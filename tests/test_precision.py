@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import recordings
-from campaigns import gccost
+from campaigns import PRECISION, TINY, after, gccost
 from conftest import FakeMachine
 
 from gccost import paths
@@ -19,16 +19,16 @@ from gccost.judging import ledger
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
-from gccost.measuring import benchfmt, campaign, jobs, planning, runs
-from gccost.measuring.cases import BUDGETS, Case
-from gccost.measuring.jobs import Job, job
-from gccost.measuring.progress import MEASURING
+from gccost.measuring import benchfmt, campaign, planning, runs
+from gccost.measuring.cases import Case
+from gccost.measuring.jobs import Job
+from gccost.measuring.progress import unwatched
 from gccost.measuring.runs import Run
 from gccost.measuring.sampler import SLICES
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.notebook import OpenedStudy
 from gccost.showing import results
-from gccost.studies import STUDIES, repeated
+from gccost.studies import repeated
 from gccost.studies.precision import (
     BASELINE,
     COSTLY,
@@ -41,8 +41,6 @@ from gccost.studies.precision import (
     measurements,
 )
 
-PRECISION = STUDIES["precision"]
-TINY = BUDGETS["tiny"]
 # A program that prints -test.count results with laps for each benchmark of the pattern,
 # each with a different time, and writes slices if asked.
 BEHAVIOUR = """
@@ -60,30 +58,21 @@ done
 """
 
 
-def measure(plan: planning.Plan, most: int = 1000) -> Run:
-    """Measure as briefly as possible; interrupt after `most` measurements."""
-    begun = iter(range(most))
-
-    def progress(done: float, total: float, what: str, unit: str = MEASURING) -> None:
-        if next(begun, None) is None:
-            raise KeyboardInterrupt
-
-    return repeated.measure(plan, progress)
-
-
 @pytest.fixture(autouse=True)
-def _briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+def _briefly(monkeypatch) -> None:
     monkeypatch.setattr(repeated, "SECONDS", 0.0)
 
 
 @pytest.fixture
-def plan(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> planning.Plan:
+def plan(machine: FakeMachine, monkeypatch) -> planning.Plan:
     """A plan whose samples take no time."""
 
     def one(of: Job, program: Path, scratch: Path, *, slices: bool = False) -> benchfmt.Sample:
         if slices:
             (scratch / SLICES).write_text("10\n11\n30\n")
-        return sample(of, 100.0 if of["benchmark"] == COSTLY else 10.0)
+        ns = 100.0 if of["benchmark"] == COSTLY else 10.0
+        times = dict.fromkeys(("ns/op", "slice-p05-ns/op", "slices-ns/op"), ns)
+        return recordings.of_job(of, times)
 
     def count(pair: list[Job], program: Path, count: int, *_: object) -> list[benchfmt.Sample]:
         return [one(of, program, program).with_metrics({"round": 1.0}) for of in pair] * count
@@ -92,11 +81,6 @@ def plan(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> planning.Plan
     monkeypatch.setattr(repeated, "in_one_process", count)
     monkeypatch.setattr(repeated, "_load", contextlib.nullcontext)
     return planning.plan([PRECISION], TINY)
-
-
-def sample(of: Job, ns: float, **more: float) -> benchfmt.Sample:
-    times = dict.fromkeys(("ns/op", "slice-p05-ns/op", "slices-ns/op"), ns)
-    return recordings.of_job(of, times | more)
 
 
 def sizes(run: Run) -> Mapping[tuple[str, ...], int]:
@@ -124,7 +108,7 @@ WHOLE = {
 # --- measuring ---------------------------------------------------------------------
 
 
-def test_real_processes_measure_each_method_and_load(machine: FakeMachine) -> None:
+def test_real_processes_measure_each_method_and_load(machine: FakeMachine):
     machine.behaviour = BEHAVIOUR
     done = gccost("measure", "--only=precision")
     assert done.exit_code == 0, done.stderr
@@ -143,22 +127,21 @@ def test_real_processes_measure_each_method_and_load(machine: FakeMachine) -> No
 
 
 @pytest.mark.parametrize("at", [0, 5])
-def test_an_interrupted_measurement_is_repeated_entirely(plan: planning.Plan, at: int) -> None:
+def test_an_interrupted_measurement_is_repeated_entirely(plan: planning.Plan, at):
     with pytest.raises(KeyboardInterrupt):
-        measure(plan, at)
+        repeated.measure(plan, after(at))
     run = campaign.find(plan)
     assert run is not None
     before = run.samples_txt.read_bytes()
     assert len(run.manifest().get("done", [])) == at
-    assert measure(plan) == run
+    assert repeated.measure(plan, unwatched) == run
     assert run.samples_txt.read_bytes().startswith(before)
     assert sizes(run) == WHOLE
-    assert measure(plan).samples_txt.read_bytes() == run.samples_txt.read_bytes()
+    again = repeated.measure(plan, unwatched)
+    assert again.samples_txt.read_bytes() == run.samples_txt.read_bytes()
 
 
-def test_an_uncounted_measurement_is_not_duplicated(
-    plan: planning.Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_uncounted_measurement_is_not_duplicated(plan: planning.Plan, monkeypatch):
     update = Run.update
 
     def killed(run: Run, **facts: object) -> None:
@@ -169,8 +152,8 @@ def test_an_uncounted_measurement_is_not_duplicated(
     with monkeypatch.context() as patch:
         patch.setattr(Run, "update", killed)
         with pytest.raises(KeyboardInterrupt):
-            measure(plan)
-    assert sizes(measure(plan)) == WHOLE
+            repeated.measure(plan, unwatched)
+    assert sizes(repeated.measure(plan, unwatched)) == WHOLE
 
 
 # --- methods -------------------------------------------------------------------------
@@ -178,24 +161,20 @@ def test_an_uncounted_measurement_is_not_duplicated(
 RATIO = Ratio(*(measured_by(b, COUNT, "quiet", "1") for b in (COSTLY, BASELINE)))
 
 
-def test_the_median_ratio_follows_its_formula(tmp_path: Path) -> None:
-    run = runs.create(tmp_path, machine={}, fingerprint="0" * 12, warnings=[])
-    over, under = (job(Case("cstr", variant, TODAY_GO, 1000)) for variant in RATIO.variants)
-    jobs.write(run.jobs_csv, (over, under))
-    for number in range(10):
-        both = (over, 100 * exp(0.01 * number)), (under, 10.0)
-        taken = [sample(of, ns, round=number + 1.0) for of, ns in both]
-        run.append(map(benchfmt.format_line, taken))
-    recording = Recording.load(PRECISION, run)
+def test_the_median_ratio_follows_its_formula(tmp_path):
+    def change(case: Case, number: int, metrics: recordings.Metrics) -> None:
+        costly = case.variant.benchmark == COSTLY
+        metrics["ns/op"] = 100 * exp(0.01 * number) if costly else 10.0
+
+    recording = recordings.recorded(tmp_path, "precision", rounds=10, change=change)
     counted = recording.estimate(MedianRatio(RATIO), TODAY_GO)
     # For ten samples, benchstat's interval goes from the second to the ninth.
-    assert counted.value == pytest.approx(10 * exp(0.045))
+    assert counted.value == pytest.approx(10 * exp(0.055))
     assert counted.high / counted.value == pytest.approx(exp(0.035))
-    few = replace(recording, frame=recording.frame[recording.frame["round"] <= 5])
-    assert not few.estimate(MedianRatio(RATIO), TODAY_GO).n
+    assert not recording.until(5).estimate(MedianRatio(RATIO), TODAY_GO).n
 
 
-def test_the_ledger_shows_what_x9_judges(tmp_path: Path) -> None:
+def test_the_ledger_shows_what_x9_judges(tmp_path):
     recording = recordings.recorded(tmp_path, "precision", rounds=4)
     agrees, spread, _ = ledger.rows({"precision": recording}, [recording.study])
     assert "go test" in results.measured_text(agrees)

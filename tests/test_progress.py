@@ -6,7 +6,6 @@ import io
 import re
 import sys
 
-import pytest
 from faketools import FakeTools
 
 from gccost.measuring.progress import MEASURING, PrintedProgress
@@ -23,9 +22,7 @@ CALLS = [  # at these seconds
 ]
 
 
-def test_a_log_gets_a_line_at_once_and_then_one_every_30_seconds(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_log_gets_a_line_at_once_and_then_one_every_30_seconds(capsys):
     times = iter([at for at, _ in CALLS])
     printed = PrintedProgress("measuring: ", clock=lambda: next(times))
     for _, given in CALLS:
@@ -40,7 +37,7 @@ def test_a_log_gets_a_line_at_once_and_then_one_every_30_seconds(
     ]
 
 
-def test_a_terminal_gets_one_line_that_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_one_line_that_moves(monkeypatch):
     written = io.StringIO()
     monkeypatch.setattr(sys, "stderr", written)
     with progress.bar("measuring") as shown:
@@ -55,11 +52,11 @@ def test_a_terminal_gets_one_line_that_moves(monkeypatch: pytest.MonkeyPatch) ->
     assert re.fullmatch(r"measuring: 100 %\|[#█]+\| 480 of about 480 s of measuring, done", last)
 
 
-def test_measuring_says_at_once_what_it_builds(tools: FakeTools) -> None:
+def test_measuring_says_at_once_what_it_builds(tools: FakeTools):
     done = tools.gccost("measure")
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
-    told = r"\d\d:\d\d:\d\d measuring: .+ \(\d+ of \d+ (?:programs|s of measuring)(?:, about .+)?\)"
-    assert all(re.fullmatch(told, line) for line in lines)
+    shape = r"\d\d:\d\d:\d\d measuring: .+ \(\d+ of \d+ (programs|s of measuring)(, about .+)?\)"
+    assert all(re.fullmatch(shape, line) for line in lines)
     assert "measuring: building cstr on Go " in lines[0]
     assert lines[0].endswith("(0 of 3 programs)")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 import recordings
@@ -65,16 +64,16 @@ READ: list[tuple[str, dict[str, list[object]]]] = [
 
 
 @pytest.mark.parametrize(("text", "columns"), READ)
-def test_what_is_read(tmp_path: Path, text: str, columns: dict[str, list[object]]):
+def test_what_is_read(tmp_path, text, columns):
     path = tmp_path / "bench.txt"
     path.write_bytes(text.encode())
     for frame in (gccost.read(path), gccost.read(text)):
         assert frame.columns.is_unique
         assert "goos" not in frame  # it is the same for all
-        found = {
+        read_columns = {
             name: frame[name].astype(object).where(frame[name].notna(), NA) for name in columns
         }
-        assert {name: list(values) for name, values in found.items()} == columns
+        assert {name: list(values) for name, values in read_columns.items()} == columns
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_what_is_read(tmp_path: Path, text: str, columns: dict[str, list[object]
         ("007 8", None),
     ],
 )
-def test_a_key_is_a_number_if_all_its_values_are(values: str, numbers: list[float] | None):
+def test_a_key_is_a_number_if_all_its_values_are(values, numbers):
     lines = (f"BenchmarkMine/size={value}-8 1 5 ns/op\n" for value in values.split())
     frame = gccost.read("".join(lines))
     assert is_numeric_dtype(frame["size"]) == bool(numbers)
@@ -104,27 +103,27 @@ def test_the_samples_of_a_run_are_read_with_all_keys_and_what_they_lack_is_told(
     assert len(frame) == len(samples)
     assert {key for sample in samples for key in sample.keys} <= {*frame}
     assert "manual free" in set(frame.variant)
-    told = capsys.readouterr().out
-    assert "those that do not count" in told
+    printed = capsys.readouterr().out
+    assert "those that do not count" in printed
     # The folder is none of the known runs.
-    assert f'gccost.open(study, run="{run.folder}")' in told
+    assert f'gccost.open(study, run="{run.folder}")' in printed
     opened = gccost.open("lemire", run=str(run.folder))
     assert opened.run == run.name
     assert len(opened.samples()) <= len(frame)
 
 
-def test_lines_that_are_left_out_are_told(capsys: pytest.CaptureFixture[str]):
+def test_lines_that_are_left_out_are_told(capsys):
     text = f"BenchmarkMine\n{LINE}BenchmarkMine-8 100 1 ns/op 2 ns/op\nBenchmarkMine-8 100 cut"
     assert len(gccost.read(text)) == 1
-    told = capsys.readouterr().out.splitlines()
-    assert [line.partition(":")[0] for line in told] == ["the text", "the text"]
-    assert "a unit is there twice" in told[0]
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in printed] == ["the text", "the text"]
+    assert "a unit is there twice" in printed[0]
     gccost.read(LINE + "BenchmarkX cut\n" * 9)
     assert capsys.readouterr().out.endswith("4 more lines are left out\n")
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing here\n", b"\xff\xfe\x00 Benchmark", None])
-def test_a_file_that_is_no_benchmark_is_named(tmp_path, content: bytes | None):
+def test_a_file_that_is_no_benchmark_is_named(tmp_path, content):
     path = tmp_path / "bench.txt"
     if content is not None:
         path.write_bytes(content)
@@ -135,14 +134,14 @@ def test_a_file_that_is_no_benchmark_is_named(tmp_path, content: bytes | None):
 
 
 @pytest.mark.parametrize("sources", [(), ('{"Action":"start","Package":"one"}\n',)])
-def test_nothing_to_read_is_an_error(sources: tuple[str, ...]):
+def test_nothing_to_read_is_an_error(sources):
     with pytest.raises(GccostError) as raised:
         gccost.read(*sources)
     assert raised.value.hint
 
 
 @pytest.mark.parametrize("other", [f"pkg: two\n{LINE}", "BenchmarkMine/size=9-8 100 70 ns/op\n"])
-def test_a_cost_of_two_cases_that_were_read_is_refused(other: str):
+def test_a_cost_of_two_cases_that_were_read_is_refused(other):
     frame = gccost.read(f"pkg: one\n{LINE}{other}")
     with pytest.raises(GccostError, match="the samples have several values of"):
         gccost.cost(frame, "mean_ns")

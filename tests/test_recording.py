@@ -7,7 +7,6 @@ import math
 import re
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -25,7 +24,6 @@ from gccost.judging.quantities import (
     CurveDepth,
     Difference,
     ExclusiveEvents,
-    Quantity,
     Ratio,
     RatioToEither,
     SavedShare,
@@ -57,7 +55,7 @@ def notice(*shown: Recording) -> str:
 
 
 @pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+def recording(tmp_path_factory) -> Recording:
     return recordings.recorded(tmp_path_factory.mktemp("runs"))
 
 
@@ -83,35 +81,33 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     ],
     ids=lambda x: type(x).__name__,
 )
-def test_each_quantity_has_the_expected_estimate(
-    recording: Recording, quantity: Quantity, value: float
-) -> None:
+def test_each_quantity_has_the_expected_estimate(recording: Recording, quantity, value):
     assert not recording.problems
-    found = recording.estimate(quantity, TODAY_GO)
-    assert found.value == pytest.approx(value, rel=0.05)
-    assert found.low <= found.value <= found.high < math.inf
+    estimate = recording.estimate(quantity, TODAY_GO)
+    assert estimate.value == pytest.approx(value, rel=0.05)
+    assert estimate.low <= estimate.value <= estimate.high < math.inf
 
 
-def test_a_difference_has_the_errors_of_both_sides(tmp_path: Path) -> None:
+def test_a_difference_has_the_errors_of_both_sides(tmp_path):
     def varies(case: Case, number: int, metrics: recordings.Metrics) -> None:
         if case.variant in (AUTO, FREE):
             metrics["gc-cycles"] = float(number if case.variant == AUTO else number % 3)
 
     made = recordings.recorded(tmp_path, change=varies)
     difference = Difference(Ratio(AUTO, FREE, "gc_cycles"))
-    found, over, under = (
+    gap, over, under = (
         made.estimate(quantity, TODAY_GO)
         for quantity in (difference, *(Amount(side, "gc_cycles") for side in difference.variants))
     )
     halves = [each.high - each.value for each in (over, under)]
-    assert found.value == over.value - under.value
-    assert found.high - found.value == pytest.approx(math.hypot(*halves))
+    assert gap.value == over.value - under.value
+    assert gap.high - gap.value == pytest.approx(math.hypot(*halves))
 
 
 # --- ignored samples ------------------------------------------------------------
 
 
-def test_rejected_samples_are_kept_but_not_used(tmp_path: Path) -> None:
+def test_rejected_samples_are_kept_but_not_used(tmp_path):
     def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
         if number in (2, 5) and case.variant in (AUTO, FREE):  # whose slices show its floor
             metrics["run-delay-share"] = 0.4
@@ -126,7 +122,7 @@ def test_rejected_samples_are_kept_but_not_used(tmp_path: Path) -> None:
     assert "; 4 are rejected" in notice(made)
 
 
-def test_the_notice_counts_a_shared_sample_once(recording: Recording) -> None:
+def test_the_notice_counts_a_shared_sample_once(recording: Recording):
     other = Recording.load(STUDIES["siebenmann"], recording.run)
     lines = {*recording.frame["line"], *other.frame["line"]}
     assert len(lines) < len(recording.frame) + len(other.frame)
@@ -145,7 +141,7 @@ def contended(*slower: float) -> recordings.Change:
     return change
 
 
-def test_times_are_read_at_the_price_of_the_probe(tmp_path: Path) -> None:
+def test_times_are_read_at_the_price_of_the_probe(tmp_path):
     made = recordings.recorded(tmp_path, change=contended(2, 1))
     assert made.lines.of("finalizer").slope == pytest.approx(0.6, abs=0.1)
     assert not made.lines.processes("finalizer")["name"].str.contains("profile=").any()
@@ -153,7 +149,7 @@ def test_times_are_read_at_the_price_of_the_probe(tmp_path: Path) -> None:
     assert made.processes(AUTO, TODAY_GO)["mean_ns"].median() > 800  # as it is usually reported
 
 
-def test_later_rounds_do_not_change_what_a_look_sees(tmp_path: Path) -> None:
+def test_later_rounds_do_not_change_what_a_look_sees(tmp_path):
     """The machine is calm from round 5 on, which lowers the price of the probe."""
     calms_down = contended(3.3, 3.6, 3.0, 3.3, 1.2, 1.0, 1.1, 1.2)
     whole = recordings.recorded(tmp_path / "whole", change=calms_down).until(4)
@@ -162,7 +158,7 @@ def test_later_rounds_do_not_change_what_a_look_sees(tmp_path: Path) -> None:
     assert seen == pytest.approx(alone)
 
 
-def test_a_probe_of_zero_does_not_lower_the_price(tmp_path: Path) -> None:
+def test_a_probe_of_zero_does_not_lower_the_price(tmp_path):
     probes = recordings.recorded(tmp_path, change=contended(1, 1, 0)).every["probe"]
     assert probes.dropna().eq(0).all()
     assert probes.isna().any()
@@ -177,13 +173,11 @@ def lines_of(sittings: list[int], names: list[str], *, sliced: bool = False) -> 
 
 
 @pytest.mark.parametrize("sliced", [False, True])
-def test_a_single_process_does_not_show_its_error(
-    monkeypatch: pytest.MonkeyPatch, sliced: bool
-) -> None:
+def test_a_single_process_does_not_show_its_error(monkeypatch, sliced):
     monkeypatch.setattr(lines, "recorded", lambda kind: (0.02, 40.0))
     one, log = np.ones(1), np.log([100.0])
-    found = stats.cost(log, one * math.nan, one, lines_of([1], ["a"], sliced=sliced), 1)
-    assert (found.value, found.error) == (pytest.approx(100), math.inf)
+    cost = stats.cost(log, one * math.nan, one, lines_of([1], ["a"], sliced=sliced), 1)
+    assert (cost.value, cost.error) == (pytest.approx(100), math.inf)
 
 
 @pytest.mark.parametrize(
@@ -194,32 +188,14 @@ def test_a_single_process_does_not_show_its_error(
         ([1, 1, 7, 7, 10**12], "aaaaa", 3),  # a sitting's number is a name
     ],
 )
-def test_a_kind_has_as_many_sittings_as_the_case_with_most(
-    monkeypatch: pytest.MonkeyPatch, sittings: list[int], names: str, most: int
-) -> None:
+def test_a_kind_has_as_many_sittings_as_the_case_with_most(monkeypatch, sittings, names, most):
     monkeypatch.setattr(lines, "recorded", lambda kind: (0.02, 40.0))
-    found = lines_of(sittings, list(names))
-    assert found.sittings == most
-    assert (found.run_to_run == 0.02) == (most < stats.OWN_SITTINGS)
+    line = lines_of(sittings, list(names))
+    assert line.sittings == most
+    assert (line.run_to_run == 0.02) == (most < stats.OWN_SITTINGS)
 
 
-def test_sittings_in_any_order_give_the_same_figures(tmp_path: Path) -> None:
-    def of(*sittings: int) -> stats.Figure:
-        def change(case: Case, number: int, metrics: recordings.Metrics) -> None:
-            metrics["sitting"] = sittings[number % 4]
-            metrics["ns/op"] *= 1 + 0.05 * (number % 4)
-
-        place = tmp_path / "-".join(map(str, sittings))
-        return recordings.recorded(place, change=change).cost(AUTO, TODAY_GO)
-
-    one = of(1, 2, 3, 4)
-    assert one == pytest.approx(of(3, 1, 4, 2))
-    assert one.lasting > 0  # from its own four sittings
-
-
-def test_a_process_counts_unless_it_waited_longer_than_the_calmest_of_its_case(
-    tmp_path: Path,
-) -> None:
+def test_a_process_counts_unless_it_waited_longer_than_the_calmest_of_its_case(tmp_path):
     def waits(case: Case, number: int, metrics: recordings.Metrics) -> None:
         delay = 0.4 if number < 7 else 0.9
         metrics["run-delay-share"] = delay if case.variant == AUTO else 0.0
@@ -230,7 +206,7 @@ def test_a_process_counts_unless_it_waited_longer_than_the_calmest_of_its_case(
     assert "12 processes waited for a CPU for more than 20 %" in notice(made)  # on two releases
 
 
-def test_unusable_slices_and_profiles_are_reported_and_skipped(tmp_path: Path) -> None:
+def test_unusable_slices_and_profiles_are_reported_and_skipped(tmp_path):
     def spoil(case: Case, number: int, metrics: recordings.Metrics) -> None:
         if case.name == FREE.on(TODAY_GO) and number == 2:
             del metrics["slice-p05-ns/op"]
@@ -254,7 +230,7 @@ def test_unusable_slices_and_profiles_are_reported_and_skipped(tmp_path: Path) -
     assert "the sample holds no slices" in notice(made)
 
 
-def test_a_run_without_usable_samples_has_no_verdict(tmp_path: Path) -> None:
+def test_a_run_without_usable_samples_has_no_verdict(tmp_path):
     run = recordings.record(tmp_path, rounds=1)
     run.samples_txt.write_text("goos: linux\n")
     shutil.rmtree(run.folder / "profiles")
@@ -270,7 +246,7 @@ def test_a_run_without_usable_samples_has_no_verdict(tmp_path: Path) -> None:
 # --- verdicts ----------------------------------------------------------------------
 
 
-def test_the_first_decisive_look_is_final(tmp_path: Path) -> None:
+def test_the_first_decisive_look_is_final(tmp_path):
     def later(case: Case, number: int, metrics: recordings.Metrics) -> None:
         if case.variant.benchmark == "AllocateAuto" and number > 4:
             metrics["ns/op"] /= 8
@@ -284,14 +260,14 @@ def test_the_first_decisive_look_is_final(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("rounds", "look"), [(2, 0), (3, 3), (5, 4)])
-def test_verdicts_change_only_at_scheduled_looks(tmp_path: Path, rounds: int, look: int) -> None:
+def test_verdicts_change_only_at_scheduled_looks(tmp_path, rounds, look):
     row = judged(recordings.recorded(tmp_path, ns={"AllocateAuto": 390.0}, rounds=rounds))["L1"]
     assert row.verdict.label is UNDECIDED
     assert (row.judged.rounds, row.estimate.rounds) == (look, rounds)
     assert row.needed >= 1
 
 
-def test_the_verdict_of_today_is_the_one_that_counts(recording: Recording) -> None:
+def test_the_verdict_of_today_is_the_one_that_counts(recording: Recording):
     rows = ledger.rows({"lemire": recording}, [ONLY_L1])
     (then,), (today,) = ([r for r in rows if r.is_today == new] for new in (False, True))
     fails = replace(then, verdict=replace(then.verdict, label=Label.FAILS))
@@ -303,7 +279,7 @@ def test_the_verdict_of_today_is_the_one_that_counts(recording: Recording) -> No
 # --- the ledger ----------------------------------------------------------------------
 
 
-def test_ledger_csv_and_json_have_one_row_per_claim_and_toolchain(recording: Recording) -> None:
+def test_ledger_csv_and_json_have_one_row_per_claim_and_toolchain(recording: Recording):
     frame = ledger.table(ledger.rows({"lemire": recording}, STUDIES.values()))
     table = json.loads(ledger.as_json(frame.to_csv(index=False)))
     assert not frame.duplicated(["id", "toolchain"]).any()
@@ -320,7 +296,7 @@ def test_ledger_csv_and_json_have_one_row_per_claim_and_toolchain(recording: Rec
     pd.testing.assert_frame_equal(read, written, check_dtype=False)
 
 
-def test_ledger_links_lead_to_existing_headings(recording: Recording) -> None:
+def test_ledger_links_lead_to_existing_headings(recording: Recording):
     shown = results.ledger(ledger.rows({"lemire": recording}, STUDIES.values())).html
     links = re.findall(r'href="([^"#]+)#([^"]+)"', shown)
     assert len(links) == len(CLAIMS)

@@ -22,7 +22,7 @@ recorded = runs.all_runs(paths.reference())
     scope="module",
     params=[name for name in STUDIES if any(name in run.studies for run in recorded)],
 )
-def recording(request: pytest.FixtureRequest) -> Recording:
+def recording(request) -> Recording:
     """The recording of each study, in turn."""
     of = STUDIES[request.param]
     return Recording.load(of, reference(of))
@@ -33,19 +33,19 @@ AUTOMATIC = {"AllocateAuto", "AllocateCleanup", "EmptyFinalizer", "Finalize", "C
 AUTOMATIC |= {"ParallelAuto", "ParallelCleanup"}
 
 
-def test_every_study_without_its_own_command_is_recorded() -> None:
+def test_every_study_without_its_own_command_is_recorded():
     assert runs.skipped(paths.reference()) == ()
     for of in STUDIES.values():
         if not of.on_request:
             assert of.name in reference(of).studies
 
 
-def test_every_recorded_line_is_usable(recording: Recording) -> None:
+def test_every_recorded_line_is_usable(recording: Recording):
     assert recording.problems == ()
     assert recording.manifest["scale"] == 1
 
 
-def test_the_recording_matches_the_current_sources(recording: Recording) -> None:
+def test_the_recording_matches_the_current_sources(recording: Recording):
     here = languages.source_hashes(recording.study)
     assert here.items() <= recording.manifest["programs"].items()
     assert not recording.manifest["machine"]["dirty"]
@@ -54,7 +54,7 @@ def test_the_recording_matches_the_current_sources(recording: Recording) -> None
     assert recording.study.on_request or recording.manifest["shell"]  # what plain commands printed
 
 
-def test_every_case_was_measured(recording: Recording) -> None:
+def test_every_case_was_measured(recording: Recording):
     if recording.study.on_request:
         return
     finished = recording.manifest["finished"]
@@ -65,7 +65,7 @@ def test_every_case_was_measured(recording: Recording) -> None:
     assert names <= set(recording.frame["name"])
 
 
-def test_the_gc_runs_wherever_it_is_enabled(recording: Recording) -> None:
+def test_the_gc_runs_wherever_it_is_enabled(recording: Recording):
     frame = recording.frame
     enabled = frame["name"].str.contains("/gogc=100/")
     automatic = benchmarks_of(recording).isin(AUTOMATIC) & enabled
@@ -74,7 +74,7 @@ def test_the_gc_runs_wherever_it_is_enabled(recording: Recording) -> None:
     assert (frame.loc[many, "gc_cycles"] >= 3).all()
 
 
-def test_samples_stay_in_memory_limits_and_misfree_nothing(recording: Recording) -> None:
+def test_samples_stay_in_memory_limits_and_misfree_nothing(recording: Recording):
     frame = recording.frame
     for limit, metric in ((MOST_BYTES, "peak_rss_bytes"), (0, "c_misfreed")):
         if metric in frame:

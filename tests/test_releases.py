@@ -30,7 +30,7 @@ def test_every_minor_release_has_the_same_cases_except_addcleanup_and_green_tea(
         missing = {CLEANUP: (1, 24), no_green_tea: (1, 26)}
         lacks = {variant for variant, since in missing.items() if number(go) < since}
         assert variants == of[TODAY_GO] - lacks, go
-    with pytest.raises(GccostError, match=r"Go 1\.23\.12 has no runtime\.AddCleanup"):
+    with pytest.raises(GccostError, match=r"1\.23\.12 has no runtime\.AddCleanup.*1\.24 or later"):
         Case("across", CLEANUP, "1.23.12", 1000)
     notes = published.table("release-notes")
     assert set(notes["release"]) <= {"Go 1." + go.split(".")[1] for go in GO_RELEASES}
@@ -40,13 +40,11 @@ def test_every_minor_release_has_the_same_cases_except_addcleanup_and_green_tea(
 
 
 def test_unusable_releases_are_reported_and_skipped(tools: FakeTools):
-    damaged, missing, unbuilt = "1.13.15", "1.14.15", "1.12.17"
+    damaged, missing = "1.13.15", "1.14.15"
     platform = toolchains._platform()
     records = tools.folder / "mod/cache/download/golang.org/toolchain/@v"
     (records / f"v0.0.1-go{damaged}.{platform}.ziphash").write_text("h1:another")
     (records / f"v0.0.1-go{missing}.{platform}.ziphash").unlink()
-    why = "undefined reference to pthread_yield"
-    tools.do(build=f'case $binary in *go{unbuilt}-*) echo "{why}" >&2; exit 1 ;; esac')
     done = tools.gccost("measure", GCCOST_ONLY="releases")
     assert done.returncode == 0, done.stderr
     for said in (
@@ -57,12 +55,10 @@ def test_unusable_releases_are_reported_and_skipped(tools: FakeTools):
         "cannot be fetched",
     ):
         assert said in done.stderr
-    found = tools.the_run()
-    assert "releases" in found.studies
-    measured = set(Recording.load(STUDY, found).releases)
-    assert measured == {*GO_RELEASES} - {damaged, missing, unbuilt}
-    troubles = [what for whats in found.manifest()["troubles"].values() for what in whats]
-    assert any(f"Go {unbuilt}" in what and why in what for what in troubles)
+    run = tools.the_run()
+    assert "releases" in run.studies
+    measured = set(Recording.load(STUDY, run).releases)
+    assert measured == {*GO_RELEASES} - {damaged, missing}
 
 
 def test_only_downloaded_releases_are_removed(tools: FakeTools):

@@ -34,13 +34,13 @@ def replayed(folder: Path, *only: str, **environment: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def shown(tmp_path_factory) -> dict[str, str]:
     """The notebooks as replayed without a toolchain."""
     folder = tmp_path_factory.mktemp("replay")
     return replayed(folder / "one", **dict.fromkeys(("PATH", "HOME", "GOMODCACHE"), str(folder)))
 
 
-def test_committed_notebooks_match_replay_without_toolchain(shown: dict[str, str]) -> None:
+def test_committed_notebooks_match_replay_without_toolchain(shown):
     for notebook in CHAPTERS:
         committed = notebook.read_text(encoding="utf-8")
         assert shown[notebook.stem] == committed, f"{notebook.name} is stale: run make replay"
@@ -49,13 +49,11 @@ def test_committed_notebooks_match_replay_without_toolchain(shown: dict[str, str
 def outputs(pages: dict[str, str], kind: str) -> list[str]:
     """Every output of a kind in executed notebooks, in order."""
     cells = (cell for text in pages.values() for cell in nbformat.reads(text, as_version=4).cells)
-    found = (output.get("data", {}) for cell in cells for output in cell.get("outputs", []))
-    return [data[kind] for data in found if kind in data]
+    bundles = (output.get("data", {}) for cell in cells for output in cell.get("outputs", []))
+    return [bundle[kind] for bundle in bundles if kind in bundle]
 
 
-def test_scaled_samples_change_prose_charts_and_verdicts(
-    shown: dict[str, str], tmp_path: Path
-) -> None:
+def test_scaled_samples_change_prose_charts_and_verdicts(shown, tmp_path):
     reference = shutil.copytree(paths.reference(), tmp_path / "reference")
     for file in reference.glob("*/samples.txt"):
         lines = file.read_text().splitlines(keepends=True)
@@ -79,4 +77,4 @@ def thrice(line: str) -> str:
     if not line.startswith("BenchmarkAllocateAuto/"):
         return line
     time = r"(\S+) ((?:settled-)?(?:cpu-)?ns/op)"
-    return re.sub(time, lambda found: f"{float(found[1]) * 3!r} {found[2]}", line)
+    return re.sub(time, lambda match: f"{float(match[1]) * 3!r} {match[2]}", line)

@@ -24,7 +24,7 @@ from gccost.stats import Estimate
         (math.inf, "∞"),
     ],
 )
-def test_numbers_have_three_significant_digits(x: float, text: str) -> None:
+def test_numbers_have_three_significant_digits(x, text):
     assert rounding.plain(x) == text
 
 
@@ -37,19 +37,17 @@ def test_numbers_have_three_significant_digits(x: float, text: str) -> None:
         ((1, 1, 2), "cycles", "1 cycle (1 to 2)"),
     ],
 )
-def test_an_interval_is_shown_in_the_unit_of_its_value(
-    ends: tuple[float, float, float], unit: str, text: str
-) -> None:
+def test_an_interval_is_shown_in_the_unit_of_its_value(ends, unit, text):
     assert rounding.interval(Estimate(*ends, 5, 5, 0.95), unit) == text
 
 
 @pytest.mark.parametrize("x", [math.nan, math.inf, -math.inf])
-def test_a_number_that_is_not_finite_is_written_as_an_empty_field(x: float) -> None:
+def test_a_number_that_is_not_finite_is_written_as_an_empty_field(x):
     assert rounding.written(x) == ""
 
 
 @given(st.floats(min_value=1e-12, max_value=1e15))
-def test_written_numbers_keep_six_digits(x: float) -> None:
+def test_written_numbers_keep_six_digits(x):
     assert float(rounding.written(x)) == rounding.rounded(x)
     assert math.isclose(rounding.rounded(x), x, rel_tol=1e-5)
     assert rounding.written(0.1 + 0.2) == rounding.written(0.3)

@@ -65,15 +65,15 @@ def test_every_import_is_a_declared_dependency():
 
 def test_conda_pins_the_locked_direct_dependencies():
     locked = {pin.name: str(pin.specifier)[2:] for pin in pins(ROOT / "requirements.lock")}
-    found = {}
+    versions = {}
     for entry in yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]:
         if isinstance(entry, str):
-            name, _, found[name] = entry.partition("=")
+            name, _, versions[name] = entry.partition("=")
             spec = rattler.MatchSpec(entry, strict=True)  # as conda reads it
             assert spec.name.normalized == name
-            assert str(spec.version or "") in (found[name], f"{found[name]}.*")
+            assert str(spec.version or "") in (versions[name], f"{versions[name]}.*")
     wanted = {CONDA_NAMES.get(name, name): locked[name] for name in DECLARED}
-    assert {name: pin for name, pin in found.items() if name not in CONDA_ONLY} == wanted
+    assert {name: pin for name, pin in versions.items() if name not in CONDA_ONLY} == wanted
 
 
 # --- scripts/setup ----------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import exp, inf, isnan, log, nan, sqrt
 from operator import truediv
 
@@ -71,7 +70,7 @@ def measured(
     return logs, probes, case
 
 
-def test_the_line_is_the_analysis_of_covariance() -> None:
+def test_the_line_is_the_analysis_of_covariance():
     """The same as statsmodels' least squares with a constant for each case."""
     logs, probes, case = measured()
     fitted = line(logs, probes, case, "finalizer")
@@ -84,14 +83,14 @@ def test_the_line_is_the_analysis_of_covariance() -> None:
     for number in range(6):
         mine = case == number
         known = fitted._replace(probes=0.0)  # at a price that is known
-        found = cost(logs[mine], probes[mine], np.ones(5), known, 5)
-        assert found.value == pytest.approx(exp(model.params[number]))
-        both = sqrt(found.error**2 + found.slope_error**2) / found.value
+        mean = cost(logs[mine], probes[mine], np.ones(5), known, 5)
+        assert mean.value == pytest.approx(exp(model.params[number]))
+        both = sqrt(mean.error**2 + mean.slope_error**2) / mean.value
         assert both == pytest.approx(model.bse[number])
 
 
 @pytest.mark.parametrize("useless", [nan, 0.3, 0.1], ids=["missing", "equal", "nearly equal"])
-def test_a_probe_that_explains_nothing_has_no_slope(useless: float) -> None:
+def test_a_probe_that_explains_nothing_has_no_slope(useless):
     logs, _, case = measured(n=3, slope=0.0)
     fitted = line(logs, np.full(len(logs), useless), case)
     assert (fitted.slope, fitted.slope_error) == (0.0, 0.0)
@@ -99,23 +98,23 @@ def test_a_probe_that_explains_nothing_has_no_slope(useless: float) -> None:
 
 
 @pytest.mark.parametrize(("log_ns", "of"), [(9.0, 6), (0.4, 0)], ids=["alone", "among others"])
-def test_a_process_without_a_probe_does_not_count_for_the_slope(log_ns: float, of: int) -> None:
+def test_a_process_without_a_probe_does_not_count_for_the_slope(log_ns, of):
     logs, probes, case = measured()
     with_one = line(np.append(logs, log_ns), np.append(probes, nan), np.append(case, of))
     assert with_one.slope == pytest.approx(line(logs, probes, case).slope)
 
 
-def test_one_slow_process_moves_no_other_case() -> None:
+def test_one_slow_process_moves_no_other_case():
     """A process whose probe and loop are ten times as slow lies on the line, as all others do."""
     logs, probes, case = measured(n=12, spread=0.01)
     slow = np.arange(len(logs)) == 3
     slowed = line(logs + slow * 0.5 * log(10), probes + slow * log(10), case)
     assert slowed.slope == pytest.approx(0.5, abs=0.02)
-    found = cost(logs[case == 2], probes[case == 2], np.ones(12), slowed, 12)
-    assert log(found.value) == pytest.approx(2, abs=0.02)
+    other = cost(logs[case == 2], probes[case == 2], np.ones(12), slowed, 12)
+    assert log(other.value) == pytest.approx(2, abs=0.02)
 
 
-def test_the_interval_of_a_cost_has_the_error_of_its_price() -> None:
+def test_the_interval_of_a_cost_has_the_error_of_its_price():
     """Each case's price is the lower quartile of its own probes, as in a run."""
     chance, hits = np.random.default_rng(4), []
     for _ in range(150):
@@ -128,11 +127,11 @@ def test_the_interval_of_a_cost_has_the_error_of_its_price() -> None:
     assert np.mean(hits) >= 0.9
 
 
-def test_two_processes_borrow_the_spread_of_their_kind() -> None:
+def test_two_processes_borrow_the_spread_of_their_kind():
     logs, probes, case = measured()
     fitted = line(logs, probes, case)
-    found = cost(logs[:2], probes[:2], np.ones(2), fitted._replace(probes=0.0), 2)
-    assert found.error / found.value == pytest.approx(fitted.spread / sqrt(2))
+    two = cost(logs[:2], probes[:2], np.ones(2), fitted._replace(probes=0.0), 2)
+    assert two.error / two.value == pytest.approx(fitted.spread / sqrt(2))
     alone = of_one([6.0])
     assert alone.value == pytest.approx(6)
     assert (estimate(alone).low, estimate(alone).high) == (0.0, inf)
@@ -160,21 +159,21 @@ def spread_of(logs: np.ndarray, case: np.ndarray, sitting: np.ndarray) -> tuple[
 
 
 @pytest.mark.parametrize("between", [0.0, 0.05])
-def test_the_run_to_run_spread_is_what_the_spread_of_processes_leaves(between: float) -> None:
+def test_the_run_to_run_spread_is_what_the_spread_of_processes_leaves(between):
     logs, case, sitting = sittings(between)
     assert spread_of(logs, case, sitting) == (pytest.approx(between, abs=0.012), 40 * 4)
     one = sitting == 0
     assert isnan(spread_of(logs[one], case[one], sitting[one])[0])
 
 
-def test_two_sittings_do_not_explain_the_run_to_run_spread_away() -> None:
+def test_two_sittings_do_not_explain_the_run_to_run_spread_away():
     """The mean of two sittings takes up half of the variance of their own processes."""
     logs, case, sitting = sittings(0.015, cases=400)
     two = sitting < 2
     assert spread_of(logs[two], case[two], sitting[two])[0] == pytest.approx(0.015, abs=0.003)
 
 
-def test_a_busy_sitting_with_many_processes_does_not_hide_the_run_to_run_spread() -> None:
+def test_a_busy_sitting_with_many_processes_does_not_hide_the_run_to_run_spread():
     """The mean spread of processes would explain more than calm sittings of few of them scatter."""
     chance, groups = np.random.default_rng(5), []
     for case in range(60):
@@ -185,7 +184,7 @@ def test_a_busy_sitting_with_many_processes_does_not_hide_the_run_to_run_spread(
     assert spread_of(logs, case, sitting)[0] == pytest.approx(0.05, abs=0.02)
 
 
-def test_the_interval_of_a_sitting_contains_the_mean_of_the_others() -> None:
+def test_the_interval_of_a_sitting_contains_the_mean_of_the_others():
     logs, case, sitting = sittings(0.05, cases=80)
     fitted = fitted_to(logs, case, sitting)._replace(run_to_run=0.05, run_to_run_freedom=160.0)
     hits = []
@@ -196,7 +195,7 @@ def test_the_interval_of_a_sitting_contains_the_mean_of_the_others() -> None:
     assert np.mean(hits) >= 0.85
 
 
-def test_sittings_are_the_unit_of_error() -> None:
+def test_sittings_are_the_unit_of_error():
     """More processes of one sitting do not reduce the error below the run-to-run spread."""
     fitted = Line("finalizer", 0.0, 0.0, 0.03, 100, run_to_run=0.05, run_to_run_freedom=100)
 
@@ -206,12 +205,12 @@ def test_sittings_are_the_unit_of_error() -> None:
     # The weight of a sitting hardly grows with its processes, and the order does not count.
     uneven, order = np.repeat([1, 2], [10, 390]), np.random.default_rng(3).permutation(400)
     shifted = (uneven == 2) * 0.1
-    found = of(shifted, fitted, uneven)
-    assert log(found.value) == pytest.approx(0.05, abs=0.003)
-    assert of(shifted[order], fitted, uneven[order]) == pytest.approx(found)
+    both = of(shifted, fitted, uneven)
+    assert log(both.value) == pytest.approx(0.05, abs=0.003)
+    assert of(shifted[order], fitted, uneven[order]) == pytest.approx(both)
 
 
-def test_cases_of_few_sittings_do_not_hide_how_sittings_differ() -> None:
+def test_cases_of_few_sittings_do_not_hide_how_sittings_differ():
     """Two neighbouring sittings of many cases are alike; ten sittings of one case are not."""
     often, few = np.linspace(0, 1, 10), np.zeros(80)
     logs = np.repeat([*often, *few], 4)
@@ -221,45 +220,45 @@ def test_cases_of_few_sittings_do_not_hide_how_sittings_differ() -> None:
     assert (between, freedom) == (pytest.approx(often.std(ddof=1)), 9)
 
 
-def test_a_sitting_with_one_process_counts_only_without_better_ones() -> None:
+def test_a_sitting_with_one_process_counts_only_without_better_ones():
     logs = np.repeat([0.0, 0.0, 0.0, 1.0], [4, 4, 1, 1])
     case, sitting = np.repeat([0, 1], [8, 2]), np.repeat([0, 1, 0, 1], [4, 4, 1, 1])
     assert spread_of(logs, case, sitting) == (0.0, 1)
     assert spread_of(logs[8:], case[8:], sitting[8:])[0] > 0.5
 
 
-def test_sittings_of_one_process_each_show_the_error() -> None:
+def test_sittings_of_one_process_each_show_the_error():
     logs, case, sitting = np.array([0.0, 0.1, 0.2]), np.zeros(3, int), np.arange(3)
     for none in (line(logs, unprobed(logs), sitting), floors(logs, sitting)):
         between, freedom = run_to_run(logs, unprobed(logs), case, sitting, none)
         fitted = none._replace(run_to_run=between, run_to_run_freedom=freedom)
-        found = of(logs, fitted, sitting)
-        assert found.error / found.value == pytest.approx(0.1 / sqrt(3))
+        mean = of(logs, fitted, sitting)
+        assert mean.error / mean.value == pytest.approx(0.1 / sqrt(3))
 
 
 # --- intervals --------------------------------------------------------------------
 
 
-def test_intervals_match_the_documented_formula() -> None:
+def test_intervals_match_the_documented_formula():
     x = [1.0, 1.1, 0.9, 1.3, 1.2, 1.0]
-    found = combine(float, [of_one(x)])
+    interval = combine(float, [of_one(x)])
     s = np.std(np.log(x), ddof=1)
     half = t(5, 0.95) * s / sqrt(6)
     middle = np.log(x).mean()
-    assert [found.low, found.value, found.high] == pytest.approx(
+    assert [interval.low, interval.value, interval.high] == pytest.approx(
         [exp(middle - half), exp(middle), exp(middle + half)]
     )
-    assert (found.n, found.rounds, found.confidence) == (6, 6, 0.95)
+    assert (interval.n, interval.rounds, interval.confidence) == (6, 6, 0.95)
 
 
 @given(values)
-def test_intervals_contain_the_estimate_and_grow_with_confidence(x: list[float]) -> None:
+def test_intervals_contain_the_estimate_and_grow_with_confidence(x):
     narrow, wide = (combine(float, [of_one(x)], c) for c in (0.9, 0.99))
     assert wide.low <= narrow.low <= narrow.value <= narrow.high <= wide.high
     assert narrow.contains(narrow.value)
 
 
-def test_nothing_has_no_estimate() -> None:
+def test_nothing_has_no_estimate():
     for nothing in (combine(float, [of_one([])]), amount([]), share([])):
         assert isnan(nothing.value)
         assert nothing.n == nothing.rounds == 0
@@ -271,7 +270,7 @@ def test_nothing_has_no_estimate() -> None:
     assert combine(lambda a, b: a - b, costs, signed=True).value == pytest.approx(-1, rel=0.1)
 
 
-def test_degrees_of_freedom_are_those_of_satterthwaite() -> None:
+def test_degrees_of_freedom_are_those_of_satterthwaite():
     assert total_error([2.0, 2.0], [7, 7]) == (2.0, pytest.approx(14))
     assert total_error([1.0, 3.0], [inf, 5]) == (2.0, pytest.approx(5 / (3 / 4) ** 2))
     assert total_error([inf, 1.0], [1, 5])[0] == inf
@@ -293,23 +292,21 @@ A, B, C = 900.0, 100.0, 240.0
     ],
     ids=["ratio", "saved"],
 )
-def test_the_delta_method_agrees_with_the_closed_form(
-    function: Callable[..., float], signed: bool, slopes: tuple[float, ...]
-) -> None:
+def test_the_delta_method_agrees_with_the_closed_form(function, signed, slopes):
     errors = [0.01, 0.02, 0.03]
     costs = [
         Figure(x, error * x, inf, 0.005 * x, "finalizer", 0.0, 4, 4)
         for x, error in zip((A, B, C), errors, strict=True)
     ]
-    found = combine(function, costs, signed=signed)
+    interval = combine(function, costs, signed=signed)
     common = 0.005 * sum(slopes)  # of the slope of their kind, which cancels in a ratio
     half = t(1e9, 0.95) * np.hypot(np.linalg.norm(np.multiply(slopes, errors)), common)
     value = function(A, B, C)
     ends = [value - half, value + half] if signed else [value * exp(-half), value * exp(half)]
-    assert [found.value, found.low, found.high] == pytest.approx([value, *ends], rel=1e-4)
+    assert [interval.value, interval.low, interval.high] == pytest.approx([value, *ends], rel=1e-4)
 
 
-def test_the_slopes_of_different_kinds_do_not_cancel_when_values_are_derived_twice() -> None:
+def test_the_slopes_of_different_kinds_do_not_cancel_when_values_are_derived_twice():
     kinds = ("finalizer", "cleanup", "slab", "signing")
     a, b, c, d = (Figure(1.0, 0.0, inf, 0.01, kind, 0.0, 4, 4) for kind in kinds)
 
@@ -323,7 +320,7 @@ def test_the_slopes_of_different_kinds_do_not_cancel_when_values_are_derived_twi
     assert twice.lasting == pytest.approx(once.lasting)
 
 
-def test_more_rounds_narrow_what_they_can() -> None:
+def test_more_rounds_narrow_what_they_can():
     known = Estimate(10.0, 10 / 1.2, 12.0, 4, 4, 0.99, lasting=0.36)
     later = known.after(4, 16)
     assert log(later.high / 10) == pytest.approx(log(1.2) * sqrt(0.36 + 0.64 / 4))
@@ -333,15 +330,15 @@ def test_more_rounds_narrow_what_they_can() -> None:
 # --- counts, shares, and unseen events ----------------------------------------
 
 
-def test_identical_counts_have_zero_width() -> None:
+def test_identical_counts_have_zero_width():
     assert amount([2] * 5) == Estimate(2, 2, 2, 5, 5, 0.95)
-    found = amount([1, 2, 2, 3, nan])
-    assert (found.value, found.n) == (2, 4)
+    interval = amount([1, 2, 2, 3, nan])
+    assert (interval.value, interval.n) == (2, 4)
     half = sqrt(np.pi / 2) * t(3, 0.95) * np.std([1, 2, 2, 3], ddof=1) / 2
-    assert found.high - 2 == pytest.approx(half)
+    assert interval.high - 2 == pytest.approx(half)
 
 
-def test_share_intervals_stay_between_0_and_1() -> None:
+def test_share_intervals_stay_between_0_and_1():
     few, all_ = share([0.0, 0.0, 0.02, 0.01]), share([1.0, 0.97, 1.0, 0.99])
     assert 0 <= few.low <= few.value <= few.high < 0.2
     assert 0.8 < all_.low <= all_.value <= all_.high <= 1
@@ -352,7 +349,7 @@ def test_share_intervals_stay_between_0_and_1() -> None:
 # --- heterogeneity -------------------------------------------------------------------
 
 
-def test_heterogeneity_detects_scattered_ratios_among_two_or_more() -> None:
+def test_heterogeneity_detects_scattered_ratios_among_two_or_more():
     """p < 0.01 for about 1 % of agreeing sets, but for 90 % of sets with one ratio 15 % off."""
     assert isnan(heterogeneity([Estimate(2, 2, 2, 5, 5, 0.95), Estimate(2, 0, inf, 1, 1, 0.95)]))
     chance = np.random.default_rng(3)
@@ -368,17 +365,17 @@ def test_heterogeneity_detects_scattered_ratios_among_two_or_more() -> None:
     assert np.mean([p(0.15) < 0.01 for _ in range(100)]) >= 0.9
 
 
-def test_linearity_of_a_line_and_of_a_curve() -> None:
+def test_linearity_of_a_line_and_of_a_curve():
     x = np.arange(9)
     times = np.outer(np.linspace(1, 1.02, 8), 10 + 5 * x)
-    found = linearity(x, times, JUDGED)
-    assert found.value == pytest.approx(1, abs=1e-4)
-    assert (found.rounds, found.high) == (8, 1)
+    straight = linearity(x, times, JUDGED)
+    assert straight.value == pytest.approx(1, abs=1e-4)
+    assert (straight.rounds, straight.high) == (8, 1)
     bent = linearity(x, np.outer(np.linspace(1, 1.02, 8), 10 + x**3), JUDGED)
     assert bent.low < bent.value < bent.high < 0.95
     assert linearity(x, times[:1]).low == -inf
 
 
-def test_a_ratio_of_numpy_values_to_nothing_has_no_value_and_no_warning() -> None:
+def test_a_ratio_of_numpy_values_to_nothing_has_no_value_and_no_warning():
     sides = [Figure(np.float64(value), 0.1, 5) for value in (1.0, 0.0)]
     assert isnan(propagate(truediv, sides).value)

@@ -48,7 +48,7 @@ def measuring(tools: FakeTools) -> list[psutil.Process]:
     return measuring(tools)  # one has just ended
 
 
-def test_stopped_measurements_clean_up_and_resume(tools: FakeTools) -> None:
+def test_stopped_measurements_clean_up_and_resume(tools: FakeTools):
     """One run, stopped four times and resumed each time."""
     before = b""
     for number, (name, end) in enumerate(ENDINGS.items(), start=1):

@@ -51,7 +51,7 @@ TAKEN = (
 
 
 @pytest.fixture
-def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def notebook(tmp_path, monkeypatch) -> Path:
     """A notebook that shows everything of such a run, executed and trusted."""
     monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path / "reference"))
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))

@@ -40,8 +40,8 @@ def records() -> Path:
 
 
 def test_every_release_used_by_a_study_is_listed():
-    named = {release for each in STUDIES.values() for release in each.releases}
-    assert named | {DOCUMENT_GO, TODAY_GO} <= {*GO_RELEASES, *jdks.RELEASES}
+    used = {release for each in STUDIES.values() for release in each.releases}
+    assert used | {DOCUMENT_GO, TODAY_GO} <= {*GO_RELEASES, *jdks.RELEASES}
 
 
 def test_releases_in_words_are_in_the_order_of_their_age():
@@ -70,9 +70,9 @@ def test_a_release_in_the_module_cache_is_checked_and_made_executable(bare, monk
         (records() / f"{module}.partial").touch()
         assert toolchains.find("9.9.9") is None
     else:
-        found = toolchains.find("9.9.9")
-        assert found == toolchains.Toolchain("9.9.9", goroot, "module proxy")
-        assert subprocess.check_output([found.go]) == b"ran\n"
+        toolchain = toolchains.find("9.9.9")
+        assert toolchain == toolchains.Toolchain("9.9.9", goroot, "module proxy")
+        assert subprocess.check_output([toolchain.go]) == b"ran\n"
         assert os.access(link, os.X_OK)
 
 
@@ -180,10 +180,10 @@ def test_the_first_working_c_compiler_is_used(bare, monkeypatch):
     for given, command in (("", [working]), ('cc "', [working]), ("gcc -O1", [working, "-O1"])):
         monkeypatch.setenv("CC", given)
         ccompilers.find.cache_clear()
-        found = ccompilers.find()
-        assert found.command == tuple(map(str, command))
-        assert found.version
-        assert found.source == "system"
+        compiler = ccompilers.find()
+        assert compiler.command == tuple(map(str, command))
+        assert compiler.version
+        assert compiler.source == "system"
 
 
 def test_a_c_compiler_whose_version_is_not_utf_8_is_used(bare):
@@ -194,6 +194,6 @@ def test_a_c_compiler_whose_version_is_not_utf_8_is_used(bare):
 def test_the_ziglang_wheel_replaces_a_missing_c_compiler(bare):
     real = compiler_on(bare, "elsewhere")
     zig = script(standins.FOLDER / "ziglang" / "ziglang" / "zig", f'shift; {real} "$@"')
-    found = ccompilers.find()
-    assert found.source == "ziglang wheel"
-    assert str(zig) in Path(found.command[0]).read_text()
+    compiler = ccompilers.find()
+    assert compiler.source == "ziglang wheel"
+    assert str(zig) in Path(compiler.command[0]).read_text()

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fakejdks import make, quoted
+from campaigns import assert_only_lost
+from fakejdks import make
 from measured import run_sample
-from recordings import labels, recorded
 
 from gccost import paths
 from gccost.errors import MissingTool
-from gccost.judging import ledger
-from gccost.judging.quantities import Ratio
-from gccost.judging.questions import questions
 from gccost.judging.recording import Recording
-from gccost.judging.rules import Label
 from gccost.measuring import benchfmt, campaign, java, jdks, planning
 from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.jdks import Jdk
 from gccost.measuring.jobs import arguments
 from gccost.measuring.sampler import SampleFailed
-from gccost.studies import CLAIMS, STUDIES, cleaners
+from gccost.studies import STUDIES, cleaners
 from gccost.studies.weimer import (
     CLEANER,
-    FINALIZE,
     LEAK_REMEDIES,
     jvm,
     leak,
@@ -38,19 +32,10 @@ WEIMER, TINY = STUDIES["weimer"], BUDGETS["tiny"]
 CASE = Case("finalization", CLEANER, "jdk-17", n=1000)
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """Clear the cache of JDKs' version reports around each test."""
-    jdks._ask.cache_clear()
-    yield
-    jdks._ask.cache_clear()
-
-
-def sample(folder: Path, behaviour: str, case: Case = CASE, limit: float = 60.0) -> benchfmt.Sample:
+def sample(folder: Path, behaviour: str, case: Case = CASE) -> benchfmt.Sample:
     """The output of a fake JVM."""
     home = make(folder / "jdk", "17.0.15", behaviour)
-    jdk = Jdk("jdk-17", "17.0.15", home, "system")
-    return run_sample(folder, case, folder, java=jdk.java, limit=limit)
+    return run_sample(folder, case, folder, java=home / "bin" / "java")
 
 
 # --- one sample -------------------------------------------------------------------
@@ -65,53 +50,32 @@ LOG = """\
 """
 
 
-def test_a_sample_has_its_keys_and_process_metrics(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sample_has_its_keys_and_process_metrics(tmp_path, monkeypatch):
     for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH"):
         monkeypatch.setenv(name, "bent")
     (tmp_path / "log").write_text(LOG)
     (tmp_path / "gc.log").write_text("GC(0) Pause Young 1->1(1) 9.000ms\n")  # of another process
     burn = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; "
-    found = sample(tmp_path, burn + 'env > env; cp log gc.log; line "$name"')
+    taken = sample(tmp_path, burn + 'env > env; cp log gc.log; line "$name"')
     assert "bent" not in (tmp_path / "env").read_text()
-    metrics = found.metrics
-    assert (found.full_name, found.n) == ("Cleaner/jdk=17/setting=published/gc=G1", 1000)
+    metrics = taken.metrics
+    assert (taken.full_name, taken.n) == ("Cleaner/jdk=17/setting=published/gc=G1", 1000)
     known = {"died": 0, "gc-cycles": 3, "gc-pause-s": 0.002004, "peak-rss-bytes": 40_000_000}
     assert {name: metrics[name] for name in known} == pytest.approx(known)
     assert min(metrics["user-s"], metrics["faults"]) > 0
     assert metrics["cpu-s"] == pytest.approx(metrics["user-s"] + metrics["sys-s"], abs=2e-6)
 
 
-def test_running_out_of_memory_is_recorded_as_data(tmp_path: Path) -> None:
+def test_running_out_of_memory_is_recorded_as_data(tmp_path):
     case = replace(CASE, variant=small("Finalize", 8))
-    found = sample(tmp_path, "echo 'Terminating due to java.lang.OutOfMemoryError'; exit 3", case)
-    assert found.metrics["died"] == 1
-    assert {"cpu-s", "ns/op", "peak-rss-bytes"}.isdisjoint(found.metrics)
+    taken = sample(tmp_path, "echo 'Terminating due to java.lang.OutOfMemoryError'; exit 3", case)
+    assert taken.metrics["died"] == 1
+    assert {"cpu-s", "ns/op", "peak-rss-bytes"}.isdisjoint(taken.metrics)
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "why"),
-    [
-        ("echo \"Unrecognized VM option 'UseZGC'\" >&2; exit 1", "Unrecognized VM option 'UseZGC'"),
-        ("kill -SEGV $$", "was ended by SIGSEGV"),
-        ("true", "printed 0 results"),
-        ('n=7; line "$name"', "ran 7 operations, not 1000"),
-        ("line Plain", "ran Plain"),
-        ("echo 'BenchmarkCleaner 1000 ns/op'", "cannot be read"),
-    ],
-)
-def test_a_failed_jvm_gives_no_sample(tmp_path: Path, behaviour: str, why: str) -> None:
-    with pytest.raises(SampleFailed, match=re.escape(why)) as failure:
-        sample(tmp_path, behaviour)
-    assert failure.value.location == CASE.name
-
-
-def test_variant_settings_reach_the_jvm(tmp_path: Path) -> None:
+def test_variant_settings_are_options_of_the_jvm():
     variant = jvm("Cleaner", gc="Parallel", heap="16", escape="off", gcthreads="1")
-    asked = f'echo "$@" > {quoted(tmp_path / "asked")}; '
-    sample(tmp_path, asked + 'line "$name"', replace(CASE, variant=variant))
-    options = (tmp_path / "asked").read_text().split()
+    options = arguments(replace(CASE, variant=variant))
     assert {"-XX:+UseParallelGC", "-Xms16m", "-Xmx16m"} <= set(options)
     assert {"-XX:-DoEscapeAnalysis", "-XX:ParallelGCThreads=1"} <= set(options)
     assert options[-3:] == ["finalization.Main", "Cleaner", "1000"]
@@ -125,36 +89,19 @@ def test_variant_settings_reach_the_jvm(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+def machine(jvms, monkeypatch, tmp_path) -> Callable[..., None]:
     """Make identical fake JDKs of the given releases, with runs in tmp_path."""
     monkeypatch.setenv("GCCOST_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
-    found: dict[str, Jdk] = {}
-
-    def fetch(release: str, say: object = None) -> Jdk:
-        if release not in found:
-            raise MissingTool("cannot be fetched", release, "go online")
-        return found[release]
 
     def fake(*releases: str, behaviour: str = 'line "$name"') -> None:
         for release in releases:
-            home = make(tmp_path / release, f"{jdks.number(release)}.0.1", behaviour)
-            found[release] = Jdk(release, f"{jdks.number(release)}.0.1", home, "system")
+            make(jvms / release, f"{jdks.number(release)}.0.1", behaviour)
 
-    def javac() -> jdks.Javac:
-        if not found:
-            raise MissingTool("no JDK with javac, from 11 on, is on this machine", "Java")
-        newest = max(found.values(), key=lambda jdk: jdks.number(jdk.release))
-        return jdks.Javac(newest.home / "bin" / "javac", newest.version)
-
-    monkeypatch.setattr(jdks, "fetch", fetch)
-    monkeypatch.setattr(jdks, "javac", javac)
     return fake
 
 
-def test_a_java_study_is_measured_until_its_sources_change(
-    machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_java_study_is_measured_until_its_sources_change(machine, monkeypatch):
     machine("jdk-11", "jdk-25")
     plan = planning.plan([WEIMER], TINY)
     run = campaign.measure(plan)
@@ -168,75 +115,30 @@ def test_a_java_study_is_measured_until_its_sources_change(
     assert campaign.find(planning.plan([WEIMER], TINY)) is None
 
 
-def test_what_is_missing_skips_only_what_needs_it(
-    machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def nowhere(say: object = None) -> Path:
-        raise MissingTool("it cannot be fetched", "JMH")
-
+def test_what_is_missing_skips_only_what_needs_it(machine):
     with pytest.raises(MissingTool, match=r"nothing can be measured: Java: no JDK with javac"):
         campaign.measure(planning.plan([WEIMER], TINY))
     machine("jdk-25")
-    monkeypatch.setattr(jdks, "jmh", nowhere)
     plan = planning.plan([WEIMER], TINY)
     assert {case.release for case in plan.pool.values()} == {"jdk-25"}
-    assert "go online" in plan.missing["jdk-11"]
-    with pytest.raises(MissingTool, match="JMH: it cannot be fetched"):
+    assert "when online" in plan.missing["jdk-11"]
+    with pytest.raises(MissingTool, match=r"JMH: .* cannot be fetched"):
         campaign.measure(planning.plan([STUDIES["jmh"]], TINY))
 
 
-def test_unsupported_jvm_options_skip_only_their_cases(machine: Callable[..., None]) -> None:
-    refuse = (
-        'case "$*" in *Epsilon*) echo "Option -XX:+UseEpsilonGC not supported"; exit 1;; '
-        '*=disabled*) echo "Unrecognized option: --finalization=disabled"; exit 1;; '
-        'esac; line "$name"'
-    )
-    machine("jdk-11", behaviour=refuse)
-    machine("jdk-25", behaviour=refuse)
+def test_unsupported_jvm_options_skip_only_their_cases(machine):
+    why = "Option UseEpsilonGC not supported"
+    refuse = f'case "$*" in *Epsilon*) echo "{why}"; exit 1;; esac; line "$name"'
+    machine("jdk-11", "jdk-25", behaviour=refuse)
     run = campaign.measure(planning.plan([WEIMER], TINY))
-    recording = Recording.load(WEIMER, run)
-    troubles = "\n".join(t for ts in run.manifest()["troubles"].values() for t in ts)
-    assert "Option -XX:+UseEpsilonGC not supported" in troubles
-    assert "Unrecognized option: --finalization=disabled" in troubles
-    assert "it is skipped from here on" in troubles
-    assert recording.estimate(Ratio(FINALIZE, CLEANER), "jdk-25").n == TINY.shown
-    assert recording.estimate(CLAIMS["W6"].quantity, "jdk-25").n == 0
-
-
-def test_without_a_jdk_that_has_arenas_the_rest_is_measured_and_the_verdicts_say_so(
-    machine: Callable[..., None],
-) -> None:
-    machine("jdk-11", "jdk-17")
-    study = cleaners.STUDY
-    plan = planning.plan([study], TINY, questions([study], TINY))
-    run = campaign.measure(plan)
-    found = Recording.load(study, run)
-    assert found.releases == ("jdk-11",)
-    arenas = [row for row in ledger.rows({study.name: found}, [study]) if row.is_today]
-    assert len(arenas) == len(study.claims)
-    for row in arenas:
-        assert row.verdict.label is Label.UNMEASURED
-        assert "jdk-25: cannot be fetched. To fix it: go online" in row.verdict.reason
-
-
-@pytest.mark.usefixtures("no_recorded_sittings")
-def test_the_claims_on_cleaners_follow_the_measured_times(tmp_path: Path) -> None:
-    def flat(case: Case, _: int, metrics: dict[str, float]) -> None:
-        if case.program == cleaners.PROGRAM:
-            metrics["ns/op"] = 100.0 + 50 * (case.variant == cleaners.opened("OpenConfined"))
-
-    found = labels(recorded(tmp_path / "model", "cleaners"))
-    assert set(found) == {"X18a", "X18b", "X18c", "X18d"}
-    assert set(found.values()) == {Label.HOLDS}
-    changed = labels(recorded(tmp_path / "flat", "cleaners", change=flat))
-    assert set(changed.values()) == {Label.FAILS}
+    assert_only_lost(WEIMER, run, "Epsilon", why)
 
 
 # --- the programs themselves --------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Callable[[str], Path]]]:
+def real(tmp_path_factory) -> Iterator[tuple[Path, Callable[[str], Path]]]:
     """The system's JDK, and a function that compiles a program with it."""
     compiler = jdks.find_javac()
     if compiler is None:
@@ -254,16 +156,14 @@ def run_real(real: tuple[Path, Callable[[str], Path]], case: Case, folder: Path)
 
 
 @pytest.mark.parametrize(("kind", "left"), [("Plain", 0), ("Cleaner", 0), ("Finalize", 1)])
-def test_only_finalizers_stay_registered_after_close(
-    real, kind: str, left: int, tmp_path: Path
-) -> None:
+def test_only_finalizers_stay_registered_after_close(real, kind, left, tmp_path):
     variant = jvm(f"Registered{kind}", heap="1024")
-    found = run_real(real, Case("finalization", variant, "jdk-17", 20_000), tmp_path)
-    assert found.metrics["registered/op"] == pytest.approx(left, abs=0.01)
-    assert found.metrics["registered-drained/op"] == pytest.approx(0, abs=0.01)
+    taken = run_real(real, Case("finalization", variant, "jdk-17", 20_000), tmp_path)
+    assert taken.metrics["registered/op"] == pytest.approx(left, abs=0.01)
+    assert taken.metrics["registered-drained/op"] == pytest.approx(0, abs=0.01)
 
 
-def test_only_the_naive_handle_leaks(real, tmp_path: Path) -> None:
+def test_only_the_naive_handle_leaks(real, tmp_path):
     def leaked(kind: str, remaining: int) -> float:
         case = Case("leak", leak(kind, remaining), "jdk-17", 1)
         return run_real(real, case, tmp_path).metrics["leaked"]
@@ -272,20 +172,20 @@ def test_only_the_naive_handle_leaks(real, tmp_path: Path) -> None:
     assert [leaked(kind, 48) for kind in LEAK_REMEDIES] == [0, 0]
 
 
-def test_a_real_jvm_out_of_memory_is_recorded_as_data(real, tmp_path: Path) -> None:
+def test_a_real_jvm_out_of_memory_is_recorded_as_data(real, tmp_path):
     # More operations than the heap has memory for: the JVM dies before the first handle.
     case = Case("finalization", jvm("RegisteredFinalize", heap="3"), "jdk-17", 2_000_000)
     assert run_real(real, case, tmp_path).metrics["died"] == 1
 
 
-def test_every_case_of_cleaners_is_a_benchmark(real, tmp_path: Path) -> None:
+def test_every_case_of_cleaners_is_a_benchmark(real, tmp_path):
     for case in cleaners.STUDY.cases:
         if case.release == "jdk-21":  # without arenas
             few = replace(case, n=100)
             assert run_real(real, few, tmp_path).metrics["ns/op"] > 0
 
 
-def test_a_jdk_without_arenas_says_so(real, tmp_path: Path) -> None:
+def test_a_jdk_without_arenas_says_so(real, tmp_path):
     old = jdks.find("jdk-17") or jdks.find("jdk-11")
     if old is None:
         pytest.skip("no JDK before 22 is here")

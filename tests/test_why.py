@@ -27,14 +27,14 @@ from gccost.studies.why import MANY, attach
 
 
 @pytest.fixture(scope="module")
-def why(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+def why(tmp_path_factory) -> Recording:
     return recorded(tmp_path_factory.mktemp("why"), "why", rounds=12)
 
 
 # --- From samples to slopes -----------------------------------------------------------
 
 
-def test_the_line_fits_call_times_by_list_length() -> None:
+def test_the_line_fits_call_times_by_list_length():
     sample = pd.Series(
         {
             "mean_ns": 9.0,
@@ -48,7 +48,7 @@ def test_the_line_fits_call_times_by_list_length() -> None:
     assert math.isnan(models.slope(pd.Series({"mean_ns": 9.0})))
 
 
-def test_a_slope_uses_each_round_as_one_sample(why: Recording) -> None:
+def test_a_slope_uses_each_round_as_one_sample(why: Recording):
     variant = attach("AttachFinalizer")
     slope = Seen(why, TODAY_GO).slope(variant)
     assert slope.n == 12
@@ -62,7 +62,7 @@ def test_a_slope_uses_each_round_as_one_sample(why: Recording) -> None:
 
 
 @pytest.mark.parametrize(("limit", "program"), [("quick", "cycles"), ("standard", "specials")])
-def test_smaller_budgets_skip_ten_million_live_handles(limit: str, program: str) -> None:
+def test_smaller_budgets_skip_ten_million_live_handles(limit, program):
     for name in ("why", "runtime"):
         for case in STUDIES[name].within(BUDGETS[limit]):
             if case.program == program:
@@ -73,7 +73,7 @@ def test_smaller_budgets_skip_ten_million_live_handles(limit: str, program: str)
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(paths, "CACHE", tmp_path / "cache")
     return tmp_path / "cache"
 
@@ -98,9 +98,7 @@ class Writer:
         return subprocess.CompletedProcess(command, 0, "", "")
 
 
-def test_an_overlay_is_written_once_and_again_if_partial_or_moved(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_overlay_is_written_once_and_again_if_partial_or_moved(cache, tmp_path, monkeypatch):
     toolchain = toolchains.fetch(TODAY_GO)
     with pytest.raises(KeyboardInterrupt):
         builds.overlay(toolchain, INDEX, Writer(toolchain.goroot, whole=False))
@@ -117,7 +115,7 @@ def test_an_overlay_is_written_once_and_again_if_partial_or_moved(
     assert writer.calls == 3
 
 
-def test_an_unknown_runtime_source_is_refused(cache: Path) -> None:
+def test_an_unknown_runtime_source_is_refused(cache):
     toolchain = toolchains.fetch(TODAY_GO)
     said = "overlay: mheap.go:2066: specialFindSplicePoint is not the one that is known"
     with pytest.raises(GccostError, match="is not the one that is known") as caught:
@@ -126,7 +124,7 @@ def test_an_unknown_runtime_source_is_refused(cache: Path) -> None:
     assert f"Go {TODAY_GO}" in str(caught.value)
 
 
-def test_a_program_runs_with_the_patched_runtime(tmp_path: Path) -> None:
+def test_a_program_runs_with_the_patched_runtime(tmp_path):
     toolchain, compiler = toolchains.fetch(TODAY_GO), ccompilers.fetch(print)
     variant = attach("AttachCleanup", runtime=INDEX)
     stock, index = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import httpx
 from lab import command, lab
@@ -11,7 +10,7 @@ from lab import command, lab
 from gccost.showing import gokernel
 
 
-def test_the_server_is_local_requires_the_token_and_knows_the_kernels(tmp_path: Path) -> None:
+def test_the_server_is_local_requires_the_token_and_knows_the_kernels(tmp_path):
     assert "--ip=127.0.0.1" in command()
     with lab(tmp_path / "clone", os.environ) as opened:
         assert opened.token
