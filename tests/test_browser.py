@@ -124,7 +124,7 @@ def test_the_ledger_can_be_filtered_sorted_and_linked_to(browser: Browser, repor
         assert not page.locator("#l2b dl").is_visible()
         page.locator("#l2b .id a").click()
         assert page.url.endswith("#l2b")
-        assert page.locator("#l2b dl").is_visible()
+        page.locator("#l2b dl").wait_for()  # the page opens it a moment later
 
     browser.visit(report / "index.html", look)
 

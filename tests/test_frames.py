@@ -171,7 +171,7 @@ def test_a_readers_rounding_changes_a_verdict_by_no_more_than_the_rounding(lemir
         return gccost.derive(lambda a, b: a / b, *map(releases.xs, (lemire.today, lemire.then)))
 
     exact, rounded = over(costs), over(costs.assign(**costs[shown].round(2)))
-    assert_frame_equal(exact, rounded, rtol=1e-3)
+    assert_frame_equal(exact[shown], rounded[shown], rtol=1e-3)
     assert ((exact.low > 1) == (rounded.low > 1)).all()
 
 
