@@ -19,7 +19,8 @@ from gccost.measuring import benchmarks, toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, number
 
 T = TypeVar("T")
-LOOKS = (3, 4, 6, 8, 10, 14, 20, 28, 40)  # the numbers of rounds at which a verdict is computed
+# The numbers of rounds at which a verdict is computed.
+LOOKS = (3, 4, 6, 8, 10, 14, 20, 28, 40, 80, 160, 320)
 
 
 @dataclass(frozen=True)
