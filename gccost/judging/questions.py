@@ -25,7 +25,8 @@ from gccost.measuring.planning import OpenQuestion, Questions, Standing
 from gccost.measuring.runs import Run
 from gccost.stats import Estimate
 
-_NEARLY = 1.25  # times the width that more rounds cannot reduce: an interval so narrow is left
+# An interval is narrow enough at this many times the width that no further round can reduce.
+_NEARLY = 1.25
 
 
 def questions(studies: Sequence[Study], limit: Budget) -> Questions:
