@@ -40,7 +40,7 @@ COPY --chown=$NB_USER:$NB_USER requirements*.lock ./
 COPY --chown=$NB_USER:$NB_USER gokernel/ gokernel/
 COPY --chown=$NB_USER:$NB_USER javasrc/ javasrc/
 COPY --chown=$NB_USER:$NB_USER gosrc/ gosrc/
-COPY --chown=$NB_USER:$NB_USER data/releases.csv data/
+COPY --chown=$NB_USER:$NB_USER data/*.csv data/
 COPY --chown=$NB_USER:$NB_USER gccost/ gccost/
 RUN python -m gccost fetch \
     && python -m gccost kernel \
