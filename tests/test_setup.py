@@ -315,3 +315,30 @@ def test_the_doctor_says_what_is_missing_without_any_tools(tmp_path):
     said = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
     assert re.search(r"^missing +C compiler", said, re.M) or "ziglang" in said
     assert "fix" in said
+
+
+# --- the image ------------------------------------------------------------------------
+
+
+def test_the_image_fetches_with_the_files_copied_until_then(tmp_path):
+    copied = (ROOT / "Dockerfile").read_text().partition("RUN python -m gccost fetch")[0]
+    for sources, target in re.findall(r"^COPY --chown=\S+ (.+) (\S+)$", copied, re.M):
+        folder = tmp_path / target
+        folder.mkdir(parents=True, exist_ok=True)
+        for source in sources.split():
+            if source.endswith("/"):
+                shutil.copytree(ROOT / source, folder, dirs_exist_ok=True)
+            else:
+                for path in ROOT.glob(source):
+                    shutil.copy(path, folder)
+    environment = {"PATH": os.environ["PATH"], "GOPROXY": "off", "PYTHONPATH": str(tmp_path)}
+    offline = subprocess.run(
+        [sys.executable, "-m", "gccost", "fetch", "--only", "lemire"],
+        cwd=tmp_path,
+        env=environment | {"HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert offline.returncode == 1
+    assert re.search(r"^gccost: Go \S+: cannot be fetched", offline.stderr, re.M), offline.stderr
