@@ -38,7 +38,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import exp, hypot, inf, isfinite, isnan, nan, pi, sqrt
+from math import exp, fsum, hypot, inf, isfinite, isnan, nan, pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -246,10 +246,11 @@ def run_to_run(
 
 def total_error(variances: Sequence[float], freedom: Sequence[float]) -> tuple[float, float]:
     """The standard error of a sum of independent parts, and Satterthwaite's degrees of freedom."""
-    total = sum(variances)
+    # sum() rounds differently since Python 3.12.
+    total = fsum(variances)
     if not isfinite(total) or not total:
         return sqrt(total), 1.0
-    parts = sum((v / total) ** 2 / max(f, 1) for v, f in zip(variances, freedom, strict=True) if v)
+    parts = fsum((v / total) ** 2 / max(f, 1) for v, f in zip(variances, freedom, strict=True) if v)
     return sqrt(total), 1 / parts if parts else inf
 
 

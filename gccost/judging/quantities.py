@@ -120,7 +120,7 @@ class PhaseShare(Share):
     """The same for stacks in phases of a special's life: `functions` are keys of PHASES."""
 
     def of_profile(self, profile: Profile) -> float:
-        return sum(stacks.phases(profile)[name] for name in self.functions)
+        return math.fsum(stacks.phases(profile)[name] for name in self.functions)
 
 
 @dataclass(frozen=True)

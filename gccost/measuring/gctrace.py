@@ -119,7 +119,7 @@ def _cycle(match: re.Match[str]) -> Cycle:
         number=int(match["number"]),
         at=float(match["at"]),
         percent=int(match["percent"]),
-        cpu_ms=sum(cpu) - cpu[3],
+        cpu_ms=math.fsum(cpu) - cpu[3],
         start_mb=int(match["start"]),
         live_mb=int(match["live"]),
         goal_mb=goal if goal < _UNBOUNDED_MB else math.inf,
