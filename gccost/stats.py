@@ -302,16 +302,19 @@ class Estimate:
         """Whether x is in the interval, including its ends."""
         return self.low <= x <= self.high
 
-    def after(self, rounds: int, more: int) -> Estimate:
-        """The estimate if it had `more` rounds instead of `rounds`, and stayed the same."""
-        share = sqrt(self.lasting + (1 - self.lasting) * rounds / more)
+    def after(self, rounds: int, more: int, sittings: int = 1) -> Estimate:
+        """The estimate if it had `more` rounds instead of `rounds`, and stayed the same.
+
+        `sittings` is by how much the number of sittings, each of as many rounds, is multiplied.
+        """
+        share = sqrt((self.lasting + (1 - self.lasting) * rounds / more) / sittings)
         value = self.value
 
         def moved(end: float) -> float:
             by_ratio = self.low > 0
             return value * (end / value) ** share if by_ratio else value + (end - value) * share
 
-        parts = tuple(part.after(rounds, more) for part in self.parts)
+        parts = tuple(part.after(rounds, more, sittings) for part in self.parts)
         return replace(self, low=moved(self.low), high=moved(self.high), parts=parts)
 
 

@@ -267,6 +267,21 @@ def test_verdicts_change_only_at_scheduled_looks(tmp_path, rounds, look):
     assert row.needed >= 1
 
 
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        (5.5, "5 times as many sittings could decide it"),
+        (5.1, "10 times as many sittings would not decide it"),
+    ],
+)
+def test_a_verdict_that_rounds_cannot_decide_says_what_sittings_would(recording, value, what):
+    (row, *_) = ledger.rows({"lemire": recording}, [ONLY_L1])  # its bound is 4.83
+    judged = stats.Estimate(value, value / 1.17, value * 1.17, 20, 20, stats.JUDGED, lasting=0.5)
+    undecided = replace(row.verdict, label=UNDECIDED)
+    row = replace(row, verdict=undecided, judged=judged, needed=math.inf)
+    assert row.why.endswith(what)
+
+
 def test_the_verdict_of_today_is_the_one_that_counts(recording: Recording):
     rows = ledger.rows({"lemire": recording}, [ONLY_L1])
     (then,), (today,) = ([r for r in rows if r.is_today == new] for new in (False, True))

@@ -320,11 +320,12 @@ def test_the_slopes_of_different_kinds_do_not_cancel_when_values_are_derived_twi
     assert twice.lasting == pytest.approx(once.lasting)
 
 
-def test_more_rounds_narrow_what_they_can():
+def test_more_rounds_narrow_what_they_can_and_more_sittings_all():
     known = Estimate(10.0, 10 / 1.2, 12.0, 4, 4, 0.99, lasting=0.36)
     later = known.after(4, 16)
     assert log(later.high / 10) == pytest.approx(log(1.2) * sqrt(0.36 + 0.64 / 4))
     assert known.after(4, 4) == pytest.approx(known)
+    assert log(known.after(4, 4, sittings=4).high / 10) == pytest.approx(log(1.2) / 2)
 
 
 # --- counts, shares, and unseen events ----------------------------------------

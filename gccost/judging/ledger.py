@@ -25,6 +25,8 @@ from gccost.measuring.cases import LOOKS, Variant
 from gccost.stats import JUDGED, Estimate
 
 _FEW = LOOKS[3]  # rounds
+# By how much the number of sittings is multiplied to see whether more of them decide a verdict.
+_SITTINGS = (2, 3, 5, 10)
 OURS = "gccost"  # the document of our own claims
 
 
@@ -70,19 +72,26 @@ class Row:
 
     @property
     def why(self) -> str:
-        """The verdict's reason; if undecided, also its interval and the rounds that could
-        decide it."""
+        """The verdict's reason; if undecided, also its interval and what could decide it."""
         reason = self.verdict.reason
         if self.verdict.label is not Label.UNDECIDED or not math.isfinite(self.judged.high):
             return reason
         low, high = (rounding.value(x, self.unit) for x in (self.judged.low, self.judged.high))
         if math.isinf(self.needed):
-            more = f"; {LOOKS[-1]} rounds would not decide it"
+            more = f"; {self._sittings()}"
         elif math.isnan(self.needed):
             more = ""
         else:
             more = f"; {self.needed:.0f} more rounds could decide it"
         return f"{reason} (99 %: {low} to {high}){more}"
+
+    def _sittings(self) -> str:
+        """How many more sittings decide it if the estimate stays the same, in words."""
+        for factor in _SITTINGS:
+            then = self.judged.after(1, 1, factor)
+            if self.claim.rule.judge(then, self.published).label.decided:
+                return f"{factor} times as many sittings could decide it"
+        return f"{_SITTINGS[-1]} times as many sittings would not decide it"
 
     @property
     def held_to(self) -> str:
