@@ -3,8 +3,8 @@
 #
 #   make docker, docker-lab, docker-report, docker-test
 #
-# The base is Debian 13 of a day, by the digest of its index over all architectures, as
-# github.com/docker-library/repo-info has it: repos/debian/remote/trixie-20260918-slim.md.
+# The base is a dated Debian 13, pinned by the digest of its multi-architecture index, which
+# github.com/docker-library/repo-info lists in repos/debian/remote/trixie-20260918-slim.md.
 # To renew it: take a newer date there (or `docker buildx imagetools inspect
 # debian:trixie-YYYYMMDD-slim`) and its digest, change both here, run make docker-test.
 # To build on a stand-in: docker build --build-arg BASE=IMAGE.

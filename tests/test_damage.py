@@ -55,8 +55,8 @@ def test_unusable_lines_change_no_cost_and_are_listed_up_to_a_number(recorded, c
     for variant in (FREE, AUTO):
         assert spoilt.cost(variant, TODAY_GO) == recorded.cost(variant, TODAY_GO)
     page = page_of(spoilt)
-    assert page.count("A line could not be used") == notice.SHOWN_PROBLEMS
-    assert f"{len(spoilt.problems) - notice.SHOWN_PROBLEMS} more lines" in page
+    assert page.count("This could not be used") == notice.SHOWN_PROBLEMS
+    assert f"{len(spoilt.problems) - notice.SHOWN_PROBLEMS} more could not be used" in page
     assert "samples.txt:" in page
 
 
@@ -77,7 +77,7 @@ def test_an_unreadable_run_is_reported_and_skipped(machine: FakeMachine):
     before = old.samples_txt.read_bytes()
     done = gccost("measure", "--only=lemire")
     assert done.exit_code == 0
-    why = "remove the folder and measure"
+    why = "move the folder away and measure"
     assert f"The run {old.name} is skipped: " in done.stderr
     assert why in done.stderr
     (new,) = runs.all_runs(paths.runs())

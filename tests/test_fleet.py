@@ -203,7 +203,7 @@ def test_a_killed_worker_loses_only_its_current_part(cluster: Cluster, archive):
     assert "the worker went away; completed samples are saved" in done.output
     for machine in workers:
         check_complete(archive, machine)
-        assert f"node{machine[-1]} is measured. To add it: gccost add" in done.output
+        assert f"node{machine[-1]} is measured. To add it: python -m gccost add" in done.output
 
 
 def secured(cluster: Cluster, folder: Path) -> tuple[str, ...]:

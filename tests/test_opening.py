@@ -118,7 +118,7 @@ def test_a_study_without_a_notebook_is_said_to_have_none(reference, tmp_path, mo
 
 
 def test_the_reason_for_a_recorded_run_is_the_true_one(machine: FakeMachine, reference):
-    assert "Not measured here" in notice(gccost.open("lemire"))
+    assert "This study was not measured here" in notice(gccost.open("lemire"))
     opened = measure()
     assert "interrupted before" not in notice(opened)
     opened.recording.run.update(finished={})  # as if it were interrupted

@@ -116,7 +116,7 @@ def test_a_java_study_is_measured_until_its_sources_change(machine, monkeypatch)
 
 
 def test_what_is_missing_skips_only_what_needs_it(machine):
-    with pytest.raises(MissingTool, match=r"nothing can be measured: Java: no JDK with javac"):
+    with pytest.raises(MissingTool, match=r"nothing can be measured: Java: no JDK .* with javac"):
         campaign.measure(planning.plan([WEIMER], TINY))
     machine("jdk-25")
     plan = planning.plan([WEIMER], TINY)
@@ -142,7 +142,7 @@ def real(tmp_path_factory) -> Iterator[tuple[Path, Callable[[str], Path]]]:
     """The system's JDK, and a function that compiles a program with it."""
     compiler = jdks.find_javac()
     if compiler is None:
-        pytest.skip("no JDK with javac is here: apt-get install default-jdk-headless")
+        pytest.skip("no JDK with javac was found: apt-get install default-jdk-headless")
     cache = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "CACHE", cache)

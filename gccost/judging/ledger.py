@@ -242,7 +242,7 @@ def _missing(variants: Iterable[Variant], release: str, recording: Recording) ->
     """Why a recording lacks what a claim needs."""
     failed = [why for variant in variants for why in recording.failures(variant, release)]
     whole = recording.manifest["missing"].get(release)
-    return whole or "; ".join(dict.fromkeys(failed)) or "the run holds no samples of it"
+    return whole or "; ".join(dict.fromkeys(failed)) or "the run lacks samples that it needs"
 
 
 def _at_look(row: Row, recording: Recording, last: float) -> Row:

@@ -105,7 +105,7 @@ def _write(path: Path, table: pd.DataFrame) -> None:
 def recorded() -> list[Run]:
     """The recorded runs; those that chapters prefer come last.
 
-    A run whose N was scaled (a test's) never comes before another one.
+    A run whose N was scaled (a test's) is never preferred to another one.
     """
     toolchains.check_releases()
     main = _main_machine()

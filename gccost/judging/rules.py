@@ -5,7 +5,7 @@ with its interval, but not judged. `data/published/README.md` lists each claim's
 
 For a cost, a ratio of costs or a share, the 99 % interval must clear a bound by the factor
 `stats.MARGIN`. Chapter 9 simulates how often a truth on a bound is then decided wrongly, with
-all looks (`stats.LOOKS`) and with the spreads of the run.
+all looks (`gccost.measuring.cases.LOOKS`) and with the spreads of the run.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Bounded(Rule):
 
 @dataclass(frozen=True)
 class Between(Bounded):
-    """A value with a lower and an upper bound."""
+    """A value between bounds of its own; either may be missing."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -157,21 +157,21 @@ class Same(Bounded):
 
 
 class About(Bounded):
-    """A share published as "about" a value: within a factor of 1.5 of it."""
+    """A share or a frequency published as "about" a value: within a factor of 1.5 of it."""
 
     def bounds(self, published: float) -> tuple[float, float]:
         return published / ABOUT, published * ABOUT
 
 
 class AtLeast(Bounded):
-    """A value published as a lower bound ("over half"), or a minimum set by us."""
+    """A minimum: the published value, or our bar."""
 
     def bounds(self, published: float) -> tuple[float, float]:
         return published, math.inf
 
 
 class AtMost(Bounded):
-    """A maximum set by us."""
+    """A maximum: the published value, or our bar."""
 
     def bounds(self, published: float) -> tuple[float, float]:
         return -math.inf, published

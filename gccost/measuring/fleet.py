@@ -374,7 +374,9 @@ def read(archive: bytes) -> tuple[Pack, str]:
     except GccostError:
         raise
     except Exception as error:  # an archive can make tarfile raise anything
-        raise GccostError(f"it is not a pack: {error}", hint="make one: gccost pack") from None
+        raise GccostError(
+            f"it is not a pack: {error}", hint="make one: python -m gccost pack"
+        ) from None
     return pack, hashlib.sha256(text).hexdigest()
 
 

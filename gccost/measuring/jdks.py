@@ -152,7 +152,7 @@ def javac() -> Javac:
     if compiler := find_javac():
         return compiler
     raise MissingTool(
-        f"no JDK with javac, from {COMPILED_FOR} on, is on this machine",
+        f"no JDK {COMPILED_FOR} or later with javac was found",
         "Java",
         "on Debian: apt-get install default-jdk-headless",
     )

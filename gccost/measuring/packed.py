@@ -165,7 +165,7 @@ def load(folder: Path) -> Pack:
         raise GccostError(
             f"the pack is for Linux on {pack['goarch']}, this is {platform.system()} on {here}",
             str(folder),
-            f"make a pack for this machine: gccost pack --arch {GOARCH.get(here, 'amd64')}",
+            f"make one for this machine: python -m gccost pack --arch {GOARCH.get(here, 'amd64')}",
         )
     files = {name: mark for built in pack["binaries"].values() for name, mark in built.items()}
     _check_files(files, folder)
@@ -204,7 +204,7 @@ def _check_libc(needed: str, folder: Path) -> None:
             f"the programs need glibc {needed} or newer, this machine has "
             f"{name or 'another C library'} {version}".strip(),
             str(folder),
-            "make a pack for an older glibc: gccost pack --old-libc",
+            "make a pack for an older glibc: python -m gccost pack --old-libc",
         )
 
 
@@ -242,7 +242,8 @@ def main() -> int:
     except KeyboardInterrupt:
         said, code = "Interrupted. Completed samples are saved; resume with: ./run", 130
     else:
-        print(f"the run is in {archive}\ncopy it back, and add it there: gccost add {archive.name}")
+        print(f"the run is in {archive}\nTo add it: copy it to a clone of gccost, and there")
+        print(f"  .venv/bin/python -m gccost add {archive.name}")
         return 0
     print(f"gccost: {said}", file=sys.stderr)
     return code

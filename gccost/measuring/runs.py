@@ -74,7 +74,7 @@ class Run:
         if isinstance(written, int) and written != FORMAT:
             hint = "read it with the gccost that wrote it, or a newer one"
             if written < FORMAT:
-                hint = "it has no table of jobs: remove the folder and measure again"
+                hint = "move the folder away and measure again; that format has no table of jobs"
             why = f"the run has format {written}, this gccost reads format {FORMAT}"
             raise GccostError(why, str(path), hint)
         if why := fault(manifest, MANIFEST, "manifest"):

@@ -194,7 +194,7 @@ def absent(releases: Iterable[str]) -> str:
     return (
         f"Go releases that are not on this machine: {missing}. They take about "
         f"{missing * DOWNLOADED:,} MB to download and {missing * ON_DISK:,} MB on disk; "
-        "gccost fetch --remove removes them"
+        "python -m gccost fetch --remove removes them"
     )
 
 
@@ -325,7 +325,7 @@ def _check_sum(version: str, checksum: str, goroot: Path) -> None:
         raise GccostError(
             f"its sum is {checksum}, which is not the pinned {pinned}",
             f"Go {version} in {goroot}",
-            "run `gccost fetch --remove` and try again; if it comes back, do not trust the proxy",
+            "python -m gccost fetch --remove, then try again; do not trust the proxy if it returns",
         )
 
 

@@ -142,6 +142,6 @@ def _caveats(recording: Recording) -> Iterator[str]:
                 yield trouble if trouble.startswith("gosrc/") else f"{name}: {trouble}"
     problems = recording.problems
     for problem in problems[:SHOWN_PROBLEMS]:
-        yield f"A line could not be used: {problem}"
+        yield f"This could not be used: {problem}"
     if more := len(problems[SHOWN_PROBLEMS:]):
-        yield f"{more} more lines of that file could not be used."
+        yield f"{more} more could not be used."

@@ -66,5 +66,5 @@ CLAIMS: Mapping[str, Claim] = MappingProxyType(
 
 
 def declared(name: str) -> Study:
-    """The study of that name. Raises GccostError, listing the valid names, if there is none."""
+    """The study of that name. Raises GccostError, naming the nearest, if there is none."""
     return one_of(STUDIES, name, "study")

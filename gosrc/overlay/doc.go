@@ -30,5 +30,5 @@
 // With -series it instead writes hint and index as two patches for Go's own tree: see
 // upstream/.
 //
-// The claims M7, X2 to X4, X11 and X12 use it.
+// The claims M7, X2 to X4, X11d, X12 and X14a to X14c use it.
 package main
