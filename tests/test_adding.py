@@ -22,7 +22,7 @@ from click.testing import CliRunner
 import gccost
 from gccost import cli, notebook, paths
 from gccost.errors import GccostError
-from gccost.judging import reference
+from gccost.judging import lines, reference
 from gccost.judging.recording import Recording
 from gccost.measuring import incoming, runs
 from gccost.measuring.cases import AUTO, FREE
@@ -110,6 +110,8 @@ def test_add_stores_the_run_to_run_spreads_of_a_run_with_three_sittings(folder):
     assert 0.03 < apart["finalizer"] < 0.12
     # A run with one sitting takes them over.
     alone = Recording.load(STUDIES["lemire"], recordings.record(folder, rounds=4))
+    for kind in ("finalizer", "finalizer, rounds, busy"):
+        assert lines.recorded(kind)[0] == pytest.approx(apart["finalizer"])
     assert alone.lines.of("finalizer").run_to_run == pytest.approx(apart["finalizer"])
 
 

@@ -94,10 +94,14 @@ def of_run(run: Run) -> Lines:
 
 
 def recorded(kind: str) -> tuple[float, float]:
-    """The recorded run-to-run spread of a kind, or else of any kind, and its degrees of freedom."""
+    """The recorded run-to-run spread of a kind, or else of any kind, and its degrees of freedom.
+
+    The loops of another method, or under load, have the spread of their kind (`jobs.kind`).
+    """
     path = paths.reference() / "sittings.csv"
     table = _recorded(path, path.stat().st_mtime_ns) if path.exists() else {}
-    return table.get(kind) or table.get(ANY) or (0.0, math.inf)
+    base = kind.partition(", ")[0]
+    return table.get(kind) or table.get(base) or table.get(ANY) or (0.0, math.inf)
 
 
 @lru_cache(maxsize=8)
