@@ -45,7 +45,8 @@ def _waited(samples: pd.DataFrame) -> Iterator[str]:
     if waited := (samples["waited"] & ~samples["rejected"]).sum():
         yield (
             f"{waited} processes waited for a CPU for more than {100 * RUN_DELAY:.0f} % "
-            "of their time and count all the same, because even the calmest of their case waited."
+            "of their time and count all the same, because even the calmest of their case waited. "
+            "If they are a large part, costs may be higher than their intervals say."
         )
 
 
