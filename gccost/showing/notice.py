@@ -112,7 +112,7 @@ def _counted(samples: pd.DataFrame, whose: str) -> str:
         return counted
     return (
         f"{counted}; {samples['rejected'].sum()} are rejected, because their threads waited for a "
-        f"CPU for over {100 * RUN_DELAY:.0f} % of the time more than those of calm processes"
+        f"CPU over {100 * RUN_DELAY:.0f} percentage points more of the time than in calm processes"
     )
 
 
