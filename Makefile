@@ -8,6 +8,7 @@
 
 python := .venv/bin/python
 gccost := $(python) -m gccost
+export GCCOST_BEGAN := $(shell date +%s)
 
 opened = $(if $(OPEN),--open)
 

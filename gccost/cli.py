@@ -11,13 +11,16 @@ import math
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
 import click
+import psutil
 from tqdm import tqdm
 
 from gccost import paths
@@ -33,6 +36,7 @@ from gccost.showing import gokernel
 if TYPE_CHECKING:
     from gccost.judging.claims import Study
 
+_PAGES = 75.0  # seconds for the pages of a report on two CPUs
 INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM  # as a shell has them
 
 
@@ -134,7 +138,7 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
 
     settings = Settings("measure", budget(budget_name), only)
     with runs.exclusive(paths.report(), "writing the report"):
-        if not _measure(settings):
+        if not _measure(settings, _PAGES):
             _say("studies that could not be measured are shown from a recorded run")
         with _progress("notebooks") as watched:
             failed = reporting.show(_notebooks(settings), settings, _say, watched, opens=opens)
@@ -142,8 +146,9 @@ def report(budget_name: str, only: str, *, opens: bool) -> None:
 
 
 @main.command()
+@_only
 @_open
-def replay(*, opens: bool) -> None:
+def replay(only: str, *, opens: bool) -> None:
     """Run the notebooks on the recorded runs, and write the report.
 
     Needs neither Go nor a C compiler. Rewrites the notebooks, the README's picture in
@@ -152,7 +157,7 @@ def replay(*, opens: bool) -> None:
     from gccost import reporting
 
     _recorded()
-    settings = Settings("replay")
+    settings = Settings("replay", only=only)
     with runs.exclusive(paths.report(), "writing the report"):
         notebooks = _notebooks(settings)
         with _progress("notebooks") as watched:
@@ -391,10 +396,11 @@ def _chosen(settings: Settings) -> list[Study]:
     return [declared(settings.only)] if settings.only else list(STUDIES.values())
 
 
-def _measure(settings: Settings) -> bool:
+def _measure(settings: Settings, pages: float = 0.0) -> bool:
     """Measure the chosen studies in one campaign; return whether all could be measured.
 
-    Studies whose tools are missing are reported and skipped.
+    Leaves the seconds that the `pages` of the report will take. Studies whose tools are missing
+    are reported and skipped.
     """
     from gccost.judging.questions import questions
     from gccost.opening import why_anew
@@ -410,6 +416,12 @@ def _measure(settings: Settings) -> bool:
     with _progress("measuring") as watched:
         asked = questions(together, limit)
         plan = planning.plan(together, limit, asked, _say, progress=watched)
+        plan = replace(plan, budget=limit.left(_began(), time.time(), pages))
+        if limit.seconds:
+            _say(
+                f"{plan.budget.seconds:.0f} s are left for measuring: the {limit.name} budget has "
+                f"{limit.seconds:.0f} s, and the pages will take about {pages:.0f} s"
+            )
         for release, why in plan.missing.items():
             _say(f"{toolchains.title(release)} is skipped. {why}")
         if why := why_anew(plan):
@@ -430,6 +442,13 @@ def _measure(settings: Settings) -> bool:
         if before.get(at, math.inf) < math.inf:
             _say(f"{' on '.join(at)}: ±{before[at]:.1%} before this sitting, ±{half:.1%} now")
     return not lacking
+
+
+def _began() -> float:
+    """When the command began, in Unix seconds: `make` says it, because it sets up first."""
+    with suppress(ValueError):
+        return float(os.environ.get("GCCOST_BEGAN", ""))
+    return psutil.Process().create_time()
 
 
 def _measured(plan: planning.Plan, run: Run, studies: list[str]) -> str:

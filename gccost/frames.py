@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import Any, Literal, TypeVar
 
@@ -15,14 +15,15 @@ from gccost.errors import GccostError, nearest
 from gccost.judging import costs as estimating
 from gccost.judging import metrics, stacks
 from gccost.judging import samples as sampled
-from gccost.judging.costs import COSTS, VALUES
+from gccost.judging.costs import COSTS, RECORDED, VALUES
 from gccost.judging.models import walked
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.measuring import benchmarks, gctrace, toolchains
 from gccost.measuring.jobs import IDENTITY
 from gccost.measuring.profiles import Profile
-from gccost.stats import Line, share
+from gccost.measuring.runs import Run
+from gccost.stats import Figure, Line, share
 
 F = TypeVar("F", bound=Callable[..., pd.DataFrame])
 T = TypeVar("T")
@@ -50,9 +51,14 @@ def of_run(method: F) -> F:
 
 @dataclass(frozen=True)
 class Frames:
-    """The frames of a study's recording in a run."""
+    """The frames of a study's recording in a run.
+
+    `_aside` says that figures of another run stand next to its own, which then say that they
+    are recorded.
+    """
 
     recording: Recording
+    _aside: bool = field(default=False, kw_only=True)
 
     @property
     def name(self) -> str:
@@ -112,9 +118,17 @@ class Frames:
             raise self._error(f"there is no case with {_said(filters)}", hint)
         return frame
 
+    def _due(self, cases: pd.DataFrame) -> pd.DataFrame:
+        """The keys of the cases that a page shows: those that are due, or all if none of them is.
+
+        A smaller budget has fewer points of a curve; points of another run do not fill it up.
+        """
+        due = cases[[self.recording.is_due(str(name)) for name in cases.index]]
+        return cases if due.empty else due
+
     def _measured(self, filters: Mapping[str, Any]) -> pd.DataFrame:
         """The keys of the chosen cases that have samples; says if none has."""
-        cases, every = self._chosen(filters), self.recording.every.index
+        cases, every = self._due(self._chosen(filters)), self.recording.shown.index
         measured, known = (each[each.index.isin(every)] for each in (cases, self._cases["cases"]))
         if measured.empty and filters and len(known):
             has = [
@@ -122,7 +136,7 @@ class Frames:
                 for name in filters
                 if not known[name].isin(cases[name]).any()
             ]
-            print(f"{_said(filters)}: not measured (run {self.run}{''.join(has)})")
+            print(f"{_said(filters)}: no run holds it (run {self.run}{''.join(has)})")
         return measured
 
     def _keys(self, filters: Mapping[str, Any] | None = None, of: Rows = "cases") -> list[str]:
@@ -168,10 +182,11 @@ class Frames:
     @cached_property
     def _samples(self) -> pd.DataFrame:
         """Every process by the name of its job: the job's keys, and all that was measured."""
-        every = self.recording.every
+        every = self.recording.shown
         if every.empty:  # every column that a reader may ask for
             every = every.reindex(columns=[*dict.fromkeys([*every, *metrics.REPORTED])])
         rows = every.astype(dict.fromkeys(_COUNTS, int))
+        rows["source"] = RECORDED if self._aside else rows["source"]
         rows["rejected"] = np.where(rows["rejected"], WAITED, "")
         return pd.concat([self._jobs.loc[rows.index], rows], axis="columns").copy()  # one block
 
@@ -194,7 +209,8 @@ class Frames:
         if not all:
             frame = frame[frame["rejected"] == ""]
         keys, rejected = self._keys(), ["rejected"] if all else []
-        counts = [*_COUNTS[:2], *rejected, *_COUNTS[2:]]
+        source = ["source"] if (frame["source"] != "").any() else []
+        counts = [*_COUNTS[:2], *rejected, *_COUNTS[2:], *source]
         first = [*_asked(keys, filters, frame), *counts, *_MEASURED]
         others = frame.columns.difference([*self._jobs, *first, *_HIDDEN], sort=False)
         others = others[~others.str.endswith("_records_ns")]
@@ -202,6 +218,9 @@ class Frames:
         frame = frame.reindex(columns=[*first, *others])
         frame = frame.drop(columns=empty if len(frame) else []).reset_index(drop=True)
         frame.attrs |= {"lines": self.recording.lines, "keys": keys}
+        if source:
+            other = self.recording.instead() or self.recording
+            frame.attrs["recorded_lines"] = other.lines
         return frame
 
     @of_run
@@ -218,13 +237,24 @@ class Frames:
     def _costs(self, metric: str, cases: pd.DataFrame) -> pd.DataFrame:
         """All keys, and the cost, of the cases that were measured."""
         self._check_metric(metric)
-        known = {case.name: case for case in self.recording.study.cases}
-        rows = []
-        for name in cases.index:
-            cost = self.recording.cost(known[name].variant, known[name].release, metric)
-            rows.append(estimating.series(cost, metric))
+        rows = [self._cost(name, metric) for name in cases.index]
         costs = pd.concat([cases, estimating.frame(rows, cases.index)], axis="columns")
         return costs[costs["n"] > 0].reset_index(drop=True)
+
+    def _cost(self, name: str, metric: str) -> pd.Series:
+        """The cost of a case as a row of costs, of this run or of the recorded one."""
+        recording = self.recording
+        case = recording.case[name]
+
+        def recorded() -> Figure | None:
+            other = recording if self._aside else recording.instead()
+            return other.cost(case.variant, case.release, metric) if other else None
+
+        own = recording.cost(case.variant, case.release, metric)
+        if self._aside or recording.showing(name) is not recording:
+            figure = recorded() or own
+            return estimating.series(figure, metric, source=RECORDED, other=recorded)
+        return estimating.better(own, recorded, metric, fewest=recording.fewest(name))
 
     def _check_metric(self, name: str) -> None:
         """Raise GccostError for what is no metric, such as the unit "ns/op"."""
@@ -286,11 +316,12 @@ class Frames:
         may come from what was not measured.
         """
         cases = self._chosen({**filters, **side})
+        cases = self._due(cases)
         costs = self._costs(metric, cases)
         measured = set(costs["release"])
         lacking = [str(each) for each in cases["release"].unique() if each not in measured]
         if lacking:
-            print(f"{_said(side)}: not measured on {', '.join(lacking)} (run {self.run})")
+            print(f"{_said(side)}: no run holds it on {', '.join(lacking)}")
         return costs.drop(columns="benchmark")
 
     @cached_property
@@ -329,7 +360,7 @@ class Frames:
             if case.variant.control:
                 words = benchmarks.of(case.variant.benchmark).variant
                 ratio = Ratio(case.variant, replace(case.variant, control=""))
-                estimate = self.recording.estimate(ratio, case.release)
+                estimate = self.recording.showing(case.name).estimate(ratio, case.release)
                 if estimate.n:
                     figures = estimating.row(estimate).values()
                     rows.append([toolchains.title(case.release), words, *figures])
@@ -339,9 +370,11 @@ class Frames:
 
     def _profiles(self) -> Iterator[tuple[dict[str, Any], Profile]]:
         """Each CPU profile, with the name of its job, and its round."""
-        for job, profiles in self.recording.cpu_profiles.items():
-            for round_, profile in profiles.items():
-                yield {"job": job, "round": round_}, profile
+        for job in self._due(self._cases["profiles"]).index:
+            recording = self.recording.showing(job)
+            source = RECORDED * (self._aside or recording is not self.recording)
+            for round_, profile in recording.cpu_profiles[job].items():
+                yield {"job": job, "round": round_, "source": source}, profile
 
     @cached_property
     @of_run
@@ -385,22 +418,23 @@ class Frames:
             else:
                 shares = {each: profile.share(tuple(parts[each]), within, of) for each in parts}
             rows += [{**job, "part": part, "percent": 100 * shares[part]} for part in shares]
-        values = ["round", "part", "percent"]
+        values = ["round", "part", "percent", "source"]
         frame = self._keyed(rows, values, "profiles", filters).dropna(subset="percent")
         if by_profile:
             return frame.reset_index(drop=True)
-        keys = [str(name) for name in frame if name not in ("round", "percent")]
+        keys = [str(name) for name in frame if name not in ("round", "percent", "source")]
+        groups = frame.groupby([*keys, "source"], sort=False, dropna=False)
         estimates = [
-            [*key, *estimating.of_share(share(group["percent"] / 100)).values()]
-            for key, group in frame.groupby(keys, sort=False, dropna=False)
+            [*key, *estimating.of_share(share(group["percent"] / 100), str(source)).values()]
+            for (*key, source), group in groups
         ]
         return pd.DataFrame(estimates, columns=[*keys, *COSTS])
 
-    def _stored(self, read: Callable[[str], Iterable[T]]) -> Iterator[tuple[str, T]]:
+    def _stored(self, read: Callable[[Run, str], Iterable[T]]) -> Iterator[tuple[str, T]]:
         """What a file of each job holds; a file that cannot be read is named and left out."""
         for name in self.recording.jobs:
             try:
-                yield from ((name, each) for each in read(name))
+                yield from ((name, each) for each in read(self.recording.showing(name).run, name))
             except GccostError as error:
                 print(f"a file is left out: {error}")
 
@@ -413,8 +447,8 @@ class Frames:
         that cannot be read is named and left out.
         """
 
-        def cycles(name: str) -> Iterable[gctrace.Cycle]:
-            path = self.recording.run.gctrace(name)
+        def cycles(run: Run, name: str) -> Iterable[gctrace.Cycle]:
+            path = run.gctrace(name)
             return gctrace.read(path).cycles if path.exists() else ()
 
         rows = [{"job": name} | gctrace.values(each) for name, each in self._stored(cycles)]
@@ -425,8 +459,8 @@ class Frames:
     def slices(self) -> pd.DataFrame:
         """A row per slice of the processes whose slices were stored: keys, slice, ns."""
 
-        def times(name: str) -> Iterable[tuple[int, float]]:
-            return enumerate(self.recording.run.read_slices(name))
+        def times(run: Run, name: str) -> Iterable[tuple[int, float]]:
+            return enumerate(run.read_slices(name))
 
         rows = [{"job": name, "slice": i, "ns": ns} for name, (i, ns) in self._stored(times)]
         return self._keyed(rows, ["slice", "ns"])
@@ -437,7 +471,7 @@ class Frames:
 
         Columns: the case's keys, round, records, ns.
         """
-        every = self.recording.every
+        every = self.recording.shown
         rows = [
             {"job": name, "round": sample["round"], "records": records, "ns": ns}
             for name, sample in every[~every["rejected"]].iterrows()

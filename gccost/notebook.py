@@ -34,8 +34,8 @@ from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
 from gccost.showing import drawing, programs, reading, tables
 from gccost.showing import results as results_of
+from gccost.showing.notice import caveats, notice
 from gccost.showing.notice import machine as machine_of
-from gccost.showing.notice import notice
 from gccost.showing.tables import Cell, Markup
 from gccost.studies import STUDIES, declared
 
@@ -73,12 +73,18 @@ class OpenedStudy(Frames):
         return ", ".join(filter(None, [cpu, f"{self.cpus} CPUs", shared, system]))
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
-        """One line that opens into how the run was measured, and its caveats."""
+        """One line that opens into how the run was measured, and its caveats.
+
+        It is open if the figures of the run cannot be used.
+        """
         details = notice([self.recording], self.mode, self.notices)
         whose = "Recorded run" if self.mode == "replay" else "Your run"
-        line = f"{whose} {self.run}: {', '.join(self.releases)}; {self.machine}"
-        waited = self.recording.frame["waited"] & ~self.recording.frame["rejected"]
-        opened = " open" if waited.any() or self.notices else ""
+        manifest = self.recording.manifest
+        cpu = words(manifest["machine"].get("cpu"))
+        count = len(caveats([self.recording], self.notices))
+        noted = f"; {count} caveat{'s' * (count != 1)}" if count else ""
+        line = f"{whose} of {manifest['created'][:10]}, {cpu}, {self.cpus} CPUs{noted}"
+        opened = " open" if manifest["scale"] < 1 else ""
         summary = f"<summary>{html.escape(line)}. How it was measured</summary>"
         page = f"<details{opened}>{summary}{details.html}</details>"
         return Markup(page, f"{line}\n{details.text}")._repr_mimebundle_()
@@ -96,7 +102,7 @@ class OpenedStudy(Frames):
 
     @cached_property
     def _rows(self) -> list[Row]:
-        return ledger.rows({self.name: self.recording}, [self.recording.study])
+        return ledger.shown({self.name: self.recording}, [self.recording.study])
 
     @cached_property
     @of_run
@@ -141,7 +147,7 @@ class OpenedStudy(Frames):
                     row.toolchain,
                     results_of.cell(row),
                     Cell(results_of.region(row), holds),
-                    Cell(str(row.verdict), row.why),
+                    Cell(row.said, row.why),
                 ]
             )
         header = ("claim", "published", "on", "measured (95 %)", "holds if", "verdict")
@@ -154,7 +160,7 @@ class OpenedStudy(Frames):
             rule = asked(row.claim.rule, row.published, _range(bar, row.unit))
             claims[row.claim.id] = replace(row.claim, rule=rule)
         study = replace(self.recording.study, claims=tuple(claims.values()))
-        return ledger.rows({self.name: self.recording}, [study])
+        return ledger.shown({self.name: self.recording}, [study])
 
     def shell(self, command: str) -> pd.DataFrame:
         """Run a command in the folder of the measured programs, as anyone would type it.
@@ -248,7 +254,7 @@ class Results:
 
     @cached_property
     def _rows(self) -> list[Row]:
-        return opening.rows(self.studies, Settings.read().only)
+        return opening.rows(self.studies)
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
@@ -257,9 +263,12 @@ class Results:
         `source` is "your run" or "the recorded run"; a quick run does not measure every study.
         """
         said = {"measure": "your run", "replay": "the recorded run"}
-        source = {name: said[study.mode] for name, study in self.studies.items()}
-        verdicts = ledger.frame(self._rows)
-        return verdicts.assign(source=[source.get(row.study.name, "") for row in self._rows])
+        runs_of = {name: said[study.mode] for name, study in self.studies.items()}
+        source = [
+            said["replay"] if row.is_recorded else runs_of.get(row.study.name, "")
+            for row in self._rows
+        ]
+        return ledger.frame(self._rows).assign(source=source)
 
     @cached_property
     def lines(self) -> pd.DataFrame:
@@ -307,7 +316,10 @@ def results() -> Results:
     """Open every study that has a run, without measuring; for the notebook of all results."""
     drawing.theme()
     studies = opening.every(Settings.read())
-    return Results({name: OpenedStudy(*each) for name, each in studies.items()})
+    others = opening.aside(studies)
+    return Results(
+        {name: OpenedStudy(*each, _aside=name in others) for name, each in studies.items()}
+    )
 
 
 def _machines(say: bool = False) -> list[Machine]:

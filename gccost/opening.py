@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +22,7 @@ from gccost.measuring.progress import Progress, unwatched
 from gccost.measuring.runs import Run
 from gccost.measuring.settings import Mode, Settings
 from gccost.showing import progress
-from gccost.studies import STUDIES, declared, repeated
+from gccost.studies import STUDIES, repeated
 
 _INSTEAD = "a recorded run is shown."
 
@@ -124,7 +127,7 @@ def _why_recorded(study: Study, own: list[Run]) -> str:
             opens = f'gccost.open("{study.name}", run="{run.name}") shows what it has'
             whole = f"To complete it: {how}. {opens}"
             return f"Your run {run.name} is incomplete, so {_INSTEAD} {whole}"
-    return f"This study was not measured here, so {_INSTEAD} To measure it: {how}"
+    return f"Your runs do not hold this study, so {_INSTEAD} To measure it: {how}"
 
 
 def _shown(study: Study, run: Run, *notices: str) -> Shown:
@@ -133,13 +136,25 @@ def _shown(study: Study, run: Run, *notices: str) -> Shown:
     notices += runs.skipped(paths.runs()) if own else runs.skipped(paths.reference())
     notices += () if own else runs.changed(run)
     manifest = run.manifest()
+    recording = Recording.load(study, run)
+    if own:
+        recording = replace(recording, instead=partial(_recording, study))
     if languages.changed(study, manifest["programs"]):
         anew = f"measured; {_measure(study)} measures them anew" if own else "recorded"
         notices += (f"The measured programs have changed since this run was {anew}.",)
     if manifest["scale"] < 1:
         shorter = f"its loops are {1 / manifest['scale']:.0f} times shorter"
         notices = (f"This run is a trial: {shorter}, so its figures mean nothing.", *notices)
-    return Shown(Recording.load(study, run), "measure" if own else "replay", notices)
+    return Shown(recording, "measure" if own else "replay", notices)
+
+
+@cache
+def _recording(study: Study) -> Recording | None:
+    """The recorded run's recording of a study; None without one."""
+    with suppress(GccostError):
+        run = reference(study)
+        return Recording.load(study, run) if study.name in run.studies else None
+    return None
 
 
 def measured(study: Study, settings: Settings) -> Shown:
@@ -156,7 +171,7 @@ def measured(study: Study, settings: Settings) -> Shown:
             study, f"Measuring is not possible here, so a recorded run is shown. {error}"
         )
     missing = (f"{toolchains.title(go)} was not measured. {w}" for go, w in plan.missing.items())
-    return Shown(Recording.load(study, run), "measure", (*missing, *runs.skipped(paths.runs())))
+    return _shown(study, run, *missing)
 
 
 def _plan(study: Study, settings: Settings, watched: Progress | None = None) -> planning.Plan:
@@ -177,16 +192,25 @@ def _replayed(study: Study, *notices: str) -> Shown:
 
 def every(settings: Settings) -> dict[str, Shown]:
     """Every study that has a run to show, by name, without measuring."""
-    chosen = STUDIES.values()
-    if settings.only:
-        return {settings.only: shown(declared(settings.only), settings)}
-    return {each.name: shown(each, settings) for each in chosen if is_shown(each, settings.mode)}
+    chosen = [each for each in STUDIES.values() if is_shown(each, settings.mode)]
+    return {each.name: shown(each, settings) for each in chosen}
 
 
-def rows(opened: Mapping[str, Any], only: str = "") -> list[Row]:
-    """The ledger of all studies, or of one, from those that are shown."""
-    chosen = [declared(only)] if only else STUDIES.values()
-    return ledger.rows({name: each.recording for name, each in opened.items()}, chosen)
+def rows(opened: Mapping[str, Any]) -> list[Row]:
+    """The ledger of all studies, from those that are shown."""
+    recordings = {name: each.recording for name, each in opened.items()}
+    others = aside(opened)
+    return [
+        replace(row, is_recorded=row.is_recorded or row.study.name in others)
+        for row in ledger.shown(recordings, STUDIES.values())
+    ]
+
+
+def aside(opened: Mapping[str, Any]) -> set[str]:
+    """The names of the studies that a recorded run shows next to others that your run shows."""
+    modes = {name: each.mode for name, each in opened.items()}
+    recorded_ones = {name for name, mode in modes.items() if mode == "replay"}
+    return recorded_ones if len(recorded_ones) < len(modes) else set()
 
 
 def is_shown(study: Study, mode: Mode) -> bool:

@@ -91,7 +91,7 @@ def _write(executed: list[Path], settings: Settings, tell: Say) -> dict[str, Gcc
     if "ledger" in outputs:
         csv = outputs["ledger"]["text/csv"]
     else:  # the first notebook failed
-        csv = results.csv(opening.rows(opening.every(settings), settings.only))
+        csv = results.csv(opening.rows(opening.every(settings)))
     files = {"ledger.csv": csv, "ledger.json": ledger.as_json(csv)}
     failed = write_report(executed, paths.report(), title=TITLE, purpose=PURPOSE, files=files)
     if "answers" in outputs:

@@ -182,7 +182,7 @@ def test_a_damaged_file_of_a_recorded_run_is_named_and_the_others_are_shown(
     if kind != "run.json":
         shown = opening.shown(STUDIES["lemire"], Settings("replay"))
         said = notice.notice([shown.recording], shown.mode, shown.notices).text  # of the page
-        assert opening.rows({"lemire": shown}, "lemire")
+        assert opening.rows({"lemire": shown})
     assert (kind if path.suffix == ".gz" else path.relative_to(run.folder).as_posix()) in said
     assert run.name in said
     if kind == "slices":

@@ -14,11 +14,12 @@ from scipy import special
 
 import gccost
 from gccost import paths
+from gccost.judging.costs import COSTS
 from gccost.studies import STUDIES
 
 TIMES = ("quiet_ns", "settled_ns", "cpu_ns")
 # What a cost is, besides the thing that costs it.
-OF_A_COST = {"value", "low", "high", "rounds", "n", "error", "freedom", "slope_error", "kind"}
+OF_A_COST = set(COSTS)
 # The usual setting, which some studies name and others do not have.
 USUAL = {
     "bytes": "8",

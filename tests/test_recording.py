@@ -203,7 +203,7 @@ def test_a_process_counts_unless_it_waited_longer_than_the_calmest_of_its_case(t
     made = recordings.recorded(tmp_path, change=waits)
     assert made.rounds(AUTO, TODAY_GO) == list(range(1, 7))
     assert made.rounds(FREE, TODAY_GO) == list(range(1, 9))
-    assert "12 processes waited for a CPU for more than 20 %" in notice(made)  # on two releases
+    assert "12 waited for a CPU for more than 20 %" in notice(made)  # on two releases
 
 
 def test_unusable_slices_and_profiles_are_reported_and_skipped(tmp_path):

@@ -26,9 +26,14 @@ VALUES = ["value", "low", "high", "rounds", "n"]
 
 _KEYS = ("release", "variant", "gc")  # of samples that lost their attrs
 _SLICES = "slice_p05_ns"  # a process's 5 % quantile, if its loop is timed in slices
-COSTS = [*VALUES, "error", "freedom", "slope_error", "kind"]
+COSTS = [*VALUES, "error", "freedom", "slope_error", "kind", "source", "other"]
 """The columns of costs. What `derive` needs: the standard error and its degrees of freedom; and
-the error of the slope of the kind of loop, which all costs of the kind have in common."""
+the error of the slope of the kind of loop, which all costs of the kind have in common. `source` is
+"recorded" if the figure is the recorded run's, and `other` is a function that gives the recorded
+run's figure, so that no figure is derived from two runs."""
+RECORDED = "recorded"
+FEWEST, WIDEST = 3, 4.0  # processes of a figure that is quoted, and high over low
+Other = Callable[[], Figure | None]
 
 
 def figure(
@@ -96,10 +101,13 @@ def cost(samples: pd.DataFrame, metric: str = "quiet_ns") -> pd.Series:
     if len(samples):
         _check(samples, metric)
     lines = samples.attrs.get("lines")
+    recorded = "source" in samples and (samples["source"] == RECORDED).any()
+    if recorded:
+        lines = samples.attrs.get("recorded_lines")
     case_figure = figure(samples, metric, lines)
     if lines is None and metric in QUIET:
         case_figure = case_figure._replace(error=math.inf)
-    return series(case_figure, metric)
+    return series(case_figure, metric, source=RECORDED if recorded else "")
 
 
 def _check(samples: pd.DataFrame, metric: str) -> None:
@@ -127,27 +135,57 @@ def row(estimate: Estimate, scale: float = 1.0) -> dict[str, float]:
     return dict(zip(VALUES, [*numbers, estimate.rounds, estimate.n], strict=True))
 
 
-def series(figure: Figure, metric: str = "", *, signed: bool = False) -> pd.Series:
+def nothing() -> None:
+    """The other figure of what has none."""
+
+
+def series(
+    figure: Figure,
+    metric: str = "",
+    *,
+    signed: bool = False,
+    source: str = "",
+    other: Other = nothing,
+) -> pd.Series:
     """A figure as a row of costs."""
     signed = signed or (bool(metric) and metrics.kind(metric) == "count")
     estimate = stats.combine(float, [figure], signed=signed)
     error = figure.error if estimate.n else math.nan
-    more = [error, figure.freedom, figure.slope_error, figure.kind]
+    more = [error, figure.freedom, figure.slope_error, figure.kind, source, other]
     return pd.Series([*row(estimate).values(), *more], COSTS)
+
+
+def better(
+    own: Figure, other: Other, metric: str = "", *, signed: bool = False, fewest: int = FEWEST
+) -> pd.Series:
+    """A figure as a row of costs: the recorded run's if only that one can be quoted."""
+    mine = series(own, metric, signed=signed, other=other)
+    if is_quotable(mine, fewest) or (recorded := other()) is None:
+        return mine
+    theirs = series(recorded, metric, signed=signed, source=RECORDED, other=other)
+    return theirs if is_quotable(theirs, fewest) else mine
+
+
+def is_quotable(row: Any, fewest: int = 1) -> bool:
+    """Whether a row has a figure with enough processes, and an interval that is not too wide."""
+    low, high = row["low"], row["high"]
+    known = not (pd.isna(row["value"]) or pd.isna(low)) and row["n"] >= fewest
+    return known and not (low > 0 and high / low > WIDEST)
 
 
 def frame(rows: Sequence[pd.Series], index: pd.Index) -> pd.DataFrame:
     """Rows of costs as a frame."""
-    types = dict.fromkeys(COSTS[:-1], float) | {"rounds": int, "n": int}
+    types = dict.fromkeys(COSTS[:-3], float) | {"rounds": int, "n": int}
     return pd.DataFrame(rows, index, COSTS).astype(types)
 
 
-def of_share(estimate: Estimate) -> dict[str, Any]:
+def of_share(estimate: Estimate, source: str = "") -> dict[str, Any]:
     """The estimate of a share as a row of costs, in percent."""
     percents = row(estimate, 100)
     freedom = max(estimate.rounds - 1, 1)
     error = (percents["high"] - percents["low"]) / 2 / float(stats.t(freedom, SHOWN))
-    return percents | {"error": error, "freedom": freedom, "slope_error": 0.0, "kind": ""}
+    more = {"error": error, "freedom": freedom, "slope_error": 0.0, "kind": ""}
+    return percents | more | {"source": source, "other": nothing}
 
 
 def derive(
@@ -158,13 +196,14 @@ def derive(
     Each cost is a row of `costs`, or a frame of such rows; frames are matched by their index.
     With `signed` the interval is symmetric on the linear scale, for a value that may be zero
     or negative; otherwise on the log scale. The result has the columns of `costs`, as a Series
-    or a frame, and can be derived from in turn. Rounded values change nothing else.
+    or a frame, and can be derived from in turn. Rounded values change nothing else. If one of
+    the costs is recorded, the result is derived from the recorded run's figures alone.
 
         gccost.derive(lambda new, old: new / old, new, old)
     """
     frames = [each for each in costs if isinstance(each, pd.DataFrame)]
     if not frames:
-        return series(stats.propagate(function, [*map(_figure, costs)], signed), signed=signed)
+        return _derived(function, costs, signed)
     index = frames[0].index
     for each in frames:
         if not each.index.is_unique:
@@ -178,14 +217,30 @@ def derive(
     return frame(rows, index)
 
 
+def _derived(function: Callable[..., float], costs: Sequence[Any], signed: bool) -> pd.Series:
+    """A row of costs that is derived from others of one run."""
+
+    def recorded() -> Figure | None:
+        figures = [cost.get("other", nothing)() for cost in costs]
+        if any(figure is None for figure in figures):
+            return None
+        return stats.propagate(function, figures, signed)
+
+    own = stats.propagate(function, [*map(_figure, costs)], signed)
+    if any(cost.get("source", "") == RECORDED for cost in costs):
+        own = Figure()
+    return better(own, recorded, signed=signed)
+
+
 def _figure(cost: Any) -> Figure:
     """A row of costs with its errors."""
     known = getattr(cost, "index", ())
-    if missing := [name for name in COSTS if name not in ("low", "high", *known)]:
+    optional = ("low", "high", "source", "other")
+    if missing := [name for name in COSTS if name not in (*optional, *known)]:
         hint = "keep the columns of costs: they say how large the errors are"
         raise GccostError(f"a cost has no column {missing[0]!r}", "gccost.derive", hint)
     known = cost.fillna({"error": math.inf, "kind": "", "rounds": 0, "n": 0})
-    value, error, freedom, slope_error, kind = known[["value", *COSTS[5:]]]
+    value, error, freedom, slope_error, kind = known[["value", *COSTS[5:9]]]
     rounds, n = int(known["rounds"]), int(known["n"])
     return Figure(value, error, freedom, slope_error, kind, 0.0, rounds, n)
 
@@ -194,19 +249,30 @@ def compare(over: pd.DataFrame, under: pd.DataFrame, keys: Sequence[str]) -> pd.
     """The ratio and the difference of costs that have the same keys, which become the index.
 
     Columns: ratio, ratio_low, ratio_high; more, more_low, more_high (the difference, in the
-    metric's unit); differs (whether the ratio's interval excludes 1); rounds, n.
+    metric's unit); differs (whether the ratio's interval excludes 1; NA if it is unknown);
+    rounds, n; source.
     """
     sides = [each.set_index(list(keys)) for each in (over, under)]
-    ratio = derive(lambda a, b: a / b if b else math.nan, *sides)
-    more = derive(lambda a, b: a - b, *sides, signed=True)
-    comparison: pd.DataFrame = pd.concat(
-        [
-            each[VALUES[:3]].set_axis([name, f"{name}_low", f"{name}_high"], axis="columns")
-            for name, each in (("ratio", ratio), ("more", more))
-        ],
-        axis="columns",
-    )
+    index = sides[0].index.intersection(sides[1].index, sort=False)
+    pairs = [_compared([each.loc[at] for each in sides]) for at in index]
+    names = [f"{name}{end}" for name in ("ratio", "more") for end in ("", "_low", "_high")]
+    values = [[*ratio[VALUES[:3]], *more[VALUES[:3]]] for ratio, more in pairs]
+    comparison = pd.DataFrame(values, index, names, dtype=float)
     apart = (comparison["ratio_low"] > 1) | (comparison["ratio_high"] < 1)
     comparison["differs"] = apart.astype("boolean").where(comparison["ratio_low"].notna())
-    comparison[["rounds", "n"]] = ratio[["rounds", "n"]]
-    return comparison
+    others = pd.DataFrame([ratio for ratio, _ in pairs], index, COSTS)
+    types = {"rounds": int, "n": int, "source": object}
+    return comparison.join(others[[*types]].astype(types))
+
+
+def _compared(sides: list[pd.Series]) -> list[pd.Series]:
+    """The ratio and the difference of two costs, both of one run."""
+    wanted = ((lambda a, b: a / b if b else math.nan, False), (lambda a, b: a - b, True))
+    both = [_derived(function, sides, signed) for function, signed in wanted]
+    if both[0]["source"] == both[1]["source"]:
+        return both
+    figures = [side["other"]() for side in sides]
+    return [
+        series(stats.propagate(function, figures, signed), signed=signed, source=RECORDED)
+        for function, signed in wanted
+    ]

@@ -38,6 +38,7 @@ class Row:
     99 % interval of the deciding look, or of the last one. `needed` is the number of further
     rounds that would decide it if the estimate stays the same. `others` are the least and the
     largest ratio that other estimators give for a ratio of two times; NaN for anything else.
+    `is_recorded` says that the row is the recorded run's, next to rows of another run.
     """
 
     claim: Claim
@@ -54,6 +55,7 @@ class Row:
     verdict: Verdict
     needed: float = math.nan
     others: tuple[float, float] = (math.nan, math.nan)
+    is_recorded: bool = False
 
     @property
     def toolchain(self) -> str:
@@ -115,7 +117,7 @@ class Row:
         """The verdict in a word or two."""
         if self.verdict.label is Label.UNTESTABLE:
             return f"needs {self.claim.cpus} CPUs"
-        return str(self.verdict)
+        return f"{self.verdict} (recorded)" if self.is_recorded else str(self.verdict)
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,22 @@ def rows(
                 unjudged = [_unjudged(claim, study, go, words) for go in claim.releases]
                 ledger += [_judged(row, recording) if recording else row for row in unjudged]
     return ledger
+
+
+def shown(recordings: Mapping[str, Recording], studies: Iterable[Study]) -> list[Row]:
+    """The ledger's rows for a page: the recorded run's where a run has too few rounds to judge."""
+    return [
+        _instead(row, recordings[row.study.name]) if row.study.name in recordings else row
+        for row in rows(recordings, studies)
+    ]
+
+
+def _instead(row: Row, recording: Recording) -> Row:
+    """The row, or that of the recorded run, whole, if only that one could be judged."""
+    if row.judged.n or row.verdict.label is Label.UNTESTABLE or not (other := recording.instead()):
+        return row
+    recorded = replace(_judged(row, other), is_recorded=True)
+    return recorded if recorded.judged.n else row
 
 
 def _unjudged(claim: Claim, study: Study, release: str, words: Mapping[str, Any]) -> Row:

@@ -1,4 +1,4 @@
-"""The open questions of a campaign: undecided verdicts, and imprecise headline figures.
+"""The open questions of a campaign: undecided verdicts, and imprecise figures.
 
 Below the standard budget, an undecided verdict that the recorded run could not decide with far
 more rounds is no question, unless this run shows that its machine is another one (`_is_hopeless`).
@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
+from gccost import stats
 from gccost.errors import GccostError
 from gccost.judging import ledger, reference
 from gccost.judging.claims import Claim, Study
@@ -21,20 +22,20 @@ from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring.cases import Budget, Variant
-from gccost.measuring.planning import OpenQuestion, Questions, Standing
+from gccost.measuring.planning import OpenQuestion, Questions, Rank, Standing
 from gccost.measuring.runs import Run
 from gccost.stats import Estimate
 
 # An interval is narrow enough at this many times the width that no further round can reduce.
 _NEARLY = 1.25
+_WIDER = 2  # how many times as wide as a headline's the interval of any other case may be
 
 
 def questions(studies: Sequence[Study], limit: Budget) -> Questions:
     """The questions of studies at a budget, for a campaign."""
     claims = [claim for study in studies for claim in study.claims]
-    judged = _cases(claims)
     needed = _cases(claim for claim in claims if not claim.quantity.partial)
-    return Questions(judged, needed, _OpenQuestions(studies, limit).of)
+    return Questions(needed, _OpenQuestions(studies, limit).of)
 
 
 def _cases(claims: Iterable[Claim]) -> frozenset[tuple[Variant, str]]:
@@ -68,6 +69,9 @@ class _OpenQuestions:
                 left += 1
             else:
                 open_questions += _open_question(row, recording, self.limit)
+        for study in self.studies:
+            for recording in _loaded(study, run):
+                open_questions += _figures(recording, self.limit)
         for row in rows:
             name = row.claim.id
             if decided[name] == len(row.claim.releases) and not row.claim.headline:
@@ -134,8 +138,22 @@ def _open_question(row: Row, recording: Recording, limit: Budget) -> Iterator[Op
         yield from narrower(row.estimate, cases, limit.half_width)
 
 
-def narrower(estimate: Estimate, cases: tuple[str, ...], target: float) -> Iterator[OpenQuestion]:
-    """The question whether more rounds narrow a headline's interval to the target half-width.
+def _figures(recording: Recording, limit: Budget) -> Iterator[OpenQuestion]:
+    """The questions of how large the figures of a study are: those of its `figures`, then costs."""
+    study = recording.study
+    for quantity in study.figures:
+        for go in study.releases:
+            cases = tuple(variant.on(go) for variant in quantity.variants)
+            yield from narrower(recording.estimate(quantity, go), cases, limit.half_width)
+    for case in study.within(limit):
+        cost = stats.estimate(recording.cost(case.variant, case.release, study.metric))
+        yield from narrower(cost, (case.name,), _WIDER * limit.half_width, Rank.COST)
+
+
+def narrower(
+    estimate: Estimate, cases: tuple[str, ...], target: float, rank: Rank = Rank.FIGURE
+) -> Iterator[OpenQuestion]:
+    """The question whether more rounds narrow a figure's interval to the target half-width.
 
     Rounds of one sitting do not reduce the part of its variance that is `lasting`.
     """
@@ -146,4 +164,5 @@ def narrower(estimate: Estimate, cases: tuple[str, ...], target: float) -> Itera
     goal = max(target / width, _NEARLY * math.sqrt(lasting), 0.5)
     if goal < 1:
         rounds = estimate.rounds * (1 - lasting) / (goal**2 - lasting)
-        yield OpenQuestion(cases, max(1, math.ceil(rounds - estimate.rounds)))
+        more = max(1, math.ceil(rounds - estimate.rounds))
+        yield OpenQuestion(cases, more, rank, width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from gccost.judging.claims import Study
 from gccost.judging.lines import Lines
 from gccost.judging.quantities import Quantity, Seen
 from gccost.measuring import jobs, toolchains
-from gccost.measuring.cases import Variant
+from gccost.measuring.cases import BUDGETS, Case, Variant
 from gccost.measuring.jobs import Job
 from gccost.measuring.machine import memory_for_a_sample
 from gccost.measuring.manifest import Manifest
@@ -40,7 +40,8 @@ class Recording:
     `jobs` has every job of the study by name, measured or not, and `frame` a row per sample
     (see `gccost.judging.samples`). `cpu_profiles` has the profiles by the job's name, then by
     round. `problems` describes unusable lines and profiles. Estimates ignore rounds after
-    `last`, and sittings other than `sitting`.
+    `last`, and sittings other than `sitting`. `instead` gives the recorded run's recording, for
+    cases of which this run has too few processes (see `showing`).
     """
 
     study: Study
@@ -51,6 +52,7 @@ class Recording:
     cpu_profiles: Mapping[str, Mapping[int, Profile]]
     last: float = math.inf
     sitting: float | None = None
+    instead: Callable[[], Recording | None] = lambda: None
 
     @classmethod
     def load(cls, study: Study, run: Run) -> Recording:
@@ -103,6 +105,52 @@ class Recording:
     def failures(self, variant: Variant, release: str) -> list[str]:
         """The reasons why samples of a variant on a release failed."""
         return list(self.manifest["failed"].get(variant.on(release), []))
+
+    # --- What a page shows ------------------------------------------------------------
+
+    @cached_property
+    def case(self) -> Mapping[str, Case]:
+        """The cases of the study by the names of their jobs."""
+        return {case.name: case for case in self.study.cases}
+
+    def fewest(self, name: str) -> int:
+        """How many processes, or profiles, of a case a page must have to show it."""
+        return 1 if self.case[name].once else costs.FEWEST
+
+    def showing(self, name: str) -> Recording:
+        """The recording from which a page shows a case: this one, or else the recorded run's.
+
+        This is the one rule for what stands in place of a figure that was measured too little: a
+        case with fewer than `fewest` processes that count is shown from the recorded run, whole.
+        """
+        if self._enough(name):
+            return self
+        other = self.instead()
+        return other if other is not None and other._enough(name) else self
+
+    def is_due(self, name: str) -> bool:
+        """Whether a page shows a case: it was measured, or the run's budget measures it."""
+        case = self.case[name]
+        budgets = {each["budget"] for each in self.manifest["sittings"]} & BUDGETS.keys()
+        reached = any(BUDGETS[budget].reaches(case.min_budget) for budget in budgets)
+        measured = name in self._counted or name in self.manifest["failed"]
+        return (reached and case.cpus <= self.cpus) or measured
+
+    def _enough(self, name: str) -> bool:
+        if "profile" in self.jobs[name]:
+            return len(self.cpu_profiles[name]) >= self.fewest(name)
+        return len(self._counted.get(name, ())) >= self.fewest(name)
+
+    @cached_property
+    def shown(self) -> pd.DataFrame:
+        """The processes that a page shows, as in `every`; `source` says if they are recorded."""
+        other = [name for name in self.jobs if self.showing(name) is not self]
+        recorded = self.instead() if other else None
+        if recorded is None:
+            return self.every.assign(source="")
+        own = self.every[~self.every.index.isin(other)].assign(source="")
+        theirs = recorded.every[recorded.every.index.isin(other)].assign(source=costs.RECORDED)
+        return pd.concat([own, theirs]) if len(own) else theirs
 
     # --- Samples --------------------------------------------------------------------
 

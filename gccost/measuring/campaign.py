@@ -1,11 +1,11 @@
 """The campaign: one pool of samples for all studies, measured in rounds.
 
 A round builds the programs of its cases again and samples the cases, each in a fresh process.
-Nothing is built while a sample is taken, and builds take no time from the budget. The order is
-drawn from the run's seed, one release after the other, so that compared samples are close in
-time. First every case gets the rounds that an estimate needs. The remaining time goes to the
-open questions, undecided verdicts and headline figures with wide intervals, those that need
-the least time first. Each of these rounds includes the baseline.
+Nothing is built while a sample is taken. The order is drawn from the run's seed, one release
+after the other, so that compared samples are close in time. First every case gets the rounds that
+an estimate needs. The remaining time goes to the open questions: undecided verdicts, the quickest
+first; then the widest figures, those of headlines and prices first. Each of these rounds includes
+the baseline. A question that has had a tenth of the time waits until the others have had theirs.
 
 On a busy machine a sample takes longer, and from `Budget.most` on nothing more is measured. Since
 each round has all cases, a run that is cut has fewer rounds of all of them.
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import shutil
 import tempfile
 import time
 from collections import Counter, defaultdict
@@ -24,13 +25,14 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from gccost.errors import DiskFull, GccostError, MissingTool
 from gccost.files import write_whole, writing
 from gccost.measuring import benchfmt, builds, jobs, machine, runs
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import BUDGETS, FREE, Build, Case
-from gccost.measuring.planning import OpenQuestion, Plan, Standing
+from gccost.measuring.planning import OpenQuestion, Plan, Rank, Standing
 from gccost.measuring.progress import Progress, unwatched
 from gccost.measuring.runs import Run
 from gccost.measuring.sampler import TRACE, SampleFailed
@@ -41,6 +43,8 @@ GIVE_UP = 2  # failures after which a case is skipped
 # Stock Go sometimes does not run a cleanup; a larger loss is reported. The number is for
 # short loops, where the share is less than a block.
 UNFREED_SHARE, UNFREED = 1e-4, 8
+_LAYOUTS = 3  # builds after which a program is built anew only if its samples take longer
+_TENTH = 0.1  # of the time, after which a question waits for the others
 
 Troubles = dict[str, list[str]]  # by case
 
@@ -188,6 +192,15 @@ def in_order(cases: Iterable[Case], chance: random.Random) -> list[Case]:
     return [case for r in releases for _, case in sorted(stretches[r], key=itemgetter(0))]
 
 
+class _Built(NamedTuple):
+    """A binary, its folder, how often it was built in this session, and the last build's time."""
+
+    path: Path
+    folder: Path
+    times: int
+    seconds: float
+
+
 class _Campaign:
     """A session of measuring, until it is finished or interrupted."""
 
@@ -202,11 +215,14 @@ class _Campaign:
         self.troubles: Troubles = manifest["troubles"]
         self.failures = plan.failures.copy()
         self.standing = Standing()
-        self.open_questions: list[OpenQuestion] = []
+        self.built: dict[Build, _Built] = {}
+        # The seconds that a question has had, by its cases.
+        self.had: dict[tuple[str, ...], float] = defaultdict(float)
+        self.start = time.monotonic()
         # Of this sitting's samples, also of those before an interruption.
         self.taken: Counter[tuple[str, int]] = Counter()  # by case and round
         self.seconds: dict[str, list[float]] = defaultdict(list)  # of each sample, by case
-        self.spent = 0.0
+        self.sampling = 0.0
         for sample in samples_of(run, plan):
             if sample.metrics.get("sitting", 1) == self.sitting:
                 self._count(sample)
@@ -222,19 +238,38 @@ class _Campaign:
         while due := self._first_rounds():
             self._round(number, due)
             number += 1
-        while affordable := self._affordable():
-            cases = self._with_baselines(affordable)
+        while chosen := self._chosen(open_ := self._open()):
+            cases = self._with_baselines(chosen)
+            tenth = _TENTH * self.plan.budget.seconds / (self._takes(c.name for c in cases) or 1)
             # Until the last of these rounds no verdict can change.
-            for _ in range(min(question.rounds for question in affordable)):
+            for _ in range(max(1, min(int(tenth), *(question.rounds for question in chosen)))):
                 self._round(self.last + 1, cases)
-        open_ = "nothing is open that more rounds could settle"
-        self._finish("the budget is spent" if self.open_questions else open_)
+                for question in chosen:
+                    self.had[question.cases] += self._takes(question.cases)
+        self._finish(self._why(open_))
+
+    @property
+    def spent(self) -> float:
+        """The seconds of this sitting so far: of its samples, or since it was begun or resumed."""
+        return max(self.sampling, time.monotonic() - self.start)
+
+    def _why(self, open_questions: list[OpenQuestion]) -> str:
+        """Why measuring ends."""
+        if not open_questions:
+            return "nothing is open that more rounds could settle"
+        if not self.plan.budget.seconds:
+            return "each case has its rounds"
+        spent = f"{self.spent:.0f} of the {self.plan.budget.seconds:.0f} s are spent"
+        widest = max(question.width for question in open_questions)
+        if widest:
+            spent += f"; the widest interval that could become narrower is ±{widest:.0%}"
+        return spent
 
     def _count(self, sample: Sample) -> None:
         seconds = sample.metrics.get("elapsed-s", 0.0)
         self.taken[sample.full_name, int(sample.metrics["round"])] += 1
         self.seconds[sample.full_name].append(seconds)
-        self.spent += seconds
+        self.sampling += seconds
 
     # --- Choosing the next round ------------------------------------------------------
 
@@ -251,34 +286,47 @@ class _Campaign:
             whole[name] += taken >= self.plan.pool[name].processes
         return [c for c in self._still_measured() if whole[c.name] < self.plan.rounds(c)]
 
-    def _affordable(self) -> list[OpenQuestion]:
-        """The open questions that the time left allows, those that need the least time first."""
+    def _open(self) -> list[OpenQuestion]:
+        """The open questions whose cases can be measured again."""
         self.standing = self.plan.questions.standing(self.run)
         measured = {case.name for case in self._still_measured() if not case.once}
-        self.open_questions = [
+        return [
             question
             for question in self.standing.open_questions
             if measured.issuperset(question.cases)
         ]
-        left = self.plan.budget.seconds - self.spent
-        affordable: list[OpenQuestion] = []
-        planned: set[str] = set()
-        for question in sorted(
-            self.open_questions, key=lambda question: self._takes(question, question.cases)
-        ):
-            if self._takes(question, question.cases) > left:
-                break
-            left -= self._takes(question, {*question.cases} - planned)
-            affordable.append(question)
-            planned.update(question.cases)
-        return affordable
 
-    def _takes(self, question: OpenQuestion, cases: Iterable[str]) -> float:
-        """The seconds that cases take in the rounds of a question."""
-        seconds = 0.0
-        for name in cases:
-            seconds += fmean(self.seconds[name] or [0.0]) * self.plan.pool[name].processes
-        return question.rounds * seconds
+    def _chosen(self, open_questions: list[OpenQuestion]) -> list[OpenQuestion]:
+        """The questions of the next round, all of one rank, which the time left allows.
+
+        A verdict must be within reach; a figure becomes narrower with each round.
+        """
+        tenth = _TENTH * self.plan.budget.seconds
+        left = self.plan.budget.seconds - self.spent
+
+        def order(question: OpenQuestion) -> tuple[bool, Rank, float, float]:
+            takes = question.rounds * self._takes(question.cases)
+            had = self.had[question.cases] >= tenth
+            return had, question.rank, -question.width, takes
+
+        chosen: list[OpenQuestion] = []
+        planned: set[str] = set()
+        for question in sorted(open_questions, key=order):
+            rounds = question.rounds if question.rank is Rank.VERDICT else 1
+            takes = rounds * self._takes({*question.cases} - planned)
+            if chosen and (question.rank != chosen[0].rank or self._takes(planned) > tenth):
+                break
+            if takes <= left:
+                left -= takes
+                chosen.append(question)
+                planned.update(question.cases)
+        return chosen
+
+    def _takes(self, cases: Iterable[str]) -> float:
+        """The seconds that a round of cases takes."""
+        return sum(
+            fmean(self.seconds[name] or [0.0]) * self.plan.pool[name].processes for name in cases
+        )
 
     def _with_baselines(self, open_questions: Iterable[OpenQuestion]) -> list[Case]:
         """The cases of open questions, and the baselines of their releases."""
@@ -302,7 +350,7 @@ class _Campaign:
         with folder as name:
             scratch = Path(name)
             start = time.monotonic()
-            binaries = self._build(left, number, scratch)
+            binaries = self._build(left, number)
             building = {"build-s": round(time.monotonic() - start, 3)}
             for case in left:
                 if number != self.first and self.spent > self.plan.budget.most:
@@ -336,25 +384,39 @@ class _Campaign:
             message = f"{self.standing.decided} of {verdicts} verdicts decided; {what}"
         self.progress(self.spent, max(self.plan.budget.seconds, self.spent), message)
 
-    def _build(self, cases: list[Case], number: int, into: Path) -> dict[Build, Path]:
+    def _build(self, cases: list[Case], number: int) -> dict[Build, Path]:
         """Build the binaries of a round's samples: one per program, release and layout.
 
-        Raises GccostError if nothing is left to measure, because no program can be built.
+        A program that was built in some rounds of this session is built again only if its
+        samples take longer. Raises GccostError if nothing is left to measure, because no program
+        can be built.
         """
         draw = random.Random(f"{self.seed} layout {number}")
         layouts = {relinked: draw.randrange(1, 2**31) for relinked in (False, True)}
-        wanted = dict.fromkeys(case.build for case in cases)
+        takes: dict[Build, float] = defaultdict(float)
+        for case in cases:
+            takes[case.build] += self._takes([case.name]) / case.processes
+        old = {what: self.built[what] for what in takes if what in self.built}
+        kept = {w: b for w, b in old.items() if b.times >= _LAYOUTS and b.seconds > takes[w]}
 
-        def build(what: Build, run: builds.Run) -> Path:
-            return self.plan.build(what, layouts[what.relinked], into, run)
+        def build(what: Build, run: builds.Run) -> _Built:
+            start, times = time.monotonic(), 0
+            if what in old:
+                times = old[what].times
+                shutil.rmtree(old[what].folder, ignore_errors=True)
+            with writing(self.scratch):
+                into = Path(tempfile.mkdtemp(dir=self.scratch))
+            path = self.plan.build(what, layouts[what.relinked], into, run)
+            return _Built(path, into, times + 1, time.monotonic() - start)
 
-        built = {}
+        wanted = dict.fromkeys(what for what in takes if what not in kept)
         for what, made in builds.build_all(wanted, build, self.progress).items():
             try:
-                built[what] = made.result()
+                self.built[what] = made.result()
             except DiskFull:  # not the program's fault, so do not record it
                 raise
             except GccostError as error:
+                self.built.pop(what, None)
                 for case in self.plan.pool.values():
                     if case.build == what:
                         self._failed(case, error, built=False)
@@ -365,7 +427,7 @@ class _Campaign:
                 ", ".join(study.name for study in self.plan.studies),
                 "make doctor shows the toolchains that were found",
             )
-        return built
+        return {what: self.built[what].path for what in takes if what in self.built}
 
     def _sample(self, case: Case, binary: Path, number: int, scratch: Path) -> Sample:
         profile = scratch / "cpu.pb.gz" if case.variant.profile else None

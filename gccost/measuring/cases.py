@@ -25,19 +25,25 @@ LOOKS = (3, 4, 6, 8, 10, 14, 20, 28, 40, 80, 160, 320)
 
 @dataclass(frozen=True)
 class Budget:
-    """The total time for measuring, and the target precision of headline figures."""
+    """The time of a report, the rounds of each case, and the target precision of figures."""
 
     name: str
-    seconds: float  # of measuring, for all studies together
-    shown: int  # rounds of a case that no verdict needs
+    seconds: float  # of a `make report` in all; a campaign gets what set-up and pages leave
+    rounds: int  # of each case, before the open questions
     half_width: float  # target relative 95 % half-width of each headline figure
     scale: float = 1.0  # of every N; below 1 in tests only, never pooled with other samples
-    judged: int = LOOKS[0]  # rounds of a case that a verdict needs, before the open questions
 
     @property
     def most(self) -> float:
         """The seconds after which even the first rounds end."""
-        return 1.2 * self.seconds or math.inf
+        return 1.5 * self.seconds or math.inf
+
+    def left(self, began: float, now: float, pages: float) -> Budget:
+        """The budget of a campaign that starts now; the report began then, in Unix seconds.
+
+        `pages` is the time in seconds that its pages will take.
+        """
+        return replace(self, seconds=max(self.seconds - (now - began) - pages, 0.0))
 
     def reaches(self, tier: str) -> bool:
         """Whether this budget measures a case whose `min_budget` is `tier`."""
@@ -49,10 +55,10 @@ BUDGETS: Mapping[str, Budget] = MappingProxyType(
     {
         b.name: b
         for b in (
-            Budget("tiny", 0.0, shown=1, half_width=1.0, scale=1 / 200, judged=1),
-            Budget("quick", seconds=480.0, shown=1, half_width=0.08),
-            Budget("standard", seconds=2700.0, shown=4, half_width=0.04, judged=4),
-            Budget("thorough", seconds=10800.0, shown=8, half_width=0.02, judged=8),
+            Budget("tiny", seconds=0.0, rounds=1, half_width=1.0, scale=1 / 200),
+            Budget("quick", seconds=540.0, rounds=3, half_width=0.08),
+            Budget("standard", seconds=2700.0, rounds=4, half_width=0.04),
+            Budget("thorough", seconds=10800.0, rounds=8, half_width=0.02),
         )
     }
 )
@@ -234,7 +240,8 @@ class Study:
 
     `document` is the release of the published values that it tests. A study `on_request` is
     measured only if it is asked for by name. The cases of a `repeated` one are measurements of
-    one ratio, each made without a pause. `claims` are `gccost.judging.claims.Claim`s.
+    one ratio, each made without a pause. `claims` are `gccost.judging.claims.Claim`s, and
+    `figures` are `gccost.judging.quantities.Quantity`s.
     """
 
     name: str
@@ -245,6 +252,8 @@ class Study:
     on_request: bool = False
     repeated: bool = False
     claims: tuple[Any, ...] = ()
+    figures: tuple[Any, ...] = ()  # quantities that the first page shows
+    metric: str = "quiet_ns"  # that its charts show
     quick: bool = True  # whether the quick budget measures it
 
     def within(self, limit: Budget) -> tuple[Case, ...]:

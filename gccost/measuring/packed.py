@@ -100,14 +100,14 @@ def plan(pack: Pack, described: machine.Description, lacking: Mapping[str, str])
     studies = tuple(map(read_study, pack["studies"]))
     cases = {case.name: case for study in studies for case in study.cases}
     claimed = {name for claim in pack["claims"] for name in claim}
-    judged = frozenset(
+    needed = frozenset(
         (case.variant, case.release) for name, case in cases.items() if name in claimed
     )
     layouts = pack["random_layout"].items()
     made = PackedPlan(
         studies,
         budget,
-        Questions(judged, judged, lambda run: standing(run, pack)),
+        Questions(needed, lambda run: standing(run, pack)),
         {**described, **pack["made"]},
         missing={**pack["missing"], **lacking},
         programs=pack["programs"],

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
 from threading import Semaphore, Thread
@@ -24,12 +25,25 @@ from gccost.measuring.runs import Run
 from gccost.processes import ProcessGroup
 
 
+class Rank(IntEnum):
+    """What open questions are about, the most urgent first."""
+
+    VERDICT = 0  # undecided
+    FIGURE = 1  # imprecise, of a headline or of the table of prices
+    COST = 2  # imprecise, of any other case
+
+
 @dataclass(frozen=True)
 class OpenQuestion:
-    """An undecided verdict or an imprecise headline figure: its cases, and the rounds it needs."""
+    """An undecided verdict or an imprecise figure: its cases, and the rounds it needs.
+
+    `width` is the relative half-width of the figure's interval.
+    """
 
     cases: tuple[str, ...]
     rounds: int
+    rank: Rank = Rank.VERDICT
+    width: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -50,11 +64,10 @@ class Standing:
 class Questions:
     """The cases that verdicts need, and a function that finds a run's open questions.
 
-    `judged` and `needed` have (variant, release) pairs; needed cases are measured at every
-    budget. See `gccost.judging.questions`.
+    `needed` has (variant, release) pairs, which are measured at every budget. See
+    `gccost.judging.questions`.
     """
 
-    judged: frozenset[Any] = frozenset()
     needed: frozenset[Any] = frozenset()
     standing: Callable[[Run], Standing] = field(default=lambda run: Standing())
 
@@ -119,9 +132,8 @@ class Plan:
         """The rounds of a case before the open questions."""
         if case.once:
             return 1
-        judged = (case.variant, case.release) in self.questions.judged or case.variant.control
         least = case.rounds if self.budget.reaches("standard") else 0
-        return max(self.budget.judged if judged else self.budget.shown, least)
+        return max(self.budget.rounds, least)
 
 
 def plan(

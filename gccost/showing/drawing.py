@@ -25,6 +25,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from IPython.core.getipython import get_ipython
 from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -41,7 +42,8 @@ from matplotlib.ticker import (
 from gccost.errors import GccostError, nearest
 from gccost.files import write_whole
 from gccost.judging import rounding
-from gccost.showing import figures, quoting
+from gccost.judging.costs import RECORDED
+from gccost.showing import figures, quoting, tables
 from gccost.showing.figures import BLUE, GREEN, INK, MARKERS, MUTED, ORANGE, PURPLE
 from gccost.showing.tables import Prose
 
@@ -51,17 +53,25 @@ _GAP = 0.08  # the smallest distance of two lines' names, as a share of the axes
 _FEWEST_TICKS = 3  # of a logarithmic axis
 _TITLE = 72  # characters of a line of a title
 _NOT_BROKEN = re.compile(r" (?=%|[nµm]s\b|[kM]i?B\b|GB\b)|(?<=\bGo) ")  # spaces of a title
-_FIGURES = ["value", "low", "high", "rounds", "n", "label"]  # columns that are no keys
+# Columns that are no keys.
+_FIGURES = ["value", "low", "high", "rounds", "n", "label", "source"]
 
 
 def theme() -> None:
     """Give seaborn and matplotlib the charts' style; `gccost.open` does it.
 
-    Frames are shown whole up to 200 rows, and JupyterLab does not read their text as TeX.
+    Frames are shown whole up to 200 rows, with a dash for what is not known, and JupyterLab does
+    not read their text as TeX.
     """
     pd.options.display.max_rows = 200
     pd.options.display.html.use_mathjax = False
     sns.set_theme(style="whitegrid", rc=dict(figures.STYLE))
+    shell = get_ipython()
+    if shell and shell.display_formatter:
+        formatters = shell.display_formatter.formatters
+        formatters["text/html"].for_type(pd.DataFrame, tables.of_frame)
+        for kind in (pd.DataFrame, pd.Series):
+            formatters["text/plain"].for_type(kind, tables.print_frame)
 
 
 _ORDER = (BLUE, ORANGE, GREEN, PURPLE, INK, MUTED)
@@ -297,9 +307,10 @@ def figure(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
     """Finish the figure that the block draws: title, alt text, data, and the SVG for the page.
 
     `name` names its file, `title` states the finding, `data` is its CSV file: the frame that
-    the chart shows. Without data there is no chart but a line of text that says so, whatever
-    the block raises or warns of.
+    the chart shows. A note below the chart names what is recorded. Without data there is no chart
+    but a line of text that says so, whatever the block raises or warns of.
     """
+    data = tables.visible(data)
     shown = data["value"].notna().any() if "value" in data else len(data)
     before = plt.get_fignums()
     try:
@@ -312,15 +323,27 @@ def figure(name: str, title: str, data: pd.DataFrame) -> Iterator[None]:
             yield
         drawn = [number for number in plt.get_fignums() if number not in before]
         if not shown:
-            display(Prose(f"*Nothing to draw ({name}): it was not measured.*"))
+            display(Prose(f"*No run has data for this chart ({name}).*"))
         elif not drawn:
             hint = "draw with seaborn or matplotlib's pyplot inside the with block"
             raise GccostError("the block drew no figure", f"gccost.figure({name!r})", hint)
         else:
             _show(plt.figure(drawn[-1]), name, title, data)
+            if note := _recorded(data):
+                display(Prose(note))
     finally:
         for number in set(plt.get_fignums()).difference(before):
             plt.close(number)
+
+
+def _recorded(data: pd.DataFrame) -> str:
+    """A note on the rows of a chart that are the recorded run's; empty if there are none."""
+    rows = data[data["source"] == RECORDED] if "source" in data else data[:0]
+    if len(rows) in (0, len(data)):
+        return "*From the recorded run.*" * bool(len(rows))
+    keys = [str(column) for column in data if column != "source" and _tells_apart(data[column])]
+    named = dict.fromkeys(", ".join(_words(row, keys)) for row in rows.to_dict("records"))
+    return f"*From the recorded run: {'; '.join(named)}.*"
 
 
 @contextmanager
@@ -343,7 +366,7 @@ def _show(drawn: Figure, name: str, title: str, data: pd.DataFrame) -> None:
                 _label_log(axis)
             elif isinstance(axis.get_major_formatter(), ScalarFormatter):
                 axis.set_major_formatter(FuncFormatter(_plain_tick))
-    title = quoting.whole(title)
+    title = quoting.whole(title) or "Measured values"
     unbroken = _NOT_BROKEN.sub("\u00a0", title)
     lines = "\n".join(textwrap.wrap(unbroken, _TITLE))
     drawn.suptitle(lines, x=0.01, ha="left", fontsize=11, fontweight="bold")
@@ -416,11 +439,17 @@ def _tells_apart(column: pd.Series) -> bool:
 
 def _spoken(row: Mapping[Any, Any], keys: Sequence[str]) -> str:
     """A row in words: its keys and its value."""
-    words = []
+    words, value = _words(row, keys), rounding.plain(float(row["value"]))
+    return f"{', '.join(words)}: {value}" if words else value
+
+
+def _words(row: Mapping[Any, Any], keys: Sequence[str]) -> list[str]:
+    """A row's keys in words."""
+    words: list[str] = []
     for key in keys:
         if isinstance(row[key], float):
-            words.append(f"{row[key]:g} {key}")
+            if not math.isnan(row[key]):
+                words.append(f"{row[key]:g} {key}")
         elif pd.notna(row[key]) and str(row[key]) not in words:
             words.append(str(row[key]))
-    value = rounding.plain(float(row["value"]))
-    return f"{', '.join(words)}: {value}" if words else value
+    return words

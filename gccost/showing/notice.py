@@ -23,29 +23,33 @@ SHOWN_PROBLEMS = 5  # unusable lines to list; a corrupt file has many
 
 def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] = ()) -> Markup:
     """The notice for studies of one run; `notices` are the reasons for showing this run."""
-    # Studies share samples of the run, each a line of its file.
-    samples = pd.concat([each.frame for each in recordings]).drop_duplicates("line")
-    caveats = [
-        *_waited(samples),
+    facts = list(_facts(recordings, _samples(recordings), mode))
+    listed = tables.warnings(caveats(recordings, notices), "Caveats")
+    return tables.stacked([tables.table(("what", "which"), facts), listed], gap="\n")
+
+
+def caveats(recordings: Sequence[Recording], notices: Iterable[str] = ()) -> list[str]:
+    """What to know before the figures of studies of one run are used, each in a sentence."""
+    every = [
+        *_waited(_samples(recordings)),
         *notices,
         *_fixed_layout(recordings),
         *chain.from_iterable(map(_caveats, recordings)),
     ]
-    return tables.stacked(
-        [
-            tables.table(("what", "which"), list(_facts(recordings, samples, mode))),
-            tables.warnings(dict.fromkeys(caveats), "Caveats"),
-        ],
-        gap="\n",
-    )
+    return list(dict.fromkeys(every))
+
+
+def _samples(recordings: Sequence[Recording]) -> pd.DataFrame:
+    """The samples of studies, which share some of the run's; each is a line of its file."""
+    return pd.concat([each.frame for each in recordings]).drop_duplicates("line")
 
 
 def _waited(samples: pd.DataFrame) -> Iterator[str]:
     """How many processes waited for a CPU and count all the same."""
     if waited := (samples["waited"] & ~samples["rejected"]).sum():
         yield (
-            f"{waited} processes waited for a CPU for more than {100 * RUN_DELAY:.0f} % "
-            "of their time and count all the same, because even the calmest of their case waited. "
+            f"Of the processes that count, {waited} waited for a CPU for more than "
+            f"{100 * RUN_DELAY:.0f} % of their time, because even the calmest of their case did. "
             "If they are a large part, costs may be higher than their intervals say."
         )
 
@@ -136,6 +140,11 @@ def _caveats(recording: Recording) -> Iterator[str]:
     if len(recording.frame) and not _finished(recording):
         yield "This run was interrupted before its budget was spent, or measured other studies."
     yield from manifest["warnings"]
+    other = [
+        n for n in recording.jobs if recording.is_due(n) and recording.showing(n) is not recording
+    ]
+    if other:
+        yield f"Shown from the recorded run, for want of samples: {', '.join(other)}."
     cases = {case.name for case in recording.study.cases}
     for name, troubles in manifest["troubles"].items():
         if name in cases:

@@ -1,8 +1,9 @@
-"""Figures as text, and what stands in their place if they were not measured well.
+"""Figures as text, and sentences that need them.
 
-There is one rule for labels, sentences and titles. A figure is quoted if it was measured by three
-processes or more, and its interval spans less than a factor of 4. In place of any other stands
-why it lacks; a sentence or a title with such a hole is replaced as a whole.
+A figure is quoted if it was measured by three processes or more, and its interval spans less than
+a factor of 4. A frame holds the recorded run's figure in place of any other, and its text says so
+(`gccost.judging.costs.better`). If no run has the figure, its text is a dash, and a sentence or
+title that needs it is left out.
 """
 
 from __future__ import annotations
@@ -14,30 +15,22 @@ from typing import Any
 import pandas as pd
 
 from gccost.judging import rounding
+from gccost.judging.costs import FEWEST, RECORDED, is_quotable
 from gccost.showing.tables import Prose
 from gccost.stats import Estimate
 
-FEWEST, WIDEST = 3, 4.0  # processes, and high over low, of a figure that is quoted
-NOT_MEASURED, TOO_FEW = "not measured", "too few samples"  # in place of any other
-
-
-def lacking(row: Any) -> str:
-    """Why a row's figure is not quoted: one of the two texts above, or empty if it is."""
-    value, low, high, n = (row.get(name, math.nan) for name in ("value", "low", "high", "n"))
-    if pd.isna(value):
-        return NOT_MEASURED
-    if n < FEWEST or pd.isna(low) or (low > 0 and high / low > WIDEST):
-        return TOO_FEW
-    return ""
+# A dash that sentences are searched for: a reader sees no difference from any other.
+MISSING = "–\N{WORD JOINER}"
 
 
 def figure_of(row: Any) -> str:
-    """A row's value for a label: three digits, or why it lacks."""
-    return lacking(row) or rounding.plain(float(row["value"]))
+    """A row's value for a label: three digits, or a dash."""
+    known = {"low": math.nan, "high": math.nan, "n": FEWEST} | dict(row)
+    return rounding.plain(float(row["value"])) if is_quotable(known) else MISSING
 
 
 def _text(row: Any, unit: str, scale: float, name: str = "value") -> str:
-    """A row's figure, of this name if it has one, with its interval; or why it lacks.
+    """A row's figure, of this name if it has one, with its interval; or a dash.
 
     The figure is multiplied by `scale`.
     """
@@ -48,9 +41,14 @@ def _text(row: Any, unit: str, scale: float, name: str = "value") -> str:
         columns = ["value", "low", "high"]
     value, low, high = (float(row.get(column, math.nan)) * scale for column in columns)
     n = row.get("n", FEWEST)  # of a frame that was computed from others
-    if why := lacking({"value": value, "low": low, "high": high, "n": n}):
-        return why
-    return rounding.interval(Estimate(value, low, high, int(n), 2, 0.95), unit)
+    is_difference = columns[0] == "more"
+    known = {"value": value, "low": -math.inf if is_difference and low > 0 else low, "high": high}
+    if not is_quotable(known | {"n": n}):
+        return MISSING
+    text = rounding.interval(Estimate(value, low, high, int(n), 2, 0.95), unit)
+    if row.get("source", "") != RECORDED:
+        return text
+    return f"{text[:-1]}; {RECORDED})" if text.endswith(")") else f"{text} ({RECORDED})"
 
 
 def times(row: Any, scale: float = 1.0) -> str:
@@ -75,24 +73,24 @@ def number(row: Any, scale: float = 1.0) -> str:
 
 # What ends a sentence, or starts one; and what stands where a figure lacks.
 _BETWEEN = re.compile(r"(\A\s*- |\s*\n- |\s*\n\n|(?<=[.?!])\s+|(?<=[.?!]\*\*)\s+)")
-_HOLE = re.compile(rf"(?:\*\*)?(?:{NOT_MEASURED}|{TOO_FEW}|<NA>|\bnan\b)(?:\*\*)?")
+_HOLE = re.compile(rf"{MISSING}|<NA>|\bnan\b")
 
 
 def whole(text: str) -> str:
-    """Text with each sentence that lacks a figure replaced by one that says what it lacks."""
-    return "".join(map(_replaced, _BETWEEN.split(text)))
-
-
-def _replaced(sentence: str) -> str:
-    with_gaps, holes = _HOLE.subn("…", sentence)
-    why = NOT_MEASURED if NOT_MEASURED in sentence else TOO_FEW
-    return f"{why.capitalize()}: “{with_gaps}”" if holes else sentence
+    """Text without the sentences that lack a figure, and without the list items left empty."""
+    parts = _BETWEEN.split(text)
+    sentences, gaps = parts[::2], [*parts[1::2], ""]
+    kept = "".join(
+        "" if _HOLE.search(sentence) else sentence + gap
+        for sentence, gap in zip(sentences, gaps, strict=True)
+    )
+    return re.sub(r"(?m)^- *(\n|\Z)", "", kept).strip()
 
 
 def prose(text: str) -> Prose:
-    """Sentences in Markdown, with figures. One that lacks a figure says so instead.
+    """Sentences in Markdown, with figures. One that lacks a figure is left out.
 
-    It lacks a figure that is "not measured", "too few samples", or not a number.
+    It lacks a figure that no run has measured well, or that is not a number.
 
         gccost.prose(f"A finalizer costs {gccost.times(gap.loc[study.today])} a manual free.")
     """

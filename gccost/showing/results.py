@@ -172,7 +172,7 @@ def ledger(rows: Sequence[Row]) -> Markup:
         factor = rounding.times(row.factor) if row.sized else "–"
         plain.append(
             [row.claim.id, row.words, row.toolchain, row.held_to, measured_text(row), factor]
-            + [f"{row.verdict}: {row.verdict.reason}"]
+            + [f"{row.said}: {row.verdict.reason}"]
         )
     shown = _rendered("ledger", tables.plain(plain), documents=by_document(rows))
     return replace(shown, name="ledger", csv=csv(rows))

@@ -9,9 +9,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from gccost.judging import rounding
+from gccost.judging.costs import RECORDED
 from gccost.stats import Estimate
 
+_UNKNOWN = re.compile(r"\b[nN]a[nN]\b|<NA>")
 _RELEASE = re.compile(r"\b(Go|JDK) (?=\d)")  # no line ends in it
 
 
@@ -135,6 +140,35 @@ def stacked(parts: Sequence[Markup], gap: str = "\n\n") -> Markup:
 def printable(text: str) -> str:
     """Text of a program without control characters other than line ends and tabs."""
     return "".join(c for c in text if c.isprintable() or c in "\n\t")
+
+
+def visible(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame without the columns that a reader need not see.
+
+    These are the functions that `derive` needs, and the source if nothing is recorded.
+    """
+    hidden = ["other"]
+    if "source" in frame and not (frame["source"] == RECORDED).any():
+        hidden.append("source")
+    return frame.drop(columns=hidden, errors="ignore")
+
+
+def of_frame(frame: pd.DataFrame) -> str:
+    """A frame as HTML, with a dash for what is not known."""
+    shown = visible(frame).copy()
+    for at, kind in enumerate(shown.dtypes):
+        column = shown.iloc[:, at]
+        if not isinstance(kind, np.dtype) and column.isna().any():
+            shown.isetitem(at, column.astype(object).where(column.notna(), "–").to_numpy())
+    html = shown.to_html(na_rep="–", notebook=True, max_rows=pd.options.display.max_rows)
+    html = html.replace(">NaN<", ">–<")  # of an index
+    return f'<div class="mathjax_ignore">{html}</div>' if "$" in html else html
+
+
+def print_frame(frame: pd.DataFrame | pd.Series, printer: Any, cycle: bool) -> None:
+    """Print a frame or a column as text, with a dash for what is not known."""
+    shown = visible(frame) if isinstance(frame, pd.DataFrame) else frame
+    printer.text(_UNKNOWN.sub(lambda found: "–".rjust(len(found[0])), repr(shown)))
 
 
 def plain(rows: Sequence[Sequence[str]]) -> str:

@@ -183,4 +183,5 @@ STUDY = Study(
     cases=distinct(_cases()),
     document=CLOUDFLARE_GO,
     claims=_claims(),
+    metric="cpu_ns",
 )

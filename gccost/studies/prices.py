@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio
@@ -17,14 +18,16 @@ from gccost.studies.remedies import SETTLED, slabs
 
 
 _SLAB = slabs("Slab")
-_WAYS = {"HandleFree", "HandleAdopted", "HandleAdoptedClose", "HandleFinalizer", "HandleCleanup"}
+_WAYS = (
+    *(handles.ADOPTED_CLOSE, handles.ADOPTED),
+    *(handles.handle(kind, size) for kind in ("Cleanup", "Finalizer") for size in (8, 64)),
+)
 
 
 def _prices() -> Iterator[Case]:
     for case in handles.STUDY.cases:
-        priced = case.release == TODAY_GO and case.min_budget == "tiny"
-        if priced and case.variant.benchmark in _WAYS:
-            yield case
+        if case.release == TODAY_GO and case.variant in (handles.FREE, *_WAYS):
+            yield replace(case, min_budget="tiny")
     for variant in (cases.FREE, AUTO):
         yield Case("cstr", variant, TODAY_GO, AS_PUBLISHED)
     yield Case("remedies", _SLAB, TODAY_GO, AS_PUBLISHED)
@@ -45,4 +48,6 @@ STUDY = Study(
     cases=tuple(_prices()),
     document=TODAY_GO,
     claims=CLAIMS,
+    figures=tuple(Ratio(way, handles.FREE, SETTLED) for way in _WAYS),
+    metric=SETTLED,
 )

@@ -173,6 +173,7 @@ STUDY = Study(
     cases=tuple(_weimer()),
     document=DOCUMENT_JDK,
     claims=_claims(),
+    metric="elapsed_s",
 )
 JMH = Study(
     name="jmh",
