@@ -24,7 +24,6 @@ from gccost.measuring.campaign import METHOD
 from gccost.measuring.cases import BUDGETS, EXPERIMENTS, Case
 from gccost.measuring.machine import fingerprint
 from gccost.studies import STUDIES
-from gccost.studies.cloudflare import SERVE
 from gccost.studies.runtime import HINT, PLUS
 
 # ns per operation by benchmark; ns per record in the list by benchmark and order.
@@ -230,7 +229,7 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
     patched = HINTED if case.variant.runtime == HINT else INDEXED
     known = {**NS, **({} if case.variant.runtime in WALKING else patched), **ns}
     metrics = common | _of_go(case, _time(case, known) * noise)
-    if case.program in ("signing", "churn"):
+    if case.program == "signing":
         metrics |= _of_a_service(case, metrics["ns/op"], number)
     if case.variant.benchmark == "AcrossAttach":
         at = {f"at-{x}-records-ns": (CALL + x) * noise for x in range(64, 1024, 128)}
@@ -256,7 +255,7 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
 def _time(case: Case, known: Mapping[str, float]) -> float:
     """The time per operation in ns."""
     variant, sub = case.variant, dict(case.variant.sub)
-    if case.program in ("signing", "churn"):
+    if case.program == "signing":
         return 1e9 / _rate(case)
     if "bytes" in sub and "order" in sub:
         return _call(case, known, 8064 / int(sub["bytes"]) / 2)
@@ -345,8 +344,6 @@ def _rate(case: Case) -> float:
     if variant.benchmark == "SignInTurns":
         collapsed = variant.gogc == "100" and goroutines >= 32
         return 45_000.0 - 40 * goroutines - (16_000.0 if collapsed else 0.0)
-    if variant.benchmark != "Sign":
-        return 90_000.0 if variant == SERVE else 120_000.0
     table = published.table("cloudflare-throughput").itertuples(index=False)
     known = {(int(g), str(q)): float(v) for g, q, v in table}
     # Follow the document's points; beyond the physical cores, little is gained.
@@ -372,7 +369,7 @@ def _of_a_service(case: Case, time: float, number: int) -> Metrics:
         "gc-share-memstats": 0.1,
         "gc-share-classes": 3.0,
         "gctrace-share": 0.12,
-        "peak-rss-bytes": 5e8 if variant.gogc == "off" and not variant.limit else 5e7,
+        "peak-rss-bytes": 5e8 if variant.gogc == "off" else 5e7,
     }
     if cycles:
         metrics["gc-cycle-op"] = 116.0 if int(variant.procs or 48) >= 32 else 1000.0

@@ -93,8 +93,7 @@ def recorded(tmp_path_factory) -> Callable[[str], Path]:
     return record
 
 
-# Two heat maps, the residuals of a model, and a chart of one of the releases in its data.
-NO_POINTS = {"weimer-heaps", "releases", "cloudflare-model", "siebenmann-sizes"}
+NO_POINTS = {"weimer-heaps", "releases"}  # heat maps
 
 
 def of_chapter(chapter: str) -> list[Study]:

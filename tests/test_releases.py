@@ -21,15 +21,12 @@ from gccost.studies.releases import CLEANUP, STUDY
 # --- The list of releases -----------------------------------------------------------
 
 
-def test_every_minor_release_has_the_same_cases_except_addcleanup_and_green_tea():
+def test_every_minor_release_has_the_same_cases_except_addcleanup():
     listed = [number(go)[:2] for go in GO_RELEASES]
     assert listed == [(1, minor) for minor in range(9, number(TODAY_GO)[1] + 1)]
     of = {go: {c.variant for c in STUDY.cases if c.release == go} for go in GO_RELEASES}
-    (no_green_tea,) = (variant for variant in of[TODAY_GO] if variant.runtime)
     for go, variants in of.items():
-        missing = {CLEANUP: (1, 24), no_green_tea: (1, 26)}
-        lacks = {variant for variant, since in missing.items() if number(go) < since}
-        assert variants == of[TODAY_GO] - lacks, go
+        assert variants == of[TODAY_GO] - ({CLEANUP} if number(go) < (1, 24) else set()), go
     with pytest.raises(GccostError, match=r"1\.23\.12 has no runtime\.AddCleanup.*1\.24 or later"):
         Case("across", CLEANUP, "1.23.12", 1000)
     notes = published.table("release-notes")

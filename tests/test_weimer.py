@@ -19,6 +19,7 @@ from gccost.measuring.cases import BUDGETS, Case
 from gccost.measuring.jdks import Jdk
 from gccost.measuring.jobs import arguments
 from gccost.measuring.sampler import SampleFailed
+from gccost.measuring.toolchains import DOCUMENT_JDK
 from gccost.studies import STUDIES, cleaners
 from gccost.studies.weimer import (
     CLEANER,
@@ -180,7 +181,7 @@ def test_a_real_jvm_out_of_memory_is_recorded_as_data(real, tmp_path):
 
 def test_every_case_of_cleaners_is_a_benchmark(real, tmp_path):
     for case in cleaners.STUDY.cases:
-        if case.release == "jdk-21":  # without arenas
+        if case.release == DOCUMENT_JDK:  # without arenas
             few = replace(case, n=100)
             assert run_real(real, few, tmp_path).metrics["ns/op"] > 0
 

@@ -266,8 +266,8 @@ def _note(node: NotebookNode) -> str:
 
 def _prepare_charts(node: NotebookNode, path: Path) -> Iterator[tuple[str, str]]:
     """Number the notebook's pictures, fit SVGs to a page, and give each chart's name and CSV."""
-    chapter = re.match(r"\d+", path.stem)
-    before = f"{int(chapter[0])}." if chapter else ""
+    chapter = re.match(r"0*(\d+[a-z]?)-", path.stem)
+    before = f"{chapter[1]}." if chapter else ""
     number = 0
     for cell in node.cells:
         location = f"{path.name}, cell {cell.get('execution_count')}"

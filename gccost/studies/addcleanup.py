@@ -19,7 +19,6 @@ from gccost.measuring.cases import (
     FREE,
     RECORD,
     Case,
-    among_goroutines,
     controls,
     profiled,
 )
@@ -38,8 +37,6 @@ def _addcleanup() -> Iterator[Case]:
             off, retained = replace(variant, gogc="off"), 0 if variant.stationary else RECORD
             yield Case("cstr", off, go, AS_PUBLISHED, "standard", retained_bytes=retained)
         yield Case("parallel", ALLOCATE_ONLY, go, AS_PUBLISHED, retained_bytes=RECORD)
-    for benchmark in ("Free", "Auto", "Cleanup"):
-        yield from among_goroutines("parallel", benchmark)
     yield from controls()
 
 

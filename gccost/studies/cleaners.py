@@ -1,5 +1,4 @@
-"""Java's Cleaner by the number of live objects and of threads, on every JDK, and next to it the
-arenas of java.lang.foreign.
+"""Java's Cleaner by the number of live objects, and next to it the arenas of java.lang.foreign.
 
 Up to JDK 21 the registrations of a Cleaner are a linked list, on JDK 25 a list of arrays.
 """
@@ -12,35 +11,23 @@ from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio
 from gccost.judging.rules import AtLeast, AtMost
 from gccost.measuring.cases import Case, Variant
-from gccost.measuring.jdks import RELEASES, number
 from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK
 from gccost.studies.weimer import jvm
 
 # === Cases ===========================================================================
 
 PROGRAM = "cleaners"
-FEW, MANY = 1_000, 1_000_000
-LIVE = (FEW, 10_000, 100_000, MANY)
-THREADS = (1, 4)
-_FIRST_ARENAS = 22  # the first JDK with java.lang.foreign, but for previews
-_LINKED, _SEGMENTED = "jdk-21", TODAY_JDK  # the ends of the change
-_REPLACED = {FEW: 2_000_000, 10_000: 2_000_000, 100_000: 400_000, MANY: 400_000}
+FEW, MANY = 1_000, 1_000_000  # live handles
+_REPLACED = {FEW: 2_000_000, MANY: 400_000}
 _COLLECTIONS = 3
 _HEAP = "1024"  # MB, for a million handles and what has not been collected yet
 # Operations by benchmark: a tenth of a second or more.
-_OPENED = {
-    "OpenPlain": 4_000_000,
-    "OpenCleaner": 4_000_000,
-    "DropCleaner": 1_000_000,
-    "OpenConfined": 4_000_000,
-    "OpenShared": 20_000,
-    "DropAuto": 1_000_000,
-}
+_OPENED = {"OpenCleaner": 4_000_000, "OpenConfined": 4_000_000, "OpenShared": 20_000}
 
 
-def replaced(handle: str, live: int, threads: int = 1) -> Variant:
-    """A variant in which threads close and open random handles: "Plain" or "Cleaner"."""
-    return jvm(f"Replace{handle}", heap=_HEAP).keyed(live=live, threads=threads)
+def replaced(handle: str, live: int) -> Variant:
+    """A variant in which a thread closes and opens random handles: "Plain" or "Cleaner"."""
+    return jvm(f"Replace{handle}", heap=_HEAP).keyed(live=live, threads=1)
 
 
 def collected(handle: str) -> Variant:
@@ -49,27 +36,18 @@ def collected(handle: str) -> Variant:
 
 
 def opened(benchmark: str) -> Variant:
-    """A variant that opens handles or arenas one by one: "OpenShared", "DropCleaner", …"""
+    """A variant that opens handles or arenas one by one, such as "OpenShared"."""
     return jvm(benchmark, heap=_HEAP)
 
 
 def _cases() -> Iterator[Case]:
-    for jdk in RELEASES:
-        ends = jdk in (_LINKED, _SEGMENTED)
-        for live in LIVE if ends else (FEW, MANY):
-            for threads in THREADS if live in (FEW, MANY) else (1,):
-                yield _replacing("Cleaner", live, jdk, threads)
-        for live in (FEW, MANY):
-            yield _replacing("Plain", live, jdk)
+    for jdk in (DOCUMENT_JDK, TODAY_JDK):
         for handle in ("Plain", "Cleaner"):
+            for live, n in _REPLACED.items():
+                yield Case(PROGRAM, replaced(handle, live), jdk, n, "standard")
             yield Case(PROGRAM, collected(handle), jdk, _COLLECTIONS, "standard")
-        for benchmark, n in _OPENED.items() if number(jdk) >= _FIRST_ARENAS else ():
-            yield Case(PROGRAM, opened(benchmark), jdk, n, "standard")
-
-
-def _replacing(handle: str, live: int, jdk: str, threads: int = 1) -> Case:
-    cpus = (threads + 1) // 2
-    return Case(PROGRAM, replaced(handle, live, threads), jdk, _REPLACED[live], "standard", cpus)
+    for benchmark, n in _OPENED.items():  # JDK 11 has no arenas
+        yield Case(PROGRAM, opened(benchmark), TODAY_JDK, n, "standard")
 
 
 # === Claims ==========================================================================
@@ -91,7 +69,7 @@ def _claims() -> Iterator[Claim]:
 STUDY = Study(
     name="cleaners",
     quick=False,
-    chapter="05-weimer",
+    chapter="05a-cleaners",
     question="What does a Cleaner cost with many live objects, and what does an arena?",
     cases=tuple(_cases()),
     document=DOCUMENT_JDK,

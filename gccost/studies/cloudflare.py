@@ -1,11 +1,10 @@
-"""Cloudflare: signing on many goroutines, the effect of GOGC, and GC tuning today."""
+"""Cloudflare: signing on many goroutines, and the effect of GOGC."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import product
 
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Amount, Ratio, Share
@@ -26,7 +25,6 @@ RELEASES = (CLOUDFLARE_GO, TODAY_GO)
 _SIGNATURE = 7_000
 # Operations of a sample, which takes a quarter to half a second on one CPU.
 SIGNATURES = 6_000
-_SERVED = 30_000
 # The same for half a second or more on the document's machine.
 _PROFILED = 12 * SIGNATURES  # at least 500 stacks in the profiles of a case
 _SIGNATURES_AT_48 = 300_000
@@ -48,9 +46,6 @@ def signing(goroutines: int, gogc: str = "100", profile: str = "") -> Variant:
 PROCS = (1, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 48, 64, 96)
 _QUICK_PROCS = (1, 8, 16, 24, 32, 48)
 MOST_PROCS = 48
-# Every combination is measured, for the reader to choose from.
-GRID_PROCS = (1, 16, 32, MOST_PROCS)
-GRID_GOGC = ("100", "200", "400", "800", "off")
 
 
 def turns(procs: int, gogc: str = "100", profile: str = "") -> Variant:
@@ -73,37 +68,6 @@ _PRINTED_GOGC = ("100", "2400", "4800", BEST_GOGC, "off")
 def _tier(value: object, quick: Container[object], standard: Container[object]) -> str:
     """The smallest budget that measures a value of a sweep."""
     return "tiny" if value in quick else "standard" if value in standard else "thorough"
-
-
-# --- Ways to reduce the GC's work -------------------------------------------------
-
-CONTAINER_MIB = 64
-SERVE = Variant("Serve", setting="precise")
-_GOALS = (16, 32, 64, 128)
-
-
-def with_limit(mib: int) -> Variant:
-    """A server limited by GOMEMLIMIT alone, with GOGC off."""
-    return replace(SERVE, gogc="off", limit=f"{mib}MiB")
-
-
-def aiming(how: str, mib: int) -> Variant:
-    """A server with a "Ballast" or a "Tuner" that targets a heap of `mib` MiB."""
-    return replace(SERVE, benchmark=f"Serve{how}").keyed(mib=mib)
-
-
-# automemlimit's rule: GOMEMLIMIT is nine tenths of the container's memory, and GOGC is
-# unchanged. This does not need the library.
-AUTOMEMLIMIT = replace(SERVE, limit=f"{CONTAINER_MIB * 2**20 * 9 // 10}B")
-FIXED = tuple(
-    replace(SERVE, gogc=gogc) for gogc in ("50", "100", "200", "400", "800", "1600", "off")
-)
-LIMITED = tuple(with_limit(mib) for mib in _GOALS)
-BALLASTS = tuple(aiming("Ballast", mib) for mib in _GOALS)
-TUNERS = tuple(aiming("Tuner", mib) for mib in _GOALS)
-WAYS = (*FIXED, *LIMITED, *BALLASTS, *TUNERS, AUTOMEMLIMIT)
-_LATER = frozenset({FIXED[0], FIXED[5], LIMITED[0], BALLASTS[0], TUNERS[0]})
-_SERVED_BYTES = 19_000  # allocated per operation
 
 
 def _sweep(go: str) -> Iterator[Case]:
@@ -132,8 +96,6 @@ def _turns(go: str) -> Iterator[Case]:
         yield case(procs, "100", "tiny" if procs in _QUICK_PROCS else "standard")
     for gogc in GOGCS:
         yield case(MOST_PROCS, gogc, _tier(gogc, _QUICK_GOGC, _STANDARD_GOGC))
-    for procs, gogc in product(GRID_PROCS, GRID_GOGC):
-        yield case(procs, gogc, "tiny" if (procs, gogc) == (1, "400") else "standard")
     variants = [turns(MOST_PROCS, gogc, profile="cpu") for gogc in ("100", "400")]
     yield from each("signing", variants, go, _PROFILED, "standard")
 
@@ -142,11 +104,6 @@ def _cases() -> Iterator[Case]:
     for go in RELEASES:
         yield from _sweep(go)
         yield from _turns(go)
-    for variant in WAYS:
-        min_budget = "standard" if variant in _LATER else "tiny"
-        retained = _SERVED_BYTES if variant.gogc == "off" and not variant.limit else 0
-        case = Case("churn", variant, TODAY_GO, _SERVED, min_budget, traced=True)
-        yield replace(case, retained_bytes=retained)
     control = replace(turns(MOST_PROCS), control="relinked")
     yield Case("signing", control, TODAY_GO, SIGNATURES, traced=True)
 

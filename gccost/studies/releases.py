@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from gccost.judging.claims import Study
-from gccost.measuring.cases import AS_PUBLISHED, NO_GREEN_TEA, RECORD, Case, Variant
+from gccost.measuring.cases import AS_PUBLISHED, RECORD, Case, Variant
 from gccost.measuring.toolchains import CLEANUP_GO, GO_RELEASES, number
 from gccost.studies.cloudflare import MOST_PROCS, SIGNATURES, turns
 
@@ -24,7 +23,6 @@ ATTACH = Variant("AcrossAttach", gogc="off", setting="precise")
 LIVE = Variant("AcrossLive", setting="precise")
 SMALLEST, LARGEST = 1, 512  # pointer words: the ends of sean's table
 _SIGNED = [turns(procs, gogc) for procs in (1, MOST_PROCS) for gogc in ("100", "400")]
-GREEN_TEA_GO = "1.26"  # the first release with Green Tea as its default collector
 # The rounds that an interval of less than 5 % needs.
 _ROUNDS = 8
 _OPERATIONS = {
@@ -43,10 +41,7 @@ def _cases() -> Iterator[Case]:
             if variant != CLEANUP or number(go) >= number(CLEANUP_GO):
                 retained = RECORD if variant.gogc == "off" else 0
                 yield Case("across", variant, go, n, retained_bytes=retained, rounds=_ROUNDS)
-        signed = list(_SIGNED)
-        if number(go) >= number(GREEN_TEA_GO):
-            signed.append(replace(turns(MOST_PROCS), runtime=NO_GREEN_TEA))
-        for variant in signed:
+        for variant in _SIGNED:
             yield Case("signing", variant, go, SIGNATURES, traced=True, rounds=_ROUNDS)
 
 

@@ -24,14 +24,11 @@ from gccost.measuring.toolchains import DOCUMENT_JDK, TODAY_JDK
 # trial, a Cleaner costs more per handle and finalize holds less memory at its peak.
 AS_WEIMER = 10_000_000
 PLAIN_AS_WEIMER = 100_000_000
-# For comparing collectors: takes about a second.
-_COMPARED = 4_000_000
 _SMALL_HEAP = 1_000_000
 _REGISTERED = 100_000
 # In MB; large enough that no collection runs while the registered handles are made.
 _LARGE_HEAP = "1024"
 
-_OTHERS = ("Serial", "Parallel", "Z")
 HEAPS = (4, 8, 12, 16, 24, 32, 48, 64)  # in MB
 _MORE_HEAPS = (4, 12, 16, 24, 32, 48)  # omitted at the quick budget
 REMAINING = tuple(range(0, 136, 8))  # bytes left in the heap
@@ -56,9 +53,7 @@ def leak(benchmark: str, remaining: int) -> Variant:
 
 
 NOTHING, PLAIN, CLEANER, FINALIZE = map(jvm, ("Nothing", "Plain", "Cleaner", "Finalize"))
-ALLOCATED, ALLOCATED_CLEANER, ALLOCATED_FINALIZE = (
-    jvm(kind, escape="off") for kind in ("Plain", "Cleaner", "Finalize")
-)
+ALLOCATED, ALLOCATED_CLEANER = (jvm(kind, escape="off") for kind in ("Plain", "Cleaner"))
 DISABLED = jvm("Finalize", finalization="disabled")
 _FIRST_TO_DISABLE = 18  # the first JDK with --finalization=disabled
 REGISTERED_PLAIN, REGISTERED_CLEANER, REGISTERED_FINALIZE = (
@@ -100,27 +95,20 @@ def _on(jdk: str) -> Iterator[Case]:
         min_budget = "tiny" if remaining in _FEW_REMAINING else "standard"
         for benchmark in ("LeakNaive", *LEAK_REMEDIES):
             yield Case("leak", leak(benchmark, remaining), jdk, 1, min_budget, once=True)
-    for gc in _OTHERS:
-        for benchmark in ("Plain", "Cleaner", "Finalize"):
-            yield Case("finalization", jvm(benchmark, gc=gc), jdk, _COMPARED, "standard")
     if jdk == TODAY_JDK:
-        yield Case("finalization", ALLOCATED_FINALIZE, jdk, AS_WEIMER)
         yield Case("finalization", jvm("Opaque", escape="off"), jdk, AS_WEIMER, "standard")
-        for benchmark in ("Cleaner", "Finalize"):
-            yield Case("finalization", jvm(benchmark, gcthreads="1"), jdk, AS_WEIMER, "standard")
 
 
 # A small heap for JMH, which reuses its pages early, so that page faults add no cost.
-JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED = (
-    jvm(benchmark, heap="512") for benchmark in ("Removed", "Escaping", "Cleaned", "Finalized")
+JMH_REMOVED, JMH_ESCAPING, JMH_FINALIZED = (
+    jvm(benchmark, heap="512") for benchmark in ("Removed", "Escaping", "Finalized")
 )
 
 
 def _jmh() -> Iterator[Case]:
     for jdk in (DOCUMENT_JDK, TODAY_JDK):
-        for variant in (JMH_REMOVED, JMH_ESCAPING, JMH_CLEANED, JMH_FINALIZED):
-            min_budget = "standard" if variant == JMH_CLEANED else "tiny"  # no claim needs it
-            yield Case("jmh", variant, jdk, 0, min_budget)
+        for variant in (JMH_REMOVED, JMH_ESCAPING, JMH_FINALIZED):
+            yield Case("jmh", variant, jdk, 0)
 
 
 # === Claims ==========================================================================

@@ -2,7 +2,7 @@
 // They contend for the locks of the spans' specials, for the allocator and for the
 // one goroutine that runs all finalizers.
 //
-// It belongs to chapter 03 and supplements the claims M1 to M6 (Go issue 75188).
+// AllocateOnly belongs to chapter 03, the others to chapter 08.
 package parallel
 
 import "sync"
