@@ -47,8 +47,9 @@ measure: setup # measure only: add a sitting to the run in data/runs, or begin a
 
 .PHONY: lab
 lab: setup # the notebooks in JupyterLab
-	@$(gccost) kernel || echo "JupyterLab opens without the Go kernel" >&2
 	@$(unchanged) | xargs -r $(python) -m jupyter trust >/dev/null # or it hides the charts
+	@echo "The Go kernel, which the go-* notebooks need, is built meanwhile if it is not there." >&2
+	@$(gccost) kernel & kernel=$$!; trap 'kill $$kernel 2>/dev/null' EXIT INT TERM; \
 	$(python) -m jupyterlab --ip=127.0.0.1 $(as_root) $(linked) notebooks/00-results.ipynb
 
 .PHONY: kernel

@@ -42,7 +42,7 @@ from matplotlib.ticker import (
 from gccost.errors import GccostError, nearest
 from gccost.files import write_whole
 from gccost.judging import rounding
-from gccost.judging.costs import RECORDED
+from gccost.judging.costs import COSTS, RECORDED
 from gccost.showing import figures, quoting, tables
 from gccost.showing.figures import BLUE, GREEN, INK, MARKERS, MUTED, ORANGE, PURPLE
 from gccost.showing.tables import Prose
@@ -53,8 +53,7 @@ _GAP = 0.08  # the smallest distance of two lines' names, as a share of the axes
 _FEWEST_TICKS = 3  # of a logarithmic axis
 _TITLE = 72  # characters of a line of a title
 _NOT_BROKEN = re.compile(r" (?=%|[nµm]s\b|[kM]i?B\b|GB\b)|(?<=\bGo) ")  # spaces of a title
-# Columns that are no keys.
-_FIGURES = ["value", "low", "high", "rounds", "n", "label", "source"]
+_FIGURES = [*COSTS, "label"]  # columns that are no keys
 
 
 def theme() -> None:

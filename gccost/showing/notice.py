@@ -8,6 +8,7 @@ from itertools import chain
 import pandas as pd
 
 from gccost.judging import rounding
+from gccost.judging.costs import FEWEST
 from gccost.judging.machines import words
 from gccost.judging.recording import Recording
 from gccost.measuring import languages, toolchains
@@ -140,11 +141,14 @@ def _caveats(recording: Recording) -> Iterator[str]:
     if len(recording.frame) and not _finished(recording):
         yield "This run was interrupted before its budget was spent, or measured other studies."
     yield from manifest["warnings"]
-    other = [
-        n for n in recording.jobs if recording.is_due(n) and recording.showing(n) is not recording
-    ]
+    due = [name for name in recording.jobs if recording.is_due(name)]
+    other = [name for name in due if recording.showing(name) is not recording]
     if other:
-        yield f"Shown from the recorded run, for want of samples: {', '.join(other)}."
+        which = ", ".join(other[:SHOWN_PROBLEMS]) + ", …" * (len(other) > SHOWN_PROBLEMS)
+        yield (
+            f"This run has fewer than {FEWEST} processes of {len(other)} of its {len(due)} cases. "
+            f"They are shown from the recorded run: {which}"
+        )
     cases = {case.name for case in recording.study.cases}
     for name, troubles in manifest["troubles"].items():
         if name in cases:
