@@ -312,10 +312,17 @@ class Results:
         return tables.stacked(notices)._repr_mimebundle_()
 
 
-def results() -> Results:
-    """Open every study that has a run, without measuring; for the notebook of all results."""
+def results(*, sittings: int = 1) -> Results:
+    """Open every study that has a run, without measuring; for the notebook of all results.
+
+    A run of yours with fewer `sittings` is not shown.
+    """
     drawing.theme()
-    studies = opening.every(Settings.read())
+    settings = Settings.read()
+    own = [len(run.manifest()["sittings"]) for run in runs.all_runs(paths.runs())]
+    if max(own, default=0) < sittings:
+        settings = Settings("replay")
+    studies = opening.every(settings)
     others = opening.aside(studies)
     return Results(
         {name: OpenedStudy(*each, _aside=name in others) for name, each in studies.items()}
