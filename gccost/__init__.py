@@ -26,8 +26,8 @@ What a notebook calls:
 What a study gives; filters are keywords, such as gc="on" or variant=["manual free"]:
 
     samples(*, all=False, **filters)                    a row per process
-    costs(metric="quiet_ns", **filters)                 a row per case
-    compare(over, under, metric="quiet_ns", **filters)  ratio and difference, a row per release
+    costs(metric="ns", **filters)                 a row per case
+    compare(over, under, metric="ns", **filters)  ratio and difference, a row per release
     judge(*claims, bar=None)                            verdicts, also with another bar, which
                                                         the interval must clear by 5 %
     shares(parts=None, *, within=(), of=(), by_profile=False, **filters)

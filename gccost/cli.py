@@ -379,9 +379,9 @@ def compare(folders: tuple[Path, ...], csv: Path | None) -> None:
 
 def _recorded() -> list[Run]:
     """The recorded runs. Raises GccostError if there are none."""
-    from gccost.judging import reference
+    from gccost.judging.recorded import recorded
 
-    if recorded_runs := reference.recorded():
+    if recorded_runs := recorded():
         return recorded_runs
     raise GccostError(
         "there is no recorded run",

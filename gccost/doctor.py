@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from gccost import paths
 from gccost.errors import GccostError
 from gccost.judging import published
-from gccost.judging.reference import recorded
+from gccost.judging.recorded import recorded
 from gccost.measuring import ccompilers, jdks, machine, nodejs, runs, toolchains
 from gccost.showing import gokernel
 from gccost.studies import STUDIES

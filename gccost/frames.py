@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from typing import Any, Literal, TypeVar
 
-import numpy as np
 import pandas as pd
 from pandas.api.types import is_list_like, is_scalar
 
@@ -15,7 +14,7 @@ from gccost.errors import GccostError, nearest
 from gccost.judging import costs as estimating
 from gccost.judging import metrics, stacks
 from gccost.judging import samples as sampled
-from gccost.judging.costs import COSTS, RECORDED, VALUES
+from gccost.judging.costs import COSTS, METRIC, RECORDED, VALUES
 from gccost.judging.models import walked
 from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
@@ -23,18 +22,14 @@ from gccost.measuring import benchmarks, gctrace, toolchains
 from gccost.measuring.jobs import IDENTITY
 from gccost.measuring.profiles import Profile
 from gccost.measuring.runs import Run
-from gccost.stats import Figure, Line, share
+from gccost.stats import Figure, propagate
 
 F = TypeVar("F", bound=Callable[..., pd.DataFrame])
 T = TypeVar("T")
 Rows = Literal["cases", "profiles"]
-WAITED = "its threads waited for a CPU"
 _COUNTS = ("round", "sitting", "procs", "operations")
-_MEASURED = ("quiet_ns", "mean_ns", "probe_ns", "settled_ns")
-_HIDDEN = (
-    *("line", "waited", "sliced", "rejected", "raw_quiet_ns", "raw_settled_ns"),
-    *("unix_s", "build_s", "elapsed_s", "c_misfreed"),
-)
+_MEASURED = ("ns", "settled_ns")
+_HIDDEN = ("line", "unix_s", "build_s", "elapsed_s", "c_misfreed")
 
 
 def of_run(method: F) -> F:
@@ -187,49 +182,44 @@ class Frames:
             every = every.reindex(columns=[*dict.fromkeys([*every, *metrics.REPORTED])])
         rows = every.astype(dict.fromkeys(_COUNTS, int))
         rows["source"] = RECORDED if self._aside else rows["source"]
-        rows["rejected"] = np.where(rows["rejected"], WAITED, "")
         return pd.concat([self._jobs.loc[rows.index], rows], axis="columns").copy()  # one block
 
     @of_run
-    def samples(self, *, all: bool = False, **filters: Any) -> pd.DataFrame:
-        """A row per process that counts: its case's keys, the round, and its metrics.
+    def samples(self, **filters: Any) -> pd.DataFrame:
+        """A row per process: its case's keys, the round, and its metrics.
 
-        Keys: `release` (an ordered category), `variant` in words, `gc` ("on" or "off"),
-        `gogc`, sizes and other settings as numbers, NA where a case has none. Metrics have
-        their unit in their name. `mean_ns` is what `go test` prints; `quiet_ns` is what enters
-        a cost (see `gccost.cost`).
+        Keys: `release` (an ordered category), `variant` in words, `gc` ("on" or "off"), `gogc`,
+        sizes and other settings as numbers, NA where a case has none. Metrics have their unit in
+        their name; `ns` is the ns/op that `go test` prints. `name` is the job's, in the run's
+        jobs.csv and samples.txt.
 
         Filters are keywords: samples(gc="on", variant=["manual free", "finalizer frees"]); each is
-        a column.
-        `all` adds processes that do not count; `rejected` says why. A/A controls and profiled
-        runs are not among them. Raises GccostError for an unknown filter or value.
+        a column. A/A controls and profiled runs are not among them. Raises GccostError for an
+        unknown filter or value.
         """
         frame = self._samples
-        frame = frame[frame.index.isin(self._measured(filters).index)]
-        if not all:
-            frame = frame[frame["rejected"] == ""]
-        keys, rejected = self._keys(), ["rejected"] if all else []
+        frame = frame[frame.index.isin(self._measured(filters).index)].rename_axis("name")
+        keys = self._keys()
         source = ["source"] if (frame["source"] != "").any() else []
-        counts = [*_COUNTS[:2], *rejected, *_COUNTS[2:], *source]
+        counts = [*_COUNTS, *source]
         first = [*_asked(keys, filters, frame), *counts, *_MEASURED]
-        others = frame.columns.difference([*self._jobs, *first, *_HIDDEN], sort=False)
+        others = frame.columns.difference([*self._jobs, *first, *_HIDDEN, "source"], sort=False)
         others = others[~others.str.endswith("_records_ns")]
         empty = [name for name in ("settled_ns", *others) if frame[name].isna().all()]
         frame = frame.reindex(columns=[*first, *others])
-        frame = frame.drop(columns=empty if len(frame) else []).reset_index(drop=True)
-        frame.attrs |= {"lines": self.recording.lines, "keys": keys}
-        if source:
-            other = self.recording.instead() or self.recording
-            frame.attrs["recorded_lines"] = other.lines
+        frame = frame.drop(columns=empty if len(frame) else []).reset_index()
+        frame = frame[[*frame.columns[1:], "name"]]
+        frame.attrs |= {"study": _Context(self), "keys": keys}
         return frame
 
     @of_run
-    def costs(self, metric: str = "quiet_ns", **filters: Any) -> pd.DataFrame:
+    def costs(self, metric: str = METRIC, **filters: Any) -> pd.DataFrame:
         """A row per measured case: its keys, value, low and high (95 %), rounds, n (processes).
 
         Each filter is a column. The same as
-        samples(…).groupby(keys, dropna=False).apply(gccost.cost). With one round, low and high
-        are NA. Raises GccostError for an unknown metric, filter or value.
+        samples(…).groupby(keys, dropna=False).apply(gccost.cost). With fewer than three rounds
+        in every sitting, low and high are NA. Raises GccostError for an unknown metric, filter or
+        value.
         """
         costs = self._costs(metric, self._measured(filters))
         return costs[[*_asked(self._keys(filters), filters, costs), *COSTS]]
@@ -241,8 +231,8 @@ class Frames:
         costs = pd.concat([cases, estimating.frame(rows, cases.index)], axis="columns")
         return costs[costs["n"] > 0].reset_index(drop=True)
 
-    def _cost(self, name: str, metric: str) -> pd.Series:
-        """The cost of a case as a row of costs, of this run or of the recorded one."""
+    def _cost(self, name: str, metric: str, samples: pd.DataFrame | None = None) -> pd.Series:
+        """The cost of a case as a row of costs, from all of its samples or from some."""
         recording = self.recording
         case = recording.case[name]
 
@@ -250,17 +240,19 @@ class Frames:
             other = recording if self._aside else recording.instead()
             return other.cost(case.variant, case.release, metric) if other else None
 
-        own = recording.cost(case.variant, case.release, metric)
-        if self._aside or recording.showing(name) is not recording:
-            figure = recorded() or own
-            return estimating.series(figure, metric, source=RECORDED, other=recorded)
-        return estimating.better(own, recorded, metric, fewest=recording.fewest(name))
+        own = None
+        if not self._aside and recording.showing(name) is recording:
+            own = recording.cost(case.variant, case.release, metric)
+            if samples is not None:
+                own = recording.cost_of(name, metric, samples)
+        signed, fewest = estimating.is_signed(metric), recording.fewest(name)
+        return estimating.series(own, recorded, signed=signed, fewest=fewest)
 
     def _check_metric(self, name: str) -> None:
         """Raise GccostError for what is no metric, such as the unit "ns/op"."""
         known = [*metrics.KINDS, *self.recording.every.select_dtypes("number")]
         if name not in known and not metrics.SERIES.fullmatch(name):
-            hint = f"{nearest(metrics.column(name), known)}; quiet_ns is what a cost is made of"
+            hint = nearest(metrics.column(name), known)
             raise self._error(f"there is no metric {name!r}", hint)
 
     @of_run
@@ -268,7 +260,7 @@ class Frames:
         self,
         over: str | Mapping[str, Any] | list[str],
         under: str | Mapping[str, Any],
-        metric: str = "quiet_ns",
+        metric: str = METRIC,
         **filters: Any,
     ) -> pd.DataFrame:
         """The ratio and the difference of two variants' costs, a row per release.
@@ -325,33 +317,6 @@ class Frames:
         return costs.drop(columns="benchmark")
 
     @cached_property
-    def lines(self) -> pd.DataFrame:
-        """What the loops of a kind have in common (see `gccost.stats`), a row per kind.
-
-        Columns: slope over the probe and its slope_error; spread of processes about their line,
-        with its degrees of freedom; probes, the spread of the probes, of which a price is the lower
-        quartile; run_to_run, the spread of sittings, with run_to_run_freedom;
-        sittings, their number in this run. All are of logs.
-        """
-        kinds = {str(job["kind"]) for job in self.recording.jobs.values()}
-        lines = [self.recording.lines.of(kind) for kind in self.recording.lines if kind in kinds]
-        frame = pd.DataFrame(lines, columns=Line._fields).set_index("kind")
-        return frame.dropna(subset="spread")
-
-    def kind(self, name: str) -> pd.DataFrame:
-        """The processes of a kind of loop in this run, of all studies: what its line is fitted to.
-
-        Columns: case; sitting; round; loop_ns, the time of the loop: the 5 % quantile of
-        its slices, if it is timed in slices, or the mean; probe_ns; and probe, the log of the
-        probe's time over its undisturbed price, 0 without a probe. Empty if the run has none.
-        """
-        names = {"name": "case", "raw_quiet_ns": "loop_ns"}
-        frame = self.recording.lines.processes(name).rename(columns=names)
-        shown = ["case", "sitting", "round", "loop_ns", "probe_ns", "probe"]
-        frame = frame.reindex(columns=shown).dropna(subset="loop_ns").fillna({"probe": 0.0})
-        return frame.reset_index(drop=True)
-
-    @cached_property
     @of_run
     def controls(self) -> pd.DataFrame:
         """The A/A ratios, of each control to the identical variant; those far from 1 are noise."""
@@ -366,7 +331,7 @@ class Frames:
                     rows.append([toolchains.title(case.release), words, *figures])
         return pd.DataFrame(rows, columns=["release", "variant", *VALUES])
 
-    # --- Profiles, traces and slices -----------------------------------------------
+    # --- Profiles and traces -----------------------------------------------
 
     def _profiles(self) -> Iterator[tuple[dict[str, Any], Profile]]:
         """Each CPU profile, with the name of its job, and its round."""
@@ -411,24 +376,36 @@ class Frames:
         high (95 %), rounds, n (profiles). With `by_profile` a row per profile instead: the keys,
         part, round, percent.
         """
-        within, of, rows = tuple(within), tuple(of), []
-        for job, profile in self._profiles():
-            if parts is None:
-                shares = stacks.phases(profile)
-            else:
-                shares = {each: profile.share(tuple(parts[each]), within, of) for each in parts}
-            rows += [{**job, "part": part, "percent": 100 * shares[part]} for part in shares]
-        values = ["round", "part", "percent", "source"]
-        frame = self._keyed(rows, values, "profiles", filters).dropna(subset="percent")
+        functions = _parts_of(parts, tuple(within), tuple(of))
+        rows: list[dict[str, Any]] = []
         if by_profile:
-            return frame.reset_index(drop=True)
-        keys = [str(name) for name in frame if name not in ("round", "percent", "source")]
-        groups = frame.groupby([*keys, "source"], sort=False, dropna=False)
-        estimates = [
-            [*key, *estimating.of_share(share(group["percent"] / 100), str(source)).values()]
-            for (*key, source), group in groups
-        ]
-        return pd.DataFrame(estimates, columns=[*keys, *COSTS])
+            for job, profile in self._profiles():
+                shares = {part: 100 * of_part(profile) for part, of_part in functions.items()}
+                rows += [{**job, "part": part, "percent": shares[part]} for part in shares]
+            values = ["round", "part", "percent", "source"]
+            return self._keyed(rows, values, "profiles", filters).dropna(subset="percent")
+        for job in self._due(self._cases["profiles"]).index:
+            for part, of_part in functions.items():
+                share = self._share(str(job), of_part)
+                rows.append({"job": job, "part": part, **share})
+        frame = self._keyed(rows, ["part", *COSTS], "profiles", filters)
+        return frame.dropna(subset="value").reset_index(drop=True)
+
+    def _share(self, job: str, of: Callable[[Profile], float]) -> pd.Series:
+        """The share of a job's profiles as a row of costs, in percent."""
+        recording = self.recording
+
+        def percent(of_run: Recording) -> Figure:
+            return propagate(lambda share: 100 * share, [of_run.share_of(job, of)])
+
+        def recorded() -> Figure | None:
+            other = recording if self._aside else recording.instead()
+            return percent(other) if other else None
+
+        own = not self._aside and recording.showing(job) is recording
+        row = estimating.series(percent(recording) if own else None, recorded, signed=True)
+        row[["low", "high"]] = row[["low", "high"]].astype(float).clip(0, 100)
+        return row
 
     def _stored(self, read: Callable[[Run, str], Iterable[T]]) -> Iterator[tuple[str, T]]:
         """What a file of each job holds; a file that cannot be read is named and left out."""
@@ -454,17 +431,6 @@ class Frames:
         rows = [{"job": name} | gctrace.values(each) for name, each in self._stored(cycles)]
         return self._keyed(rows, list(gctrace.VALUES))
 
-    @cached_property
-    @of_run
-    def slices(self) -> pd.DataFrame:
-        """A row per slice of the processes whose slices were stored: keys, slice, ns."""
-
-        def times(run: Run, name: str) -> Iterable[tuple[int, float]]:
-            return enumerate(run.read_slices(name))
-
-        rows = [{"job": name, "slice": i, "ns": ns} for name, (i, ns) in self._stored(times)]
-        return self._keyed(rows, ["slice", "ns"])
-
     @of_run
     def calls(self, **filters: Any) -> pd.DataFrame:
         """The time of a call by the number of records in its span's list, a row per process.
@@ -474,7 +440,7 @@ class Frames:
         every = self.recording.shown
         rows = [
             {"job": name, "round": sample["round"], "records": records, "ns": ns}
-            for name, sample in every[~every["rejected"]].iterrows()
+            for name, sample in every.iterrows()
             for records, ns in zip(*walked(sample), strict=True)
         ]
         return self._keyed(rows, ["round", "records", "ns"], "cases", filters)
@@ -495,3 +461,39 @@ def _said(filters: Mapping[str, Any]) -> str:
 def _varies(column: pd.Series) -> bool:
     """Whether a column has several values, NA being one."""
     return len(column.drop_duplicates()) > 1
+
+
+def _parts_of(
+    parts: Mapping[str, Iterable[str]] | None, within: tuple[str, ...], of: tuple[str, ...]
+) -> dict[str, Callable[[Profile], float]]:
+    """The share of a profile that each part has; the phases of a special's life without parts."""
+    if parts is not None:
+        return {
+            name: partial(_share_of, tuple(functions), within, of)
+            for name, functions in parts.items()
+        }
+    return {name: partial(_phase_of, name) for name in stacks.PHASES}
+
+
+def _share_of(
+    functions: tuple[str, ...], within: tuple[str, ...], of: tuple[str, ...], profile: Profile
+) -> float:
+    return profile.share(functions, within, of)
+
+
+def _phase_of(name: str, profile: Profile) -> float:
+    return stacks.phases(profile)[name]
+
+
+class _Context:
+    """The study that samples are of; copies are the same object."""
+
+    def __init__(self, study: Frames) -> None:
+        self.study = study
+
+    def __deepcopy__(self, memo: Any) -> _Context:
+        return self
+
+    def cost(self, samples: pd.DataFrame, metric: str) -> pd.Series:
+        """The cost of a case from some of its samples."""
+        return self.study._cost(str(samples["name"].iloc[0]), metric, samples)

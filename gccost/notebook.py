@@ -26,7 +26,7 @@ from gccost.judging.ledger import Row
 from gccost.judging.machines import Machine, by_machine, facts, words
 from gccost.judging.machines import frame as frame_of
 from gccost.judging.machines import machines as judged
-from gccost.judging.reference import recorded
+from gccost.judging.recorded import recorded
 from gccost.judging.rules import asked
 from gccost.measuring import languages, runs, toolchains
 from gccost.measuring.cases import BUDGETS, one_of
@@ -118,9 +118,7 @@ class OpenedStudy(Frames):
     @of_run
     def sides(self) -> pd.DataFrame:
         """The samples of claims on ratios of two times, with id and side ("over", "under")."""
-        frame = ledger.sides(self._rows, self.recording)
-        frame.attrs["lines"] = self.recording.lines
-        return frame
+        return ledger.sides(self._rows, self.recording)
 
     def judge(self, *claims: str, bar: float | tuple[float, float] | None = None) -> Markup:
         """The verdicts of claims as a table, with the rule and its range, and the reason.
@@ -270,22 +268,10 @@ class Results:
         ]
         return ledger.frame(self._rows).assign(source=source)
 
-    @cached_property
-    def lines(self) -> pd.DataFrame:
-        """The lines of all studies' kinds of loop, as in a study's `lines`."""
-        lines = pd.concat([each.lines for each in self.studies.values()])
-        return lines[~lines.index.duplicated()]
-
-    def kind(self, name: str) -> pd.DataFrame:
-        """The processes of a kind of loop, as in a study's `kind`."""
-        holding = [each for each in self.studies.values() if name in each.lines.index]
-        return (holding or list(self.studies.values()))[0].kind(name)
-
     @property
     def sides(self) -> pd.DataFrame:
         """The processes that claims compare, of all studies, as in a study's `sides`."""
         parts = [each.sides for each in self.studies.values()]
-        # Samples of one run keep their lines.
         filled = [part for part in parts if len(part)] or parts
         return pd.concat(filled, ignore_index=True).infer_objects()
 

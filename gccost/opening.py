@@ -15,8 +15,8 @@ from gccost.judging import ledger
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
 from gccost.judging.questions import questions
+from gccost.judging.recorded import recorded
 from gccost.judging.recording import Recording
-from gccost.judging.reference import recorded
 from gccost.measuring import campaign, languages, planning, runs, toolchains
 from gccost.measuring.progress import Progress, unwatched
 from gccost.measuring.runs import Run

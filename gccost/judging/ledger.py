@@ -14,19 +14,17 @@ from typing import Any
 import pandas as pd
 
 from gccost import stats
-from gccost.judging import costs, metrics, published, rounding
+from gccost.judging import costs, published, rounding
 from gccost.judging.claims import Claim, Study
-from gccost.judging.metrics import QUIET
-from gccost.judging.quantities import Quantity, Ratio
+from gccost.judging.quantities import Ratio
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Agrees, Label, Verdict
 from gccost.measuring import toolchains
-from gccost.measuring.cases import LOOKS, Variant
-from gccost.stats import JUDGED, Estimate
+from gccost.measuring.cases import Variant
+from gccost.stats import FEWEST, JUDGED, Estimate
 
-_FEW = LOOKS[3]  # rounds
-# By how much the number of sittings is multiplied to see whether more of them decide a verdict.
-_SITTINGS = (2, 3, 5, 10)
+# By how much the number of rounds or sittings is multiplied to see whether more decide a verdict.
+_ROUNDS, _SITTINGS = (1.5, 2, 3, 5, 10), (2, 3, 5, 10)
 OURS = "gccost"  # the document of our own claims
 
 
@@ -34,11 +32,10 @@ OURS = "gccost"  # the document of our own claims
 class Row:
     """A claim on one release: the published value, the estimate, and the verdict.
 
-    `estimate` has the 95 % interval of all samples. The verdict is based on `judged`, the
-    99 % interval of the deciding look, or of the last one. `needed` is the number of further
-    rounds that would decide it if the estimate stays the same. `others` are the least and the
-    largest ratio that other estimators give for a ratio of two times; NaN for anything else.
-    `is_recorded` says that the row is the recorded run's, next to rows of another run.
+    `estimate` has the 95 % interval of all samples. The verdict is based on `judged`, the 99 %
+    interval. `needed` is the number of further rounds that would decide it if the estimate stays
+    the same; infinite if none would. `is_recorded` says that the row is the recorded run's, next
+    to rows of another run.
     """
 
     claim: Claim
@@ -54,7 +51,6 @@ class Row:
     judged: Estimate
     verdict: Verdict
     needed: float = math.nan
-    others: tuple[float, float] = (math.nan, math.nan)
     is_recorded: bool = False
 
     @property
@@ -90,7 +86,7 @@ class Row:
     def _sittings(self) -> str:
         """How many more sittings decide it if the estimate stays the same, in words."""
         for factor in _SITTINGS:
-            then = self.judged.after(1, 1, factor)
+            then = self.judged.after(sittings=factor)
             if self.claim.rule.judge(then, self.published).label.decided:
                 return f"{factor} times as many sittings could decide it"
         return f"{_SITTINGS[-1]} times as many sittings would not decide it"
@@ -226,11 +222,7 @@ def _unjudged(claim: Claim, study: Study, release: str, words: Mapping[str, Any]
 def _judged(row: Row, recording: Recording) -> Row:
     """The row with what a recording says of its claim."""
     quantity, release = row.claim.quantity, row.release
-    judged = replace(
-        row,
-        estimate=recording.estimate(quantity, release),
-        others=_by_others(quantity, release, recording),
-    )
+    judged = replace(row, estimate=recording.estimate(quantity, release))
     variants = needed_variants(row.claim, release, recording)
     rounds = [recording.rounds(variant, release) for variant in variants]
     fewest = min(map(len, rounds), default=0)
@@ -240,20 +232,15 @@ def _judged(row: Row, recording: Recording) -> Row:
         why = f"it needs {row.claim.cpus} CPUs, there were {recording.cpus}"
     elif math.isnan(judged.estimate.value):
         label, why = Label.UNMEASURED, _missing(variants, release, recording)
-    elif fewest < LOOKS[0] and not quantity.at_once:
-        why = f"it has {fewest} of the {LOOKS[0]} rounds that a verdict needs"
-        needed = LOOKS[0] - fewest
+    elif fewest < FEWEST and not quantity.at_once:
+        why = f"it has {fewest} of the {FEWEST} rounds that a verdict needs"
+        needed = FEWEST - fewest
     if why:
         return replace(judged, verdict=Verdict(label, why), needed=needed)
-    if quantity.at_once:
-        return _at_look(judged, recording, math.inf)
-    for look in LOOKS:
-        if look <= fewest:
-            last = max(numbers[look - 1] for numbers in rounds)
-            judged, seen = _at_look(judged, recording, last), look
-            if judged.verdict.label.decided:
-                return judged
-    return replace(judged, needed=_needed(judged, seen) - (fewest - seen))
+    seen = recording.estimate(quantity, release, JUDGED)
+    verdict = row.claim.rule.judge(seen, row.published, row.unit)
+    judged = replace(judged, judged=seen, verdict=verdict)
+    return judged if quantity.at_once else replace(judged, needed=_needed(judged, fewest))
 
 
 def _missing(variants: Iterable[Variant], release: str, recording: Recording) -> str:
@@ -263,47 +250,23 @@ def _missing(variants: Iterable[Variant], release: str, recording: Recording) ->
     return whole or "; ".join(dict.fromkeys(failed)) or "the run lacks samples that it needs"
 
 
-def _at_look(row: Row, recording: Recording, last: float) -> Row:
-    """The row judged from the rounds up to `last`."""
-    seen = recording.until(last)
-    judged = seen.estimate(row.claim.quantity, row.release, JUDGED)
-    return replace(
-        row, judged=judged, verdict=row.claim.rule.judge(judged, row.published, row.unit)
-    )
-
-
-def _by_others(quantity: Quantity, release: str, recording: Recording) -> tuple[float, float]:
-    """The range of a ratio of two times by other estimators: means, medians, and low quantiles."""
-    if not (isinstance(quantity, Ratio) and quantity.metric in QUIET):
-        return math.nan, math.nan
-    metric = QUIET[quantity.metric]
-    over, under = (
-        recording.accepted(variant, release).get(metric, pd.Series(dtype=float)).describe()
-        for variant in quantity.variants
-    )
-    ratios = (over / under)[["mean", "50%", "25%", "min"]]
-    return ratios.min(), ratios.max()
-
-
 def needed_variants(claim: Claim, release: str, recording: Recording) -> list[Variant]:
     """The variants that a claim needs, without optional ones that were not measured."""
     variants = list(dict.fromkeys(claim.quantity.variants))
     if not claim.quantity.partial:
         return variants
     counts = {variant: len(recording.rounds(variant, release)) for variant in variants}
-    fewest = min(LOOKS[0], max(counts.values()))
+    fewest = min(FEWEST, max(counts.values()))
     return [variant for variant, rounds in counts.items() if rounds >= fewest]
 
 
-def _needed(row: Row, look: int) -> float:
+def _needed(row: Row, rounds: int) -> float:
     """The further rounds that decide it if the estimate stays the same; infinite if none do."""
-    for later in LOOKS:
-        if later > look:
-            then = row.claim.rule.judge(row.judged.after(look, later), row.published)
-            if then.label.decided:
-                return later - look
-    # Few rounds predict the figure and its interval poorly.
-    return _FEW - look if look < _FEW else math.inf
+    for factor in _ROUNDS:
+        then = row.claim.rule.judge(row.judged.after(rounds=factor), row.published)
+        if then.label.decided:
+            return math.ceil((factor - 1) * rounds)
+    return math.inf
 
 
 _FRAME = [
@@ -331,14 +294,14 @@ def sides(ledger: Iterable[Row], recording: Recording) -> pd.DataFrame:
     A row per claim, release, side ("over" or "under") and process, with its metrics.
     """
     parts = {
-        (row.claim.id, row.toolchain, side): recording.accepted(variant, row.release)
+        (row.claim.id, row.toolchain, side): recording.processes(variant, row.release)
         for row in ledger
-        if isinstance(quantity := row.claim.quantity, Ratio) and quantity.metric == "quiet_ns"
+        if isinstance(quantity := row.claim.quantity, Ratio) and quantity.metric == costs.METRIC
         for side, variant in zip(("over", "under"), quantity.variants, strict=True)
     }
     names = ["id", "release", "side"]
     if not parts:
-        return pd.DataFrame(columns=[*names, "round", "sitting", *metrics.QUIET, "mean_ns"])
+        return pd.DataFrame(columns=[*names, "round", "sitting", costs.METRIC])
     return pd.concat(parts, names=names).reset_index(names).reset_index(drop=True)
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from gccost import stats
 from gccost.errors import GccostError
-from gccost.judging import ledger
+from gccost.judging import ledger, models
 from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
 from gccost.judging.recording import Recording
@@ -162,7 +161,7 @@ def _agreement(rows: Sequence[Row]) -> str:
 
 def _chance(rows: Sequence[Row]) -> float:
     """The probability that measurements of one true value lie at least so far apart."""
-    return stats.heterogeneity([row.estimate for row in rows])
+    return models.heterogeneity([row.estimate for row in rows])
 
 
 def facts(machines: Sequence[Machine]) -> pd.DataFrame:

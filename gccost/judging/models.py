@@ -1,12 +1,21 @@
-"""The time of a call that walks a list, by the number of records in the list."""
+"""Estimates of single questions: a call by the length of its list, a line, chances."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
+from math import inf, nan, sqrt
 
+import numpy as np
 import pandas as pd
 import scipy  # its parts are loaded when they are used
+from numpy.typing import ArrayLike
+from scipy import special
+
+from gccost.stats import MEDIAN, SHOWN, Estimate, Floats, nothing, t
+
+_DRAWS = 2000  # of a bootstrap
 
 _AT = re.compile(r"at_([0-9_]+)_records_ns")
 
@@ -25,3 +34,63 @@ def slope(sample: pd.Series) -> float:
     """The time (ns) that a record adds to a sample's call; NaN without two lengths of the list."""
     records, ns = walked(sample)
     return float(scipy.stats.linregress(records, ns).slope) if len(records) > 1 else math.nan
+
+
+def amount(values: ArrayLike, confidence: float = SHOWN) -> Estimate:
+    """Estimate a quantity that may be zero by the median of independent values."""
+    x = np.asarray(values, dtype=np.float64)
+    x = x[np.isfinite(x)]
+    if not x.size:
+        return nothing(confidence)
+    error = sqrt(MEDIAN / x.size) * float(x.std(ddof=1)) if x.size > 1 else inf
+    half = float(t(max(x.size - 1, 1), confidence)) * error
+    value = float(np.median(x))
+    return Estimate(value, value - half, value + half, x.size, x.size, confidence)
+
+
+def linearity(x: ArrayLike, times: ArrayLike, confidence: float = SHOWN) -> Estimate:
+    """Estimate the r² of the straight line through the cost at each x.
+
+    `times` has a row per round and a column per x; a cost is the lower quartile. The interval is
+    that of a bootstrap over the rounds, widened by Student's t over the normal quantile.
+    """
+    rows, at = np.asarray(times, dtype=np.float64), np.asarray(x, dtype=np.float64)
+    at = at - at.mean()
+
+    def r2(rows: Floats) -> Floats:
+        costs = np.quantile(rows, 0.25, axis=-2, method="median_unbiased")
+        costs -= costs.mean(axis=-1, keepdims=True)
+        return np.asarray((costs @ at) ** 2 / (at @ at) / (costs**2).sum(axis=-1))
+
+    value, rounds, inside = float(r2(rows)), len(rows), (1 + confidence) / 2
+    low, high = -inf, inf
+    if rounds > 1:
+        drawn = np.random.default_rng(0).integers(rounds, size=(_DRAWS, rounds))
+        ends = np.quantile(r2(rows[drawn]), [1 - inside, inside])
+        wider = float(t(rounds - 1, confidence)) / special.ndtri(inside)
+        low, high = value + wider * sqrt(rounds / (rounds - 1)) * (ends - value)
+        high = min(high, 1.0)
+    return Estimate(value, float(low), float(high), rounds, rounds, confidence)
+
+
+def most_unseen(samples: int, confidence: float = 0.95) -> float:
+    """Exact upper confidence bound on an event's probability after zero occurrences."""
+    return float(1 - (1 - confidence) ** (1 / samples)) if samples else 1.0
+
+
+def heterogeneity(ratios: Sequence[Estimate]) -> float:
+    """The probability p that ratios of one truth scatter at least as much as these.
+
+    Uses Cochran's Q of the log ratios, with the standard errors of their intervals. NaN unless
+    at least two ratios have finite intervals.
+    """
+    known = [r for r in ratios if r.low > 0 and r.high < inf and r.rounds > 1]
+    if len(known) < 2:
+        return nan
+    ends = np.log([(r.low, r.high) for r in known])
+    z = special.ndtri([(1 + r.confidence) / 2 for r in known])
+    # A ratio without width (constant data) gets a large, finite weight.
+    error = np.maximum(np.ptp(ends, axis=1) / 2 / z, 1e-12)
+    weight, centre = error**-2, ends.mean(axis=1)
+    mean = np.average(centre, weights=weight)
+    return float(special.chdtrc(len(known) - 1, weight @ (centre - mean) ** 2))

@@ -10,11 +10,11 @@ from operator import sub, truediv
 from typing import Any, ClassVar, NamedTuple
 
 from gccost import stats
-from gccost.judging import stacks
+from gccost.judging import models, stacks
 from gccost.judging.models import slope, walked
 from gccost.measuring.cases import Variant
 from gccost.measuring.profiles import Profile
-from gccost.stats import Estimate
+from gccost.stats import Estimate, Figure
 
 
 class Seen(NamedTuple):
@@ -32,32 +32,46 @@ class Seen(NamedTuple):
         signed: bool = False,
     ) -> Estimate:
         """An estimate of function(cost, …) of variants by a metric."""
-        costs = [self.recording.cost(variant, self.release, metric) for variant in variants]
-        return stats.combine(function, costs, self.confidence, signed=signed)
+
+        def figure(recording: Any) -> Figure:
+            costs = [recording.cost(variant, self.release, metric) for variant in variants]
+            return stats.propagate(function, costs)
+
+        return self.shown(figure, signed)
+
+    def shown(self, figure: Callable[[Any], Figure], signed: bool = False) -> Estimate:
+        """The estimate of a recording's figure, next to the recorded run's."""
+        other = self.recording.instead()
+        return stats.estimate(
+            figure(self.recording),
+            self.confidence,
+            signed=signed,
+            recorded=None if other is None else figure(other),
+        )
 
     def values(self, variant: Variant, metric: str) -> Any:
-        """A metric of each process of a variant that counts."""
+        """A metric of each process of a variant."""
         return self.recording.values(variant, self.release, metric)
 
     def amount(self, variant: Variant, metric: str) -> Estimate:
-        """An estimate of a metric that may be 0: the median over processes."""
-        return stats.amount(self.values(variant, metric), self.confidence)
+        """An estimate of a metric that may be 0."""
+        return self.derived(float, metric, variant, signed=True)
 
     def processes(self, variant: Variant) -> Any:
-        """A row for each process of a variant, whether it counts or not."""
+        """A row for each process of a variant."""
         return self.recording.processes(variant, self.release)
 
     def slope(self, variant: Variant) -> Estimate:
         """The cost (ns) that each record in the list adds to a call; a sample per process."""
         slopes = [slope(sample) for _, sample in self.processes(variant).iterrows()]
-        return stats.amount(slopes, self.confidence)
+        return models.amount(slopes, self.confidence)
 
 
 class Quantity(ABC):
     """A quantity that tests a claim.
 
-    Its verdict is computed at the rounds of `LOOKS`, or from all samples if it is
-    `at_once`. If `partial`, it can be estimated without some of its variants.
+    A verdict needs three rounds of each variant, unless it is `at_once`. If `partial`, it can be
+    estimated without some of its variants.
     """
 
     at_once: ClassVar[bool] = False
@@ -89,7 +103,7 @@ class Ratio(Quantity):
 
     numerator: Variant
     denominator: Variant
-    metric: str = "quiet_ns"
+    metric: str = "ns"
 
     def estimate(self, seen: Seen) -> Estimate:
         return seen.derived(truediv, self.metric, *self.variants)
@@ -112,8 +126,12 @@ class Share(Quantity):
         return profile.share(self.functions, of=self.of)
 
     def estimate(self, seen: Seen) -> Estimate:
-        profiles = seen.recording.profiles(self.variant, seen.release).values()
-        return stats.share([self.of_profile(profile) for profile in profiles], seen.confidence)
+        def figure(recording: Any) -> Figure:
+            shares: Figure = recording.share(self.variant, seen.release, self.of_profile)
+            return shares
+
+        made = seen.shown(figure, signed=True)
+        return replace(made, low=max(made.low, 0.0), high=min(made.high, 1.0)) if made.n else made
 
 
 class PhaseShare(Share):
@@ -125,7 +143,7 @@ class PhaseShare(Share):
 
 @dataclass(frozen=True)
 class Amount(Quantity):
-    """A variant's amount of a metric that may be 0, such as a count: the median over samples."""
+    """A variant's amount of a metric that may be 0, such as a count: the median."""
 
     variant: Variant
     metric: str
@@ -141,10 +159,7 @@ class Difference(Quantity):
     ratio: Ratio
 
     def estimate(self, seen: Seen) -> Estimate:
-        over, under = (seen.amount(variant, self.ratio.metric) for variant in self.variants)
-        half = math.hypot(over.high - over.value, under.high - under.value)
-        value = over.value - under.value
-        return stats.spanning(value, value - half, value + half, (over, under))
+        return seen.derived(sub, self.ratio.metric, *self.variants, signed=True)
 
 
 @dataclass(frozen=True)
@@ -243,7 +258,7 @@ class Linearity(Quantity):
     """The r² of the straight line through the costs of a call at each length of its list.
 
     A disturbance slows a part of a process and bends that process's line. So each length has
-    its own cost, the mean of the logs over the rounds, and the line goes through these.
+    its own cost, the lower quartile over the rounds, and the line goes through these.
     """
 
     variant: Variant
@@ -254,7 +269,7 @@ class Linearity(Quantity):
         if not lengths:
             return stats.nothing(seen.confidence)
         times = [ns for records, ns in calls if records == lengths]
-        return stats.linearity(lengths, times, seen.confidence)
+        return models.linearity(lengths, times, seen.confidence)
 
 
 @dataclass(frozen=True)
@@ -297,7 +312,7 @@ class SavedShare(Quantity):
     before: Variant
     after: Variant
     baseline: Variant
-    metric: str = "quiet_ns"
+    metric: str = "ns"
 
     def estimate(self, seen: Seen) -> Estimate:
         def share(before: float, after: float, base: float) -> float:
@@ -314,9 +329,14 @@ class SittingsAgree(Quantity):
     at_once: ClassVar[bool] = True
 
     def estimate(self, seen: Seen) -> Estimate:
-        sittings = seen.recording.by_sitting(*self.variants, release=seen.release)
-        made = (self.ratio.estimate(Seen(each, seen.release)) for each in sittings)
-        return _agreement([estimate for estimate in made if estimate.n], [])
+        costs = [
+            seen.recording.cost(variant, seen.release, self.ratio.metric)
+            for variant in self.variants
+        ]
+        whole = stats.propagate(truediv, costs)
+        alone = (whole._replace(sittings={number: each}) for number, each in whole.sittings.items())
+        made = (stats.estimate(each, recorded=whole) for each in alone)
+        return _agreement([estimate for estimate in made if estimate.rounds >= stats.FEWEST], [])
 
 
 @dataclass(frozen=True)
@@ -354,8 +374,8 @@ def _agreement(made: Sequence[Estimate], others: Sequence[Estimate]) -> Estimate
         stats.exactly(each, len(made), len(made))
         for each in (
             max(values) / min(values),
-            stats.heterogeneity(made),
-            stats.heterogeneity(others),
+            models.heterogeneity(made),
+            models.heterogeneity(others),
         )
     )
     return replace(spread, parts=tuple(chances))

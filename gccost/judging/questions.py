@@ -16,9 +16,10 @@ from functools import cache
 
 from gccost import stats
 from gccost.errors import GccostError
-from gccost.judging import ledger, reference
+from gccost.judging import ledger
 from gccost.judging.claims import Claim, Study
 from gccost.judging.ledger import Row
+from gccost.judging.recorded import recorded
 from gccost.judging.recording import Recording
 from gccost.judging.rules import Label
 from gccost.measuring.cases import Budget, Variant
@@ -105,7 +106,7 @@ class _OpenQuestions:
         study = next(study for study in self.studies if claim in study.claims)
         only = replace(study, claims=(replace(claim, releases=(release,)),))
         with suppress(GccostError):  # a damaged one decides nothing
-            runs = [run for run in reference.recorded() if study.name in run.studies]
+            runs = [run for run in recorded() if study.name in run.studies]
             for recording in _loaded(study, runs[-1]) if runs else ():
                 (row,) = ledger.rows({study.name: recording}, [only])
                 return row if row.verdict.label is Label.UNDECIDED else None

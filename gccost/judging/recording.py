@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ import numpy as np
 import pandas as pd
 
 from gccost.errors import GccostError
-from gccost.judging import costs, metrics, samples
-from gccost.judging import lines as kinds
+from gccost.judging import costs, kinds, samples
 from gccost.judging.claims import Study
-from gccost.judging.lines import Lines
+from gccost.judging.kinds import Kinds
 from gccost.judging.quantities import Quantity, Seen
 from gccost.measuring import jobs, toolchains
 from gccost.measuring.cases import BUDGETS, Case, Variant
@@ -30,7 +28,7 @@ from gccost.stats import SHOWN, Estimate, Figure
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-_NO_SAMPLES = pd.DataFrame({"round": [], "sitting": [], "rejected": []})
+_NO_SAMPLES = pd.DataFrame({"round": [], "sitting": []})
 
 
 @dataclass(frozen=True)
@@ -39,9 +37,8 @@ class Recording:
 
     `jobs` has every job of the study by name, measured or not, and `frame` a row per sample
     (see `gccost.judging.samples`). `cpu_profiles` has the profiles by the job's name, then by
-    round. `problems` describes unusable lines and profiles. Estimates ignore rounds after
-    `last`, and sittings other than `sitting`. `instead` gives the recorded run's recording, for
-    cases of which this run has too few processes (see `showing`).
+    round. `problems` describes unusable lines and profiles. `instead` gives the recorded run's
+    recording, for intervals, and for cases of which this run has too few processes (see `showing`).
     """
 
     study: Study
@@ -50,8 +47,6 @@ class Recording:
     frame: pd.DataFrame
     problems: tuple[str, ...]
     cpu_profiles: Mapping[str, Mapping[int, Profile]]
-    last: float = math.inf
-    sitting: float | None = None
     instead: Callable[[], Recording | None] = lambda: None
 
     @classmethod
@@ -80,8 +75,8 @@ class Recording:
         return self.run.manifest()
 
     @property
-    def lines(self) -> Lines:
-        """The lines of the run's kinds of loop."""
+    def kinds(self) -> Kinds:
+        """The run's kinds of loop."""
         return kinds.of_run(self.run)
 
     @property
@@ -121,7 +116,7 @@ class Recording:
         """The recording from which a page shows a case: this one, or else the recorded run's.
 
         This is the one rule for what stands in place of a figure that was measured too little: a
-        case with fewer than `fewest` processes that count is shown from the recorded run, whole.
+        case with fewer than `fewest` processes is shown from the recorded run, whole.
         """
         if self._enough(name):
             return self
@@ -133,13 +128,13 @@ class Recording:
         case = self.case[name]
         budgets = {each["budget"] for each in self.manifest["sittings"]} & BUDGETS.keys()
         reached = any(BUDGETS[budget].reaches(case.min_budget) for budget in budgets)
-        measured = name in self._counted or name in self.manifest["failed"]
+        measured = name in self._cases or name in self.manifest["failed"]
         return (reached and case.cpus <= self.cpus) or measured
 
     def _enough(self, name: str) -> bool:
         if "profile" in self.jobs[name]:
             return len(self.cpu_profiles[name]) >= self.fewest(name)
-        return len(self._counted.get(name, ())) >= self.fewest(name)
+        return len(self._cases.get(name, ())) >= self.fewest(name)
 
     @cached_property
     def shown(self) -> pd.DataFrame:
@@ -156,92 +151,69 @@ class Recording:
 
     @cached_property
     def every(self) -> pd.DataFrame:
-        """The processes of all variants, with the name of their job as index.
-
-        `quiet_ns` is the time of a loop at the probe's undisturbed price, and `settled_ns` the
-        same of the settled time: what enters the cost.
-        """
+        """The processes of all variants, with the name of their job as index."""
         order = pd.CategoricalIndex(self.frame["name"], list(self.jobs)).codes
         rows = self.frame.assign(order=order).sort_values(["order", "round"], kind="stable")
-        rows = rows.drop(columns="order").set_index("name")
-        for column in metrics.QUIET:
-            slopes = {kind: self.lines.of(kind, column).slope for kind in rows["kind"].unique()}
-            shift = rows["kind"].map(slopes).astype(float) * rows["probe"].fillna(0.0)
-            rows[column] = rows[f"raw_{column}"] * np.exp(-shift)
-        return rows
+        return rows.drop(columns="order").set_index("name")
 
     @cached_property
     def _cases(self) -> Mapping[str, pd.DataFrame]:
         parts = self.every.reset_index().groupby("name", sort=False)
         return {str(name): part.dropna(axis="columns", how="all") for name, part in parts}
 
-    @cached_property
-    def _counted(self) -> Mapping[str, pd.DataFrame]:
-        parts = self._cases.items()
-        return {name: part[~part["rejected"].astype(bool)] for name, part in parts}
+    def processes(self, variant: Variant, release: str) -> pd.DataFrame:
+        """The samples of a variant on a release."""
+        return self._cases.get(variant.on(release), _NO_SAMPLES)
+
+    def rounds(self, variant: Variant, release: str) -> list[int]:
+        """The rounds with a process, or a profile, of a variant, in order."""
+        if variant.profile:
+            return sorted(self.profiles(variant, release))
+        return sorted(self.processes(variant, release)["round"].astype(int).unique())
+
+    def values(self, variant: Variant, release: str, metric: str = costs.METRIC) -> Floats:
+        """A metric of each process."""
+        values = self.processes(variant, release).get(metric, pd.Series(dtype=float))
+        return values.dropna().to_numpy(dtype=float)
+
+    # --- Estimates ------------------------------------------------------------------
 
     @cached_property
     def _known(self) -> dict[tuple[str, str], Figure]:
         return {}
 
-    def until(self, round_: float) -> Recording:
-        """The recording without the rounds after this one."""
-        part = replace(self, last=round_)
-        return self._sharing(part)
+    def cost(self, variant: Variant, release: str, metric: str = costs.METRIC) -> Figure:
+        """The cost of a variant in each sitting; see `gccost.stats`."""
+        name = variant.on(release)
+        if (name, metric) not in self._known:
+            processes = self.processes(variant, release)
+            self._known[name, metric] = self.cost_of(name, metric, processes)
+        return self._known[name, metric]
 
-    def by_sitting(self, *variants: Variant, release: str) -> list[Recording]:
-        """The recording of each sitting that measured one of these variants on a release."""
-        frames = (self.accepted(variant, release) for variant in variants)
-        sittings = sorted({sitting for frame in frames for sitting in frame["sitting"]})
-        return [self._sharing(replace(self, sitting=each)) for each in sittings]
-
-    def _sharing(self, part: Recording) -> Recording:
-        part.__dict__["_cases"] = self._cases  # which are taken apart once
-        part.__dict__["_counted"] = self._counted
-        return part
-
-    def _seen(
-        self, parts: Mapping[str, pd.DataFrame], variant: Variant, release: str
-    ) -> pd.DataFrame:
-        """The processes of a case in `parts`, up to `last`, of `sitting` if there is one."""
-        rows = parts.get(variant.on(release), _NO_SAMPLES)
-        if self.last < math.inf:
-            rows = rows.iloc[: int(rows["round"].searchsorted(self.last, "right"))]  # by round
-        return rows if self.sitting is None else rows[rows["sitting"] == self.sitting]
-
-    def processes(self, variant: Variant, release: str) -> pd.DataFrame:
-        """The samples of a variant on a release, those that do not count included."""
-        return self._seen(self._cases, variant, release)
-
-    def accepted(self, variant: Variant, release: str) -> pd.DataFrame:
-        """The processes of a case that count."""
-        return self._seen(self._counted, variant, release)
-
-    def rounds(self, variant: Variant, release: str) -> list[int]:
-        """The rounds with a process that counts, or a profile, of a variant, in order."""
-        if variant.profile:
-            return sorted(self.profiles(variant, release))
-        return sorted(self.accepted(variant, release)["round"].astype(int).unique())
-
-    def values(self, variant: Variant, release: str, metric: str = "quiet_ns") -> Floats:
-        """A metric of each accepted process."""
-        values = self.accepted(variant, release).get(metric, pd.Series(dtype=float))
-        return values.dropna().to_numpy(dtype=float)
-
-    # --- Estimates ------------------------------------------------------------------
-
-    def cost(self, variant: Variant, release: str, metric: str = "quiet_ns") -> Figure:
-        """The cost of a variant; see `gccost.stats`."""
-        key = variant.on(release), metric
-        if key not in self._known:
-            samples = self.accepted(variant, release)
-            self._known[key] = costs.figure(samples, metric, self.lines, self.last)
-        return self._known[key]
+    def cost_of(self, name: str, metric: str, processes: pd.DataFrame) -> Figure:
+        """The cost of a case from some of its processes."""
+        case = kinds.cells(processes, metric).get(name)
+        if case is None:
+            return Figure()
+        kind, n = str(self.jobs[name]["kind"]), int(processes[metric].notna().sum())
+        spread = kinds.of_recorded(self.run).spread(kind, metric)
+        return kinds.cost(case, metric, self.kinds.scatter(kind, metric), spread, n)
 
     def profiles(self, variant: Variant, release: str) -> Mapping[int, Profile]:
         """The CPU profiles of a variant on a release, by round."""
-        profiles = self.cpu_profiles.get(variant.on(release), {})
-        return {round_: profile for round_, profile in profiles.items() if round_ <= self.last}
+        return self.cpu_profiles.get(variant.on(release), {})
+
+    def share(self, variant: Variant, release: str, of: Callable[[Profile], float]) -> Figure:
+        """A share of a variant's CPU profiles: those of a sitting are added up."""
+        return self.share_of(variant.on(release), of)
+
+    def share_of(self, name: str, of: Callable[[Profile], float]) -> Figure:
+        """A share of the profiles of a job."""
+        sittings = dict(self._cases.get(name, _NO_SAMPLES)[["round", "sitting"]].to_numpy())
+        profiles = self.cpu_profiles.get(name, {}).items()
+        shares = [(sittings.get(round_, 1.0), of(each), each.total) for round_, each in profiles]
+        known = pd.DataFrame(shares, columns=["sitting", "share", "total"]).dropna()
+        return kinds.share(known)
 
     def estimate(self, quantity: Quantity, release: str, confidence: float = SHOWN) -> Estimate:
         """The estimate of a quantity on a release, such as a ratio of costs, or a share."""

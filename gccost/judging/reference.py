@@ -23,24 +23,25 @@ import pandas as pd
 
 from gccost import paths, stats
 from gccost.errors import GccostError
-from gccost.files import read_text, reading, write_whole, writing
-from gccost.judging import lines
+from gccost.files import write_whole, writing
+from gccost.judging import kinds
 from gccost.judging.claims import Study
+from gccost.judging.costs import METRIC
+from gccost.judging.recorded import main_machine
 from gccost.judging.recording import Recording
 from gccost.measuring import benchmarks, incoming, languages, machine, runs, toolchains
 from gccost.measuring.campaign import METHOD
 from gccost.measuring.cases import CLEANUP, FREE
 from gccost.measuring.incoming import AGAIN
 from gccost.measuring.runs import Run
-from gccost.measuring.schema import AMOUNT, LINE, columns, fault, rows
+from gccost.measuring.schema import AMOUNT, columns, rows
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.stats import JUDGED, MARGIN, OWN_SITTINGS, Line
+from gccost.stats import JUDGED, MARGIN
 
 # The variants that tell whether a machine was slower than usual.
 _COMPARED = {variant.benchmark: variant for variant in (FREE, CLEANUP)}
 _MACHINE = ("cpu_family", "cpu_model", "cpu_stepping", "caches", "libc")
 _COSTS = columns("run:line machine:text go:line") | dict.fromkeys(_COMPARED, AMOUNT.or_null())
-_LINE = list(Line._fields)
 
 
 def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[Run, list[str]]:
@@ -61,9 +62,9 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
         run = incoming.copied(source, scratch)
         check(run, studies)
         manifest = run.manifest()
-        shown = main or _main_machine() in ("", manifest["fingerprint"])
+        shown = main or main_machine() in ("", manifest["fingerprint"])
         costs, known = _costs(run, studies), _known()
-        caveats = list(_slow(costs, known[known["run"] != run.name]))
+        caveats = list(_slow(run, costs, known[known["run"] != run.name]))
         is_test = manifest["scale"] != 1
         if shown and caveats and not is_test:
             raise GccostError(
@@ -78,9 +79,6 @@ def add(source: Path, studies: Sequence[Study], *, main: bool = False) -> tuple[
     if is_test:
         return run, [*caveats, "it was measured at the tiny budget, which is for tests"]
     _write(place / "costs.csv", pd.concat([known[known["run"] != run.name], costs]))
-    spreads = _run_to_run(run)
-    if shown and len(spreads):
-        _write(place / "sittings.csv", spreads)
     return run, caveats
 
 
@@ -100,34 +98,6 @@ def _moved(run: Run, target: Path) -> Run:
 
 def _write(path: Path, table: pd.DataFrame) -> None:
     write_whole(path, table.to_csv(index=False, lineterminator="\n").encode())
-
-
-def recorded() -> list[Run]:
-    """The recorded runs; those that chapters prefer come last.
-
-    A run whose N was scaled (a test's) is never preferred to another one.
-    """
-    toolchains.check_releases()
-    main = _main_machine()
-
-    def preference(run: Run) -> tuple[bool, bool, str]:
-        manifest = run.manifest()
-        return manifest["scale"] == 1, manifest["fingerprint"] == main, run.name
-
-    return sorted(runs.all_runs(paths.reference()), key=preference)
-
-
-def _main_machine() -> str:
-    """The fingerprint in reference.json, or that of the newest run; empty without runs."""
-    path = paths.reference() / "reference.json"
-    if path.exists():
-        with reading(path):
-            content = json.loads(read_text(path))
-            if why := fault(content, {"machine": LINE}, "the file"):
-                raise ValueError(why)
-            return str(content["machine"])
-    recorded_runs = runs.all_runs(paths.reference())
-    return str(recorded_runs[-1].manifest()["fingerprint"]) if recorded_runs else ""
 
 
 # --- Reading what came from elsewhere -----------------------------------------------------
@@ -187,35 +157,19 @@ def _refusals(run: Run, studies: Sequence[Study]) -> Iterator[tuple[str, str]]:
 # --- What recorded runs say of similar machines -------------------------------------------
 
 
-def _slow(costs: pd.DataFrame, known: pd.DataFrame) -> Iterator[str]:
+def _slow(run: Run, costs: pd.DataFrame, known: pd.DataFrame) -> Iterator[str]:
     """The costs that are larger than those of similar machines."""
     like = known.merge(costs[["machine", "go"]])
     for name in _COMPARED:
         cost, usual = float(costs[name].item()), float(like[name].median())
-        between, freedom = lines.recorded(benchmarks.of(name).kind)
-        more = float(stats.t(freedom, JUDGED)) * between * math.sqrt(2)
-        most = max(math.exp(more), MARGIN)
+        of_kinds = kinds.of_recorded(run).spread(benchmarks.of(name).kind or name, METRIC)
+        more = float(stats.t(stats.WEIGHT, JUDGED)) * of_kinds * math.sqrt(2)
+        most = max(math.exp(more), MARGIN) if more > 0 else MARGIN
         if cost > most * usual:
             yield (
                 f"{name} takes {cost:.1f} ns, more than {most - 1:.0%} above the "
                 f"{usual:.1f} ns of similar machines"
             )
-
-
-def _run_to_run(run: Run) -> pd.DataFrame:
-    """The run-to-run spread of each kind that a run has enough sittings of, and of any kind.
-
-    That of any kind, the last, is the root of the mean variance.
-    """
-    own = pd.DataFrame([lines.of_run(run).of(kind) for kind in lines.of_run(run)], columns=_LINE)
-    own = own[own["sittings"] >= OWN_SITTINGS].sort_values("kind")
-    spreads = own[["kind", "run_to_run"]].assign(freedom=own["run_to_run_freedom"])
-    if len(spreads):
-        freedom = spreads["freedom"].sum()
-        mean = (spreads["freedom"] * spreads["run_to_run"] ** 2).sum() / freedom
-        every = {"kind": [lines.ANY], "run_to_run": math.sqrt(mean), "freedom": freedom}
-        spreads = pd.concat([spreads, pd.DataFrame(every)])
-    return spreads.map(lambda x: x if isinstance(x, str) else f"{x:.4g}")
 
 
 def _costs(run: Run, studies: Sequence[Study]) -> pd.DataFrame:
@@ -226,7 +180,7 @@ def _costs(run: Run, studies: Sequence[Study]) -> pd.DataFrame:
     described = run.manifest()["machine"]
     similar = json.dumps({name: described.get(name) for name in _MACHINE}, sort_keys=True)
     costs = {
-        name: [round(recording.cost(variant, TODAY_GO).value, 2)]
+        name: [round(stats.estimate(recording.cost(variant, TODAY_GO)).value, 2)]
         for name, variant in _COMPARED.items()
     }
     return pd.DataFrame({"run": run.name, "machine": similar, "go": TODAY_GO, **costs})

@@ -18,7 +18,7 @@ from typing import Any
 
 from gccost import stats
 from gccost.errors import GccostError
-from gccost.judging import rounding
+from gccost.judging import models, rounding
 from gccost.stats import Estimate
 
 SAME = 1.25  # costs within this factor are the same
@@ -217,7 +217,7 @@ class Occurs(Rule):
     def judge(self, measured: Estimate, published: float, unit: str = "number") -> Verdict:
         where = f"it happens at {measured.value:.0f} of {measured.rounds} sizes"
         if measured.value < published:
-            most = stats.most_unseen(measured.n, 0.99)
+            most = models.most_unseen(measured.n, 0.99)
             if most > self.share:
                 chance = f"up to {100 * most:.0f} % of its runs could still do so"
                 return Verdict(Label.UNDECIDED, f"{where}; {chance}")

@@ -253,7 +253,7 @@ class Study:
     repeated: bool = False
     claims: tuple[Any, ...] = ()
     figures: tuple[Any, ...] = ()  # quantities that the first page shows
-    metric: str = "quiet_ns"  # that its charts show
+    metric: str = "ns"  # that its charts show
     quick: bool = True  # whether the quick budget measures it
 
     def within(self, limit: Budget) -> tuple[Case, ...]:

@@ -3,7 +3,7 @@
 A chart is drawn by seaborn or matplotlib in its notebook's own cell:
 
     with gccost.figure("lemire-cost", "A finalizer costs …", costs):
-        grid = sns.catplot(samples, x="quiet_ns", y="variant", row="release", kind="strip")
+        grid = sns.catplot(samples, x="ns", y="variant", row="release", kind="strip")
         gccost.intervals(grid, costs)
 """
 
