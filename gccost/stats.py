@@ -51,8 +51,8 @@ Numbers = NDArray[np.integer[Any]]
 
 # The confidence of the intervals that pages show, and of those that decide a verdict.
 SHOWN, JUDGED = 0.95, 0.99
-# Two constants are tuned to data. Chapter 9 has their tables: of wrong verdicts ("Coverage, and
-# wrong verdicts"), and of how far ratios move between sittings by price ("One estimator's choice").
+# MARGIN and PRICE are tuned to data. Chapter 9 shows what MARGIN does ("Coverage, and wrong
+# verdicts").
 MARGIN = 1.05  # the factor by which an interval must clear a bound
 PRICE = 0.25  # the quantile of probes, and of floors, that counts as undisturbed
 OWN_SITTINGS = 3  # the fewest from which a run estimates its own run-to-run spread
