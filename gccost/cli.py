@@ -495,7 +495,7 @@ def _notebooks(settings: Settings) -> list[Path]:
     chapters = {"00-results"} if settings.only else {"00-results", "11-machine-by-machine"}
     for study in _chosen(settings):
         if is_shown(study, settings.mode):
-            chapters.add(study.chapter)
+            chapters.update(study.notebooks)
         else:
             _say(f"{study.chapter} is skipped; measure it with make measure ONLY={study.name}")
     notebooks = [p for p in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if p.stem in chapters]

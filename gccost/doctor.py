@@ -107,7 +107,7 @@ def _of_tools() -> list[Check]:
             nodejs.find,
             "{}",
             "not on PATH",
-            "The section of chapter 10 on WebAssembly shows the recorded run.",
+            "Chapter 10a shows the recorded run for WebAssembly.",
             "apt-get install nodejs" if linux else "brew install node",
             NOTE,
         ),

@@ -22,11 +22,10 @@ from gccost.judging.quantities import SavedShare
 from gccost.judging.recording import Recording
 from gccost.judging.rounding import percent, plain, rounded
 from gccost.measuring import profiles
-from gccost.measuring.cases import AUTO, FREE
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.opening import reference
-from gccost.studies import STUDIES
-from gccost.studies.remedies import SETTLED, slabs
+from gccost.studies import handles
+from gccost.studies.remedies import SETTLED
 
 PARTS = {
     "registering": "registering and removing",
@@ -191,9 +190,9 @@ def _kinds(sites: pd.DataFrame, sampling: bool) -> list[dict[Any, Any]]:
 @cache
 def slabs_save() -> float:
     """The share (0 to 1) of a finalizer's cost that adopting slabs save, in the reference."""
-    remedies = STUDIES["remedies"]
-    recording = Recording.load(remedies, reference(remedies))
-    saved = SavedShare(AUTO, slabs("Adopted"), FREE, SETTLED)
+    recording = Recording.load(handles.STUDY, reference(handles.STUDY))
+    one_each = handles.handle("Finalizer", 8)
+    saved = SavedShare(one_each, handles.ADOPTED, handles.FREE, SETTLED)
     return recording.estimate(saved, TODAY_GO).value
 
 

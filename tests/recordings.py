@@ -245,10 +245,7 @@ def _metrics(case: Case, number: int, ns: Mapping[str, float], chance: random.Ra
         metrics |= {f"rss-bytes-{i}": held * (1 + i % 8) * noise for i in range(1, 33)}
         metrics["peak-rss-bytes"] = 9 * held * noise
     if case.program == "remedies":
-        slow = {"op-p99-ns": 1000, "op-p99.9-ns": 2000, "op-max-ns": 1e6}
-        metrics |= {name: times * noise for name, times in slow.items()}
-        metrics |= {"c-held-mean": 5000 * noise, "c-held-peak": 20_000 * noise}
-        metrics |= {"c-held/live": 2 * noise, "c-held-peak/live": 3 * noise, "stall-max-ns": 1e5}
+        metrics["c-held/live"] = 2 * noise
     return metrics
 
 
@@ -325,10 +322,7 @@ def _of_specials(case: Case, known: Mapping[str, float], noise: float) -> Metric
 
 
 def _of_cycles(case: Case, known: Mapping[str, float], noise: float) -> Metrics:
-    """Further metrics of GC cycles and operations with live specials."""
-    if case.variant.benchmark.startswith("Tail"):
-        slow = {"op-p50-ns": 100.0, "op-p99-ns": 1000.0, "op-p99.9-ns": 5e4, "op-max-ns": 1e7}
-        return {name: times * noise for name, times in (slow | {"pause-max-ns": 1e5}).items()}
+    """Further metrics of GC cycles with live specials."""
     each = known.get(f"special {case.variant.runtime}".strip(), 10.0)
     cycles = {
         f"at-{x}-records-ns": 1e6 + each * x * noise for x in range(0, case.n + 1, case.n // 8)

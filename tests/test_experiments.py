@@ -1,16 +1,20 @@
 """The declarations of studies are consistent."""
 
+import re
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
 
+import nbformat
 import pytest
 from recordings import study_of
 
 from gccost import paths
+from gccost.judging import ledger
 from gccost.measuring import languages, toolchains
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.machine import MOST_BYTES
+from gccost.showing import results
 from gccost.studies import CLAIMS, STUDIES
 
 together = [of for of in STUDIES.values() if not of.on_request]
@@ -43,9 +47,28 @@ def test_a_control_differs_from_its_variant_only_by_name():
 
 
 @pytest.mark.parametrize("of", STUDIES.values(), ids=lambda study: study.name)
+def test_the_evidence_of_every_claim_is_a_heading_in_one_of_its_notebooks(of):
+    headings = {
+        f"{name}#{heading.lower().replace(' ', '-')}"
+        for name in of.notebooks
+        for cell in nbformat.read(paths.NOTEBOOKS / f"{name}.ipynb", as_version=4).cells
+        for heading in re.findall(r"^##+ (.*)$", cell.source, re.MULTILINE)
+    }
+    assert {of.evidence(claim) for claim in of.claims} <= headings
+
+
+def test_an_anchor_may_name_another_notebook():
+    first, second, *_ = STUDIES["lemire"].claims
+    there = replace(STUDIES["lemire"], claims=(replace(first, anchor="01a-more#why"), second))
+    assert there.notebooks == ("01-lemire", "01a-more")
+    shown = results.ledger(ledger.rows({}, [there])).html
+    assert '<a href="01a-more.ipynb#why">chapter 1a</a>' in shown
+    assert f'<a href="01-lemire.ipynb#{second.anchor}">chapter 1</a>' in shown
+
+
+@pytest.mark.parametrize("of", STUDIES.values(), ids=lambda study: study.name)
 def test_every_case_can_be_measured_and_read(of):
     assert len({case.name for case in of.cases}) == len(of.cases)
-    assert (paths.NOTEBOOKS / f"{of.chapter}.ipynb").exists()
     for case in of.cases:
         variant, folder = case.variant, languages.of(of).folder / case.program
         if folder.is_relative_to(paths.JAVASRC):

@@ -98,7 +98,7 @@ NO_POINTS = {"weimer-heaps", "releases"}  # heat maps
 
 def of_chapter(chapter: str) -> list[Study]:
     """The studies of a chapter; of one about all studies, all of them."""
-    return [s for s in STUDIES.values() if s.chapter == chapter] or list(STUDIES.values())
+    return [s for s in STUDIES.values() if chapter in s.notebooks] or list(STUDIES.values())
 
 
 def drawn(figure: Figure) -> Iterator[np.ndarray]:

@@ -17,7 +17,9 @@ from gccost.studies import STUDIES
 
 # Chapters measured by their own command have nothing to replay until recorded.
 RECORDED = {name for name in STUDIES for run in all_runs(paths.reference()) if name in run.studies}
-NAMES = {"00-results", "11-machine-by-machine", *(STUDIES[name].chapter for name in RECORDED)}
+NAMES = {"00-results", "11-machine-by-machine"}.union(
+    *(STUDIES[name].notebooks for name in RECORDED)
+)
 CHAPTERS = [paths.NOTEBOOKS / f"{name}.ipynb" for name in sorted(NAMES)]
 
 

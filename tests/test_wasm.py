@@ -36,7 +36,7 @@ def test_without_node_the_doctor_says_so_and_the_recorded_run_is_shown(node, mac
     assert nodejs.find() is None
     findings = [f for f in map(doctor._finding, doctor._of_tools()) if f.what == "Node.js"]
     assert [(f.state, f.effect) for f in findings] == [
-        (doctor.NOTE, "The section of chapter 10 on WebAssembly shows the recorded run.")
+        (doctor.NOTE, "Chapter 10a shows the recorded run for WebAssembly.")
     ]
     shown = gccost.measure("wasm", "tiny")
     assert shown.mode == "replay"

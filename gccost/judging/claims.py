@@ -15,7 +15,7 @@ class Claim:
     """A published claim, with the releases, quantity and rule that test it."""
 
     id: str
-    anchor: str  # the chapter's heading for it
+    anchor: str  # its heading in the study's chapter; in another notebook, "notebook#heading"
     quantity: Quantity
     rule: Rule
     releases: tuple[str, ...] = (DOCUMENT_GO, TODAY_GO)

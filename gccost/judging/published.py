@@ -26,7 +26,6 @@ _TABLES = {
     "kinds": "claim program special object_bytes rate live remedy",
     "lemire-profile": _PROFILE,
     "lemire-timings": "language variant gogc ns_per_op:amount source",
-    "release-notes": "release what link",
     "siebenmann-profile": "share percent:amount exact",
     "siebenmann-sizes": "variant words:count iterations:count ns_per_op:amount "
     "bytes_per_op:count allocs_per_op:count",

@@ -259,11 +259,7 @@ class _Campaign:
             return "nothing is open that more rounds could settle"
         if not self.plan.budget.seconds:
             return "each case has its rounds"
-        spent = f"{self.spent:.0f} of the {self.plan.budget.seconds:.0f} s are spent"
-        widest = max(question.width for question in open_questions)
-        if widest:
-            spent += f"; the widest interval that could become narrower is ±{widest:.0%}"
-        return spent
+        return f"{self.spent:.0f} of the {self.plan.budget.seconds:.0f} s are spent"
 
     def _count(self, sample: Sample) -> None:
         seconds = sample.metrics.get("elapsed-s", 0.0)

@@ -260,6 +260,17 @@ class Study:
         """The cases at a budget, with the budget's N."""
         return tuple(c.scaled(limit.scale) for c in self.cases if limit.reaches(c.min_budget))
 
+    def evidence(self, claim: Any) -> str:
+        """The notebook and the heading that show a claim, such as "01-lemire#the-ratio"."""
+        anchor: str = claim.anchor
+        return anchor if "#" in anchor else f"{self.chapter}#{anchor}"
+
+    @property
+    def notebooks(self) -> tuple[str, ...]:
+        """Its chapter, and the other notebooks that show its claims."""
+        shown = (self.evidence(claim).partition("#")[0] for claim in self.claims)
+        return tuple(dict.fromkeys([self.chapter, *shown]))
+
     def joins(self, limit: Budget) -> bool:
         """Whether a campaign of all studies measures it at a budget."""
         return not self.on_request and (self.quick or limit.name != "quick")

@@ -30,6 +30,14 @@ PAGES = Environment(
 )
 STYLE = "results.css"  # of the templates; a notebook's output brings it along
 
+
+def number(notebook: str) -> str:
+    """The number of a chapter by its file's name, such as "8a" for "08a-details"."""
+    return notebook.partition("-")[0].lstrip("0")
+
+
+PAGES.filters["number"] = number
+
 COUNTED: Mapping[Label, tuple[str, str]] = {
     Label.HOLDS: ("holds", "hold"),
     Label.FAILS: ("does not hold", "do not hold"),

@@ -23,7 +23,6 @@ from gccost.measuring.cases import (
     Variant,
 )
 from gccost.measuring.toolchains import TODAY_GO
-from gccost.studies.siebenmann import SIZES, of_size, sized
 
 # === Cases ===========================================================================
 
@@ -39,10 +38,6 @@ def _cases() -> Iterator[Case]:
         for runtime in ("", ONE_MALLOC):
             there = replace(variant, runtime=runtime)
             yield Case("cstr", there, TODAY_GO, AS_PUBLISHED, tier)
-    for words in SIZES:
-        for benchmark in ("Allocate", "Finalize"):
-            yield of_size(sized(benchmark, words), TODAY_GO, "standard")
-            yield of_size(without(sized(benchmark, words)), TODAY_GO, "standard")
 
 
 # === Claims ==========================================================================
@@ -59,7 +54,7 @@ def _claims() -> Iterator[Claim]:
 STUDY = Study(
     name="malloc",
     quick=False,
-    chapter="07-why",
+    chapter="07a-details",
     question="What do the allocators for single size classes change?",
     cases=tuple(_cases()),
     document=TODAY_GO,

@@ -33,9 +33,6 @@ LOADS: Mapping[str, str] = MappingProxyType(
 )
 MEASUREMENTS = tuple(str(number) for number in range(1, 9))
 BASELINE, COSTLY = "AllocateFree", "AllocateAuto"
-# Long enough for the GC's cycles to show in sixteen laps.
-_DRIFTED = 8_000_000
-DRIFT = Variant("AllocateAutoLaps")
 
 
 def measured_by(benchmark: str, method: str, load: str, measurement: str) -> Variant:
@@ -52,7 +49,6 @@ def _precision() -> Iterator[Case]:
                 for benchmark in (BASELINE, COSTLY):
                     variant = measured_by(benchmark, method, load, measurement)
                     yield Case("cstr", variant, TODAY_GO, AS_PUBLISHED if method == OURS else 0)
-    yield Case("cstr", DRIFT, TODAY_GO, _DRIFTED)
 
 
 # === Claims ==========================================================================

@@ -32,7 +32,6 @@ from gccost.studies.precision import (
     BASELINE,
     COSTLY,
     COUNT,
-    DRIFT,
     LOADS,
     MEASUREMENTS,
     METHODS,
@@ -114,9 +113,6 @@ def _measurement(
             samples = list(_rounds(built, baseline, costly, folder, seconds))
             sample(jobs.job(baseline), built[0], folder, slices=True)
             write_whole(run.slices(baseline.name), (folder / SLICES).read_bytes())
-            if measurement == MEASUREMENTS[0] and load == "quiet":
-                drift = sample(jobs.job(plan.pool[DRIFT.on(TODAY_GO)]), built[0], folder)
-                samples.append(drift.with_metrics({"round": 1.0}))
     measured = {"unix-s": round(time.time(), 3)}
     return [each.with_metrics(measured) for each in samples]
 

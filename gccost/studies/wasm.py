@@ -8,27 +8,23 @@ from collections.abc import Iterator
 from gccost.judging.claims import Claim, Study
 from gccost.judging.quantities import Ratio
 from gccost.judging.rules import AtMost, Same
-from gccost.measuring.cases import Case, Variant
+from gccost.measuring.cases import Case, Variant, each
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.studies.runtime import HINT, INDEX, patched
 
 # === Cases ===========================================================================
 
 PROGRAM = "wasm"
-OBJECT, STRING, NUMBER = (Variant(f"Wasm{what}") for what in ("Object", "String", "Number"))
+OBJECT, NUMBER = Variant("WasmObject"), Variant("WasmNumber")
 TREE, NUMBERED, INSIDE = (Variant(f"WasmTree{how}") for how in ("", "Numbers", "Inside"))
-KEPT = (Variant("WasmKept"), Variant("WasmTreeKept"))
-# What a patched runtime can change; the others are its baselines.
-WALKING = (OBJECT, STRING, *KEPT, TREE)
 _CALLS = 400_000  # a second or two on stock
 
 
 def _cases() -> Iterator[Case]:
-    for variant in (*WALKING, NUMBER, NUMBERED, INSIDE):
-        tier = "tiny" if variant in (OBJECT, TREE) else "standard"
-        yield Case(PROGRAM, variant, TODAY_GO, _CALLS, tier)
-        for runtime in (HINT, INDEX) if variant in WALKING else ():
-            yield Case(PROGRAM, patched(variant, runtime), TODAY_GO, _CALLS, tier)
+    for variant in (OBJECT, TREE):
+        for runtime in ("", HINT, INDEX):
+            yield Case(PROGRAM, patched(variant, runtime), TODAY_GO, _CALLS)
+    yield from each(PROGRAM, (NUMBER, NUMBERED, INSIDE), TODAY_GO, _CALLS, "standard")
 
 
 # === Claims ==========================================================================
@@ -49,7 +45,7 @@ def _claims() -> Iterator[Claim]:
 STUDY = Study(
     name="wasm",
     quick=False,
-    chapter="10-in-real-programs",
+    chapter="10a-without-c",
     question="How much of the time of Go in WebAssembly is the walk?",
     cases=tuple(_cases()),
     document=TODAY_GO,

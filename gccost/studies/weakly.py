@@ -16,20 +16,18 @@ from gccost.studies.runtime import HINT, INDEX, patched
 # === Cases ===========================================================================
 
 PROGRAM = "weakly"
-LIVE = (1_000, 10_000, 100_000, 1_000_000)
-MANY = 100_000
-RATES = (0, 512 << 10, 4 << 10, 1)  # of the heap profiler: none, the default, often, always
+LIVE = 100_000
 _OPERATIONS = 400_000
 _PROFILED = 2_000_000  # operations, a second or more of samples
 
 
-def among(benchmark: str, live: int = MANY) -> Variant:
-    """A variant with so many live values: "HashCons", "Unique", "WeakAgain"."""
-    return Variant(benchmark).keyed(live=live)
+def among(benchmark: str) -> Variant:
+    """A variant with many live values: "HashCons", "Unique", "WeakAgain"."""
+    return Variant(benchmark).keyed(live=LIVE)
 
 
 def sampled(rate: int) -> Variant:
-    """A variant that allocates while the heap profiler samples at a rate."""
+    """A variant that allocates while the heap profiler samples an object in so many bytes."""
     return Variant("Profiled").keyed(rate=rate)
 
 
@@ -38,19 +36,15 @@ def under_profiler(variant: Variant) -> Variant:
     return replace(variant, profile="cpu")
 
 
-WEAK = ("HashCons", "Unique", "WeakAgain")
-USUAL = sampled(RATES[1])
-JUDGED = (*map(among, WEAK), sampled(1), USUAL)
+USUAL = sampled(512 << 10)  # the default
+VARIANTS = (*map(among, ("HashCons", "Unique", "WeakAgain")), sampled(1), USUAL)
 _FAST = {USUAL: 20}  # times the operations in a profile, because one takes so little
 
 
 def _cases() -> Iterator[Case]:
-    variants = [among(benchmark, live) for benchmark in WEAK for live in LIVE]
-    for variant in (*variants, *map(sampled, RATES)):
-        tier = "quick" if variant in JUDGED else "standard"
+    for variant in VARIANTS:
         for runtime in ("", HINT, INDEX):
-            yield Case(PROGRAM, patched(variant, runtime), TODAY_GO, _OPERATIONS, tier)
-    for variant in JUDGED:
+            yield Case(PROGRAM, patched(variant, runtime), TODAY_GO, _OPERATIONS, "quick")
         n = _PROFILED * _FAST.get(variant, 1)
         yield Case(PROGRAM, under_profiler(variant), TODAY_GO, n, "tiny")
 
@@ -64,7 +58,7 @@ def walk(variant: Variant) -> Share:
 
 
 def _claims() -> Iterator[Claim]:
-    for letter, variant in zip("abcde", JUDGED, strict=True):
+    for letter, variant in zip("abcde", VARIANTS, strict=True):
         rule = AtMost() if variant == USUAL else AtLeast()
         yield Claim(f"X15{letter}", "without-c", walk(variant), rule, (TODAY_GO,))
 
@@ -74,7 +68,7 @@ def _claims() -> Iterator[Claim]:
 STUDY = Study(
     name="weakly",
     quick=False,
-    chapter="10-in-real-programs",
+    chapter="10a-without-c",
     question="What do weak pointers, package unique and the heap profiler pay for the walk?",
     cases=tuple(_cases()),
     document=TODAY_GO,
