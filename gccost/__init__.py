@@ -17,30 +17,29 @@ What a notebook calls:
 | `read(*files)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |
 | `figure(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
 | `palette(names)`, `markers(names)` | the inks and markers of variants |
-| `results()` | every study and the ledger of all claims |
+| `results(sittings)` | every study and the ledger of all claims |
 | `machines()`, `computers()` | the ledgers of all recorded machines, and their facts |
-| `simulate(truth, bound, over, under)` | campaigns with the spreads of two rows of `lines` |
+| `simulate(truth, bound, within, spread)` | verdicts on a ratio whose truth is known |
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |
-| `prose(text)` | sentences; one that lacks a figure is replaced |
+| `prose(text)` | sentences; one that lacks a figure is left out |
 
 What a study gives; filters are keywords, such as gc="on" or variant=["manual free"]:
 
-    samples(*, all=False, **filters)                    a row per process
-    costs(metric="ns", **filters)                 a row per case
-    compare(over, under, metric="ns", **filters)  ratio and difference, a row per release
+    samples(**filters)                                  a row per process
+    costs(metric="ns", **filters)                       a row per case
+    compare(over, under, metric="ns", **filters)        ratio and difference, a row per release
     judge(*claims, bar=None)                            verdicts, also with another bar, which
                                                         the interval must clear by 5 %
     shares(parts=None, *, within=(), of=(), by_profile=False, **filters)
                                                         shares of CPU profiles
     calls(**filters)                                    the time of a call by its list's length
-    kind(name)                                          the processes of a kind of loop
     shell(command)                                      a command's output, and as a frame
 
-    lines                                               what the loops of a kind have in common
     keys, run, then, today, releases, cpus, machine     what tells cases apart; names; facts
     published, verdicts, sides                          the document's figures; claims judged;
                                                         the processes that claims compare
-    controls, stacks, traces, slices                    A/A ratios; profiles; GC cycles; slices
+    busy                                                the share of time waited, by sitting
+    controls, stacks, traces                            A/A ratios; profiles; GC cycles
 
     samples.groupby(study.keys, dropna=False).apply(gccost.cost)     # the same as costs()
 

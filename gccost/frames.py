@@ -11,8 +11,8 @@ import pandas as pd
 from pandas.api.types import is_list_like, is_scalar
 
 from gccost.errors import GccostError, nearest
+from gccost.judging import busy, metrics, stacks
 from gccost.judging import costs as estimating
-from gccost.judging import metrics, stacks
 from gccost.judging import samples as sampled
 from gccost.judging.costs import COSTS, METRIC, RECORDED, VALUES
 from gccost.judging.models import walked
@@ -315,6 +315,14 @@ class Frames:
         if lacking:
             print(f"{_said(side)}: no run holds it on {', '.join(lacking)}")
         return costs.drop(columns="benchmark")
+
+    @property
+    def busy(self) -> pd.Series:
+        """The median share of time that a sitting's processes waited for a CPU, by sitting.
+
+        A sitting with more than 0.1 is busy.
+        """
+        return busy.delays(self.recording.frame)
 
     @cached_property
     @of_run

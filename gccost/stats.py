@@ -50,9 +50,9 @@ _LARGEST = 700.0  # exp(700) is near the largest float
 
 
 def quartile(values: ArrayLike) -> float:
-    """np.quantile(values, 0.25, method="median_unbiased"), whose bias hardly depends on their number.
+    """The lower quartile, by a definition whose bias hardly depends on the number of values.
 
-    Written out, because pages compute it some ten thousand times.
+    np.quantile(values, 0.25, method="median_unbiased"), written out: pages compute it often.
     """
     x = np.sort(np.asarray(values, dtype=np.float64))
     place = min(max((x.size + 1 / 3) / 4 - 2 / 3, 0.0), x.size - 1.0)

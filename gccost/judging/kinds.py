@@ -74,7 +74,9 @@ def of_run(run: Run) -> Kinds:
     """The kinds of a run's loops."""
     if not run.samples_txt.exists():
         return Kinds(pd.DataFrame(columns=["name", "kind", "sitting", "round"]))
-    return Kinds(samples.of_run(run).frame)
+    frame, table = samples.of_run(run).frame, run.table()
+    profiled = [name for name, job in table.items() if "profile" in job]
+    return Kinds(frame[~frame["name"].isin(profiled)])
 
 
 @cached

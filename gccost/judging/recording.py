@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -197,6 +198,8 @@ class Recording:
             return Figure()
         kind, n = str(self.jobs[name]["kind"]), int(processes[metric].notna().sum())
         spread = kinds.of_recorded(self.run).spread(kind, metric)
+        if math.isnan(spread):  # of another method or under load; its kind's
+            spread = kinds.of_recorded(self.run).spread(kind.partition(", ")[0], metric)
         return kinds.cost(case, metric, self.kinds.scatter(kind, metric), spread, n)
 
     def profiles(self, variant: Variant, release: str) -> Mapping[int, Profile]:

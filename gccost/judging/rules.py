@@ -5,7 +5,7 @@ with its interval, but not judged. `data/published/README.md` lists each claim's
 
 For a cost, a ratio of costs or a share, the 99 % interval must clear a bound by the factor
 `stats.MARGIN`. Chapter 9 simulates how often a truth on a bound is then decided wrongly, with
-all looks (`gccost.measuring.cases.LOOKS`) and with the spreads of the run.
+the spreads of the run.
 """
 
 from __future__ import annotations

@@ -19,8 +19,6 @@ from gccost.measuring import benchmarks, toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO, number
 
 T = TypeVar("T")
-# The numbers of rounds at which a verdict is computed.
-LOOKS = (3, 4, 6, 8, 10, 14, 20, 28, 40, 80, 160, 320)
 
 
 @dataclass(frozen=True)

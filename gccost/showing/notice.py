@@ -7,14 +7,13 @@ from itertools import chain
 
 import pandas as pd
 
-from gccost.judging import rounding
+from gccost.judging import busy, rounding
 from gccost.judging.costs import FEWEST
 from gccost.judging.machines import words
 from gccost.judging.recording import Recording
 from gccost.measuring import languages, toolchains
 from gccost.measuring.cases import BUDGETS
 from gccost.measuring.runs import Run, seconds_of
-from gccost.measuring.sampler import RUN_DELAY
 from gccost.measuring.settings import Mode
 from gccost.showing import tables
 from gccost.showing.tables import Markup
@@ -32,7 +31,7 @@ def notice(recordings: Sequence[Recording], mode: Mode, notices: Iterable[str] =
 def caveats(recordings: Sequence[Recording], notices: Iterable[str] = ()) -> list[str]:
     """What to know before the figures of studies of one run are used, each in a sentence."""
     every = [
-        *_waited(_samples(recordings)),
+        *_busy(_samples(recordings)),
         *notices,
         *_fixed_layout(recordings),
         *chain.from_iterable(map(_caveats, recordings)),
@@ -45,13 +44,14 @@ def _samples(recordings: Sequence[Recording]) -> pd.DataFrame:
     return pd.concat([each.frame for each in recordings]).drop_duplicates("line")
 
 
-def _waited(samples: pd.DataFrame) -> Iterator[str]:
-    """How many processes waited for a CPU and count all the same."""
-    if waited := (samples["waited"] & ~samples["rejected"]).sum():
+def _busy(samples: pd.DataFrame) -> Iterator[str]:
+    """Which sittings were busy, and of how many."""
+    delays = busy.delays(samples)
+    if count := int((delays > busy.BUSY).sum()):
         yield (
-            f"Of the processes that count, {waited} waited for a CPU for more than "
-            f"{100 * RUN_DELAY:.0f} % of their time, because even the calmest of their case did. "
-            "If they are a large part, costs may be higher than their intervals say."
+            f"{count} of {len(delays)} sittings were busy: half of the processes of "
+            f"{busy.BENCHMARK} waited for a CPU for more than {busy.BUSY:.0%} of their time. "
+            "Busy sittings count like any other."
         )
 
 
@@ -80,7 +80,7 @@ def _facts(
     spoken = (languages.of(recording.study) for recording in recordings)
     for compiler in dict.fromkeys(language.compiles_with for language in spoken):
         yield compiler, manifest["compilers"].get(compiler, "")
-    yield "samples", _counted(samples, "this study" if len(names) == 1 else "these studies")
+    yield "samples", f"{len(samples)} of {'this study' if len(names) == 1 else 'these studies'}"
     budgets = [budget for budget in dict.fromkeys(map(_finished, recordings)) if budget]
     for shown in {budget not in BUDGETS: budget for budget in budgets}.values():
         yield "measured", effort(run, shown)
@@ -108,17 +108,6 @@ def _finished(recording: Recording) -> str:
     order = [*(name for name in done if name not in BUDGETS), *BUDGETS]
     studied = [n for n in order if n in done and recording.study.name in done[n]["studies"]]
     return studied[-1] if studied else ""
-
-
-def _counted(samples: pd.DataFrame, whose: str) -> str:
-    """The number of samples that studies use, and how many of them are rejected."""
-    counted = f"{len(samples)} of {whose}"
-    if "run_delay_share" not in samples:
-        return counted
-    return (
-        f"{counted}; {samples['rejected'].sum()} are rejected, because their threads waited for a "
-        f"CPU over {100 * RUN_DELAY:.0f} percentage points more of the time than in calm processes"
-    )
 
 
 def _fixed_layout(recordings: Sequence[Recording]) -> Iterator[str]:

@@ -37,7 +37,7 @@ def read(*sources: str | Path) -> pd.DataFrame:
     Reads whatever benchstat reads, `go test -json`, and the samples.txt of a run. A row per
     result, in the columns of `samples`: variant (in words, if the program is one of ours),
     benchmark, a column for each key of the names (numbers if all of its values are), procs,
-    operations, mean_ns (ns/op), and other metrics with the unit in their name. Where several
+    operations, ns (ns/op), and other metrics with the unit in their name. Where several
     packages or files are read, `pkg` and `file` are columns, as is any other line of
     configuration that differs. Two things of the same name are spelled as in the file: the
     units p99-ns and p99-ns/op, a key /procs=4.

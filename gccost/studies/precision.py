@@ -64,7 +64,7 @@ class MedianRatio(Quantity):
     def estimate(self, seen: Seen) -> Estimate:
         """The ratio, with both intervals combined as independent errors."""
         frames = [seen.processes(variant) for variant in self.variants]
-        times = [frame["mean_ns"].dropna() for frame in frames if "mean_ns" in frame]
+        times = [frame["ns"].dropna() for frame in frames if "ns" in frame]
         n = min(map(len, times), default=0)
         if len(times) < 2 or n < 6:  # order statistics of fewer cannot give a 95 % interval
             return stats.nothing()
