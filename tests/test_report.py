@@ -6,6 +6,7 @@ import base64
 import itertools
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -99,6 +100,15 @@ def test_a_failing_cell_is_reported_where_it_is(
     page = write_fixture_report([ran], tmp_path / "report") / "index.html"
     (box,) = BeautifulSoup(page.read_bytes(), "html.parser").select(".warning")
     assert box.get_text() == f"This chapter is incomplete{caught.value}"
+
+
+def test_a_notebook_runs_where_temporary_files_have_a_long_path(
+    run: Callable[..., NotebookNode], monkeypatch, tmp_path
+):
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    assert run("2 + 2").cells[0].outputs[0].data["text/plain"] == "4"
 
 
 def test_fonts_are_looked_for_before_a_notebook_runs(
