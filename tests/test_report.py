@@ -17,6 +17,7 @@ import pytest
 import recordings
 from bs4 import BeautifulSoup
 from click.testing import CliRunner
+from faketools import PATIENCE
 from nbformat import NotebookNode
 from notebooks_fixture import (
     FILES,
@@ -151,7 +152,7 @@ LATER = """
 import time
 from pathlib import Path
 pages = [Path({report!r}, name) for name in ("index.html", "02-siebenmann.html")]
-until = time.monotonic() + 60
+until = time.monotonic() + {patience}
 while not all(page.exists() for page in pages):
     assert time.monotonic() < until, "the first page did not come"
     time.sleep(0.05)
@@ -163,7 +164,7 @@ def test_a_chapter_that_fails_costs_its_page_only(tmp_path, monkeypatch):
     results, lemire = write_all(tmp_path)
     for broken in (results, lemire):
         write(broken, [prose("# Broken", "title"), code("1 / 0", "one")])
-    source = LATER.format(report=str(tmp_path / "report"))
+    source = LATER.format(report=str(tmp_path / "report"), patience=PATIENCE)
     cells = [prose("# Siebenmann", "title"), code(source, "later")]
     later = write(tmp_path / "02-siebenmann.ipynb", cells)
     monkeypatch.setattr(cli, "_measure", lambda settings: True)
