@@ -61,11 +61,15 @@ doctor: setup # what was found, what is missing, how it affects the report, how 
 	@$(gccost) doctor
 
 .PHONY: test
-test: setup-for-tests # style, types and tests
+test: setup-for-tests # style, types, and the tests that run in this process
 	$(python) -m ruff check
 	$(python) -m ruff format --check
 	$(python) -m mypy
-	$(python) -m pytest --numprocesses=logical
+	$(python) -m pytest --numprocesses=logical -m "not slow"
+
+.PHONY: test-all
+test-all: setup-for-tests # the other tests: builds, JVMs, JupyterLab, a browser, signals, disks
+	$(python) -m pytest --numprocesses=logical -m slow
 
 .PHONY: runtime-tests
 runtime-tests: setup # Go's own tests and a stress under the changed runtimes: three hours

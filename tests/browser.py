@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Literal, TypeVar
 
 import pytest
+from faketools import PATIENCE
 from playwright.sync_api import Browser as PlaywrightBrowser
 from playwright.sync_api import ConsoleMessage, Page, Request, sync_playwright
 
@@ -35,7 +36,6 @@ MISSING = "no Chromium on this machine: apt-get install chromium (macOS: brew in
 
 T = TypeVar("T")
 
-PATIENCE = 240_000  # ms; other tests may keep the cores busy
 DESKTOP = (1280, 900)
 PHONE = (390, 844)
 
@@ -125,7 +125,7 @@ class Browser:
         try:
             if isinstance(page, Path):
                 context.route(lambda to: to.startswith("http"), lambda route: route.abort())
-            context.set_default_timeout(PATIENCE)
+            context.set_default_timeout(1000 * PATIENCE)
             at = context.new_page()
             at.on("request", on_request)
             at.on("pageerror", lambda error: problems.append(str(error)))
@@ -150,9 +150,9 @@ def chromium() -> Iterator[Browser]:
         pytest.skip(MISSING)
     with ThreadPoolExecutor(1, thread_name_prefix="browser") as thread:
         playwright = thread.submit(lambda: sync_playwright().start()).result()
-        launch = playwright.chromium.launch
+        launch, limit = playwright.chromium.launch, 1000 * PATIENCE
         try:
-            started = thread.submit(launch, executable_path=path, args=FLAGS, timeout=PATIENCE)
+            started = thread.submit(launch, executable_path=path, args=FLAGS, timeout=limit)
             yield Browser(started.result(), thread)
         finally:
             thread.submit(playwright.stop).result()

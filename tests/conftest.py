@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from browser import browser  # noqa: F401 - the session's browser, a fixture
-from faketools import PROGRAM, reported, script, tools  # noqa: F401 - fixtures
+from faketools import PATIENCE, PROGRAM, reported, script, tools  # noqa: F401 - fixtures
 from hypothesis import HealthCheck, settings
 from measured import made  # noqa: F401 - the session's report, a fixture
 
@@ -68,6 +68,7 @@ def _no_settings(tmp_path_factory) -> Iterator[None]:
             if name.startswith(("GCCOST_", "BINDER_")) and name != "GCCOST_EXAMPLES":
                 patch.delenv(name)
         patch.setenv("GCCOST_RUNS", str(tmp_path_factory.mktemp("no-runs")))
+        patch.setattr(builds, "BUILD_SECONDS", PATIENCE)
         yield
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import nbformat
 import psutil
-from faketools import wait_for
+from faketools import PATIENCE, wait_for
 
 from gccost import paths
 
@@ -79,7 +79,7 @@ def lab(folder: Path, environment: Mapping[str, str]) -> Iterator[Lab]:
         kernels = psutil.Process(server.pid).children(recursive=True)
         server.send_signal(signal.SIGTERM)
         try:
-            server.wait(60)
+            server.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             server.kill()
         for kernel in kernels:

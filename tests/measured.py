@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faketools import PATIENCE
 
 from gccost import cli, paths, processes
 from gccost.errors import MissingTool
-from gccost.measuring import jobs, planning, sampler
+from gccost.measuring import builds, jobs, planning, sampler
 from gccost.measuring.benchfmt import Sample
 from gccost.measuring.cases import BUDGETS, Case
-from gccost.showing import gokernel
+from gccost.showing import gokernel, programs
 from gccost.studies import STUDIES
 
 WHOLE = {"lemire", "siebenmann"}  # their chapters are drawn as a reader sees them
@@ -81,6 +82,7 @@ def made(tmp_path_factory) -> Made:
 
 
 def main() -> None:
+    builds.BUILD_SECONDS = programs.SHELL_SECONDS = PATIENCE
     kept, fitting, notebooks = one_of_a_kind(), planning.fitting, cli._notebooks
     planning.fitting = lambda *given: [c for c in fitting(*given) if c.name in kept]
     cli._notebooks = lambda settings: [n for n in notebooks(settings) if n.stem not in RECORDED]

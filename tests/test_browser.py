@@ -9,6 +9,8 @@ from browser import DESKTOP, PHONE, Browser
 from notebooks_fixture import executed, report
 from playwright.sync_api import Page
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["executed", "report"]  # fixtures, for pytest to find
 
 PAGES = ["index.html", "01-lemire.html"]

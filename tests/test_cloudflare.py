@@ -64,6 +64,7 @@ def old_program(tmp_path_factory) -> Path:
     return builds.build("signing", toolchain, compiler, 1, tmp_path_factory.mktemp("go1.10"))
 
 
+@pytest.mark.slow
 def test_go_1_10_prints_the_metrics_of_the_current_release(old_program, tmp_path):
     new = toolchains.find(TODAY_GO)
     if new is None:
@@ -81,6 +82,7 @@ def test_go_1_10_prints_the_metrics_of_the_current_release(old_program, tmp_path
     assert printed[0] <= printed[1]
 
 
+@pytest.mark.slow
 def test_go_1_10_writes_a_profile_passes_its_tests_and_refuses_an_invalid_count(
     old_program, tmp_path, monkeypatch
 ):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from faketools import FakeTools
 
 from gccost.measuring import toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
+
+pytestmark = pytest.mark.slow
 
 # Variables that could affect a build, with conda's values or more harmful ones.
 SETTINGS = {

@@ -20,6 +20,8 @@ from gccost.errors import LEAST_ROOM, DiskFull, GccostError, failed_build
 from gccost.measuring.runs import all_runs
 from gccost.showing.report import write_report
 
+pytestmark = pytest.mark.slow
+
 
 def no_larger_than(kilobytes: int) -> tuple[str, ...]:
     """A command whose children cannot write a larger file, as if the disk were full."""

@@ -14,6 +14,8 @@ from faketools import FakeTools
 from gccost import paths, processes
 from gccost.measuring.toolchains import TODAY_GO
 
+pytestmark = pytest.mark.slow
+
 BLOCK = re.compile(r"^```\w+\n# (\S+), (.+)\n((?:.*\n)+?)```$", re.MULTILINE)
 PYTHON = re.compile(r"^```python\n((?:.*\n)+?)```$", re.MULTILINE)
 CONTRIBUTING = paths.ROOT / "CONTRIBUTING.md"

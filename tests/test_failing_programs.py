@@ -54,6 +54,7 @@ def test_what_fails_is_skipped_with_a_reason_and_the_rest_is_measured(
     assert_only_lost(STUDIES[study], run, lost, why)
 
 
+@pytest.mark.slow
 def test_measuring_works_offline_once_tools_are_installed(tmp_path):
     """The real compilers, without a network if the system supports that."""
     try:

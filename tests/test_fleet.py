@@ -37,6 +37,8 @@ from gccost.measuring.planning import Questions
 from gccost.measuring.runs import Run, all_runs, exclusive
 from gccost.studies import STUDIES
 
+pytestmark = pytest.mark.slow
+
 SMALL = replace(STUDIES["lemire"], cases=STUDIES["lemire"].cases[:3])
 # Starts the sampler without installed packages. The machine's host name, boot ID and CPUs
 # come from files in the worker's folder.
@@ -64,7 +66,7 @@ BEHAVIOUR = """case $1 in -test.list*) exit ;; esac
 [ ! -e "$TMPDIR/fail" ] || exit 1
 if [ -e "$TMPDIR/hang" ]; then
   echo >> "$TMPDIR/hang"
-  [ "$(wc -l < "$TMPDIR/hang")" -lt 5 ] || { : > "$TMPDIR/reached"; exec sleep 600; }
+  [ "$(wc -l < "$TMPDIR/hang")" -lt 5 ] || { : > "$TMPDIR/reached"; exec sleep 9999; }
 fi
 line "$name"
 """  # fails, or hangs in the fifth sample, if told to

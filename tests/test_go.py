@@ -11,6 +11,8 @@ from gccost.measuring import builds, ccompilers, toolchains
 from gccost.measuring.toolchains import DOCUMENT_GO, TODAY_GO
 from gccost.studies.libraries import NATIVE
 
+pytestmark = pytest.mark.slow
+
 SLAB = paths.GOSRC / "slab"  # a separate module
 
 

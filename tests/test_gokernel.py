@@ -18,6 +18,8 @@ from gccost.measuring.settings import Settings
 from gccost.measuring.toolchains import TODAY_GO
 from gccost.showing import gokernel
 
+pytestmark = pytest.mark.slow
+
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("go-*.ipynb"))
 NAMES = [path.stem for path in NOTEBOOKS]
 

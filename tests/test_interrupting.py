@@ -31,6 +31,8 @@ from gccost.measuring import campaign, planning, runs
 from gccost.showing.figures import STORY
 from gccost.studies import STUDIES, repeated
 
+pytestmark = pytest.mark.slow
+
 # Stops in the middle of writing a result, where a kill leaves half a line.
 HALF_A_LINE = """
 import os, sys, time
@@ -40,7 +42,7 @@ def half(handle, data, write=os.write):
     if data.startswith(b"BenchmarkAllocateDummy"):
         write(handle, data[: len(data) // 2])
         Path(sys.argv[-1]).touch()
-        time.sleep(600)
+        time.sleep(9999)
     return write(handle, data)
 
 os.write = half
@@ -141,7 +143,7 @@ from gccost.studies.repeated import _load
 
 with _load():
     Path(sys.argv[1]).touch()
-    time.sleep(600)
+    time.sleep(9999)
 """
 
 
@@ -161,7 +163,7 @@ before = reference._costs
 def halt(*given):
     before(*given)
     Path(sys.argv[1]).touch()
-    time.sleep(600)
+    time.sleep(9999)
 reference._costs = halt
 from gccost.cli import main
 main(["add", sys.argv[2]])

@@ -68,6 +68,7 @@ def test_a_claim_follows_the_share_of_its_library(recording):
     assert Label.UNMEASURED not in left.values()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", NATIVE)
 def test_a_library_with_slabs_is_built_from_the_overlay(program, tmp_path):
     toolchain, compiler = toolchains.fetch(TODAY_GO), ccompilers.fetch(print)

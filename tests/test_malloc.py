@@ -12,6 +12,7 @@ from gccost.measuring.toolchains import ISSUE_GO
 from gccost.studies import malloc
 
 
+@pytest.mark.slow
 def test_a_release_without_the_experiment_says_so(tmp_path):
     go = toolchains.find(ISSUE_GO)
     if go is None:

@@ -162,6 +162,7 @@ def test_two_machines_are_compared(tmp_path, monkeypatch):
     assert rows.iloc[0] == rows.iloc[1]  # a claim is drawn for both, or not at all
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDINGS)
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_chapter_runs_on(chapter, name, recorded, monkeypatch, tmp_path, capsys):
@@ -177,6 +178,16 @@ def test_a_chapter_runs_on(chapter, name, recorded, monkeypatch, tmp_path, capsy
     monkeypatch.delenv("GCCOST_ONLY", raising=False)
     shown = displayed(chapter, monkeypatch)
     assert not capsys.readouterr().err
+    assert_charts_show_their_data(shown)
+
+
+def test_a_chapter_runs_on_a_small_recording(monkeypatch, tmp_path):
+    recordings.record(tmp_path, rounds=3)
+    monkeypatch.setenv("GCCOST_REFERENCE", str(tmp_path))
+    assert_charts_show_their_data(displayed("01-lemire", monkeypatch))
+
+
+def assert_charts_show_their_data(shown: Iterable[object]) -> None:
     for chart in (each for each in shown if isinstance(each, Chart)):
         assert chart.title
         assert chart.alt != chart.title

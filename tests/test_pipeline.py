@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 from browser import PHONE, Browser
 from measured import Made, one_of_a_kind
 
@@ -11,6 +12,8 @@ from gccost.judging.recording import Recording
 from gccost.measuring import toolchains
 from gccost.measuring.runs import all_runs
 from gccost.studies import CLAIMS, STUDIES
+
+pytestmark = pytest.mark.slow
 
 
 def test_every_case_has_valid_samples(made: Made):

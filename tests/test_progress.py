@@ -6,6 +6,7 @@ import io
 import re
 import sys
 
+import pytest
 from faketools import FakeTools
 
 from gccost.measuring.progress import MEASURING, PrintedProgress
@@ -52,6 +53,7 @@ def test_a_terminal_gets_one_line_that_moves(monkeypatch):
     assert re.fullmatch(r"measuring: 100 %\|[#█]+\| 480 of about 480 s of measuring, done", last)
 
 
+@pytest.mark.slow
 def test_measuring_says_at_once_what_it_builds(tools: FakeTools):
     done = tools.gccost("measure")
     assert done.returncode == 0, done.stderr

@@ -33,6 +33,7 @@ def test_every_minor_release_has_the_same_cases_except_addcleanup():
 # --- Measuring ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_unusable_releases_are_reported_and_skipped(tools: FakeTools):
     damaged, missing = "1.13.15", "1.14.15"
     platform = toolchains._platform()
@@ -55,6 +56,7 @@ def test_unusable_releases_are_reported_and_skipped(tools: FakeTools):
     assert measured == {*GO_RELEASES} - {damaged, missing}
 
 
+@pytest.mark.slow
 def test_only_downloaded_releases_are_removed(tools: FakeTools):
     assert tools.gccost("fetch", "--remove").stdout == ""  # they are the user's own
     records = tools.folder / "mod/cache/download/golang.org/toolchain/@v"
@@ -98,6 +100,7 @@ def test_each_release_is_built_with_supported_options(version, tmp_path):
         assert (folder / "across" / "across.go").exists()
 
 
+@pytest.mark.slow
 def test_the_oldest_release_builds_and_runs_the_program(tmp_path):
     oldest = min(GO_RELEASES, key=number)
     if (go := toolchains.find(oldest)) is None:

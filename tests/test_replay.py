@@ -15,6 +15,8 @@ from gccost.measuring.settings import Settings
 from gccost.showing.execute import execute_all
 from gccost.studies import STUDIES
 
+pytestmark = pytest.mark.slow
+
 # Chapters measured by their own command have nothing to replay until recorded.
 RECORDED = {name for name in STUDIES for run in all_runs(paths.reference()) if name in run.studies}
 NAMES = {"00-results", "11-machine-by-machine"}.union(

@@ -6,6 +6,7 @@ import base64
 import itertools
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import recordings
 from bs4 import BeautifulSoup
 from click.testing import CliRunner
+from faketools import PATIENCE
 from nbformat import NotebookNode
 from notebooks_fixture import (
     FILES,
@@ -101,6 +103,15 @@ def test_a_failing_cell_is_reported_where_it_is(
     assert box.get_text() == f"This chapter is incomplete{caught.value}"
 
 
+def test_a_notebook_runs_where_temporary_files_have_a_long_path(
+    run: Callable[..., NotebookNode], monkeypatch, tmp_path
+):
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    assert run("2 + 2").cells[0].outputs[0].data["text/plain"] == "4"
+
+
 def test_fonts_are_looked_for_before_a_notebook_runs(
     run: Callable[..., NotebookNode], monkeypatch, tmp_path
 ):
@@ -141,7 +152,7 @@ LATER = """
 import time
 from pathlib import Path
 pages = [Path({report!r}, name) for name in ("index.html", "02-siebenmann.html")]
-until = time.monotonic() + 60
+until = time.monotonic() + {patience}
 while not all(page.exists() for page in pages):
     assert time.monotonic() < until, "the first page did not come"
     time.sleep(0.05)
@@ -153,7 +164,7 @@ def test_a_chapter_that_fails_costs_its_page_only(tmp_path, monkeypatch):
     results, lemire = write_all(tmp_path)
     for broken in (results, lemire):
         write(broken, [prose("# Broken", "title"), code("1 / 0", "one")])
-    source = LATER.format(report=str(tmp_path / "report"))
+    source = LATER.format(report=str(tmp_path / "report"), patience=PATIENCE)
     cells = [prose("# Siebenmann", "title"), code(source, "later")]
     later = write(tmp_path / "02-siebenmann.ipynb", cells)
     monkeypatch.setattr(cli, "_measure", lambda *_: True)

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import psutil
+import pytest
 from faketools import PATIENCE, FakeTools, wait_for
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 from gccost import paths
+
+pytestmark = pytest.mark.slow
 
 CELL = 'import gccost\ngccost.measure("lemire", budget="quick")'
 BETWEEN = 7  # samples from one ending to the next

@@ -16,6 +16,8 @@ from gccost import reporting
 from gccost.judging import reference
 from gccost.studies import STUDIES
 
+pytestmark = pytest.mark.slow
+
 SHOWN = {
     "notice": "opened",
     "shell": "opened.shell('go test')",

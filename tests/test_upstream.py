@@ -10,6 +10,8 @@ import pytest
 from gccost import paths
 from gccost.measuring.toolchains import TODAY_GO
 
+pytestmark = pytest.mark.slow
+
 UPSTREAM = paths.GOSRC / "overlay" / "upstream"
 SPEC = importlib.util.spec_from_file_location("fixes", UPSTREAM / "fixes.py")
 assert SPEC

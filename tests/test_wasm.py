@@ -69,6 +69,7 @@ def program(tmp_path_factory) -> Path:
     return languages.of(wasm.STUDY).build(what, go, compiler, 1, into, processes.run)
 
 
+@pytest.mark.slow
 def test_node_runs_every_benchmark(program, tmp_path):
     for case in wasm.STUDY.cases:
         if not case.variant.runtime:

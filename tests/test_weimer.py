@@ -156,6 +156,7 @@ def run_real(real: tuple[Path, Callable[[str], Path]], case: Case, folder: Path)
     return run_sample(build(case.program), case, folder, java=jdk.java)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "left"), [("Plain", 0), ("Cleaner", 0), ("Finalize", 1)])
 def test_only_finalizers_stay_registered_after_close(real, kind, left, tmp_path):
     variant = jvm(f"Registered{kind}", heap="1024")
@@ -164,6 +165,7 @@ def test_only_finalizers_stay_registered_after_close(real, kind, left, tmp_path)
     assert taken.metrics["registered-drained/op"] == pytest.approx(0, abs=0.01)
 
 
+@pytest.mark.slow
 def test_only_the_naive_handle_leaks(real, tmp_path):
     def leaked(kind: str, remaining: int) -> float:
         case = Case("leak", leak(kind, remaining), "jdk-17", 1)
@@ -173,12 +175,14 @@ def test_only_the_naive_handle_leaks(real, tmp_path):
     assert [leaked(kind, 48) for kind in LEAK_REMEDIES] == [0, 0]
 
 
+@pytest.mark.slow
 def test_a_real_jvm_out_of_memory_is_recorded_as_data(real, tmp_path):
     # More operations than the heap has memory for: the JVM dies before the first handle.
     case = Case("finalization", jvm("RegisteredFinalize", heap="3"), "jdk-17", 2_000_000)
     assert run_real(real, case, tmp_path).metrics["died"] == 1
 
 
+@pytest.mark.slow
 def test_every_case_of_cleaners_is_a_benchmark(real, tmp_path):
     for case in cleaners.STUDY.cases:
         if case.release == DOCUMENT_JDK:  # without arenas
@@ -186,6 +190,7 @@ def test_every_case_of_cleaners_is_a_benchmark(real, tmp_path):
             assert run_real(real, few, tmp_path).metrics["ns/op"] > 0
 
 
+@pytest.mark.slow
 def test_a_jdk_without_arenas_says_so(real, tmp_path):
     old = jdks.find("jdk-17") or jdks.find("jdk-11")
     if old is None:

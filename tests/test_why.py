@@ -86,6 +86,7 @@ class Writer:
         return subprocess.CompletedProcess(command, 0, "", "")
 
 
+@pytest.mark.slow
 def test_an_overlay_is_written_once_and_again_if_partial_or_moved(cache, tmp_path, monkeypatch):
     toolchain = toolchains.fetch(TODAY_GO)
     with pytest.raises(KeyboardInterrupt):
@@ -103,6 +104,7 @@ def test_an_overlay_is_written_once_and_again_if_partial_or_moved(cache, tmp_pat
     assert writer.calls == 3
 
 
+@pytest.mark.slow
 def test_an_unknown_runtime_source_is_refused(cache):
     toolchain = toolchains.fetch(TODAY_GO)
     said = "overlay: mheap.go:2066: specialFindSplicePoint is not the one that is known"
@@ -112,6 +114,7 @@ def test_an_unknown_runtime_source_is_refused(cache):
     assert f"Go {TODAY_GO}" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_program_runs_with_the_patched_runtime(tmp_path):
     toolchain, compiler = toolchains.fetch(TODAY_GO), ccompilers.fetch(print)
     variant = attach("AttachCleanup", runtime=INDEX)

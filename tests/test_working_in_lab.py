@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 
 import httpx
+import pytest
 from lab import command, lab
 
 from gccost.showing import gokernel
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_server_is_local_requires_the_token_and_knows_the_kernels(tmp_path):

@@ -21,6 +21,7 @@ from pathlib import Path
 import nbformat
 import psutil
 from ipykernel.kernelspec import get_kernel_dict
+from jupyter_client.connect import port_names
 from jupyter_client.kernelspec import NATIVE_KERNEL_NAME, KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from matplotlib import font_manager
@@ -57,6 +58,11 @@ _CELL_METADATA = ("gccost", "jupyter", "tags")
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _INCOMPLETE = "incomplete"  # the id of a cell that says what a notebook lacks
 _RUNNING = "It was still running when this page was written. Reload the page in a minute."
+
+# What a socket's path adds to the folder of temporary files, and the bytes that macOS, with the
+# lower limit, allows in all.
+_SOCKET = "/gccost-kernel-12345678/kernel-ipc-5"
+_PATH_MAX = 103
 
 # Seconds. A machine that is busy measuring starts kernels slowly and delivers their last
 # outputs late.
@@ -216,7 +222,8 @@ def _run(notebook: Path, node: NotebookNode, settings: Settings) -> None:
         iopub_timeout=_LAST_OUTPUT,
         raise_on_iopub_timeout=True,
     )
-    with tempfile.TemporaryDirectory(prefix="gccost-kernel-") as scratch:
+    with _scratch() as scratch:
+        _use_sockets(client, scratch)
         environment = _environment(scratch, settings)
         try:
             # The launcher's log warns of unencrypted local sockets.
@@ -228,6 +235,26 @@ def _run(notebook: Path, node: NotebookNode, settings: Settings) -> None:
             location = f"{notebook.name}, cell {number}" if number else notebook.name
             hint = "check that memory and disk are free, and run it again"
             raise GccostError(str(error).strip(), location, hint) from None
+
+
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    """A kernel's own folder for temporary files, whose path leaves room for its sockets."""
+    fits = len(os.fsencode(tempfile.gettempdir() + _SOCKET)) <= _PATH_MAX
+    folder = None if fits else "/tmp"  # noqa: S108 - it makes a private folder there
+    return tempfile.TemporaryDirectory(prefix="gccost-kernel-", dir=folder)
+
+
+def _use_sockets(client: NotebookClient, scratch: str) -> None:
+    """Reach the kernel through sockets in its folder.
+
+    TCP ports are chosen before the kernel opens them, so another process may take one meanwhile.
+    """
+    file = Path(scratch, "kernel.json")
+    client.config.KernelManager.transport = "ipc"
+    client.config.KernelManager.connection_file = str(file)
+    if client.kernel_name == gokernel.NAME:  # gophernotes names its sockets as if they were ports
+        for number in range(1, len(port_names) + 1):
+            file.with_name(f"kernel-ipc-{number}").symlink_to(f"kernel-ipc:{number}")
 
 
 def _environment(scratch: str, settings: Settings) -> dict[str, str]:
