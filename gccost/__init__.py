@@ -17,7 +17,7 @@ What a notebook calls:
 | `read(*files)`, `published(table)`, `source(file, *functions)` | your benchmarks, figures, code |
 | `figure(name, title, data)`, `intervals(grid, costs)` | finish a chart, draw its intervals |
 | `palette(names)`, `markers(names)` | the inks and markers of variants |
-| `results(sittings)` | every study and the ledger of all claims |
+| `results(sittings)` | every study, the ledger of all claims, each sitting left out |
 | `machines()`, `computers()` | the ledgers of all recorded machines, and their facts |
 | `simulate(truth, bound, within, spread)` | verdicts on a ratio whose truth is known |
 | `times(row)`, `ns(row)`, `percent(row)`, `number(row)` | a figure with its interval as text |

@@ -20,8 +20,9 @@ import pandas as pd
 from gccost import opening, paths
 from gccost.errors import GccostError, MissingTool, nearest
 from gccost.frames import Frames, of_run
-from gccost.judging import ledger
+from gccost.judging import leaving_out, ledger
 from gccost.judging import published as transcribed
+from gccost.judging.claims import Study
 from gccost.judging.ledger import Row
 from gccost.judging.machines import Machine, by_machine, facts, words
 from gccost.judging.machines import frame as frame_of
@@ -278,6 +279,30 @@ class Results:
     def study(self, name: str) -> OpenedStudy:
         """One of the studies, opened."""
         return self.studies.get(name) or open_study(name)
+
+    def left_out(
+        self, estimator: str = "lower quartile", rounds: int | None = None
+    ) -> pd.DataFrame:
+        """Each sitting of the run by itself, next to the others, for claims on ratios.
+
+        A row per claim, release and sitting: value, low and high (95 %) of the sitting, or of its
+        first `rounds`; others (the other sittings' ratio); error and half_width (logs); covers and
+        covers_50 (whether the 95 % and 50 % intervals contain others); contradicts (the verdicts).
+        """
+        return leaving_out.left_out(*self._longest, estimator, rounds)
+
+    def estimators(self) -> pd.DataFrame:
+        """What four estimators of a time give in `left_out`, in percent: errors and coverage."""
+        return leaving_out.estimators(*self._longest)
+
+    @property
+    def _longest(self) -> tuple[Run, list[Study]]:
+        """The run with the most sittings, and its studies."""
+        recordings = [study.recording for study in self.studies.values()]
+        most = max(
+            (each.run for each in recordings), key=lambda run: len(run.manifest()["sittings"])
+        )
+        return most, [each.study for each in recordings if each.run == most]
 
     def first_screen(self) -> Markup:
         """The verdicts counted, and each document's headline claim, then and today."""

@@ -13,7 +13,7 @@ has two parts:
   cases of a kind of loop;
 - between sittings, the spread of this very ratio over its own sittings, shrunk to a prior with
   `WEIGHT` degrees of freedom. The prior is what the recorded sittings show for the same ratio or,
-  if it was never recorded, the run-to-run spreads of its kinds.
+  if it was recorded in fewer than three, the run-to-run spreads of its kinds.
 
 The half-width is Student's t, with one less than the number of sittings plus `WEIGHT` degrees of
 freedom. Any function of costs is treated like a ratio (`combine`): differences and shares on the
@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 
 SHOWN, JUDGED = 0.95, 0.99  # confidence: of the intervals on pages, and of those that decide
 MARGIN = 1.05  # the factor by which an interval must clear a bound
-FEWEST = 3  # rounds of a sitting that counts
+FEWEST = 3  # rounds of a sitting that counts, and sittings that show a spread
 WEIGHT = 4  # degrees of freedom of the prior of a run-to-run spread
 # The variances of a lower quartile and of a median of normal errors over that of a mean.
 QUARTILE, MEDIAN = 1.857, pi / 2
@@ -280,11 +280,9 @@ def _of_controls(figure: Figure, confidence: float, recorded: Figure | None) -> 
 
 def _prior(recorded: Figure | None, kinds: float, signed: bool) -> float:
     """The variance between sittings that the recorded ones, or else the kinds of loop, show."""
-    of_kinds = kinds**2 if isfinite(kinds) else 0.0
-    if recorded is None or len(recorded.counted) < 2 or not _has_values(recorded, signed):
-        return of_kinds
-    own, k = between(recorded, signed=signed)
-    return ((k - 1) * own + WEIGHT * of_kinds) / (k - 1 + WEIGHT)
+    if recorded and len(recorded.counted) >= FEWEST and _has_values(recorded, signed):
+        return between(recorded, signed=signed)[0]
+    return kinds**2 if isfinite(kinds) else 0.0
 
 
 def t(freedom: float | Floats, confidence: float) -> Floats:

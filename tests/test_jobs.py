@@ -109,6 +109,6 @@ def test_the_readme_s_lines_give_the_means(tmp_path, capsys):
     exec(code, namespace)  # noqa: S102
     frame: pd.DataFrame = namespace["frame"]
     lemire = opening.shown(STUDIES["lemire"], Settings("replay")).recording
-    theirs = lemire.processes(FREE, TODAY_GO)["mean_ns"].mean()
+    theirs = lemire.processes(FREE, TODAY_GO)["ns"].mean()
     assert frame[frame["name"] == FREE.on(TODAY_GO)]["ns"].mean() == pytest.approx(theirs)
     assert "manual free" in capsys.readouterr().out

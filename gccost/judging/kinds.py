@@ -6,9 +6,9 @@ A kind is a column of jobs.csv, used to pool a spread over cases, and for nothin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,12 +24,23 @@ Cells = Mapping[float, Floats]
 """The values of rounds, by sitting."""
 
 
+class Level(NamedTuple):
+    """How several times become one, and the variance of that over the variance of a mean."""
+
+    of: Callable[[Floats], float]
+    variance: float
+
+
+LOWER_QUARTILE = Level(stats.quartile, stats.QUARTILE)  # of every time in the package
+MEDIAN = Level(np.median, stats.MEDIAN)
+
+
 class Kinds:
     """The kinds of a run; copies are the same object."""
 
-    def __init__(self, frame: pd.DataFrame) -> None:
+    def __init__(self, frame: pd.DataFrame, times: Level = LOWER_QUARTILE) -> None:
         """`frame` has the processes of a run, in the columns of `Samples`."""
-        self._frame = frame
+        self.frame, self.times = frame, times
         kinds = frame.drop_duplicates("name")[["kind", "name"]]
         self._cases = kinds.groupby("kind")["name"].agg(list).to_dict()
         self.cells = cache(self._cells)
@@ -41,7 +52,7 @@ class Kinds:
 
     def _cells(self, metric: str) -> Mapping[str, Cells]:
         """The rounds of every case, by its name."""
-        return cells(self._frame, metric)
+        return cells(self.frame, metric, self.times)
 
     def _of(self, kind: str, metric: str) -> Iterable[Cells]:
         if metrics.kind(metric) == "count":  # has a scatter of its own
@@ -62,7 +73,8 @@ class Kinds:
         """
         scatter = self._scatter(kind, metric)
         found = [
-            stats.between(cost(case, metric, scatter, math.nan)) for case in self._of(kind, metric)
+            stats.between(cost(case, metric, scatter, math.nan, times=self.times))
+            for case in self._of(kind, metric)
         ]
         freedom = sum(k - 1 for _, k in found if k > 1)
         pooled = math.fsum((k - 1) * own for own, k in found if k > 1)
@@ -88,23 +100,28 @@ def of_recorded(run: Run) -> Kinds:
         return of_run(run)
 
 
-def cells(processes: pd.DataFrame, metric: str) -> dict[str, Cells]:
+def usable(processes: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The processes with a finite value of a metric: a positive one, unless it is a count."""
+    if metric not in processes:
+        return pd.DataFrame(columns=["name", "sitting", "round", metric])
+    is_usable = np.isfinite(processes[metric])
+    if metrics.kind(metric) != "count":
+        is_usable &= processes[metric] > 0
+    known: pd.DataFrame = processes[is_usable]
+    return known[["name", "sitting", "round", metric]]
+
+
+def cells(processes: pd.DataFrame, metric: str, times: Level = LOWER_QUARTILE) -> dict[str, Cells]:
     """One value per round of each case in each sitting, by the case's name.
 
-    It is the lower quartile of the round's processes, or the median of an amount. A rate is
-    inverted: a time per operation. What is not finite is no value, what is not positive no time.
+    It is the lower quartile of the round's processes (`times`), or the median of an amount. A rate
+    is inverted: a time per operation.
     """
-    if metric not in processes:
-        return {}
-    how = metrics.kind(metric)
-    known = processes[["name", "sitting", "round", metric]].dropna()
-    known = known[np.isfinite(known[metric])]
-    if how != "count":
-        known = known[known[metric] > 0]
+    how, known = metrics.kind(metric), usable(processes, metric)
     known = known.sort_values(["name", "sitting", "round"], kind="stable")
     values = known[metric].to_numpy(dtype=np.float64)
     values = 1 / values if how == "rate" else values
-    level = stats.quartile if how in ("time", "rate") else np.median
+    level = times.of if how in ("time", "rate") else MEDIAN.of
     made: dict[str, dict[float, list[float]]] = {}
     keys = list(zip(known["name"], known["sitting"], known["round"], strict=True))
     ends = [i for i in range(1, len(keys)) if keys[i] != keys[i - 1]] + [len(keys)]
@@ -121,7 +138,14 @@ def cells(processes: pd.DataFrame, metric: str) -> dict[str, Cells]:
     }
 
 
-def cost(case: Cells, metric: str, scatter: float, spread: float, n: int = 0) -> Figure:
+def cost(
+    case: Cells,
+    metric: str,
+    scatter: float,
+    spread: float,
+    n: int = 0,
+    times: Level = LOWER_QUARTILE,
+) -> Figure:
     """The cost of a case in each sitting, from the values of its rounds and `n` processes.
 
     `scatter` is the standard deviation of the logs of its kind's rounds, and `spread` that of
@@ -131,12 +155,12 @@ def cost(case: Cells, metric: str, scatter: float, spread: float, n: int = 0) ->
     if how == "count":
         own = [float(values.var(ddof=1)) for values in case.values() if values.size > 1]
         scatter = math.sqrt(math.fsum(own) / len(own)) if own else math.nan
-    times = how in ("time", "rate")
+    by = times if how in ("time", "rate") else MEDIAN
     made = {}
     for number, values in case.items():
-        level = stats.quartile(values) if times else float(np.median(values))
+        level = float(by.of(values))
         level = 1 / level if how == "rate" else level
-        error = scatter * math.sqrt((stats.QUARTILE if times else stats.MEDIAN) / values.size)
+        error = scatter * math.sqrt(by.variance / values.size)
         made[number] = Sitting(level, error if how == "count" else error * level, values.size)
     centre = float(np.mean([each.value for each in made.values()])) if made else math.nan
     return Figure(made, math.nan if how == "count" else spread * centre, n)
